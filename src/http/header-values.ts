@@ -21,15 +21,19 @@ export function isJsonType(contentType: string): boolean {
 
 const UTF8: ReadonlySet<string> = new Set(['utf-8', 'utf8'].flatMap((name) => [name, `"${name}"`]))
 
-/** The best encoding of an `Accept-Encoding` that we have answers in; undefined for none. */
-export function encodingFor(accepted: string): 'br' | 'gzip' | undefined {
+type Encoding = 'br' | 'gzip'
+
+/** The first of these encodings, the best first, that an `Accept-Encoding` names; undefined for none. */
+export function encodingFor(
+  accepted: string,
+  available: readonly Encoding[] = ['br', 'gzip'],
+): Encoding | undefined {
   const taken = new Set<string>()
   for (const one of accepted.toLowerCase().split(',')) {
     const [name = '', weight = ''] = partsOf(one, ';')
     if (!isZero(weight)) taken.add(name)
   }
-  if (taken.has('br')) return 'br'
-  return taken.has('gzip') ? 'gzip' : undefined
+  return available.find((encoding) => taken.has(encoding))
 }
 
 /** Whether a weight refuses what it stands at: `q=0`, `q=0.0`, … */

@@ -5,9 +5,9 @@
  */
 
 import type { LimitVerdict } from './call.ts'
+import type { Arrival } from './charges.ts'
 import { limitedRange, siteOf } from './client-ip.ts'
 import type { Draw, Draws } from './draws.ts'
-import type { Arrival } from './pipeline.ts'
 import type { CostClass, Principal } from './route.ts'
 import { SharedTable, type SharedTableMemory } from './shared-table.ts'
 

@@ -9,11 +9,11 @@ import type { HttpRequest, HttpResponse, us_socket_context_t } from 'uWebSockets
 import { strict as assert } from 'node:assert'
 import { performance } from 'node:perf_hooks'
 import { Fault } from '#domain/fault.ts'
-import { SMALL_BODY_BYTES_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { StageMeter } from '#runtime/stage-meter.ts'
-import { type Call, type LimitVerdict, makeSender, type Sender } from './call.ts'
+import { type Call, makeSender, type Sender } from './call.ts'
+import { type Arrival, arrivalOf, type LimitHooks, makeCharges } from './charges.ts'
 import { ipText, makeClientIp } from './client-ip.ts'
 import { type CompiledRoute, headOf } from './compiled-route.ts'
 import type { Cors } from './cors.ts'
@@ -22,7 +22,7 @@ import { parseJson } from './json.ts'
 import { readParameter, readQuery, type Values } from './query.ts'
 import { makeBodyReader } from './read-body.ts'
 import { makeRepeatedErrors } from './repeated-errors.ts'
-import type { AuthClass, CostClass, Principal, RouteRequest, Takeover } from './route.ts'
+import type { AuthClass, Principal, RouteRequest, Takeover } from './route.ts'
 import { newWriteStages, TIMING_HEADER } from './write-stages.ts'
 
 /** The part of a pino logger that the front uses. */
@@ -33,32 +33,7 @@ export type Log = {
   error(fields: object, message: string): void
 }
 
-/** What a limit or an authentication decides on. */
-export type Arrival = {
-  readonly requestId: string
-  readonly route: string
-  readonly auth: AuthClass
-  readonly cost: CostClass
-  /** How many times the cost is due; once if not said. */
-  readonly weight?: number
-  readonly ip: string
-  /** The `Authorization` header, '' if there is none; read on `write` and `token` routes only. */
-  readonly authorization: string
-  readonly deadlineAtMs: number
-}
-
-export type Hooks = {
-  /**
-   * Called for every request that is not free, before its body is read, and once more with the
-   * principal after authentication. It answers at once: what it knows is in memory.
-   */
-  readonly limit?: (arrival: Arrival, principal: Principal | undefined) => LimitVerdict | undefined
-  /** Called besides where a body asks for several things at once: so many more than one. */
-  readonly limitMore?: (
-    arrival: Arrival,
-    principal: Principal | undefined,
-    times: number,
-  ) => LimitVerdict | undefined
+export type Hooks = LimitHooks & {
   /**
    * Called for `write` and `token` routes; without it every client may write. Undefined lets a
    * request through that belongs to no key.
@@ -101,9 +76,6 @@ type Pipeline = {
 type Handler = (res: HttpResponse, req: HttpRequest) => void
 type UpgradeHandler = (res: HttpResponse, req: HttpRequest, context: us_socket_context_t) => void
 
-/** So many bytes of a body are part of the cost of a request. */
-const BYTES_PER_COST = SMALL_BODY_BYTES_MAX
-
 const NOTHING: Readonly<Record<string, never>> = Object.freeze({})
 const NO_PATH: readonly string[] = []
 /** All lines of the header as one list: the library's own look-up knows the first line only. */
@@ -130,7 +102,7 @@ export function makePipeline(options: {
   readonly meter?: StageMeter | undefined
 }): Pipeline {
   const { settings, cors, hooks, log, clock, requestIdOf, meter } = options
-  const { limit, limitMore, authenticate, asks = () => true } = hooks
+  const { limit, authenticate, asks = () => true } = hooks
   const clientIp = makeClientIp(settings.trustedProxies ?? [])
   let wallMs = 0
   let wallReadAtMs = Number.NEGATIVE_INFINITY
@@ -140,6 +112,7 @@ export function makePipeline(options: {
   const errors = makeRepeatedErrors(log, clock)
   const sender: Sender = makeSender({ cors, hold, release, draining: calls.isDraining, meter })
   const { sendRejection } = sender
+  const charges = makeCharges(hooks, sendRejection)
   const bodies = makeBodyReader({ hold, sendRejection })
 
   function overdue(call: Call): void {
@@ -251,42 +224,7 @@ export function makePipeline(options: {
       sendRejection(call, reject('OVERLOADED'))
       return false
     }
-    return limit === undefined || withinLimit(call)
-  }
-
-  function withinLimit(call: Call, cost = call.compiled.route.cost): boolean {
-    if (limit === undefined || cost === 'free') return true
-    return passes(call, limit(arrivalOf(call, cost), call.request.principal))
-  }
-
-  /** Pays for the rest of what asks for several things at once, or for something dearer than usual. */
-  function restWithinLimit(call: Call): boolean {
-    const { route } = call.compiled
-    if (limitMore === undefined || !('times' in route || 'weigh' in route)) return true
-    const { body, query } = call.request
-    return pays(call, (route.times?.(body as never) ?? 1) * (route.weigh?.(query as never) ?? 1))
-  }
-
-  /** Pays until the cost is paid so many times; what was paid for the length of a body counts. */
-  function pays(call: Call, times: number): boolean {
-    const more = times - call.timesPaid
-    if (limitMore === undefined || more <= 0) return true
-    call.timesPaid = times
-    return passes(call, limitMore(arrivalOf(call), call.request.principal, more))
-  }
-
-  function passes(call: Call, verdict: LimitVerdict | undefined): boolean {
-    call.verdict = verdict
-    if (verdict === undefined || verdict.allowed) return true
-    sendRejection(call, reject('RATE_LIMITED'))
-    return false
-  }
-
-  function arrivalOf(call: Call, cost = call.compiled.route.cost): Arrival {
-    const { requestId, ip, deadlineAtMs } = call.request
-    const { authorization } = call
-    const { auth, path, weight = 1 } = call.compiled.route
-    return { requestId, route: path, auth, cost, weight, ip, authorization, deadlineAtMs }
+    return charges.arrival(call)
   }
 
   /** The whole body is here; its last chunk's memory is the library's until this returns. */
@@ -309,8 +247,7 @@ export function makePipeline(options: {
       sendRejection(call, reject('INVALID_JSON', undefined, 'a JSON body is required'))
       return false
     }
-    // To parse and refuse a body costs by its length, whatever turns out to be in it.
-    if (!pays(call, Math.ceil(bytes.byteLength / BYTES_PER_COST))) return false
+    if (!charges.body(call, bytes.byteLength)) return false
     const { value, rejection } = parseJson(bytes)
     if (rejection !== undefined) {
       sendRejection(call, rejection)
@@ -349,7 +286,7 @@ export function makePipeline(options: {
       return
     }
     call.request.principal = answer
-    if (answer !== undefined && !withinLimit(call)) return
+    if (answer !== undefined && !charges.arrival(call)) return
     const { bytes } = call
     call.bytes = undefined
     if (bytes === undefined || takeBody(call, bytes)) handle(call)
@@ -384,7 +321,7 @@ export function makePipeline(options: {
       sendRejection(call, rejection)
       return
     }
-    if (!restWithinLimit(call)) return
+    if (!charges.rest(call)) return
     const { route } = call.compiled
     if (route.kind === 'sse') {
       const request = call.request as RouteRequest<unknown, unknown, undefined>
@@ -496,11 +433,11 @@ export function makePipeline(options: {
     refuse(compiled, res, req, { rejection, headers }) {
       const call = begin(compiled, req.getMethod() === 'head', res, req)
       if (!bodies.isFramed(call, req)) return
-      if (withinLimit(call, 'read')) sendRejection(call, rejection, headers)
+      if (charges.arrival(call, 'read')) sendRejection(call, rejection, headers)
     },
     preflight(compiled, res, req, methods) {
       const call = begin(compiled, false, res, req)
-      if (!bodies.isFramed(call, req) || !withinLimit(call, 'read')) return
+      if (!bodies.isFramed(call, req) || !charges.arrival(call, 'read')) return
       const headers = Object.fromEntries(cors.preflight(methods))
       sender.sendRaw(call, { status: 204, raw: '', headers: { allow: methods, ...headers } })
     },

@@ -38,6 +38,8 @@ export type ShownMarket = {
 
 export type MarketBoard = {
   readonly markets: ReadonlyMap<MarketId, ShownMarket>
+  /** The markets by creation time, then by id. */
+  inOrder(): readonly ShownMarket[]
   /** Takes a market as its thread tells it, in place of whatever was known; `dozed` as below. */
   load(view: MarketView, dozed?: boolean): void
   /** Takes events; false when some are missing and the thread must be asked again. */
@@ -69,13 +71,21 @@ export type BoardListener = {
   forgotten(marketId: MarketId): void
 }
 
+/** The order of lists of markets. */
+export function byCreation(a: Market, b: Market): number {
+  return a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1)
+}
+
 export function makeBoard(completeness: Completeness, listener?: BoardListener): MarketBoard {
   const markets = new Map<MarketId, ShownMarket>()
   /** The one that went last is the last. */
   const gone = new Set<MarketId>()
+  /** Until a market comes or goes. */
+  let sorted: readonly ShownMarket[] | undefined
 
   function forget(marketId: MarketId): void {
     markets.delete(marketId)
+    sorted = undefined
     gone.delete(marketId)
     gone.add(marketId)
     if (gone.size > MARKETS_GONE_KNOWN_MAX) {
@@ -87,6 +97,10 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
 
   const board: MarketBoard = {
     markets,
+    inOrder() {
+      sorted ??= [...markets.values()].sort((a, b) => byCreation(a.market, b.market))
+      return sorted
+    },
     ...completeness,
     forget: (marketIds) => marketIds.forEach(forget),
     isGone: (marketId) => gone.has(marketId),
@@ -112,6 +126,7 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
       }
       shown.written.fill('')
       markets.set(view.market.id, shown)
+      sorted = undefined
       listener?.loaded(shown, missed, dozed)
     },
     follow(events) {
@@ -123,6 +138,7 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
           if (event.type !== 'MarketOpened') continue
           shown = newMarket(event.market)
           markets.set(event.marketId, shown)
+          sorted = undefined
         }
         if (event.seq <= shown.seq) continue
         if (event.seq !== shown.seq + 1) {

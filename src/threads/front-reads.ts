@@ -29,6 +29,7 @@ import {
   READS_KEPT_BYTES_MAX,
   READS_KEPT_MAX,
 } from '#domain/limits.ts'
+import { joinAnswers } from '#http/joined-answers.ts'
 import { keepAnswers } from '#http/kept-answers.ts'
 import { lazily } from '#http/lazily.ts'
 import { makeReadCache } from '#http/read-cache.ts'
@@ -113,7 +114,8 @@ export function readRoutes(ports: {
   })
   return [
     listMarkets({
-      ...{ board, figures, waiters, nowMs: clock.nowMs },
+      ...{ board, figures, waiters, kept, nowMs: clock.nowMs },
+      joined: joinAnswers({ listsMax: LISTS_KEPT_MAX }),
       storedMarkets: async (filter) =>
         storedMarkets.read(JSON.stringify(filter), () => query('listMarkets', filter)),
       ...(settings.chains.some(({ rpcUrls }) => rpcUrls.length > 0)

@@ -8,6 +8,8 @@ import type { OrderSubmission } from '#api/orders/order-shapes.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { CANCELLED_LISTED_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import { joinAnswers } from '#http/joined-answers.ts'
+import { keepAnswers } from '#http/kept-answers.ts'
 import type { FundsGateway } from '#live/funds-gateway.ts'
 import { type MarketBoard, makeBoard } from '#live/market-board.ts'
 import { makeFiguresBook } from '#live/market-figures.ts'
@@ -131,7 +133,9 @@ test('a list of markets waits until every thread has told its own', async () => 
       ...{ board, storedMarkets: async () => [], nowMs: systemClock.nowMs },
       figures: makeFiguresBook({ board: () => board, stored: async () => [], clock: systemClock }),
       waiters: makeSeqWaiters(() => board, systemClock),
-    }).handle({ query: {} } as never)
+      kept: keepAnswers({ bytesMax: 1_000 }),
+      joined: joinAnswers({ listsMax: 1 }),
+    }).handle({ query: {}, headers: {} } as never)
   assert.equal(codeOf(await listed(boardOf({ whole: false, current: false }))), 'OVERLOADED')
   // A thread that is being restarted has told them before.
   assert.equal(codeOf(await listed(boardOf({ whole: true, current: false }))), undefined)

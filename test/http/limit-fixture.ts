@@ -1,7 +1,7 @@
 /** Limits for tests: small numbers that are easy to reckon with. */
 
+import type { Arrival } from '#http/charges.ts'
 import type { LimitSettings } from '#http/limits.ts'
-import type { Arrival } from '#http/pipeline.ts'
 
 export const LIMITS: LimitSettings = {
   ipPerSecond: 100,

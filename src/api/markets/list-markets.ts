@@ -5,12 +5,12 @@
 
 import Type, { type Static } from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
-import { Fault } from '#domain/fault.ts'
 import type { MarketId } from '#domain/ids.ts'
 import { MARKETS_LISTED_MAX, SEARCH_CHARS_MAX } from '#domain/limits.ts'
-import { CATEGORIES, type Category, type CloseReason, type Market } from '#domain/market.ts'
+import { CATEGORIES } from '#domain/market.ts'
 import { YES } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type { JoinedAnswers } from '#http/joined-answers.ts'
 import { writeJson } from '#http/json.ts'
 import type { KeptAnswers } from '#http/kept-answers.ts'
 import type { ReadCache } from '#http/read-cache.ts'
@@ -18,11 +18,12 @@ import { type AnswerRoute, type RawReply, route } from '#http/route.ts'
 import { flag, oneOf, safeInteger } from '#http/schemas.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { FiguresBook } from '#live/market-figures.ts'
-import type { FoundMarket, MarketFinder, StoredMarket } from '#live/market-finder.ts'
+import type { FoundMarket, MarketFinder } from '#live/market-finder.ts'
 import type { SeqWaiters } from '#live/seq-waiters.ts'
 import { TICKER_EXAMPLE, tickerBody, tickerFields } from '#live/ticker-shapes.ts'
 import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
 import { marketIdParam, minSeqParam } from '../orders/order-shapes.ts'
+import { type MarketSources, marketsFrom, placeOf } from './market-pages.ts'
 
 const MarketShape = Type.Object(
   {
@@ -75,75 +76,25 @@ const MARKET_EXAMPLE = {
   ...TICKER_EXAMPLE,
 }
 
-/** A place in the list: behind the market that was created then and has this id. */
-type MarketPlace = { readonly createdAt: number; readonly id: MarketId | undefined }
-
-type MarketSources = {
-  readonly board: MarketBoard
-  readonly figures: FiguresBook
-  readonly waiters: Pick<SeqWaiters, 'untilFollowed'>
-  readonly nowMs: () => number
-  /** Markets that the database holds, oldest first, behind a place. */
-  readonly storedMarkets: (filter: {
-    chainId?: number
-    quick?: boolean
-    limit: number
-    after: MarketPlace
-  }) => Promise<readonly StoredMarket[]>
-  /**
-   * With a chain: its markets, oldest first. Then it alone says which there are, so that none is
-   * listed that a reorg took away, and none is missing that is over.
-   */
-  readonly chainMarkets?: (filter: ChainListFilter) => Promise<readonly ChainListedMarket[]>
-}
-
-type ChainListFilter = MarketFilter & {
-  readonly after?: { readonly createdAt: number; readonly id: MarketId }
-  readonly limit: number
-}
-
-type ChainListedMarket = Market & { readonly resolved: boolean; readonly withdrawn: boolean }
-
-type MarketFilter = {
-  readonly chainId?: number
-  readonly category?: Category
-  readonly resolved?: boolean
-  /** Left out: quick markets and all others. */
-  readonly quick?: boolean
-  readonly search?: string
-}
-
-function fits({ market, closed }: FoundMarket, filter: MarketFilter): boolean {
-  const { chainId, category, resolved, quick, search } = filter
-  if (chainId !== undefined && market.chainId !== chainId) return false
-  if (category !== undefined && market.category !== category) return false
-  if (resolved !== undefined && (closed === 'resolved') !== resolved) return false
-  if (quick !== undefined && market.quick !== quick) return false
-  if (search === undefined) return true
-  return `${market.question}\n${market.description}`.toLowerCase().includes(search.toLowerCase())
-}
-
-const BEGINNING: MarketPlace = { createdAt: 0, id: undefined }
-const PLACE = /^(0|[1-9][0-9]{0,15})-(0x[0-9a-fA-F]{64})$/
-
-function placeOf(cursor: string | undefined): MarketPlace | Rejection {
-  if (cursor === undefined) return BEGINNING
-  const parts = PLACE.exec(cursor)
-  if (parts === null) return reject('INVALID_FIELD', 'cursor', 'cursor must be a nextCursor')
-  return { createdAt: Number(parts[1]), id: (parts[2] ?? '').toLowerCase() as MarketId }
-}
-
-function isBehind({ createdAt, id }: Market, place: MarketPlace): boolean {
-  if (createdAt !== place.createdAt || place.id === undefined) return createdAt >= place.createdAt
-  return id > place.id
-}
-
 const nextCursor = Type.Union([Type.String(), Type.Null()], {
   description: 'Pass it as `cursor` for the next ones; null at the end',
 })
 
-export function listMarkets(ports: MarketSources): AnswerRoute {
-  const { board, figures, waiters } = ports
+/** Markets of a list that cost as much as one read. */
+const MARKETS_PER_READ = 25
+
+type ListSources = MarketSources & {
+  readonly figures: FiguresBook
+  readonly waiters: Pick<SeqWaiters, 'untilFollowed'>
+  /** Each market as it stands in lists. */
+  readonly kept: KeptAnswers
+  readonly joined: JoinedAnswers
+}
+
+export function listMarkets(ports: ListSources): AnswerRoute {
+  const { board, figures, waiters, kept, joined } = ports
+  /** How many markets the longest list had: those of the database are not counted otherwise. */
+  let longest = 0
   return route({
     method: 'GET',
     path: '/api/v1/markets',
@@ -154,10 +105,19 @@ export function listMarkets(ports: MarketSources): AnswerRoute {
     summary: 'All markets',
     description:
       `Quick markets are left out unless \`quick=true\`. Oldest first, up to ` +
-      `${MARKETS_LISTED_MAX} at once. Best prices are of this moment. Every matched trade counts in ` +
+      `${MARKETS_LISTED_MAX} at once; \`nextCursor\` leads to the rest. Each ${MARKETS_PER_READ} markets cost as ` +
+      'much as one read. Best prices are of this moment. Every matched trade counts in ' +
       'last prices and volumes, until the chain refuses it.',
     cacheControl: 'no-cache',
     revalidates: true,
+    headers: ['accept-encoding'],
+    // A filter looks at every market, also where few are listed.
+    weigh({ limit, category, resolved, search }) {
+      const there = Math.max(board.markets.size, longest)
+      const isNarrowed = (category ?? resolved ?? search) !== undefined
+      const looked = isNarrowed ? there : Math.min(there, pageOf(limit))
+      return Math.max(1, Math.ceil(looked / MARKETS_PER_READ))
+    },
     query: Type.Object(
       {
         chain_id: Type.Optional(safeInteger({ min: 1, description: 'Only of this chain' })),
@@ -202,7 +162,7 @@ export function listMarkets(ports: MarketSources): AnswerRoute {
       if (!board.isWhole()) return reject('OVERLOADED')
       const after = placeOf(query.cursor)
       if (isRejection(after)) return after
-      const limit = Math.min(query.limit ?? MARKETS_LISTED_MAX, MARKETS_LISTED_MAX)
+      const limit = pageOf(query.limit)
       const filter = {
         ...(query.chain_id === undefined ? {} : { chainId: query.chain_id }),
         ...(query.category === undefined ? {} : { category: query.category }),
@@ -210,95 +170,38 @@ export function listMarkets(ports: MarketSources): AnswerRoute {
         ...(query.quick === true ? {} : { quick: false }),
         ...(query.search === undefined ? {} : { search: query.search }),
       }
-      const sorted =
-        ports.chainMarkets === undefined
-          ? await ofBoard(ports, filter, limit, after)
-          : await ofChain(ports, ports.chainMarkets, { ...filter, limit }, after)
-      const page = sorted.slice(0, limit)
+      const page = (await marketsFrom(ports, { ...filter, limit }, after)).slice(0, limit)
       const marketIds = page.map(({ market }) => market.id)
       const late = await waiters.untilFollowed(marketIds, request)
       if (late !== undefined) return late
       await figures.prepare(marketIds)
-      const markets = page.map((found) => marketBody(found, figures))
-      const last = sorted.length < limit ? undefined : markets.at(-1)
+      longest = Math.max(longest, page.length)
+      const last = page.length < limit ? undefined : page.at(-1)?.market
       const next = last === undefined ? null : `${last.createdAt}-${last.id}`
-      return { status: 200, body: { markets, count: markets.length, nextCursor: next } }
+      const list = {
+        before: '{"markets":[',
+        items: page.map(written),
+        after: `],"count":${page.length},"nextCursor":${JSON.stringify(next)}}`,
+      }
+      const accepted = request.headers['accept-encoding'] ?? ''
+      return joined.answer(JSON.stringify(query), list, accepted)
     },
   })
-}
 
-async function ofChain(
-  { board, nowMs }: MarketSources,
-  chainMarkets: NonNullable<MarketSources['chainMarkets']>,
-  filter: MarketFilter & { readonly limit: number },
-  { createdAt, id }: MarketPlace,
-): Promise<FoundMarket[]> {
-  const after = id === undefined ? {} : { after: { createdAt, id } }
-  const listed = await chainMarkets({ ...filter, ...after })
-  const nowSec = nowMs() / 1_000
-  return listed.map((market) => {
-    const shown = board.markets.get(market.id)
-    if (market.resolved) return { market, closed: 'resolved', shown }
-    return { market, closed: shown === undefined ? gone(market, nowSec) : shown.closed, shown }
-  })
-}
-
-/** Why a market that no thread holds any more takes no orders. */
-function gone(market: ChainListedMarket, nowSec: number): CloseReason | undefined {
-  if (market.withdrawn) return 'withdrawn'
-  return market.expiration <= nowSec ? 'expired' : undefined
-}
-
-async function ofBoard(
-  ports: MarketSources,
-  filter: MarketFilter,
-  limit: number,
-  after: MarketPlace,
-): Promise<FoundMarket[]> {
-  const all = new Map<MarketId, FoundMarket>()
-  const { chainId, quick } = filter
-  // The database knows two of the filters; for the others more has to be read than is asked for.
-  const narrowed = filter.category ?? filter.resolved ?? filter.search
-  const stored = await storedOrNone(
-    ports,
-    {
-      ...(chainId === undefined ? {} : { chain_id: chainId }),
-      ...(quick === undefined ? { quick: true } : {}),
-    },
-    narrowed === undefined ? limit : MARKETS_LISTED_MAX,
-    after,
-  )
-  for (const market of stored) {
-    all.set(market.id, { market, closed: market.closeReason ?? undefined, shown: undefined })
+  /** A market as it stands in the list; the same object as long as nothing of it has changed. */
+  function written(found: FoundMarket): RawReply {
+    const { market, closed } = found
+    const known = figures.of(market.id)
+    const write = () => writeJson(marketBody(found, figures))
+    if (known === undefined) return { status: 200, raw: write() }
+    const name = `listed/${market.id}/${closed ?? ''}`
+    return kept.find(name, known) ?? kept.keep(name, known, write())
   }
-  // What is on the board is newer than what the database says of it.
-  for (const shown of ports.board.markets.values()) {
-    const { market, closed } = shown
-    if (isBehind(market, after)) all.set(market.id, { market, closed, shown })
-  }
-  return [...all.values()]
-    .filter((found) => fits(found, filter))
-    .sort((a, b) => a.market.createdAt - b.market.createdAt || (a.market.id < b.market.id ? -1 : 1))
 }
 
-/** A database that is away hides old markets; those that trade are listed nevertheless. */
-async function storedOrNone(
-  { storedMarkets }: MarketSources,
-  query: { chain_id?: number; quick?: boolean },
-  limit: number,
-  after: MarketPlace,
-): Promise<readonly StoredMarket[]> {
-  try {
-    return await storedMarkets({
-      ...(query.chain_id === undefined ? {} : { chainId: query.chain_id }),
-      ...(query.quick === true ? {} : { quick: false }),
-      limit,
-      after,
-    })
-  } catch (error) {
-    if (error instanceof Fault && error.retryable) return []
-    throw error
-  }
+/** How many markets a list has, by its `limit`. */
+function pageOf(limit: number | undefined): number {
+  return Math.min(limit ?? MARKETS_LISTED_MAX, MARKETS_LISTED_MAX)
 }
 
 type OneMarketSources = {

@@ -1,0 +1,92 @@
+/**
+ * Lists whose items are kept as bytes: joined again only when an item is another one, and compressed once for
+ * all who ask, on the thread pool. Bounded in lists; the one that was asked for longest ago goes first.
+ */
+
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import { entityTag } from './entity-tag.ts'
+import { encodingFor } from './header-values.ts'
+import type { RawReply } from './route.ts'
+
+type List = {
+  /** The text before the items and after them. */
+  readonly before: string
+  /** Each as it was kept, with its tag. */
+  readonly items: readonly RawReply[]
+  readonly after: string
+}
+
+type Joined = List & {
+  readonly plain: Buffer
+  readonly etag: string
+  zipped: Promise<Buffer> | undefined
+}
+
+export type JoinedAnswers = {
+  /** The list as the answer to the request of this name, in the best encoding that is accepted. */
+  answer(name: string, list: List, accepted: string): RawReply | Promise<RawReply>
+}
+
+/** A shorter list is not worth compressing. */
+const ZIPPED_BYTES_MIN = 4_096
+/** The fastest: the list of a busy exchange is another one a moment later. */
+const LEVEL = 1
+const COMMA = Buffer.from(',')
+const GZIP = ['gzip'] as const
+
+const zip = promisify(gzip)
+
+export function joinAnswers(options: { readonly listsMax: number }): JoinedAnswers {
+  /** The one that was asked for last is the last. */
+  const lists = new Map<string, Joined>()
+
+  function joined(name: string, list: List): Joined {
+    const before = lists.get(name)
+    lists.delete(name)
+    const now = before !== undefined && isSame(before, list) ? before : join(list)
+    lists.set(name, now)
+    for (const oldest of lists.keys()) {
+      if (lists.size <= options.listsMax) break
+      lists.delete(oldest)
+    }
+    return now
+  }
+
+  async function zippedReply(list: Joined): Promise<RawReply> {
+    list.zipped ??= zip(list.plain, { level: LEVEL })
+    const headers = { etag: list.etag, vary: 'accept-encoding', 'content-encoding': 'gzip' }
+    return { status: 200, raw: await list.zipped, headers }
+  }
+
+  return {
+    answer(name, list, accepted) {
+      const found = joined(name, list)
+      const { plain, etag } = found
+      const zips = plain.length >= ZIPPED_BYTES_MIN && encodingFor(accepted, GZIP) !== undefined
+      if (zips) return zippedReply(found)
+      return { status: 200, raw: plain, headers: { etag, vary: 'accept-encoding' } }
+    },
+  }
+}
+
+function isSame(a: List, b: List): boolean {
+  if (a.before !== b.before || a.after !== b.after || a.items.length !== b.items.length)
+    return false
+  return a.items.every((item, at) => item === b.items[at])
+}
+
+function join(list: List): Joined {
+  const { before, items, after } = list
+  const pieces: Uint8Array[] = [Buffer.from(before)]
+  const tags: string[] = []
+  for (const [at, { raw, headers }] of items.entries()) {
+    if (at > 0) pieces.push(COMMA)
+    pieces.push(typeof raw === 'string' ? Buffer.from(raw) : raw)
+    // The tag of an item stands for its bytes, which are many times as long.
+    tags.push(headers?.etag ?? entityTag(raw))
+  }
+  pieces.push(Buffer.from(after))
+  const etag = entityTag(`${before}${tags.join(',')}${after}`)
+  return { ...list, plain: Buffer.concat(pieces), etag, zipped: undefined }
+}

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { gunzipSync } from 'node:zlib'
+import { listMarkets } from '#api/markets/list-markets.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import { joinAnswers } from '#http/joined-answers.ts'
+import { keepAnswers } from '#http/kept-answers.ts'
+import type { RawReply } from '#http/route.ts'
+import { makeBoard } from '#live/market-board.ts'
+import { makeFiguresBook } from '#live/market-figures.ts'
+import { makeSeqWaiters } from '#live/seq-waiters.ts'
+import { systemClock } from '#runtime/clock.ts'
+import { marketNumbered } from '../support/seeded-markets.ts'
+
+const COUNT = 60
+
+type Body = { markets: { id: string; bestAskPrice: number }[]; count: number; nextCursor: string }
+
+function fixture() {
+  const board = makeBoard({ isWhole: () => true, isCurrent: () => true })
+  const clock = systemClock
+  const follow = (event: object) => assert.ok(board.follow([event as MarketEvent]))
+  // The newest has the lowest id, so that the order is not that of ids or arrival.
+  const markets = Array.from({ length: COUNT }, (_, at) =>
+    marketNumbered(at + 1, { createdAt: 2_000 - 10 * Math.floor(at / 2) }),
+  )
+  for (const market of markets) {
+    const head = { marketId: market.id, seq: 1, atMs: clock.nowMs() }
+    follow({ ...head, type: 'MarketOpened', market })
+  }
+  const route = listMarkets({
+    ...{ board, storedMarkets: async () => [], nowMs: clock.nowMs },
+    figures: makeFiguresBook({ board: () => board, stored: async () => [], clock }),
+    waiters: makeSeqWaiters(() => board, clock),
+    kept: keepAnswers({ bytesMax: 1_000_000 }),
+    joined: joinAnswers({ listsMax: 4 }),
+  })
+  const ask = async (query: object = {}, accepted = '') =>
+    (await route.handle({ query, headers: { 'accept-encoding': accepted } } as never)) as RawReply
+  const read = (reply: RawReply) => JSON.parse(Buffer.from(reply.raw).toString()) as Body
+  const rest = (at: number, seq: number, price: number) =>
+    follow({
+      ...{ type: 'OrderRested', marketId: markets[at]!.id, seq, atMs: clock.nowMs() },
+      ...{ orderHash: `0x${'a'.repeat(64)}`, trader: `0x${'1'.repeat(40)}`, side: 1, outcome: 0 },
+      ...{ price, size: 1_000_000, added: 1_000_000, remaining: 1_000_000, expiresAtSec: 9e9 },
+    })
+  const sorted = markets
+    .toSorted((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
+    .map(({ id }) => id)
+  return { ask, read, rest, sorted, markets, route }
+}
+
+test('the pages of the list of markets are the whole list, oldest first', async () => {
+  const { ask, read, sorted } = fixture()
+  const whole = read(await ask())
+  assert.deepEqual([whole.count, whole.nextCursor], [COUNT, null])
+  assert.deepEqual(
+    whole.markets.map(({ id }) => id),
+    sorted,
+  )
+  const paged: string[] = []
+  for (let cursor: string | undefined; ; ) {
+    const page = read(await ask({ limit: 25, ...(cursor === undefined ? {} : { cursor }) }))
+    assert.equal(page.count, page.markets.length)
+    paged.push(...page.markets.map(({ id }) => id))
+    if (page.nextCursor === null) break
+    cursor = page.nextCursor
+  }
+  assert.deepEqual(paged, sorted)
+})
+
+test('the list of markets is the same bytes until a market changes', async () => {
+  const { ask, read, rest, markets } = fixture()
+  const first = await ask()
+  const again = await ask()
+  assert.equal(again.raw, first.raw, 'it is not written again')
+  rest(7, 2, 430_000)
+  const changed = await ask()
+  assert.notEqual(changed.headers?.etag, first.headers?.etag)
+  const shown = read(changed).markets.find(({ id }) => id === markets[7]?.id)
+  assert.equal(shown?.bestAskPrice, 430_000)
+  assert.equal((await ask()).raw, changed.raw)
+})
+
+test('the list of markets is compressed for clients that accept it, once for all of them', async () => {
+  const { ask } = fixture()
+  const [plain, zipped, other] = [
+    await ask(),
+    await ask({}, 'gzip, br'),
+    await ask({}, 'deflate;q=1, gzip;q=0.5'),
+  ]
+  assert.equal(zipped.headers?.['content-encoding'], 'gzip')
+  assert.deepEqual(gunzipSync(zipped.raw), plain.raw)
+  assert.equal(zipped.headers.etag, plain.headers?.etag)
+  assert.equal(other.raw, zipped.raw)
+  for (const reply of [plain, zipped]) assert.equal(reply.headers?.vary, 'accept-encoding')
+  assert.equal((await ask({}, 'br')).headers?.['content-encoding'], undefined)
+})
+
+test('a list of markets costs by how many it lists, and by how many a filter looks at', () => {
+  const { route } = fixture()
+  const weigh = (query: object) => route.weigh?.(query as never)
+  assert.equal(weigh({}), 3)
+  assert.equal(weigh({ limit: 1 }), 1)
+  assert.equal(weigh({ limit: 26 }), 2)
+  assert.equal(weigh({ limit: 1, search: 'rain' }), 3)
+})
