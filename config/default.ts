@@ -136,6 +136,7 @@ export const defaults: Settings = {
     intervalSeconds: 900,
     withinSeconds: 60,
     fallbackSeconds: 600,
+    agreementBps: 10,
     pollMs: 250,
   },
   sse: { readersMax: 20_000, keepAliveMs: 15_000, lagMsMax: 15_000, replayEvents: 1_200 },

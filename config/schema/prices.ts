@@ -148,6 +148,15 @@ export const quick = Type.Object({
     unit: 's',
     description: "How long the strike's own source is waited for before another decides.",
   }),
+  agreementBps: Type.Integer({
+    env: 'SIBYL_QUICK_AGREEMENT_BPS',
+    minimum: 0,
+    maximum: 10_000,
+    unit: 'bps',
+    description:
+      'How far the moves that the price sources saw may be apart while one source decides against the ' +
+      'others; beyond that a market goes to the optimistic oracle.',
+  }),
   pollMs: Type.Integer({
     env: 'SIBYL_QUICK_POLL_MS',
     minimum: 10,

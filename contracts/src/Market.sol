@@ -26,7 +26,8 @@ import {
 ///
 /// Nothing here needs the operator: anybody can propose with a bond, anybody can dispute at the
 /// oracle, and anybody can settle, here or at the oracle directly. A quick market is resolved by
-/// the factory's operator from prices; should he disappear, it opens to the oracle like any other.
+/// the factory's operator from prices. It opens to the oracle like any other if the operator
+/// disappears, or at once if the price sources contradict each other and the operator says so.
 contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
     using SafeERC20 for IERC20;
 
@@ -127,6 +128,7 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
     error OutcomeNotAsserted(uint8 winningOutcome);
     error AssertionNotTrue(bytes32 assertionId);
     error NotQuick();
+    error OpenToOracle();
     error NotPayer(address payer);
     error SignatureExpired(uint256 deadline);
     error SignerMismatch(address signer, address expected);
@@ -234,7 +236,21 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         if (resolved) revert AlreadyResolved(_winningOutcome);
         if (_assertion.id != bytes32(0)) revert AssertionActive(_assertion.id);
         if (block.timestamp < _terms.expiration) revert NotExpired(_terms.expiration);
+        if (_terms.proposableFrom == _terms.expiration) revert OpenToOracle();
         _resolve(winningOutcome_, bytes32(0));
+    }
+
+    /// Called by the factory for its operator when the price sources contradict each other. From
+    /// then on anybody may propose an outcome, and prices cannot resolve the market any more. What
+    /// the sources said becomes part of the description, and so of every claim at the oracle.
+    function openToOracle(string calldata evidence) external {
+        if (msg.sender != factory) revert NotFactory(msg.sender);
+        if (!_terms.quick) revert NotQuick();
+        if (resolved) revert AlreadyResolved(_winningOutcome);
+        if (block.timestamp < _terms.expiration) revert NotExpired(_terms.expiration);
+        if (_terms.proposableFrom == _terms.expiration) revert OpenToOracle();
+        _terms.proposableFrom = _terms.expiration;
+        _terms.description = string.concat(_terms.description, " ", evidence);
     }
 
     /// From the oracle this never reverts: that would lock the bond. An assertion that is not this

@@ -39,6 +39,7 @@ contract MarketFactory is Ownable2Step {
     uint256 private constant QUESTION_BYTES_MAX = 1_024;
     uint256 private constant DESCRIPTION_BYTES_MAX = 8_192;
     uint256 private constant NAME_BYTES_MAX = 32;
+    uint256 private constant EVIDENCE_BYTES_MAX = 1_024;
     uint32 private constant INTERVAL_MAX = 1 days;
     /// How early before its start a quick market may be created.
     uint64 private constant QUICK_LEAD = 1 hours;
@@ -74,6 +75,8 @@ contract MarketFactory is Ownable2Step {
         uint64 startPrice,
         string source
     );
+    /// The price sources contradict each other: the market is open to the oracle.
+    event QuickMarketContested(bytes32 indexed marketId, address indexed market, string evidence);
     event QuickMarketResolved(
         bytes32 indexed marketId,
         address indexed market,
@@ -210,6 +213,18 @@ contract MarketFactory is Ownable2Step {
             Market(market).marketId(), market, winningOutcome, startPrice, endPrice, source
         );
         Market(market).resolveQuick(winningOutcome);
+    }
+
+    /// Opens a quick market to the oracle at once, without `QUICK_FALLBACK`: the price sources
+    /// contradict each other. `evidence` is what they said. It cannot be taken back.
+    function contestQuickMarket(address market, string calldata evidence) external {
+        _requireOperator();
+        if (quickMarkets[market].startPrice == 0) revert UnknownQuickMarket(market);
+        if (bytes(evidence).length == 0 || bytes(evidence).length > EVIDENCE_BYTES_MAX) {
+            revert InvalidText();
+        }
+        emit QuickMarketContested(Market(market).marketId(), market, evidence);
+        Market(market).openToOracle(evidence);
     }
 
     function setMaker(address account, bool allowed) external onlyOwner {

@@ -64,6 +64,7 @@ type MarketFactory = {
     market: Address,
     prices: { startPrice: bigint; endPrice: bigint; source: string },
   ): Call
+  contestQuickCall(market: Address, evidence: string): Call
   predict(maker: Address, market: NewMarket): Promise<Predicted>
   predictQuick(quick: QuickTerms): Promise<Predicted>
   isMarket(market: Address): Promise<boolean>
@@ -98,6 +99,8 @@ export function marketFactory(client: ChainClient, address: Address): MarketFact
         endPrice,
         source,
       ]),
+    contestQuickCall: (market, evidence) =>
+      callOf(address, marketFactoryAbi, 'contestQuickMarket', [hexAddress(market), evidence]),
     async predict(maker, market) {
       return predicted(
         await asked(

@@ -1,5 +1,5 @@
 /**
- * Creates quick markets on chain and reports their outcomes, from the operator's key. Each promise
+ * Creates quick markets on chain, reports their outcomes and opens contested ones to the oracle, from the operator's key. Each promise
  * resolves once the transaction counts. After a restart a caller that asks again waits for the transaction
  * that is already under way, and where the chain has it done nothing is sent.
  */
@@ -7,10 +7,12 @@
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { decidingPrice, endSecOf, type QuickMarket } from '#domain/quick-market.ts'
+import { evidenceText } from '#domain/quick-votes.ts'
 import type { OwnAccount } from './accounts.ts'
 import type { Call } from './call.ts'
 import type { ChainClient } from './clients.ts'
 import { conditionalTokens } from './conditional-tokens.ts'
+import { marketContract } from './market-contract.ts'
 import { marketFactory } from './market-factory.ts'
 import { makeLane } from './sender/lane.ts'
 import type { Journal, SenderNews, SenderPolicy } from './sender/sender.ts'
@@ -18,6 +20,7 @@ import type { Journal, SenderNews, SenderPolicy } from './sender/sender.ts'
 type QuickMarketLane = {
   create(quickMarket: QuickMarket): Promise<string>
   report(quickMarket: QuickMarket): Promise<string>
+  openToOracle(quickMarket: QuickMarket): Promise<string>
   /** Looks at the chain while something is under way, and now and then for reorganisations. */
   start(): void
   stop(): void
@@ -26,7 +29,7 @@ type QuickMarketLane = {
 }
 
 type Waiter = { resolve(txHash: string): void; reject(fault: Fault): void }
-type Purpose = 'quick-create' | 'quick-report'
+type Purpose = 'quick-create' | 'quick-report' | 'quick-contest'
 
 export function makeQuickMarketLane(options: {
   readonly client: ChainClient
@@ -139,6 +142,26 @@ export function makeQuickMarketLane(options: {
         source,
       })
       return done('quick-report', marketId, call)
+    },
+    async openToOracle(quickMarket) {
+      const { marketId, contractAddress, contested } = quickMarket
+      if (contested === null) {
+        throw new Fault(
+          'NOT_CONTESTED',
+          'the sources of this market do not contradict each other',
+          {
+            retryable: false,
+          },
+        )
+      }
+      if ((await tokens.payouts(marketId)).denominator > 0n) return ''
+      const { proposableFromSec, expirationSec } = await marketContract(
+        client,
+        contractAddress,
+      ).terms()
+      if (proposableFromSec <= expirationSec) return ''
+      const call = factory.contestQuickCall(contractAddress, evidenceText(contested))
+      return done('quick-contest', marketId, call)
     },
     start() {
       running = true

@@ -58,6 +58,7 @@ const WORDS: Readonly<Record<string, (...args: readonly string[]) => string>> = 
   NotQuick: () => 'the market is no quick market',
   NotResolved: () => 'the market is not resolved',
   NotTrader: (order) => `the order ${order} is another trader's`,
+  OpenToOracle: () => 'the market is open to the oracle: prices cannot resolve it any more',
   OrderIndexOutOfRange: (fill) => `fill ${fill} names an order that is not in the batch`,
   OutcomeNotAsserted: (outcome) => `${outcome === '0' ? 'YES' : 'NO'} is not what was proposed`,
   OwnableUnauthorizedAccount: (account) => `${account} is not the owner`,

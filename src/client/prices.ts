@@ -55,7 +55,17 @@ export type QuickMarketEvidence = {
     readonly start: PriceObservation | null
     readonly end: PriceObservation
   }[]
-  /** What decided where one of them saw the other side. */
+  /** Every source, the deciding one included. */
+  readonly providers?: readonly {
+    readonly source: string
+    readonly start: PriceObservation | null
+    readonly end: PriceObservation | null
+    readonly direction: 'down' | 'equal' | 'up' | null
+    readonly moveBps: number | null
+    /** Whether it has a vote. */
+    readonly counted: boolean
+  }[]
+  /** The mean that decided where the sources did not agree about the side. */
   readonly average: {
     readonly price: number
     readonly observations: readonly PriceObservation[]

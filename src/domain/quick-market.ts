@@ -23,19 +23,30 @@ export type Mark = {
   readonly raw: string
 }
 
-/** How the outcome follows: two marks of one source, or its average where the sources did not agree. */
+/** How the outcome follows: two marks of one source, or its average where half of the sources contradict it. */
 export type QuickResolution = {
   readonly source: PriceSource
   readonly start: Mark
   readonly end: Mark
   readonly outcome: Outcome
-  /** What the other sources reported, by which the side was checked. */
-  readonly compared?: readonly ComparedMarks[]
-  /** Where one of them saw the other side: what decided instead of the end. */
+  /** What every source reported of both instants, the deciding one included. */
+  readonly sources?: readonly SourceMarks[]
+  /** The other sources with a report of the end; rows of earlier versions have this instead of `sources`. */
+  readonly compared?: readonly { readonly start: Mark | null; readonly end: Mark }[]
+  /** The mean that decided instead of the end. */
   readonly average?: AveragePrice
+  /** The market was contested, and its outcome is that of the oracle. */
+  readonly byOracle?: true
 }
 
-export type ComparedMarks = { readonly start: Mark | null; readonly end: Mark }
+/** What one source reported at the start and at the end of a market. */
+export type SourceMarks = {
+  readonly source: PriceSource
+  readonly start: Mark | null
+  readonly end: Mark | null
+  /** Whether it has a vote: it reported both instants, and some other source is near both reports, or none reported. */
+  readonly counts: boolean
+}
 
 /** The mean of what one source reported at equal distances before an end, rounded down. */
 type AveragePrice = { readonly price: number; readonly marks: readonly Mark[] }
@@ -54,9 +65,11 @@ export type QuickTerms = {
 
 export type QuickMarket = QuickTerms & {
   readonly id: number
+  /** What the sources said where they contradict each other; its outcome is what one source alone says. */
+  readonly contested: QuickResolution | null
   readonly resolution: QuickResolution | null
   readonly resolvedAtMs: number | null
-  /** The transactions that created it and reported its outcome; '' until there are any. */
+  /** The transactions that created it and that reported its outcome or opened it to the oracle; '' until there are any. */
   readonly createTxHash: string
   readonly reportTxHash: string
   /** How far the chain has come. */
@@ -82,9 +95,23 @@ export type ShownQuickMarket = {
   /** Null until it is resolved, like `outcome`: 0 is YES, it went up; 1 is NO. */
   readonly endPrice?: number | null
   readonly outcome?: number | null
+  readonly verdict?: QuickVerdict
 }
 
-const QUICK_CHAIN_STAGES = ['pending', 'created', 'reported'] as const
+/**
+ * Where the outcome comes from: `open`, there is none yet; `prices`; `contested`, the price sources contradict
+ * each other and the market waits for the optimistic oracle; `oracle`, which has decided a contested market.
+ */
+export const QUICK_VERDICTS = ['open', 'prices', 'contested', 'oracle'] as const
+type QuickVerdict = (typeof QUICK_VERDICTS)[number]
+
+export function verdictOf({ resolution, contested }: QuickMarket): QuickVerdict {
+  if (resolution !== null) return resolution.byOracle ? 'oracle' : 'prices'
+  return contested === null ? 'open' : 'contested'
+}
+
+/** `contested`: the market is open to proposals at the oracle, and prices cannot resolve it any more. */
+const QUICK_CHAIN_STAGES = ['pending', 'created', 'contested', 'reported'] as const
 export type QuickChainStage = (typeof QUICK_CHAIN_STAGES)[number]
 
 export const endSecOf = (market: Pick<QuickTerms, 'startSec' | 'intervalSec'>): number =>

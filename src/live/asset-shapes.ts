@@ -1,7 +1,7 @@
 /** Prices and quick markets as clients see them: the stream, and whatever else tells them. */
 
 import Type, { type Static, type TSchema } from 'typebox'
-import type { ShownQuickMarket } from '#domain/quick-market.ts'
+import { QUICK_VERDICTS, type ShownQuickMarket } from '#domain/quick-market.ts'
 
 const orNull = <Schema extends TSchema>(schema: Schema) =>
   Type.Optional(Type.Union([schema, Type.Null()]))
@@ -31,6 +31,14 @@ export const QuickMarket = Type.Object({
   endPrice: orNull(Type.Integer({ description: 'Null until it is resolved' })),
   outcome: orNull(
     Type.Integer({ description: '0 = YES (it went up), 1 = NO; null until it is resolved' }),
+  ),
+  verdict: Type.Optional(
+    Type.Enum([...QUICK_VERDICTS], {
+      description:
+        'Where the outcome comes from: `open`, there is none yet; `prices`; `contested`, the price sources ' +
+        'contradict each other, and the market waits for a proposal at the optimistic oracle; `oracle`, it ' +
+        'was contested and the oracle decided',
+    }),
   ),
 })
 /** What clients are typed with, as long as that is what the schema promises. */

@@ -11,6 +11,7 @@ import {
   endPriceOf,
   endSecOf,
   type QuickMarket as QuickMarketRecord,
+  verdictOf,
 } from '#domain/quick-market.ts'
 import type { PriceEvent, QuickMarket, QuickMarketEvent } from './asset-shapes.ts'
 
@@ -183,5 +184,6 @@ export function quickMarketBody(record: QuickMarketRecord): QuickMarket {
     createdAt: Math.floor(record.createdAtMs / 1_000),
     endPrice: endPriceOf(record),
     outcome: resolution === null ? null : resolution.outcome,
+    verdict: verdictOf(record),
   }
 }

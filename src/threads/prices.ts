@@ -114,7 +114,8 @@ export function pricesThread(data: ThreadData): ThreadParts {
   function quickSaid(event: QuickMarketsEvent): void {
     meters.quickSaid(event)
     const { type, quickMarket, atMs } = event
-    fronts.tell(type, { quickMarket, atMs })
+    // Fronts read a contested market from the database: for them nothing has happened until it is resolved.
+    if (type !== 'QuickMarketContested') fronts.tell(type, { quickMarket, atMs })
   }
 
   function tick(): void {

@@ -91,6 +91,7 @@ export async function startQuickMarkets(ports: {
       reportAfterMs: REPORT_AFTER_MS,
       remainingMsMin: share(REMAINING_MS_MIN, 4),
       deviationMax: rules.deviationBps / 10_000,
+      agreementBps: quick.agreementBps,
       retryMs: RETRY_MS,
       retryMsMax: RETRY_MS_MAX,
     },
@@ -102,11 +103,18 @@ export async function startQuickMarkets(ports: {
       },
       record: (terms) => askWrite(store, 'openQuickMarket', terms),
       decide: (decided) => askWrite(store, 'resolveQuickMarket', decided),
+      contest: (contested) => askWrite(store, 'contestQuickMarket', contested),
       note: (noted) => askWrite(store, 'noteQuickMarket', noted),
       recordMarks: (batch) => askWrite(store, 'recordMarks', batch),
       ...makeQuickPlaces(marketOf, own.address),
       create: lane.create,
       report: lane.report,
+      openToOracle: lane.openToOracle,
+      async outcomeOnChain({ marketId }) {
+        // The indexer has it once its block counts.
+        const found = await reads.query('chainMarketById', { marketId })
+        return found?.winningOutcome ?? undefined
+      },
     },
     {
       unfinished: (

@@ -8,9 +8,10 @@ import { quickMarketRoutes } from '#api/prices/quick-markets.ts'
 import { createClient } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
 import type { StreamPrice } from '#client/stream-messages.ts'
+import type { PriceSource } from '#domain/asset-price.ts'
 import { EventStreamReader } from '#domain/event-stream.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
-import type { Mark, QuickMarket } from '#domain/quick-market.ts'
+import type { Mark, QuickMarket, QuickResolution } from '#domain/quick-market.ts'
 import { makeSseHub, type SseHub, type SseSettings } from '#http/sse.ts'
 import { PriceEvent } from '#live/asset-shapes.ts'
 import { makeBoard } from '#live/market-board.ts'
@@ -104,6 +105,7 @@ function market(fields: Partial<QuickMarket> = {}): QuickMarket {
     intervalSec: 900,
     strike: mark(),
     createdAtMs: (NOW_SEC - 59) * 1_000,
+    contested: null,
     resolution: null,
     resolvedAtMs: null,
     createTxHash: '',
@@ -204,6 +206,7 @@ test('the quick market of the moment, its history and its evidence', async (t) =
     createdAt: NOW_SEC - 59,
     endPrice: null,
     outcome: null,
+    verdict: 'open',
   })
   const end = mark({ boundarySec: NOW_SEC + 840, price: 6_399_999_999_999, source: 'pyth' })
   const resolution = { source: 'pyth', start: open.strike, end, outcome: 1 } as const
@@ -215,6 +218,7 @@ test('the quick market of the moment, its history and its evidence', async (t) =
   assert.equal(listed.count, 1)
   const [one] = listed.quickMarkets as Record<string, unknown>[]
   assert.deepEqual([one?.resolved, one?.endPrice, one?.outcome], [true, 6_399_999_999_999, 1])
+  assert.equal(one?.verdict, 'prices')
   const evidence = (await getJson(path(url, 'BTC/1/evidence'))).body
   assert.equal(evidence.comparison, '6399999999999 < 6400000000000: NO')
   assert.equal(evidence.decidedBy, 'pyth')
@@ -233,6 +237,52 @@ test('the quick market of the moment, its history and its evidence', async (t) =
     { asset: 'BTC', event: 'opened' },
     { asset: 'BTC', event: 'resolved' },
   ])
+})
+
+test('a contested quick market is unresolved, its evidence shows every source, and the oracle ends it', async (t) => {
+  const { url, stored } = await start(t)
+  const at = (source: PriceSource, price: number, isEnd: boolean) =>
+    mark({ source, price, boundarySec: NOW_SEC + (isEnd ? 840 : -60) })
+  const sources = [
+    { source: 'pyth', start: mark(), end: at('pyth', 6_399_000_000_000, true), counts: true },
+    {
+      source: 'binance',
+      start: at('binance', 6_400_000_000_000, false),
+      end: at('binance', 6_432_000_000_000, true),
+      counts: true,
+    },
+    { source: 'coinbase', start: at('coinbase', 1, false), end: null, counts: false },
+  ] as const
+  const contested: QuickResolution = {
+    ...{ source: 'pyth', start: sources[0].start, end: sources[0].end, outcome: 1 },
+    sources,
+  }
+  stored.push(market({ contested, onChain: 'contested' }))
+  const shown = async () => {
+    const { body } = await getJson(path(url, 'BTC/history'))
+    const [one] = body.quickMarkets as Record<string, unknown>[]
+    return [one?.resolved, one?.verdict, one?.endPrice, one?.outcome]
+  }
+  assert.deepEqual(await shown(), [false, 'contested', null, null])
+  const evidence = (await getJson(path(url, 'BTC/1/evidence'))).body
+  assert.deepEqual([evidence.decidedBy, evidence.onChain], [null, 'created'])
+  assert.match(String(evidence.comparison), /pyth alone says NO; the sources contradict each other/)
+  const providers = evidence.providers as Record<string, unknown>[]
+  assert.deepEqual(
+    providers.map(({ source, direction, moveBps, counted }) => [
+      ...[source, direction, moveBps, counted],
+    ]),
+    [
+      ['pyth', 'down', -1.5625, true],
+      ['binance', 'up', 50, true],
+      ['coinbase', null, null, false],
+    ],
+  )
+  stored.splice(0)
+  const resolution = { ...contested, outcome: 0, byOracle: true } as const
+  stored.push(market({ contested, resolution, resolvedAtMs: 5, onChain: 'reported' }))
+  assert.deepEqual(await shown(), [true, 'oracle', 6_399_000_000_000, 0])
+  assert.equal((await getJson(path(url, 'BTC/1/evidence'))).body.decidedBy, 'oracle')
 })
 
 test('a reader gets one price at once and then each new one, of its asset only', async (t) => {

@@ -13,6 +13,7 @@ import {
   quickQuestion,
 } from '#chain/market-factory.ts'
 import { multicall } from '#chain/multicall.ts'
+import { makeQuickMarketLane } from '#chain/quick-market-lane.ts'
 import {
   SETTLEMENT_FAULTS,
   SETTLEMENT_REASONS,
@@ -29,6 +30,9 @@ import {
   type Uint64,
 } from '#domain/ids.ts'
 import type { Order } from '#domain/order.ts'
+import type { Mark, QuickMarket, QuickResolution } from '#domain/quick-market.ts'
+import type { TransactionRow } from '#domain/transaction.ts'
+import { systemClock } from '#runtime/clock.ts'
 import { REASONS, startWorld, UNIT, type World } from '../contracts/support/world.ts'
 import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
 import { oracle, oracleEvent } from './oracle.ts'
@@ -216,6 +220,51 @@ test('quick markets have the words of their contract', async () => {
     told.map((event) => event.type === 'QuickMarketResolved' && event.winningOutcome),
     [1],
   )
+})
+
+test('the lane opens a contested market to the oracle once, and finds it open after a restart', async () => {
+  const { chain, quickOperator } = world
+  const contracts = {
+    marketFactory: toAddress(world.factory.address),
+    conditionalTokens: toAddress(world.conditionalTokens.address),
+    stablecoin: toAddress(world.collateral.address),
+  }
+  const factory = marketFactory(client, contracts.marketFactory)
+  const startSec = Number(await chain.now())
+  const terms = { asset: 'ETH', startSec, intervalSec: 900 }
+  await send(quickOperator, factory.createQuickCall({ ...terms, startPrice: 5n, source: 'pyth' }))
+  const { market: contractAddress, marketId } = await factory.predictQuick(terms)
+  await chain.warp(901)
+  const rows = new Map<number, TransactionRow>()
+  const lane = makeQuickMarketLane({
+    ...{ client, contracts, clock: systemClock, policy: { confirmations: 0 } },
+    own: { account: quickOperator, address: toAddress(quickOperator.address) },
+    journal: {
+      load: async () => ({ rows: [], lastNonce: -1 }),
+      save: async (row) => void rows.set(row.nonce, row),
+    },
+    ...{ pollMs: 20, idlePollMs: 20, onTrouble: () => undefined },
+  })
+  const said = (source: 'pyth' | 'binance', price: number, end: number) => ({
+    ...{ source, start: { price, atMs: 1 } as Mark, end: { price: end, atMs: 2 } as Mark },
+    counts: true,
+  })
+  const sources = [said('pyth', 5, 4), said('binance', 5, 6)]
+  const contested = { sources } as unknown as QuickResolution
+  const quickMarket = { ...terms, marketId, contractAddress, contested } as unknown as QuickMarket
+  lane.start()
+  try {
+    assert.match(await lane.openToOracle(quickMarket), /^0x[0-9a-f]{64}$/)
+    const { description, proposableFromSec, expirationSec } = await marketContract(
+      client,
+      contractAddress,
+    ).terms()
+    assert.equal(proposableFromSec, expirationSec)
+    assert.match(description, /pyth said 5 at 1, then 4 at 2; binance said 5 at 1, then 6 at 2\.$/)
+    assert.equal(await lane.openToOracle(quickMarket), '', 'it is open already')
+  } finally {
+    lane.stop()
+  }
 })
 
 test('trades settle by the call of the adapter, and each event tells what became of one', async () => {

@@ -295,6 +295,65 @@ describe('a quick market', () => {
     await chain.send(carol, factory, 'resolveQuickMarket', args)
   })
 
+  const contest = (market: Pick<Market, 'address'>, evidence: string) => {
+    const errors = marketAbi.filter(({ type }) => type === 'error')
+    const abi = [...world.factory.abi, ...errors] as unknown as World['factory']['abi']
+    const factory = { address: world.factory.address, abi }
+    return world.chain.send(world.quickOperator, factory, 'contestQuickMarket', [
+      market.address,
+      evidence,
+    ])
+  }
+
+  test('opens to the oracle at once when the operator says that the prices contradict each other', async () => {
+    const { ann, chain, collateral, factory, fund, read } = world
+    const market = await predicted()
+    await create(market)
+    const evidence = 'pyth said 1, then 2; binance said 2, then 1.'
+    await assertReverts(contest(market, evidence), 'NotExpired', [market.expiration])
+    await chain.warpTo(market.expiration)
+    const receipt = await contest(market, evidence)
+    assert.deepEqual(eventsOf(receipt, factory), [
+      {
+        eventName: 'QuickMarketContested',
+        args: { marketId: market.id, market: market.address, evidence },
+      },
+    ])
+    // It cannot be taken back, and the operator has no say any more.
+    await assertReverts(contest(market, evidence), 'OpenToOracle')
+    await assertReverts(resolve(market, STRIKE, STRIKE), 'OpenToOracle')
+    await fund(ann, { collateral: SETTINGS.bond })
+    await chain.send(ann, collateral, 'approve', [market.address, SETTINGS.bond])
+    await chain.send(ann, market, 'propose', [false])
+    const claim = Buffer.from((await read(market, 'claim', [false])).slice(2), 'hex').toString()
+    assert.match(
+      claim,
+      /source pyth\. pyth said 1, then 2; binance said 2, then 1\. The market expired/,
+    )
+    await chain.warp(SETTINGS.disputeSeconds)
+    await chain.send(ann, market, 'settle', [])
+    assert.equal(await read(market, 'winningOutcome', []), NO)
+    await assertReverts(contest(market, evidence), 'AlreadyResolved', [NO])
+  })
+
+  test('is contested by its operator only, with words of a bounded length, and through its factory', async () => {
+    const { carol, chain, factory } = world
+    const market = await predicted()
+    await create(market)
+    const ordinary = await world.createMarket()
+    await chain.warpTo(market.expiration)
+    const args = [market.address, 'words'] as const
+    await assertReverts(chain.send(carol, factory, 'contestQuickMarket', args), 'NotOperator', [
+      carol.address,
+    ])
+    await assertReverts(chain.send(carol, market, 'openToOracle', ['words']), 'NotFactory')
+    await assertReverts(contest(ordinary, 'words'), 'UnknownQuickMarket', [ordinary.address])
+    for (const evidence of ['', 'e'.repeat(1_025)]) {
+      await assertReverts(contest(market, evidence), 'InvalidText')
+    }
+    await contest(market, 'e'.repeat(1_024))
+  })
+
   test('opens to the oracle when the operator has disappeared', async () => {
     const { ann, chain, collateral, fund, read } = world
     const market = await predicted()

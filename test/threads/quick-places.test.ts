@@ -19,7 +19,7 @@ function aQuickMarket(): QuickMarket {
   return {
     ...{ id: 1, marketId: marketId(1), chainId: 31_337, contractAddress: traderNamed('contract') },
     ...{ asset: 'BTC', startSec: START_SEC, intervalSec: INTERVAL_SEC, strike },
-    ...{ createdAtMs: START_SEC * 1_000, resolution: null, resolvedAtMs: null },
+    ...{ createdAtMs: START_SEC * 1_000, contested: null, resolution: null, resolvedAtMs: null },
     ...{ createTxHash: '', reportTxHash: '', onChain: 'pending' },
   }
 }

@@ -82,7 +82,7 @@ export function keepMark(known: AssetState, mark: Mark): void {
 }
 
 /** What other sources say of the mark: one agrees, all contradict, or there is none. */
-function standing(
+export function standing(
   state: QuickMarketsState,
   known: AssetState,
   mark: Mark,

@@ -4,14 +4,15 @@
  * The conversation of one market:
  *   boundary -> strike found -> recorded -> placed at its market actor -> created on chain
  *   next boundary -> end price found -> decided (recorded) -> reported on chain -> closed -> done
+ *                 -> contested (recorded) -> opened to the oracle -> the oracle decides -> closed -> done
  *
  * A mark is what a source reported first at or after a boundary. It is exact when nothing can have come
  * before it: it was pushed without a gap over the boundary, or the provider's history told it. The
  * strike is the mark of the source that speaks at the start; it never changes. The end is the mark of the same
- * source; where another source saw the price go to the other side of its start, the average of that same
- * source over the last minute decides instead (`verdicts.ts`). If that source cannot give one that is
- * believable within `ownMs` after the end, the first fallback with marks of both boundaries decides,
- * comparing its own two prices. A mark is not believable while other sources have marks of that
+ * source; unless more sources saw its side than the other, the average of that same source over the last minute
+ * decides instead, and a market that is still contradicted by more than `agreementBps` goes to the oracle
+ * (`verdicts.ts`). If that source cannot give one that is believable within `ownMs` after the end, the first fallback
+ * with marks of both boundaries is judged, by its own two prices. A mark is not believable while other sources have marks of that
  * boundary and none is near it. There is no void:
  * without prices a market stays undecided, and is tried again for ever.
  *
@@ -85,7 +86,8 @@ export function activeOf(state: QuickMarketsState, nowMs: number): QuickMarket[]
 }
 
 function newRow(quickMarket: QuickMarket): Row {
-  return { quickMarket, placed: false, closed: false, note: undefined, attempts: new Map() }
+  const begun = { placed: false, closed: false, note: undefined, oracleOutcome: undefined }
+  return { quickMarket, ...begun, attempts: new Map() }
 }
 
 export const quickMarkets: Behaviour<QuickMarketsState, QuickMarketsProtocol, QuickMarketsEvent> = {
@@ -159,7 +161,19 @@ export const quickMarkets: Behaviour<QuickMarketsState, QuickMarketsProtocol, Qu
     if (row === undefined) return undefined
     row.attempts.delete('decide')
     row.quickMarket = quickMarket
-    context.emit({ type: 'QuickMarketResolved', quickMarket, atMs: context.nowMs })
+    const type = quickMarket.resolution === null ? 'QuickMarketContested' : 'QuickMarketResolved'
+    context.emit({ type, quickMarket, atMs: context.nowMs })
+    advance(state, row, context)
+    return undefined
+  },
+
+  OracleAsked(state, { marketId, outcome }, context) {
+    const row = state.rows.get(marketId)
+    const attempts = row?.attempts.get('ask oracle')
+    if (row === undefined || attempts === undefined) return undefined
+    // While the oracle has not decided, it is asked again, later each time.
+    if (outcome === undefined) failed(state, attempts, context, '')
+    else row.oracleOutcome = outcome
     advance(state, row, context)
     return undefined
   },
@@ -178,6 +192,8 @@ export const quickMarkets: Behaviour<QuickMarketsState, QuickMarketsProtocol, Qu
       row.note = { onChain: 'created', createTxHash: txHash, reportTxHash: '' }
     } else if (step === 'report') {
       row.note = { onChain: 'reported', createTxHash: '', reportTxHash: txHash }
+    } else if (step === 'open to oracle') {
+      row.note = { onChain: 'contested', createTxHash: '', reportTxHash: txHash }
     } else if (step === 'note' && row.note !== undefined) {
       const { onChain, createTxHash, reportTxHash } = row.note
       row.quickMarket = {

@@ -2,6 +2,7 @@
 
 import type { Observation, PriceSource } from '#domain/asset-price.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
+import type { Outcome } from '#domain/order.ts'
 import type {
   Mark,
   QuickChainStage,
@@ -25,7 +26,13 @@ export type QuickMarketsProtocol = {
   NotRecorded: { takes: { asset: string; boundarySec: number; why: string }; answers: undefined }
   StepDone: { takes: { marketId: MarketId; step: Step; txHash: string }; answers: undefined }
   StepFailed: { takes: { marketId: MarketId; step: Step; why: string }; answers: undefined }
+  /** Recorded: an outcome, or that the market is contested. */
   Decided: { takes: { quickMarket: QuickMarket }; answers: undefined }
+  /** What the oracle decided about a contested market; undefined while it has not. */
+  OracleAsked: {
+    takes: { marketId: MarketId; outcome: Outcome | undefined }
+    answers: undefined
+  }
   MarksWritten: { takes: { count: number }; answers: undefined }
   MarksNotWritten: { takes: { why: string }; answers: undefined }
 }
@@ -34,7 +41,8 @@ export type QuickMarketsEvent =
   /** It can be traded. Told again after a restart. */
   | { readonly type: 'QuickMarketOpened'; readonly quickMarket: QuickMarket; readonly atMs: number }
   | {
-      readonly type: 'QuickMarketResolved'
+      /** Contested: prices do not decide it, the oracle does. Told again after a restart that lost the answer. */
+      readonly type: 'QuickMarketResolved' | 'QuickMarketContested'
       readonly quickMarket: QuickMarket
       readonly atMs: number
     }
@@ -70,6 +78,8 @@ export type QuickMarketsOptions = {
   readonly reportAfterMs: number
   /** How far sources may be apart. */
   readonly deviationMax: number
+  /** How far the moves that two sources saw may be apart while one decides against the other, in basis points. */
+  readonly agreementBps: number
   /** Pauses between attempts: the first, doubled each time, up to the last. */
   readonly retryMs: number
   readonly retryMsMax: number
@@ -95,6 +105,12 @@ export type QuickMarketsPorts = {
     readonly resolution: QuickResolution
     readonly atMs: number
   }) => Promise<QuickMarket>
+  /** Records that the oracle has to decide. The first record stays, and an outcome by prices is refused from then on. */
+  readonly contest: (contested: {
+    readonly chainId: number
+    readonly marketId: MarketId
+    readonly contested: QuickResolution
+  }) => Promise<QuickMarket>
   readonly note: (noted: {
     readonly chainId: number
     readonly marketId: MarketId
@@ -113,6 +129,10 @@ export type QuickMarketsPorts = {
   /** Both answer the hash of the transaction, once it counts; '' when it was another's. */
   readonly create: (quickMarket: QuickMarket) => Promise<string>
   readonly report: (quickMarket: QuickMarket) => Promise<string>
+  /** Opens a contested market to proposals at the oracle; answers like `report`. */
+  readonly openToOracle: (quickMarket: QuickMarket) => Promise<string>
+  /** The outcome that the chain has; undefined while it has none. */
+  readonly outcomeOnChain: (quickMarket: QuickMarket) => Promise<Outcome | undefined>
 }
 
 /** `unknown` when the history said that it has none. */
@@ -124,6 +144,8 @@ export type Row = {
   closed: boolean
   /** What a finished step of the chain has to be noted as. */
   note: { onChain: QuickChainStage; createTxHash: string; reportTxHash: string } | undefined
+  /** Of a contested market, once the chain has it. */
+  oracleOutcome: Outcome | undefined
   readonly attempts: Map<Step, Attempts>
 }
 
@@ -160,4 +182,12 @@ export type QuickContext = Context<QuickMarketsProtocol, QuickMarketsEvent>
 export type Attempts = { pending: boolean; failures: number; nextAtMs: number }
 
 /** What is done for one market besides deciding it. */
-export type Step = 'place' | 'create' | 'decide' | 'close' | 'report' | 'note'
+export type Step =
+  | 'place'
+  | 'create'
+  | 'decide'
+  | 'open to oracle'
+  | 'ask oracle'
+  | 'close'
+  | 'report'
+  | 'note'

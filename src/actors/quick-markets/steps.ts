@@ -1,6 +1,7 @@
 /** The steps of a market, from its opening to its end: each is taken once it can be. */
 
 import { QUICK_MARKETS_UNFINISHED_MAX } from '#domain/limits.ts'
+import type { Outcome } from '#domain/order.ts'
 import { boundaryAt, endSecOf, type QuickMarket, type QuickTerms } from '#domain/quick-market.ts'
 import type { Message } from '#runtime/actor.ts'
 import { fresh, messageOf } from './attempts.ts'
@@ -12,7 +13,7 @@ import type {
   Row,
   Step,
 } from './state.ts'
-import { resolutionOf, strikeOf } from './verdicts.ts'
+import { strikeOf, verdictOn } from './verdicts.ts'
 
 /** Something about an asset is new: perhaps a market can open or be decided. */
 export function look(state: QuickMarketsState, known: AssetState, context: QuickContext): void {
@@ -69,7 +70,7 @@ function nextTerms(
 export function advance(state: QuickMarketsState, row: Row, context: QuickContext): void {
   const { ports } = state
   const { quickMarket, note } = row
-  const { marketId, chainId, onChain, resolution } = quickMarket
+  const { marketId, chainId, onChain, resolution, contested } = quickMarket
   const step = (name: Step, work: () => Promise<unknown>): void =>
     take(
       row,
@@ -92,25 +93,63 @@ export function advance(state: QuickMarketsState, row: Row, context: QuickContex
     return
   }
   if (onChain === 'pending') step('create', () => ports.create(quickMarket))
-  if (resolution === null) {
-    if (context.nowMs >= endSecOf(quickMarket) * 1_000) decide(state, row, context)
-    return
+  if (resolution === null && context.nowMs >= endSecOf(quickMarket) * 1_000) {
+    decide(state, row, context)
   }
   const isDue = context.nowMs >= endSecOf(quickMarket) * 1_000 + state.options.reportAfterMs
-  if (onChain === 'created' && isDue) step('report', () => ports.report(quickMarket))
+  if (onChain === 'created' && isDue) {
+    if (resolution !== null) step('report', () => ports.report(quickMarket))
+    else if (contested !== null) step('open to oracle', () => ports.openToOracle(quickMarket))
+  }
+  if (onChain === 'contested') awaitOracle(state, row, context)
   if (onChain === 'reported' && row.closed) state.rows.delete(marketId)
 }
 
+/** A contested market is recorded as such before anything follows; from then on prices change nothing. */
 function decide(state: QuickMarketsState, row: Row, context: QuickContext): void {
-  const resolution = resolutionOf(state, row.quickMarket, context)
-  if (resolution === undefined) return
-  const { chainId, marketId } = row.quickMarket
-  const work = () => state.ports.decide({ chainId, marketId, resolution, atMs: context.nowMs })
+  const { chainId, marketId, contested } = row.quickMarket
+  const key = { chainId, marketId }
+  const atMs = context.nowMs
+  let work: Task['work']
+  if (contested === null) {
+    const verdict = verdictOn(state, row.quickMarket, context)
+    if (verdict === undefined) return
+    const { resolution } = verdict
+    work = verdict.isContested
+      ? () => state.ports.contest({ ...key, contested: resolution })
+      : () => state.ports.decide({ ...key, resolution, atMs })
+  } else {
+    const { oracleOutcome: outcome } = row
+    if (outcome === undefined) return
+    const resolution = { ...contested, outcome, byOracle: true } as const
+    work = () => state.ports.decide({ ...key, resolution, atMs })
+  }
   const done = (quickMarket: unknown): Message<QuickMarketsProtocol> => ({
     type: 'Decided',
     message: { quickMarket: quickMarket as QuickMarket },
   })
   take(row, { name: 'decide', work, done }, context)
+}
+
+/** Asks the chain now and then whether the oracle has decided; once that is recorded, the market can end. */
+function awaitOracle(state: QuickMarketsState, row: Row, context: QuickContext): void {
+  const { quickMarket } = row
+  if (quickMarket.resolution !== null) {
+    row.note = { onChain: 'reported', createTxHash: '', reportTxHash: '' }
+    advance(state, row, context)
+    return
+  }
+  if (row.oracleOutcome !== undefined) return
+  const { marketId } = quickMarket
+  const task: Task = {
+    name: 'ask oracle',
+    work: () => state.ports.outcomeOnChain(quickMarket),
+    done: (outcome) => ({
+      type: 'OracleAsked',
+      message: { marketId, outcome: outcome as Outcome | undefined },
+    }),
+  }
+  take(row, task, context)
 }
 
 type Task = {

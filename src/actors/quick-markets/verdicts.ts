@@ -1,18 +1,18 @@
 /** Which marks count: the strike of a market that opens, and how one that is over ends. */
 
-import { deviation, type PriceSource } from '#domain/asset-price.ts'
-import { YES } from '#domain/order.ts'
+import type { PriceSource } from '#domain/asset-price.ts'
 import {
   averagedSecs,
   averageOf,
-  type ComparedMarks,
   endSecOf,
   type Mark,
   outcomeOf,
   type QuickMarket,
   type QuickResolution,
 } from '#domain/quick-market.ts'
-import { ask, reliable } from './marks.ts'
+import { votesOn } from '#domain/quick-votes.ts'
+import { reliable } from './marks.ts'
+import { type Judged, sourcesOf } from './source-marks.ts'
 import type { AssetState, QuickContext, QuickMarketsState } from './state.ts'
 
 /** The mark of the source that speaks; after a while, of the first other source that has one. */
@@ -42,17 +42,18 @@ export function strikeOf(
   return undefined
 }
 
+/** What follows from the prices: an outcome, or that the sources contradict each other too much for one. */
+export type Verdict = { readonly resolution: QuickResolution; readonly isContested: boolean }
+
 /**
- * How the market ends, as far as the sources can tell by now. The print of the strike's own source
- * decides unless another source saw the price go the other way: then its own average before the end
- * does. An example: strike 100, the end 100.01; binance went from 100.2 to 100.1, so it is contested.
- * The source's six reports of the last minute are 99.95 on average: NO.
+ * How the market ends, as far as the sources can tell by now. The strike's own source is judged first; if it
+ * cannot tell within `ownMs`, the first fallback that can tell both instants is judged instead.
  */
-export function resolutionOf(
+export function verdictOn(
   state: QuickMarketsState,
   quickMarket: QuickMarket,
   context: QuickContext,
-): QuickResolution | undefined {
+): Verdict | undefined {
   const known = state.assets.get(quickMarket.asset)
   if (known === undefined) return undefined
   const { strike, startSec } = quickMarket
@@ -61,93 +62,58 @@ export function resolutionOf(
   const markAt = (source: PriceSource, boundarySec: number): Mark | undefined =>
     reliable(state, known, { source, boundarySec }, context)
   const own = markAt(strike.source, endSec)
-  const judged =
-    own === undefined ? undefined : judge(state, known, { quickMarket, end: own }, context)
-  if (judged !== undefined) return judged
+  if (own !== undefined) {
+    const verdict = judge(state, known, { quickMarket, start: strike, end: own }, context)
+    if (verdict !== undefined) return verdict
+  }
   if (context.nowMs < endSec * 1_000 + ownMs) return undefined
   for (const source of sources) {
     if (source === strike.source) continue
     // Both are asked for at once, whichever of them is missing.
     const start = markAt(source, startSec)
     const end = markAt(source, endSec)
-    if (start !== undefined && end !== undefined) return resolved(start, end)
+    if (start === undefined || end === undefined) continue
+    const verdict = judge(state, known, { quickMarket, start, end }, context)
+    if (verdict !== undefined) return verdict
   }
   return undefined
 }
 
-/** A market that is over, and the end that the strike's own source reported. */
-type Ended = { readonly quickMarket: QuickMarket; readonly end: Mark }
-
-/** Whether the others saw the same side; undefined while one of them may still tell, or nothing decides. */
+/**
+ * The print decides if more sources saw its side than the other. If not, the source's own mean before the end
+ * decides, unless it repeats the print and at least as many sources as support it contradict it by more than
+ * `agreementBps`: then the market is contested. An example with a bound of 10: pyth 100 to 99.6, print and mean;
+ * binance and coinbase 100 to 100.2. Two sources, 60 basis points away, contradict one: contested. Undefined while a
+ * source may still tell, or nothing decides.
+ */
 function judge(
   state: QuickMarketsState,
   known: AssetState,
-  { quickMarket, end }: Ended,
+  judged: Judged,
   context: QuickContext,
-): QuickResolution | undefined {
-  const { strike } = quickMarket
-  const compared = comparedWith(state, known, { quickMarket, end }, context)
-  if (compared === undefined) return undefined
-  const outcome = outcomeOf(strike.price, end.price)
-  const isContested = compared.some((marks) => contradicts(marks, strike, outcome))
-  if (!isContested) return { ...resolved(strike, end), compared }
-  const marks: Mark[] = []
-  const secs = averagedSecs(endSecOf(quickMarket), quickMarket.intervalSec)
-  for (const boundarySec of secs) {
-    const mark = reliable(state, known, { source: end.source, boundarySec }, context)
-    if (mark !== undefined) marks.push(mark)
-  }
-  if (marks.length < secs.length) return undefined
-  const average = averageOf(marks)
-  const decided = outcomeOf(strike.price, average.price)
-  return { ...resolved(strike, end), outcome: decided, compared, average }
-}
-
-/** A source that reports the very same price twice says neither up nor down. */
-function contradicts({ start, end }: ComparedMarks, strike: Mark, outcome: number): boolean {
-  const move = end.price - (start ?? strike).price
-  return outcome === YES ? move < 0 : move > 0
-}
-
-/**
- * What the other sources reported of both instants. Those count that were there in the minute before the
- * end, and for each the exact report is waited for: so it does not depend on who came first, nor on a
- * restart. What one cannot tell exactly in one and a half times `graceMs` counts as it is; one that tells no
- * end, or one so far off that it is not believed, does not count.
- */
-function comparedWith(
-  state: QuickMarketsState,
-  known: AssetState,
-  { quickMarket, end: { source: own, price } }: Ended,
-  context: QuickContext,
-): ComparedMarks[] | undefined {
-  const { asset, startSec, intervalSec } = quickMarket
-  const { sources, deviationMax, patienceMs, graceMs } = state.options
+): Verdict | undefined {
+  const { quickMarket, start, end } = judged
+  const { source } = end
+  const outcome = outcomeOf(start.price, end.price)
+  const sources = sourcesOf(state, known, judged, context)
+  if (sources === undefined) return undefined
+  const votes = votesOn({ source, start, end }, sources, state.options.agreementBps)
+  const resolution = { source, start, end, outcome, sources }
+  if (votes.supporters > votes.opponents) return { resolution, isContested: false }
+  const isFar = votes.farOpponents >= votes.supporters
   const endSec = endSecOf(quickMarket)
-  const sinceMs = context.nowMs - endSec * 1_000
-  const compared: ComparedMarks[] = []
-  let isWaiting = false
-  const markAt = (source: PriceSource, sec: number): Mark | undefined =>
-    known.marks.get(sec)?.get(source)
-  const awaited = (source: PriceSource, boundarySec: number): Mark | undefined => {
-    const mark = markAt(source, boundarySec)
-    if (mark?.exact || sinceMs >= 1.5 * graceMs) return mark
-    isWaiting = true
-    if (sinceMs >= patienceMs) ask(state, known, { asset, source, boundarySec }, context)
-    return undefined
+  const secs = averagedSecs(endSec, quickMarket.intervalSec)
+  const marks = secs.flatMap(
+    (boundarySec) => reliable(state, known, { source, boundarySec }, context) ?? [],
+  )
+  if (marks.length < secs.length) {
+    const isLate = context.nowMs >= endSec * 1_000 + state.options.ownMs
+    return isLate && isFar ? { resolution, isContested: true } : undefined
   }
-  for (const source of sources) {
-    const secs = averagedSecs(endSec, intervalSec)
-    if (source === own || !secs.some((sec) => markAt(source, sec) !== undefined)) continue
-    const start = awaited(source, startSec) ?? null
-    const end = awaited(source, endSec)
-    if (end !== undefined && deviation(end.price, price) <= deviationMax) {
-      compared.push({ start, end })
-    }
+  const average = averageOf(marks)
+  const decided = outcomeOf(start.price, average.price)
+  return {
+    resolution: { ...resolution, outcome: decided, average },
+    isContested: isFar && decided === outcome,
   }
-  return isWaiting ? undefined : compared
-}
-
-function resolved(start: Mark, end: Mark): QuickResolution {
-  return { source: end.source, start, end, outcome: outcomeOf(start.price, end.price) }
 }

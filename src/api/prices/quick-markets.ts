@@ -10,7 +10,10 @@ import {
   endSecOf,
   type Mark,
   type QuickMarket as QuickMarketRecord,
+  type QuickResolution,
+  type SourceMarks,
 } from '#domain/quick-market.ts'
+import { moveBps } from '#domain/quick-votes.ts'
 import { reject } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { safeInteger } from '#http/schemas.ts'
@@ -37,8 +40,12 @@ const EXAMPLE = {
   createdAt: 1_800_000_000,
   endPrice: null,
   outcome: null,
-}
-const RESOLVED = { ...EXAMPLE, resolved: true, endPrice: 6_415_243_000_001, outcome: 0 }
+  verdict: 'open',
+} as const
+const RESOLVED = {
+  ...EXAMPLE,
+  ...{ resolved: true, endPrice: 6_415_243_000_001, outcome: 0, verdict: 'prices' },
+} as const
 
 const ObservationShape = Type.Object(
   {
@@ -56,6 +63,27 @@ const ObservationShape = Type.Object(
     report: Type.String({ description: 'As the provider sent it' }),
   },
   { title: 'PriceObservation' },
+)
+
+const DIRECTIONS = ['down', 'equal', 'up'] as const
+
+const ProviderShape = Type.Object(
+  {
+    source: Type.String({ description: 'The source' }),
+    start: Type.Union([ObservationShape, Type.Null()]),
+    end: Type.Union([ObservationShape, Type.Null()]),
+    direction: Type.Union([Type.Enum([...DIRECTIONS]), Type.Null()], {
+      description: 'Where it saw the price go; null unless it reported both instants',
+    }),
+    moveBps: Type.Union([Type.Number(), Type.Null()], {
+      description: 'How far, in basis points of its start',
+    }),
+    counted: Type.Boolean({
+      description:
+        'Whether it has a vote: it reported both instants, and not only other prices were reported',
+    }),
+  },
+  { title: 'PriceProvider' },
 )
 
 function observationBody(mark: Mark) {
@@ -183,8 +211,10 @@ export function quickMarketRoutes(ports: {
       description:
         'Both observations with the providers’ own reports, and the comparison. `decidedBy` differs ' +
         'from the source of the strike only where that source could not tell the end; then both ' +
-        'prices are of the source that decided. `compared` has what the other sources reported; where ' +
-        'one of them saw the price go the other way, `average` decided, and has what it is made of.',
+        'prices are of the source that decided. `providers` has what every source reported. `average` ' +
+        'decided where more sources did not see the side of the print than the other. Where the sources ' +
+        'contradict that by more than the bound, the market is `contested`, and `decidedBy` is null until ' +
+        'the optimistic oracle has decided, then `oracle`.',
       params: Type.Object(
         { ...assetParams.properties, id: safeInteger({ min: 1, description: 'The record' }) },
         { additionalProperties: false },
@@ -206,6 +236,10 @@ export function quickMarketRoutes(ports: {
             }),
             { description: 'The other sources, by which the side was checked' },
           ),
+          providers: Type.Array(ProviderShape, {
+            description:
+              'Every source, the deciding one included; empty for markets of earlier versions',
+          }),
           average: Type.Union([
             Type.Object({
               price: Type.Integer({ description: 'The mean, rounded down; USD, 8 decimals' }),
@@ -233,40 +267,68 @@ export function quickMarketRoutes(ports: {
   ]
 }
 
+/** Of a contested market, what the sources said; it has no outcome by prices. */
 function evidenceOf(found: QuickMarketRecord) {
   const { resolution } = found
-  const comparison =
-    resolution === null
-      ? null
-      : `${decidingPrice(resolution)} ${resolution.outcome === YES ? '>=' : '<'} ${resolution.start.price}` +
-        `: ${resolution.outcome === YES ? 'YES' : 'NO'}`
+  const told = resolution ?? found.contested
   return {
     quickMarket: quickMarketBody(found),
     chainId: found.chainId,
     contractAddress: checksumAddress(found.contractAddress),
     strike: observationBody(found.strike),
-    decidedBy: resolution?.source ?? null,
-    start: resolution === null ? null : observationBody(resolution.start),
-    end: resolution === null ? null : observationBody(resolution.end),
-    compared: (resolution?.compared ?? []).map(({ start, end }) => ({
-      start: start === null ? null : observationBody(start),
-      end: observationBody(end),
-    })),
+    decidedBy: resolution === null ? null : resolution.byOracle ? 'oracle' : resolution.source,
+    start: told === null ? null : observationBody(told.start),
+    end: told === null ? null : observationBody(told.end),
+    compared: told === null ? [] : comparedBody(told),
+    providers: (told?.sources ?? []).map(providerBody),
     average:
-      resolution?.average === undefined
+      told?.average === undefined
         ? null
-        : {
-            price: resolution.average.price,
-            observations: resolution.average.marks.map(observationBody),
-          },
+        : { price: told.average.price, observations: told.average.marks.map(observationBody) },
     rule:
       'YES when the price at the end is at or above the price at the start: the first report of one ' +
-      `source at or after ${found.startSec} and ${endSecOf(found)}. Where another source saw the price ` +
-      'go the other way between its own two reports, the mean of the first reports at or after ' +
-      `${averagedSecs(endSecOf(found), found.intervalSec).join(', ')} is the end`,
-    comparison,
-    onChain: found.onChain,
+      `source at or after ${found.startSec} and ${endSecOf(found)}. Unless more sources saw the price go to ` +
+      'that side between their own two reports than to the other, the mean of the first reports at or after ' +
+      `${averagedSecs(endSecOf(found), found.intervalSec).join(', ')} is the end; where that is contradicted, ` +
+      'too, by moves that are further apart than the bound, the optimistic oracle decides',
+    comparison: comparisonOf(found),
+    // It is on chain and has no outcome there: clients know no other word for it.
+    onChain: found.onChain === 'contested' ? 'created' : found.onChain,
     createTxHash: found.createTxHash,
     reportTxHash: found.reportTxHash,
+  } as const
+}
+
+function comparisonOf({ resolution, contested }: QuickMarketRecord): string | null {
+  const told = resolution ?? contested
+  if (told === null) return null
+  const name = told.outcome === YES ? 'YES' : 'NO'
+  if (resolution?.byOracle) return `the sources contradict each other; the oracle resolved ${name}`
+  if (resolution === null)
+    return `${told.source} alone says ${name}; the sources contradict each other`
+  return `${decidingPrice(told)} ${told.outcome === YES ? '>=' : '<'} ${told.start.price}: ${name}`
+}
+
+/** The other sources with a report of the end. Rows of earlier versions have them as they are. */
+function comparedBody({ source, sources, compared }: QuickResolution) {
+  const others =
+    sources?.flatMap(({ source: other, start, end }) =>
+      other === source || end === null ? [] : [{ start, end }],
+    ) ?? compared
+  return (others ?? []).map(({ start, end }) => ({
+    start: start === null ? null : observationBody(start),
+    end: observationBody(end),
+  }))
+}
+
+function providerBody(marks: SourceMarks) {
+  const move = moveBps(marks)
+  return {
+    source: marks.source,
+    start: marks.start === null ? null : observationBody(marks.start),
+    end: marks.end === null ? null : observationBody(marks.end),
+    direction: move === undefined ? null : DIRECTIONS[1 + Math.sign(move)]!,
+    moveBps: move === undefined ? null : Number(move.toFixed(4)),
+    counted: marks.counts,
   }
 }

@@ -23,6 +23,7 @@ export const QuickMarketEntity = defineEntity({
     createdAtMs: p.bigint('number'),
     endPrice: p.bigint('number').fieldName('end_price_e8').nullable(),
     outcome: p.integer().$type<0 | 1>().nullable(),
+    contested: p.text().nullable(),
     resolution: p.text().nullable(),
     resolvedAtMs: p.bigint('number').nullable(),
     createTxHash: p.type(HexType).length(32).nullable(),

@@ -14,6 +14,7 @@ import { PendingOfChain } from './sqlite/011-pending-of-chain.ts'
 import { Profits } from './sqlite/012-profits.ts'
 import { Leases } from './sqlite/013-leases.ts'
 import { TokenNonces } from './sqlite/014-token-nonces.ts'
+import { ContestedQuickMarkets } from './sqlite/015-contested-quick-markets.ts'
 
 export const sqliteMigrations = [
   { name: '001-markets-orders-trades', class: MarketsOrdersTrades },
@@ -30,4 +31,5 @@ export const sqliteMigrations = [
   { name: '012-profits', class: Profits },
   { name: '013-leases', class: Leases },
   { name: '014-token-nonces', class: TokenNonces },
+  { name: '015-contested-quick-markets', class: ContestedQuickMarkets },
 ]

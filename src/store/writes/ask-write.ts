@@ -20,7 +20,7 @@ import type { PositionSync, SyncedPosition } from '../chain-index/sync-position.
 import type { Lease } from '../engine/fence.ts'
 import { answerOf, type StoreReply } from '../engine/reply.ts'
 import type { PriceBatch, recordMarks } from './prices.ts'
-import type { noteQuickMarket, resolveQuickMarket } from './quick-markets.ts'
+import type { contestQuickMarket, noteQuickMarket, resolveQuickMarket } from './quick-markets.ts'
 import type { OpenedRelay, RelayChange } from './relays.ts'
 
 /** Name → `{ takes: …; answers: … }`. */
@@ -37,6 +37,7 @@ type Writes = {
   recordMarks: { takes: Parameters<typeof recordMarks>[1]; answers: undefined }
   openQuickMarket: { takes: QuickTerms; answers: QuickMarket }
   resolveQuickMarket: { takes: Parameters<typeof resolveQuickMarket>[1]; answers: QuickMarket }
+  contestQuickMarket: { takes: Parameters<typeof contestQuickMarket>[1]; answers: QuickMarket }
   noteQuickMarket: { takes: Parameters<typeof noteQuickMarket>[1]; answers: QuickMarket }
 }
 

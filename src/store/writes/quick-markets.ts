@@ -1,6 +1,7 @@
 /**
  * Quick markets. One is opened once: a caller that opens it again hears what there is, with the
- * strike of the first time. One is decided once, too: the first decision stays.
+ * strike of the first time. One is decided once, too: the first decision stays, and a contested market takes none but
+ * that of the oracle.
  */
 
 import assert from 'node:assert/strict'
@@ -58,7 +59,8 @@ export async function resolveQuickMarket(
   await transact(database, (transaction, connection) =>
     connection.execute(
       `update quick_markets set end_price_e8 = ?, outcome = ?, resolution = ?, resolved_at_ms = ?
-        where chain_id = ? and market_id = ? and outcome is null`,
+        where chain_id = ? and market_id = ? and outcome is null
+          and (contested is null or ? = 1)`,
       [
         decidingPrice(resolution),
         resolution.outcome,
@@ -66,12 +68,30 @@ export async function resolveQuickMarket(
         atMs,
         decided.chainId,
         bytesOf(decided.marketId),
+        resolution.byOracle ? 1 : 0,
       ],
       'run',
       transaction,
     ),
   )
   return present(database, decided)
+}
+
+/** Records that the sources contradict each other about a market that is not decided. */
+export async function contestQuickMarket(
+  database: Database,
+  args: Key & { readonly contested: QuickResolution },
+): Promise<QuickMarket> {
+  await transact(database, (transaction, connection) =>
+    connection.execute(
+      `update quick_markets set contested = ?
+        where chain_id = ? and market_id = ? and outcome is null and contested is null`,
+      [JSON.stringify(args.contested), args.chainId, bytesOf(args.marketId)],
+      'run',
+      transaction,
+    ),
+  )
+  return present(database, args)
 }
 
 /** Notes how far the chain has come with it; a hash that is '' is kept as it is. */
@@ -164,11 +184,15 @@ function quickMarketOf(row: QuickMarketEntity): QuickMarket {
     intervalSec: row.intervalSec,
     strike: JSON.parse(row.strike) as QuickTerms['strike'],
     createdAtMs: row.createdAtMs,
-    resolution:
-      typeof row.resolution === 'string' ? (JSON.parse(row.resolution) as QuickResolution) : null,
+    contested: resolutionIn(row.contested),
+    resolution: resolutionIn(row.resolution),
     resolvedAtMs: row.resolvedAtMs ?? null,
     createTxHash: row.createTxHash ?? '',
     reportTxHash: row.reportTxHash ?? '',
     onChain: row.onChain,
   }
+}
+
+function resolutionIn(text: string | null | undefined): QuickResolution | null {
+  return typeof text === 'string' ? (JSON.parse(text) as QuickResolution) : null
 }

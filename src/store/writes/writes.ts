@@ -10,7 +10,12 @@ import type { StoreReply } from '../engine/reply.ts'
 import { storeFault } from '../engine/store-fault.ts'
 import type { Answers, Takes, WriteName, WriteTask } from './ask-write.ts'
 import { recordMarks, recordPrices } from './prices.ts'
-import { noteQuickMarket, openQuickMarket, resolveQuickMarket } from './quick-markets.ts'
+import {
+  contestQuickMarket,
+  noteQuickMarket,
+  openQuickMarket,
+  resolveQuickMarket,
+} from './quick-markets.ts'
 import { changeRelay, openRelay } from './relays.ts'
 import { saveTransaction } from './transactions.ts'
 
@@ -28,6 +33,7 @@ const writers: {
   recordMarks,
   openQuickMarket,
   resolveQuickMarket,
+  contestQuickMarket,
   noteQuickMarket,
 }
 

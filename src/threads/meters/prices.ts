@@ -4,6 +4,8 @@ import { Counter, Gauge } from 'prom-client'
 import type { PricesEvent, PricesState } from '#actors/prices.ts'
 import type { QuickMarketsEvent, QuickMarketsState } from '#actors/quick-markets/state.ts'
 import { PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
+import { verdictOf } from '#domain/quick-market.ts'
+import { evidenceText } from '#domain/quick-votes.ts'
 import type { Feed, FeedTrouble } from '#feeds/feed.ts'
 import { systemClock } from '#runtime/clock.ts'
 import type { Kit } from '../kit.ts'
@@ -12,6 +14,12 @@ import type { Kit } from '../kit.ts'
 const SILENCE_MS = 5_000
 /** The same trouble of a provider is told once in so long. */
 const TELL_AGAIN_MS = 600_000
+
+const EVENT_LABELS = {
+  QuickMarketOpened: 'opened',
+  QuickMarketContested: 'contested',
+  QuickMarketResolved: 'resolved',
+} as const
 
 export function pricesMeters(
   { registry, log }: Kit,
@@ -50,7 +58,7 @@ export function pricesMeters(
   })
   const quickEvents = new Counter({
     name: 'sibyl_quick_markets_total',
-    help: 'Quick markets that were opened and resolved',
+    help: 'Quick markets that were opened, contested and resolved',
     labelNames: ['asset', 'event'],
     registers,
   })
@@ -80,6 +88,19 @@ export function pricesMeters(
     registers,
     collect() {
       this.set(now.quickMarkets()?.rows.size ?? 0)
+    },
+  })
+  new Gauge({
+    name: 'sibyl_quick_markets_contested',
+    help: 'Quick markets whose price sources contradict each other, and that wait for the oracle',
+    labelNames: ['asset'],
+    registers,
+    collect() {
+      this.reset()
+      for (const asset of now.prices()?.assets.keys() ?? []) this.set({ asset }, 0)
+      for (const { quickMarket } of now.quickMarkets()?.rows.values() ?? []) {
+        if (verdictOf(quickMarket) === 'contested') this.inc({ asset: quickMarket.asset })
+      }
     },
   })
   const toldAtMs = new Map<string, number>()
@@ -132,9 +153,13 @@ export function pricesMeters(
       }
     },
     quickSaid({ type, quickMarket }: QuickMarketsEvent): void {
-      const { id, asset, marketId, strike, resolution } = quickMarket
-      quickEvents.inc({ asset, event: type === 'QuickMarketOpened' ? 'opened' : 'resolved' })
-      log.info({ id, asset, marketId, strike: strike.price, outcome: resolution?.outcome }, type)
+      const { id, asset, marketId, strike, resolution, contested } = quickMarket
+      quickEvents.inc({ asset, event: EVENT_LABELS[type] })
+      const about = { id, asset, marketId, strike: strike.price }
+      if (type === 'QuickMarketContested') {
+        const evidence = contested === null ? '' : evidenceText(contested)
+        log.warn({ ...about, evidence }, 'price sources contradict each other: the oracle decides')
+      } else log.info({ ...about, outcome: resolution?.outcome }, type)
     },
     troubled(source: PriceSource, kind: FeedTrouble, detail: string): void {
       troubles.inc({ source, kind })

@@ -17,8 +17,9 @@ test('a print above the strike does not decide when another source went down: th
   await until(0, { pyth: 100, binance: 100.5 })
   await until(860, { pyth: 99.5, binance: 100.25 })
   await until(899, { pyth: 100.25, binance: 100.25 })
-  await until(900, { pyth: 100.25, binance: 100.25 })
-  const { source, start, end, outcome, compared, average } = market()!.resolution!
+  // The third source was not there: its history is asked, and has nothing.
+  await until(904, { pyth: 100.25, binance: 100.25 })
+  const { source, start, end, outcome, sources, average } = market()!.resolution!
   // 99.5 at 840, 850 and 860, 100.25 at 870, 880 and 890.
   assert.deepEqual(
     [source, start.price, end.price, average?.price, outcome],
@@ -33,8 +34,12 @@ test('a print above the strike does not decide when another source went down: th
     AVERAGED.map((sec) => [sec, (sec <= 860 ? 99.5 : 100.25) * 1e8, 'pyth']),
   )
   assert.deepEqual(
-    compared?.map((marks) => [marks.start?.price, marks.end.price, marks.end.source]),
-    [[100.5e8, 100.25e8, 'binance']],
+    sources?.map(({ source, start, end, counts }) => [source, start?.price, end?.price, counts]),
+    [
+      ['pyth', 100e8, 100.25e8, true],
+      ['binance', 100.5e8, 100.25e8, true],
+      ['coinbase', undefined, undefined, false],
+    ],
   )
 })
 
@@ -45,9 +50,9 @@ test('another source that is above or below by as much as ever says the same sid
   await until(0, { pyth: 100, binance: 100.5, coinbase: 100 })
   await until(899, { pyth: 101, binance: 101, coinbase: 101 })
   await until(900, { pyth: 99.75, binance: 100.25, coinbase: 100 })
-  const { outcome, average, compared } = market()!.resolution!
+  const { outcome, average, sources } = market()!.resolution!
   // One that stands where it stood says neither up nor down.
-  assert.deepEqual([outcome, average, compared?.length], [NO, undefined, 2])
+  assert.deepEqual([outcome, average, sources?.length], [NO, undefined, 3])
 })
 
 test('the other sources are waited for, so that who comes first does not matter', async () => {
@@ -58,8 +63,8 @@ test('the other sources are waited for, so that who comes first does not matter'
   past.set('coinbase 900', 'away')
   await pass(1)
   await say('pyth', 100.25)
-  await say('binance', 100.25)
-  // Two agree already; the third was there before the end, and its history cannot be asked.
+  await say('binance', 99.75)
+  // The third was there before the end, and its history cannot be asked.
   await pass(20)
   assert.equal(market()?.resolution, null)
   past.set('coinbase 900', 99.75)
@@ -89,15 +94,15 @@ test('without reports of the minute before, it is as without a price: a fallback
   await speaker('pyth')
   await until(0, { pyth: 100, binance: 100 })
   await until(830, { pyth: 100.5, binance: 100 })
-  await until(899, { binance: 100 })
+  await until(899, { binance: 99.97 })
   await pass(1)
-  await say('pyth', 100.25, { line: 2 })
-  await say('binance', 99.75)
+  await say('pyth', 100.04, { line: 2 })
+  await say('binance', 99.96)
   await pass(590)
   assert.equal(market()?.resolution, null)
   await pass(30)
   const { source, outcome, average } = market()!.resolution!
-  assert.deepEqual([source, outcome, average], ['binance', NO, undefined])
+  assert.deepEqual([source, outcome, average?.price], ['binance', NO, 99.97e8])
 })
 
 /** What each source says at each second: steps of 1/128 dollar around the strike, exact as integers. */
@@ -119,15 +124,18 @@ function drawPaths(random: Random): Map<PriceSource, Map<number, number>> {
 /** The rule, as docs/prices.md has it. */
 function writtenRule(paths: Map<PriceSource, Map<number, number>>) {
   const at = (source: PriceSource, sec: number) => paths.get(source)!.get(sec)!
+  const move = (source: PriceSource) => at(source, 900) / at(source, 0) - 1
   const strike = at('pyth', 0)
   const isUp = at('pyth', 900) >= strike
-  const isContested = (['binance', 'coinbase'] as const).some((source) => {
-    const move = at(source, 900) - at(source, 0)
-    return isUp ? move < 0 : move > 0
-  })
+  const others = (['binance', 'coinbase'] as const).map(move)
+  const agreeing = others.filter((other) => (isUp ? other > 0 : other < 0))
+  const opposed = others.filter((other) => (isUp ? other < 0 : other > 0))
+  const far = opposed.filter((other) => Math.abs(other - move('pyth')) * 10_000 > 10)
+  const isByMean = opposed.length >= 1 + agreeing.length
   const mean = AVERAGED.reduce((sum, sec) => sum + at('pyth', sec), 0) / AVERAGED.length
-  const end = isContested ? Math.floor(mean * 1e8) : at('pyth', 900) * 1e8
-  return { isContested, end, outcome: end >= strike * 1e8 ? YES : NO }
+  const end = isByMean ? Math.floor(mean * 1e8) : at('pyth', 900) * 1e8
+  const isContested = isByMean && far.length > agreeing.length && end >= strike * 1e8 === isUp
+  return { isContested, isByMean, end, outcome: end >= strike * 1e8 ? YES : NO }
 }
 
 /** Plays a market to its end, with or without silences and losses of memory. */
@@ -159,25 +167,27 @@ async function play(
       if ((silentUntil.get(source) ?? -99) > sec) continue
       await say(source, paths.get(source)!.get(sec)!, { line: lines.get(source) ?? 1 })
     }
-    if (sec > 900 && market()?.resolution) break
+    if (sec > 900 && (market()?.resolution ?? market()?.contested)) break
   }
-  const resolution = market()?.resolution
-  assert.ok(resolution, 'it is decided')
-  const { end, average, outcome } = resolution
-  return { isContested: average !== undefined, end: average?.price ?? end.price, outcome }
+  const isContested = market()?.contested !== null
+  const verdict = market()?.resolution ?? market()?.contested
+  assert.ok(verdict, 'there is a verdict')
+  const { end, average, outcome } = verdict
+  return { isContested, isByMean: average !== undefined, end: average?.price ?? end.price, outcome }
 }
 
 for (const seed of SEEDS) {
   test(`sources that straddle the strike resolve by the written rule, also across restarts, TEST_SEED=${seed}`, async (t) => {
     const random = randomFrom(seed)
-    let contested = 0
+    let [byMean, contested] = [0, 0]
     for (let round = 0; round < 6; round++) {
       const paths = drawPaths(random)
       const expected = writtenRule(paths)
+      byMean += Number(expected.isByMean)
       contested += Number(expected.isContested)
       assert.deepEqual(await play(paths, undefined), expected, `round ${round}, undisturbed`)
       assert.deepEqual(await play(paths, random), expected, `round ${round}, disturbed`)
     }
-    t.diagnostic(`${contested} of 6 were contested`)
+    t.diagnostic(`of 6, ${byMean} were judged by the mean, ${contested} contested`)
   })
 }

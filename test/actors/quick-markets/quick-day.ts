@@ -33,12 +33,14 @@ import {
   outcomeOf,
   type QuickMarket,
 } from '#domain/quick-market.ts'
+import { votesOn } from '#domain/quick-votes.ts'
 import { makeFailover } from '#feeds/failover.ts'
 import type { Feed } from '#feeds/feed.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import type { Database } from '#store/engine/database.ts'
 import { marksSince, pricesSince, recordMarks, recordPrices } from '#store/writes/prices.ts'
 import {
+  contestQuickMarket,
   noteQuickMarket,
   openQuickMarket,
   quickMarketsOfAsset,
@@ -62,6 +64,7 @@ class Chain {
   readonly created = new Map<MarketId, { strike: number; source: PriceSource }>()
   readonly resolved = new Map<MarketId, number>()
   readonly opened = new Map<MarketId, number>()
+  readonly contested = new Set<MarketId>()
 }
 
 type Life = { readonly stop: () => void; readonly busy: () => boolean }
@@ -153,6 +156,7 @@ export async function runDay(random: Random, database: Database, hours = 24): Pr
         remainingMsMin: 60_000,
         reportAfterMs: 2_000,
         deviationMax: 0.01,
+        agreementBps: 10,
         retryMs: 2_000,
         retryMsMax: 60_000,
       },
@@ -165,6 +169,7 @@ export async function runDay(random: Random, database: Database, hours = 24): Pr
           unsure(() => feedOf(source).priceAt(asset, atMs, withinMs)),
         record: (terms) => unsure(() => openQuickMarket(database, terms)),
         decide: (decided) => unsure(() => resolveQuickMarket(database, decided)),
+        contest: (contested) => unsure(() => contestQuickMarket(database, contested)),
         note: (noted) => unsure(() => noteQuickMarket(database, noted)),
         recordMarks: (batch) => unsure(() => recordMarks(database, batch)),
         place: ({ marketId }) =>
@@ -192,6 +197,19 @@ export async function runDay(random: Random, database: Database, hours = 24): Pr
             if (there !== undefined) assert.equal(there, outcome)
             chain.resolved.set(marketId, outcome)
             return there === undefined ? `0x${'22'.repeat(32)}` : ''
+          }),
+        openToOracle: ({ marketId, contested }) =>
+          unsure(async () => {
+            assert.ok(contested !== null && !chain.resolved.has(marketId))
+            chain.contested.add(marketId)
+            return `0x${'33'.repeat(32)}`
+          }),
+        // The oracle's voters look at the path itself; the source's own side stands for that here.
+        outcomeOnChain: ({ marketId, contested }) =>
+          unsure(async () => {
+            assert.ok(chain.contested.has(marketId))
+            chain.resolved.set(marketId, contested!.outcome)
+            return contested!.outcome
           }),
       },
       {
@@ -340,7 +358,10 @@ export function assertDay(day: Day): void {
       assert.equal(chain.resolved.get(marketId), resolution.outcome, label)
       assert.equal(resolution.source, resolution.start.source)
       if (resolution.source === strike.source) assert.deepEqual(resolution.start, strike)
-      const others = (resolution.compared ?? []).flatMap(({ start, end }) => [start ?? end, end])
+      assert.equal(chain.contested.has(marketId), market.contested !== null, label)
+      const others = (resolution.sources ?? [])
+        .flatMap(({ start, end }) => [start, end])
+        .filter((mark) => mark !== null)
       const averaged = resolution.average?.marks ?? []
       for (const mark of [strike, resolution.start, resolution.end, ...others, ...averaged]) {
         // What is not exact says so, and is what its source reported later within the bound.
@@ -352,10 +373,8 @@ export function assertDay(day: Day): void {
       if (!strike.exact || !resolution.start.exact || !resolution.end.exact) continue
       const at = (sec: number) => simulator.tickAt(resolution.source, asset, sec * 1_000).price
       const { average } = resolution
-      const isContested = (resolution.compared ?? []).some(({ start, end }) => {
-        const move = end.price - (start ?? strike).price
-        return at(endSecOf(market)) >= at(startSec) ? move < 0 : move > 0
-      })
+      const votes = votesOn(resolution, resolution.sources ?? [], 10)
+      const isContested = votes.opponents >= votes.supporters
       assert.equal(average !== undefined, isContested, label)
       if (average === undefined) {
         assert.equal(resolution.outcome, outcomeOf(at(startSec), at(endSecOf(market))), label)

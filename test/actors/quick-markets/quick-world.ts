@@ -10,6 +10,7 @@ import type {
 import { type Observation, PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
+import type { Outcome } from '#domain/order.ts'
 import type { Mark, QuickMarket } from '#domain/quick-market.ts'
 import { serve } from '#runtime/serve.ts'
 import { simulatedClock } from '../../support/simulated-clock.ts'
@@ -17,7 +18,7 @@ import { simulatedClock } from '../../support/simulated-clock.ts'
 export const START_SEC = 1_800_000_000
 const INTERVAL_SEC = 900
 
-const OPTIONS: QuickMarketsOptions = {
+export const OPTIONS: QuickMarketsOptions = {
   assets: ['BTC'],
   sources: PRICE_SOURCES,
   intervalSec: INTERVAL_SEC,
@@ -30,6 +31,7 @@ const OPTIONS: QuickMarketsOptions = {
   remainingMsMin: 60_000,
   reportAfterMs: 2_000,
   deviationMax: 0.01,
+  agreementBps: 10,
   retryMs: 1_000,
   retryMsMax: 30_000,
 }
@@ -38,6 +40,8 @@ export type World = {
   /** What each history knows: by source and boundary, in USD. */
   readonly past: Map<string, number | 'away'>
   readonly rows: Map<MarketId, QuickMarket>
+  /** What the oracle has decided. */
+  readonly oracle: Map<MarketId, Outcome>
   readonly events: QuickMarketsEvent[]
   readonly calls: string[]
   /** What fails while it is in here. */
@@ -59,6 +63,7 @@ export function world(beforeStartSec = 10): World {
   const clock = simulatedClock((START_SEC - beforeStartSec) * 1_000)
   const past: World['past'] = new Map()
   const rows: World['rows'] = new Map()
+  const oracle: World['oracle'] = new Map()
   const marks: Mark[] = []
   const events: QuickMarketsEvent[] = []
   const calls: string[] = []
@@ -99,7 +104,7 @@ export function world(beforeStartSec = 10): World {
             if (present !== undefined) return present
             const row: QuickMarket = {
               ...terms,
-              ...{ id: rows.size + 1, resolution: null, resolvedAtMs: null },
+              ...{ id: rows.size + 1, contested: null, resolution: null, resolvedAtMs: null },
               ...{ createTxHash: '', reportTxHash: '', onChain: 'pending' },
             }
             rows.set(terms.marketId, row)
@@ -109,7 +114,14 @@ export function world(beforeStartSec = 10): World {
           doing('decide', () => {
             const present = rows.get(marketId)!
             if (present.resolution !== null) return present
+            if (present.contested !== null && !resolution.byOracle) return present
             return change(marketId, { resolution, resolvedAtMs: atMs })
+          }),
+        contest: ({ marketId, contested }) =>
+          doing('contest', () => {
+            const present = rows.get(marketId)!
+            if (present.resolution !== null || present.contested !== null) return present
+            return change(marketId, { contested })
           }),
         note: ({ marketId, onChain }) => doing('note', () => change(marketId, { onChain })),
         recordMarks: async (batch) => void marks.push(...batch.marks),
@@ -117,6 +129,8 @@ export function world(beforeStartSec = 10): World {
         close: () => doing('close', () => undefined),
         create: () => doing('create', () => `0x${'11'.repeat(32)}`),
         report: () => doing('report', () => `0x${'22'.repeat(32)}`),
+        openToOracle: () => doing('open to oracle', () => `0x${'33'.repeat(32)}`),
+        outcomeOnChain: ({ marketId }) => doing('ask oracle', () => oracle.get(marketId)),
       },
       { unfinished: [...rows.values()].filter(({ onChain }) => onChain !== 'reported'), marks },
     )
@@ -151,7 +165,7 @@ export function world(beforeStartSec = 10): World {
     await settle()
   }
   return {
-    ...{ past, rows, events, calls, broken, unanswered, say, pass },
+    ...{ past, rows, oracle, events, calls, broken, unanswered, say, pass },
     async speaker(source) {
       served.hear('SpeakerChanged', { asset: 'BTC', source }, 0, undefined)
       await settle()

@@ -12,6 +12,7 @@ import {
   recordPrices,
 } from '#store/writes/prices.ts'
 import {
+  contestQuickMarket,
   noteQuickMarket,
   openQuickMarket,
   quickMarketById,
@@ -69,6 +70,7 @@ await onBothDatabases('Prices and quick markets', ({ fresh }) => {
     assert.ok(Number.isSafeInteger(id) && id > 0)
     assert.deepEqual(rest, {
       ...terms,
+      contested: null,
       resolution: null,
       resolvedAtMs: null,
       createTxHash: '',
@@ -100,6 +102,24 @@ await onBothDatabases('Prices and quick markets', ({ fresh }) => {
     const done = await noteQuickMarket(database, { ...note, onChain: 'reported' })
     assert.deepEqual([done.createTxHash, done.reportTxHash, done.onChain], [HASH, '', 'reported'])
     assert.ok(!(await unfinished()))
+  })
+
+  it('a contested market keeps its first evidence and takes no outcome but that of the oracle', async () => {
+    const terms = termsOf(3)
+    await openQuickMarket(database, terms)
+    const end = markOf({ boundarySec: terms.startSec + 900, price: 6_300_000_000_000 })
+    const contested: QuickResolution = { source: 'pyth', start: terms.strike, end, outcome: 1 }
+    const first = await contestQuickMarket(database, { ...terms, contested })
+    assert.deepEqual([first.contested, first.resolution], [contested, null])
+    const other = { ...contested, outcome: 0 as const }
+    assert.deepEqual(await contestQuickMarket(database, { ...terms, contested: other }), first)
+    const byPrices = { ...terms, resolution: other, atMs: 5 }
+    assert.deepEqual(await resolveQuickMarket(database, byPrices), first)
+    const resolution = { ...other, byOracle: true } as const
+    const resolved = await resolveQuickMarket(database, { ...terms, resolution, atMs: 7 })
+    assert.deepEqual(resolved, { ...first, resolution, resolvedAtMs: 7 })
+    const late = { ...terms, contested: { ...contested, source: 'binance' } as const }
+    assert.deepEqual(await contestQuickMarket(database, late), resolved)
   })
 
   it('the newest of an asset come first', async () => {

@@ -1,0 +1,74 @@
+/** What every source reported of a market's two instants: whose reports are waited for, and which have a vote. */
+
+import type { PriceSource } from '#domain/asset-price.ts'
+import {
+  averagedSecs,
+  endSecOf,
+  type Mark,
+  type QuickMarket,
+  type SourceMarks,
+} from '#domain/quick-market.ts'
+import { votesOn } from '#domain/quick-votes.ts'
+import { ask, standing } from './marks.ts'
+import type { AssetState, QuickContext, QuickMarketsState } from './state.ts'
+
+/** A market that is over, and the two reports of the source that is judged. */
+export type Judged = {
+  readonly quickMarket: QuickMarket
+  readonly start: Mark
+  readonly end: Mark
+}
+
+/**
+ * Returns the reports of all sources; undefined while one of them is waited for. A source that reported in the
+ * minute before the end is waited for until its reports are exact, at most one and a half times `graceMs`: so the
+ * verdict does not depend on which source came first, nor on a restart. A source that was absent then is asked for its
+ * history once, and only if no present source saw the same side.
+ */
+export function sourcesOf(
+  state: QuickMarketsState,
+  known: AssetState,
+  judged: Judged,
+  context: QuickContext,
+): readonly SourceMarks[] | undefined {
+  const { sources, patienceMs, graceMs, agreementBps } = state.options
+  const { asset, startSec, intervalSec, strike } = judged.quickMarket
+  const endSec = endSecOf(judged.quickMarket)
+  const sinceMs = context.nowMs - endSec * 1_000
+  const own = judged.end.source
+  const secs = averagedSecs(endSec, intervalSec)
+  const isPresent = (source: PriceSource): boolean =>
+    secs.some((sec) => known.marks.get(sec)?.has(source))
+  const markAt = (source: PriceSource, sec: number): Mark | null => {
+    if (source === own) return sec === startSec ? judged.start : judged.end
+    if (source === strike.source && sec === startSec) return strike
+    return known.marks.get(sec)?.get(source) ?? null
+  }
+  const isAwaited = (source: PriceSource, boundarySec: number): boolean => {
+    const mark = markAt(source, boundarySec)
+    if (source === own || mark === strike || mark?.exact || sinceMs >= 1.5 * graceMs) return false
+    if (sinceMs < patienceMs) return true
+    const { failures } = ask(state, known, { asset, source, boundarySec }, context)
+    return isPresent(source) || failures === 0
+  }
+  /** Both instants are asked for at once. */
+  const areAwaited = (some: readonly PriceSource[]): boolean =>
+    some
+      .flatMap((source) => [isAwaited(source, startSec), isAwaited(source, endSec)])
+      .includes(true)
+  const reported = (): SourceMarks[] =>
+    sources.map((source) => {
+      const [start, end] = [markAt(source, startSec), markAt(source, endSec)]
+      const counts = [start, end].every(
+        (mark) => mark !== null && standing(state, known, mark) !== 'contradicted',
+      )
+      return { source, start, end, counts: counts || source === own }
+    })
+
+  if (areAwaited(sources.filter(isPresent))) return undefined
+  const present = reported().filter(({ source }) => isPresent(source))
+  const isConfirmed = votesOn({ ...judged, source: own }, present, agreementBps).supporters > 1
+  const absent = sources.filter((source) => !isPresent(source))
+  if (!isConfirmed && areAwaited(absent)) return undefined
+  return reported()
+}

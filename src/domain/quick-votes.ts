@@ -1,0 +1,59 @@
+/** How the sources of a quick market vote on its outcome, each by its own two prices. */
+
+import type { PriceSource } from './asset-price.ts'
+import { YES } from './order.ts'
+import { type Mark, outcomeOf, type QuickResolution, type SourceMarks } from './quick-market.ts'
+
+const BPS = 10_000
+
+/** How far a source saw the price move, in basis points; undefined unless it reported both instants. */
+export function moveBps({ start, end }: Pick<SourceMarks, 'start' | 'end'>): number | undefined {
+  if (start === null || end === null) return undefined
+  return ((end.price - start.price) / start.price) * BPS
+}
+
+type Votes = {
+  /** Sources that saw the price go to this side, the one that is judged included. */
+  readonly supporters: number
+  readonly opponents: number
+  /** Opponents whose move differs from that of the judged source by more than the bound. */
+  readonly farOpponents: number
+}
+
+/** Counts who supports the side that one source saw. A source whose two prices are equal votes for neither side. */
+export function votesOn(
+  judged: { readonly source: PriceSource; readonly start: Mark; readonly end: Mark },
+  others: readonly SourceMarks[],
+  boundBps: number,
+): Votes {
+  const own = moveBps(judged) ?? 0
+  const isUp = outcomeOf(judged.start.price, judged.end.price) === YES
+  let [supporters, opponents, farOpponents] = [1, 0, 0]
+  for (const other of others) {
+    const move = moveBps(other) ?? 0
+    if (other.source === judged.source || !other.counts || move === 0) continue
+    if (move > 0 === isUp) {
+      supporters++
+      continue
+    }
+    opponents++
+    if (Math.abs(move - own) > boundBps) farOpponents++
+  }
+  return { supporters, opponents, farOpponents }
+}
+
+/** What the contract takes of an evidence, in bytes. */
+const EVIDENCE_CHARS_MAX = 1_024
+
+/** What every source said, in words that a disputer at the oracle can check. */
+export function evidenceText({ sources = [] }: QuickResolution): string {
+  const said = (mark: Mark | null): string =>
+    mark === null ? 'nothing' : `${mark.price} at ${mark.atMs}`
+  const lines = sources.map(
+    ({ source, start, end }) => `${source} said ${said(start)}, then ${said(end)}`,
+  )
+  const text =
+    'The price sources contradict each other (USD, 8 decimals, Unix milliseconds): ' +
+    `${lines.join('; ')}.`
+  return text.slice(0, EVIDENCE_CHARS_MAX)
+}

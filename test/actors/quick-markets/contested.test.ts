@@ -1,0 +1,234 @@
+/** Verdicts that the sources do not agree on: such a market goes to the oracle with what every source said. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { PriceSource } from '#domain/asset-price.ts'
+import { NO, YES } from '#domain/order.ts'
+import { verdictOf } from '#domain/quick-market.ts'
+import { type World, world } from './quick-world.ts'
+
+type Usd = Partial<Record<PriceSource, number>>
+
+/** Plays a market whose sources say one thing until the last minute and another from then on. */
+async function played(start: Usd, end: Usd): Promise<World> {
+  const it = world()
+  await it.speaker('pyth')
+  await it.until(838, start)
+  await it.until(905, end)
+  await it.pass(700)
+  return it
+}
+
+const stepsOf = ({ calls }: World): string[] =>
+  calls.filter((call) => !call.startsWith('history') && call !== 'ask oracle')
+
+test('a source that two others contradict by more than the bound does not decide its market', async () => {
+  // Low by 0.4 percent in the last minute, print and mean alike.
+  const it = await played(
+    { pyth: 100, binance: 100, coinbase: 100 },
+    { pyth: 99.6, binance: 100.2, coinbase: 100.2 },
+  )
+  const { resolution, contested, onChain } = it.market()!
+  assert.deepEqual([resolution, contested?.source, contested?.outcome], [null, 'pyth', NO])
+  assert.deepEqual(
+    contested?.sources?.map(({ source, start, end, counts }) => [
+      source,
+      start?.price,
+      end?.price,
+      counts,
+    ]),
+    [
+      ['pyth', 100e8, 99.6e8, true],
+      ['binance', 100e8, 100.2e8, true],
+      ['coinbase', 100e8, 100.2e8, true],
+    ],
+  )
+  assert.equal(onChain, 'contested')
+  assert.equal(verdictOf(it.market()!), 'contested')
+  const told = it.events.filter(({ quickMarket }) => quickMarket.id === 1).map(({ type }) => type)
+  assert.deepEqual(told, ['QuickMarketOpened', 'QuickMarketContested'])
+})
+
+test('a contested market takes the outcome of the oracle, shows the price of its source, and ends', async () => {
+  const it = await played(
+    { pyth: 100, binance: 100, coinbase: 100 },
+    { pyth: 99.6, binance: 100.2, coinbase: 100.2 },
+  )
+  it.oracle.set(it.market()!.marketId, YES)
+  await it.pass(61)
+  const { resolution, onChain } = it.market()!
+  assert.deepEqual(
+    [resolution?.outcome, resolution?.byOracle, resolution?.end.price, resolution?.source],
+    [YES, true, 99.6e8, 'pyth'],
+  )
+  assert.equal(onChain, 'reported')
+  assert.equal(verdictOf(it.market()!), 'oracle')
+  assert.ok(!stepsOf(it).includes('report'), 'prices resolve nothing on chain')
+  assert.equal(
+    it.events.findLast(({ quickMarket }) => quickMarket.id === 1)?.type,
+    'QuickMarketResolved',
+  )
+})
+
+test('a contested market stays contested across kills, whatever the sources say later', async () => {
+  for (const step of ['contest', 'open to oracle', 'note', 'ask oracle', 'decide', 'close']) {
+    const it = world()
+    await it.speaker('pyth')
+    await it.until(838, { pyth: 100, binance: 100, coinbase: 100 })
+    await it.until(899, { pyth: 99.6, binance: 100.2, coinbase: 100.2 })
+    // What it does is done, and its answer lost: the exchange is killed right there.
+    it.unanswered.add(step)
+    await it.until(905, { pyth: 99.6, binance: 100.2, coinbase: 100.2 })
+    it.oracle.set(it.market()!.marketId, YES)
+    it.restart()
+    // Now the histories would let the source decide: all of them went down.
+    for (const source of ['pyth', 'binance', 'coinbase']) it.past.set(`${source} 900`, 99.5)
+    await it.until(910, { pyth: 99.5, binance: 99.5, coinbase: 99.5 })
+    await it.pass(60)
+    it.unanswered.delete(step)
+    it.restart()
+    await it.pass(120)
+    const { resolution, contested, onChain } = it.market()!
+    assert.equal(contested?.outcome, NO, step)
+    assert.deepEqual([resolution?.outcome, resolution?.byOracle], [YES, true], step)
+    assert.equal(onChain, 'reported', step)
+    assert.ok(!it.calls.includes('report'), step)
+  }
+})
+
+test('every step of a contested market is retried until it is done', async () => {
+  const it = world()
+  const steps = ['contest', 'open to oracle', 'ask oracle', 'decide', 'close', 'note']
+  await it.speaker('pyth')
+  await it.until(838, { pyth: 100, binance: 100, coinbase: 100 })
+  for (const step of steps) it.broken.add(step)
+  await it.until(905, { pyth: 99.6, binance: 100.2, coinbase: 100.2 })
+  it.oracle.set(it.market()!.marketId, YES)
+  for (const step of steps) {
+    await it.pass(90)
+    it.broken.delete(step)
+  }
+  await it.pass(120)
+  assert.equal(it.market()?.resolution?.outcome, YES)
+  assert.equal(it.market()?.onChain, 'reported')
+})
+
+const RULES: readonly [name: string, start: Usd, end: Usd, verdict: 'contested' | 0 | 1][] = [
+  [
+    'two that contradict within the bound leave it to the mean of the source',
+    { pyth: 100, binance: 100, coinbase: 100 },
+    { pyth: 99.97, binance: 100.06, coinbase: 100.06 },
+    NO,
+  ],
+  [
+    'one that contradicts a source which another confirms decides nothing',
+    { pyth: 100, binance: 100, coinbase: 100 },
+    { pyth: 100.2, binance: 99.5, coinbase: 100.2 },
+    YES,
+  ],
+  [
+    'two sources alone that contradict each other have no majority: contested',
+    { pyth: 100, binance: 100 },
+    { pyth: 99.6, binance: 100.2 },
+    'contested',
+  ],
+  [
+    'two sources alone within the bound leave it to the mean of the source',
+    { pyth: 100, binance: 100 },
+    { pyth: 99.97, binance: 100.02 },
+    NO,
+  ],
+  [
+    'a price that is exactly equal is YES, and confirmed by whoever went up',
+    { pyth: 100, binance: 100, coinbase: 100 },
+    { pyth: 100, binance: 100.2, coinbase: 100.2 },
+    YES,
+  ],
+  [
+    'a price that is exactly equal is contested by two that went down',
+    { pyth: 100, binance: 100, coinbase: 100 },
+    { pyth: 100, binance: 99.8, coinbase: 99.8 },
+    'contested',
+  ],
+  [
+    'others that stand where they stood contradict nothing',
+    { pyth: 100, binance: 100, coinbase: 100 },
+    { pyth: 99.6, binance: 100, coinbase: 100 },
+    NO,
+  ],
+  [
+    'one that stands where it stood does not confirm a source that another contradicts',
+    { pyth: 100, binance: 100, coinbase: 100 },
+    { pyth: 99.6, binance: 100, coinbase: 100.2 },
+    'contested',
+  ],
+  [
+    'a source that reported the end only has no vote',
+    { pyth: 100 },
+    { pyth: 99.8, binance: 100.2, coinbase: 100.2 },
+    NO,
+  ],
+  [
+    'a source that reported the start only has no vote',
+    { pyth: 100, binance: 100, coinbase: 100 },
+    { pyth: 99.8, binance: 99.8 },
+    NO,
+  ],
+]
+
+for (const [name, start, end, verdict] of RULES) {
+  test(`verdict: ${name}`, async () => {
+    const it = await played(start, end)
+    const { resolution, contested } = it.market()!
+    if (verdict === 'contested') assert.ok(contested !== null && resolution === null)
+    else assert.deepEqual([resolution?.outcome, contested], [verdict, null])
+    const shown = (resolution ?? contested)?.sources?.map(({ source }) => source)
+    assert.deepEqual(shown, ['pyth', 'binance', 'coinbase'], 'the evidence shows every source')
+  })
+}
+
+test('a print that is wrong for one moment only is corrected by the mean of its own source', async () => {
+  const it = world()
+  await it.speaker('pyth')
+  await it.until(838, { pyth: 100, binance: 100, coinbase: 100 })
+  await it.until(899, { pyth: 100.2, binance: 100.2, coinbase: 100.2 })
+  await it.until(900, { pyth: 99.6, binance: 100.2, coinbase: 100.2 })
+  await it.until(905, { pyth: 100.2, binance: 100.2, coinbase: 100.2 })
+  const { resolution, contested } = it.market()!
+  assert.deepEqual(
+    [resolution?.outcome, resolution?.average?.price, contested],
+    [YES, 100.2e8, null],
+  )
+})
+
+test('after an outage over the end, histories of the others are asked for before one source decides', async () => {
+  const it = world()
+  await it.speaker('pyth')
+  await it.until(10, { pyth: 100, binance: 100, coinbase: 100 })
+  await it.pass(1_000)
+  it.restart()
+  for (const sec of [840, 850, 860, 870, 880, 890, 900]) it.past.set(`pyth ${sec}`, 99.6)
+  it.past.set('binance 900', 100.2)
+  it.past.set('coinbase 900', 100.2)
+  await it.pass(700)
+  const { resolution, contested } = it.market()!
+  assert.equal(resolution, null)
+  assert.deepEqual(
+    contested?.sources?.map(({ end }) => end?.price),
+    [99.6e8, 100.2e8, 100.2e8],
+  )
+})
+
+test('without the reports of its last minute a contradicted source waits, and is contested in the end', async () => {
+  const it = world()
+  await it.speaker('pyth')
+  await it.until(830, { pyth: 100, binance: 100 })
+  await it.until(899, { binance: 100 })
+  await it.pass(1)
+  await it.say('pyth', 99.6, { line: 2 })
+  await it.say('binance', 100.2)
+  await it.pass(590)
+  assert.equal(it.market()?.contested, null)
+  await it.pass(30)
+  assert.equal(it.market()?.contested?.outcome, NO)
+})

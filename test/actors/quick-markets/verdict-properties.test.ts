@@ -1,0 +1,161 @@
+/** What holds for every verdict, whatever one source reports: the marks are drawn, the rule is the real one. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { newQuickMarkets } from '#actors/quick-markets/quick-markets.ts'
+import type { QuickContext, QuickMarketsPorts } from '#actors/quick-markets/state.ts'
+import { type Verdict, verdictOn } from '#actors/quick-markets/verdicts.ts'
+import { PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { NO, YES } from '#domain/order.ts'
+import { averagedSecs, type Mark, type QuickMarket } from '#domain/quick-market.ts'
+import { OPTIONS, START_SEC } from './quick-world.ts'
+
+const END_SEC = START_SEC + OPTIONS.intervalSec
+const MINUTE = averagedSecs(END_SEC, OPTIONS.intervalSec)
+const BASE = 6_400_000_000_000
+const BOUND = OPTIONS.agreementBps
+
+/** What a source says at the start, in the last minute and at the end; undefined where it is silent. */
+type Said = {
+  readonly start: number | undefined
+  readonly minute: readonly (number | undefined)[]
+  readonly end: number | undefined
+}
+
+const mark = (source: PriceSource, boundarySec: number, price: number): Mark => ({
+  ...{ asset: 'BTC', source, boundarySec, price, atMs: boundarySec * 1_000 },
+  ...{ receivedAtMs: boundarySec * 1_000, via: 'stream', exact: true, raw: '' },
+})
+
+function marksOf(source: PriceSource, { start, minute, end }: Said): Mark[] {
+  const said: [number, number | undefined][] = [
+    [START_SEC, start],
+    ...MINUTE.map((sec, at) => [sec, minute[at]] as [number, number | undefined]),
+    [END_SEC, end],
+  ]
+  return said.flatMap(([sec, price]) => (price === undefined ? [] : [mark(source, sec, price)]))
+}
+
+/** The verdict so long after the end; no history answers. */
+function verdictOf(marks: readonly Mark[], strike: Mark, afterMs: number): Verdict | undefined {
+  const state = newQuickMarkets(
+    OPTIONS,
+    { priceAt: async () => undefined } as unknown as QuickMarketsPorts,
+    {
+      unfinished: [],
+      marks,
+    },
+  )
+  const nowMs = END_SEC * 1_000 + afterMs
+  const context = { nowMs, pipe: () => undefined } as unknown as QuickContext
+  const quickMarket: QuickMarket = {
+    ...{ id: 1, marketId: `0x${'1'.repeat(64)}` as MarketId, chainId: OPTIONS.chainId },
+    ...{ contractAddress: `0x${'1'.repeat(40)}` as Address, asset: 'BTC', startSec: START_SEC },
+    ...{ intervalSec: OPTIONS.intervalSec, strike, createdAtMs: START_SEC * 1_000 },
+    ...{ contested: null, resolution: null, resolvedAtMs: null, createTxHash: '' },
+    ...{ reportTxHash: '', onChain: 'created' },
+  }
+  return verdictOn(state, quickMarket, context)
+}
+
+const bps = (price: number, by: number): number => Math.round(price * (1 + by / 10_000))
+const anyPrice = fc.integer({ min: -120, max: 120 }).map((by) => bps(BASE, by))
+const silence = fc.option(anyPrice, { nil: undefined, freq: 8 })
+const liar: fc.Arbitrary<Said> = fc.record({
+  start: silence,
+  minute: fc.array(silence, { minLength: MINUTE.length, maxLength: MINUTE.length }),
+  end: silence,
+})
+/** Two sources that saw the price go one way, further than the bound; near each other, as honest ones are. */
+const honest = fc
+  .record({
+    isUp: fc.boolean(),
+    basis: fc.tuple(fc.integer({ min: -20, max: 20 }), fc.integer({ min: -20, max: 20 })),
+    moves: fc.tuple(
+      fc.integer({ min: BOUND + 1, max: BOUND + 40 }),
+      fc.integer({ min: BOUND + 1, max: BOUND + 40 }),
+    ),
+    minutes: fc.tuple(
+      fc.array(anyPrice, { minLength: MINUTE.length, maxLength: MINUTE.length }),
+      fc.array(anyPrice, { minLength: MINUTE.length, maxLength: MINUTE.length }),
+    ),
+  })
+  .map(({ isUp, basis, moves, minutes }) => ({
+    isUp,
+    said: [0, 1].map((at): Said => {
+      const start = bps(BASE, basis[at]!)
+      const end = bps(start, isUp ? moves[at]! : -moves[at]!)
+      return { start, minute: minutes[at]!, end }
+    }),
+  }))
+const times = fc.constantFrom(0, 1_999, 5_000, 89_999, 95_000, 599_999, 700_000)
+
+test('one source alone never decides against two that agree beyond the bound', () => {
+  let [decided, contested] = [0, 0]
+  fc.assert(
+    fc.property(
+      ...[liar, honest, fc.nat(2), fc.nat(2), times],
+      (lie, { isUp, said }, liarAt, strikeAt, afterMs) => {
+        const [a, b] = said as [Said, Said]
+        const saids = [a, b].toSpliced(liarAt, 0, lie)
+        const marks = PRICE_SOURCES.flatMap((source, at) => marksOf(source, saids[at]!))
+        const source = PRICE_SOURCES[strikeAt]!
+        // A market opens with a mark of its start only.
+        const strike = marks.find((one) => one.source === source && one.boundarySec === START_SEC)
+        fc.pre(strike !== undefined)
+        const verdict = verdictOf(marks, strike, afterMs)
+        if (verdict === undefined) return
+        if (verdict.isContested) contested++
+        else {
+          decided++
+          assert.equal(verdict.resolution.outcome, isUp ? YES : NO)
+        }
+      },
+    ),
+    { numRuns: 5_000 },
+  )
+  assert.ok(decided > 100 && contested > 10, `${decided} decided, ${contested} contested`)
+})
+
+test('three sources that agree decide, whatever they said in the minute before', () => {
+  fc.assert(
+    fc.property(honest, fc.nat(2), ({ isUp, said }, strikeAt) => {
+      const [a, b] = said as [Said, Said]
+      const marks = [a, b, a].flatMap((each, at) => marksOf(PRICE_SOURCES[at]!, each))
+      const source = PRICE_SOURCES[strikeAt]!
+      const strike = marks.find((one) => one.source === source && one.boundarySec === START_SEC)!
+      const verdict = verdictOf(marks, strike, 0)
+      assert.deepEqual(
+        [verdict?.isContested, verdict?.resolution.outcome],
+        [false, isUp ? YES : NO],
+      )
+    }),
+    { numRuns: 1_000 },
+  )
+})
+
+test('the verdict follows from the recorded marks, in whichever order they came', () => {
+  const three = fc.tuple(liar, liar, liar)
+  fc.assert(
+    fc.property(
+      three,
+      fc.nat(2),
+      times,
+      fc.infiniteStream(fc.double({ noNaN: true })),
+      (saids, strikeAt, afterMs, draw) => {
+        const marks = saids.flatMap((said, at) => marksOf(PRICE_SOURCES[at]!, said))
+        const source = PRICE_SOURCES[strikeAt]!
+        const strike = marks.find((one) => one.source === source && one.boundarySec === START_SEC)
+        fc.pre(strike !== undefined)
+        const shuffled = marks
+          .map((one) => ({ one, by: draw.next().value as number }))
+          .sort((a, b) => a.by - b.by)
+          .map(({ one }) => one)
+        assert.deepEqual(verdictOf(shuffled, strike, afterMs), verdictOf(marks, strike, afterMs))
+      },
+    ),
+    { numRuns: 1_000 },
+  )
+})
