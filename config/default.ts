@@ -75,8 +75,15 @@ export const defaults: Settings = {
     redemptionsMax: 20,
     // A dollar: a wallet with less has nothing yet that an approval is good for.
     minHolding: 1_000_000,
+    // A cent: on a cheap chain more than the gas of a redemption.
+    minRedemption: 10_000,
     ownerPerMinute: 20,
     ownerBurst: 20,
+    // A permit, an approval and a few changes of mind.
+    newcomerGasPerDay: 500_000,
+    // Settling a trade costs the exchange about as much.
+    gasPerTrade: 100_000,
+    tradersPercent: 50,
     ownerGasPerDay: 10_000_000,
     gasPerDay: 2_000_000_000,
     ownerRedemptionGasPerDay: 20_000_000,

@@ -13,7 +13,7 @@ export const devnet: Profile = {
   // A new user sees a trade settle at once, and may stop the chain for as long as they like.
   settlement: { batchWaitMs: 50, pollMs: 200, maxLagSeconds: 0 },
   // People approve and permit before their first deposit.
-  relayer: { minHolding: 0 },
+  relayer: { minHolding: 0, minRedemption: 0, newcomerGasPerDay: 10_000_000, tradersPercent: 0 },
   demoMarkets: true,
   // A developer who tries it settles by hand, to see it happen.
   resolution: { autoSettle: false },

@@ -16,7 +16,8 @@ export const production: Profile = {
   // failed by its trader's fault.
   risk: { funds: 'reserve', minNotional: 1_000_000, cooldownSeconds: 10 },
   // Five dollars: an approval costs the relayer gas, and a wallet costs nothing.
-  relayer: { minHolding: 5_000_000 },
+  // Five cents: more than a redemption costs on most chains.
+  relayer: { minHolding: 5_000_000, minRedemption: 50_000 },
   // SIBYL_PYTH_API_KEY has to be set.
   feeds: { live: true },
   log: { level: 'info', format: 'json' },

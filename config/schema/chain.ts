@@ -172,6 +172,14 @@ export const relayer = Type.Object({
     description:
       'What a wallet has to hold here, in stablecoin and outcome tokens, for a relayed approval or permit. 0 asks for nothing.',
   }),
+  minRedemption: Type.Integer({
+    env: 'SIBYL_RELAYER_MIN_REDEMPTION',
+    minimum: 0,
+    maximum: 1_000_000_000_000_000,
+    unit: '1e-6 stablecoin',
+    description:
+      'What each relayed redemption has to pay at least: more than its gas costs. 0 asks for nothing.',
+  }),
   ownerPerMinute: Type.Integer({
     env: 'SIBYL_RELAYER_OWNER_PER_MINUTE',
     minimum: 1,
@@ -185,6 +193,30 @@ export const relayer = Type.Object({
     maximum: 1_000_000,
     unit: 'operations',
     description: 'How many of them at once.',
+  }),
+  newcomerGasPerDay: Type.Integer({
+    env: 'SIBYL_RELAYER_NEWCOMER_GAS_PER_DAY',
+    minimum: 0,
+    maximum: 1_000_000_000_000,
+    unit: 'gas',
+    description:
+      'Gas that is spent in a day (UTC), per chain, for an owner without settled trades in 30 days, on redemptions and on all else each.',
+  }),
+  gasPerTrade: Type.Integer({
+    env: 'SIBYL_RELAYER_GAS_PER_TRADE',
+    minimum: 0,
+    maximum: 1_000_000_000_000,
+    unit: 'gas',
+    description:
+      "Gas that each of the owner's settled trades of the last 30 days adds to that, up to the owner's limits.",
+  }),
+  tradersPercent: Type.Integer({
+    env: 'SIBYL_RELAYER_TRADERS_PERCENT',
+    minimum: 0,
+    maximum: 100,
+    unit: '%',
+    description:
+      'The share of the gas of a day that is kept for owners with a settled trade in 30 days.',
   }),
   ownerGasPerDay: Type.Integer({
     env: 'SIBYL_RELAYER_OWNER_GAS_PER_DAY',

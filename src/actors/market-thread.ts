@@ -27,6 +27,7 @@ import { someViews, type ToldMarkets } from './market-views.ts'
 import { booksOf, countOrders, type OrdersPage, pageOfOrders } from './open-orders.ts'
 import type { Retention } from './retention.ts'
 import { hearLag, hearProjected, isLate } from './thread-facts.ts'
+import { type HoldProtocol, holdTrader, TraderHolds, unsettledSales } from './trader-holds.ts'
 import { Residence, TraderIndex } from './trader-index.ts'
 import {
   hearPaused,
@@ -39,6 +40,7 @@ import {
 
 /** Everything that a market thread hears: what its markets hear, and what concerns all of them. */
 export type MarketThreadProtocol = MarketProtocol &
+  HoldProtocol &
   StandingProtocol & {
     /**
      * Open orders of a trader in one market or in all markets of this thread: the oldest behind a place, and
@@ -150,6 +152,7 @@ export type MarketThread = {
   readonly epochs: Map<number, number>
   /** By chain: how many trades of each trader are pending in the markets of this thread. */
   readonly counts: Map<number, PendingCounts>
+  readonly holds: TraderHolds
   /** Partitions that the database is too late with, and what is known of each: `projection-lag.ts`. */
   readonly late: Set<number>
   readonly marks: Map<number, ProjectionMark>
@@ -188,6 +191,7 @@ export function newMarketThread(options: MarketThreadOptions): MarketThread {
     behind: new Set(),
     epochs: new Map(),
     counts: new Map(),
+    holds: new TraderHolds(),
     late: new Set(),
     marks: new Map(),
     crowded: new Set(),
@@ -250,10 +254,11 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
     if (thread.options.room?.isFull === true) {
       return firstAnswer(hosted.state, message.order, context) ?? reject('STORAGE_FULL')
     }
-    if (thread.options.cancelQuota?.isSpent(message.order.trader, context.nowMs)) {
-      const spent = reject('CANCEL_QUOTA_SPENT', 'order.trader')
-      return firstAnswer(hosted.state, message.order, context) ?? spent
-    }
+    const isSpent = thread.options.cancelQuota?.isSpent(message.order.trader, context.nowMs)
+    const refused = isSpent
+      ? reject('CANCEL_QUOTA_SPENT', 'order.trader')
+      : thread.holds.flaw(hosted.state.market.chainId, message.order, context.nowMs)
+    if (refused !== undefined) return firstAnswer(hosted.state, message.order, context) ?? refused
     return market.PlaceOrder(hosted.state, message, context)
   },
 
@@ -331,6 +336,8 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
     return { ...told, away: away ?? thread.away.size > 0, dozes: true }
   },
 
+  HoldTrader: holdTrader,
+  UnsettledSales: unsettledSales,
   Standing: standingOf,
   NextInLine: nextInLine,
   PendingMarkets: pendingMarketsOf,

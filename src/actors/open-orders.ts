@@ -17,7 +17,7 @@ type TradersBook = {
 }
 
 /** The thread, as far as it matters here. */
-type Hosts = {
+export type Hosts = {
   readonly markets: ReadonlyMap<MarketId, { readonly state: MarketState }>
   readonly traders: {
     of(trader: Address): Iterable<{

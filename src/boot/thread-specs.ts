@@ -57,7 +57,7 @@ export function threadSpecs(
     ...marketNames.map((name, index) => spec('market', name, index, [])),
     spec('store', 'store', 0, marketNames),
     ...waiting('indexer', indexerNames, writers),
-    ...waiting('relayer', relayerNames, ['store']),
+    ...waiting('relayer', relayerNames, writers),
     ...waiting('resolution', resolutionNames, ['store']),
     ...waiting('settlement', settlementNames, writers),
     ...accountsNames.map((name, index) => spec('accounts', name, index, marketNames)),

@@ -3,6 +3,8 @@
  * change anything, and whether the contract takes it now.
  */
 
+import type { OrderHash } from '#domain/ids.ts'
+import type { Order } from '#domain/order.ts'
 import type { OrderDomain } from '#domain/order-hash.ts'
 import { orderHash } from '#domain/order-hash.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -17,14 +19,36 @@ type RelayCancellations = {
   call(operation: Cancellation): Call
 }
 
-export function relayCancellations(settlement: SettlementContract): RelayCancellations {
-  /** An order that is filled or withdrawn already needs no cancellation; one of them is enough. */
+/** What the exchange knows of orders. */
+export type AcceptedOrders = {
+  /** Which of the orders it has accepted. */
+  readonly accepted: (
+    orders: readonly (Pick<Order, 'marketId' | 'outcome'> & { readonly orderHash: OrderHash })[],
+  ) => Promise<readonly boolean[]>
+}
+
+export function relayCancellations(
+  settlement: SettlementContract,
+  { accepted }: AcceptedOrders,
+): RelayCancellations {
+  /**
+   * Only orders that the exchange has accepted can settle, so only they need a cancellation. One that is
+   * filled or withdrawn already needs none; a single one that needs it is enough.
+   */
   async function ordersFlaw(operation: CancelOrders): Promise<Rejection | undefined> {
     const { chainId, orders } = operation
     const domain: OrderDomain = { chainId, verifyingContract: settlement.address }
-    const states = await Promise.all(
-      orders.map((order) => settlement.orderState(orderHash(order, domain))),
-    )
+    const asked = orders.map(({ marketId, outcome, ...order }) => ({
+      ...{ marketId, outcome },
+      orderHash: orderHash({ marketId, outcome, ...order }, domain),
+    }))
+    const stranger = (await accepted(asked)).indexOf(false)
+    if (stranger >= 0) {
+      const field = `orders[${stranger}]`
+      const detail = `${field} must be an order that this exchange has accepted`
+      return reject('ORDER_NOT_FOUND', field, detail)
+    }
+    const states = await Promise.all(asked.map((one) => settlement.orderState(one.orderHash)))
     const isOpen = states.some(
       ({ filled, cancelledFromSec }, at) =>
         cancelledFromSec === 0 && filled < BigInt(orders[at]!.size),

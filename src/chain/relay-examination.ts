@@ -2,6 +2,20 @@
 
 import type { Address } from '#domain/ids.ts'
 import type { Claim } from '#domain/relay.ts'
+import type { HeldOrders } from '#domain/trader-hold.ts'
+
+/**
+ * What the operation would take from the owner's open orders and unsettled trades. Sells need the approval,
+ * so the guard of a revocation lets none through; buys need what `buysMax` says is left for them.
+ */
+export type RelayGuard = {
+  /** Which new orders of the owner wait until the operation has ended. */
+  readonly holds: HeldOrders
+  /** The field of the request that a refusal names. */
+  readonly field: string
+  /** What open and unsettled buys may need at most, in units of stablecoin. */
+  readonly buysMax: bigint
+}
 
 /** What examining an operation found, if nothing speaks against it. */
 export type RelayExamination = {
@@ -10,6 +24,7 @@ export type RelayExamination = {
   readonly doneBy?: string
   /** Whether the relayer's own stablecoin goes into it. */
   readonly ownBond: boolean
+  readonly guard?: RelayGuard
 }
 
 /** A call that would succeed now, and the key that would send it. */

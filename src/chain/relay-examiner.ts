@@ -6,7 +6,7 @@
 
 import { parseSignature } from 'viem'
 import { checksumAddress } from '#domain/checksum-address.ts'
-import type { Address, MarketId, TradeId, Uint256 } from '#domain/ids.ts'
+import type { Address, MarketId, Uint256 } from '#domain/ids.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type {
   Claim,
@@ -31,9 +31,9 @@ import { asked, type ChainClient } from './clients.ts'
 import { conditionalTokens } from './conditional-tokens.ts'
 import { type BondPermit, marketContract } from './market-contract.ts'
 import { multicall } from './multicall.ts'
-import { relayCancellations } from './relay-cancellations.ts'
+import { type AcceptedOrders, relayCancellations } from './relay-cancellations.ts'
 import type { RelayExamination, RelayTrial } from './relay-examination.ts'
-import { type GrantFacts, type RelayContracts, relayFacts } from './relay-facts.ts'
+import { type RelayContracts, relayFacts } from './relay-facts.ts'
 import {
   invalidSignature,
   isGranted,
@@ -42,15 +42,15 @@ import {
   payoutOf,
   proposalFlaw,
   settlementFlaw,
-  tradesPending,
   unknownCondition,
   unknownMarket,
   wouldRevert,
 } from './relay-flaws.ts'
+import { bondGuard, grantGuard } from './relay-guards.ts'
 import { settlementContract } from './settlement-contract.ts'
 import { stablecoin } from './stablecoin.ts'
 
-type RelayExaminerOptions = {
+type RelayExaminerOptions = AcceptedOrders & {
   readonly client: ChainClient
   readonly contracts: RelayContracts
   /** With what its permits are signed for. */
@@ -68,15 +68,14 @@ type RelayExaminerOptions = {
   readonly marketAddressOf: (marketId: MarketId) => Promise<Address | undefined>
   /** The outcome tokens that the owner holds and that have not lost, as far as is known. */
   readonly tokensHeldBy: (owner: Address) => Promise<bigint>
-  /** The owner's trades that have not settled, and what they cost together. */
-  readonly pendingNeeds: (
+  /** What a redemption has to pay at least, in units of stablecoin. */
+  readonly minRedemption: bigint
+  /** Why the owner's tokens of these outcomes are not redeemed yet: unsettled sales need them. */
+  readonly salesFlaw: (
     owner: Address,
-    side: 'buyer' | 'seller',
-  ) => Promise<{
-    readonly tradeIds: readonly TradeId[]
-    readonly count: number
-    readonly cost: bigint
-  }>
+    redemption: Redemption,
+    field: string,
+  ) => Promise<Rejection | undefined>
   /** The transaction that made an approval or an allowance what it is, where it is known. */
   readonly grantedBy: (operation: CtfApproval | StablecoinPermit) => Promise<string | undefined>
   /** The transaction by which the owner redeemed that market, where it is known. */
@@ -122,7 +121,10 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
   const money = stablecoin(client, contracts.stablecoin)
   const batch = multicall(contracts.multicall)
   const accounts = new Map(options.accounts.map(({ address, account }) => [address, account]))
-  const cancellations = relayCancellations(settlementContract(client, contracts.settlement))
+  const cancellations = relayCancellations(
+    settlementContract(client, contracts.settlement),
+    options,
+  )
   const parts = {
     settlement: contracts.settlement,
     conditionalTokens: contracts.conditionalTokens,
@@ -160,21 +162,22 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
   ): Promise<RelayExamination | Rejection> {
     const { owner, kind } = operation
     const spender = kind === 'ctf-approval' ? operation.operator : operation.spender
-    const [{ tokensNonce, stablecoinNonce, stablecoinBalance }, granted] = await Promise.all([
-      facts.owner(owner),
-      facts.grants(owner, spender),
-    ])
+    const [{ tokensNonce, stablecoinNonce, stablecoinBalance }, granted, trading] =
+      await Promise.all([
+        facts.owner(owner),
+        facts.grants(owner, spender),
+        facts.grants(owner, contracts.settlement),
+      ])
     const nonce = kind === 'ctf-approval' ? tokensNonce : stablecoinNonce
     const flaw = signatureFlaw(operation, { nonce })
     if (flaw !== undefined) return flaw
     if (isGranted(operation, granted)) {
       return { ...NOTHING, doneBy: (await options.grantedBy(operation)) ?? '' }
     }
-    return (
-      (await revocationFlaw(operation, granted)) ??
-      (await holdingFlaw(owner, stablecoinBalance)) ??
-      NOTHING
-    )
+    const poor = await holdingFlaw(owner, stablecoinBalance)
+    if (poor !== undefined) return poor
+    const guard = grantGuard(operation, contracts.settlement, trading.allowance)
+    return guard === undefined ? NOTHING : { ...NOTHING, guard }
   }
 
   async function examineCancellation(
@@ -186,23 +189,6 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
     const { stablecoinBalance } = await facts.owner(owner)
     const poor = await holdingFlaw(owner, stablecoinBalance)
     return poor ?? (await cancellations.flaw(operation)) ?? NOTHING
-  }
-
-  /** What trades that were matched still need is not taken from them with our own gas. */
-  async function revocationFlaw(
-    operation: CtfApproval | StablecoinPermit,
-    { allowance }: GrantFacts,
-  ): Promise<Rejection | undefined> {
-    if (operation.kind === 'ctf-approval') {
-      if (operation.approved) return undefined
-      const { tradeIds, count } = await options.pendingNeeds(operation.owner, 'seller')
-      return count === 0 ? undefined : tradesPending('approved', tradeIds, count)
-    }
-    const { owner, spender, value } = operation
-    // Only the settlement contract is paid out of an allowance for trades.
-    if (spender !== contracts.settlement || BigInt(value) >= allowance) return undefined
-    const { tradeIds, count, cost } = await options.pendingNeeds(owner, 'buyer')
-    return BigInt(value) >= cost ? undefined : tradesPending('value', tradeIds, count)
   }
 
   async function holdingFlaw(owner: Address, stablecoins: bigint): Promise<Rejection | undefined> {
@@ -254,8 +240,10 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
     }
     const claims: Claim[] = []
     for (const [at, redemption] of redemptions.entries()) {
-      const found = payoutOf(redemption, conditions[at]!, path(at))
+      const found = payoutOf(redemption, conditions[at]!, path(at), options.minRedemption)
       if (isRejection(found)) return found
+      const needed = await options.salesFlaw(owner, redemption, `${path(at)}conditionId`)
+      if (needed !== undefined) return needed
       const { conditionId: marketId } = redemption
       const marketAddress = markets[at]!
       claims.push({ chainId, userAddress: owner, marketId, marketAddress, ...found })
@@ -282,7 +270,9 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
       const detail = `the proposer has ${market.balance} of the ${market.bond} that the bond costs`
       return reject('INSUFFICIENT_FUNDS', 'proposer', detail)
     }
-    return { claims: [], ownBond: bond === undefined }
+    if (bond === undefined) return { claims: [], ownBond: true }
+    const { allowance } = await facts.grants(owner, contracts.settlement)
+    return { claims: [], ownBond: false, guard: bondGuard(market, allowance) }
   }
 
   async function examineSettlement(operation: SettleMarket): Promise<RelayExamination | Rejection> {

@@ -1,6 +1,5 @@
 /** What speaks against a relayed operation, by the facts that were read; each is a rejection in words. */
 
-import type { TradeId } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { Claim, CtfApproval, Redemption, StablecoinPermit } from '#domain/relay.ts'
@@ -16,16 +15,6 @@ export function isGranted(
     : allowance === BigInt(operation.value)
 }
 
-export function tradesPending(
-  field: string,
-  tradeIds: readonly TradeId[],
-  count: number,
-): Rejection {
-  const trades = count === 1 ? 'a trade that has' : `${count} trades that have`
-  const detail = `${trades} not settled yet would lack it: ask again when the chain has decided`
-  return { ...reject('TRADES_PENDING', field, detail), tradeIds }
-}
-
 /** Whether nothing is left of what a redemption names. */
 export function isRedeemed(
   { indexSets }: Redemption,
@@ -38,6 +27,7 @@ export function payoutOf(
   redemption: Redemption,
   { denominator, numerators, balances }: ConditionFacts,
   path: string,
+  redemptionMin: bigint,
 ): Pick<Claim, 'payout' | 'winningOutcome'> | Rejection {
   const field = `${path}conditionId`
   if (denominator === 0n) return wouldRevert(field, 'the market is not resolved')
@@ -50,6 +40,10 @@ export function payoutOf(
     const held = redemption.indexSets.some((one) => balances[one === '1' ? 0 : 1] > 0n)
     const why = held ? 'what the owner holds has lost' : 'the owner holds none of these tokens'
     return wouldRevert(field, `there is nothing to redeem: ${why}`)
+  }
+  if (payout < redemptionMin) {
+    const detail = `${field} would pay ${payout} units of stablecoin: the relayer redeems ${redemptionMin} or more`
+    return reject('NOTIONAL_TOO_SMALL', field, detail)
   }
   if (payout > BigInt(Number.MAX_SAFE_INTEGER)) {
     return wouldRevert(field, 'the payout is beyond what this exchange can count')

@@ -168,6 +168,12 @@ export const RELAYS_IN_LINE_MAX = 16
 /** Trades that a refusal names; there may be more of them. */
 export const TRADES_NAMED_MAX = 100
 
+/** Traders whose new orders a market thread refuses because the relayer changes what they need. */
+export const TRADERS_HELD_MAX = 10_000
+
+/** Open orders of a trader whose needs a market thread adds up for the relayer. */
+export const ORDERS_WEIGHED_MAX = 10_000
+
 /** Callers that wait for the same operation. */
 export const RELAY_TICKETS_MAX = 32
 

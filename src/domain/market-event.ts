@@ -135,6 +135,8 @@ type TradeReverted = Head<'TradeReverted'> & {
 export type PendingTrade = {
   readonly outcome: Outcome
   readonly size: Shares
+  /** The buyer's limit; older snapshots and logs lack it. */
+  readonly price?: Price
   readonly buyer: Address
   readonly seller: Address
   readonly buyHash: OrderHash

@@ -140,6 +140,13 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   },
   WOULD_REVERT: { status: 422, sentence: 'the chain would refuse this' },
   TRADES_PENDING: { status: 409, sentence: 'trades that have not settled yet need this' },
+  ORDERS_OPEN: { status: 409, sentence: 'open orders still need this: cancel them first' },
+  ALLOWANCE_CHANGING: {
+    status: 429,
+    sentence:
+      'the relayer is changing an allowance or approval that this order needs: retry when its transaction is confirmed',
+    retryAfterSec: 2,
+  },
   INTERNAL: { status: 500, sentence: 'internal error' },
 }
 

@@ -19,7 +19,6 @@ import {
   stablecoinOf,
   type ThreadData,
 } from '#config/thread-data.ts'
-import { TRADES_NAMED_MAX } from '#domain/limits.ts'
 import { reject } from '#domain/rejection.ts'
 import { purposeOf } from '#domain/relay.ts'
 import { systemClock } from '#runtime/clock.ts'
@@ -34,8 +33,13 @@ import { typedDataDigest } from '#verify/typed-data-hash.ts'
 import { linkWriters, makeFollowers, makeKit, serveActor } from './kit.ts'
 import { makeLeases } from './leases.ts'
 import { relayerMeters } from './meters/relayer.ts'
+import { makeRelayHolds, RENEW_MS } from './relay-holds.ts'
+import { makeRelayKnowledge } from './relay-knowledge.ts'
 
 const UNFINISHED_READ_MAX = 10_000
+/** Settled trades that count for an owner's gas: of the last 30 days, at most this many. */
+const TRADES_COUNTED_MS = 30 * 86_400_000
+const TRADES_COUNTED_MAX = 100
 /** How long what is under way is waited for; the rest is found again in the journal. */
 const DRAIN_MS = 3_000
 
@@ -50,12 +54,21 @@ export function relayerThread(data: ThreadData): ThreadParts {
   const contracts = contractsOf(chain)
   const kit = makeKit(data, { chain: String(chainId) })
   const { log } = kit
-  const { store: clerk, ...writers } = linkWriters(settings, kit.links)
+  const {
+    store: clerk,
+    markets,
+    marketOf,
+    ...writers
+  } = linkWriters(settings, kit.links, {
+    missed: (market) => holds.linked(market),
+  })
+  const holds = makeRelayHolds(chainId, markets, systemClock.nowMs)
   const leases = makeLeases(data, kit)
   const store = leases.clerk(role, clerk)
   const fronts = makeFollowers<RelayerProtocol>(settings, kit.links)
   const reads = makeReads(databaseUrlOf(settings))
   const { query } = reads
+  const knowledge = makeRelayKnowledge({ query, marketOf })
   let state: RelayerState | undefined
   let served: Served | undefined
   const meters = relayerMeters(kit, () => state)
@@ -95,11 +108,8 @@ export function relayerThread(data: ThreadData): ThreadParts {
       async tokensHeldBy(holder) {
         return BigInt(await query('tokensHeldBy', { holder, chainId }))
       },
-      async pendingNeeds(trader, side) {
-        const limit = TRADES_NAMED_MAX
-        const needs = await query('pendingNeedsOf', { chainId, trader, side, limit })
-        return { ...needs, cost: BigInt(needs.cost) }
-      },
+      minRedemption: BigInt(rules.minRedemption),
+      ...knowledge,
       async grantedBy(operation) {
         const { owner, kind } = operation
         const [newest] = await query('confirmedRelaysOf', { chainId, owner, kind, limit: 1 })
@@ -140,6 +150,11 @@ export function relayerThread(data: ThreadData): ThreadParts {
           },
           other: { ownerGas: rules.ownerGasPerDay, allGas: rules.gasPerDay },
         },
+        newcomers: {
+          ownerGas: rules.newcomerGasPerDay,
+          gasPerTrade: rules.gasPerTrade,
+          keptPercent: rules.tradersPercent,
+        },
         balanceMin: BigInt(rules.balanceMinGwei) * WEI_PER_GWEI,
         balanceLow: BigInt(rules.balanceLowGwei) * WEI_PER_GWEI,
         stuckAfterMs: rules.stuckAfterMs,
@@ -150,6 +165,8 @@ export function relayerThread(data: ThreadData): ThreadParts {
       {
         ...examiner,
         ...lanes,
+        hold: holds.hold,
+        lift: holds.lift,
         unfinished: () => query('unfinishedRelays', { chainId, limit: UNFINISHED_READ_MAX }),
         async gasSince(sinceMs) {
           const [redemption, other] = await Promise.all([
@@ -159,11 +176,15 @@ export function relayerThread(data: ThreadData): ThreadParts {
           return { redemption, other }
         },
         async find(key, { owner, kind }, sinceMs) {
-          const [record, gas] = await Promise.all([
+          const [record, gas, trades] = await Promise.all([
             query('relayByKey', { key }),
             query('relayGasSince', { chainId, owner, purpose: purposeOf(kind), sinceMs }),
+            query('settledTradesOf', {
+              ...{ chainId, trader: owner, limit: TRADES_COUNTED_MAX },
+              sinceMs: systemClock.nowMs() - TRADES_COUNTED_MS,
+            }),
           ])
-          return { record, gas }
+          return { record, gas, trades }
         },
         open: (relay) => askWrite(store, 'openRelay', relay),
         change: (change) => askWrite(store, 'changeRelay', change),
@@ -176,13 +197,19 @@ export function relayerThread(data: ThreadData): ThreadParts {
       say: meters.said,
     })
     served.hear('Begin', {}, 0, undefined)
+    kit.every(RENEW_MS, holds.renew)
     log.info({ keys: lanes.addresses }, `relays on chain ${chainId}`)
   }
 
   return {
     start: () => leases.hold(role, begin),
     connect(peer, port) {
-      if (writers.take(peer, port) === 'store') return
+      const writer = writers.take(peer, port)
+      if (writer === 'store') return
+      if (writer !== undefined) {
+        holds.linked(writer)
+        return
+      }
       fronts.add(peer, port, (type, message, replyTo, front) => {
         if (served !== undefined) served.hear(type, message, replyTo, front)
         else front.reply(replyTo, reject('RELAYER_UNAVAILABLE', undefined, health()))

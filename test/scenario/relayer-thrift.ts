@@ -1,7 +1,7 @@
 /**
  * What the relayer does not pay for, against the real chain: what is so already, wallets that hold
  * nothing worth an approval, and taking back what a trade still needs. For `relayer.test.ts`, whose
- * exchange does not settle and is started again in the end.
+ * exchange is started again in the end.
  */
 
 import assert from 'node:assert/strict'
@@ -77,6 +77,8 @@ export async function payForNothing(t: TestContext, relayed: Relayed): Promise<v
   })
 
   await t.test('what a pending trade needs is not taken back', async () => {
+    // A trade that is to stay unsettled must not settle.
+    await chain.chain.send(chain.owner, settlement, 'pause', [])
     const market = await chain.createMarket()
     const [buyer, seller] = [await person(100n * UNIT), await person(UNIT)]
     await give(seller, market, { yes: 10n * UNIT })
@@ -90,7 +92,7 @@ export async function payForNothing(t: TestContext, relayed: Relayed): Promise<v
     const orders = { ttlSeconds: 3_600, ...terms } as const
     await eventually(() => seller.client.orders.place({ ...orders, side: 'sell' } as never))
     await buyer.client.orders.place({ ...orders, side: 'buy' } as never)
-    // No settlement runs here: it stays matched. It costs 5.
+    // It stays matched, and costs 5.
     type Pending = { trades: { tradeId: string }[] }
     const tradeIds = await eventually(async () => {
       const answer = await fetch(`${exchange.url}/api/v1/pending-trades`)
@@ -113,7 +115,7 @@ export async function payForNothing(t: TestContext, relayed: Relayed): Promise<v
     const sold = await refused(seller.client.relayer.sign.ctfApproval({ approved: false }))
     assert.deepEqual(sold, {
       success: false,
-      error: 'a trade that has not settled yet would lack it: ask again when the chain has decided',
+      error: '1 unsettled trade still needs this approval: retry when it has settled',
       code: 'TRADES_PENDING',
       field: 'approved',
       tradeIds,

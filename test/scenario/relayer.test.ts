@@ -9,13 +9,12 @@ import type { Hex } from 'viem'
 import { SibylError } from '#client/sibyl-error.ts'
 import { MAX_UINT256, UNIT } from '../contracts/support/world.ts'
 import { eventually } from '../support/eventually.ts'
-import { type Person, startRelayed, TTL } from '../support/relayed.ts'
+import { type Person, SETTLING, startRelayed, TTL } from '../support/relayed.ts'
 import { refuseBadInput } from './relayer-bad-input.ts'
 import { payForNothing } from './relayer-thrift.ts'
 
 test('people without ether', async (t) => {
-  // A trade that is to stay pending must not settle.
-  const relayed = await startRelayed(t, { environment: { SIBYL_SETTLEMENT: 'false' } })
+  const relayed = await startRelayed(t, { environment: SETTLING })
   const { chain, person, resolvedMarket, give } = relayed
   const { settlement, conditionalTokens, collateral } = chain
 

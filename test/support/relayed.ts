@@ -7,6 +7,7 @@ import type { TestContext } from 'node:test'
 import type { Hex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { type Client, type ClientOptions, createClient } from '#client/client.ts'
+import { devnetKey } from '#devnet/accounts.ts'
 import { marketAbi } from '../../contracts/artifacts/Market.abi.ts'
 import { type Market, UNIT } from '../contracts/support/world.ts'
 import { openTestChain, startTestChain, type TestChain } from './chain.ts'
@@ -33,6 +34,12 @@ export type Relayed = {
 
 /** The exchange may learn late that the chain's clock was moved; two days cover it. */
 export const TTL = { ttlSeconds: 172_800 }
+
+/** For trades that settle, or stay unsettled because the settlement contract is paused. */
+export const SETTLING: Environment = {
+  SIBYL_SETTLEMENT_KEY: devnetKey(0),
+  SIBYL_SETTLEMENT_MAX_LAG_SECONDS: '0',
+}
 
 export type RelayedOptions = {
   /** Another way to the chain than the direct one. */

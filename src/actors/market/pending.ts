@@ -5,7 +5,15 @@
  * alone, so that a replay comes to the same; a snapshot holds its rows.
  */
 
-import { type Address, type OrderHash, parseTradeId, type Sequence } from '#domain/ids.ts'
+import {
+  type Address,
+  type MarketId,
+  type OrderHash,
+  parseTradeId,
+  type Sequence,
+  type TradeId,
+  tradeId,
+} from '#domain/ids.ts'
 import { MAKERS_PER_EVENT_MAX } from '#domain/limits.ts'
 import type { MarketEvent, OrdersMatched, PendingTrade, TradeFailed } from '#domain/market-event.ts'
 import { BUY, type Outcome } from '#domain/order.ts'
@@ -108,6 +116,19 @@ export class PendingTrades {
     return [...(this.#traders.get(trader)?.orders.keys() ?? [])]
   }
 
+  /** The pending trades of a trader, the oldest first, by the ids that they have in this market. */
+  *of(
+    trader: Address,
+    marketId: MarketId,
+  ): Generator<{ readonly tradeId: TradeId; readonly trade: PendingTrade }, void> {
+    if (!this.#traders.has(trader)) return
+    for (const [key, trade] of this.#trades) {
+      if (trade.buyer !== trader && trade.seller !== trader) continue
+      const sequence = Math.floor(key / MAKERS_PER_EVENT_MAX)
+      yield { tradeId: tradeId(marketId, sequence, key % MAKERS_PER_EVENT_MAX), trade }
+    }
+  }
+
   /** Follows an event of the market; answers the trade that ended with it, where it is known. */
   follow(event: MarketEvent): PendingTrade | undefined {
     switch (event.type) {
@@ -168,12 +189,14 @@ export class PendingTrades {
   #match({ taker, fills, seq }: OrdersMatched): void {
     const { trader, orderHash, outcome } = taker
     for (let index = 0; index < fills.length; index++) {
-      const { maker, makerHash, size } = fills[index]!
+      const { maker, makerHash, size, price: makerPrice } = fills[index]!
+      // What fails comes back at the price of its order, so that is what the buyer may have to pay.
+      const price = taker.side === BUY ? taker.price : makerPrice
       const sides =
         taker.side === BUY
           ? { buyer: trader, seller: maker, buyHash: orderHash, sellHash: makerHash }
           : { buyer: maker, seller: trader, buyHash: makerHash, sellHash: orderHash }
-      this.#add(numberOf(seq, index), { outcome, size, ...sides })
+      this.#add(numberOf(seq, index), { outcome, size, price, ...sides })
     }
   }
 

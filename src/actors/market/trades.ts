@@ -118,6 +118,7 @@ function tradeOf({ size, buy, sell }: TradeReport): PendingTrade {
   return {
     outcome: sell.outcome,
     size,
+    price: buy.price,
     buyer: buy.trader,
     seller: sell.trader,
     buyHash: buy.orderHash,

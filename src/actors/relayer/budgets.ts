@@ -1,6 +1,8 @@
 /**
- * What an owner may ask for in a minute, and what he and all together may spend in a day (UTC).
- * Redemptions have a budget of their own: no spam of other operations keeps winners from their money.
+ * Limits of the relayer: operations of an owner per minute, gas of an owner and of all owners per day (UTC).
+ * Redemptions have a budget of their own: no spam of other operations keeps winners from their money. Owners
+ * with settled trades may spend more, and a part of each budget is kept for them: strangers with many
+ * wallets cannot use it up.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -26,7 +28,7 @@ export function ownerOf(state: RelayerState, address: Address, nowMs: number): O
       const [oldest] = state.owners.keys()
       if (oldest !== undefined) state.owners.delete(oldest)
     }
-    owner = { fullAtMs: 0, gas: nothingSpent(), day }
+    owner = { fullAtMs: 0, gas: nothingSpent(), day, trades: 0 }
     state.owners.set(address, owner)
   }
   if (owner.day !== day) {
@@ -62,14 +64,20 @@ export function budgetFlaw(
   nowMs: number,
 ): Rejection | undefined {
   const purpose = purposeOf(kind)
-  const { ownerGas, allGas } = state.rules.gasPerDay[purpose]
+  const { gasPerDay, newcomers } = state.rules
+  const { ownerGas, allGas } = gasPerDay[purpose]
   const owner = ownerOf(state, address, nowMs)
-  if (owner.gas[purpose] + gas > ownerGas) {
-    const detail = `the gas that is relayed for this owner in a day (${ownerGas}) is spent: it starts anew at midnight, UTC`
+  // A wallet costs nothing, a settled trade does: so trades are what a wallet's gas grows with.
+  const earned = newcomers.ownerGas + owner.trades * newcomers.gasPerTrade
+  if (owner.gas[purpose] + gas > Math.min(ownerGas, earned)) {
+    const more = earned < ownerGas ? `, each settled trade adds ${newcomers.gasPerTrade}` : ''
+    const detail = `the gas that is relayed for this owner in a day (${Math.min(ownerGas, earned)}) is spent: it starts anew at midnight, UTC${more}`
     return reject('RATE_LIMITED', undefined, detail)
   }
-  if (state.gasToday[purpose] + gas > allGas) {
-    const detail = "the relayer's gas for today is spent: it starts anew at midnight, UTC"
+  const kept = owner.trades > 0 ? 0 : Math.ceil((allGas * newcomers.keptPercent) / 100)
+  if (state.gasToday[purpose] + gas > allGas - kept) {
+    const whose = kept > 0 ? ' for wallets without a settled trade' : ''
+    const detail = `the relayer's gas for today${whose} is spent: it starts anew at midnight, UTC`
     return reject('RELAYER_UNAVAILABLE', undefined, detail)
   }
   return undefined

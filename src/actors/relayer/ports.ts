@@ -5,6 +5,7 @@ import type { LaneNews, LaneTransaction } from '#chain/relay-lanes.ts'
 import type { Address } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { RelayKey, RelayOperation, RelayPurpose, RelayRecord } from '#domain/relay.ts'
+import type { HeldOrders, TraderNeeds } from '#domain/trader-hold.ts'
 import type { OpenedRelay, RelayChange } from '#store/writes/relays.ts'
 
 /** What one needs to sign: decimal text. */
@@ -24,13 +25,30 @@ export type RelayerPorts = {
   readonly unfinished: () => Promise<readonly RelayRecord[]>
   /** What all have spent since then, by the budget that paid. */
   readonly gasSince: (sinceMs: number) => Promise<Readonly<Record<RelayPurpose, number>>>
-  /** The same request, if it was here, and what its owner has spent of the budget that it is paid from. */
+  /**
+   * The same request, if it was here, what its owner has spent of the budget that it is paid from, and how
+   * many trades of the owner have settled lately.
+   */
   readonly find: (
     key: RelayKey,
     operation: Pick<RelayOperation, 'kind' | 'owner'>,
     sinceMs: number,
-  ) => Promise<{ readonly record: RelayRecord | undefined; readonly gas: number }>
+  ) => Promise<{
+    readonly record: RelayRecord | undefined
+    readonly gas: number
+    readonly trades: number
+  }>
   readonly examine: (operation: RelayOperation) => Promise<RelayExamination | Rejection>
+  /**
+   * Has the market threads refuse these new orders of the owner until `lift`; answers what the open orders
+   * and unsettled trades need. Also after a rejection, `lift` is to be called.
+   */
+  readonly hold: (
+    key: RelayKey,
+    owner: Address,
+    orders: HeldOrders,
+  ) => Promise<TraderNeeds | Rejection>
+  readonly lift: (key: RelayKey) => void
   /** The lanes are in the order of preference. */
   readonly attempt: (
     operation: RelayOperation,

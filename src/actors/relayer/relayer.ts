@@ -4,10 +4,12 @@
  *
  * The way of an operation, each step a piece of outside work:
  *
- *     find → examine → try → open → send → follow → end
+ *     find → examine → hold → try → open → send → follow → end
  *
  * - find: whether the same request was here before, and what its owner has spent today;
  * - examine: the signature and the state of the chain; costs nothing;
+ * - hold: only for what the owner's orders or trades may need: the market threads refuse new orders of the
+ *   owner until the end, and say what is open and unsettled (`guards.ts`);
  * - try: the call is simulated from the key that would send it, which tells its gas;
  * - open: a row in the database, before anything is signed: from here on it is never done twice;
  * - send: signed, journalled and broadcast; now the client is answered with the hash;
@@ -23,24 +25,34 @@
  * to the sender, so after a kill at any instant it is told again.
  */
 
+import type { RelayExamination } from '#chain/relay-examination.ts'
 import type { Address } from '#domain/ids.ts'
 import { RELAY_TICKETS_MAX, RELAYS_UNDERWAY_MAX, RELAYS_UNREDEEMING_MAX } from '#domain/limits.ts'
 import { isRejection, reject } from '#domain/rejection.ts'
-import { purposeOf } from '#domain/relay.ts'
+import { purposeOf, type RelayRecord } from '#domain/relay.ts'
 import type { Behaviour } from '#runtime/actor.ts'
 import { budgetFlaw, dayOf, dayStart, drawFor, nothingSpent, ownerOf, spend } from './budgets.ts'
 import { adopt, changeOf, hear, referenceOf, submission, submitted, write } from './following.ts'
+import { heldAgain, needsFlaw } from './guards.ts'
 import { lanesByPreference, missed, newLane, polled, pollLane, unfunded, weigh } from './lanes.ts'
 import type { RelayerPorts } from './ports.ts'
-import type { RelayerEvent, RelayerProtocol, RelayerRules, RelayerState } from './state.ts'
+import type {
+  RelayerContext,
+  RelayerEvent,
+  RelayerProtocol,
+  RelayerRules,
+  RelayerState,
+  Underway,
+  Writing,
+} from './state.ts'
 import { rejectionOf, troubleOf } from './trouble.ts'
 import {
   answerOf,
   find,
+  forget,
   leave,
   lineFlaw,
   newUnderway,
-  pass,
   refuse,
   scopeOf,
   step,
@@ -139,8 +151,12 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     state.day = dayOf(context.nowMs)
     state.gasToday = { ...gasToday }
     for (const transaction of open) adopt(state, transaction, context.nowMs)
-    for (const { key, attempt } of unfinished) {
-      if (state.underway.has(key)) continue
+    for (const { key, attempt, kind, owner } of unfinished) {
+      const sent = state.underway.get(key)
+      if (sent !== undefined) {
+        holdAgain(state, sent, { kind, owner }, context)
+        continue
+      }
       // The journal is written before anything leaves: what it does not have was never sent.
       const change = changeOf({ key, attempt, status: 'failed', reason: NEVER_SENT }, context)
       write(state, { change, turn: 0 }, context)
@@ -151,13 +167,14 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     return undefined
   },
 
-  Found(state, { key, record, gas }, context) {
+  Found(state, { key, record, gas, trades }, context) {
     const one = state.underway.get(key)
     if (one?.operation === undefined) return undefined
     const { operation } = one
     const owner = ownerOf(state, operation.owner, context.nowMs)
     const purpose = purposeOf(operation.kind)
     owner.gas[purpose] = Math.max(owner.gas[purpose], gas)
+    owner.trades = trades
     if (record !== undefined && record.status !== 'failed' && record.txHash !== '') {
       context.emit({ type: 'repeated', kind: operation.kind })
       const status = record.status === 'confirmed' ? 'confirmed' : 'pending'
@@ -173,7 +190,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
       )
       step(one, { name: 'open', work: state.ports.change(change) }, context, () => ({
         type: 'Found',
-        message: { key, record: { ...record, status: 'failed' }, gas },
+        message: { key, record: { ...record, status: 'failed' }, gas, trades },
       }))
       return undefined
     }
@@ -194,23 +211,28 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
       leave(state, one, { txHash: found.doneBy, status: 'confirmed' }, context)
       return undefined
     }
-    // The signature is the owner's: only now does it count against him.
+    // The signature is the owner's: only now does it count against the owner's rate.
     const limited = drawFor(state, one.operation.owner, context.nowMs)
     if (limited !== undefined) return refuse(state, one, limited, context)
-    const lanes = lanesByPreference(state, context.nowMs)
-    if (lanes.length === 0) return refuse(state, one, unfunded(state), context)
     one.examination = found
-    one.stage = 'try'
-    step(
-      one,
-      { name: 'try', work: state.ports.attempt(one.operation, found, lanes) },
-      context,
-      (trial) => ({
-        type: 'Tried',
-        message: { key, trial },
-      }),
-    )
+    if (found.guard === undefined) return tryOut(state, one, found, context)
+    one.stage = 'hold'
+    one.isHolding = true
+    const work = state.ports.hold(key, one.operation.owner, found.guard.holds)
+    step(one, { name: 'hold', work }, context, (needs) => ({
+      type: 'Held',
+      message: { key, needs },
+    }))
     return undefined
+  },
+
+  Held(state, { key, needs }, context) {
+    const one = state.underway.get(key)
+    if (one?.examination?.guard === undefined || one.stage !== 'hold') return undefined
+    if (isRejection(needs)) return refuse(state, one, needs, context)
+    const flaw = needsFlaw(one.examination.guard, needs)
+    if (flaw !== undefined) return refuse(state, one, flaw, context)
+    return tryOut(state, one, one.examination, context)
   },
 
   Tried(state, { key, trial }, context) {
@@ -285,7 +307,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
   Failed(state, { key, step: at, trouble }, context) {
     context.emit({ type: 'trouble', where: at, trouble })
     const one = state.underway.get(key)
-    if (one === undefined) return undefined
+    if (one === undefined || one.stage === 'follow') return undefined
     const gas = one.trial?.gas ?? 0
     if (one.operation !== undefined) spend(state, one.operation, -gas, context.nowMs)
     if (at === 'send') {
@@ -332,20 +354,16 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     return undefined
   },
 
-  Written(state, { change, transaction }, context) {
-    const one = state.underway.get(change.key)
-    if (transaction === undefined || one?.attempt !== change.attempt) return undefined
-    const lane = state.lanes.get(transaction.lane)
-    lane?.open.delete(referenceOf(one))
-    lane?.waiting.delete(referenceOf(one))
-    state.underway.delete(one.key)
-    pass(state, one, context)
+  Written(state, writing, context) {
+    release(state, writing, context)
     return undefined
   },
 
-  Unwritten(_state, { trouble, ...writing }, context) {
+  Unwritten(state, { trouble, ...writing }, context) {
     context.emit({ type: 'trouble', where: 'write', trouble })
-    context.after(AGAIN_MS, { type: 'Write', message: writing })
+    if (trouble.retryable) context.after(AGAIN_MS, { type: 'Write', message: writing })
+    // The database will never take it. The journal keeps an end that is not acknowledged, for the next start.
+    else if (writing.transaction !== undefined) release(state, writing, context)
     return undefined
   },
 
@@ -371,4 +389,51 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     context.after(AGAIN_MS, { type: again, message: {} })
     return undefined
   },
+}
+
+/** Ends what was followed, once its end is written down. */
+function release(state: RelayerState, { change, transaction }: Writing, context: RelayerContext) {
+  const one = state.underway.get(change.key)
+  if (transaction === undefined || one?.attempt !== change.attempt) return
+  const lane = state.lanes.get(transaction.lane)
+  lane?.open.delete(referenceOf(one))
+  lane?.waiting.delete(referenceOf(one))
+  forget(state, one, context)
+}
+
+/** Simulates the call from the key that would send it. */
+function tryOut(
+  state: RelayerState,
+  one: Underway,
+  examination: RelayExamination,
+  context: RelayerContext,
+): undefined {
+  const { key, operation } = one
+  if (operation === undefined) return undefined
+  const lanes = lanesByPreference(state, context.nowMs)
+  if (lanes.length === 0) return refuse(state, one, unfunded(state), context)
+  one.stage = 'try'
+  const work = state.ports.attempt(operation, examination, lanes)
+  step(one, { name: 'try', work }, context, (trial) => ({
+    type: 'Tried',
+    message: { key, trial },
+  }))
+  return undefined
+}
+
+/** What a process before this one has sent holds its owner's orders until it ends. */
+function holdAgain(
+  state: RelayerState,
+  one: Underway,
+  { kind, owner }: Pick<RelayRecord, 'kind' | 'owner'>,
+  context: RelayerContext,
+): void {
+  const orders = heldAgain(kind)
+  if (orders === undefined) return
+  one.isHolding = true
+  const { key } = one
+  step(one, { name: 'hold', work: state.ports.hold(key, owner, orders) }, context, (needs) => ({
+    type: 'Held',
+    message: { key, needs },
+  }))
 }

@@ -11,6 +11,7 @@ import type {
   RelayPurpose,
   RelayRecord,
 } from '#domain/relay.ts'
+import type { TraderNeeds } from '#domain/trader-hold.ts'
 import type { Context, Deferred } from '#runtime/actor.ts'
 import type { RelayChange } from '#store/writes/relays.ts'
 import type { RelayerPorts, RelayNonces, SentRelay } from './ports.ts'
@@ -42,10 +43,11 @@ export type RelayerProtocol = {
     answers: undefined
   }
   Found: {
-    takes: Work & { record: RelayRecord | undefined; gas: number }
+    takes: Work & { record: RelayRecord | undefined; gas: number; trades: number }
     answers: undefined
   }
   Examined: { takes: Work & { found: RelayExamination | Rejection }; answers: undefined }
+  Held: { takes: Work & { needs: TraderNeeds | Rejection }; answers: undefined }
   Tried: { takes: Work & { trial: RelayTrial | Rejection }; answers: undefined }
   Opened: { takes: Work & { record: RelayRecord; opened: boolean }; answers: undefined }
   Sent: { takes: Work & { sent: SentRelay }; answers: undefined }
@@ -76,7 +78,7 @@ export type Writing = {
   readonly transaction?: { readonly lane: Address; readonly nonce: number }
 }
 
-export type Step = 'find' | 'examine' | 'try' | 'open' | 'send'
+export type Step = 'find' | 'examine' | 'hold' | 'try' | 'open' | 'send'
 
 export type RelayerEvent =
   | { readonly type: 'refused'; readonly kind: RelayKind; readonly rejection: Rejection }
@@ -114,6 +116,15 @@ export type RelayerRules = {
   readonly gasPerDay: Readonly<
     Record<RelayPurpose, { readonly ownerGas: number; readonly allGas: number }>
   >
+  /** What wallets may spend that have settled few trades, or none. */
+  readonly newcomers: {
+    /** Gas of an owner without trades, out of each budget. */
+    readonly ownerGas: number
+    /** Gas that each settled trade adds to it, up to what any owner may spend. */
+    readonly gasPerTrade: number
+    /** The part of each budget that is kept for owners with trades. */
+    readonly keptPercent: number
+  }
   /** A key with less is used no more. */
   readonly balanceMin: bigint
   /** A key with less is warned about. */
@@ -138,6 +149,8 @@ export type Underway = {
   gas: number
   examination: RelayExamination | undefined
   trial: RelayTrial | undefined
+  /** Whether new orders of its owner are held. */
+  isHolding: boolean
   lane: Address | undefined
   nonce: number
   txHash: string
@@ -162,7 +175,13 @@ export type RelayerState = {
 
 export type RelayerContext = Context<RelayerProtocol, RelayerEvent>
 
-export type Owner = { fullAtMs: number; gas: Record<RelayPurpose, number>; day: number }
+export type Owner = {
+  fullAtMs: number
+  gas: Record<RelayPurpose, number>
+  day: number
+  /** How many of its trades have settled lately. */
+  trades: number
+}
 
 export type Lane = {
   readonly address: Address

@@ -25,6 +25,7 @@ export function newUnderway(key: RelayKey, nowMs: number, known: Partial<Underwa
     gas: 0,
     examination: undefined,
     trial: undefined,
+    isHolding: false,
     lane: undefined,
     nonce: 0,
     txHash: '',
@@ -79,7 +80,13 @@ export function leave(
   context: RelayerContext,
 ): void {
   for (const ticket of one.tickets.splice(0)) context.answer(ticket, answer)
+  forget(state, one, context)
+}
+
+/** The operation is not under way any more: its owner may order again, and the next may begin. */
+export function forget(state: RelayerState, one: Underway, context: RelayerContext): void {
   state.underway.delete(one.key)
+  if (one.isHolding) state.ports.lift(one.key)
   pass(state, one, context)
 }
 

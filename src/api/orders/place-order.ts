@@ -45,6 +45,7 @@ export function placeOrder(service: OrderService): AnswerRoute {
       'ORDER_NONCE_TOO_LOW',
       'RATE_LIMITED',
       'TRADER_PAUSED',
+      'ALLOWANCE_CHANGING',
       'TOO_MANY_PENDING_TRADES',
       'CANCEL_QUOTA_SPENT',
       'OVERLOADED',

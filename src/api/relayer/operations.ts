@@ -57,7 +57,13 @@ const IDEMPOTENT =
   'it is answered with the transaction that did it, or an empty hash where that is not known.'
 
 const REVOCATION =
-  'While the owner has trades that have not settled, what they need is not taken back (409, with their ids).'
+  'Refused while unsettled trades of the owner need what it takes away (409 `TRADES_PENDING`, with their ids), or ' +
+  'open orders (409 `ORDERS_OPEN`: cancel them first). New orders that would need it are refused until the ' +
+  'transaction is confirmed (429 `ALLOWANCE_CHANGING`).'
+
+const REDEMPTION =
+  'Refused while unsettled sales of the owner need the tokens (409 `TRADES_PENDING`), and below the smallest payout ' +
+  'that is worth its gas (422 `NOTIONAL_TOO_SMALL`).'
 
 type Operation<Body extends TSchema> = {
   readonly name: string
@@ -127,8 +133,8 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
   const permit = {
     body: StablecoinPermitBody,
     summary: 'Let the exchange spend stablecoin',
-    description: `An ERC-2612 permit: the owner's allowance of \`value\` for the settlement contract, or for the conditional tokens. ${REVOCATION}`,
-    errors: ['TRADES_PENDING'] as const,
+    description: `An ERC-2612 permit: the owner's allowance of \`value\` for the settlement contract, or for the conditional tokens. It uses up the nonce that the permits of the owner's open orders are signed for, so the allowance afterwards must cover them. ${REVOCATION}`,
+    errors: ['TRADES_PENDING', 'ORDERS_OPEN'] as const,
     examples: { 'without limit': PERMIT_EXAMPLE },
     read: stablecoinPermitOf,
   }
@@ -137,8 +143,8 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
     operationId: 'relayCtfRedemptions',
     body: BatchCtfRedemptionBody,
     summary: 'Redeem several markets in one transaction',
-    description:
-      'All of them or none. Each is signed for itself; the nonces of the signatures follow each other.',
+    description: `All of them or none. Each is signed for itself; the nonces of the signatures follow each other. ${REDEMPTION}`,
+    errors: ['TRADES_PENDING', 'ORDERS_OPEN', 'NOTIONAL_TOO_SMALL'],
     examples: { 'two markets': BATCH_EXAMPLE },
     read: batchCtfRedemptionOf,
   })
@@ -150,7 +156,7 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       body: CtfApprovalBody,
       summary: 'Let the exchange move outcome tokens, or stop it',
       description: `\`setApprovalForAll\` of the conditional tokens by the owner's signature. ${REVOCATION}`,
-      errors: ['TRADES_PENDING'],
+      errors: ['TRADES_PENDING', 'ORDERS_OPEN'],
       examples: { approve: APPROVAL_EXAMPLE },
       read: ctfApprovalOf,
     }),
@@ -164,8 +170,8 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       operationId: 'relayCtfRedemption',
       body: CtfRedemptionBody,
       summary: 'Redeem the tokens of a resolved market',
-      description:
-        'Burns what the owner holds of the named outcomes and pays what it is worth to the owner.',
+      description: `Burns what the owner holds of the named outcomes and pays what it is worth to the owner. ${REDEMPTION}`,
+      errors: ['TRADES_PENDING', 'ORDERS_OPEN', 'NOTIONAL_TOO_SMALL'],
       examples: { 'both outcomes': REDEMPTION_EXAMPLE },
       read: ctfRedemptionOf,
     }),
@@ -193,7 +199,8 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       body: ProposeResolutionBody,
       summary: 'Propose the outcome of an expired market',
       description:
-        "Asserts the outcome at the oracle and opens the dispute window. The bond is the proposer's, by a permit for the market's `bond()`; on a test chain it may be left out, then the relayer posts it.",
+        "Asserts the outcome at the oracle and opens the dispute window. The bond is the proposer's, by a permit for the market's `bond()`; on a test chain it may be left out, then the relayer posts it. A bond of one's own is refused where the rest of the balance or the allowance would not cover the proposer's open orders and unsettled trades (409).",
+      errors: ['TRADES_PENDING', 'ORDERS_OPEN'],
       examples: {
         'with a bond': PROPOSAL_EXAMPLE,
         "with the relayer's bond": PROPOSAL_WITHOUT_BOND_EXAMPLE,
@@ -216,7 +223,8 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       body: CancelOrdersBody,
       summary: 'Withdraw orders on chain',
       description:
-        "The settlement contract refuses them once its delay has passed, whatever the exchange does; they leave the book as soon as the chain has it. The owner signs the orders' hashes.",
+        "The settlement contract refuses them once its delay has passed, whatever the exchange does; they leave the book as soon as the chain has it. The owner signs the orders' hashes. Only orders that this exchange has accepted (404 `ORDER_NOT_FOUND`).",
+      errors: ['ORDER_NOT_FOUND'],
       examples: { 'one order': CANCELLATION_EXAMPLE },
       bodyBytesMax: BODY_BYTES_MAX,
       times: ({ orders }) => orders.length,

@@ -94,10 +94,25 @@ export const RELAY_REJECTIONS: readonly Rejection[] = [
     ...reject(
       'TRADES_PENDING',
       'approved',
-      'a trade that has not settled yet would lack it: ask again when the chain has decided',
+      '1 unsettled trade still needs this approval: retry when it has settled',
     ),
     tradeIds: [`${MARKET_ID}-7-0` as TradeId],
   },
+  reject(
+    'ORDERS_OPEN',
+    'approved',
+    'approved: open sell orders still need this approval, cancel them first',
+  ),
+  reject(
+    'NOTIONAL_TOO_SMALL',
+    'conditionId',
+    'conditionId would pay 120 units of stablecoin: the relayer redeems 10000 or more',
+  ),
+  reject(
+    'ORDER_NOT_FOUND',
+    'orders[3]',
+    'orders[3] must be an order that this exchange has accepted',
+  ),
   reject('INSUFFICIENT_FUNDS', 'owner', 'the owner holds neither stablecoin nor outcome tokens'),
 ]
 

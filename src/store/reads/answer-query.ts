@@ -28,6 +28,7 @@ import { claimsByStatus, redemptionOf } from './claims.ts'
 import { marketFigures } from './market-figures.ts'
 import { listMarkets, marketById, marketsByContract } from './markets.ts'
 import { tradeNeeds } from './open-needs.ts'
+import { storedOrders } from './orders.ts'
 import { payoutsOfUser } from './payouts.ts'
 import {
   holdersOf,
@@ -39,7 +40,7 @@ import {
 import type { Queries, QueryName, QueryTask } from './queries.ts'
 import { pendingTradesWithOrders, tradesWithOrders } from './settlements.ts'
 import { chainStats, marketStats } from './stats.ts'
-import { failedTradesSince, newestPendingTrades, pendingNeedsOf, recentTrades } from './trades.ts'
+import { failedTradesSince, newestPendingTrades, recentTrades, settledTradesOf } from './trades.ts'
 import { tradesOfUser } from './user-trades.ts'
 
 const answers: {
@@ -89,7 +90,8 @@ const answers: {
   relayGasSince,
   confirmedRelaysOf,
   redemptionOf,
-  pendingNeedsOf,
+  settledTradesOf,
+  storedOrders,
   claimsByStatus,
   pendingTradesWithOrders,
   tradesWithOrders,

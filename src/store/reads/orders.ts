@@ -3,6 +3,8 @@
 import type { MarketId, OrderHash } from '#domain/ids.ts'
 import type { PermitSignature, VerifiedOrder } from '#domain/order.ts'
 import { type Database, read } from '../engine/database.ts'
+import { bytesOf, hexOf } from '../engine/hex.ts'
+import { rowsOf } from '../engine/prepared.ts'
 import { MarketEntity } from '../entities/market.ts'
 import { OrderEntity } from '../entities/order.ts'
 import type { OrderStatus } from '../projection/rows.ts'
@@ -30,6 +32,21 @@ export async function ordersByHash(
   const places = new Set(found.filter(({ status }) => status === 'open').map((row) => row.marketId))
   const closed = await closedOf(database, places)
   return found.map((row) => orderRecord(row, closed.has(row.marketId)))
+}
+
+/** Those of the orders that the database has, whatever has become of them. */
+export async function storedOrders(
+  database: Database,
+  filter: { readonly orderHashes: readonly OrderHash[] },
+): Promise<OrderHash[]> {
+  const { orderHashes } = filter
+  if (orderHashes.length === 0) return []
+  const rows = await rowsOf<{ order_hash: Buffer }>(
+    database,
+    `select order_hash from orders where order_hash in (${orderHashes.map(() => '?').join(', ')})`,
+    orderHashes.map(bytesOf),
+  )
+  return rows.map(({ order_hash }) => hexOf(order_hash) as OrderHash)
 }
 
 /** Those of the markets that are closed: their orders have ended, though their rows may be behind. */

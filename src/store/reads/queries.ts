@@ -6,7 +6,7 @@
 
 import type { ApiKey } from '#domain/api-key.ts'
 import type { NeedsTrade } from '#domain/funds.ts'
-import type { Address, MarketId, TradeId } from '#domain/ids.ts'
+import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { Mark, QuickMarket } from '#domain/quick-market.ts'
 import type { ClaimRecord, RelayKey, RelayRecord } from '#domain/relay.ts'
 import type { TradeWithOrders } from '#domain/trade.ts'
@@ -26,6 +26,7 @@ import type {
 import type { ClaimFilter, ClaimPlace, redemptionOf } from './claims.ts'
 import type { MarketFiguresRecord } from './market-figures.ts'
 import type { MarketFilter, MarketRecord } from './markets.ts'
+import type { storedOrders } from './orders.ts'
 import type { PayoutRecord, payoutsOfUser } from './payouts.ts'
 import type {
   MarketHolders,
@@ -40,9 +41,8 @@ import type { ChainStats, MarketStats } from './stats.ts'
 import type {
   failedTradesSince,
   newestPendingTrades,
-  PendingNeeds,
-  pendingNeedsOf,
   recentTrades,
+  settledTradesOf,
   TradePage,
   TradeRecord,
 } from './trades.ts'
@@ -112,7 +112,8 @@ export type Queries = {
   }
   confirmedRelaysOf: { takes: Parameters<typeof confirmedRelaysOf>[1]; answers: string[] }
   redemptionOf: { takes: Parameters<typeof redemptionOf>[1]; answers: string | undefined }
-  pendingNeedsOf: { takes: Parameters<typeof pendingNeedsOf>[1]; answers: PendingNeeds }
+  settledTradesOf: { takes: Parameters<typeof settledTradesOf>[1]; answers: number }
+  storedOrders: { takes: Parameters<typeof storedOrders>[1]; answers: OrderHash[] }
   claimsByStatus: {
     takes: ClaimFilter
     answers: { claims: ClaimRecord[]; count: number; next: ClaimPlace | undefined }

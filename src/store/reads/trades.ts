@@ -4,7 +4,7 @@
  * time, and equal times by `seq` and `fillIndex`.
  */
 
-import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { tradeId } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Outcome, Side } from '#domain/order.ts'
@@ -85,38 +85,30 @@ export async function newestPendingTrades(
   return { ...page, count: Number(count[0]?.pending ?? 0) }
 }
 
-/** What an owner's trades that the chain has not decided about need of him. */
-export type PendingNeeds = {
-  /** The oldest of them, at most so many as were asked for. */
-  readonly tradeIds: readonly TradeId[]
-  readonly count: number
-  /** What they cost together, decimal text of six decimals. */
-  readonly cost: string
-}
-
-/** Pending trades in which a trader buys, or in which he sells. */
-export async function pendingNeedsOf(
+/** How many trades of a trader with others have settled since then, at most so many on each side. */
+export async function settledTradesOf(
   database: Database,
   filter: {
     readonly chainId: number
     readonly trader: Address
-    readonly side: 'buyer' | 'seller'
+    readonly sinceMs: number
     readonly limit: number
   },
-): Promise<PendingNeeds> {
-  const { chainId, trader, side, limit } = filter
-  const rows = await rowsOf<Pick<TradeRowRead, 'market_id' | 'seq' | 'fill_index' | 'cost_e6'>>(
-    database,
-    `select market_id, seq, fill_index, cost_e6 from trades
-      where pending = 1 and chain_id = ? and ${side} = ?
-      order by matched_at_ms, seq, fill_index`,
-    [chainId, bytesOf(trader)],
+): Promise<number> {
+  const { chainId, trader, sinceMs, limit } = filter
+  const counted = await Promise.all(
+    (['buyer', 'seller'] as const).map((side) =>
+      rowsOf<{ seq: number | string }>(
+        database,
+        `select seq from trades
+          where ${side} = ? and chain_id = ? and matched_at_ms >= ? and status = 'confirmed'
+            and buyer <> seller
+          limit ?`,
+        [bytesOf(trader), chainId, sinceMs, limit],
+      ),
+    ),
   )
-  const cost = rows.reduce((sum, { cost_e6 }) => sum + BigInt(cost_e6), 0n)
-  const tradeIds = rows
-    .slice(0, limit)
-    .map((row) => tradeId(hexOf(row.market_id) as MarketId, Number(row.seq), row.fill_index))
-  return { tradeIds, count: rows.length, cost: String(cost) }
+  return counted.reduce((sum, rows) => sum + rows.length, 0)
 }
 
 /** The newest trades that failed at `sinceMs` or later. */

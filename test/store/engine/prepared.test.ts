@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import type { Address, MarketId } from '#domain/ids.ts'
+import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import {
   closeDatabase,
   type Database,
@@ -38,7 +38,8 @@ const ASKED: QueryTask[] = [
   ask('newestPendingTrades', { limit: 20, before: PLACE }),
   ask('failedTradesSince', { sinceMs: START_MS, limit: 20 }),
   ask('failedTradesSince', { sinceMs: START_MS, limit: 20, before: PLACE }),
-  ask('pendingNeedsOf', { chainId: CHAIN, trader: user, side: 'buyer', limit: 3 }),
+  ask('settledTradesOf', { chainId: CHAIN, trader: user, sinceMs: START_MS, limit: 3 }),
+  ask('storedOrders', { orderHashes: [`0x${'7'.repeat(64)}` as OrderHash] }),
   ask('positionOf', { market: { marketId: m }, user }),
   ask('positionOf', { market: { contractAddress: user }, user }),
   ask('positionsOfUser', { user, chainId: CHAIN, limit: 100 }),

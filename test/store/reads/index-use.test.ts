@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { type MarketId, tradeId } from '#domain/ids.ts'
+import { type MarketId, type OrderHash, tradeId } from '#domain/ids.ts'
 import type { Mark } from '#domain/quick-market.ts'
 import { type Database, sqlConnection } from '#store/engine/database.ts'
 import { project } from '#store/projection/project.ts'
@@ -42,7 +42,8 @@ const ASKED: QueryTask[] = [
   ask('pendingTradesWithOrders', { chainId: 3, limit: 10 }),
   ask('newestPendingTrades', { limit: 10 }),
   ask('tradeNeeds', { tradeIds: [tradeId(m, 5, 0), tradeId(id<MarketId>('m9'), 11, 0)] }),
-  ask('pendingNeedsOf', { chainId: 3, trader: address('t3'), side: 'buyer', limit: 10 }),
+  ask('settledTradesOf', { chainId: 3, trader: address('t3'), sinceMs: START_MS, limit: 10 }),
+  ask('storedOrders', { orderHashes: [id<OrderHash>('o3')] }),
   ask('failedTradesSince', { sinceMs: START_MS + 1_990, limit: 10 }),
   ask('pricesSince', { asset: 'BTC', sinceSec: 1_700_000_900, limit: 10 }),
   ask('marksSince', { sinceSec: 1_700_900_000, limit: 10 }),

@@ -1,0 +1,48 @@
+/**
+ * The relayer pays for no last look. Before it sends what takes an approval, an allowance, a permit's nonce
+ * or money from its owner's orders, it has the market threads refuse new orders of that owner, and reads in
+ * the same breath what the open orders and unsettled trades there need. The hold lasts until the operation
+ * has ended, so nothing can be matched in between that the check has not seen.
+ */
+
+import type { RelayGuard } from '#chain/relay-examination.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import type { RelayKind } from '#domain/relay.ts'
+import type { HeldOrders, TraderNeeds, UnsettledTrades } from '#domain/trader-hold.ts'
+
+/** Why the operation is refused: something still needs what it would take away. */
+export function needsFlaw(
+  { holds, field, buysMax }: RelayGuard,
+  needs: TraderNeeds,
+): Rejection | undefined {
+  if (holds === 'sells') {
+    if (needs.sells.count > 0) return tradesPending(field, needs.sells, 'this approval')
+    if (needs.openSells === 0) return undefined
+    const detail = `${field}: open sell orders still need this approval, cancel them first`
+    return reject('ORDERS_OPEN', field, detail)
+  }
+  if (needs.unsettledCost > buysMax) return tradesPending(field, needs.buys, 'this allowance')
+  const needed = needs.unsettledCost + needs.openCost
+  if (needed <= buysMax) return undefined
+  const detail = `${field}: open buy orders and unsettled trades need ${needed} units of stablecoin and ${buysMax} would be left for them, cancel the orders first`
+  return reject('ORDERS_OPEN', field, detail)
+}
+
+/** `what` is what the trades need. */
+export function tradesPending(
+  field: string,
+  { count, tradeIds }: UnsettledTrades,
+  what: string,
+): Rejection {
+  const detail =
+    count === 1
+      ? `1 unsettled trade still needs ${what}: retry when it has settled`
+      : `${count} unsettled trades still need ${what}: retry when they have settled`
+  return { ...reject('TRADES_PENDING', field, detail), tradeIds }
+}
+
+/** What is held for an operation that a process before this one sent, whose details are not known. */
+export function heldAgain(kind: RelayKind): HeldOrders | undefined {
+  if (kind === 'ctf-approval') return 'sells'
+  return kind === 'stablecoin-permit' || kind === 'propose-resolution' ? 'buys' : undefined
+}

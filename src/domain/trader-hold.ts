@@ -1,0 +1,57 @@
+/**
+ * A hold: while the relayer takes back an approval or an allowance of a trader, the market threads refuse
+ * the trader's new orders that would need it. The answer to a hold says what the trader's open orders and
+ * unsettled trades need. No order can join them afterwards, so the relayer decides by it without a race.
+ */
+
+import type { Address, TradeId } from './ids.ts'
+
+/** `permit-buys` are the buys that travel with a permit: their permit needs the nonce that is being used. */
+export type HeldOrders = 'sells' | 'buys' | 'permit-buys'
+
+/** The whole hold of a trader; one with no kind of orders lifts it. */
+export type TraderHold = {
+  readonly chainId: number
+  readonly trader: Address
+  readonly orders: readonly HeldOrders[]
+  readonly untilMs: number
+}
+
+/** Unsettled trades: how many, and the oldest of them. */
+export type UnsettledTrades = { readonly count: number; readonly tradeIds: readonly TradeId[] }
+
+/** What the open orders and unsettled trades of a trader on a chain need. */
+export type TraderNeeds = {
+  readonly openBuys: number
+  readonly openSells: number
+  /** What the buys need of the allowance, in millionths of the stablecoin. */
+  readonly openCost: bigint
+  readonly unsettledCost: bigint
+  readonly buys: UnsettledTrades
+  readonly sells: UnsettledTrades
+}
+
+export const NO_NEEDS: TraderNeeds = {
+  openBuys: 0,
+  openSells: 0,
+  openCost: 0n,
+  unsettledCost: 0n,
+  buys: { count: 0, tradeIds: [] },
+  sells: { count: 0, tradeIds: [] },
+}
+
+/** Adds up what two market threads answered. */
+export function addNeeds(one: TraderNeeds, other: TraderNeeds): TraderNeeds {
+  const trades = (a: UnsettledTrades, b: UnsettledTrades): UnsettledTrades => ({
+    count: a.count + b.count,
+    tradeIds: [...a.tradeIds, ...b.tradeIds],
+  })
+  return {
+    openBuys: one.openBuys + other.openBuys,
+    openSells: one.openSells + other.openSells,
+    openCost: one.openCost + other.openCost,
+    unsettledCost: one.unsettledCost + other.unsettledCost,
+    buys: trades(one.buys, other.buys),
+    sells: trades(one.sells, other.sells),
+  }
+}

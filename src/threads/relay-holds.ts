@@ -1,0 +1,83 @@
+/**
+ * The relayer's holds at the market threads: which new orders they refuse while an operation is under way.
+ * A hold ends by itself after `HOLD_MS`, so that a relayer that is gone stops no trader for long. It is told
+ * again until it is lifted, and to a market thread that has just started.
+ */
+
+import type { MarketThreadProtocol } from '#actors/market-thread.ts'
+import type { Address } from '#domain/ids.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type { RelayKey } from '#domain/relay.ts'
+import {
+  addNeeds,
+  type HeldOrders,
+  NO_NEEDS,
+  type TraderHold,
+  type TraderNeeds,
+} from '#domain/trader-hold.ts'
+import { isUnanswered } from '#runtime/channel.ts'
+import type { Ref } from '#runtime/ref.ts'
+
+type MarketRef = Ref<MarketThreadProtocol>
+
+const HOLD_MS = 30_000
+/** How often holds are to be renewed. */
+export const RENEW_MS = 10_000
+const ASK_MS = 2_000
+
+type RelayHolds = {
+  /** Holds the orders at every market thread; answers what the owner's orders and trades need. */
+  hold(key: RelayKey, owner: Address, orders: HeldOrders): Promise<TraderNeeds | Rejection>
+  lift(key: RelayKey): void
+  /** A market thread was linked, or has lost what it was told. */
+  linked(market: MarketRef): void
+  renew(): void
+}
+
+export function makeRelayHolds(
+  chainId: number,
+  markets: readonly MarketRef[],
+  nowMs: () => number,
+): RelayHolds {
+  const held = new Map<RelayKey, { readonly owner: Address; readonly orders: HeldOrders }>()
+
+  /** All that is held of an owner, by whichever operations. */
+  function holdOf(owner: Address): TraderHold {
+    const orders = new Set<HeldOrders>()
+    for (const each of held.values()) if (each.owner === owner) orders.add(each.orders)
+    return { chainId, trader: owner, orders: [...orders], untilMs: nowMs() + HOLD_MS }
+  }
+
+  function linked(market: MarketRef): void {
+    const owners = new Set([...held.values()].map(({ owner }) => owner))
+    for (const owner of owners) market.tell('HoldTrader', holdOf(owner))
+  }
+
+  return {
+    async hold(key, owner, orders) {
+      held.set(key, { owner, orders })
+      const asked = holdOf(owner)
+      const answers = await Promise.all(
+        markets.map((market) => market.ask('HoldTrader', asked, ASK_MS)),
+      )
+      let needs = NO_NEEDS
+      for (const answer of answers) {
+        // Without an answer of all of them it is not known what the owner's orders need.
+        if (isUnanswered(answer)) return reject('PART_UNAVAILABLE')
+        if (isRejection(answer)) return answer
+        needs = addNeeds(needs, answer)
+      }
+      return needs
+    },
+    lift(key) {
+      const one = held.get(key)
+      if (one === undefined) return
+      held.delete(key)
+      for (const market of markets) market.tell('HoldTrader', holdOf(one.owner))
+    },
+    linked,
+    renew() {
+      for (const market of markets) linked(market)
+    },
+  }
+}

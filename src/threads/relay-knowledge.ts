@@ -1,0 +1,67 @@
+/**
+ * What the relayer asks the exchange itself before it pays: which orders were accepted, and which sales are
+ * unsettled. The market threads answer first, because the database follows them; the database knows the
+ * orders that a market thread has forgotten.
+ */
+
+import type { MarketThreadProtocol } from '#actors/market-thread.ts'
+import { tradesPending } from '#actors/relayer/guards.ts'
+import type { AcceptedOrders } from '#chain/relay-cancellations.ts'
+import { Fault } from '#domain/fault.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type { Redemption } from '#domain/relay.ts'
+import { isUnanswered } from '#runtime/channel.ts'
+import type { Ref } from '#runtime/ref.ts'
+import type { Query } from '#store/reads/queries.ts'
+
+type MarketRef = Ref<MarketThreadProtocol>
+
+type RelayKnowledge = AcceptedOrders & {
+  salesFlaw(owner: Address, redemption: Redemption, field: string): Promise<Rejection | undefined>
+}
+
+const ASK_MS = 2_000
+
+export function makeRelayKnowledge(exchange: {
+  readonly query: Query
+  readonly marketOf: (marketId: MarketId) => MarketRef
+}): RelayKnowledge {
+  const { query, marketOf } = exchange
+
+  return {
+    async accepted(orders) {
+      const isKnown = await Promise.all(
+        orders.map(async ({ marketId, orderHash, outcome }) => {
+          const asked = { marketId, orderHash, outcome }
+          const answer = await marketOf(marketId).ask('RecallOrder', asked, ASK_MS)
+          if (isUnanswered(answer)) throw away()
+          if ('unknown' in answer) return false
+          // The rejection of an order that has ended says that it was there.
+          if (isRejection(answer)) return answer.rejected === 'ORDER_CLOSED'
+          return true
+        }),
+      )
+      const orderHashes = orders.filter((_, at) => !isKnown[at]).map(({ orderHash }) => orderHash)
+      if (orderHashes.length === 0) return isKnown
+      const stored = new Set(await query('storedOrders', { orderHashes }))
+      return orders.map(({ orderHash }, at) => isKnown[at] === true || stored.has(orderHash))
+    },
+
+    async salesFlaw(trader, { conditionId: marketId, indexSets }, field) {
+      const outcomes = indexSets.map((indexSet) => (indexSet === '1' ? 0 : 1))
+      const asked = { marketId, trader, outcomes }
+      const answer = await marketOf(marketId).ask('UnsettledSales', asked, ASK_MS)
+      if (isUnanswered(answer)) throw away()
+      if (isRejection(answer)) return answer
+      if (answer.count > 0) return tradesPending(field, answer, 'these tokens')
+      if (!answer.isOpen) return undefined
+      const detail = `${field}: the market still takes orders here, retry when it has closed`
+      return reject('ORDERS_OPEN', field, detail)
+    },
+  }
+}
+
+function away(): Fault {
+  return new Fault('MARKET_AWAY', 'a market thread did not answer', { retryable: true })
+}

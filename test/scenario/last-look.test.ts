@@ -1,0 +1,181 @@
+/**
+ * The relayer never pays for a last look, against the real chain: what a matched trade or an open order
+ * needs stays, however little time lies between the match and the request to take it back. The settlement
+ * contract is paused, so that a matched trade stays unsettled. It does not pay for orders that never
+ * existed either, nor for redemptions that are not worth their gas.
+ */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { PermitInput } from '#client/order-submission.ts'
+import type { RelayRequest } from '#client/relayer.ts'
+import { UNIT } from '../contracts/support/world.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Person, SETTLING, startRelayed, TTL } from '../support/relayed.ts'
+
+type Answer = { readonly status: number; readonly body: Record<string, unknown> }
+
+const MIN_REDEMPTION = 10_000n
+
+test('the relayer pays for no last look', async (t) => {
+  const relayed = await startRelayed(t, {
+    environment: { ...SETTLING, SIBYL_RELAYER_MIN_REDEMPTION: String(MIN_REDEMPTION) },
+  })
+  const { chain, exchange, person, give, resolvedMarket } = relayed
+  const { settlement, conditionalTokens, collateral } = chain
+  await chain.chain.send(chain.owner, settlement, 'pause', [])
+
+  const post = async (path: string, body: object): Promise<Answer> => {
+    const answer = await fetch(exchange.url + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    return { status: answer.status, body: (await answer.json()) as Answer['body'] }
+  }
+  const relay = ({ path, body }: RelayRequest) => post(path, body)
+  const refused = async (request: RelayRequest) => {
+    const { body } = await relay(request)
+    return [body.code, body.field]
+  }
+  const isApproved = ({ address }: Person) =>
+    chain.read(conditionalTokens, 'isApprovedForAll', [address, settlement.address])
+  const market = await chain.createMarket()
+  await eventually(async () => {
+    const listed = await fetch(`${exchange.url}/api/v1/markets/${market.id}`)
+    assert.equal(listed.status, 200)
+  })
+  const terms = (side: 'buy' | 'sell', size = '2', price = '0.5') => ({
+    ...{ marketId: market.id, outcome: 'YES' as const, ttlSeconds: 3_600 },
+    ...{ side, size, price },
+  })
+  const seller = async () => {
+    const one = await person(UNIT)
+    await give(one, market, { yes: 2n * UNIT })
+    await one.client.relayer.ctfApproval()
+    await eventually(async () => assert.equal(await isApproved(one), true))
+    return one
+  }
+  const buyer = async (allowed = 5n * UNIT) => {
+    const one = await person(10n * UNIT)
+    await one.client.relayer.stablecoinPermit({ value: Number(allowed) })
+    await eventually(async () =>
+      assert.equal(
+        await chain.read(collateral, 'allowance', [one.address, settlement.address]),
+        allowed,
+      ),
+    )
+    return one
+  }
+
+  await t.test('a revocation right after a match is refused, four times of four', async () => {
+    for (let time = 0; time < 4; time++) {
+      const [ann, bob] = [await seller(), await buyer()]
+      await eventually(() => ann.client.orders.place(terms('sell')))
+      const buying = await bob.client.orders.sign(terms('buy'))
+      const revocation = await ann.client.relayer.sign.ctfApproval({ approved: false })
+      const lowering = await bob.client.relayer.sign.stablecoinPermit({ value: 0 })
+      assert.equal((await bob.client.orders.submit(buying)).matches, 1)
+      const codes = await Promise.all([refused(revocation), refused(lowering)])
+      assert.deepEqual(codes, [
+        ['TRADES_PENDING', 'approved'],
+        ['TRADES_PENDING', 'value'],
+      ])
+      assert.equal(await isApproved(ann), true)
+    }
+  })
+
+  await t.test('of an order and a revocation sent together, one goes through', async () => {
+    for (let time = 0; time < 4; time++) {
+      const ann = await seller()
+      const bob = await buyer()
+      const bid = await bob.client.orders.place(terms('buy', '2', '0.6'))
+      const selling = await ann.client.orders.sign(terms('sell', '2', '0.6'))
+      const revocation = await ann.client.relayer.sign.ctfApproval({ approved: false })
+      const [sold, revoked] = await Promise.all([
+        post('/api/v1/orders', selling),
+        relay(revocation),
+      ])
+      const seen = JSON.stringify([sold, revoked])
+      if (revoked.status === 200) {
+        assert.equal(sold.body.code, 'ALLOWANCE_CHANGING', seen)
+        await eventually(async () => assert.equal(await isApproved(ann), false))
+        const { orderHash } = bid
+        await bob.client.orders.cancel({ marketId: market.id, orderHash, side: 'buy' })
+      } else {
+        assert.deepEqual([sold.body.matches, revoked.body.code], [1, 'TRADES_PENDING'], seen)
+        assert.equal(await isApproved(ann), true)
+      }
+    }
+  })
+
+  await t.test('a permit that uses up the nonce of an open order’s permit is refused', async () => {
+    const cem = await person(10n * UNIT)
+    const value = Number(2n * UNIT)
+    const own = await cem.client.relayer.sign.stablecoinPermit({ value, ...TTL })
+    const buying = await cem.client.orders.sign(terms('buy', '2', '0.1'))
+    const { deadline, v, r, s } = own.body as unknown as PermitInput
+    const permitSignature = { nonce: '0', value: String(value), deadline, v, r, s }
+    const { orderHash } = await cem.client.orders.submit({ ...buying, permitSignature })
+    const { sign } = cem.client.relayer
+    // The same nonce each time: for another spender, for less than the order needs, for nothing.
+    const spender = conditionalTokens.address
+    const elsewhere = await sign.stablecoinPermit({ spender, value: Number(5n * UNIT) })
+    assert.deepEqual(await refused(elsewhere), ['ORDERS_OPEN', 'spender'])
+    for (const less of [1, 199_999]) {
+      const request = await sign.stablecoinPermit({ value: less })
+      assert.deepEqual(await refused(request), ['ORDERS_OPEN', 'value'])
+    }
+    assert.equal(await chain.read(collateral, 'nonces', [cem.address]), 0n)
+    // What covers the order may replace its permit.
+    assert.equal((await relay(own)).status, 200)
+    await eventually(async () =>
+      assert.equal(await chain.read(collateral, 'nonces', [cem.address]), 1n),
+    )
+    await cem.client.orders.cancel({ marketId: market.id, orderHash, side: 'buy' })
+    assert.equal((await relay(await sign.stablecoinPermit({ value: 0 }))).status, 200)
+  })
+
+  await t.test('invented orders are not cancelled, accepted ones are', async () => {
+    const dan = await person(10n * UNIT)
+    const invented = await Promise.all(
+      Array.from({ length: 20 }, () => dan.client.orders.sign(terms('buy', '2', '0.1'))),
+    )
+    const before = await relayed.sent()
+    const orders = invented.map(({ order }) => order)
+    const all = await dan.client.relayer.sign.cancelOrders({ orders })
+    assert.deepEqual(await refused(all), ['ORDER_NOT_FOUND', 'orders[0]'])
+    await dan.client.orders.submit(invented[0]!)
+    const some = await dan.client.relayer.sign.cancelOrders({ orders: orders.slice(0, 2) })
+    assert.deepEqual(await refused(some), ['ORDER_NOT_FOUND', 'orders[1]'])
+    assert.equal(await relayed.sent(), before)
+    // Right after it was accepted, when the database may not have it yet.
+    const real = await dan.client.relayer.sign.cancelOrders({ orders: orders.slice(0, 1) })
+    assert.equal((await relay(real)).status, 200)
+  })
+
+  await t.test('a redemption below the minimum is refused, alone and in a batch', async () => {
+    const [first, second] = [await resolvedMarket('YES'), await resolvedMarket('YES')]
+    const eve = await person()
+    await give(eve, first, { yes: MIN_REDEMPTION })
+    await give(eve, second, { yes: MIN_REDEMPTION - 1n })
+    const placeOf = ({ id, address }: typeof first) => ({ id, contractAddress: address })
+    const { sign } = eve.client.relayer
+    const before = await relayed.sent()
+    const small = await relay(await sign.ctfRedemption({ market: placeOf(second) }))
+    assert.deepEqual(small, {
+      status: 422,
+      body: {
+        success: false,
+        error: 'conditionId would pay 9999 units of stablecoin: the relayer redeems 10000 or more',
+        code: 'NOTIONAL_TOO_SMALL',
+        field: 'conditionId',
+      },
+    })
+    const both = [placeOf(first), placeOf(second)]
+    const batch = await refused(await sign.batchCtfRedemption({ markets: both }))
+    assert.deepEqual(batch, ['NOTIONAL_TOO_SMALL', 'redemptions[1].conditionId'])
+    assert.equal(await relayed.sent(), before)
+    assert.equal((await relay(await sign.ctfRedemption({ market: placeOf(first) }))).status, 200)
+  })
+})
