@@ -17,6 +17,7 @@ import {
 import { Registry } from 'prom-client'
 import { reject } from '#domain/rejection.ts'
 import { type Clock, systemClock } from '#runtime/clock.ts'
+import { beat } from '#runtime/heartbeat.ts'
 import type { StageMeter } from '#runtime/stage-meter.ts'
 import type { LimitVerdict } from './call.ts'
 import { ipText, makeTrust } from './client-ip.ts'
@@ -278,7 +279,12 @@ function register(
     })
     return
   }
-  const handler = pipeline.serve(compiled, false)
+  const serve = pipeline.serve(compiled, false)
+  const handler: typeof serve = (res, req) => {
+    // A turn of the event loop may bring many requests: each shows that this front is busy, not stuck.
+    beat()
+    return serve(res, req)
+  }
   if (route.method === 'GET') {
     app.get(pattern, handler)
     if (route.kind !== 'sse') app.head(pattern, pipeline.serve(compiled, true))

@@ -40,6 +40,8 @@ export type RunningWorker = {
   readonly heartbeat: Heartbeat
   /** How often it had beaten at the last health check. */
   beats: number
+  /** The CPU time of its thread when it was last seen to go on. */
+  cpuMsAtBeat: number
   /** What it said before it died. */
   crash: string
   /** The call for metrics that is under way. */

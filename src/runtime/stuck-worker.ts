@@ -17,28 +17,42 @@ type Attached = {
   readonly params: { readonly sessionId: string; readonly workerInfo: { readonly title: string } }
 }
 
-/** `stop` asks it to end by itself, which it hears as soon as it can. Answers whether it ended in time. */
+/** A worker that stops by itself may take so many times the timeout, as long as its event loop turns. */
+const STOPPING_TIMES = 6
+
+/**
+ * Breaks off what the worker runs, unless its event loop turns after all, and waits until it has ended. `stop` asks
+ * it to end by itself, which it does as soon as it can. Returns `turns` if nothing was broken off, and `stuck` if
+ * the worker neither ended nor went on within the timeout.
+ */
 export async function endStuck(
-  { worker, exited, heartbeat }: StuckWorker,
+  { worker, exited, heartbeat, beats: seen }: StuckWorker,
   stop: () => void,
   timeoutMs: number,
-): Promise<boolean> {
-  const untilMs = performance.now() + timeoutMs
+): Promise<'ended' | 'turns' | 'stuck'> {
   const session = new Session()
   session.connect()
   try {
     const id = await inTime(sessionOf(session, worker.threadId), timeoutMs)
-    if (id === undefined) return false
-    stop()
+    if (id === undefined) return 'stuck'
     let beats = beatsOf(heartbeat)
+    if (beats !== seen) return 'turns'
+    stop()
     breakOff(session, id)
-    while (performance.now() < untilMs) {
-      if ((await inTime(exited, LOOK_MS)) !== undefined) return true
-      // It may get stuck once more before it hears that it is to stop: others ask it for the same.
-      if (beatsOf(heartbeat) === beats) breakOff(session, id)
+    const startMs = performance.now()
+    let turnedAtMs = startMs
+    while (performance.now() - turnedAtMs < timeoutMs) {
+      if ((await inTime(exited, LOOK_MS)) !== undefined) return 'ended'
+      if (beatsOf(heartbeat) !== beats) {
+        // While it stops, it is left alone.
+        if (performance.now() - startMs < STOPPING_TIMES * timeoutMs) turnedAtMs = performance.now()
+      } else {
+        // It may get stuck once more before it receives the stop: other requests wait for it, too.
+        breakOff(session, id)
+      }
       beats = beatsOf(heartbeat)
     }
-    return false
+    return 'stuck'
   } finally {
     session.post('NodeWorker.disable')
     session.disconnect()
@@ -49,6 +63,8 @@ type StuckWorker = {
   readonly worker: Worker
   readonly exited: Promise<number>
   readonly heartbeat: Heartbeat
+  /** Its heartbeat when it was found to be stuck. */
+  readonly beats: number
 }
 
 /** The inspector counts workers by itself; the number of the thread is in the title only. */

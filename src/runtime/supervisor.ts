@@ -14,9 +14,10 @@
  * One that is optional is started again for as long as the exchange runs, with pauses that grow; also
  * when its first start fails, unless it says that it does not fit its settings. Optional threads that
  * share a worker which dies again and again get one each, so that the one at fault is alone with it.
- * A worker that does not answer is ended, but not one that is only slow: while its heartbeat counts, it
- * goes on (`heartbeat.ts`). One that may not be ended by force is brought to end by itself
- * (`stuck-worker.ts`); where that fails, the exchange ends, so that what runs it starts it again.
+ * A worker that does not answer is ended, but not one that is only slow: while its heartbeat counts, or while
+ * it waits for a core, it goes on (`heartbeat.ts`). One that may not be ended by force is brought to end by
+ * itself (`stuck-worker.ts`). If that fails, the supervisor reports it and tries again: a front that hangs never
+ * ends the markets.
  *
  * A worker that loads its modules or starts its threads is never ended from outside: Node aborts the
  * whole process when that happens. A stop waits until it has started, or until the time for it is over.
@@ -89,10 +90,12 @@ export type Supervisor = {
   kill(name: string): Promise<void>
 }
 
-/** How many health checks in a row a worker may leave unanswered. */
+/** Health checks in a row that a worker may leave unanswered without a heartbeat. */
 const MISSED_HEALTH_MAX = 3
-/** … and one that cannot simply be terminated: if it cannot be ended at all, the exchange ends with it. */
+/** The same for a worker that cannot simply be terminated: to break it off ends all of its connections. */
 const MISSED_HEALTH_MAX_STUCK = 6
+/** A worker that has hardly run meanwhile may wait for a core: it is allowed so many times as many checks. */
+const WAITING_TIMES = 2
 
 export function makeSupervisor(options: SupervisorOptions): Supervisor {
   const { clock, log } = options
@@ -153,6 +156,7 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
       exited: new Promise((resolve) => worker.once('exit', resolve)),
       heartbeat: makeHeartbeat(),
       beats: 0,
+      cpuMsAtBeat: 0,
       crash: '',
       metrics: undefined,
     }
@@ -374,6 +378,9 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
       if (host.running !== running) continue
       const isBeating = beatsOf(running.heartbeat) !== running.beats
       running.beats = beatsOf(running.heartbeat)
+      const cpuMs = await cpuMsOf(running.worker, options.healthIntervalMs)
+      if (host.running !== running) continue
+      if (isBeating || answer !== undefined) running.cpuMsAtBeat = cpuMs
       if (typeof answer === 'string') setWhy(host, answer)
       if (answer !== undefined) {
         host.missedHealth = 0
@@ -382,33 +389,53 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
         }
         continue
       }
-      // One that is busy with something long goes on with it, however long it takes to answer.
+      // A worker that is busy goes on, however long it takes to answer.
       host.missedHealth = isBeating ? 0 : host.missedHealth + 1
       const why = isBeating
         ? 'is too busy to answer'
         : `has not answered ${host.missedHealth} health checks`
       setWhy(host, why)
       log.warn({ thread: host.name }, `${host.name} ${why}`)
-      if (host.threads.every((thread) => thread.terminable)) {
-        if (host.missedHealth >= MISSED_HEALTH_MAX) await running.worker.terminate()
-      } else if (host.missedHealth >= MISSED_HEALTH_MAX_STUCK) void end(host, running)
+      const isTerminable = host.threads.every((thread) => thread.terminable)
+      const missedMax = isTerminable ? MISSED_HEALTH_MAX : MISSED_HEALTH_MAX_STUCK
+      if (!isStuck(host.missedHealth, cpuMs - running.cpuMsAtBeat, missedMax)) continue
+      if (isTerminable) await running.worker.terminate()
+      else void end(host, running)
     }
   }
 
-  /** A worker that may not be terminated is told to stop, and what it is stuck in is broken off. */
+  /** True if a worker without a heartbeat has run for long, or has had no core for very long. */
+  function isStuck(missed: number, cpuMs: number, missedMax: number): boolean {
+    const hasRun = cpuMs >= (missedMax * options.healthIntervalMs) / 2
+    return missed >= missedMax && (hasRun || missed >= WAITING_TIMES * missedMax)
+  }
+
+  /**
+   * Breaks off what a worker is stuck in that may not be terminated, and has it stop by itself. If it cannot be
+   * ended, the other threads go on without it, and the next health check tries again.
+   */
   async function end(host: Host, running: RunningWorker): Promise<void> {
     if (host.isEnding || stopping) return
     host.isEnding = true
     log.error({ thread: host.name }, `${host.name} hangs: what it is stuck in is broken off`)
-    const ended = await endStuck(
+    const result = await endStuck(
       running,
       () => askToStop(host, running),
       options.stopTimeoutMs,
-    ).catch((error: unknown) => log.error({ thread: host.name }, messageOf(error)))
+    ).catch((error: unknown) => {
+      log.error({ thread: host.name }, messageOf(error))
+      return 'stuck' as const
+    })
     host.isEnding = false
-    if (ended === true || stopping) return
-    host.phase = 'failed'
-    options.onGivingUp(host.name, 'it hangs and cannot be ended; the process ends with it')
+    if (stopping || result === 'ended') return
+    if (result === 'turns') {
+      log.warn({ thread: host.name }, `${host.name} goes on: it was busy`)
+      return
+    }
+    log.error(
+      { thread: host.name },
+      `${host.name} hangs and cannot be ended: the other threads go on, and it is tried again`,
+    )
   }
 
   function planHealthCheck(): void {
@@ -514,6 +541,15 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
       }
     },
   }
+}
+
+/** The CPU time of the worker's thread; NaN if that cannot be told, as while it is in native code. */
+async function cpuMsOf(worker: Worker, withinMs: number): Promise<number> {
+  const usage = await inTime(
+    worker.cpuUsage().catch(() => undefined),
+    withinMs,
+  )
+  return usage === undefined ? Number.NaN : (usage.user + usage.system) / 1_000
 }
 
 function messageOf(error: unknown): string {

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, test } from 'node:test'
 import { backoff } from '#domain/backoff.ts'
 import { type Clock, systemClock } from '#runtime/clock.ts'
@@ -201,6 +204,77 @@ test('a thread that is busy for long goes on, however many health checks it miss
   await eventually(() => assert(supervisor.health().echo?.ready))
   assert.equal(await eventually(threadId), before)
   assert.equal(await supervisor.stop(), true)
+})
+
+/** A thread with sockets: it cannot be terminated, only broken off. */
+const bound: ThreadSpec = { ...echo, name: 'bound', links: [], terminable: false }
+
+async function threadIdOf(supervisor: Supervisor): Promise<number> {
+  const [metric] = (await supervisor.metrics()).flat() as { threadId: number }[]
+  assert(metric !== undefined)
+  return metric.threadId
+}
+
+test('a thread with sockets that spins is broken off and started again, and nothing else ends', async () => {
+  const hangs = new Int32Array(new SharedArrayBuffer(4))
+  const threads = [
+    { ...bound, data: { hangs } },
+    { ...echo, links: [] },
+  ]
+  const options = { healthIntervalMs: 100, restartsMax: 1_000 }
+  const { supervisor, start, lines, gaveUp } = supervisorOf(threads, options)
+  await start()
+  const before = await threadIdOf(supervisor)
+  Atomics.store(hangs, 0, 1)
+  await eventually(() => assert(lines.includes('bound is back')))
+  assert(lines.some((line) => line.startsWith('bound hangs')))
+  await eventually(async () => assert.notEqual(await threadIdOf(supervisor), before))
+  assert.deepEqual(gaveUp, [])
+  assert.equal(await supervisor.stop(), true)
+})
+
+test('a thread that gets no core is not ended where one that spins would be', async () => {
+  const waits = new Int32Array(new SharedArrayBuffer(4))
+  const { supervisor, start, lines } = supervisorOf([{ ...bound, data: { waits } }], {
+    healthIntervalMs: 100,
+  })
+  await start()
+  const before = await eventually(() => threadIdOf(supervisor))
+  Atomics.store(waits, 0, 1)
+  await eventually(() => assert(lines.includes('bound has not answered 8 health checks')))
+  Atomics.store(waits, 0, 0)
+  Atomics.notify(waits, 0)
+  await eventually(() => assert(supervisor.health().bound?.ready))
+  assert.equal(await threadIdOf(supervisor), before)
+  assert(!lines.some((line) => line.startsWith('bound hangs')), lines.join('; '))
+  assert.equal(await supervisor.stop(), true)
+})
+
+test('a thread that cannot be ended is reported and tried again, while the others go on', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'sibyl-gate-'))
+  t.after(() => rm(folder, { recursive: true }))
+  const gate = join(folder, 'gate')
+  await writeFile(gate, '')
+  const waits = new Int32Array(new SharedArrayBuffer(4))
+  const threads = [
+    { ...bound, data: { waits, gate } },
+    { ...echo, links: [] },
+  ]
+  const options = { healthIntervalMs: 50, stopTimeoutMs: 500, restartsMax: 1_000 }
+  const { supervisor, start, lines, gaveUp } = supervisorOf(threads, options)
+  await start()
+  Atomics.store(waits, 0, 2)
+  const isReported = (line: string) => line.startsWith('bound hangs and cannot be ended')
+  await eventually(() => assert(lines.filter(isReported).length >= 2, lines.join('; ').slice(-600)))
+  assert.deepEqual(gaveUp, [])
+  assert.equal(supervisor.health().bound?.ready, false)
+  await eventually(() => assert(supervisor.health().echo?.ready))
+  // What held it is over: it finds that it was told to stop, ends, and is started again.
+  Atomics.store(waits, 0, 0)
+  await rm(gate)
+  await eventually(() => assert(lines.includes('bound is back')))
+  assert.deepEqual(gaveUp, [])
+  await supervisor.stop()
 })
 
 test('a stop during the start ends what has started and starts nothing more', async () => {

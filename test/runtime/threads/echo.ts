@@ -1,5 +1,6 @@
 /** A thread that answers what it is asked, and misbehaves as its data says. */
 
+import { spawnSync } from 'node:child_process'
 import { resourceLimits, threadId } from 'node:worker_threads'
 import { Channel } from '#runtime/channel.ts'
 import { beat } from '#runtime/heartbeat.ts'
@@ -11,6 +12,9 @@ type EchoData = {
   hangs?: Int32Array
   /** While the first is not zero, it is busy with something long; the second counts the steps of it. */
   busy?: Int32Array
+  /** While the first is 1, it waits without running; while it is 2, a native call holds it as long as `gate` exists. */
+  waits?: Int32Array
+  gate?: string
   keepAlive?: boolean
   unfit?: boolean
   /** It stops when this is not zero any more. */
@@ -43,6 +47,12 @@ const echo = (data: EchoData): ThreadParts => {
       while (data.busy !== undefined && Atomics.load(data.busy, 0) !== 0) {
         beat()
         Atomics.add(data.busy, 1, 1)
+      }
+      if (data.waits !== undefined && Atomics.load(data.waits, 0) === 1) {
+        Atomics.wait(data.waits, 0, 1)
+      }
+      if (data.waits !== undefined && Atomics.load(data.waits, 0) === 2) {
+        spawnSync('sh', ['-c', `while [ -e '${data.gate}' ]; do sleep 0.05; done`])
       }
       return ''
     },
