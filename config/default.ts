@@ -154,6 +154,8 @@ export const defaults: Settings = {
     connectionsMax: 20_000,
     connectionsPerIp: 500,
     subscriptionsMax: 200,
+    subscriptionsPerIp: 5_000,
+    subscriptionsTotal: 500_000,
     messagesPerSecond: 50,
     messagesBurst: 200,
     payloadBytesMax: 16_384,

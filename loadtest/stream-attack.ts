@@ -4,15 +4,13 @@
  * quiet ones, and the memory. Exits with 1 when the exchange ends or the honest client gets no answer.
  */
 
+import { readdirSync, readFileSync } from 'node:fs'
+import { Worker } from 'node:worker_threads'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { openExchange } from '../test/support/exchange.ts'
 import { Histogram } from './histogram.ts'
-import {
-  type AttackFigures,
-  conflatedSnapshots,
-  deepenBook,
-  tickerTopics,
-} from './hostile-stream.ts'
+import { type AttackFigures, deepenBook } from './hostile-stream.ts'
+import type { HostileData } from './hostile-thread.ts'
 import { openDriver, writeRequest } from './http-driver.ts'
 import { openResident } from './resident.ts'
 import { makeTrader, signOrders } from './signed-orders.ts'
@@ -22,6 +20,7 @@ const ONLY = process.argv[3]
 const ORDERS_PER_SECOND = 40
 const HEALTH_PER_SECOND = 20
 const MARKETS = 250
+const TICKS_PER_SECOND = 100
 
 const exchange = await openExchange({
   environment: {
@@ -51,8 +50,32 @@ const trader = makeTrader()
 const residentMiB = await openResident(exchange.dataDir)
 let failed = 0
 
-async function phase(name: string, attacks: Promise<AttackFigures>[]): Promise<void> {
+/** The CPU time of each thread of the exchange so far, by its number. */
+function cpuSeconds(): Map<string, number> {
+  const seconds = new Map<string, number>()
+  for (const task of readdirSync(`/proc/${exchange.pid}/task`)) {
+    const stat = readFileSync(`/proc/${exchange.pid}/task/${task}/stat`, 'latin1')
+    const [, , , , , , , , , , , user = '0', system = '0'] = stat
+      .slice(stat.indexOf(')') + 2)
+      .split(' ')
+    seconds.set(task, (Number(user) + Number(system)) / TICKS_PER_SECOND)
+  }
+  return seconds
+}
+
+/** The thread that used the most since then, and all of them together. */
+function cpuSince(before: ReadonlyMap<string, number>): { busiest: number; all: number } {
+  const used = [...cpuSeconds()].map(([task, now]) => now - (before.get(task) ?? 0))
+  const rounded = (value: number) => Number(value.toFixed(1))
+  return {
+    busiest: rounded(Math.max(...used)),
+    all: rounded(used.reduce((sum, each) => sum + each, 0)),
+  }
+}
+
+async function phase(name: string, attack: Promise<AttackFigures[]>): Promise<void> {
   const [orders, health] = [new Histogram(), new Histogram()]
+  const before = cpuSeconds()
   const count = ORDERS_PER_SECOND * SECONDS
   const signed = signOrders({ count, traders: [trader], markets: ids, domain })
   const drivers = await Promise.all([openDriver(url, 8), openDriver(url, 8)])
@@ -79,27 +102,39 @@ async function phase(name: string, attacks: Promise<AttackFigures>[]): Promise<v
     orders: { p50: ms(orders, 0.5), p99: ms(orders, 0.99) },
     healthz: { p50: ms(health, 0.5), p99: ms(health, 0.99) },
     failed,
+    cpuSeconds: cpuSince(before),
     residentMiB: Math.round(await residentMiB()),
-    attacks: await Promise.all(attacks),
+    attacks: sumOf(await attack),
   }
   process.stdout.write(`${JSON.stringify(line)}\n`)
 }
 
-const addresses = (from: number, count: number) =>
-  Array.from({ length: count }, (_, index) => `127.0.9.${from + index}`)
+function sumOf(figures: readonly AttackFigures[]): AttackFigures {
+  const sum = (key: keyof AttackFigures) => figures.reduce((total, each) => total + each[key], 0)
+  return {
+    sockets: sum('sockets'),
+    framesSent: sum('framesSent'),
+    mebibytesRead: sum('mebibytesRead'),
+  }
+}
+
+function attackFrom(count: number, attack: HostileData['attack']): Promise<AttackFigures[]> {
+  const first = attack === 'tickerTopics' ? 1 : 101
+  const addresses = Array.from({ length: count }, (_, index) => `127.0.9.${first + index}`)
+  const workerData: HostileData = { attack, url, addresses, seconds: SECONDS }
+  const worker = new Worker(new URL('./hostile-thread.ts', import.meta.url), { workerData })
+  return new Promise((resolve, reject) => {
+    worker.once('message', resolve)
+    worker.once('error', reject)
+  })
+}
 
 try {
   await deepenBook(url)
-  await phase('quiet', [])
-  for (const [name, attack] of Object.entries({ tickerTopics, conflatedSnapshots })) {
-    if (ONLY !== undefined && name !== ONLY) continue
-    for (const count of [1, 10]) {
-      const from = addresses(name === 'tickerTopics' ? 1 : 101, count)
-      await phase(
-        `${name} from ${count}`,
-        from.map((address) => attack(url, address, SECONDS)),
-      )
-    }
+  await phase('quiet', Promise.resolve([]))
+  for (const attack of ['tickerTopics', 'conflatedSnapshots'] as const) {
+    if (ONLY !== undefined && attack !== ONLY) continue
+    for (const count of [1, 10]) await phase(`${attack} from ${count}`, attackFrom(count, attack))
   }
 } catch (error) {
   failed++

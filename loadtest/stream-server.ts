@@ -97,6 +97,8 @@ async function startHub(): Promise<Server> {
     connectionsMax: 1_000_000,
     connectionsPerIp: 1_000_000,
     subscriptionsMax: 100,
+    subscriptionsPerIp: 10_000_000,
+    subscriptionsTotal: 10_000_000,
     messagesPerSecond: 50,
     messagesBurst: 200,
     payloadBytesMax: 16_384,

@@ -283,7 +283,23 @@ export const stream = Type.Object({
     minimum: 1,
     maximum: 100_000,
     unit: 'subscriptions',
-    description: 'Subscriptions of one WebSocket.',
+    description:
+      'Subscriptions of one WebSocket. A ticker counts as one for every five markets that it names, and as 20 ' +
+      'without names.',
+  }),
+  subscriptionsPerIp: Type.Integer({
+    env: 'SIBYL_STREAM_SUBSCRIPTIONS_PER_IP',
+    minimum: 1,
+    maximum: 10_000_000,
+    unit: 'subscriptions',
+    description: 'Subscriptions of all WebSockets of one IPv4 address or IPv6 /64, counted alike.',
+  }),
+  subscriptionsTotal: Type.Integer({
+    env: 'SIBYL_STREAM_SUBSCRIPTIONS_TOTAL',
+    minimum: 1,
+    maximum: 100_000_000,
+    unit: 'subscriptions',
+    description: 'Subscriptions of all WebSockets of one front thread, counted alike.',
   }),
   messagesPerSecond: Type.Integer({
     env: 'SIBYL_STREAM_MESSAGES_PER_SECOND',

@@ -246,3 +246,12 @@ export const PAUSED_TRADERS_MAX = 50_000
 
 /** Unsettled trades of one chain that a market thread keeps; beyond it the chain's markets take cancels only. */
 export const PENDING_TRADES_MAX = 1_000_000
+
+/** Levels of each side of a book that the stream shows, the best ones. REST lists all. */
+export const BOOK_LEVELS_SHOWN_MAX = 1_000
+
+/** Bytes of snapshots that the stream of one front keeps until the next change. */
+export const SNAPSHOTS_KEPT_BYTES_MAX = 32 * 1024 * 1024
+
+/** Bytes of frames that wait for their turn, of all connections of one front. */
+export const FRAMES_WAITING_BYTES_MAX = 16 * 1024 * 1024

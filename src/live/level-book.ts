@@ -38,9 +38,24 @@ export class LevelBook {
     return this.#of(side)?.list(count) ?? []
   }
 
+  /** How many prices of both sides have something resting. */
+  get levelCount(): number {
+    return (this.#bids?.count ?? 0) + (this.#asks?.count ?? 0)
+  }
+
   /** What rests at the price; 0 when nothing does. */
   total(side: Side, price: number): Total {
     return this.#of(side)?.total(price) ?? 0
+  }
+
+  /** The worst of the best prices of a side, so many of them; undefined when there are no more than that. */
+  edge(side: Side, count: number): number | undefined {
+    return this.#of(side)?.edge(count)
+  }
+
+  /** The levels that are worse than a price, down to another one; all of them when that is left out. */
+  worseThan(side: Side, price: number, until?: number): ShownLevel[] {
+    return this.#of(side)?.worseThan(price, until) ?? []
   }
 
   /** The best price of a side; 0 when it is empty. */
@@ -80,6 +95,10 @@ class Levels {
     return this.#prices.at(-1) ?? 0
   }
 
+  get count(): number {
+    return this.#prices.length
+  }
+
   change(price: number, by: number): void {
     this.set(price, plus(this.#totals.get(price) ?? 0, by))
   }
@@ -107,6 +126,21 @@ class Levels {
     for (let index = this.#prices.length - 1; index >= end; index--) {
       const price = this.#prices[index] ?? 0
       list.push([price, this.#totals.get(price) ?? 0])
+    }
+    return list
+  }
+
+  edge(count: number): number | undefined {
+    const { length } = this.#prices
+    return length > count ? this.#prices[length - count] : undefined
+  }
+
+  worseThan(price: number, until?: number): ShownLevel[] {
+    const list: ShownLevel[] = []
+    const end = until === undefined ? 0 : this.#position(until)
+    for (let index = this.#position(price) - 1; index >= end; index--) {
+      const worse = this.#prices[index] ?? 0
+      list.push([worse, this.total(worse)])
     }
     return list
   }

@@ -5,16 +5,15 @@
  */
 
 import type { Sequence } from '#domain/ids.ts'
+import { BOOK_LEVELS_SHOWN_MAX } from '#domain/limits.ts'
 import { BUY, type Outcome, SELL, type Side } from '#domain/order.ts'
 import type { ShownLevel } from '#live/level-book.ts'
 import type { Clock } from '#runtime/clock.ts'
+import { edgesOf, shownChanges } from './book-window.ts'
 import type { BookFeed, Hz, MarketFeed } from './feeds.ts'
 import * as messages from './messages.ts'
 import type { Shelf } from './shelf.ts'
 import { Topic } from './topic.ts'
-
-/** Changed levels of a conflated book beyond which a whole snapshot is told instead. */
-const CONFLATED_CHANGES_MAX = 10_000
 
 type BookChannel<M> = {
   feedOf(of: MarketFeed<M>, outcome: Outcome, hz: Hz | undefined): BookFeed<M>
@@ -58,7 +57,8 @@ export function makeBookChannel<M>(ports: {
     const changed = feed.changed[side]
     if (!feed.all) {
       for (const price of prices) changed.add(price)
-      if (changed.size > CONFLATED_CHANGES_MAX) {
+      // A whole snapshot is smaller than that.
+      if (changed.size > BOOK_LEVELS_SHOWN_MAX) {
         cleanBook(feed)
         feed.all = true
       }
@@ -73,8 +73,9 @@ export function makeBookChannel<M>(ports: {
     const book = of.shown.books[outcome]
     if (feed.all) tellWhole(feed, seq)
     else {
+      const edges = edgesOf(book)
       const levels = (side: Side): ShownLevel[] =>
-        Array.from(feed.changed[side], (price) => [price, book.total(side, price)])
+        shownChanges(book, side, feed.changed[side], [feed.edges[side], edges[side]])
       const changes = { bids: levels(BUY), asks: levels(SELL) }
       const position = { seq, prevSeq: topic.last }
       shelf.say(feed, messages.bookDelta(topic.name, bookOf(feed), position, changes), seq)
@@ -85,6 +86,7 @@ export function makeBookChannel<M>(ports: {
 
   function tellWhole(feed: BookFeed<M>, seq: Sequence): void {
     shelf.say(feed, messages.bookSnapshot(feed.topic.name, bookOf(feed), seq, false), seq)
+    feed.edges = edgesOf(feed.of.shown.books[feed.outcome])
   }
 
   return {
@@ -100,6 +102,7 @@ export function makeBookChannel<M>(ports: {
         hz,
         changed: [new Set(), new Set()],
         all: false,
+        edges: edgesOf(of.shown.books[outcome]),
       }
       of.books[outcome].add(feed)
       if (hz !== undefined) conflated[hz].add(feed)
@@ -112,9 +115,10 @@ export function makeBookChannel<M>(ports: {
           note(feed, feed.hz, side, prices)
           continue
         }
-        const levels = prices.map(
-          (price): ShownLevel => [price, of.shown.books[outcome].total(side, price)],
-        )
+        const book = of.shown.books[outcome]
+        const edges = edgesOf(book)
+        const levels = shownChanges(book, side, prices, [feed.edges[side], edges[side]])
+        feed.edges = edges
         const changes = side === BUY ? { bids: levels, asks: [] } : { bids: [], asks: levels }
         const { name, last } = feed.topic
         const position = { seq, prevSeq: last }
@@ -148,7 +152,9 @@ export function isDirty<M>({ hz, all, changed: [bids, asks] }: BookFeed<M>): boo
   return hz !== undefined && (all || bids.size > 0 || asks.size > 0)
 }
 
+/** Its readers have seen the book as it is now. */
 export function cleanBook<M>(feed: BookFeed<M>): void {
   feed.all = false
+  feed.edges = edgesOf(feed.of.shown.books[feed.outcome])
   for (const each of feed.changed) each.clear()
 }

@@ -7,6 +7,7 @@
 
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { Address, MarketId, Sequence } from '#domain/ids.ts'
+import { SNAPSHOTS_KEPT_BYTES_MAX } from '#domain/limits.ts'
 import type { MarketEvent, OrdersMatched, TradeOutcome } from '#domain/market-event.ts'
 import { tradesOf } from '#domain/match-trades.ts'
 import { BUY, OUTCOMES, SELL } from '#domain/order.ts'
@@ -29,6 +30,7 @@ import {
 } from './feeds.ts'
 import { makeFundsChannel } from './funds-channel.ts'
 import type { Happening } from './happening.ts'
+import { keepSnapshots } from './kept-snapshots.ts'
 import { makeMarketChannel } from './market-channel.ts'
 import * as messages from './messages.ts'
 import { makeOrdersChannel } from './orders-channel.ts'
@@ -107,6 +109,7 @@ export function makeChannels<M>(ports: {
     ...{ shelf, board, figures: ports.figures, clock },
     flushed: hooks.flushed,
   })
+  const snapshots = keepSnapshots<M>(SNAPSHOTS_KEPT_BYTES_MAX)
   let breakPlanned = false
   /** Of what was loaded, markets may have opened or closed without being told. */
   let untold = false
@@ -263,15 +266,20 @@ export function makeChannels<M>(ports: {
     }
   }
 
+  function kept(feed: Feed<M>, reset: boolean, write: () => string): string {
+    const text = snapshots.of(feed, write)
+    return reset ? `${text.slice(0, -1)},"reset":true}` : text
+  }
+
   function written(feed: Feed<M>, reset: boolean): string | undefined {
     const { name, last } = feed.topic
     switch (feed.kind) {
       case 'book':
         // Its readers do not stand where the book stands; the next flush brings both together.
         if (isDirty(feed)) return undefined
-        return messages.bookSnapshot(name, bookOf(feed), last, reset)
+        return kept(feed, reset, () => messages.bookSnapshot(name, bookOf(feed), last, false))
       case 'trades':
-        return messages.tradesSnapshot(name, feed.of.shown, last, reset)
+        return kept(feed, reset, () => messages.tradesSnapshot(name, feed.of.shown, last, false))
       case 'market':
         return marketChannel.snapshotOne(feed, reset)
       case 'markets': {
@@ -291,10 +299,8 @@ export function makeChannels<M>(ports: {
     }
   }
 
-  /** The last snapshot of each book, for those who come in numbers between two changes. */
-  const recent = new WeakMap<Feed<M>, { published: number; reset: boolean; text: string }>()
-
   function topicForgotten(feed: Feed<M>): void {
+    snapshots.forget(feed)
     switch (feed.kind) {
       case 'book':
         books.forget(feed)
@@ -388,15 +394,7 @@ export function makeChannels<M>(ports: {
       const position = typeof since === 'string' ? feed.topic.positionOf(since) : since
       return position === undefined ? undefined : feed.topic.replay(position, horizonOf(feed))
     },
-    snapshot(feed, reset) {
-      if (feed.kind !== 'book' || feed.hz !== undefined) return written(feed, reset)
-      const { published } = feed.topic
-      const last = recent.get(feed)
-      if (last?.published === published && last.reset === reset) return last.text
-      const text = written(feed, reset)
-      if (text !== undefined) recent.set(feed, { published, reset, text })
-      return text
-    },
+    snapshot: written,
     ordersSnapshot(feed, taken, reset) {
       const { name } = feed.topic
       const trader = checksumAddress(feed.trader)

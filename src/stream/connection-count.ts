@@ -1,5 +1,5 @@
 /**
- * How many streams each IP range has open in all front threads. Every front keeps its own numbers
+ * How many streams each IP range has open in all front threads, and how many subscriptions. Every front keeps its own numbers
  * where the others can read them. A front that died leaves numbers behind that are not corrected, so
  * they belong to one life of it: the next one begins at zero.
  *
@@ -16,10 +16,10 @@ export type ConnectionCountMemory = {
 }
 
 export type ConnectionCount = {
-  /** Streams of the range that are open now. */
+  /** What all fronts have counted of the range. */
   of(range: string): number
-  opened(range: string): void
-  closed(range: string): void
+  /** Counts more of the range here, or less. */
+  add(range: string, by: number): void
 }
 
 /** Ranges that are counted across fronts; beyond them those with the fewest streams are not. */
@@ -69,7 +69,6 @@ export function makeConnectionCount(memory: ConnectionCountMemory, front: number
       }
       return count
     },
-    opened: (range) => share(range, (own.get(range) ?? 0) + 1),
-    closed: (range) => share(range, Math.max(0, (own.get(range) ?? 1) - 1)),
+    add: (range, by) => share(range, Math.max(0, (own.get(range) ?? 0) + by)),
   }
 }

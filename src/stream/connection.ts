@@ -2,6 +2,7 @@
 
 import type { WebSocket } from 'uWebSockets.js'
 import type { OrdersPage } from '#actors/open-orders.ts'
+import { siteOf } from '#http/client-ip.ts'
 import type { Principal } from '#http/route.ts'
 import type { Feed } from './feeds.ts'
 import type { FrameId } from './frames.ts'
@@ -16,6 +17,8 @@ export type TakenOrders = OrdersPage & { readonly at: number }
 export type Subscription = {
   readonly feed: Feed<Subscription>
   readonly connection: Connection
+  /** How many subscriptions it counts as. */
+  readonly size: number
   /** Whether its socket is in the topic; else it waits for a snapshot or a replay. */
   live: boolean
   /** The request that is still to be answered `subscribed`. */
@@ -29,6 +32,8 @@ export type Subscription = {
   /** How many had been published when it began to lag, and how many were seen to be dropped. */
   lagAt: number
   missed: number
+  /** Whether its next snapshot is paid for: it was asked for, or the server has to start over. */
+  paid: boolean
   taken: TakenOrders | undefined
   asking: boolean
 }
@@ -48,6 +53,10 @@ export type Connection = {
   doomedAtMs: number | undefined
   /** A drop has been seen and is dealt with in the next turn. */
   settling: boolean
+  /** Frames that wait for their turn; their bytes are bounded by the intake. */
+  readonly frames: { readonly message: ArrayBuffer; readonly isBinary: boolean }[]
+  /** What its subscriptions count as. */
+  subscribed: number
   /** Requests that still wait for their answer. */
   inFlight: number
   /** What it may still send, and when that was counted. */
@@ -62,4 +71,10 @@ export type Connection = {
   /** How often it has said that they are to stay. */
   timesKept: number
   readonly slot: number
+}
+
+/** What a connection counts for: its address or /64, and the /48 of that. */
+export function rangesOf({ ip }: Connection): readonly string[] {
+  const site = siteOf(ip)
+  return site === undefined ? [ip] : [ip, site]
 }

@@ -21,6 +21,8 @@ import type { Channels } from './channels.ts'
 import type { Connection, Socket, Subscription } from './connection.ts'
 import type { Feed } from './feeds.ts'
 import type { FrameId } from './frames.ts'
+import { TURN_UNITS } from './intake.ts'
+import { type Draw, snapshotWeight } from './weights.ts'
 
 export type DeliverySettings = {
   /** Bytes that may wait for one socket; what comes on top of them is dropped. */
@@ -69,6 +71,7 @@ export function makeDelivery(ports: {
   /** Whether the markets that a feed tells of are followed; those that are not will be. */
   readonly isFollowed: (feed: Feed<Subscription>) => boolean
   readonly settings: DeliverySettings
+  readonly draw: Draw | undefined
   readonly clock: Clock
 }): Delivery {
   const { gateway, settings, clock } = ports
@@ -92,9 +95,16 @@ export function makeDelivery(ports: {
       dismiss(connection)
       return
     }
+    let units = 0
     for (const sub of waiting) {
       if (ws.getBufferedAmount() > lowWaterBytes) return
+      if (units >= TURN_UNITS) {
+        // Others have their turn before the rest.
+        setImmediate(() => pump(connection))
+        return
+      }
       serve(ws, sub)
+      if (sub.live) units += 1 + snapshotWeight(sub.feed)
       // Serving may have found that the reader is too slow, or even closed it.
       if (connection.settling || connection.ws === undefined) return
     }
@@ -110,6 +120,12 @@ export function makeDelivery(ports: {
     const { topic } = feed
     // Until then it is not known here where its chain stands.
     if (!ports.isFollowed(feed)) return
+    if (!sub.paid) {
+      // A reader that has lagged pays for what it gets again; without, it waits and lags on.
+      const what = { cost: 'read', weight: snapshotWeight(feed) } as const
+      if (ports.draw?.(what, connection.ip, undefined) === false) return
+      sub.paid = true
+    }
     const channels = ports.channels()
     const replay = sub.since === undefined ? undefined : channels.resume(feed, sub.since)
     if (sub.since !== undefined && replay === undefined) sub.reset = true
@@ -249,6 +265,7 @@ export function makeDelivery(ports: {
       if (!sub.live) continue
       wait(sub)
       sub.lagged = true
+      sub.paid = false
     }
     pump(connection)
   }
@@ -259,6 +276,7 @@ export function makeDelivery(ports: {
     startOver(feed) {
       for (const sub of feed.topic.members) {
         wait(sub)
+        sub.paid = true
         // One that was told nothing yet has nothing to start over.
         sub.reset ||= sub.ack === undefined || sub.since !== undefined
         sub.since = undefined
@@ -283,6 +301,7 @@ export function makeDelivery(ports: {
       for (const connection of lagging) {
         if (connection.doomedAtMs !== undefined) dismiss(connection)
         else if (nowMs - (connection.lagSinceMs ?? nowMs) > settings.lagMsMax) condemn(connection)
+        else pump(connection)
       }
     },
     isLagging: (connection) => lagging.has(connection),

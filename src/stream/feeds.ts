@@ -7,6 +7,7 @@
 import type { Address, MarketId, Sequence } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
 import type { ShownMarket } from '#live/market-board.ts'
+import type { Edges } from './book-window.ts'
 import type { Topic } from './topic.ts'
 
 /** How often a conflated book may be told, each a topic of its own. */
@@ -40,6 +41,8 @@ export type BookFeed<M> = {
   /** Of a conflated book: the prices that changed since it was last told, and whether all did. */
   readonly changed: readonly [bids: Set<number>, asks: Set<number>]
   all: boolean
+  /** Where the levels end that its readers have seen. */
+  edges: Edges
 }
 type TradesFeed<M> = {
   readonly kind: 'trades'
@@ -71,7 +74,7 @@ export type TickerFeed<M> = {
   /** When the figures of its markets were last asked for, and whether they are being asked for. */
   preparedAtMs: number
   preparing: boolean
-  /** The last snapshot, for those who come in numbers. */
+  /** The last snapshot of all markets, for those who come in numbers. */
   written:
     | {
         readonly last: number

@@ -144,6 +144,22 @@ export function isMisread(read: Request | Misread): read is Misread {
   return 'rejection' in read
 }
 
+/** Where the id of a frame is looked for that is refused without being parsed. */
+const ID_WITHIN = 512
+const ID_FIELD = /"id": ?(?:"([^"\\]{0,64})"|([0-9]{1,15})(?![0-9.e]))/
+
+/** The id of a frame that is refused, if it stands at its beginning: nothing else of the frame is looked at. */
+export function idOf(bytes: ArrayBuffer): FrameId | undefined {
+  const start = Buffer.from(bytes, 0, Math.min(bytes.byteLength, ID_WITHIN)).toString()
+  const [, text, number] = ID_FIELD.exec(start) ?? []
+  return number === undefined ? text : Number(number)
+}
+
+function fit(id: unknown): FrameId | undefined {
+  const fits = typeof id === 'string' ? id.length <= 64 : Number.isSafeInteger(id)
+  return fits ? (id as FrameId) : undefined
+}
+
 export function readFrame(bytes: ArrayBuffer, isBinary: boolean): Request | Misread {
   if (isBinary) return misread(undefined, reject('INVALID_JSON', undefined, 'send text frames'))
   const { value, rejection } = parseJson(bytes)
@@ -152,9 +168,7 @@ export function readFrame(bytes: ArrayBuffer, isBinary: boolean): Request | Misr
     return misread(undefined, reject('INVALID_FIELD', undefined, 'a frame must be a JSON object'))
   }
   const frame = value as Record<string, unknown>
-  const given = frame.id
-  const known = typeof given === 'string' ? given.length <= 64 : Number.isSafeInteger(given)
-  const id = known ? (given as FrameId) : undefined
+  const id = fit(frame.id)
   const { op } = frame
   if (op === undefined) return misread(id, reject('MISSING_FIELD', 'op'))
   if (op === 'subscribe') return readSubscribe(frame, id)

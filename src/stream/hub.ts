@@ -17,7 +17,13 @@ import type { FiguresBook } from '#live/market-figures.ts'
 import type { NeededMarkets, PartitionUse } from '#live/partition-use.ts'
 import { inTime } from '#runtime/in-time.ts'
 import { type FundsSource, makeChannels, type OutsideKind } from './channels.ts'
-import type { Connection, Socket, SocketData, Subscription } from './connection.ts'
+import {
+  type Connection,
+  rangesOf,
+  type Socket,
+  type SocketData,
+  type Subscription,
+} from './connection.ts'
 import {
   type ConnectionCount,
   makeConnectionCount,
@@ -25,11 +31,13 @@ import {
 } from './connection-count.ts'
 import { type DeliverySettings, makeDelivery } from './delivery.ts'
 import { marketsOf } from './feeds.ts'
-import { isMisread, readFrame } from './frames.ts'
+import { idOf, isMisread, readFrame } from './frames.ts'
 import type { Happening, ResolutionFacts } from './happening.ts'
+import { makeIntake } from './intake.ts'
 import { makeRequests, type RequestPorts } from './requests.ts'
 import { makeSessions } from './sessions.ts'
 import type { ChannelLimits } from './shelf.ts'
+import { frameWeight } from './weights.ts'
 
 export type StreamSettings = ChannelLimits &
   DeliverySettings & {
@@ -38,7 +46,10 @@ export type StreamSettings = ChannelLimits &
     readonly connectionsPerIp: number
     /** How many times as many an IPv6 /48 may have as one /64 of it; any number if not said. */
     readonly siteTimes?: number
+    /** What the subscriptions of one connection, of one address and of all connections may count as. */
     readonly subscriptionsMax: number
+    readonly subscriptionsPerIp: number
+    readonly subscriptionsTotal: number
     readonly messagesPerSecond: number
     readonly messagesBurst: number
     readonly payloadBytesMax: number
@@ -63,6 +74,8 @@ const ANSWERS_MS_MAX = 5_000
 export const MALFORMED_MAX = 100
 /** Frames over the rate within the window that end a connection, in seconds' worth of the rate. */
 const EXCESS_SECONDS = 10
+/** A frame that its address cannot pay for counts like so many: each costs an answer, and none is drawn for it. */
+const UNPAID_EXCESS = 5
 export const WINDOW_MS = 10_000
 /** Heartbeats are spread over so many turns of the wheel. */
 const SLOTS = 16
@@ -83,6 +96,7 @@ export type StreamHub = BoardListener & {
   admit(ip: string): SocketData | Rejection
   opened(ws: Socket): void
   heard(ws: Socket, message: ArrayBuffer, isBinary: boolean): void
+  pinged(ws: Socket): void
   dropped(ws: Socket, message: ArrayBuffer): void
   drained(ws: Socket): void
   closed(ws: Socket): void
@@ -154,7 +168,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
   let published = 0
 
   const delivery = makeDelivery({
-    ...{ channels: () => channels, gateway, settings, clock },
+    ...{ channels: () => channels, gateway, settings, clock, draw: ports.draw },
     isFollowed: (feed) => ports.use?.needThese(marketsOf(feed)) !== false,
   })
   const channels = makeChannels<Subscription>({
@@ -180,8 +194,14 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
     ended: (connection, why) => delivery.answerError(connection, undefined, why),
   })
   const requests = makeRequests(ports, {
-    ...{ channels, delivery, sessions },
+    ...{ channels, delivery, sessions, count },
     answered: (connection) => {
+      if (dismissing) dismissQuiet(connection)
+    },
+  })
+  const intake = makeIntake({
+    handle,
+    emptied: (connection) => {
       if (dismissing) dismissQuiet(connection)
     },
   })
@@ -227,33 +247,66 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
     const { connection } = ws.getUserData()
     if (connection.doomedAtMs !== undefined) return
     const nowMs = clock.nowMs()
-    if (nowMs - connection.windowAtMs >= WINDOW_MS) {
-      connection.windowAtMs = nowMs
-      connection.malformed = 0
-      connection.excess = 0
-    }
+    beginWindow(connection, nowMs)
     if (message.byteLength > settings.payloadBytesMax) {
       const detail = `a frame must be at most ${settings.payloadBytesMax} bytes`
       answerError(connection, undefined, reject('BODY_TOO_LARGE', undefined, detail))
       end(connection, CLOSE_TOO_BIG, 'the frame is too large')
       return
     }
-    const read = readFrame(message, isBinary)
     if (!withinRate(connection, nowMs)) {
-      answerError(connection, read.id, reject('RATE_LIMITED'))
-      if (++connection.excess > EXCESS_SECONDS * settings.messagesPerSecond) {
-        end(connection, CLOSE_FLOOD, 'too many messages')
-      }
+      refuse(connection, message, 1)
       return
     }
-    if (isMisread(read)) {
-      answerError(connection, read.id, read.rejection)
-      if (read.malformed && ++connection.malformed > MALFORMED_MAX) {
-        end(connection, CLOSE_MALFORMED, 'too many malformed frames')
-      }
+    const weight = frameWeight(message.byteLength)
+    if (ports.draw?.({ cost: 'read', weight }, connection.ip, undefined) === false) {
+      refuse(connection, message, UNPAID_EXCESS)
       return
     }
-    requests.act(connection, read)
+    if (intake.take(connection, message, isBinary)) return
+    answerError(connection, idOf(message), reject('OVERLOADED'))
+  }
+
+  /** Refuses a frame that is too many; a connection that goes on sending such frames is closed. */
+  function refuse(connection: Connection, message: ArrayBuffer, excess: number): void {
+    answerError(connection, idOf(message), reject('RATE_LIMITED'))
+    connection.excess += excess
+    if (connection.excess > EXCESS_SECONDS * settings.messagesPerSecond) {
+      end(connection, CLOSE_FLOOD, 'too many messages')
+    }
+  }
+
+  /** Carries a frame out that is paid for, and returns the units that it took. */
+  function handle(connection: Connection, message: ArrayBuffer, isBinary: boolean): number {
+    if (connection.ws === undefined || connection.doomedAtMs !== undefined) return 0
+    const units = frameWeight(message.byteLength)
+    const read = readFrame(message, isBinary)
+    if (!isMisread(read)) return units + requests.act(connection, read)
+    answerError(connection, read.id, read.rejection)
+    if (read.malformed && ++connection.malformed > MALFORMED_MAX) {
+      end(connection, CLOSE_MALFORMED, 'too many malformed frames')
+    }
+    return units
+  }
+
+  /** The library answers pings by itself; too many of them end the connection like frames. */
+  function pinged(ws: Socket): void {
+    const { connection } = ws.getUserData()
+    if (connection.doomedAtMs !== undefined) return
+    const nowMs = clock.nowMs()
+    beginWindow(connection, nowMs)
+    if (withinRate(connection, nowMs)) return
+    connection.excess++
+    if (connection.excess > EXCESS_SECONDS * settings.messagesPerSecond) {
+      end(connection, CLOSE_FLOOD, 'too many messages')
+    }
+  }
+
+  function beginWindow(connection: Connection, nowMs: number): void {
+    if (nowMs - connection.windowAtMs < WINDOW_MS) return
+    connection.windowAtMs = nowMs
+    connection.malformed = 0
+    connection.excess = 0
   }
 
   function dismiss(connection: Connection): void {
@@ -261,7 +314,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
   }
 
   function dismissQuiet(connection: Connection): void {
-    if (connection.inFlight === 0) dismiss(connection)
+    if (connection.inFlight === 0 && connection.frames.length === 0) dismiss(connection)
   }
 
   /** Waits until every connection has ended, but not for long. */
@@ -317,6 +370,8 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
         lagSinceMs: undefined,
         doomedAtMs: undefined,
         settling: false,
+        frames: [],
+        subscribed: 0,
         inFlight: 0,
         tokens: settings.messagesBurst,
         tokensAtMs: nowMs,
@@ -334,7 +389,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
       const { connection } = ws.getUserData()
       connection.ws = ws
       connections.add(connection)
-      for (const range of rangesOf(connection)) count.opened(range)
+      for (const range of rangesOf(connection)) count.add(range, 1)
       wheel[connection.slot]!.add(connection)
       if (!ticking) tick()
       const { session } = connection
@@ -344,6 +399,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
     },
 
     heard,
+    pinged,
 
     dropped: (ws, message) => delivery.dropped(ws.getUserData().connection, message),
     drained: (ws) => delivery.pump(ws.getUserData().connection),
@@ -352,12 +408,13 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
       const { connection } = ws.getUserData()
       connection.ws = undefined
       if (!connections.delete(connection)) return
+      intake.forget(connection)
       for (const sub of [...connection.subs.values()]) requests.drop(sub)
       ports.held?.end(connection.session)
       delivery.forget(connection)
       sessions.forget(connection)
       wheel[connection.slot]!.delete(connection)
-      for (const range of rangesOf(connection)) count.closed(range)
+      for (const range of rangesOf(connection)) count.add(range, -1)
       if (closing && connections.size === 0) allGone.resolve()
     },
 
@@ -391,10 +448,4 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
       ...delivery.figures(),
     }),
   }
-}
-
-/** What a connection counts for: its address or /64, and the /48 of that. */
-function rangesOf({ ip }: Connection): readonly string[] {
-  const site = siteOf(ip)
-  return site === undefined ? [ip] : [ip, site]
 }

@@ -7,6 +7,7 @@ import type { OrdersPage } from '#actors/open-orders.ts'
 import { orderCursor } from '#api/orders/order-shapes.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { OrderHash, TradeId } from '#domain/ids.ts'
+import { BOOK_LEVELS_SHOWN_MAX } from '#domain/limits.ts'
 import type { CloseReason, ResolutionEventName } from '#domain/market.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, type Outcome, SELL, type Side } from '#domain/order.ts'
@@ -40,7 +41,8 @@ export function bookSnapshot(
   const book = shown.books[outcome]
   return (
     `{"type":"book.snapshot","sub":"${sub}","marketId":"${shown.market.id}","outcome":${outcome},` +
-    `"seq":${seq},"bids":[${levelsText(book.levels(BUY))}],"asks":[${levelsText(book.levels(SELL))}],` +
+    `"seq":${seq},"bids":[${levelsText(book.levels(BUY, BOOK_LEVELS_SHOWN_MAX))}],` +
+    `"asks":[${levelsText(book.levels(SELL, BOOK_LEVELS_SHOWN_MAX))}],` +
     `"checksum":${checksumOf(book)},"ts":${shown.updatedAtMs}${resetText(reset)}}`
   )
 }

@@ -14,14 +14,25 @@ import type { Principal } from '#http/route.ts'
 import type { MarketGateway, OrderContext } from '#live/market-gateway.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Channels } from './channels.ts'
-import type { Connection, Subscription } from './connection.ts'
+import { type Connection, rangesOf, type Subscription } from './connection.ts'
+import type { ConnectionCount } from './connection-count.ts'
 import type { Delivery } from './delivery.ts'
+import type { Feed } from './feeds.ts'
 import type { FrameId, Request } from './frames.ts'
 import type { HeldOrders } from './held-orders.ts'
 import type { Sessions } from './sessions.ts'
+import {
+  type Draw,
+  OP_WEIGHTS,
+  replayWeight,
+  snapshotWeight,
+  subscriptionSize,
+  WRITE_UNITS,
+} from './weights.ts'
 
 type Requests = {
-  act(connection: Connection, request: Request): void
+  /** Carries a request out, and returns the units that were drawn for it. */
+  act(connection: Connection, request: Request): number
   /** Ends a subscription. */
   drop(sub: Subscription): void
   subscriptions(): number
@@ -36,10 +47,14 @@ export type RequestPorts = {
   /** Whether orders need an authenticated session. */
   readonly bearer: boolean
   /** Draws what a request costs; false when there is nothing left to draw from. */
-  readonly draw?: (cost: 'read' | 'write', ip: string, principal: Principal | undefined) => boolean
+  readonly draw?: Draw
   readonly settings: {
     readonly deadlineMs: number
     readonly subscriptionsMax: number
+    readonly subscriptionsPerIp: number
+    readonly subscriptionsTotal: number
+    /** How many times as much an IPv6 /48 may have as one /64 of it; any number if not said. */
+    readonly siteTimes?: number
     /** Requests of one connection that wait for an answer at once. */
     readonly requestsInFlightMax: number
   }
@@ -55,22 +70,44 @@ export function makeRequests(
     readonly channels: Channels<Subscription>
     readonly delivery: Delivery
     readonly sessions: Sessions
+    readonly count: ConnectionCount
     /** A request that took its time is answered. */
     readonly answered: (connection: Connection) => void
   },
 ): Requests {
   const { gateway, orders, held, settings, clock, log } = ports
-  const { channels, delivery, sessions } = within
+  const { channels, delivery, sessions, count } = within
   const { answer, answerError } = delivery
   const errors = makeRepeatedErrors(log, clock)
   let subscriptions = 0
+  /** What all subscriptions count as. */
+  let subscribed = 0
+  /** What was drawn for the request that is being carried out. */
+  let units = 0
 
-  function act(connection: Connection, request: Request): void {
+  /** Draws what a request costs besides its frame; answers for it when there is nothing left to draw from. */
+  function pays(
+    connection: Connection,
+    { op, id }: Request,
+    options: { readonly snapshot?: number; readonly principal?: Principal | undefined } = {},
+  ): boolean {
+    const { cost, weight: named } = OP_WEIGHTS[op]
+    const weight = named === 'snapshot' ? (options.snapshot ?? 0) : named
+    units += cost === 'write' ? WRITE_UNITS * weight : weight
+    if (weight === 0) return true
+    if (ports.draw?.({ cost, weight }, connection.ip, options.principal) !== false) return true
+    answerError(connection, id, reject('RATE_LIMITED'))
+    return false
+  }
+
+  function act(connection: Connection, request: Request): number {
+    units = 0
+    carryOut(connection, request)
+    return units
+  }
+
+  function carryOut(connection: Connection, request: Request): void {
     const { id } = request
-    if (!WRITES.has(request.op) && ports.draw?.('read', connection.ip, undefined) === false) {
-      answerError(connection, id, reject('RATE_LIMITED'))
-      return
-    }
     switch (request.op) {
       case 'subscribe':
         subscribe(connection, request)
@@ -91,17 +128,15 @@ export function makeRequests(
           answerError(connection, id, NO_SUBSCRIPTION)
           break
         }
+        if (!pays(connection, request, { snapshot: snapshotWeight(sub.feed) })) break
         delivery.wait(sub)
+        sub.paid = true
         sub.since = undefined
         delivery.pump(connection)
         break
       }
       case 'auth':
-        // As much as a write: a key may have to be looked up, and a signature is checked.
-        if (ports.draw?.('write', connection.ip, undefined) === false) {
-          answerError(connection, id, reject('RATE_LIMITED'))
-          break
-        }
+        if (!pays(connection, request)) break
         later(connection, id, async () => {
           const principal = await sessions.authenticate(connection, request.token)
           if (isRejection(principal)) return principal
@@ -109,10 +144,10 @@ export function makeRequests(
         })
         break
       case 'place':
-        write(connection, id, () => place(connection, request))
+        write(connection, request, () => place(connection, request))
         break
       case 'cancel':
-        write(connection, id, () => cancel(connection, request))
+        write(connection, request, () => cancel(connection, request))
         break
       case 'cancelOnDisconnect':
         cancelOnDisconnect(connection, id, request.enabled)
@@ -215,7 +250,8 @@ export function makeRequests(
     answer(connection, { type: 'cancelOnDisconnect', id, enabled })
   }
 
-  function subscribe(connection: Connection, { id, wanted, since }: Asked<'subscribe'>): void {
+  function subscribe(connection: Connection, request: Asked<'subscribe'>): void {
+    const { id, wanted, since } = request
     const feed = channels.feedOf(wanted)
     if (isRejection(feed)) {
       answerError(connection, id, feed)
@@ -223,17 +259,22 @@ export function makeRequests(
     }
     const { name } = feed.topic
     let sub = connection.subs.get(name)
+    const size = subscriptionSize(feed)
+    const refused = sub === undefined ? noRoomFor(connection, size) : undefined
+    if (refused !== undefined) answerError(connection, id, refused)
+    if (
+      refused !== undefined ||
+      !pays(connection, request, { snapshot: subscribeWeight(feed, since) })
+    ) {
+      // A topic that was made for nothing must not stay.
+      if (sub === undefined) channels.leave(feed, NOBODY)
+      return
+    }
     if (sub === undefined) {
-      if (connection.subs.size >= settings.subscriptionsMax) {
-        // A topic that was made for nothing must not stay.
-        channels.leave(feed, NOBODY)
-        const detail = `a connection may have ${settings.subscriptionsMax} subscriptions`
-        answerError(connection, id, reject('RATE_LIMITED', 'channel', detail))
-        return
-      }
       sub = {
         feed,
         connection,
+        size,
         live: false,
         ack: undefined,
         since: undefined,
@@ -241,17 +282,48 @@ export function makeRequests(
         lagged: false,
         lagAt: 0,
         missed: 0,
+        paid: true,
         taken: undefined,
         asking: false,
       }
       connection.subs.set(name, sub)
       channels.join(feed, sub)
       subscriptions++
+      countSubscribed(connection, size)
     }
     delivery.wait(sub)
+    sub.paid = true
     sub.ack = { id }
     sub.since = since
     delivery.pump(connection)
+  }
+
+  function subscribeWeight(feed: Feed<Subscription>, since: number | string | undefined): number {
+    const replay = since === undefined ? undefined : channels.resume(feed, since)
+    return replay === undefined ? snapshotWeight(feed) : replayWeight(replay.texts)
+  }
+
+  /** Why a connection cannot have so many subscriptions more. */
+  function noRoomFor(connection: Connection, size: number): Rejection | undefined {
+    const { subscriptionsMax, subscriptionsPerIp, subscriptionsTotal, siteTimes } = settings
+    if (connection.subscribed + size > subscriptionsMax) {
+      const detail = `a connection may have ${subscriptionsMax} subscriptions`
+      return reject('RATE_LIMITED', 'channel', detail)
+    }
+    const [range = '', site] = rangesOf(connection)
+    const siteMax = subscriptionsPerIp * (siteTimes ?? Number.POSITIVE_INFINITY)
+    const isFull = count.of(keyOf(range)) + size > subscriptionsPerIp
+    if (isFull || (site !== undefined && count.of(keyOf(site)) + size > siteMax)) {
+      const detail = `the connections of one address may have ${subscriptionsPerIp} subscriptions`
+      return reject('RATE_LIMITED', 'channel', detail)
+    }
+    return subscribed + size > subscriptionsTotal ? reject('OVERLOADED') : undefined
+  }
+
+  function countSubscribed(connection: Connection, by: number): void {
+    subscribed += by
+    connection.subscribed += by
+    for (const range of rangesOf(connection)) count.add(keyOf(range), by)
   }
 
   function drop(sub: Subscription): void {
@@ -262,19 +334,18 @@ export function makeRequests(
     sub.live = false
     channels.leave(feed, sub)
     subscriptions--
+    countSubscribed(connection, -sub.size)
   }
 
   function write(
     connection: Connection,
-    id: FrameId | undefined,
+    request: Request,
     work: () => Promise<object | Rejection>,
   ): void {
     const principal = sessions.principalOf(connection)
     if (ports.bearer && principal === undefined) {
-      answerError(connection, id, reject('UNAUTHORIZED_MISSING_HEADER'))
-    } else if (ports.draw?.('write', connection.ip, principal) === false) {
-      answerError(connection, id, reject('RATE_LIMITED'))
-    } else later(connection, id, work)
+      answerError(connection, request.id, reject('UNAUTHORIZED_MISSING_HEADER'))
+    } else if (pays(connection, request, { principal })) later(connection, request.id, work)
   }
 
   /** Answers when the work is done; the connection may be gone by then. */
@@ -305,8 +376,8 @@ export function makeRequests(
   return { act, drop, subscriptions: () => subscriptions }
 }
 
-/** What draws for itself; everything else costs what a read does. */
-const WRITES: ReadonlySet<Request['op']> = new Set(['auth', 'place', 'cancel'])
+/** What a subscription is counted under, beside the connections of its range. */
+const keyOf = (range: string): string => `subscribed ${range}`
 const NOBODY = {} as Subscription
 const NO_SUBSCRIPTION = reject('NOT_FOUND', 'sub', 'there is no such subscription')
 const NOT_OWN_ORDER = reject(

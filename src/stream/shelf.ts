@@ -100,6 +100,11 @@ export function makeShelf<M>(ports: {
     leave(feed, member) {
       feed.topic.members.delete(member)
       if (feed.topic.members.size > 0 || feeds.get(feed.topic.name) !== feed) return
+      // There are as many sets of markets as clients can think of; none of them is worth keeping.
+      if (feed.kind === 'ticker' && feed.marketIds !== undefined) {
+        forget(feed)
+        return
+      }
       lingering.set(feed, clock.nowMs())
       for (const oldest of lingering.keys()) {
         if (lingering.size <= limits.lingeringMax) break

@@ -3,15 +3,18 @@
  * markets in one message, each as it is then. So a reader that follows a list costs the same however
  * much is traded, and one that lags misses nothing that still holds. A market that comes back to what
  * was last told of it is not told again.
+ *
+ * A line is written once for each state of its market. The messages of a set of markets, and its snapshots, are put
+ * together from these lines and not kept: clients choose the sets.
  */
 
 import { createHash } from 'node:crypto'
-import type { MarketId } from '#domain/ids.ts'
+import type { MarketId, Sequence } from '#domain/ids.ts'
 import { TICKERS_TOLD_MAX } from '#domain/limits.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import { writeJson } from '#http/json.ts'
 import type { MarketBoard, ShownMarket } from '#live/market-board.ts'
-import type { FiguresBook } from '#live/market-figures.ts'
+import type { FiguresBook, MarketFigures } from '#live/market-figures.ts'
 import { tickerBody } from '#live/ticker-shapes.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Feed, TickerFeed } from './feeds.ts'
@@ -23,6 +26,18 @@ export const TICKER_MS = 500
 const PREPARING_MS_MAX = 3_000
 /** So long is what was prepared for a snapshot good for one, and the list of the newest markets. */
 const PREPARED_MS = 1_000
+
+/** Lines that are told in one turn of the event loop, about 500 kB. */
+const LINES_PER_TURN = 2_000
+
+type Line = {
+  /** The state of the market and of its figures that it was written of. */
+  readonly seq: Sequence
+  readonly traded: MarketFigures | undefined
+  readonly text: string
+  /** The same without its number, as short as it can be compared. */
+  readonly brief: string
+}
 
 type TickerChannel<M> = {
   /** Of these markets, or of all. */
@@ -51,6 +66,10 @@ export function makeTickerChannel<M>(ports: {
   let underway: readonly MarketId[] = []
   /** What was last told of each market, as short as it can be compared. */
   const told = new Map<MarketId, string>()
+  /** Each market as it was last written; it ends with what the board shows of it. */
+  const lines = new WeakMap<ShownMarket, Line>()
+  /** These are about to be told something: until then it is not known what their readers have. */
+  const untold = new Set<TickerFeed<M>>()
   let ticking = false
   let newest = { atMs: Number.NEGATIVE_INFINITY, marketIds: [] as readonly MarketId[], count: 0 }
 
@@ -77,7 +96,7 @@ export function makeTickerChannel<M>(ports: {
       if (figures.isUnsure(marketId)) changed.add(marketId)
       const shown = board().markets.get(marketId)
       if (shown === undefined) continue
-      const { text, brief } = entryOf(shown)
+      const { text, brief } = lineOf(shown)
       if (told.get(marketId) === brief) continue
       told.set(marketId, brief)
       for (const feed of feedsOf(marketId)) {
@@ -86,16 +105,31 @@ export function makeTickerChannel<M>(ports: {
         entries.set(feed, list)
       }
     }
+    await tell(entries)
+    ticking = false
+    if (changed.size > 0) tick()
+  }
+
+  /** Tells each feed its lines, a bounded number of them in each turn of the event loop. */
+  async function tell(entries: ReadonlyMap<TickerFeed<M>, readonly string[]>): Promise<void> {
+    for (const feed of entries.keys()) untold.add(feed)
+    let lines = 0
     for (const [feed, texts] of entries) {
+      if (lines > LINES_PER_TURN) {
+        await new Promise(setImmediate)
+        lines = 0
+      }
+      lines += texts.length
+      // Its last follower may have left meanwhile.
+      if (!untold.delete(feed)) continue
       const head = `{"type":"ticker","sub":"${feed.topic.name}","tickers":[${texts.join(',')}]`
       shelf.sayNext(
         feed,
         ({ cursor, prevCursor }) =>
           `${head},"cursor":"${cursor}","prevCursor":"${prevCursor}","ts":${clock.nowMs()}}`,
       )
+      ports.flushed(feed)
     }
-    ticking = false
-    if (changed.size > 0) tick()
   }
 
   /** A database that fails, or is slow, leaves the figures as they are known: prices go on. */
@@ -118,15 +152,16 @@ export function makeTickerChannel<M>(ports: {
     return all === undefined ? [...some] : [all, ...some]
   }
 
-  function entryOf(shown: ShownMarket): { readonly text: string; readonly brief: string } {
+  function lineOf(shown: ShownMarket): Line {
     const { market, closed } = shown
-    const { seq, ...rest } = tickerBody(
-      { quick: market.quick, closed },
-      shown,
-      figures.of(market.id),
-    )
+    const traded = figures.of(market.id)
+    const known = lines.get(shown)
+    if (known?.seq === shown.seq && known.traded === traded) return known
+    const { seq, ...rest } = tickerBody({ quick: market.quick, closed }, shown, traded)
     const text = writeJson({ marketId: market.id, ...rest, seq })
-    return { text, brief: Object.values(rest).join() }
+    const line = { seq: shown.seq, traded, text, brief: Object.values(rest).join() }
+    lines.set(shown, line)
+    return line
   }
 
   /** The open markets that were created last, the newest first. */
@@ -172,7 +207,7 @@ export function makeTickerChannel<M>(ports: {
     for (const marketId of marketIds) {
       const shown = board().markets.get(marketId)
       if (shown === undefined) continue
-      texts.push(entryOf(shown).text)
+      texts.push(lineOf(shown).text)
       // Its reader now has something else than was last told: the next word must go out.
       if (changed.has(marketId) || underway.includes(marketId)) told.delete(marketId)
     }
@@ -189,12 +224,15 @@ export function makeTickerChannel<M>(ports: {
         all ??= make('ticker', undefined)
         return all
       }
-      const some = [...new Set(marketIds)].sort()
-      const missing = some.find((id) => !board().markets.has(id))
-      if (missing !== undefined) {
-        if (!board().isCurrent()) return reject('OVERLOADED')
-        return reject('MARKET_NOT_FOUND', 'marketIds', `there is no market ${missing}`)
+      const some: MarketId[] = []
+      for (const id of new Set(marketIds)) {
+        // The board's own text of it: those of the request would be kept for each subscription.
+        const known = board().markets.get(id)?.market.id
+        if (known !== undefined) some.push(known)
+        else if (!board().isCurrent()) return reject('OVERLOADED')
+        else return reject('MARKET_NOT_FOUND', 'marketIds', `there is no market ${id}`)
       }
+      some.sort()
       const digest = createHash('sha256').update(some.join()).digest('hex').slice(0, 32)
       const name = `ticker:${digest}`
       const known = named.get(name)
@@ -210,11 +248,13 @@ export function makeTickerChannel<M>(ports: {
       tick()
     },
     snapshot(feed, reset) {
+      if (untold.has(feed)) return undefined
       const nowMs = clock.nowMs()
       if (nowMs - feed.preparedAtMs >= PREPARED_MS) {
         void prepareFor(feed)
         return undefined
       }
+      if (feed.marketIds !== undefined) return write(feed, reset)
       const { written } = feed
       const { last } = feed.topic
       // Those who come in numbers between two messages get the same.
@@ -231,6 +271,7 @@ export function makeTickerChannel<M>(ports: {
     },
     forget(feed) {
       if (feed === all) all = undefined
+      untold.delete(feed)
       named.delete(feed.topic.name)
       for (const id of feed.marketIds ?? []) {
         const some = byMarket.get(id)

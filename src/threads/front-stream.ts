@@ -44,7 +44,12 @@ export function openStream(
     ...stream,
     deadlineMs: front.deadlineMs,
     siteTimes: limits.siteTimes,
-    ...(limits.enabled ? {} : { connectionsPerIp: Number.POSITIVE_INFINITY }),
+    ...(limits.enabled
+      ? {}
+      : {
+          connectionsPerIp: Number.POSITIVE_INFINITY,
+          subscriptionsPerIp: Number.POSITIVE_INFINITY,
+        }),
   }
   const settled = new Set(settledChains(data.settings).map(({ chainId }) => chainId))
   const heldOrders = makeHeldOrders({
@@ -60,13 +65,14 @@ export function openStream(
     deadlineMs: front.deadlineMs,
   })
   /** A request on the stream costs what it costs over HTTP: from its address, and from its key. */
-  const draw: NonNullable<StreamPorts['draw']> = (cost, ip, principal) => {
+  const draw: NonNullable<StreamPorts['draw']> = ({ cost, weight }, ip, principal) => {
     if (limiter === undefined) return true
     const arrival = {
       requestId: '',
       route: '/api/v1/stream',
       auth: 'write',
       cost,
+      weight,
       ip,
       authorization: '',
       deadlineAtMs: 0,

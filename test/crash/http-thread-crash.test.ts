@@ -6,7 +6,9 @@ import { createClient } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
 import type { ThreadData } from '#config/thread-data.ts'
 import { frontThreadName } from '#config/topology.ts'
+import { conflatedSnapshots, deepenBook, tickerTopics } from '../../loadtest/hostile-stream.ts'
 import { eventually } from '../support/eventually.ts'
+import type { Environment } from '../support/exchange.ts'
 import { randomFrom } from '../support/random.ts'
 import { holdToAnswers, type Life, makeOrders, newReport, settleAccounts } from './http-crash.ts'
 import { startSupervised, untilReady } from './supervised-threads.ts'
@@ -14,14 +16,25 @@ import { startSupervised, untilReady } from './supervised-threads.ts'
 const KILLS = 3
 const ORDERS_PER_KILL = 60
 const LANES = 8
+const ATTACK_SECONDS = 4
 
-function startThreads(t: TestContext, hangs?: Int32Array) {
+/** Only where one is to be missed; a thread that had no core for a while is not to be ended. */
+const HANGING = {
+  SIBYL_HEALTH_INTERVAL_MS: '2000',
+  SIBYL_FRONT_THREADS: '2',
+  SIBYL_LIMITS: 'false',
+}
+/** Without limits, the attackers get all of the front that they can. */
+const ATTACKED = {
+  SIBYL_HEALTH_INTERVAL_MS: '250',
+  SIBYL_FRONT_THREADS: '1',
+  SIBYL_LIMITS: 'false',
+  SIBYL_DEMO_MARKETS_MORE: '47',
+}
+
+function startThreads(t: TestContext, environment: Environment = {}, hangs?: Int32Array) {
   return startSupervised(t, {
-    // Only where one is to be missed; a thread that had no core for a while is not to be ended.
-    environment:
-      hangs === undefined
-        ? {}
-        : { SIBYL_HEALTH_INTERVAL_MS: '2000', SIBYL_FRONT_THREADS: '2', SIBYL_LIMITS: 'false' },
+    environment,
     specs(settings, common) {
       const thread = (kind: string, name: string, links: string[]) => ({
         name,
@@ -111,7 +124,7 @@ async function answering(sockets: readonly Socket[]): Promise<Socket[]> {
 
 test('a front that hangs is ended and started again, while the other goes on', async (t) => {
   const hangs = new Int32Array(new SharedArrayBuffer(4))
-  const { url, supervisor } = await startThreads(t, hangs)
+  const { url, supervisor } = await startThreads(t, HANGING, hangs)
   const port = Number(new URL(url).port)
   const sockets = Array.from({ length: 32 }, () => connect(port, '127.0.0.1'))
   t.after(() => {
@@ -130,4 +143,18 @@ test('a front that hangs is ended and started again, while the other goes on', a
   assert.equal(supervisor.health()['front-1']?.deaths, 0)
   await eventually(() => assert(hanging.every(({ closed }) => closed)))
   await untilReady(url)
+})
+
+test('a front under attack goes on, and no thread is ended', async (t) => {
+  const { url, supervisor } = await startThreads(t, ATTACKED)
+  await deepenBook(url, 2_000)
+  const attacks = await Promise.all([
+    tickerTopics(url, '127.0.0.1', ATTACK_SECONDS),
+    conflatedSnapshots(url, '127.0.0.1', ATTACK_SECONDS),
+  ])
+  for (const { framesSent } of attacks) assert(framesSent > 100, `${framesSent}`)
+  await untilReady(url)
+  for (const [name, { deaths }] of Object.entries(supervisor.health())) {
+    assert.equal(deaths, 0, name)
+  }
 })

@@ -12,11 +12,11 @@ test('every front sees what all of them have open', () => {
   for (let step = 0; step < 5_000; step++) {
     if (open.length > 0 && random.chance(0.48)) {
       const [[front, range] = [0, '']] = open.splice(random.int(0, open.length - 1), 1)
-      fronts[front]!.closed(range)
+      fronts[front]!.add(range, -1)
     } else {
       const one: [number, string] = [random.int(0, 2), random.pick(ranges)]
       open.push(one)
-      fronts[one[0]]!.opened(one[1])
+      fronts[one[0]]!.add(one[1], 1)
     }
     const range = random.pick(ranges)
     const expected = open.filter(([, each]) => each === range).length
@@ -28,12 +28,12 @@ test('what a front had open ends with it', () => {
   const memory = makeConnectionCountMemory(2, 'secret')
   const stays = makeConnectionCount(memory, 0)
   const dies = makeConnectionCount(memory, 1)
-  stays.opened('10.0.0.1')
-  for (let count = 0; count < 5; count++) dies.opened('10.0.0.1')
+  stays.add('10.0.0.1', 1)
+  for (let count = 0; count < 5; count++) dies.add('10.0.0.1', 1)
   assert.equal(stays.of('10.0.0.1'), 6)
   const reborn = makeConnectionCount(memory, 1)
   assert.deepEqual([stays.of('10.0.0.1'), reborn.of('10.0.0.1')], [1, 1])
-  reborn.opened('10.0.0.1')
+  reborn.add('10.0.0.1', 1)
   assert.equal(stays.of('10.0.0.1'), 2)
 })
 
@@ -41,7 +41,7 @@ test('more ranges than there is room for: those with many streams are still coun
   const memory = makeConnectionCountMemory(2, 'secret')
   const here = makeConnectionCount(memory, 0)
   const there = makeConnectionCount(memory, 1)
-  for (let count = 0; count < 400; count++) here.opened('10.0.0.1')
-  for (let index = 0; index < 250_000; index++) here.opened(`2001:db8:${index}::/64`)
+  for (let count = 0; count < 400; count++) here.add('10.0.0.1', 1)
+  for (let index = 0; index < 250_000; index++) here.add(`2001:db8:${index}::/64`, 1)
   assert.equal(there.of('10.0.0.1'), 400)
 })

@@ -252,6 +252,8 @@ test('a reader that asks and does not read is told why it is closed', async (t) 
   // Requests whose answers find no room any more, however much the kernel still takes.
   for (let count = 0; count < 9_000; count++) slow.say({ op: 'ping' })
   for (let count = 0; count < 3; count++) await othersAreServed(stream)
+  // Each turn of the event loop carries some of them out.
+  for (let turn = 0; turn < 5_000; turn++) await new Promise(setImmediate)
   slow.resume()
   await eventually(() => assert.equal(slow.closeCode, 4008))
   await eventually(() => assert.equal(stream.hub.figures().connections, 0))
@@ -275,8 +277,8 @@ test('clients that vanish leave nothing behind', async (t) => {
 
 test('every request draws from the limit of its address, an authentication as much as a write', async (t) => {
   const drawn: string[] = []
-  let left = 4
-  const draw = (cost: string) => {
+  let left = 7
+  const draw = ({ cost }: { readonly cost: string }) => {
     drawn.push(cost)
     return left-- > 0
   }
@@ -289,8 +291,10 @@ test('every request draws from the limit of its address, an authentication as mu
   client.say({ op: 'auth', token: 'no.token' })
   client.say({ op: 'ping' })
   await eventually(() => {
-    assert.deepEqual(drawn, ['read', 'write', 'read', 'read', 'write', 'read'])
+    // Each frame is a read before it is parsed; what it asks for is drawn after that.
+    const last = ['read', 'write', 'read']
+    assert.deepEqual(drawn, ['read', 'read', 'write', 'read', 'read', ...last])
     const limited = client.frames.filter(({ code }) => code === 'RATE_LIMITED')
-    assert.equal(limited.length, 2)
+    assert.equal(limited.length, 1)
   })
 })

@@ -30,6 +30,8 @@ export const STREAM_SETTINGS: StreamPorts['settings'] = {
   connectionsMax: 1_000,
   connectionsPerIp: 1_000,
   subscriptionsMax: 50,
+  subscriptionsPerIp: 50_000,
+  subscriptionsTotal: 500_000,
   messagesPerSecond: 10_000,
   messagesBurst: 10_000,
   payloadBytesMax: 16_384,

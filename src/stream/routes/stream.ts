@@ -33,6 +33,8 @@ export function stream(
       idleTimeout: settings.idleTimeoutSec,
       sendPingsAutomatically: true,
       open: (ws) => hub.opened(ws),
+      ping: (ws) => hub.pinged(ws),
+      pong: (ws) => hub.pinged(ws),
       message: (ws, message, isBinary) => hub.heard(ws, message, isBinary),
       dropped: (ws, message) => hub.dropped(ws, message),
       drain: (ws) => hub.drained(ws),

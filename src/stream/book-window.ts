@@ -1,0 +1,40 @@
+/**
+ * The part of a book that the stream shows: the best levels of each side. To its readers these are the whole book:
+ * a level that falls behind the last one is removed, one that moves up is added. So a reader that applies what it is
+ * told always has the best levels, and no message is larger than two sides of them.
+ */
+
+import { BOOK_LEVELS_SHOWN_MAX } from '#domain/limits.ts'
+import { BUY, SELL, type Side } from '#domain/order.ts'
+import type { LevelBook, ShownLevel } from '#live/level-book.ts'
+
+/** The worst price that is shown of a side; undefined while all are. */
+type Edge = number | undefined
+export type Edges = readonly [bids: Edge, asks: Edge]
+
+export function edgesOf(book: LevelBook): Edges {
+  return [book.edge(BUY, BOOK_LEVELS_SHOWN_MAX), book.edge(SELL, BOOK_LEVELS_SHOWN_MAX)]
+}
+
+/** What a reader that has seen the book up to `before` must be told, if these prices of a side have changed. */
+export function shownChanges(
+  book: LevelBook,
+  side: Side,
+  prices: Iterable<number>,
+  [before, now]: readonly [Edge, Edge],
+): ShownLevel[] {
+  const isShown = (price: number, edge: Edge): boolean =>
+    edge === undefined || (side === BUY ? price >= edge : price <= edge)
+  const changes: ShownLevel[] = []
+  for (const price of prices) {
+    if (isShown(price, now)) changes.push([price, book.total(side, price)])
+    else if (isShown(price, before)) changes.push([price, 0])
+  }
+  if (before === now) return changes
+  const changed = new Set(changes.map(([price]) => price))
+  const entering = before === undefined ? [] : book.worseThan(side, before, now)
+  const leaving = now === undefined ? [] : book.worseThan(side, now, before)
+  for (const level of entering) if (!changed.has(level[0])) changes.push(level)
+  for (const [price] of leaving) if (!changed.has(price)) changes.push([price, 0])
+  return changes
+}

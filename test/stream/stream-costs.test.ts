@@ -1,0 +1,197 @@
+/** Requests of the stream are paid for before they are carried out, and the same work is done once. */
+
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { test } from 'node:test'
+import { WebSocket as Ws } from 'ws'
+import { BOOK_LEVELS_SHOWN_MAX } from '#domain/limits.ts'
+import type { LevelBook } from '#live/level-book.ts'
+import type { Socket } from '#stream/connection.ts'
+import { idOf } from '#stream/frames.ts'
+import { eventually } from '../support/eventually.ts'
+import { buy } from '../support/orders.ts'
+import { type Frame, marketIdOf, startStream } from './stream-fixture.ts'
+
+const M = marketIdOf(0)
+const CONFLATED = { op: 'subscribe', channel: 'book', marketId: M, outcome: 0, mode: 'conflate' }
+
+type Draw = { readonly cost: string; readonly weight: number }
+
+/** Counts how often a method of the book is called with these first arguments. */
+function counted(
+  book: LevelBook,
+  method: 'levels' | 'best',
+  isCounted: (args: unknown[]) => boolean,
+) {
+  const calls = { count: 0 }
+  const bare = (book[method] as (...args: unknown[]) => unknown).bind(book)
+  Object.defineProperty(book, method, {
+    value: (...args: unknown[]) => {
+      if (isCounted(args)) calls.count++
+      return bare(...args)
+    },
+  })
+  return calls
+}
+
+test('a deep conflated book is written once per change, and its snapshots are paid by levels', async (t) => {
+  const drawn: Draw[] = []
+  const draw = (what: Draw) => {
+    drawn.push(what)
+    return true
+  }
+  const stream = await startStream(t, { parts: { draw } })
+  for (let level = 1; level <= 1_200; level++) {
+    stream.markets[0]!.place(
+      buy('YES')
+        .at(level / 10_000)
+        .size(1)
+        .by('ann')
+        .named(`l${level}`),
+    )
+  }
+  stream.flow()
+  const book = stream.board.markets.get(M)!.books[0]
+  const written = counted(book, 'levels', ([, count]) => count !== 10)
+  const client = await stream.connect()
+  const { sub } = await client.ask(CONFLATED, 'subscribed')
+  const first = await client.next('book.snapshot')
+  assert.equal((first.bids as unknown[]).length, BOOK_LEVELS_SHOWN_MAX)
+  assert.deepEqual((first.bids as number[][])[0], [120_000, 1_000_000])
+  for (let count = 0; count < 20; count++) client.say({ op: 'snapshot', sub })
+  await eventually(() => assert.equal(snapshots(client.frames).length, 21))
+  assert.equal(written.count, 2, 'both sides, once')
+  const weights = drawn.map(({ weight }) => weight)
+  // The frame, then the snapshot of 1,200 levels, of 250 for one unit.
+  assert.deepEqual(weights.slice(0, 4), [1, 5, 1, 5])
+  assert.equal(weights.length, 42)
+  // A second reader of the same state, and a start over, take what is kept.
+  const other = await stream.connect()
+  await other.ask({ ...CONFLATED, since: 999_999_999 }, 'subscribed')
+  assert.equal((await other.next('book.snapshot')).reset, true)
+  assert.equal(written.count, 2)
+  stream.markets[0]!.place(buy('YES').at(0.2).size(1).by('ann').named('new'))
+  stream.flow()
+  await client.next('book.delta')
+  client.say({ op: 'snapshot', sub })
+  await eventually(() => assert.equal(snapshots(client.frames).length, 22))
+  assert.equal(written.count, 4)
+})
+
+const snapshots = (frames: readonly Frame[]) =>
+  frames.filter(({ type }) => type === 'book.snapshot')
+
+test('a market is written once for all the sets of markets that name it', async (t) => {
+  const markets = 40
+  const stream = await startStream(t, { markets, settings: { subscriptionsMax: 1_000 } })
+  const ids = stream.markets.map((_, index) => marketIdOf(index))
+  const written = ids.map((id) =>
+    counted(stream.board.markets.get(id)!.books[0], 'best', () => true),
+  )
+  const client = await stream.connect()
+  for (let count = 0; count < markets; count++) {
+    const marketIds = ids.filter((_, index) => index !== count)
+    client.say({ op: 'subscribe', channel: 'ticker', marketIds })
+  }
+  const told = (type: string) => client.frames.filter((frame) => frame.type === type)
+  await eventually(() => assert.equal(told('ticker.snapshot').length, markets))
+  for (const market of stream.markets) {
+    market.place(buy('YES').at(0.3).size(1).by('ann').named('b'))
+  }
+  stream.flow()
+  await eventually(() => assert(told('ticker').length >= markets))
+  // Two calls write one line: the best bid and the best ask of YES. Each market had two states.
+  for (const { count } of written) assert(count <= 4, `${count}`)
+  assert.equal(stream.hub.figures().topics, markets)
+  client.close()
+  await eventually(() => assert.equal(stream.hub.figures().topics, 0, 'sets do not linger'))
+})
+
+test('subscriptions are bounded by size, per connection, per address and in all', async (t) => {
+  const stream = await startStream(t, {
+    markets: 30,
+    settings: { subscriptionsMax: 10, subscriptionsPerIp: 15, subscriptionsTotal: 18 },
+  })
+  const ids = stream.markets.map((_, index) => marketIdOf(index))
+  const set = (from: number, count: number) => ({
+    ...{ op: 'subscribe', channel: 'ticker' },
+    marketIds: ids.slice(from, from + count),
+  })
+  const [one, two] = [await stream.connect(), await stream.connect()]
+  const { sub } = await one.ask(set(0, 30), 'subscribed')
+  const beyond = await one.ask(set(0, 25), 'error')
+  assert.deepEqual([beyond.code, beyond.field], ['RATE_LIMITED', 'channel'])
+  assert.equal(stream.hub.figures().topics, 1, 'nothing is left of a set that was refused')
+  // The same set again is the same subscription.
+  await one.ask(set(0, 30), 'subscribed')
+  await two.ask(set(1, 25), 'subscribed')
+  await two.ask(set(2, 20), 'subscribed')
+  const perAddress = await two.ask({ op: 'subscribe', channel: 'trades', marketId: M }, 'error')
+  assert.match(String(perAddress.error), /of one address/)
+  await one.ask({ op: 'unsubscribe', sub }, 'unsubscribed')
+  await two.ask({ op: 'subscribe', channel: 'trades', marketId: M }, 'subscribed')
+  one.close()
+  two.close()
+  await eventually(() => assert.equal(stream.hub.figures().subscriptions, 0))
+  const three = await stream.connect()
+  await three.ask(set(0, 30), 'subscribed')
+})
+
+test('a reader that lags pays for what it is given again', async (t) => {
+  let isEmpty = false
+  const drawn: Draw[] = []
+  let refused = 0
+  const draw = (what: Draw) => {
+    if (isEmpty) refused++
+    else drawn.push(what)
+    return !isEmpty
+  }
+  const stream = await startStream(t, {
+    parts: { draw },
+    settings: { bufferBytesMax: 65_536, heartbeatMs: 160 },
+  })
+  const sockets: Socket[] = []
+  const { opened } = stream.hub
+  stream.hub.opened = (ws) => {
+    sockets.push(ws)
+    opened(ws)
+  }
+  const client = await stream.connect()
+  const { sub } = await client.ask({ ...CONFLATED, mode: 'every' }, 'subscribed')
+  const before = drawn.length
+  isEmpty = true
+  const dropped = new TextEncoder().encode(`{"sub":"${sub}"}`)
+  stream.hub.dropped(sockets[0]!, dropped.buffer as ArrayBuffer)
+  // It is tried again with each turn of the heartbeats.
+  await eventually(() => assert(refused >= 2))
+  assert(!client.frames.some(({ type }) => type === 'lag'), 'there is nothing to pay with')
+  isEmpty = false
+  await client.next('lag')
+  assert.equal(drawn.length, before + 1)
+})
+
+test('a frame that is refused is not parsed, and its answer repeats the id', () => {
+  const idIn = (text: string) => idOf(new TextEncoder().encode(text).buffer as ArrayBuffer)
+  assert.equal(idIn('{"op":"ping","id":7}'), 7)
+  assert.equal(idIn('{"op":"ping", "id": "seven é"}'), 'seven é')
+  assert.equal(idIn('{"op":"ping","id":"line\nbreak"'), 'line\nbreak')
+  for (const none of [
+    '',
+    '{',
+    '{"id":1.5}',
+    '{"id":"a\\u0041"}',
+    `{"a":"${'x'.repeat(600)}","id":7}`,
+  ]) {
+    assert.equal(idIn(none), undefined, none.slice(0, 20))
+  }
+})
+
+test('a flood of pings ends the connection', async (t) => {
+  const stream = await startStream(t, { settings: { messagesPerSecond: 5, messagesBurst: 5 } })
+  const client = new Ws(`${stream.url}/api/v1/stream`)
+  await once(client, 'open')
+  const closed = once(client, 'close')
+  for (let count = 0; count < 200; count++) client.ping()
+  const [code] = await closed
+  assert.equal(code, 4429)
+})
