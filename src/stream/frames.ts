@@ -128,7 +128,8 @@ export type Request = { readonly id: FrameId | undefined } & (
 /** A frame that was not; `malformed` when no client that reads the documentation sends it. */
 type Misread = {
   readonly id: FrameId | undefined
-  readonly rejection: Rejection
+  /** Finds out what is wrong, which takes longer than to see that something is. */
+  readonly why: () => Rejection
   readonly malformed: boolean
 }
 
@@ -141,7 +142,7 @@ const OP_NAMES = ['subscribe', ...ops.keys()].join(', ')
 const CHANNEL_NAMES = [...channels.keys()].join(', ')
 
 export function isMisread(read: Request | Misread): read is Misread {
-  return 'rejection' in read
+  return 'why' in read
 }
 
 /** Where the id of a frame is looked for that is refused without being parsed. */
@@ -176,13 +177,13 @@ export function readFrame(bytes: ArrayBuffer, isBinary: boolean): Request | Misr
   if (validator === undefined) {
     return misread(id, reject('INVALID_FIELD', 'op', `op must be one of ${OP_NAMES}`))
   }
-  if (!validator.fits(frame)) return misread(id, validator.flaw(frame))
+  if (!validator.fits(frame)) return misread(id, () => validator.flaw(frame))
   validator.normalise?.(frame)
   return { ...frame, id } as unknown as Request
 }
 
-function misread(id: FrameId | undefined, rejection: Rejection): Misread {
-  return { id, rejection, malformed: true }
+function misread(id: FrameId | undefined, why: Rejection | (() => Rejection)): Misread {
+  return { id, why: typeof why === 'function' ? why : () => why, malformed: true }
 }
 
 function readSubscribe(frame: Record<string, unknown>, id: FrameId | undefined): Request | Misread {
@@ -193,7 +194,7 @@ function readSubscribe(frame: Record<string, unknown>, id: FrameId | undefined):
     const detail = `channel must be one of ${CHANNEL_NAMES}`
     return misread(id, reject('INVALID_FIELD', 'channel', detail))
   }
-  if (!validator.fits(frame)) return misread(id, validator.flaw(frame))
+  if (!validator.fits(frame)) return misread(id, () => validator.flaw(frame))
   validator.normalise?.(frame)
   const asked = frame as {
     marketId?: MarketId

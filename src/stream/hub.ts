@@ -37,7 +37,7 @@ import { makeIntake } from './intake.ts'
 import { makeRequests, type RequestPorts } from './requests.ts'
 import { makeSessions } from './sessions.ts'
 import type { ChannelLimits } from './shelf.ts'
-import { frameWeight } from './weights.ts'
+import { frameWeight, MISFIT_WEIGHT } from './weights.ts'
 
 export type StreamSettings = ChannelLimits &
   DeliverySettings & {
@@ -282,11 +282,12 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
     const units = frameWeight(message.byteLength)
     const read = readFrame(message, isBinary)
     if (!isMisread(read)) return units + requests.act(connection, read)
-    answerError(connection, read.id, read.rejection)
+    const isPaid = ports.draw?.(MISFIT_WEIGHT, connection.ip, undefined) !== false
+    answerError(connection, read.id, isPaid ? read.why() : reject('RATE_LIMITED'))
     if (read.malformed && ++connection.malformed > MALFORMED_MAX) {
       end(connection, CLOSE_MALFORMED, 'too many malformed frames')
     }
-    return units
+    return units + MISFIT_WEIGHT.weight
   }
 
   /** The library answers pings by itself; too many of them end the connection like frames. */

@@ -10,7 +10,8 @@ import type { Feed } from './feeds.ts'
 import type { Request } from './frames.ts'
 
 /** What one unit pays for. */
-const BYTES_PER_READ = 4_096
+const FRAME_BYTES_PER_READ = 2_048
+const REPLAYED_BYTES_PER_READ = 4_096
 const LEVELS_PER_READ = 250
 const TRADES_PER_READ = 25
 const TICKERS_PER_READ = 20
@@ -49,15 +50,18 @@ export const OP_WEIGHTS: Readonly<Record<Request['op'], OpWeight>> = {
   cancel: { cost: 'write', weight: 1 },
 }
 
+/** What it costs to find out why a frame does not fit, besides reading it. */
+export const MISFIT_WEIGHT = { cost: 'read', weight: 5 } as const
+
 /** What it costs to read a frame, whatever it says. */
 export function frameWeight(bytes: number): number {
-  return 1 + Math.floor(bytes / BYTES_PER_READ)
+  return 1 + Math.floor(bytes / FRAME_BYTES_PER_READ)
 }
 
 export function replayWeight(texts: readonly string[]): number {
   let bytes = 0
   for (const text of texts) bytes += text.length
-  return Math.ceil(bytes / BYTES_PER_READ)
+  return Math.ceil(bytes / REPLAYED_BYTES_PER_READ)
 }
 
 /** What a snapshot of the feed costs. */

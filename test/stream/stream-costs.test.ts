@@ -170,6 +170,23 @@ test('a reader that lags pays for what it is given again', async (t) => {
   assert.equal(drawn.length, before + 1)
 })
 
+test('what is wrong with a frame is found out only if that is paid for', async (t) => {
+  const drawn: number[] = []
+  let left = 9
+  const draw = ({ weight }: Draw) => {
+    drawn.push(weight)
+    left -= weight
+    return left >= 0
+  }
+  const stream = await startStream(t, { parts: { draw } })
+  const client = await stream.connect()
+  const misfit = { op: 'subscribe', channel: 'ticker', marketIds: ['0x1'], id: 1 }
+  assert.equal((await client.ask(misfit, 'error')).field, 'marketIds[0]')
+  const { code, id } = await client.ask({ ...misfit, id: 2 }, 'error')
+  assert.deepEqual([code, id], ['RATE_LIMITED', 2])
+  assert.deepEqual(drawn, [1, 5, 1, 5])
+})
+
 test('a frame that is refused is not parsed, and its answer repeats the id', () => {
   const idIn = (text: string) => idOf(new TextEncoder().encode(text).buffer as ArrayBuffer)
   assert.equal(idIn('{"op":"ping","id":7}'), 7)
