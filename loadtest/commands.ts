@@ -158,6 +158,11 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
       about:
         'trading, reading and following at once for long [--minutes --rate --funds off|reserve]',
     },
+    hostile: {
+      file: 'loadtest/hostile-soak.ts',
+      about:
+        'an honest client while one address, then ten, attack in every way [--minutes --attack]',
+    },
     'stream-attack': {
       file: 'loadtest/stream-attack.ts',
       about: 'placing while one address, then ten, attack the stream [seconds [attack]]',

@@ -1,0 +1,183 @@
+/**
+ * `npm run soak -- hostile`: an honest client places orders and asks for `/healthz` while one address, then ten,
+ * attack the front and the stream in every known way at once, each within the default limits: media types and
+ * bodies that are dear to refuse, lists of markets, large files, ticker topics, and snapshots of a deep book.
+ *
+ *   --minutes 10     how long each of the two attacks lasts
+ *   --attack name    only this one of them
+ *
+ * Each phase prints the p50 and p99 of both, their ratio to the quiet phase before, and the memory. It fails (exit
+ * code 1) when a p50 or p99 is more than 1.5 times the quiet one, when an honest request fails, or when memory grows in
+ * the second half of an attack. The attackers are a process of their own, but share the cores: on few cores a
+ * part of the ratio is theirs.
+ */
+
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { type MarketId, toAddress } from '#domain/ids.ts'
+import { openExchange } from '../test/support/exchange.ts'
+import { Histogram } from './histogram.ts'
+import type { HostileResult, HostileWork } from './hostile-attackers.ts'
+import { deepenBook } from './hostile-stream.ts'
+import { type Answer, type Driver, openDriver, type Request, writeRequest } from './http-driver.ts'
+import { openResident } from './resident.ts'
+import { makeTrader, signOrders } from './signed-orders.ts'
+
+function option(name: string): string | undefined {
+  const at = process.argv.indexOf(`--${name}`)
+  return at > 0 ? process.argv[at + 1] : undefined
+}
+
+const MINUTES = Number(option('minutes') ?? '10')
+const ONLY = option('attack')
+const ORDERS_PER_SECOND = 40
+const HEALTH_PER_SECOND = 20
+const MARKETS = 1_000
+const RATIO_MAX = 1.5
+/** Below this, a ratio says more about the machine than about the exchange. */
+const NOTICED_MS = 5
+const GROWTH_MAX = 1.1
+const SAMPLE_MS = 1_000
+const PACE_MS = 2
+
+const exchange = await openExchange({
+  environment: {
+    SIBYL_LIMITS: 'true',
+    SIBYL_DEMO_MARKETS_MORE: String(MARKETS - 3),
+    SIBYL_LOG_LEVEL: 'error',
+    SIBYL_STOP_TIMEOUT_MS: '10000',
+  },
+})
+const { url } = exchange
+
+async function read<T>(path: string): Promise<T> {
+  return (await fetch(url + path)).json() as Promise<T>
+}
+
+type Config = { chains: { chainId: number; contracts: { settlement: string } }[] }
+type Figures = { p50: number; p99: number }
+type Phase = { orders: Figures; healthz: Figures; failed: number; residentMiB: number[] }
+
+const [chain] = (await read<Config>('/api/v1/config')).chains
+if (chain === undefined) throw new Error('the exchange has no chain')
+const domain = { chainId: chain.chainId, verifyingContract: toAddress(chain.contracts.settlement) }
+const { markets } = await read<{ markets: { id: MarketId }[] }>('/api/v1/markets')
+const ids = markets.map(({ id }) => id)
+const traders = [makeTrader()]
+const residentMiB = await openResident(exchange.dataDir)
+
+/** Sends at a steady rate whatever the answers do; resolves when each has its answer, or none came in time. */
+function steadily(
+  driver: Driver,
+  requests: readonly Request[],
+  perSecond: number,
+  onAnswer: (answer: Answer) => void,
+): Promise<void> {
+  const startedMs = performance.now()
+  return new Promise((resolve) => {
+    let [next, left] = [0, requests.length]
+    const done = (answer: Answer): void => {
+      onAnswer(answer)
+      left--
+      if (left === 0) resolve()
+    }
+    const pace = (): void => {
+      for (; next < requests.length; next++) {
+        const dueMs = startedMs + (next * 1_000) / perSecond
+        if (performance.now() < dueMs) break
+        driver.send(requests[next]!, dueMs, done)
+      }
+      if (next < requests.length) setTimeout(pace, PACE_MS)
+    }
+    pace()
+  })
+}
+
+/** The honest client's figures over so many seconds. */
+async function measure(seconds: number): Promise<Phase> {
+  const [orders, health] = [new Histogram(), new Histogram()]
+  let failed = 0
+  const record = (into: Histogram) => (answer: Answer) => {
+    if (answer.status !== 200) failed++
+    into.recordMs(answer.latencyMs)
+  }
+  const signed = signOrders({ count: ORDERS_PER_SECOND * seconds, traders, markets: ids, domain })
+  const placing = signed.map((order) =>
+    writeRequest('POST', '/api/v1/orders', JSON.stringify(order)),
+  )
+  const healthz = writeRequest('GET', '/healthz', '')
+  const asking = Array.from({ length: HEALTH_PER_SECOND * seconds }, () => healthz)
+  const memory: number[] = []
+  const sampling = setInterval(() => {
+    void residentMiB().then((mebibytes) => memory.push(Math.round(mebibytes)))
+  }, SAMPLE_MS)
+  const drivers = [await openDriver(url, 8), await openDriver(url, 8)] as const
+  await Promise.all([
+    steadily(drivers[0], placing, ORDERS_PER_SECOND, record(orders)),
+    steadily(drivers[1], asking, HEALTH_PER_SECOND, record(health)),
+  ])
+  for (const driver of drivers) driver.close()
+  clearInterval(sampling)
+  const figures = (histogram: Histogram): Figures => ({
+    p50: Number(histogram.quantileMs(0.5).toFixed(1)),
+    p99: Number(histogram.quantileMs(0.99).toFixed(1)),
+  })
+  return { orders: figures(orders), healthz: figures(health), failed, residentMiB: memory }
+}
+
+/** Starts the attackers; resolves with what they did once they have ended. */
+function attackFrom(addresses: readonly string[], seconds: number): Promise<HostileResult> {
+  const child = fork(new URL('./hostile-attackers.ts', import.meta.url))
+  const work: HostileWork = { url, addresses, seconds, only: ONLY }
+  child.send(work)
+  return Promise.race([
+    once(child, 'message').then(([result]) => result as HostileResult),
+    once(child, 'exit').then(() => Promise.reject(new Error('the attackers ended early'))),
+  ])
+}
+
+const ratio = (now: number, quiet: number): number =>
+  Number((now / Math.max(quiet, NOTICED_MS)).toFixed(2))
+
+function ratios(now: Phase, quiet: Phase): number[] {
+  return (['orders', 'healthz'] as const).flatMap((what) =>
+    (['p50', 'p99'] as const).map((share) => ratio(now[what][share], quiet[what][share])),
+  )
+}
+
+const top = (samples: readonly number[]): number => Math.max(0, ...samples)
+
+/** By how many times the memory of the second half is above that of the first. */
+function growth({ residentMiB: samples }: Phase): number {
+  const middle = Math.floor(samples.length / 2)
+  return ratioOf(top(samples.slice(middle)), top(samples.slice(0, middle)))
+}
+
+const ratioOf = (now: number, before: number): number => Number((now / before).toFixed(2))
+
+try {
+  const seconds = Math.max(1, Math.round(MINUTES * 60))
+  await deepenBook(url)
+  await measure(5)
+  const quiet = await measure(Math.min(60, seconds))
+  process.stdout.write(
+    `${JSON.stringify({ phase: 'quiet', ...quiet, residentMiB: top(quiet.residentMiB) })}\n`,
+  )
+  for (const count of [1, 10]) {
+    const addresses = Array.from({ length: count }, (_, at) => `127.0.9.${10 * count + at}`)
+    const attacking = attackFrom(addresses, seconds)
+    const phase = await measure(seconds)
+    const attacks = await attacking
+    const told = { ratios: ratios(phase, quiet), growth: growth(phase) }
+    const isBad = told.ratios.some((each) => each > RATIO_MAX) || phase.failed > 0
+    if (isBad || told.growth > GROWTH_MAX) process.exitCode = 1
+    const { orders, healthz, failed, residentMiB: memory } = phase
+    const line = { phase: `${count} hostile`, orders, healthz, ...told, failed }
+    process.stdout.write(`${JSON.stringify({ ...line, residentMiB: top(memory), attacks })}\n`)
+  }
+  process.stdout.write(
+    `${process.exitCode === 1 ? 'failed' : 'passed'}: at most ${RATIO_MAX} times the quiet figures\n`,
+  )
+} finally {
+  await exchange.dispose()
+}
