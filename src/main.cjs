@@ -22,6 +22,9 @@ const SAME_SIGNAL_MS = 1_000
 /** After a stop that failed nothing is left to be done; what still runs then hangs. */
 const ENDS_WITHIN_MS = 10_000
 
+/** Files of the exchange are for its own user: 0600, folders 0700. Threads cannot set it, and have it. */
+process.umask(0o077)
+
 const stop = new AbortController()
 let firstAtMs = 0
 for (const signal of ['SIGINT', 'SIGTERM']) {

@@ -15,6 +15,9 @@ import { migrate } from '#store/engine/migrate.ts'
 import { makeDatabaseFolder } from './upkeep/database-folder.ts'
 import { rebuild } from './upkeep/rebuild.ts'
 
+// What it writes is for its own user, as the exchange's files are.
+process.umask(0o077)
+
 const say = (line: string): boolean => process.stdout.write(`${line}\n`)
 
 await runCommand({

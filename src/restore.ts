@@ -10,6 +10,9 @@ import { archiveDirOf, databaseUrlOf } from '#config/thread-data.ts'
 import { OptionError, runCommand } from '#devnet/command.ts'
 import { restore } from './upkeep/restore.ts'
 
+// What it writes is for its own user, as the exchange's files are.
+process.umask(0o077)
+
 const say = (line: string): boolean => process.stdout.write(`${line}\n`)
 
 await runCommand({

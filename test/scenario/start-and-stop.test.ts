@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -105,6 +113,20 @@ test('an exchange from its start to its stop, and again', async (t) => {
   await t.test('several fronts and several market threads are one exchange', async () => {
     sameTrading = await tradeOverThreads(exchange)
     before = await markets()
+  })
+
+  await t.test('every file and folder of an exchange is for its own user only', () => {
+    const others: string[] = []
+    let files = 0
+    for (const name of readdirSync(exchange.dataDir, { recursive: true, encoding: 'utf8' })) {
+      // A file may be gone by now.
+      const found = statSync(join(exchange.dataDir, name), { throwIfNoEntry: false })
+      if (found === undefined) continue
+      files++
+      if ((found.mode & 0o077) !== 0) others.push(`${name} ${(found.mode & 0o777).toString(8)}`)
+    }
+    assert.ok(files > 5, `${files} were looked at`)
+    assert.deepEqual(others, [])
   })
 
   await t.test('a second exchange on the same data is refused, and the first goes on', async () => {
