@@ -209,7 +209,8 @@ function checkNode(settings: Settings): void {
   }
 }
 
-function isLoopback(host: string): boolean {
+/** Whether only this machine can reach what listens there. */
+export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host)
 }
 

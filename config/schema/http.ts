@@ -26,7 +26,8 @@ export const front = Type.Object({
     maximum: 65_535,
     description:
       'The port of /metrics, /readyz and /healthz, without rate limits; then the other port has ' +
-      '/healthz only. 0 leaves all of them on the other port.',
+      '/healthz only. 0 leaves all of them on the other port, where /readyz tells its parts only if ' +
+      'it listens on this machine alone, without proxies.',
   }),
   threads: Type.Integer({
     env: 'SIBYL_FRONT_THREADS',

@@ -16,7 +16,7 @@ import { entityTag, namesTag } from './entity-tag.ts'
 import { ERRORS, errorBody, sentenceOf } from './errors.ts'
 import { writeJson } from './json.ts'
 import { record } from './meters.ts'
-import type { Answer, Principal, RawReply, Reply, Responses } from './route.ts'
+import type { Answer, Principal, RawReply, Responses } from './route.ts'
 import { statusLine } from './status-line.ts'
 import { serverTiming, type WriteStages } from './write-stages.ts'
 
@@ -91,6 +91,8 @@ export function makeSender(options: {
   readonly release: (call: Call) => void
   readonly draining: () => boolean
   readonly meter: StageMeter | undefined
+  /** Whether the answer is paid for; where it is not, the request is refused by now. */
+  readonly pays: (call: Call, bytes: number) => boolean
 }): Sender {
   const { cors, hold, release, draining, meter } = options
 
@@ -170,26 +172,34 @@ export function makeSender(options: {
     body: unknown,
     headers: Readonly<Record<string, string>> | undefined,
   ): void {
-    const raw = body === undefined ? '' : writeJson(body)
+    const raw = written(body)
     sendRaw(call, headers === undefined ? { status, raw } : { status, raw, headers })
   }
 
   function send(call: Call, answer: Answer<Responses>): void {
-    if (isRejection(answer)) sendRejection(call, answer)
-    else if (call.compiled.route.revalidates === true && answer.status === 200) {
-      sendTagged(call, answer)
-    } else if ('raw' in answer) sendRaw(call, answer)
-    else sendJson(call, answer.status, answer.body, answer.headers)
+    if (isRejection(answer)) {
+      sendRejection(call, answer)
+      return
+    }
+    const { status, headers } = answer
+    const reply: RawReply =
+      'raw' in answer
+        ? answer
+        : { status, raw: written(answer.body), ...(headers === undefined ? {} : { headers }) }
+    if (call.compiled.route.revalidates === true && status === 200) sendTagged(call, reply)
+    else sendPaid(call, reply)
   }
 
-  function sendTagged(call: Call, answer: Reply<Responses> | RawReply): void {
-    const reply: RawReply =
-      'raw' in answer ? answer : { status: answer.status, raw: writeJson(answer.body) }
+  function sendPaid(call: Call, reply: RawReply): void {
+    if (options.pays(call, reply.raw.length)) sendRaw(call, reply)
+  }
+
+  function sendTagged(call: Call, reply: RawReply): void {
     // A route that knows its answer's version spares the hashing.
-    const etag = answer.headers?.etag ?? entityTag(reply.raw)
-    const headers = { ...answer.headers, etag }
+    const etag = reply.headers?.etag ?? entityTag(reply.raw)
+    const headers = { ...reply.headers, etag }
     if (namesTag(call.ifNoneMatch, etag)) sendRaw(call, { ...reply, status: 304, raw: '', headers })
-    else sendRaw(call, { ...reply, headers })
+    else sendPaid(call, { ...reply, headers })
   }
 
   function sendRejection(
@@ -216,6 +226,10 @@ export function makeSender(options: {
   }
 
   return { sendRejection, send, sendRaw, writeHead }
+}
+
+function written(body: unknown): string {
+  return body === undefined ? '' : writeJson(body)
 }
 
 const LINE_BREAK = /[\r\n\0]/

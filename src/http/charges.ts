@@ -41,12 +41,17 @@ type Charges = {
   arrival(call: Call, cost?: CostClass): boolean
   /** Pays for a body of this length: to parse and refuse it costs something, whatever is in it. */
   body(call: Call, bytes: number): boolean
+  /** Pays for an answer of this length: the bandwidth of an address is bounded like its requests. */
+  answer(call: Call, bytes: number): boolean
   /** Pays for the rest of what asks for several things at once, or for something dearer than usual. */
   rest(call: Call): boolean
 }
 
 /** So many bytes of a body are part of the cost of a request. */
 const BYTES_PER_COST = SMALL_BODY_BYTES_MAX
+
+/** So many bytes of an answer are part of the cost of a read: 8 MiB a second by the default limits. */
+const ANSWER_BYTES_PER_READ = 16 * 1024
 
 export function makeCharges(
   { limit, limitMore }: LimitHooks,
@@ -73,6 +78,11 @@ export function makeCharges(
       return passes(call, limit(arrivalOf(call, cost), call.request.principal))
     },
     body: (call, bytes) => pays(call, Math.ceil(bytes / BYTES_PER_COST)),
+    answer(call, bytes) {
+      const { cost, weight = 1 } = call.compiled.route
+      if (cost !== 'read' || call.isHead) return true
+      return pays(call, Math.ceil(bytes / ANSWER_BYTES_PER_READ / weight))
+    },
     rest(call) {
       const { route } = call.compiled
       if (!('times' in route || 'weigh' in route)) return true

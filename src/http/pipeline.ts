@@ -110,7 +110,10 @@ export function makePipeline(options: {
   const calls = makeHeldCalls({ clock, overdue })
   const { hold, release } = calls
   const errors = makeRepeatedErrors(log, clock)
-  const sender: Sender = makeSender({ cors, hold, release, draining: calls.isDraining, meter })
+  const sender: Sender = makeSender({
+    ...{ cors, hold, release, draining: calls.isDraining, meter },
+    pays: (call, bytes) => charges.answer(call, bytes),
+  })
   const { sendRejection } = sender
   const charges = makeCharges(hooks, sendRejection)
   const bodies = makeBodyReader({ hold, sendRejection })

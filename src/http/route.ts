@@ -49,7 +49,7 @@ export type Responses = Readonly<Record<number, TSchema>>
 type HeaderLines = Readonly<Record<string, string>>
 
 /** A value that the front serialises; its type is the schema of its status. */
-export type Reply<R extends Responses> = {
+type Reply<R extends Responses> = {
   [Status in keyof R & number]: {
     readonly status: Status
     readonly body: Static<R[Status]>

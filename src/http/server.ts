@@ -67,6 +67,8 @@ export type FrontOptions = {
   readonly routes: readonly Route[]
   /** Whether the routes of operation are here, at a port of their own, or nothing else is; here if not said. */
   readonly operation?: 'here' | 'apart' | 'alone'
+  /** Whether no other machine can reach its port, so that it may tell what is of use to operators only. */
+  readonly isPrivate?: boolean
   readonly settings: FrontSettings
   readonly services: FrontServices
   readonly info: DocumentInfo
@@ -123,13 +125,16 @@ export async function startFront(options: FrontOptions): Promise<Front> {
 
   const { operation = 'here' } = options
   const operating = [
-    readyz(services.readiness),
+    readyz(services.readiness, { details: operation === 'alone' || options.isPrivate === true }),
     metrics(services.metrics ?? (() => registry.metrics())),
   ]
   const { liveExamples } = options
   const served = async () => JSON.stringify(document(await liveExamples?.()))
   const growsOld = liveExamples !== undefined
-  const documents = [openapi(served, { growsOld }), ...docs(`${info.title} API`)]
+  const documents = [
+    openapi(served, { growsOld, nowMs: clock.nowMs }),
+    ...docs(`${info.title} API`),
+  ]
   const table: Route[] = [
     ...options.routes,
     healthz(),

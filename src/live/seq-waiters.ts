@@ -6,7 +6,8 @@
  */
 
 import type { MarketId } from '#domain/ids.ts'
-import { type Rejection, reject } from '#domain/rejection.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import { limitedRange } from '#http/client-ip.ts'
 import type { RequestContext } from '#http/request-context.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { MarketBoard, ShownMarket } from './market-board.ts'
@@ -17,6 +18,17 @@ const WAIT_MS_MAX = 2_000
 /** The answer must leave before the deadline of its request. */
 const MARGIN_MS = 50
 const WAITERS_MAX = 1_000
+/** Of one IPv4 address or IPv6 /64, so that no client takes all places. */
+const WAITERS_PER_ADDRESS_MAX = 50
+
+/** The request that waits, and the address that sent it where that is known. */
+type Waiting = RequestContext & { readonly ip?: string | undefined }
+
+const TOO_MANY = reject(
+  'RATE_LIMITED',
+  'minSeq',
+  `an address may have ${WAITERS_PER_ADDRESS_MAX} reads that wait for minSeq`,
+)
 
 type Waiter = { readonly minSeq: number; readonly done: () => void }
 
@@ -25,12 +37,12 @@ export type SeqWaiters = {
   until(
     marketId: MarketId,
     minSeq: number | undefined,
-    context: RequestContext,
+    context: Waiting,
   ): undefined | Promise<Rejection | undefined>
   /** Undefined at once when all of these markets are followed. */
   untilFollowed(
     marketIds: readonly MarketId[],
-    context: RequestContext,
+    context: Waiting,
   ): undefined | Promise<Rejection | undefined>
   /** Markets that were not followed now are. */
   woken(): void
@@ -48,28 +60,37 @@ export function makeSeqWaiters(
   /** Who waits for markets to be followed. */
   const looking = new Set<() => void>()
   let count = 0
+  /** How many wait, by the range of their address. */
+  const ranges = new Map<string, number>()
 
-  /** Whether `done` was called in time; hands it out before it waits. */
+  /** Whether `done` was called in time, or why nothing is waited for; hands it out before it waits. */
   async function inTime(
-    { deadlineAtMs }: RequestContext,
+    { deadlineAtMs, ip = '' }: Waiting,
     hand: (done: () => void) => void,
-  ): Promise<boolean> {
+  ): Promise<boolean | Rejection> {
     if (count >= WAITERS_MAX) return false
+    const range = ip === '' ? '' : limitedRange(ip)
+    const ofRange = ranges.get(range) ?? 0
+    if (range !== '' && ofRange >= WAITERS_PER_ADDRESS_MAX) return TOO_MANY
     const { promise, resolve } = Promise.withResolvers<boolean>()
     const leftMs = deadlineAtMs - clock.nowMs() - MARGIN_MS
     const cancel = clock.after(Math.max(0, Math.min(WAIT_MS_MAX, leftMs)), () => resolve(false))
     count++
+    ranges.set(range, ofRange + 1)
     hand(() => resolve(true))
     const reached = await promise
     cancel()
     count--
+    const left = (ranges.get(range) ?? 0) - 1
+    if (left > 0) ranges.set(range, left)
+    else ranges.delete(range)
     return reached
   }
 
   async function reach(
     marketId: MarketId,
     minSeq: number,
-    context: RequestContext,
+    context: Waiting,
   ): Promise<Rejection | undefined> {
     const ofMarket = waiting.get(marketId) ?? new Set()
     let waiter: Waiter | undefined
@@ -79,12 +100,13 @@ export function makeSeqWaiters(
     })
     if (waiter !== undefined) ofMarket.delete(waiter)
     if (ofMarket.size === 0) waiting.delete(marketId)
+    if (isRejection(reached)) return reached
     return reached ? undefined : reject('SEQ_NOT_REACHED')
   }
 
   async function follow(
     marketIds: readonly MarketId[],
-    context: RequestContext,
+    context: Waiting,
   ): Promise<Rejection | undefined> {
     let look: (() => void) | undefined
     const followed = await inTime(context, (done) => {
@@ -94,13 +116,14 @@ export function makeSeqWaiters(
       looking.add(look)
     })
     if (look !== undefined) looking.delete(look)
+    if (isRejection(followed)) return followed
     return followed ? undefined : reject('OVERLOADED')
   }
 
   function untilReached(
     marketId: MarketId,
     minSeq: number | undefined,
-    context: RequestContext,
+    context: Waiting,
   ): undefined | Promise<Rejection | undefined> {
     if (minSeq === undefined) return undefined
     const seq = board().markets.get(marketId)?.seq ?? 0

@@ -78,10 +78,10 @@ export function readRoutes(ports: {
   const keepMs = Math.min(settings.front.readCacheMs, MARKETS_KEPT_MS_MAX)
   const entriesMax = LISTS_KEPT_MAX
   const storedMarkets = shareReads<Queries['listMarkets']['answers']>({ keepMs, entriesMax, clock })
-  // What is seen in one list must be in the next one too, whatever its filter is.
+  // A market that one list shows must be in the next one too, whatever its filter is: so the newest list alone is kept.
   const chainMarkets = shareReads<Queries['listChainMarkets']['answers']>({
-    keepMs: 0,
-    entriesMax,
+    keepMs,
+    entriesMax: 1,
     clock,
   })
   const find = makeMarketFinder({

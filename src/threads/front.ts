@@ -20,6 +20,7 @@ import { relayerOperations } from '#api/relayer/operations.ts'
 import { makeRelayService } from '#api/relayer/relay-service.ts'
 import { aboutApi } from '#api/service/about-api.ts'
 import { config } from '#api/service/config.ts'
+import { isLoopback } from '#config/settings.ts'
 import { contractsOf, type ThreadData, topologyOf } from '#config/thread-data.ts'
 import { accountsThreadOf, BRIDGE_THREAD, threadOfMarket } from '#config/topology.ts'
 import type { MarketId } from '#domain/ids.ts'
@@ -279,6 +280,7 @@ export function frontThread(data: ThreadData): ThreadParts {
     front = await startFront({
       routes: [...routes(pools), ...pageRoutes(settings, home)],
       operation: adminPort === 0 ? 'here' : 'apart',
+      isPrivate: isLoopback(settings.front.host) && settings.front.trustedProxies.length === 0,
       settings: {
         ...plain,
         host: settings.front.host,

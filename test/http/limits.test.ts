@@ -353,6 +353,30 @@ test('a read costs what it is said to weigh, and more by what it asks for', asyn
   assert.deepEqual(await left('/dear?before=x'), [429, 9], 'it pays for the first of them only')
 })
 
+test('an answer costs by its length, and one that the client has costs as little as any read', async (t) => {
+  const { url } = await startLimitedFront(t, {}, { ipBurst: 200, ipPerSecond: 0.001 })
+  const ask = async (path: string, headers: Record<string, string> = {}) => {
+    const response = await fetch(`${url}${path}`, {
+      headers: { 'accept-encoding': 'identity', ...headers },
+    })
+    const bytes = (await response.arrayBuffer()).byteLength
+    const etag = response.headers.get('etag') ?? ''
+    return { status: response.status, left: remaining(response), bytes, etag }
+  }
+  const css = await ask('/docs/swagger-ui.css')
+  assert.deepEqual([css.status, css.left], [200, 200 - Math.ceil(css.bytes / 16_384)])
+  const known = await ask('/docs/swagger-ui.css', { 'if-none-match': css.etag })
+  assert.deepEqual([known.status, known.bytes, known.left], [304, 0, css.left - 1])
+  const script = await ask('/docs/swagger-ui-bundle.js')
+  assert.deepEqual(
+    [script.status, script.left],
+    [200, known.left - Math.ceil(script.bytes / 16_384)],
+  )
+  const refused = await ask('/docs/swagger-ui-bundle.js')
+  assert.equal(refused.status, 429)
+  assert.ok(refused.bytes < 200, 'no byte of the file is sent')
+})
+
 test('each item of a batch costs, and one that cannot be paid for is refused whole', async (t) => {
   const { url } = await startLimitedFront(t, {}, { ipBurst: 100 })
   const send = (count: number) =>

@@ -176,12 +176,27 @@ test('the handler sees the headers it declared and the address of the peer', asy
 
 test('/readyz is 503 and says why as long as a part is not ready', async (t) => {
   const checks: Record<string, { ok: boolean; why?: string }> = { log: { ok: true } }
-  const { url } = await startTestFront(t, {}, { services: { readiness: () => checks } })
+  const services = { readiness: () => checks }
+  const { url } = await startTestFront(t, {}, { services, operation: 'alone' })
   assert.equal((await fetch(`${url}/readyz`)).status, 200)
   checks.store = { ok: false, why: 'migrating' }
   const response = await fetch(`${url}/readyz`)
   assert.equal(response.status, 503)
   assert.deepEqual(await response.json(), { status: 'not ready', checks })
+})
+
+test('/readyz tells strangers whether the exchange is ready, and nothing of its parts', async (t) => {
+  const checks: Record<string, { ok: boolean; why?: string }> = { log: { ok: true } }
+  const services = { readiness: () => checks }
+  const [open, closed] = [
+    await startTestFront(t, {}, { services }),
+    await startTestFront(t, {}, { services, isPrivate: true }),
+  ]
+  const told = async ({ url }: { url: string }) => (await fetch(`${url}/readyz`)).json()
+  assert.deepEqual(await told(open), { status: 'ready' })
+  checks.store = { ok: false, why: 'migrating' }
+  assert.deepEqual(await told(open), { status: 'not ready' })
+  assert.deepEqual(await told(closed), { status: 'not ready', checks })
 })
 
 test('what is for the operator may have a port of its own', async (t) => {
@@ -241,6 +256,20 @@ test('/docs is a page of local files only, under a policy that allows them', asy
     }).end()
   })
   assert.ok(plain > 100_000)
+})
+
+test('documents carry tags, are compressed, and are not sent to a client that has them', async (t) => {
+  const { url } = await startTestFront(t)
+  for (const path of ['/docs', '/docs/show.js', '/docs/swagger-ui.css', '/openapi.json']) {
+    const first = await fetch(`${url}${path}`)
+    await first.arrayBuffer()
+    assert.equal(first.headers.get('content-encoding'), path === '/docs' ? null : 'gzip', path)
+    const etag = first.headers.get('etag') ?? ''
+    assert.match(etag, /^W\/"/, path)
+    assert.notEqual(first.headers.get('cache-control'), 'no-store', path)
+    const again = await fetch(`${url}${path}`, { headers: { 'if-none-match': etag } })
+    assert.equal(again.status, 304, path)
+  }
 })
 
 test('a deadline answers for a handler that does not', async (t) => {

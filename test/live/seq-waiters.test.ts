@@ -73,6 +73,20 @@ test('only so many wait at once', async () => {
   assert.equal(await waiting[0], undefined)
 })
 
+test('only so many reads of one address wait at once, and others still do', async () => {
+  const { waiters, advance } = waitersAt(5)
+  const wait = (ip: string) => waiters.until(id, 6, { deadlineAtMs: 60_000, ip })
+  const waiting = Array.from({ length: 50 }, () => wait('192.0.2.1'))
+  const refused = await wait('192.0.2.1')
+  assert.deepEqual([refused?.rejected, refused?.field], ['RATE_LIMITED', 'minSeq'])
+  const neighbours = [wait('192.0.2.2'), wait('2001:db8::1'), wait('')]
+  advance(6)
+  for (const each of [...waiting, ...neighbours]) assert.equal(await each, undefined)
+  const later = waiters.until(id, 7, { deadlineAtMs: 60_000, ip: '192.0.2.1' })
+  advance(7)
+  assert.equal(await later, undefined, 'reads that are over leave their places')
+})
+
 test('a read of a market that is not followed waits until it is, and then for its seq', async () => {
   const { waiters, advance, dozing, clock } = waitersAt(5, [id])
   const other = `0x${'b'.repeat(64)}` as MarketId

@@ -70,6 +70,7 @@ export function resolution(ports: {
     operationId: 'getResolution',
     auth: 'public',
     cost: 'read',
+    weight: 3,
     tag: 'resolution',
     summary: 'How far the resolution of a market is',
     description:

@@ -59,6 +59,7 @@ const common = {
   method: 'GET',
   auth: 'public',
   cost: 'read',
+  weight: 5,
   tag: 'relayer',
   description: `The newest ${CLAIMS_LISTED_MAX}, earlier ones with \`before\`; \`count\` is the number of all.`,
   query,

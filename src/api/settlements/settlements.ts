@@ -265,6 +265,7 @@ export function getSettlement({ transaction, headOf }: SettlementSources): Answe
     operationId: 'getSettlement',
     auth: 'public',
     cost: 'read',
+    weight: 3,
     tag: 'settlement',
     summary: 'What has become of a settlement',
     description:

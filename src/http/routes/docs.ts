@@ -8,6 +8,8 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import Type from 'typebox'
+import { entityTag } from '../entity-tag.ts'
+import { encodingFor } from '../header-values.ts'
 import { lazily } from '../lazily.ts'
 import { type AnswerRoute, type RawReply, route } from '../route.ts'
 
@@ -53,11 +55,14 @@ const ASSETS = {
 
 const compress = promisify(gzip)
 
-type Asset = { readonly plain: Buffer; readonly zipped: Buffer }
+type Asset = { readonly plain: Buffer; readonly zipped: Buffer; readonly etag: string }
+
+async function assetOf(plain: Buffer): Promise<Asset> {
+  return { plain, zipped: await compress(plain), etag: entityTag(plain) }
+}
 
 async function readAsset(file: string): Promise<Asset> {
-  const plain = await readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${file}`)))
-  return { plain, zipped: await compress(plain) }
+  return assetOf(await readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${file}`))))
 }
 
 export function docs(title: string): AnswerRoute[] {
@@ -67,23 +72,25 @@ export function docs(title: string): AnswerRoute[] {
       method: 'GET',
       path: `/docs/${name}`,
       auth: 'public',
-      cost: 'free',
+      cost: 'read',
       hidden: true,
       summary: name,
       headers: ['accept-encoding'],
       cacheControl: 'public, max-age=3600',
+      revalidates: true,
       produces: type,
       responses: { 200: Type.String() },
       async handle({ headers }): Promise<RawReply> {
-        const { plain, zipped } = await load()
-        return (headers['accept-encoding'] ?? '').includes('gzip')
-          ? {
+        const { plain, zipped, etag } = await load()
+        const lines = { etag, vary: 'accept-encoding' }
+        return encodingFor(headers['accept-encoding'] ?? '', ['gzip']) === undefined
+          ? { status: 200, raw: plain, contentType: type, headers: lines }
+          : {
               status: 200,
               raw: zipped,
               contentType: type,
-              headers: { 'content-encoding': 'gzip', vary: 'accept-encoding' },
+              headers: { ...lines, 'content-encoding': 'gzip' },
             }
-          : { status: 200, raw: plain, contentType: type, headers: { vary: 'accept-encoding' } }
       },
     })
   return [
@@ -91,9 +98,11 @@ export function docs(title: string): AnswerRoute[] {
       method: 'GET',
       path: '/docs',
       auth: 'public',
-      cost: 'free',
+      cost: 'read',
       hidden: true,
       summary: 'The documentation as a page',
+      cacheControl: 'public, max-age=3600',
+      revalidates: true,
       contentSecurityPolicy: POLICY,
       produces: 'text/html',
       responses: { 200: Type.String() },
@@ -107,7 +116,7 @@ export function docs(title: string): AnswerRoute[] {
       'show.js',
       'text/javascript; charset=utf-8',
       // Most fronts are never asked.
-      lazily(async () => ({ plain: Buffer.from(SHOW), zipped: await compress(SHOW) })),
+      lazily(() => assetOf(Buffer.from(SHOW))),
     ),
     ...Object.entries(ASSETS).map(([name, { file, type }]) =>
       asset(

@@ -65,7 +65,7 @@ export function page({ load, reload, connects }: PageOptions): AnswerRoute[] {
   const common = {
     method: 'GET',
     auth: 'public',
-    cost: 'free',
+    cost: 'read',
     hidden: true,
     headers: ['accept-encoding'],
     deadlineMs: DEADLINE_MS,

@@ -1,4 +1,7 @@
-/** Whether the exchange can do its work now, part by part. */
+/**
+ * Whether the exchange can do its work now; and part by part, where only operators ask: the names and troubles
+ * of its threads are of use to an attacker.
+ */
 
 import Type from 'typebox'
 import { type AnswerRoute, route } from '../route.ts'
@@ -15,19 +18,28 @@ export type Readiness = Readonly<Record<string, Check>>
 const body = <Status extends string>(status: Status) =>
   Type.Object({
     status: Type.Literal(status),
-    checks: Type.Record(
-      Type.String(),
-      Type.Object({
-        ok: Type.Boolean(),
-        why: Type.Optional(Type.String()),
-        optional: Type.Optional(
-          Type.Boolean({ description: 'Whether the exchange is ready without it' }),
-        ),
-      }),
+    checks: Type.Optional(
+      Type.Record(
+        Type.String(),
+        Type.Object({
+          ok: Type.Boolean(),
+          why: Type.Optional(Type.String()),
+          optional: Type.Optional(
+            Type.Boolean({ description: 'Whether the exchange is ready without it' }),
+          ),
+        }),
+        {
+          description:
+            'Part by part; only at the port of operation, or where no other machine can ask',
+        },
+      ),
     ),
   })
 
-export function readyz(readiness: () => Readiness | Promise<Readiness>): AnswerRoute {
+export function readyz(
+  readiness: () => Readiness | Promise<Readiness>,
+  { details }: { readonly details: boolean },
+): AnswerRoute {
   return route({
     method: 'GET',
     path: '/readyz',
@@ -39,11 +51,12 @@ export function readyz(readiness: () => Readiness | Promise<Readiness>): AnswerR
     responses: { 200: body('ready'), 503: body('not ready') },
     async handle() {
       const checks: Record<string, Check> = { ...(await readiness()) }
+      const shown = details ? { checks } : {}
       return Object.values(checks).every(({ ok, optional }) => ok || optional === true)
-        ? { status: 200, body: { status: 'ready' as const, checks } }
+        ? { status: 200, body: { status: 'ready' as const, ...shown } }
         : {
             status: 503,
-            body: { status: 'not ready' as const, checks },
+            body: { status: 'not ready' as const, ...shown },
             headers: { 'retry-after': '1' },
           }
     },

@@ -12,7 +12,7 @@ export function asyncapi(info: DocumentInfo): AnswerRoute {
     path: '/asyncapi.json',
     operationId: 'getAsyncapi',
     auth: 'public',
-    cost: 'free',
+    cost: 'read',
     tag: 'operation',
     summary: 'The document of the WebSocket stream',
     cacheControl: 'no-cache',
