@@ -70,7 +70,7 @@ export function resolution(ports: {
     operationId: 'getResolution',
     auth: 'public',
     cost: 'read',
-    weight: 3,
+    weight: 5,
     tag: 'resolution',
     summary: 'How far the resolution of a market is',
     description:

@@ -1,0 +1,214 @@
+/**
+ * What requests pay is in proportion to what they cost: the processor time of an exchange per unit, request by
+ * request. The time of the whole process is taken, all threads, so that work on another thread counts too; and
+ * only the ratio to the median is compared, so that the speed of the machine does not.
+ */
+
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
+import { openDriver, type Request, writeRequest } from '../../loadtest/http-driver.ts'
+import { makeTrader, signOrders } from '../../loadtest/signed-orders.ts'
+import { startExchange } from '../support/exchange.ts'
+
+const RATIO_MAX = 10
+const MARKETS = 1_000
+const LEVELS = 1_000
+const ROUNDS = 3
+/** Each round takes at least so much processor time, unless it has that many requests by then. */
+const ROUND_NS = 15_000_000
+const REQUESTS_MAX = 100
+
+/** What has no case: its answers do not end, or it is not there without feeds and chains. */
+const WITHOUT_CASE: ReadonlySet<string> = new Set([
+  '/api/v1/stream',
+  '/api/v1/quick-markets/{asset}/price-stream',
+])
+
+type Case = { readonly name: string; readonly requests: (count: number) => Request[] }
+
+/** The time that the threads of a process have run, in nanoseconds. */
+function ranNs(pid: number): number {
+  let sum = 0
+  for (const task of readdirSync(`/proc/${pid}/task`)) {
+    try {
+      sum += Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ')[0])
+    } catch {
+      // The thread has ended meanwhile.
+    }
+  }
+  return sum
+}
+
+const median = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
+
+const same = (request: Request) => (count: number) => Array.from({ length: count }, () => request)
+const get = (path: string, headers = {}): Case => ({
+  name: `GET ${path.slice(0, 60)}`,
+  requests: same(writeRequest('GET', path, '', headers)),
+})
+const send = (method: string, path: string, body: string, what = ''): Case => ({
+  name: `${method} ${path.slice(0, 60)} ${what}`,
+  requests: same(writeRequest(method, path, body)),
+})
+
+const repeat = <T>(count: number, make: (at: number) => T): T[] =>
+  Array.from({ length: count }, (_, at) => make(at))
+const keys = (count: number) => `{${repeat(count, (at) => `"k${at}":1`).join(',')}}`
+
+/** The path of every GET of the document, with values of this exchange. */
+function readCases(paths: readonly string[], values: Readonly<Record<string, string>>): Case[] {
+  const queries: Record<string, string> = {
+    '/api/v1/orders': `?trader=${values.address}`,
+    '/api/v1/positions/{marketAddress}': `?user=${values.address}`,
+    '/api/v1/candles/{marketId}': '?outcome=0&interval=1m',
+    '/api/v1/relayer/nonces/{owner}': '?chainId=31337',
+  }
+  return paths
+    .filter((path) => !WITHOUT_CASE.has(path))
+    .map((path) => {
+      const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+        const value = values[name]
+        assert.ok(value !== undefined, `${path}: there is no value for ${name}`)
+        return value
+      })
+      const ofUser = path.startsWith('/api/v1/users/') ? '?chain_id=31337' : ''
+      return get(`${filled}${queries[path] ?? ofUser}`)
+    })
+}
+
+/** Requests that are refused: to refuse must be paid for like anything else. */
+function refusedCases(marketId: MarketId): Case[] {
+  const list = (item: string, count: number) =>
+    `{"orders":[${repeat(count, () => item).join(',')}]}`
+  const long = { 'content-type': `application/json${' '.repeat(3_000)}x` }
+  const body = writeRequest('POST', '/api/v1/orders', '', { ...long, 'content-length': '2' })
+  return [
+    { name: 'POST a long media type', requests: same(Buffer.concat([body, Buffer.from('{}')])) },
+    send('POST', '/api/v1/orders/validate', '{}', 'nothing'),
+    send('POST', '/api/v1/orders/validate', keys(400), 'unknown keys'),
+    send('POST', '/api/v1/orders/validate', `{"order":${keys(400)}}`, 'unknown keys inside'),
+    send('POST', '/api/v1/orders', `[${repeat(900, () => '1.5').join(',')}]`, 'fractions'),
+    send('POST', '/api/v1/orders/batch', list('{}', 20_000), 'empty orders'),
+    send('POST', '/api/v1/orders/batch', list('{"order":{},"signature":1}', 2_000), 'misfits'),
+    send('POST', '/api/v1/orders/batch', list('{"order":{}}', 100), 'a hundred misfits'),
+    send('POST', '/api/v1/api-keys', keys(400), 'unknown keys'),
+    send(
+      'POST',
+      '/api/v1/relayer/batch-ctf-redemption',
+      `{"redemptions":[${repeat(1_000, () => '{}').join(',')}]}`,
+      'misfits',
+    ),
+    send('DELETE', `/api/v1/orders/0x${'1'.repeat(64)}?marketId=${marketId}`, '', 'unknown'),
+    get('/api/v1/nothing/is/here'),
+    get(`/api/v1/markets?search=${'x'.repeat(200)}`),
+    get(`/api/v1/orderbook/${marketId}?${repeat(200, (at) => `k${at}=1`).join('&')}`),
+  ]
+}
+
+test('no request costs ten times as much for each unit as the median', async (t) => {
+  const exchange = await startExchange(t, {
+    environment: {
+      SIBYL_LIMITS: 'true',
+      SIBYL_LIMIT_IP_PER_SECOND: '1',
+      SIBYL_LIMIT_IP_BURST: '100000000',
+      SIBYL_DEMO_MARKETS_MORE: String(MARKETS - 3),
+      SIBYL_AUTH_BEARER: 'false',
+      // As they are by default.
+      SIBYL_READ_CACHE_MS: '1000',
+      SIBYL_METRICS_CACHE_MS: '1000',
+    },
+  })
+  const { url } = exchange
+  const read = async <T>(path: string) => (await fetch(url + path)).json() as Promise<T>
+  type Config = { chains: { chainId: number; contracts: { settlement: string } }[] }
+  const [chain] = (await read<Config>('/api/v1/config')).chains
+  assert.ok(chain !== undefined)
+  const { chainId } = chain
+  const domain = { chainId, verifyingContract: toAddress(chain.contracts.settlement) }
+  const { markets } = await read<{ markets: { id: MarketId; contractAddress: Address }[] }>(
+    '/api/v1/markets',
+  )
+  const [market] = markets
+  assert.ok(market !== undefined)
+  const trader = makeTrader()
+  const driver = await openDriver(url, 4)
+  t.after(() => driver.close())
+  const signed = (count: number, price?: number) =>
+    signOrders({
+      ...{ count, traders: [trader], markets: [market.id], domain },
+      ...(price === undefined ? {} : { price }),
+    })
+  const place = (order: object) => writeRequest('POST', '/api/v1/orders', JSON.stringify(order))
+  const batch = (orders: readonly object[]) =>
+    writeRequest('POST', '/api/v1/orders/batch', JSON.stringify({ orders }))
+  // A deep book, and a market that has traded.
+  const bids = repeat(LEVELS, (at) => signed(2, 1_000 + 10 * at)[1]!)
+  const setup = [
+    ...repeat(LEVELS / 50, (at) => batch(bids.slice(50 * at, 50 * at + 50))),
+    ...signed(200).map(place),
+  ]
+  await driver.closedLoop(setup, ({ status, body }) => assert.equal(status, 200, body))
+
+  const document = await read<{ paths: Record<string, object> }>('/openapi.json')
+  const paths = Object.entries(document.paths).flatMap(([path, methods]) =>
+    'get' in methods ? [path] : [],
+  )
+  const hash = `0x${'1'.repeat(64)}`
+  const values = {
+    ...{ marketId: market.id, marketAddress: market.contractAddress, asset: 'BTC' },
+    ...{ address: trader.address, user: trader.address, owner: trader.address },
+    ...{ hash, txHash: hash, id: '1' },
+  }
+  const cases: Case[] = [
+    ...readCases(paths, values),
+    ...refusedCases(market.id),
+    get('/docs/swagger-ui-bundle.js'),
+    get('/docs/swagger-ui-bundle.js', { 'accept-encoding': 'gzip' }),
+    get('/api/v1/markets?limit=1'),
+    { name: 'POST /api/v1/orders', requests: (count) => signed(count).map(place) },
+    {
+      name: 'POST /api/v1/orders/batch of 20',
+      requests: (count) => repeat(count, () => batch(signed(20))),
+    },
+    send('POST', '/api/v1/orders/validate', JSON.stringify(signed(1)[0]), 'good'),
+  ]
+
+  /** What is left of the bucket, by the answer of a request that costs one unit. */
+  const left = async () =>
+    Number((await fetch(`${url}/api/v1/nothing`)).headers.get('ratelimit-remaining'))
+  const run = async (requests: readonly Request[]) => {
+    const fromNs = ranNs(exchange.pid)
+    await driver.closedLoop(requests, () => undefined)
+    return ranNs(exchange.pid) - fromNs
+  }
+  const costs: { readonly name: string; readonly us: number; readonly units: number }[] = []
+  for (const { name, requests } of cases) {
+    const before = await left()
+    await run(requests(10))
+    const units = Math.max(1, (before - (await left()) - 1) / 10)
+    const firstNs = (await run(requests(10))) / 10
+    const count = Math.min(REQUESTS_MAX, Math.max(10, Math.ceil(ROUND_NS / firstNs)))
+    const rounds: number[] = []
+    for (let round = 0; round < ROUNDS; round++) rounds.push((await run(requests(count))) / count)
+    costs.push({ name, us: median(rounds) / 1_000, units })
+  }
+  const perUnit = costs.map(({ us, units }) => us / units)
+  const usual = median(perUnit)
+  const table = costs
+    .map((cost, at) => ({ ...cost, ratio: perUnit[at]! / usual }))
+    .toSorted((a, b) => b.ratio - a.ratio)
+    .map(({ name, us, units, ratio }) =>
+      [ratio.toFixed(1), `${us.toFixed(0)} µs`, `${units.toFixed(0)} units`, name].join('  '),
+    )
+  t.diagnostic(`the median of ${costs.length} requests is ${usual.toFixed(0)} µs for a unit`)
+  for (const line of table.slice(0, 12)) t.diagnostic(line)
+  const dear = costs.filter(({ us, units }) => us / units > RATIO_MAX * usual)
+  assert.deepEqual(
+    dear.map(({ name }) => name),
+    [],
+    table.join('\n'),
+  )
+})
