@@ -20,7 +20,7 @@ export function orderWords(error: unknown): string {
 
 /** As the exchange writes what an order lacks: amounts are millionths, of dollars or of an outcome's shares. */
 const SHORTAGE = /needs (\d+) of (the stablecoin|YES|NO)/
-const MISSING = /(\d+) (?:is|are) missing/
+const MISSING = /(\d{1,78}) (?:is|are) missing/
 
 function shortageWords(message: string): string | undefined {
   const [, need, token] = SHORTAGE.exec(message) ?? []

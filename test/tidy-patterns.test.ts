@@ -1,0 +1,73 @@
+/**
+ * Patterns that take more than linear time let a short text stop the event loop for seconds. Every pattern of
+ * ours is checked, also where its input seems to be our own.
+ */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ts } from '@ts-morph/common'
+import { sourceFiles, textOf } from './support/imports.ts'
+
+/** The one function of the checker that is used here; its own types want all of its parts to be there. */
+type Checker = { analyse(pattern: RegExp): { readonly reports: readonly unknown[] } }
+const CHECKER = 'scslre'
+const { analyse } = (await import(CHECKER)) as Checker
+
+/** Builds its pattern from the names of our own columns, and matches our own schema. */
+const BUILT_FROM_NAMES = ['src/store/migrations/sqlite/009-chain-amounts.ts']
+
+type Patterns = { readonly patterns: RegExp[]; readonly built: string[] }
+
+/** A string that is used as a pattern, in a schema or for `new RegExp`, begins with an anchor. */
+const isPatternText = (text: string): boolean => text.startsWith('^') && text.length > 1
+
+/** The patterns of a file: literals, strings that are anchored, and calls that build one from parts. */
+function patternsOf(name: string, text: string): Patterns {
+  const file = ts.createSourceFile(name, text, ts.ScriptTarget.Latest, true)
+  const patterns: RegExp[] = []
+  const built: string[] = []
+  const visit = (node: import('@ts-morph/common').ts.Node): void => {
+    if (ts.isRegularExpressionLiteral(node)) {
+      const end = node.text.lastIndexOf('/')
+      patterns.push(new RegExp(node.text.slice(1, end), node.text.slice(end + 1)))
+    } else if (ts.isStringLiteralLike(node) && isPatternText(node.text)) {
+      patterns.push(new RegExp(node.text))
+    } else if (ts.isNewExpression(node) && node.expression.getText() === 'RegExp') {
+      const [argument] = node.arguments ?? []
+      if (argument !== undefined && !ts.isIdentifier(argument)) built.push(argument.getText())
+    }
+    ts.forEachChild(node, visit)
+  }
+  visit(file)
+  return { patterns, built }
+}
+
+const isOurs = (file: string): boolean => /^(src|workers|config)\//.test(file)
+
+/** Whether some text of n characters takes it n² steps or more. */
+const isSlow = (pattern: RegExp): boolean => analyse(pattern).reports.length > 0
+
+test('no pattern takes more than linear time for any text', () => {
+  const wrong: string[] = []
+  let checked = 0
+  for (const file of sourceFiles().filter(isOurs)) {
+    const { patterns, built } = patternsOf(file, textOf(file))
+    checked += patterns.length
+    for (const pattern of patterns) if (isSlow(pattern)) wrong.push(`${file}: ${pattern}`)
+    if (BUILT_FROM_NAMES.includes(file)) continue
+    for (const argument of built) wrong.push(`${file}: new RegExp(${argument}) cannot be checked`)
+  }
+  assert.ok(checked > 100, `${checked} patterns were found`)
+  assert.deepEqual(wrong, [])
+})
+
+test('the check of patterns finds quadratic and exponential ones', () => {
+  const slow = patternsOf('a.ts', String.raw`const [a, b, c] = [/^a\s*;?\s*$/, /\/+$/, '^(a+)+$']`)
+  assert.deepEqual(slow.patterns.map(isSlow), [true, true, true])
+  const { patterns, built } = patternsOf(
+    'b.ts',
+    String.raw`const a = [/^a\s*;/, new RegExp('^' + a)]`,
+  )
+  assert.deepEqual(patterns.map(isSlow), [false])
+  assert.equal(built.length, 1)
+})
