@@ -14,7 +14,15 @@ export const production: Profile = {
   markets: { partitions: 64 },
   // A fill is a fill: funds before matching. One dollar at least, and a pause after a trade that
   // failed by its trader's fault.
-  risk: { funds: 'reserve', minNotional: 1_000_000, cooldownSeconds: 10 },
+  // Settlement has no fees: what one trader's fills may cost the operator in a day is bounded.
+  risk: {
+    funds: 'reserve',
+    minNotional: 1_000_000,
+    cooldownSeconds: 10,
+    fillsPerDay: 1_000,
+    gasPerDay: 100_000_000,
+    failedGasPerDay: 2_000_000,
+  },
   // Five dollars: an approval costs the relayer gas, and a wallet costs nothing.
   // Five cents: more than a redemption costs on most chains.
   relayer: { minHolding: 5_000_000, minRedemption: 50_000 },

@@ -2,6 +2,7 @@
 
 import { type Address, toAddress } from '#domain/ids.ts'
 import { CHANNEL_BATCH_MAX, CHANNEL_IN_FLIGHT_MAX } from '#domain/limits.ts'
+import type { SpendingLimits } from '#domain/trader-spending.ts'
 import type { Stablecoin } from '#domain/typed-data.ts'
 import type { SharedTableMemory } from '#http/shared-table.ts'
 import type { ChannelOptions } from '#runtime/channel.ts'
@@ -114,6 +115,11 @@ export function reserves({ risk }: Settings): boolean {
 /** How long a trader pauses after a fault, at first and at most; 0 where no trader does. */
 export function pauseTermsOf({ risk }: Settings): { firstMs: number; maxMs: number } {
   return { firstMs: risk.cooldownSeconds * 1_000, maxMs: risk.cooldownSecondsMax * 1_000 }
+}
+
+export function spendingLimitsOf({ risk }: Settings): SpendingLimits {
+  const { fillsPerDay, gasPerDay, failedGasPerDay, exemptTraders } = risk
+  return { fillsPerDay, gasPerDay, failedGasPerDay, exempt: new Set(exemptTraders.map(toAddress)) }
 }
 
 /** The chains whose trades are settled: those that can be reached, where there is a key. */

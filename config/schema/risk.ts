@@ -51,4 +51,38 @@ export const risk = Type.Object({
       'Unsettled trades that one trader may have on a chain, on one market thread; above it new ' +
       'orders wait for the chain.',
   }),
+  fillsPerDay: Type.Integer({
+    env: 'SIBYL_RISK_FILLS_PER_DAY',
+    minimum: 0,
+    maximum: 1_000_000_000,
+    unit: 'fills',
+    description:
+      'Settled fills that one trader may cause on a chain in a day (UTC); beyond it new orders are ' +
+      'refused. An order pays for one fill at most: a taker for the last fill of its match, a maker ' +
+      'for the fill that uses it up before. Open orders and unsettled fills count, once for each ' +
+      'market thread. 0 is no limit.',
+  }),
+  gasPerDay: Type.Integer({
+    env: 'SIBYL_RISK_GAS_PER_DAY',
+    minimum: 0,
+    maximum: 1_000_000_000_000,
+    unit: 'gas',
+    description: 'Gas of those fills, by their share of their transactions. 0 is no limit.',
+  }),
+  failedGasPerDay: Type.Integer({
+    env: 'SIBYL_RISK_FAILED_GAS_PER_DAY',
+    minimum: 0,
+    maximum: 1_000_000_000_000,
+    unit: 'gas',
+    description:
+      'Gas of fills that failed on chain by the fault of one trader, on a chain in a day (UTC). ' +
+      'Beyond it new orders are refused, open orders leave as unfunded, and trades that were not ' +
+      'sent yet fail. 0 is no limit.',
+  }),
+  exemptTraders: Type.Array(Type.String({ pattern: '^0x[0-9a-fA-F]{40}$' }), {
+    env: 'SIBYL_RISK_EXEMPT_TRADERS',
+    maxItems: 1_000,
+    description:
+      'Traders without these three limits, such as market makers under contract, separated by commas.',
+  }),
 })

@@ -24,13 +24,15 @@ import { PendingCounts } from './market/pending.ts'
 import { readMarketSnapshot, type SnapshotRow } from './market/snapshot.ts'
 import type { MarketProtocol, MarketRules, MarketState, Recall } from './market/state.ts'
 import { someViews, type ToldMarkets } from './market-views.ts'
-import { booksOf, countOrders, type OrdersPage, pageOfOrders } from './open-orders.ts'
+import { booksOf, countOrders, type OrdersPage, orderCounter, pageOfOrders } from './open-orders.ts'
 import type { Retention } from './retention.ts'
 import { hearLag, hearProjected, isLate } from './thread-facts.ts'
+import type { Barred } from './trader-budgets.ts'
 import { type HoldProtocol, holdTrader, TraderHolds, unsettledSales } from './trader-holds.ts'
 import { Residence, TraderIndex } from './trader-index.ts'
 import {
   hearPaused,
+  hearSpent,
   nextInLine,
   pausedTraders,
   pendingMarketsOf,
@@ -153,6 +155,8 @@ export type MarketThread = {
   /** By chain: how many trades of each trader are pending in the markets of this thread. */
   readonly counts: Map<number, PendingCounts>
   readonly holds: TraderHolds
+  /** Traders whose failed fills have used up their budget, and whose orders have still to leave. */
+  readonly barred: Barred[]
   /** Partitions that the database is too late with, and what is known of each: `projection-lag.ts`. */
   readonly late: Set<number>
   readonly marks: Map<number, ProjectionMark>
@@ -192,6 +196,7 @@ export function newMarketThread(options: MarketThreadOptions): MarketThread {
     epochs: new Map(),
     counts: new Map(),
     holds: new TraderHolds(),
+    barred: [],
     late: new Set(),
     marks: new Map(),
     crowded: new Set(),
@@ -344,6 +349,7 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
   PausedTraders: pausedTraders,
   SettlementLag: hearLag,
   TradersPaused: hearPaused,
+  TradersSpent: hearSpent,
   Projected: hearProjected,
 }
 
@@ -354,6 +360,7 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
 export function hearAtOnce(thread: MarketThread, command: Message<MarketThreadProtocol>): boolean {
   if (command.type === 'SettlementLag') hearLag(thread, command.message)
   else if (command.type === 'TradersPaused') hearPaused(thread, command.message)
+  else if (command.type === 'TradersSpent') hearSpent(thread, command.message)
   else if (command.type === 'Projected') hearProjected(thread, command.message)
   else return false
   return true
@@ -398,7 +405,7 @@ function rulesOf(thread: MarketThread, partition: number): MarketRules {
       thread.behind.has(chainId) ||
       (thread.late.has(partition) && lag?.chains.has(chainId) === true),
   }
-  const made = { ...rules, seed, ordersMax, behind }
+  const made = { ...rules, seed, ordersMax, behind, openOrders: orderCounter(thread) }
   thread.rules.set(partition, made)
   return made
 }

@@ -44,6 +44,15 @@ export function* booksOf(
   }
 }
 
+/** Counts the open orders of a trader in the markets of a chain. */
+export function orderCounter(thread: Hosts): (trader: Address, chainId: number) => number {
+  return (trader, chainId) => {
+    let count = 0
+    for (const { book } of booksOf(thread, { trader, chainId })) count += book.countOf(trader)
+    return count
+  }
+}
+
 /** How many orders rest in the markets of a thread, by chain. */
 export function countOrders({ markets }: Hosts): {
   chains: (readonly [chainId: number, orders: number])[]

@@ -7,9 +7,11 @@ import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, expiresAtSec, type Outcome, SELL, type Side } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
+import type { TraderSpending } from '#domain/trader-spending.ts'
 import type { PendingCounts } from './market/pending.ts'
 import { standingFlaw } from './market/standing.ts'
 import type { MarketState, Recall, RiskRules } from './market/state.ts'
+import type { Barred } from './trader-budgets.ts'
 import type { TraderPause } from './trader-pauses.ts'
 
 export type StandingProtocol = {
@@ -17,6 +19,11 @@ export type StandingProtocol = {
   TradersPaused: { takes: { pauses: readonly TraderPause[] }; answers: undefined }
   /** The pauses that this thread knows of. */
   PausedTraders: { takes: object; answers: { pauses: TraderPause[] } }
+  /** What traders have cost the operator on a day: the newest sums of those that changed. */
+  TradersSpent: {
+    takes: { chainId: number; day: number; spending: readonly TraderSpending[] }
+    answers: undefined
+  }
   /** Why the trader may place no order in this market for now. */
   Standing: {
     takes: { marketId: MarketId; trader: Address }
@@ -62,6 +69,7 @@ type Host = {
   readonly markets: ReadonlyMap<MarketId, { readonly state: MarketState }>
   readonly counts: ReadonlyMap<number, PendingCounts>
   readonly recall: Pick<Recall, 'closed'>
+  readonly barred: Barred[]
   readonly options: { readonly rules: { readonly risk?: RiskRules } }
 }
 
@@ -70,6 +78,13 @@ export function hearPaused(
   { pauses }: StandingProtocol['TradersPaused']['takes'],
 ): undefined {
   options.rules.risk?.pauses?.merge(pauses)
+}
+
+export function hearSpent(
+  { options, barred }: Host,
+  { chainId, day, spending }: StandingProtocol['TradersSpent']['takes'],
+): undefined {
+  barred.push(...(options.rules.risk?.budgets?.merge(chainId, day, spending) ?? []))
 }
 
 export function pausedTraders({ options }: Host): { pauses: TraderPause[] } {

@@ -241,6 +241,9 @@ export const FIGURES_KEPT_MAX = 100_000
 /** Characters of the words that markets are searched by. */
 export const SEARCH_CHARS_MAX = 200
 
+/** Traders of one chain whose spending of the day is kept; those charged longest ago give way. */
+export const SPENDING_TRADERS_MAX = 100_000
+
 /** Traders of one chain whose faults are remembered; the oldest give way. */
 export const PAUSED_TRADERS_MAX = 50_000
 

@@ -133,6 +133,8 @@ type TradeReverted = Head<'TradeReverted'> & {
 
 /** Whose a pending trade is, and how much. */
 export type PendingTrade = {
+  /** The side whose budget its settlement is charged to, where that is known. */
+  readonly payer?: 'buyer' | 'seller'
   readonly outcome: Outcome
   readonly size: Shares
   /** The buyer's limit; older snapshots and logs lack it. */

@@ -87,6 +87,13 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
     sentence: 'the trader has too many trades that are not settled yet',
     retryAfterSec: 2,
   },
+  GAS_BUDGET_SPENT: {
+    status: 429,
+    sentence:
+      'the trader has used up what the exchange pays for the settlement of its trades in a day',
+    // The rejection itself has the time that is left.
+    retryAfterSec: 60,
+  },
   CANCEL_QUOTA_SPENT: {
     status: 429,
     sentence: 'too many orders of this trader were cancelled without a fill within an hour',

@@ -27,11 +27,13 @@ import {
   recover,
 } from '#actors/market-thread.ts'
 import { viewsOf } from '#actors/market-views.ts'
+import { booksOf } from '#actors/open-orders.ts'
 import { type HeldOrder, OrderHolds, OrphanedOrders, unclaimedHolds } from '#actors/order-holds.ts'
 import { watchProjection } from '#actors/projection-lag.ts'
 import { Retention } from '#actors/retention.ts'
 import { makeSettlementWatch, type SettlementWatch } from '#actors/settlement-watch.ts'
 import type { StoreProtocol } from '#actors/store.ts'
+import { TraderBudgets } from '#actors/trader-budgets.ts'
 import { TraderPauses } from '#actors/trader-pauses.ts'
 import { demoMarkets } from '#config/demo-markets.ts'
 import {
@@ -39,6 +41,7 @@ import {
   isNode,
   pauseTermsOf,
   settledChains,
+  spendingLimitsOf,
   type ThreadData,
   topologyOf,
 } from '#config/thread-data.ts'
@@ -50,10 +53,11 @@ import {
   partitionsOf,
   SETTLEMENT_THREAD,
 } from '#config/topology.ts'
-import { type MarketId, toAddress } from '#domain/ids.ts'
+import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
 import { COMMIT_COMMANDS_MAX, COMMIT_EVENTS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
+import { hasLimits } from '#domain/trader-spending.ts'
 import type { MovingProtocol } from '#live/patient-ref.ts'
 import { type DiskRoom, isDiskFull, openDiskRoom } from '#log/disk-room.ts'
 import type { EventLog } from '#log/event-log.ts'
@@ -193,6 +197,7 @@ export function marketThread(data: ThreadData): ThreadParts {
     const command = { type, message } as Message<MarketThreadProtocol>
     if (hearAtOnce(thread, command)) {
       channel?.reply(replyTo, undefined)
+      withdrawBarred()
       return
     }
     const marketId = marketIdOf(command)
@@ -201,6 +206,22 @@ export function marketThread(data: ThreadData): ThreadParts {
     const host = own ?? first
     if (host === undefined || isFull(host)) channel?.reply(replyTo, FULL)
     else host.hear(type, message, replyTo, channel)
+  }
+
+  /** Takes the orders of traders out whose failed fills have used up their budget. */
+  function withdrawBarred(): void {
+    for (const { chainId, trader } of thread.barred.splice(0)) {
+      const marketIds = new Set<MarketId>()
+      for (const { marketId } of booksOf(thread, { trader, chainId })) marketIds.add(marketId)
+      for (const marketId of marketIds) withdraw(marketId, trader)
+    }
+  }
+
+  function withdraw(marketId: MarketId, trader: Address): void {
+    const reply = (_: number, answer: unknown): void => {
+      if ((answer as { more?: true }).more === true) withdraw(marketId, trader)
+    }
+    hear('CancelOrders', { marketId, trader, reason: 'unfunded' }, 1, { reply })
   }
 
   /** A market that is open here says so itself, at less cost than its id. */
@@ -253,7 +274,13 @@ export function marketThread(data: ThreadData): ThreadParts {
     const { retention } = settings.log
     const terms = pauseTermsOf(settings)
     const pauses = terms.firstMs === 0 ? undefined : new TraderPauses(terms)
-    const risk = { minNotional, pendingTradesMax, ...(pauses === undefined ? {} : { pauses }) }
+    const limits = spendingLimitsOf(settings)
+    const risk = {
+      minNotional,
+      pendingTradesMax,
+      ...(pauses === undefined ? {} : { pauses }),
+      ...(hasLimits(limits) ? { budgets: new TraderBudgets(limits, topology.marketThreads) } : {}),
+    }
     thread = newMarketThread({
       log: events,
       partitionOf: (marketId) => partitionOf(marketId, topology),

@@ -28,6 +28,7 @@ import {
   pauseTermsOf,
   reserves,
   settledChains,
+  spendingLimitsOf,
   type ThreadData,
 } from '#config/thread-data.ts'
 import { Fault } from '#domain/fault.ts'
@@ -44,7 +45,9 @@ import { linkWriters, makeKit, serveActor } from './kit.ts'
 import { makeLeases } from './leases.ts'
 import { makeLineClearing } from './line-clearing.ts'
 import { settlementMeters } from './meters/settlement.ts'
+import { spendingMeters } from './meters/spending.ts'
 import { makePauseRelay } from './pause-relay.ts'
+import { makeSpendingRelay } from './spending-relay.ts'
 
 /** How often each actor looks whether something is due. */
 const TICK_MS_MIN = 10
@@ -56,6 +59,8 @@ const RPC_TIMEOUT_MS = 5_000
 const LINE_ASK_MS = 1_000
 /** How often a market thread is asked for its pauses that has not answered. */
 const PAUSES_EVERY_MS = 1_000
+/** How often the journal is read for what traders have spent. */
+const SPENDING_EVERY_MS = 1_000
 
 /** One node at a time settles the trades of a chain. */
 const roleOf = ({ chainId }: { readonly chainId: number }): string => `settlement/${chainId}`
@@ -78,12 +83,19 @@ export function settlementThread(data: ThreadData): ThreadParts {
     missed: tellAll,
   })
   const pauses = makePauseRelay(markets, pauseTermsOf(settings))
+  const limits = spendingLimitsOf(settings)
   const leases = makeLeases(data, kit)
   const reads = makeReads(databaseUrlOf(settings))
   const { query } = reads
+  const spending = makeSpendingRelay({
+    markets,
+    limits,
+    read: (filter) => query('settlementCharges', filter),
+  })
   const states = new Map<number, SettlementState>()
   const held = new Map<number, Lease>()
   const meters = settlementMeters(kit, () => states)
+  spendingMeters(kit, spending)
 
   async function startChain(chain: (typeof settings.chains)[number], lease: Lease): Promise<void> {
     const { chainId, confirmations } = chain
@@ -159,11 +171,13 @@ export function settlementThread(data: ThreadData): ThreadParts {
           leases.isSure(role)
             ? report({ marketId, report: tradeReport, ...epochOf(lease) })
             : { unanswered: 'closed' },
+        ...(limits.failedGasPerDay === 0 ? {} : { barred: () => spending.barred(chainId) }),
         // Where funds are reserved, the accounts take out what is not covered.
         clearLine: reserves(settings) ? async () => ({ orders: 0 }) : clearLine,
       },
     )
     states.set(chainId, state)
+    spending.follow({ chainId, sender: own.address })
     for (const market of markets) tellLag(market, chainId, false)
     actors.push(
       serveActor<SettlementState, SettlementProtocol, SettlementEvent>({
@@ -231,6 +245,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
   function tellAll(market: (typeof markets)[number]): void {
     for (const [chainId, { behind }] of states) tellLag(market, chainId, behind)
     pauses.linked(market)
+    spending.linked(market)
   }
 
   return {
@@ -243,6 +258,14 @@ export function settlementThread(data: ThreadData): ThreadParts {
         for (const actor of actors) actor.hear('Tick', {}, 0, undefined)
       })
       kit.every(PAUSES_EVERY_MS, () => pauses.tick(systemClock.nowMs()))
+      kit.every(SPENDING_EVERY_MS, () => {
+        spending.tick(systemClock.nowMs()).catch((error: unknown) => {
+          log.warn(
+            { why: String(error) },
+            'what traders have spent could not be read; it is read again',
+          )
+        })
+      })
       if (states.size > 0) log.info({ chains: [...states.keys()] }, 'settlement follows the trades')
     },
     connect(peer, port) {

@@ -10,6 +10,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Hex } from 'viem'
+import type { RiskRules } from '#actors/market/state.ts'
 import { PACKED } from '#actors/packed-event.ts'
 import { newSettlement, settlement } from '#actors/settlement/settlement.ts'
 import type {
@@ -41,7 +42,14 @@ import { makeSettlementTrial } from '#chain/settlement-trial.ts'
 import { signOrder } from '#client/sign-order.ts'
 import { devnetAccount } from '#devnet/accounts.ts'
 import { Fault } from '#domain/fault.ts'
-import { type MarketId, type OrderHash, toAddress, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
+import {
+  type Address,
+  type MarketId,
+  type OrderHash,
+  toAddress,
+  type Uint64,
+  ZERO_ADDRESS,
+} from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import {
   BUY,
@@ -77,6 +85,9 @@ export type WorldOptions = {
   readonly confirmations?: number
   /** How long an answer of the chain is waited for. */
   readonly timeoutMs?: number
+  /** What is asked of traders, and whose trades fail without being sent. */
+  readonly risk?: RiskRules
+  readonly barred?: () => ReadonlySet<Address>
   /** Straight to the chain, without the line that can be cut. */
   readonly direct?: boolean
 }
@@ -108,7 +119,8 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
   const path = join(dataDir, 'sibyl.db')
   await makeMigratedFile(path)
   const database = await openDatabase(`sqlite:${path}`)
-  const host = startHost(dataDir, { partitions: 1 })
+  const { risk } = options
+  const host = startHost(dataDir, { partitions: 1, ...(risk === undefined ? {} : { risk }) })
   const startBlock = (await chain.height()) + 1
   const chainId = chain.settings.chainId
   const address = toAddress(chain.contracts.settlement)
@@ -269,6 +281,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
             if (away.markets && report.status !== 'matched') return { unanswered: 'closed' }
             return tellMarket({ type: 'ReportTrade', message: { marketId, report } })
           }),
+        ...(options.barred === undefined ? {} : { barred: options.barred }),
         clearLine: makeLineClearing({
           nextInLine: (back) =>
             alive(async () => {
@@ -410,6 +423,12 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
       return nowMs
     },
     openMarket,
+    /** Goes on at another time. */
+    at(ms: number): void {
+      nowMs = ms
+      host.at(nowMs / 1_000 - START_SEC)
+    },
+    orderOf,
     place,
     /** A seller and a buyer who meet: one trade. */
     async trade(

@@ -21,6 +21,8 @@ import { BUY, type Outcome } from '#domain/order.ts'
 /** How many trades of each trader are pending on a chain, in all markets of a thread. */
 export class PendingCounts {
   readonly #traders = new Map<Address, number>()
+  /** By trader: pending trades whose settlement is charged to them. */
+  readonly #paying = new Map<Address, number>()
   #total = 0
 
   /** Trades in all. */
@@ -33,21 +35,27 @@ export class PendingCounts {
   }
 
   /** One more trade of these two, or of one with himself, or one less. */
-  count({ buyer, seller }: PendingTrade, by: 1 | -1): void {
+  count({ buyer, seller, payer }: PendingTrade, by: 1 | -1): void {
     this.#total += by
-    this.#add(buyer, by)
-    if (seller !== buyer) this.#add(seller, by)
+    add(this.#traders, buyer, by)
+    if (seller !== buyer) add(this.#traders, seller, by)
+    if (payer !== undefined) add(this.#paying, payer === 'buyer' ? buyer : seller, by)
+  }
+
+  /** Pending trades whose settlement is charged to the trader. */
+  paidBy(trader: Address): number {
+    return this.#paying.get(trader) ?? 0
   }
 
   all(): ReadonlyMap<Address, number> {
     return this.#traders
   }
+}
 
-  #add(trader: Address, by: 1 | -1): void {
-    const count = (this.#traders.get(trader) ?? 0) + by
-    if (count === 0) this.#traders.delete(trader)
-    else this.#traders.set(trader, count)
-  }
+function add(counts: Map<Address, number>, trader: Address, by: 1 | -1): void {
+  const count = (counts.get(trader) ?? 0) + by
+  if (count === 0) counts.delete(trader)
+  else counts.set(trader, count)
 }
 
 /** What a trader has pending in this market. */
@@ -190,13 +198,16 @@ export class PendingTrades {
     const { trader, orderHash, outcome } = taker
     for (let index = 0; index < fills.length; index++) {
       const { maker, makerHash, size, price: makerPrice } = fills[index]!
+      const isBuy = taker.side === BUY
       // What fails comes back at the price of its order, so that is what the buyer may have to pay.
-      const price = taker.side === BUY ? taker.price : makerPrice
-      const sides =
-        taker.side === BUY
-          ? { buyer: trader, seller: maker, buyHash: orderHash, sellHash: makerHash }
-          : { buyer: maker, seller: trader, buyHash: makerHash, sellHash: orderHash }
-      this.#add(numberOf(seq, index), { outcome, size, price, ...sides })
+      const price = isBuy ? taker.price : makerPrice
+      const sides = isBuy
+        ? { buyer: trader, seller: maker, buyHash: orderHash, sellHash: makerHash }
+        : { buyer: maker, seller: trader, buyHash: makerHash, sellHash: orderHash }
+      // The taker pays for the last fill; each fill before it used up a maker, who pays for it.
+      const takerPays = index === fills.length - 1
+      const payer = isBuy === takerPays ? 'buyer' : 'seller'
+      this.#add(numberOf(seq, index), { outcome, size, price, payer, ...sides })
     }
   }
 

@@ -18,9 +18,21 @@ export function standingFlaw(
   const { pauses, pendingTradesMax } = risk
   const untilMs = pauses?.of(market.chainId, trader)?.untilMs ?? 0
   if (untilMs > nowMs) return paused(untilMs, nowMs)
-  if (pending.counts.of(trader) < pendingTradesMax) return undefined
+  if (pending.counts.of(trader) < pendingTradesMax) return budgetFlaw(state, trader, nowMs)
   const detail = `the trader has ${pendingTradesMax} trades or more that are not settled yet`
   return reject('TOO_MANY_PENDING_TRADES', 'order.trader', detail)
+}
+
+function budgetFlaw(
+  { market: { chainId }, rules, pending }: MarketState,
+  trader: Address,
+  nowMs: number,
+): Rejection | undefined {
+  return rules.risk?.budgets?.flaw(chainId, trader, {
+    pending: pending.counts.paidBy(trader),
+    openOrders: () => rules.openOrders?.(trader, chainId) ?? 0,
+    nowMs,
+  })
 }
 
 function paused(untilMs: number, nowMs: number): Rejection {

@@ -10,6 +10,7 @@ import type { Manner, Outcome, Side, VerifiedOrder } from '#domain/order.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { FaultySide, TradeStatus } from '#domain/trade.ts'
 import type { ClosedOrder, TradeState } from '#log/event-log.ts'
+import type { TraderBudgets } from '../trader-budgets.ts'
 import type { TraderPause, TraderPauses } from '../trader-pauses.ts'
 import type { LoggedHolds } from './held.ts'
 import type { PendingTrades } from './pending.ts'
@@ -164,6 +165,8 @@ export type MarketRules = {
   /** Chains whose trades are settled; all of them where it is left out. */
   readonly settled?: Pick<ReadonlySet<number>, 'has'>
   readonly risk?: RiskRules
+  /** Counts the open orders of a trader in all markets of a chain on this thread. */
+  readonly openOrders?: (trader: Address, chainId: number) => number
   /** Keeps traders from choosing hashes that collide in the books' indices. */
   readonly seed: number
 }
@@ -176,4 +179,6 @@ export type RiskRules = {
   readonly pendingTradesMax: number
   /** Who pauses; no trader does where it is left out. */
   readonly pauses?: TraderPauses
+  /** What settling the trades of a trader may cost in a day; left out where it may cost anything. */
+  readonly budgets?: TraderBudgets
 }

@@ -39,6 +39,7 @@ import type { TradeId } from '#domain/ids.ts'
 import { SETTLEMENT_HELD_MAX } from '#domain/limits.ts'
 import { isRejection } from '#domain/rejection.ts'
 import type { Behaviour } from '#runtime/actor.ts'
+import { failBarred } from './barred.ts'
 import { acknowledge, begin, follow, hearNews } from './batches.ts'
 import { doubt, forget, forgetEnded, isAsking, trustOnlyNew } from './ended.ts'
 import { statusOf, watchLag } from './lag.ts'
@@ -374,6 +375,7 @@ function advance(state: SettlementState, context: SettlementContext): void {
   deliver(state, context)
   acknowledge(state, context)
   if (isAsking(state, context.nowMs)) return
+  failBarred(state, context)
   examineNext(state, context)
   sendNext(state, context)
 }

@@ -158,6 +158,8 @@ export type SettlementPorts = {
   readonly keyOf: (trade: TradeWithOrders) => string
   /** Tells the market; resolves always. */
   readonly report: (marketId: MarketId, report: TradeReport) => Promise<ReportAnswer>
+  /** Traders whose failed fills have used up their budget of today; left out where there is none. */
+  readonly barred?: () => ReadonlySet<Address>
   /** Takes those out of the books who would meet in vain what comes back; resolves always. */
   readonly clearLine: (plan: LinePlan) => Promise<ClearedLine>
 }

@@ -94,6 +94,11 @@ export const ORDER_REJECTIONS: readonly Rejection[] = [
     'order.trader',
     'the trader has 1000 trades or more that are not settled yet',
   ),
+  reject(
+    'GAS_BUDGET_SPENT',
+    'order.trader',
+    '1000 settled fills of this trader are used today, of 1000; new orders are accepted from 2027-01-16T00:00:00.000Z',
+  ),
 ]
 
 export const OPEN_ORDERS_EXAMPLE = {

@@ -287,11 +287,12 @@ export function within(context: OrderContext, manner: OrderContext['manner']): O
 /** After these it is not known whether the order was placed. */
 const UNKNOWN: ReadonlySet<RejectionCode> = new Set(['OUTCOME_UNKNOWN', 'INTERNAL'])
 
-/** The trader cannot pay for it, or pauses because he could not pay for another. */
+/** The trader cannot pay for it, could not pay for another, or has cost the operator too much today. */
 const UNFUNDED: ReadonlySet<RejectionCode> = new Set([
   'INSUFFICIENT_FUNDS',
   'INSUFFICIENT_ALLOWANCE',
   'TRADER_PAUSED',
+  'GAS_BUDGET_SPENT',
 ])
 
 /** Says nothing about the order, only that it cannot be told at present. */

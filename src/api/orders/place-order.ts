@@ -47,6 +47,7 @@ export function placeOrder(service: OrderService): AnswerRoute {
       'TRADER_PAUSED',
       'ALLOWANCE_CHANGING',
       'TOO_MANY_PENDING_TRADES',
+      'GAS_BUDGET_SPENT',
       'CANCEL_QUOTA_SPENT',
       'OVERLOADED',
       'STORAGE_FULL',

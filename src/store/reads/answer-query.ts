@@ -38,6 +38,7 @@ import {
   realisedProfitOf,
 } from './positions.ts'
 import type { Queries, QueryName, QueryTask } from './queries.ts'
+import { settlementCharges } from './settlement-charges.ts'
 import { pendingTradesWithOrders, tradesWithOrders } from './settlements.ts'
 import { chainStats, marketStats } from './stats.ts'
 import { failedTradesSince, newestPendingTrades, recentTrades, settledTradesOf } from './trades.ts'
@@ -94,6 +95,7 @@ const answers: {
   storedOrders,
   claimsByStatus,
   pendingTradesWithOrders,
+  settlementCharges,
   tradesWithOrders,
   tradeNeeds,
   journalOf,

@@ -36,6 +36,7 @@ import type {
   realisedProfitOf,
   UserPosition,
 } from './positions.ts'
+import type { ChargesFilter, SettlementCharge } from './settlement-charges.ts'
 import type { PendingTrades, pendingTradesWithOrders } from './settlements.ts'
 import type { ChainStats, MarketStats } from './stats.ts'
 import type {
@@ -122,6 +123,7 @@ export type Queries = {
     takes: Parameters<typeof pendingTradesWithOrders>[1]
     answers: PendingTrades
   }
+  settlementCharges: { takes: ChargesFilter; answers: SettlementCharge[] }
   tradesWithOrders: { takes: { tradeIds: readonly TradeId[] }; answers: TradeWithOrders[] }
   tradeNeeds: { takes: { tradeIds: readonly TradeId[] }; answers: NeedsTrade[] }
   journalOf: { takes: JournalFilter; answers: { rows: TransactionRow[]; lastNonce: number } }

@@ -93,6 +93,7 @@ export function settlementMeters(
     'Settlements by end',
     'outcome',
   )
+  const gas = counter('sibyl_settlement_gas_total', 'Gas of settlement transactions')
   const reorgs = counter('sibyl_settlement_reorgs_total', 'Settlements that a reorg removed')
   const contradictions = counter(
     'sibyl_settlement_contradictions_total',
@@ -112,6 +113,7 @@ export function settlementMeters(
           break
         case 'BatchEnded':
           transactions.inc({ chain, outcome: said.outcome })
+          gas.inc({ chain }, said.gasUsed)
           if (said.settled > 0) gasPerTrade.observe({ chain }, said.gasUsed / said.settled)
           if (said.outcome !== 'succeeded')
             log.warn({ chain, ...said }, 'a settlement did not succeed')

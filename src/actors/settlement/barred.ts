@@ -1,0 +1,30 @@
+/**
+ * Trades of a trader whose fills failed on chain for more gas than a day allows. They were matched before that was
+ * known. Each would be sent, fail and cost again, so they fail without a transaction, by that trader's fault.
+ */
+
+import type { FaultySide } from '#domain/trade.ts'
+import { end } from './reports.ts'
+import type { SettlementContext, SettlementState } from './state.ts'
+
+const BUDGET_SPENT = 'GasBudgetSpent'
+
+export function failBarred(state: SettlementState, context: SettlementContext): void {
+  const barred = state.ports.barred?.()
+  if (barred === undefined || barred.size === 0) return
+  for (const tradeId of [...state.queue]) {
+    const trade = state.held.get(tradeId)?.trade
+    // A trade that was sent before may be on chain.
+    if (trade === undefined || trade.status !== 'matched' || trade.attempts > 0) continue
+    if (state.doubted.has(tradeId)) continue
+    const fault = sideOf(barred.has(trade.buyer), barred.has(trade.seller))
+    if (fault === 'none') continue
+    end(state, tradeId, { status: 'failed', reason: BUDGET_SPENT, fault }, context)
+  }
+}
+
+function sideOf(isBuyer: boolean, isSeller: boolean): FaultySide {
+  if (isBuyer && isSeller) return 'both'
+  if (isBuyer) return 'buyer'
+  return isSeller ? 'seller' : 'none'
+}

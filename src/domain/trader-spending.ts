@@ -1,0 +1,66 @@
+/**
+ * What settling the trades of a trader has cost the operator in a day (UTC), and how much it may cost. Settlement
+ * has no fees, so a trader's fills are the operator's gas.
+ *
+ * An order pays for at most one fill. Of the fills of one match, every one but the last uses up a maker: that maker
+ * pays for it. The taker pays for the last one. So the trader who splits an amount into many small orders pays
+ * for each of them, on either side, and no trader can use up the budget of another by trading with them.
+ *
+ *   Eve asks 500 times for $1, Ann buys $500 of them   Eve pays for 499 fills, Ann for 1
+ *   Ann asks once for $500, Eve buys $1 of it 500 times   Eve pays for 500 fills, Ann for none
+ *
+ * Gas of a fill that failed on chain by the fault of one side is that side's, and has a budget of its own.
+ */
+
+import type { Address } from './ids.ts'
+
+export type TraderSpending = {
+  readonly trader: Address
+  /** Fills that settled, or were sent and did not fail by a trader's fault. */
+  readonly fills: number
+  /** Their share of the gas of their transactions. */
+  readonly gas: number
+  /** The share of fills that failed on chain by this trader's fault. */
+  readonly failedGas: number
+}
+
+/** Per trader, chain and day; 0 is no limit. */
+export type SpendingLimits = {
+  readonly fillsPerDay: number
+  readonly gasPerDay: number
+  readonly failedGasPerDay: number
+  /** Traders without limits, such as market makers under contract. */
+  readonly exempt: ReadonlySet<Address>
+}
+
+export const BUDGETS = ['fills', 'gas', 'failedGas'] as const
+export type Budget = (typeof BUDGETS)[number]
+
+const DAY_MS = 86_400_000
+
+export function dayOf(ms: number): number {
+  return Math.floor(ms / DAY_MS)
+}
+
+/** When the budgets of the day after begin. */
+export function nextDayMs(ms: number): number {
+  return (dayOf(ms) + 1) * DAY_MS
+}
+
+export function hasLimits({ fillsPerDay, gasPerDay, failedGasPerDay }: SpendingLimits): boolean {
+  return fillsPerDay > 0 || gasPerDay > 0 || failedGasPerDay > 0
+}
+
+export function limitOf(limits: SpendingLimits, budget: Budget): number {
+  return limits[`${budget}PerDay`]
+}
+
+/** True if the budget has a limit and `used` reaches it. */
+export function isSpent(
+  limits: SpendingLimits,
+  budget: Budget,
+  { trader, [budget]: used }: TraderSpending,
+): boolean {
+  const limit = limitOf(limits, budget)
+  return limit > 0 && used >= limit && !limits.exempt.has(trader)
+}

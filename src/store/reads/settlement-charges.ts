@@ -1,0 +1,146 @@
+/**
+ * What settlement transactions cost, and which traders it is charged to: `domain/trader-spending.ts` says by which
+ * rule. It follows from the journal and the trades, so that a restart comes to the same sums.
+ */
+
+import type { Address, TradeId } from '#domain/ids.ts'
+import { BUY } from '#domain/order.ts'
+import type { TraderSpending } from '#domain/trader-spending.ts'
+import { type Database, read, sqlConnection } from '../engine/database.ts'
+import { bytesOf, hexOf } from '../engine/hex.ts'
+import { tradeKey } from '../projection/columns.ts'
+
+export type SettlementCharge = {
+  readonly nonce: number
+  /** The chain has not decided about it yet: nothing is charged. */
+  readonly isOpen: boolean
+  /** Some of its trades are not decided in the database yet. */
+  readonly isUndecided: boolean
+  readonly signedAtMs: number
+  readonly finishedAtMs: number
+  readonly charges: readonly TraderSpending[]
+}
+
+export type ChargesFilter = {
+  readonly chainId: number
+  readonly sender: Address
+  /** Nonces above this one and below that one. */
+  readonly above: number
+  readonly below: number
+  readonly except: readonly number[]
+  readonly limit: number
+}
+
+/** Reasons that a chain gives after a simulation found nothing, and the side that each blames. */
+const AT_FAULT: Readonly<Record<string, readonly ('buyer' | 'seller')[]>> = {
+  InsufficientCollateral: ['buyer'],
+  InsufficientAllowance: ['buyer'],
+  SharesRefused: ['buyer'],
+  InsufficientShares: ['seller'],
+  SharesNotApproved: ['seller'],
+  BothUnfunded: ['buyer', 'seller'],
+}
+
+type TransactionRead = {
+  nonce: number | string
+  state: string
+  tx_hash: string | null
+  gas_used: number | string | null
+  reference: string
+  signed_at_ms: number | string
+  finished_at_ms: number | string | null
+}
+
+type TradeRead = {
+  market_id: Uint8Array
+  seq: number | string
+  fill_index: number
+  buyer: Uint8Array
+  seller: Uint8Array
+  taker_side: number
+  status: string
+  pending: number
+  tx_hash: Uint8Array | null
+  reason: string | null
+  /** 1 if a later fill of the same match exists. */
+  more: number
+}
+
+/** Transactions of a key by falling nonce, with what each of them cost which trader. */
+export async function settlementCharges(
+  database: Database,
+  { chainId, sender, above, below, except, limit }: ChargesFilter,
+): Promise<SettlementCharge[]> {
+  const others = except.length === 0 ? '' : `and nonce not in (${except.map(() => '?')})`
+  const rows = await read(database, () =>
+    sqlConnection(database).execute<TransactionRead[]>(
+      `select nonce, state, tx_hash, gas_used, reference, signed_at_ms, finished_at_ms from transactions
+        where chain_id = ? and sender = ? and nonce > ? and nonce < ? and purpose = 'settlement' ${others}
+        order by nonce desc limit ?`,
+      [chainId, sender, above, below, ...except, limit],
+      'all',
+    ),
+  )
+  const found: SettlementCharge[] = []
+  for (const row of rows) {
+    const isOpen = row.state === 'open'
+    const tradeIds = isOpen ? [] : (JSON.parse(row.reference) as TradeId[])
+    const trades = await tradesOf(database, tradeIds)
+    found.push({
+      nonce: Number(row.nonce),
+      isOpen,
+      isUndecided: trades.some(({ pending }) => pending === 1),
+      signedAtMs: Number(row.signed_at_ms),
+      finishedAtMs: Number(row.finished_at_ms ?? 0),
+      charges: chargesOf(trades, row),
+    })
+  }
+  return found
+}
+
+async function tradesOf(database: Database, tradeIds: readonly TradeId[]): Promise<TradeRead[]> {
+  if (tradeIds.length === 0) return []
+  const keys = tradeIds.map(tradeKey)
+  return read(database, () =>
+    sqlConnection(database).execute<TradeRead[]>(
+      `select t.market_id, t.seq, t.fill_index, t.buyer, t.seller, t.taker_side, t.status, t.pending, t.tx_hash,
+          t.reason, exists (select 1 from trades n where n.market_id = t.market_id and n.seq = t.seq
+            and n.fill_index = t.fill_index + 1) as more
+        from trades t
+        where ${keys.map(() => '(t.market_id = ? and t.seq = ? and t.fill_index = ?)').join(' or ')}`,
+      keys.flatMap(({ marketId, sequence, fillIndex }) => [bytesOf(marketId), sequence, fillIndex]),
+      'all',
+    ),
+  )
+}
+
+function chargesOf(
+  trades: readonly TradeRead[],
+  { gas_used, tx_hash }: TransactionRead,
+): TraderSpending[] {
+  const gasEach = trades.length === 0 ? 0 : Math.ceil(Number(gas_used ?? 0) / trades.length)
+  if (gasEach === 0) return []
+  const charges = new Map<Address, TraderSpending>()
+  const charge = (trader: Address, more: Partial<Omit<TraderSpending, 'trader'>>): void => {
+    const { fills, gas, failedGas } = charges.get(trader) ?? { fills: 0, gas: 0, failedGas: 0 }
+    charges.set(trader, {
+      trader,
+      fills: fills + (more.fills ?? 0),
+      gas: gas + (more.gas ?? 0),
+      failedGas: failedGas + (more.failedGas ?? 0),
+    })
+  }
+  for (const trade of trades) {
+    const sides = { buyer: hexOf(trade.buyer) as Address, seller: hexOf(trade.seller) as Address }
+    const isRefusal =
+      trade.status === 'failed' && trade.tx_hash !== null && hexOf(trade.tx_hash) === tx_hash
+    const atFault = isRefusal ? (AT_FAULT[trade.reason ?? ''] ?? []) : []
+    for (const side of atFault) charge(sides[side], { failedGas: gasEach })
+    if (atFault.length > 0) continue
+    const takerPays = Number(trade.more) === 0
+    const isBuyer = (trade.taker_side === BUY) === takerPays
+    const fills = trade.status === 'failed' ? 0 : 1
+    charge(isBuyer ? sides.buyer : sides.seller, { fills, gas: gasEach })
+  }
+  return [...charges.values()]
+}

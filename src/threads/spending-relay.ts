@@ -1,0 +1,171 @@
+/**
+ * Publishes to the market threads what each trader has cost the operator today. It reads the journal of settlement
+ * transactions behind the last one that it has charged; after a start, back to the beginning of the day. Nothing is
+ * kept but sums of the day.
+ */
+
+import type { MarketThreadProtocol } from '#actors/market-thread.ts'
+import { dropOldest } from '#actors/trader-budgets.ts'
+import type { Address } from '#domain/ids.ts'
+import { SPENDING_TRADERS_MAX } from '#domain/limits.ts'
+import {
+  BUDGETS,
+  type Budget,
+  dayOf,
+  hasLimits,
+  isSpent,
+  type SpendingLimits,
+  type TraderSpending,
+} from '#domain/trader-spending.ts'
+import type { Ref } from '#runtime/ref.ts'
+import type { ChargesFilter, SettlementCharge } from '#store/reads/settlement-charges.ts'
+
+type MarketRef = Pick<Ref<MarketThreadProtocol>, 'tell'>
+
+/** Transactions of one read. */
+const PAGE = 50
+/** Traders of one message, and about what each of them takes on the way. */
+const TOLD_MAX = 1_000
+const TRADER_BYTES = 96
+/** The database learns of a trade's end soon after the journal closes; after this time it is charged as it stands. */
+const DECIDED_WITHIN_MS = 10_000
+/** A transaction that was signed this long before the day began has ended before it. */
+const SIGNED_BEFORE_MS = 3_600_000
+
+type ChainSums = {
+  readonly chainId: number
+  readonly sender: Address
+  day: number
+  readonly traders: Map<Address, TraderSpending>
+  readonly barred: Set<Address>
+  /** All transactions up to this nonce are charged; of those above it, the ones in `done`. */
+  mark: number
+  readonly done: Set<number>
+  /** Traders whose sums the market threads do not know yet. */
+  readonly untold: Set<Address>
+  isReading: boolean
+}
+
+export type SpendingRelay = {
+  /** Begins to add up what a chain's settlement key spends. */
+  follow(chain: { readonly chainId: number; readonly sender: Address }): void
+  /** A market thread was linked, or has lost what it was told. */
+  linked(market: MarketRef): void
+  /** Reads what has been spent since; throws what the database throws. */
+  tick(nowMs: number): Promise<void>
+  /** Traders whose failed fills have used up their budget today. */
+  barred(chainId: number): ReadonlySet<Address>
+  /** By chain and budget: how many traders have used it up today. */
+  spent(): { readonly chainId: number; readonly budget: Budget; readonly traders: number }[]
+}
+
+const NOBODY: ReadonlySet<Address> = new Set()
+
+export function makeSpendingRelay(options: {
+  readonly markets: readonly MarketRef[]
+  readonly limits: SpendingLimits
+  readonly read: (filter: ChargesFilter) => Promise<readonly SettlementCharge[]>
+}): SpendingRelay {
+  const { markets, limits, read } = options
+  const chains = new Map<number, ChainSums>()
+
+  function tell(to: readonly MarketRef[], { chainId, day, traders }: ChainSums, who: Address[]) {
+    for (let from = 0; from < who.length; from += TOLD_MAX) {
+      const spending = who.slice(from, from + TOLD_MAX).flatMap((each) => traders.get(each) ?? [])
+      const bytes = TRADER_BYTES * spending.length
+      for (const market of to) market.tell('TradersSpent', { chainId, day, spending }, bytes)
+    }
+  }
+
+  function charge({ traders, barred, untold }: ChainSums, { charges }: SettlementCharge): void {
+    for (const more of charges) {
+      const { trader } = more
+      const before = traders.get(trader) ?? { fills: 0, gas: 0, failedGas: 0 }
+      const sum = {
+        trader,
+        fills: before.fills + more.fills,
+        gas: before.gas + more.gas,
+        failedGas: before.failedGas + more.failedGas,
+      }
+      traders.delete(trader)
+      if (traders.size >= SPENDING_TRADERS_MAX) dropOldest(traders)
+      traders.set(trader, sum)
+      untold.add(trader)
+      if (isSpent(limits, 'failedGas', sum) && barred.size < SPENDING_TRADERS_MAX)
+        barred.add(trader)
+    }
+  }
+
+  async function readOn(chain: ChainSums, nowMs: number): Promise<void> {
+    if (dayOf(nowMs) !== chain.day) {
+      chain.day = dayOf(nowMs)
+      for (const sums of [chain.traders, chain.barred, chain.untold]) sums.clear()
+    }
+    const { chainId, sender, mark, done } = chain
+    let highest = mark
+    let firstOpen: number | undefined
+    for (let below = Number.MAX_SAFE_INTEGER; ; ) {
+      const filter = { chainId, sender, above: mark, below, except: [...done], limit: PAGE }
+      const page = await read(filter)
+      for (const each of page) {
+        const { nonce, isOpen, isUndecided, finishedAtMs } = each
+        highest = Math.max(highest, nonce)
+        below = nonce
+        if (isOpen || (isUndecided && nowMs - finishedAtMs < DECIDED_WITHIN_MS)) firstOpen = nonce
+        else {
+          done.add(nonce)
+          if (dayOf(finishedAtMs) === chain.day) charge(chain, each)
+        }
+      }
+      const last = page.at(-1)
+      if (last === undefined || page.length < PAGE) break
+      if (dayOf(last.signedAtMs + SIGNED_BEFORE_MS) < chain.day) break
+    }
+    for (const nonce of done) highest = Math.max(highest, nonce)
+    chain.mark = firstOpen === undefined ? highest : firstOpen - 1
+    for (const nonce of done) if (nonce <= chain.mark) done.delete(nonce)
+    tell(markets, chain, [...chain.untold])
+    chain.untold.clear()
+  }
+
+  return {
+    follow({ chainId, sender }) {
+      if (!hasLimits(limits)) return
+      chains.set(chainId, {
+        chainId,
+        sender,
+        day: 0,
+        traders: new Map(),
+        barred: new Set(),
+        mark: -1,
+        done: new Set(),
+        untold: new Set(),
+        isReading: false,
+      })
+    },
+    linked(market) {
+      for (const chain of chains.values()) tell([market], chain, [...chain.traders.keys()])
+    },
+    async tick(nowMs) {
+      for (const chain of chains.values()) {
+        if (chain.isReading) continue
+        chain.isReading = true
+        try {
+          await readOn(chain, nowMs)
+        } finally {
+          chain.isReading = false
+        }
+      }
+    },
+    barred: (chainId) => chains.get(chainId)?.barred ?? NOBODY,
+    spent() {
+      return [...chains.values()].flatMap(({ chainId, traders }) =>
+        BUDGETS.map((budget) => {
+          let count = 0
+          for (const sum of traders.values()) if (isSpent(limits, budget, sum)) count++
+          return { chainId, budget, traders: count }
+        }),
+      )
+    },
+  }
+}

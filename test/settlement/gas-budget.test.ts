@@ -1,0 +1,192 @@
+/** What one trader's fills may cost the operator in a day, from the match to the receipt and over a restart. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { TraderBudgets } from '#actors/trader-budgets.ts'
+import type { StandingProtocol } from '#actors/trader-standing.ts'
+import { devnetAccount } from '#devnet/accounts.ts'
+import { type Address, toAddress } from '#domain/ids.ts'
+import { BUY, SELL } from '#domain/order.ts'
+import { isRejection } from '#domain/rejection.ts'
+import { dayOf, nextDayMs, type SpendingLimits } from '#domain/trader-spending.ts'
+import { settlementCharges } from '#store/reads/settlement-charges.ts'
+import { makeSpendingRelay } from '#threads/spending-relay.ts'
+import { openTestChain, type TestChain } from '../support/chain.ts'
+import { type OrderWish, type SettlementWorld, startWorld } from './settlement-fixture.ts'
+
+let chain: TestChain
+before(async () => {
+  chain = await openTestChain({ seed: true })
+})
+after(() => chain.close())
+
+const traderOf = (index: number): Address => toAddress(devnetAccount(index).address)
+
+const NO_LIMITS = { fillsPerDay: 0, gasPerDay: 0, failedGasPerDay: 0, exempt: new Set<Address>() }
+
+/** A world with budgets, and the relay that tells its market thread what was spent. */
+async function withBudgets(
+  some: Partial<SpendingLimits>,
+  body: (
+    world: SettlementWorld,
+    relay: () => ReturnType<typeof makeSpendingRelay>,
+    restart: () => void,
+  ) => Promise<void>,
+): Promise<void> {
+  const limits = { ...NO_LIMITS, ...some }
+  const { chainId } = chain.settings
+  let relay: ReturnType<typeof makeSpendingRelay>
+  const world = await startWorld(chain, {
+    risk: { minNotional: 0, pendingTradesMax: 1_000, budgets: new TraderBudgets(limits, 1) },
+    barred: () => relay.barred(chainId),
+  })
+  const sender = toAddress(chain.chain.account(0).address)
+  const restart = (): void => {
+    const tell = (type: string, message: unknown): void => {
+      void world.host.run({ type, message } as never)
+    }
+    relay = makeSpendingRelay({
+      markets: [{ tell } as never],
+      limits,
+      read: (filter) => settlementCharges(world.database, filter),
+    })
+    relay.follow({ chainId, sender })
+  }
+  restart()
+  try {
+    await body(world, () => relay, restart)
+  } finally {
+    await world.close()
+  }
+}
+
+async function tryPlace(world: SettlementWorld, wish: OrderWish) {
+  const order = await world.orderOf(wish)
+  const [answer] = await world.host.run({ type: 'PlaceOrder', message: { order } })
+  return isRejection(answer) ? answer : undefined
+}
+
+/** Trades with itself until an order is refused; returns the refusal and the number of fills. */
+async function washTrade(world: SettlementWorld, by: number, fillsMax = 40) {
+  for (let fills = 0; fills < fillsMax; fills++) {
+    const refused =
+      (await tryPlace(world, { by, side: SELL })) ?? (await tryPlace(world, { by, side: BUY }))
+    if (refused !== undefined) return { refused, fills }
+  }
+  return { refused: undefined, fills: fillsMax }
+}
+
+describe('what a trader may cost the operator in a day', () => {
+  it('a wallet that trades with itself settles as many fills as it may, over a restart, until the day is over', async () => {
+    await withBudgets({ fillsPerDay: 12 }, async (world, relay, restart) => {
+      const first = await washTrade(world, 10)
+      assert.equal(first.refused?.rejected, 'GAS_BUDGET_SPENT')
+      assert(first.fills <= 12, `${first.fills} fills`)
+      await world.until('every trade is decided', world.allDecided)
+      await relay().tick(world.nowMs)
+      const second = await washTrade(world, 10)
+      await world.until('every trade is decided', world.allDecided)
+      await relay().tick(world.nowMs)
+      const third = await washTrade(world, 10)
+      const fills = first.fills + second.fills + third.fills
+      const settled = (await world.statuses()).filter((status) => status === 'confirmed').length
+      assert(settled <= 12 && settled >= 11, `${settled} fills settled`)
+      assert.equal(fills, settled)
+      // Another process: only the database is what it was.
+      restart()
+      await relay().tick(world.nowMs)
+      const fresh = new TraderBudgets({ ...NO_LIMITS, fillsPerDay: 12 }, 1)
+      relay().linked({
+        tell: (_: string, { chainId, day, spending }: StandingProtocol['TradersSpent']['takes']) =>
+          void fresh.merge(chainId, day, spending),
+      } as never)
+      const asking = { pending: 0, openOrders: () => 1, nowMs: world.nowMs }
+      const flaw = fresh.flaw(chain.settings.chainId, traderOf(10), asking)
+      assert.equal(flaw?.rejected, 'GAS_BUDGET_SPENT')
+      assert.equal(await tryPlace(world, { by: 11, side: BUY, price: 0.1 }), undefined)
+      world.at(nextDayMs(world.nowMs) + 1_000)
+      await relay().tick(world.nowMs)
+      assert.equal(await tryPlace(world, { by: 10, side: SELL, price: 0.9 }), undefined)
+    })
+  })
+
+  it('after a restart the sums of the day follow from the journal and the trades', async () => {
+    await withBudgets(
+      { fillsPerDay: 100, gasPerDay: 10_000_000 },
+      async (world, relay, restart) => {
+        for (let ask = 0; ask < 6; ask++) await world.place({ by: 12, side: SELL })
+        await world.place({ by: 11, size: 6 })
+        await world.until('every trade is decided', world.allDecided)
+        const sums = async () => {
+          const told: unknown[] = []
+          restart()
+          await relay().tick(world.nowMs)
+          relay().linked({
+            tell: (_: string, message: unknown) => void told.push(message),
+          } as never)
+          return told
+        }
+        const [told] = (await sums()) as [
+          {
+            day: number
+            spending: { trader: Address; fills: number; gas: number; failedGas: number }[]
+          },
+        ]
+        assert.equal(told.day, dayOf(world.nowMs))
+        const by = new Map(told.spending.map((each) => [each.trader, each]))
+        const [maker, taker] = [by.get(traderOf(12)), by.get(traderOf(11))]
+        assert.deepEqual(
+          [maker?.fills, taker?.fills],
+          [5, 1],
+          'each maker that is used up pays, the taker pays for the last',
+        )
+        assert.equal(maker?.gas, 5 * (taker?.gas ?? 0))
+        const { gasUsed } = world.said.find(({ type }) => type === 'BatchEnded') as {
+          gasUsed: number
+        }
+        assert.equal(taker?.gas, Math.ceil(gasUsed / 6))
+        assert.deepEqual(await sums(), [told])
+        await relay().tick(world.nowMs)
+      },
+    )
+  })
+
+  it('fills that fail on chain by the fault of a trader bar that trader, and trades not sent yet fail', async () => {
+    await withBudgets({ failedGasPerDay: 50_000 }, async (world, relay) => {
+      await world.place({ by: 13, price: 0.2 })
+      world.proxy.before = async (method) => {
+        if (method !== 'eth_sendRawTransaction') return
+        world.proxy.before = undefined
+        const { settlement } = chain.contracts
+        const account = chain.chain.account(13)
+        await chain.chain.send(account, chain.collateral, 'approve', [settlement, 0n])
+      }
+      await world.trade({ seller: 10, buyer: 13 })
+      await world.until('it is decided', world.allDecided)
+      const { chainId } = chain.settings
+      const [failed] = await world.trades()
+      assert.deepEqual([failed?.status, failed?.reason], ['failed', 'InsufficientAllowance'])
+      assert.notEqual(failed?.txHash, '')
+      // Matched before settlement has read what the failure cost.
+      await world.trade({ seller: 10, buyer: 13, price: 0.4 })
+      await relay().tick(world.nowMs)
+      assert.deepEqual([...relay().barred(chainId)], [traderOf(13)])
+      assert.deepEqual(world.host.thread.barred, [{ chainId, trader: traderOf(13) }])
+      const batches = world.said.filter(({ type }) => type === 'BatchSent').length
+      await world.until('it is decided', world.allDecided)
+      const [barred] = await world.trades()
+      assert.deepEqual([barred?.status, barred?.reason], ['failed', 'GasBudgetSpent'])
+      assert.equal(world.said.filter(({ type }) => type === 'BatchSent').length, batches)
+      const refused = await tryPlace(world, { by: 13, price: 0.1 })
+      assert.equal(refused?.rejected, 'GAS_BUDGET_SPENT')
+      assert.match(refused?.detail ?? '', /gas for fills that failed on chain/)
+      assert.equal(await tryPlace(world, { by: 10, side: SELL, price: 0.9 }), undefined)
+      assert.deepEqual(
+        relay()
+          .spent()
+          .filter(({ traders }) => traders > 0),
+        [{ chainId, budget: 'failedGas', traders: 1 }],
+      )
+    })
+  })
+})
