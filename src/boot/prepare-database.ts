@@ -35,7 +35,8 @@ export async function prepareDatabase(
     try {
       return await prepareOnce(databaseUrl, settings, run)
     } catch (error) {
-      const mayHelp = error instanceof Fault && error.retryable
+      // A login that is refused at the start is a mistake in the settings.
+      const mayHelp = error instanceof Fault && error.retryable && error.code !== 'STORE_REFUSED'
       if (!mayHelp || performance.now() >= untilMs) throw error
       if (told !== error.message) run.log.warn({}, `waits for the database: ${error.message}`)
       told = error.message

@@ -104,7 +104,8 @@ export function storeFault(error: unknown): Fault {
   if (isConstraint(error)) {
     return fault('STORE_CONSTRAINT', 'the database refused a row', false)
   }
-  if (REFUSED.has(code)) return fault('STORE_REFUSED', 'the database refused the login', false)
+  // An operator rotates a password while the exchange runs: it goes on once both sides have the same again.
+  if (REFUSED.has(code)) return fault('STORE_REFUSED', 'the database refused the login', true)
   if (code === 'SQLITE_CORRUPT' || code === 'SQLITE_NOTADB') {
     return fault('STORE_CORRUPT', 'the database file is damaged', false)
   }

@@ -77,7 +77,7 @@ test('a server that is away is a retryable fault, and no password is in it', asy
   }
 })
 
-test('whatever ends a connection can be tried again on another, a refused login cannot', () => {
+test('whatever ends a connection can be tried again on another, and so can a refused login', () => {
   const thrown = (fields: object) => Object.assign(new Error('it broke'), fields)
   for (const error of [
     thrown({ fatal: true }),
@@ -88,7 +88,7 @@ test('whatever ends a connection can be tried again on another, a refused login 
     assert.ok(fault('STORE_UNAVAILABLE', true)(storeFault(error)))
   }
   const refused = thrown({ fatal: true, code: 'ER_ACCESS_DENIED_ERROR' })
-  assert.ok(fault('STORE_REFUSED', false)(storeFault(refused)))
+  assert.ok(fault('STORE_REFUSED', true)(storeFault(refused)))
   assert.ok(fault('STORE_FAILED', false)(storeFault(thrown({ code: 'ER_PARSE_ERROR' }))))
 })
 
@@ -260,7 +260,7 @@ await onServerDatabase('a store whose connections were killed', (databases) => {
     try {
       await assert.rejects(checkpoints(database), (error) => {
         assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /opensesame/)
-        return fault('STORE_REFUSED', false)(error)
+        return fault('STORE_REFUSED', true)(error)
       })
     } finally {
       await closeDatabase(database)
