@@ -201,6 +201,7 @@ export const defaults: Settings = {
     name: 'sibyl',
     natsUrl: '',
     natsCreds: '',
+    key: '',
     silenceMs: 1_000,
     rebalanceMs: 60_000,
     dozeMs: 60_000,

@@ -16,7 +16,7 @@ import { COMMAND_VARIABLES } from './command-environment.ts'
 import { defaults } from './default.ts'
 import { devnet } from './devnet.ts'
 import { production } from './production.ts'
-import { Key, PATTERN_WORDS } from './schema/patterns.ts'
+import { ClusterKey, Key, PATTERN_WORDS } from './schema/patterns.ts'
 import { type Profile, type Settings, SettingsSchema } from './settings-schema.ts'
 import { threadsFor } from './topology.ts'
 
@@ -200,6 +200,11 @@ function checkNode(settings: Settings): void {
   if (missing.length > 0) {
     throw new SettingsError(`${missing.join(', ')}: must be set where ${named}`)
   }
+  if (settings.profile === 'production' && cluster.key === '') {
+    throw new SettingsError(
+      `SIBYL_CLUSTER_KEY: must be set in production where ${named}; openssl rand -hex 32 makes one, after 0x`,
+    )
+  }
   const hasChain = chainRpc.length > 0 || chains.some(({ rpcUrls }) => rpcUrls.length > 0)
   if (devnet.enabled && !hasChain) {
     throw new SettingsError(
@@ -228,7 +233,7 @@ export function shownSettings(settings: Settings): Record<string, unknown> {
 /** Private keys may be files. What is no key and no file is not shown: it could be half a key. */
 function withKeyFiles(text: string, leaf: Leaf): string {
   const { pattern, items } = leaf as { pattern?: string; items?: { pattern?: string } }
-  if ((items?.pattern ?? pattern) !== Key) return text
+  if (![Key, ClusterKey].includes(items?.pattern ?? pattern ?? '')) return text
   const keys = text.split(',').map((part) => {
     const named = part.trim()
     if (named === '' || named.startsWith('0x')) return named

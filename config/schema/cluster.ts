@@ -1,7 +1,7 @@
 /** Settings of a node of several machines. */
 
 import Type from 'typebox'
-import { NatsUrl, NodeName, NodeNameOrNone } from './patterns.ts'
+import { ClusterKey, NatsUrl, NodeName, NodeNameOrNone } from './patterns.ts'
 
 export const ROLES = ['front', 'market', 'store', 'chain', 'prices'] as const
 
@@ -37,6 +37,14 @@ export const cluster = Type.Object({
     env: 'SIBYL_NATS_CREDS',
     description:
       'A file with credentials of NATS (a JWT and its key), instead of those in the URL.',
+  }),
+  key: Type.String({
+    env: 'SIBYL_CLUSTER_KEY',
+    secret: true,
+    pattern: ClusterKey,
+    description:
+      'The key that nodes sign their messages with, 0x and 64 hexadecimal digits or a file that holds them; the same at ' +
+      'all nodes. Required with roles in production; without it messages are not signed.',
   }),
   silenceMs: Type.Integer({
     env: 'SIBYL_CLUSTER_SILENCE_MS',

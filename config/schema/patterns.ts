@@ -2,6 +2,8 @@
 
 /** A private key, 0x and 64 hexadecimal digits; in the environment also the path of its file. */
 export const Key = '^(0x[0-9a-fA-F]{64})?$'
+/** A shared secret of 32 bytes in the same form; in the environment also the path of its file. */
+export const ClusterKey = '^$|^0x[0-9a-fA-F]{64}$'
 export const ContractAddressForm = '^0x[0-9a-fA-F]{40}$'
 export const HttpUrl = '^https?://'
 export const HttpUrlOrNone = '^(https?://.+)?$'
@@ -19,6 +21,7 @@ export const FeedProduct = '^[A-Z0-9-]{1,24}$'
 
 export const PATTERN_WORDS: Readonly<Record<string, string>> = {
   [Key]: 'must be a private key, 0x and 64 hexadecimal digits, or a file that holds one',
+  [ClusterKey]: 'must be empty, or 0x and 64 hexadecimal digits, or a file that holds them',
   [ContractAddressForm]: 'must be an address, 0x and 40 hexadecimal digits',
   [HttpUrl]: 'must be an address that begins with http:// or https://',
   [HttpUrlOrNone]: 'must be empty, or an address that begins with http:// or https://',

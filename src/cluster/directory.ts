@@ -22,6 +22,11 @@ const SERVED_WELL_MS = 10_000
 const MOVE_DOUBLINGS_MAX = 7
 /** Hashes that are kept. */
 const WEIGHTS_MAX = 100_000
+/**
+ * A claim that is further above the highest known epoch of its slot is not believed: each take-over raises it by one. A
+ * claim near the largest integer would leave no epoch to take the slot with.
+ */
+const EPOCH_LEAP_MAX = 1_000_000
 /** More nodes than this are a mistake; further ones are not heard. */
 const NODES_MAX = 1_000
 
@@ -154,8 +159,9 @@ export class Directory {
     return [this.beat(nowMs), ...[...this.#peers.values()].map(({ beat }) => beat)]
   }
 
-  hear(beat: Beat, nowMs: number): Duty[] {
+  hear(heard: Beat, nowMs: number): Duty[] {
     this.#noticeBreak(nowMs)
+    const beat = { ...heard, claims: heard.claims.filter((claim) => this.#isCredible(claim)) }
     const { node, life, shape } = this.#own
     if (beat.node === node) {
       if (beat.life !== life) return this.#heardNamesake(beat, nowMs)
@@ -268,6 +274,10 @@ export class Directory {
   #forget({ node, life }: Beat, why: string): Duty[] {
     this.#peers.delete(node)
     return [{ type: 'gone', node, life, why }]
+  }
+
+  #isCredible({ slot, epoch }: Claim): boolean {
+    return epoch <= (this.#epochs.get(slot) ?? 0) + EPOCH_LEAP_MAX
   }
 
   #note(slot: string, epoch: number): void {

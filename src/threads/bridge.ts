@@ -2,6 +2,7 @@
 
 import { type Bridge, type BridgedThread, openBridge } from '#cluster/bridge.ts'
 import { type NodeLine, openNodeLine } from '#cluster/node-line.ts'
+import { signLine } from '#cluster/signed-line.ts'
 import { channelOptions, reserves, type ThreadData, topologyOf } from '#config/thread-data.ts'
 import {
   isAccountsThread,
@@ -61,7 +62,7 @@ export function bridgeThread(data: BridgeData): ThreadParts {
   /** The fronts of this node, which tell what is drawn there. */
   let fronts: Channel<DrawsProtocol>[] = []
   let stopped = false
-  bridgeMeters(kit, () => bridge)
+  const meters = bridgeMeters(kit, () => bridge)
 
   /** The partitions of other nodes are copied, so that their files are free for the threads of this one. */
   function othersPartitions(): number[] {
@@ -126,7 +127,7 @@ export function bridgeThread(data: BridgeData): ThreadParts {
 
   async function openLine(): Promise<NodeLine> {
     try {
-      return await openNodeLine({
+      const plain = await openNodeLine({
         ...{ url: cluster.natsUrl, credsFile: cluster.natsCreds, name: cluster.node },
         lost(why) {
           log.error({ why }, why)
@@ -134,6 +135,7 @@ export function bridgeThread(data: BridgeData): ThreadParts {
         },
         back: () => log.warn({}, 'NATS is back'),
       })
+      return cluster.key === '' ? plain : signLine(plain, cluster.key, meters.refused)
     } catch (error) {
       throw error instanceof Fault && !error.retryable ? new Unfit(error.message) : error
     }
@@ -143,6 +145,9 @@ export function bridgeThread(data: BridgeData): ThreadParts {
     async start(home) {
       // After a death of this thread nobody knows of them any more.
       for (const slot of await home.begun()) await home.end(slot)
+      if (cluster.key === '') {
+        log.warn({}, 'SIBYL_CLUSTER_KEY is not set: any client of NATS can impersonate a node')
+      }
       line = await openLine()
       bridge = openBridge(
         {

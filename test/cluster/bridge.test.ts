@@ -3,6 +3,7 @@ import { type TestContext, test } from 'node:test'
 import type { MessagePort } from 'node:worker_threads'
 import { type Bridge, openBridge } from '#cluster/bridge.ts'
 import { type NodeLine, openNodeLine, parseNatsUrl } from '#cluster/node-line.ts'
+import { signLine } from '#cluster/signed-line.ts'
 import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { eventually } from '../support/eventually.ts'
 import { natsMissing, startNats } from '../support/nats.ts'
@@ -25,18 +26,26 @@ type NodeOptions = {
   readonly gone?: Promise<void>
   /** What a thread needs before it can begin. */
   readonly copied?: Promise<void>
+  /** Signs its messages with this key. */
+  readonly key?: string
 }
 
 /** A node whose threads are channels in this process. */
-async function openNode(t: TestContext, url: string, { name, offers, gone, copied }: NodeOptions) {
+async function openNode(
+  t: TestContext,
+  url: string,
+  { name, offers, gone, copied, key }: NodeOptions,
+) {
   let bridge: Bridge | undefined
   /** Frames that this node's line swallows. */
   let swallow = 0
-  const plain = await openNodeLine({
+  const unsigned = await openNodeLine({
     ...{ url, credsFile: '', name },
     lost: (why) => bridge?.lost(why),
     back() {},
   })
+  let refused = 0
+  const plain = key === undefined ? unsigned : signLine(unsigned, key, () => refused++)
   const line: NodeLine = {
     ...plain,
     get isConnected() {
@@ -124,6 +133,7 @@ async function openNode(t: TestContext, url: string, { name, offers, gone, copie
     said,
     unfit,
     lost: () => lost,
+    refused: () => refused,
     front: () => {
       assert(front?.isOpen, 'the front is linked')
       return front
@@ -360,6 +370,59 @@ test('what is no message of a node on its subjects changes nothing', {
   assert.deepEqual(await first.ask('Echo', { value: 6 }), { value: 6 })
   assert.equal(front.front(), first)
   assert.deepEqual([back.said, front.said], [[], []])
+})
+
+test('nodes that sign their messages drop those of a client that lacks the key', {
+  skip: natsMissing,
+}, async (t) => {
+  const nats = await startNats(t)
+  const key = `0x${'5e'.repeat(32)}`
+  const back = await openNode(t, nats.url, { name: 'back', offers: ['store'], key })
+  const front = await openNode(t, nats.url, { name: 'front', offers: [], key })
+  await eventually(() => front.front())
+  const first = front.front()
+  const large = 'x'.repeat(3_000_000)
+  assert.deepEqual(await first.ask('Echo', { value: large }), { value: large })
+  const stranger = await openNodeLine({
+    ...{ url: nats.url, credsFile: '', name: 'stranger', lost() {}, back() {} },
+  })
+  t.after(() => stranger.close())
+  const wrongKey = signLine(stranger, `0x${'aa'.repeat(32)}`, () => {})
+  const rightKey = signLine(stranger, key, () => {})
+  const claims = [{ slot: 'store', epoch: 7, serving: true }]
+  const forged = { ...back.bridge.nodes()[0]!, node: 'evil', life: 'evil', claims }
+  const bytes = Buffer.from(JSON.stringify(forged))
+  stranger.publish('test.beat', bytes)
+  wrongKey.publish('test.beat', bytes)
+  // A signature is of one subject: what was signed for another one does not fit.
+  const captured: Uint8Array[] = []
+  const noted = {
+    ...stranger,
+    publish: (_: string, signed: Uint8Array) => void captured.push(signed),
+  }
+  signLine(noted, key, () => {}).publish('test.all', bytes)
+  stranger.publish('test.beat', captured[0]!)
+  await eventually(() => assert.equal(back.refused(), 3))
+  assert.deepEqual(
+    back.bridge.nodes().map(({ node }) => node),
+    ['back', 'front'],
+  )
+  const asked = {
+    link: '0'.repeat(24),
+    node: 'evil',
+    life: 'evil',
+    thread: 'front-0',
+    peer: 'store',
+  }
+  const opening = { ...asked, peerLife: back.bridge.nodes()[0]!.life }
+  assert.equal(
+    await wrongKey.request('test.open.back', Buffer.from(JSON.stringify(opening)), 300),
+    undefined,
+  )
+  assert.deepEqual(await first.ask('Echo', { value: 6 }), { value: 6 })
+  assert.equal(front.front(), first)
+  rightKey.publish('test.beat', bytes)
+  await eventually(() => assert.equal(back.bridge.nodes().length, 3))
 })
 
 test('a slot that is let go of before its thread has begun does not begin behind its next owner', {

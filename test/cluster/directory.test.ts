@@ -405,3 +405,23 @@ test('a slot that could not be started where it belongs comes back, and waits tw
   c.warmed()
   assert.deepEqual(w.owners(SLOTS), before, 'all are served where they were')
 })
+
+test('a claim with an epoch near the largest integer is not believed, and the slot can still be taken', () => {
+  const cluster = world()
+  const a = cluster.add('a', SLOTS)
+  cluster.add('b', SLOTS)
+  cluster.pass(3_000)
+  const before = cluster.owners(SLOTS)
+  for (const epoch of [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER - 1, 2 ** 40]) {
+    const claims = SLOTS.map((slot) => ({ slot, epoch, serving: true }))
+    cluster.say({ ...a.beat(cluster.nowMs), node: 'evil', life: 'evil', offers: [], claims })
+  }
+  assert.deepEqual(cluster.owners(SLOTS), before)
+  cluster.nodes.get('b')!.dead = true
+  cluster.pass(3_000)
+  assert.deepEqual(
+    cluster.owners(SLOTS),
+    SLOTS.map(() => 'a'),
+  )
+  for (const { epoch } of a.beat(cluster.nowMs).claims) assert(epoch < 10, `epoch ${epoch}`)
+})

@@ -101,6 +101,16 @@ const WRONG: [string, Record<string, string>, RegExp][] = [
   ],
   ['a node with a chain of its own', { ...NODE, SIBYL_DEVNET: 'true' }, /^SIBYL_CHAIN_RPC: /],
   ['links to nobody', { SIBYL_NATS_URL: 'nats://a' }, /^SIBYL_NATS_URL: .* SIBYL_ROLES is all$/],
+  [
+    'nodes in production without a key to sign with',
+    { ...NODE, SIBYL_PROFILE: 'production', SIBYL_DEVNET: 'false' },
+    /^SIBYL_CLUSTER_KEY: must be set in production where SIBYL_ROLES is front/,
+  ],
+  [
+    'a cluster key that is too short',
+    { ...NODE, SIBYL_CLUSTER_KEY: '0x1234' },
+    /^SIBYL_CLUSTER_KEY: must be empty, or 0x and 64 hexadecimal digits, or a file that holds them$/,
+  ],
   ['a name that is no part of a subject', { ...NODE, SIBYL_NODE: 'a.b' }, /^SIBYL_NODE: /],
   [
     'more partitions than a log can have',

@@ -1,11 +1,15 @@
 /** What is counted of a node: who is there, what is served here, how many links lead elsewhere. */
 
-import { Gauge } from 'prom-client'
+import { Counter, Gauge } from 'prom-client'
 import type { Bridge } from '#cluster/bridge.ts'
 import type { Kit } from '../kit.ts'
 
-export function bridgeMeters({ registry }: Kit, bridge: () => Bridge | undefined): void {
+export function bridgeMeters({ registry }: Kit, bridge: () => Bridge | undefined) {
   const registers = [registry]
+  const refused = new Counter({
+    ...{ name: 'sibyl_cluster_messages_refused', registers },
+    help: 'Messages that were dropped because their signature is missing or wrong',
+  })
   new Gauge({
     ...{ name: 'sibyl_cluster_nodes', registers },
     help: 'Nodes of the cluster that are heard here, this one among them',
@@ -28,4 +32,5 @@ export function bridgeMeters({ registry }: Kit, bridge: () => Bridge | undefined
       for (const { slot, epoch } of bridge()?.nodes()[0]?.claims ?? []) this.set({ slot }, epoch)
     },
   })
+  return { refused: () => refused.inc() }
 }
