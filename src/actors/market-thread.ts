@@ -74,6 +74,8 @@ export type MarketThreadProtocol = MarketProtocol &
      * their file is away.
      */
     Markets: { takes: { after?: MarketId; partitions?: readonly number[] }; answers: ToldMarkets }
+    /** Answered like any other command without events: only by a thread that still owns its log. */
+    Confirm: { takes: object; answers: { owner: true } }
     /** Whether the settlement of a chain is so far behind that its markets take cancels only. */
     SettlementLag: {
       takes: { chainId: number; behind: boolean; epoch?: number }
@@ -233,6 +235,8 @@ function inMarket<Answer>(
   return hosted === undefined ? reject('MARKET_NOT_FOUND') : handle(hosted.state)
 }
 
+const OWNER = { owner: true } as const
+
 export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketEvent> = {
   OpenMarket(thread, message, context) {
     const { market: opened } = message
@@ -334,6 +338,8 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
   },
 
   CountOrders: countOrders,
+
+  Confirm: () => OWNER,
 
   Markets(thread, { after, partitions }) {
     const away = partitions?.some((partition) => thread.away.has(partition))

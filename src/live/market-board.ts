@@ -56,8 +56,11 @@ export type MarketBoard = {
 type Completeness = {
   /** Whether every market thread has told its markets once; before that a list would lack some. */
   isWhole(): boolean
-  /** Whether every thread is followed now; else a market that is not here may still exist. */
-  isCurrent(): boolean
+  /**
+   * Whether the thread of this market, or every thread, is followed now and has confirmed within a second that it is
+   * the owner. Else a market that is not here may still exist, and what is here may be stale.
+   */
+  isCurrent(marketId?: MarketId): boolean
 }
 
 /** Who is told what the board has taken in, at once and in order. */

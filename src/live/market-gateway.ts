@@ -218,7 +218,7 @@ export function makeGateway(
     async recall({ marketId, orderHash, outcome }, context) {
       const asked = { marketId, orderHash, outcome }
       const answer = await refOf(marketId).ask('RecallOrder', asked, leftMs(context))
-      if (isUnanswered(answer)) return reject('OVERLOADED')
+      if (isUnanswered(answer) || isUnconfirmed(answer)) return reject('OVERLOADED')
       return 'unknown' in answer ? undefined : answer
     },
     cancel(order, context) {
@@ -238,7 +238,7 @@ export function makeGateway(
     },
     async standing(marketId, trader, context) {
       const answer = await refOf(marketId).ask('Standing', { marketId, trader }, leftMs(context))
-      if (isUnanswered(answer)) return reject('OVERLOADED')
+      if (isUnanswered(answer) || isUnconfirmed(answer)) return reject('OVERLOADED')
       return isRejection(answer) ? answer : answer.refused
     },
     async openOrdersPage(asked, context) {
@@ -270,6 +270,11 @@ export function makeGateway(
       return counts
     },
   }
+}
+
+/** The thread could not confirm that it serves the market. For a read that means: try again. */
+function isUnconfirmed(answer: object): boolean {
+  return isRejection(answer) && answer.rejected === 'OUTCOME_UNKNOWN'
 }
 
 /** These two say that nothing was done; otherwise it is not known what became of it. */

@@ -20,13 +20,15 @@ import { chainedCrc, encodeBody, newFence } from './log-body.ts'
 import { partitionPaths } from './log-folder.ts'
 import { POSITION, positionText } from './mysql-base.ts'
 import { asFault, makeCopier, openHome } from './mysql-copy.ts'
-import { LogRows, type Place, refused } from './mysql-rows.ts'
+import { LogRows, type Place, partsTakenOver, refused } from './mysql-rows.ts'
 import { LOG_URL_SHAPE, MysqlServer, parseMysqlAddress } from './mysql-server.ts'
 import { BatchEncoder, WHOLE } from './record.ts'
 import { openSqliteLog, type SqliteLogOptions } from './sqlite-log.ts'
 
 /** How long an append is tried again before it is said that nobody knows what became of it. */
 const APPEND_MS_MAX = 8_000
+/** How long the server may take to find out whether partitions were taken over. */
+const CONFIRM_MS_MAX = 1_000
 /** After so many bytes of rows a partition's base is made again. */
 const BASE_EVERY_BYTES = 64 * 1024 * 1024
 
@@ -83,6 +85,8 @@ export async function openMysqlLog<Event extends LogEvent>(
   const copier = makeCopier<Event>({ ...rest, dataDir, form, logId: home.id })
   const bases = makeBaseJobs({ dataDir, logId: home.id, address })
   const encoder = new BatchEncoder()
+  /** A connection of its own: an append under way must not keep an owner from finding out whether it is one. */
+  const confirming = new MysqlServer(address)
   const held = new Map<number, Held>()
 
   async function take(partition: number): Promise<Held> {
@@ -111,6 +115,7 @@ export async function openMysqlLog<Event extends LogEvent>(
 
   async function release(): Promise<void> {
     await bases.stop()
+    await confirming.close()
     for (const { rows, acked } of held.values()) {
       acked.close()
       await rows.server.close()
@@ -148,6 +153,18 @@ export async function openMysqlLog<Event extends LogEvent>(
       each.trouble ??= fault
       throw failed(fault)
     }
+  }
+
+  /** A partition in trouble takes no appends and is mended or given up by itself. */
+  async function takenOver(): Promise<readonly number[]> {
+    const sound = [...held.values()].filter(({ trouble }) => trouble === undefined)
+    const places = sound.map(({ partition, place }) => ({ ...place, part: partition }))
+    const taken = await partsTakenOver(confirming, places, CONFIRM_MS_MAX)
+    const lost = sound.filter(
+      ({ partition, trouble }) => trouble === undefined && taken.includes(partition),
+    )
+    for (const each of lost) fencedOff(each)
+    return lost.map(({ partition }) => partition)
   }
 
   function fencedOff(each: Held): Fault {
@@ -215,6 +232,7 @@ export async function openMysqlLog<Event extends LogEvent>(
     owned: [...own],
     state: (partition) => withoutPosition(copy.state(partition)),
     append,
+    takenOver,
     reopen,
     close: async () => {
       await copy.close()

@@ -180,6 +180,32 @@ export async function prepareTables(server: MysqlServer, partitions: number): Pr
   return { id: home.id, partitions }
 }
 
+/**
+ * Returns those of these partitions that have an owner above the epoch of their place, in one statement. Own rows that
+ * are being appended meanwhile have that epoch.
+ */
+export async function partsTakenOver(
+  server: MysqlServer,
+  places: readonly (Place & { readonly part: number })[],
+  timeoutMs: number,
+): Promise<number[]> {
+  if (places.length === 0) return []
+  const where = places.map(() => '(part = ? AND seq > ? AND epoch > ?)').join(' OR ')
+  const values = places.flatMap(({ part, seq, epoch }) => [part, seq, epoch])
+  const found = await untilKnown(
+    server,
+    { totalMs: timeoutMs, what: 'the owners of the log' },
+    () =>
+      server.rows<{ part: number }>(
+        `SELECT DISTINCT part FROM log WHERE ${where}`,
+        values,
+        timeoutMs,
+      ),
+    'LOG_READ_FAILED',
+  )
+  return found.map(({ part }) => part)
+}
+
 export class LogRows {
   readonly part: number
   readonly #server: MysqlServer

@@ -112,8 +112,12 @@ export class MysqlServer {
     return `${host}:${port}`
   }
 
-  async rows<Row>(sql: string, values: readonly unknown[] = []): Promise<Row[]> {
-    return (await this.#execute(sql, values)) as Row[]
+  async rows<Row>(
+    sql: string,
+    values: readonly unknown[] = [],
+    timeoutMs = STATEMENT_MS_MAX,
+  ): Promise<Row[]> {
+    return (await this.#execute(sql, values, timeoutMs)) as Row[]
   }
 
   /** How many rows it changed. */
@@ -135,15 +139,17 @@ export class MysqlServer {
     await connection?.then((made) => made.end()).catch(() => undefined)
   }
 
-  async #execute(sql: string, values: readonly unknown[]): Promise<unknown> {
+  async #execute(
+    sql: string,
+    values: readonly unknown[],
+    timeout = STATEMENT_MS_MAX,
+  ): Promise<unknown> {
     if (this.#closed) throw new Fault('LOG_CLOSED', 'the log is closed', { retryable: false })
     this.#connection ??= this.#connect()
     const asked = this.#connection
     try {
       const connection = await asked
-      const [result] = await connection.execute({ sql, timeout: STATEMENT_MS_MAX }, [
-        ...values,
-      ] as never[])
+      const [result] = await connection.execute({ sql, timeout }, [...values] as never[])
       return result
     } catch (error) {
       // A connection whose statement has no answer would give that answer to the next.

@@ -3,7 +3,8 @@
  * turn as a batch, makes the batch's events durable, and only then tells and answers.
  *
  * The order of a batch is always: prepare (look things up once for the whole batch), handle each
- * command in the order of arrival or as it was arranged, commit the events, say them, answer. While a commit is under way
+ * command in the order of arrival or as it was arranged, commit the events (and confirm what has none), say
+ * them, answer. While a commit is under way
  * commands gather, so the slower the commit, the more share the next one; a command that is alone
  * waits for no other. A handler that throws is a bug and ends the thread: nothing of its batch was
  * answered, so nothing is lost.
@@ -47,6 +48,13 @@ export type ServeOptions<State, P extends Protocol, Event> = {
   readonly arrange?: (batch: readonly Command<P>[]) => readonly Command<P>[]
   /** Makes the events durable. When it fails it is not known whether they are. */
   readonly commit?: (events: readonly Event[]) => undefined | Promise<unknown>
+  /**
+   * For an actor that another process may have replaced: resolves with whether this one was still the owner after the
+   * batch was handled. Needed where a command emitted no event, since no commit proves its answer.
+   */
+  readonly confirm?: () => Promise<boolean>
+  /** The answer to the commands without events of a batch that was not confirmed. */
+  readonly unconfirmed?: unknown
   /** After a failed commit: brings the state back to what is durable; its value answers the batch. */
   readonly recover?: (error: unknown) => unknown
   /** Passes the durable events on, before the answers leave. */
@@ -106,7 +114,7 @@ export function serve<State, P extends Protocol, Event = never>(
       const held = tickets.get(ticket.deferred)
       assert(held !== undefined, 'a deferred answer is given once')
       tickets.delete(ticket.deferred)
-      answers.push({ ...held, answer })
+      answers.push({ ...held, answer, isProven: false })
     },
   }
   let answers: GivenAnswer[] = []
@@ -163,15 +171,17 @@ export function serve<State, P extends Protocol, Event = never>(
       const selected = options.select(command)
       if ('answer' in selected) {
         const { channel, replyTo } = command
-        answers.push({ channel, replyTo, answer: selected.answer })
+        answers.push({ channel, replyTo, answer: selected.answer, isProven: true })
         continue
       }
       const handler = behaviour[command.type]
       assert(handler !== undefined, `no handler for ${command.type}`)
       current = command
+      const emittedBefore = events.length
       const answer = handler(selected.state, command.message, context)
       if (!isDeferred(answer) && command.replyTo !== 0) {
-        answers.push({ channel: command.channel, replyTo: command.replyTo, answer })
+        const { channel, replyTo } = command
+        answers.push({ channel, replyTo, answer, isProven: events.length > emittedBefore })
       }
     }
     current = undefined
@@ -180,14 +190,18 @@ export function serve<State, P extends Protocol, Event = never>(
     events = []
     answers = []
     const handledMs = observe === undefined ? 0 : monotonicMs()
-    function finish(): void {
+    const confirmed = given.every(({ isProven }) => isProven) ? undefined : options.confirm?.()
+    function finish(isConfirmed = true): void {
       const times =
         observe === undefined ? undefined : { begunMs, handledMs, durableMs: monotonicMs() }
       if (said.length > 0) options.say?.(said)
       if (times !== undefined) observe?.(handled, times)
-      for (const { channel, replyTo, answer } of given) channel?.reply(replyTo, answer, times)
+      for (const { channel, replyTo, answer, isProven } of given) {
+        channel?.reply(replyTo, isProven || isConfirmed ? answer : options.unconfirmed, times)
+      }
     }
     if (said.length === 0 || options.commit === undefined) {
+      if (confirmed !== undefined) return confirmed.then(finish)
       finish()
       return undefined
     }
@@ -198,11 +212,14 @@ export function serve<State, P extends Protocol, Event = never>(
       lose(error, given)
       return undefined
     }
-    if (commit === undefined) {
+    if (commit === undefined && confirmed === undefined) {
       finish()
       return undefined
     }
-    return commit.then(finish, (error) => lose(error, given))
+    return Promise.all([confirmed, commit]).then(
+      ([isConfirmed]) => finish(isConfirmed),
+      (error) => lose(error, given),
+    )
   }
 
   function lose(error: unknown, given: typeof answers): void {
@@ -234,6 +251,8 @@ type GivenAnswer = {
   readonly channel: ReplyChannel | undefined
   readonly replyTo: number
   readonly answer: unknown
+  /** Whether events of its command, which the commit makes durable, prove it, or it promises nothing. */
+  readonly isProven: boolean
 }
 
 function isDeferred(answer: unknown): answer is Deferred {

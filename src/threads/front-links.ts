@@ -31,6 +31,7 @@ import { CHANNEL_IN_FLIGHT_MAX } from '#domain/limits.ts'
 import type { Authenticator } from '#http/auth.ts'
 import { makeBoardLoad } from '#live/board-load.ts'
 import type { MarketBoard } from '#live/market-board.ts'
+import { CONFIRM_EVERY_MS, makeOwnerWatch } from '#live/owner-watch.ts'
 import { makePartitionUse, type PartitionUse } from '#live/partition-use.ts'
 import { type MovingProtocol, makePatientRef } from '#live/patient-ref.ts'
 import type { PriceBoard } from '#live/price-board.ts'
@@ -98,6 +99,16 @@ export function linkFront(
       ports.woken,
     ),
   )
+  /** A log in a database server may be taken over; one in files belongs to this process. */
+  const watches =
+    settings.log.url === '' ? [] : plain.map((thread) => makeOwnerWatch(thread, monotonicMs))
+  const confirming = setInterval(() => {
+    for (const watch of watches) void watch.ask()
+  }, CONFIRM_EVERY_MS)
+  confirming.unref()
+  const isConfirmed = (index: number): boolean => watches[index]?.isConfirmed() ?? true
+  const isCurrent = (index: number): boolean =>
+    loads[index]?.isLoaded() === true && isConfirmed(index)
   const { dozeMs } = settings.cluster
   /** Of several machines, a front follows what somebody on it needs. */
   const use = isNode(settings) && dozeMs > 0 ? usePartitions() : undefined
@@ -148,7 +159,10 @@ export function linkFront(
         { ...options, forms: MARKET_FORMS },
         {
           heard: (type, message) => hearers[type as keyof FollowedProtocol](message as never),
-          closed: load.closed,
+          closed() {
+            watches[index]?.changed()
+            load.closed()
+          },
           lost() {
             lost(peer)
             load.lost()
@@ -159,6 +173,8 @@ export function linkFront(
       ),
     )
     void heldOrders()?.repeat(index)
+    watches[index]?.changed()
+    void watches[index]?.ask()
     load.begin()
   }
 
@@ -296,8 +312,19 @@ export function linkFront(
     accounts,
     /** Whether every market thread has told its markets at least once. */
     isWhole: () => loads.every(({ isKnown }) => isKnown()),
-    /** How many market threads have markets that are not on the board as they are now. */
-    missing: () => loads.filter(({ isLoaded }) => !isLoaded()).length,
+    /** Whether the thread of this market, or every market thread, is loaded and confirmed as the owner of its log. */
+    isCurrent: (marketId?: MarketId) =>
+      marketId === undefined
+        ? loads.every((_, index) => isCurrent(index))
+        : isCurrent(threadOfMarket(marketId, topology)),
+    /** Why the board may not show every market as it is; empty if it does. */
+    why(): string {
+      const loading = loads.filter(({ isLoaded }) => !isLoaded()).length
+      if (loading > 0) return `${loading} threads are loading`
+      const unconfirmed = loads.filter((_, index) => !isConfirmed(index)).length
+      if (unconfirmed === 0) return ''
+      return `${unconfirmed} market threads have not confirmed for a second that they own their log`
+    },
     /** Undefined where every partition is followed always. */
     use,
     /** How many partitions are followed. */
@@ -309,6 +336,7 @@ export function linkFront(
       followers.get(peer)?.(port)
     },
     close(): void {
+      clearInterval(confirming)
       for (const ref of [...threads, ...accounts, store, prices, chainEvents]) ref.close()
       for (const { relayer } of relayers) relayer.close()
     },

@@ -90,7 +90,7 @@ export function frontThread(data: ThreadData): ThreadParts {
   }
 
   const board = makeBoard(
-    { isWhole: () => links.isWhole(), isCurrent: () => links.missing() === 0 },
+    { isWhole: () => links.isWhole(), isCurrent: (marketId) => links.isCurrent(marketId) },
     {
       followed(shown, event) {
         if (event.type === 'TradeFailed') figures?.touched(event.marketId)
@@ -317,11 +317,8 @@ export function frontThread(data: ThreadData): ThreadParts {
 
   /** What is checked besides the threads. */
   function readiness(): Readiness {
-    const missing = links.missing()
-    const markets = {
-      ok: missing === 0,
-      why: missing === 0 ? '' : `${missing} threads are loading`,
-    }
+    const why = links.why()
+    const markets = { ok: why === '', why }
     if (assets.length === 0) return { markets }
     // Without prices everything but quick markets goes on, so the exchange counts as ready.
     const silent = priceBoard.why()
@@ -334,7 +331,7 @@ export function frontThread(data: ThreadData): ThreadParts {
       if (peer === BRIDGE_THREAD) limits.connect(port)
       else links.connect(peer, port)
     },
-    health: () => (links.missing() === 0 ? '' : 'some markets are not loaded'),
+    health: links.why,
     metrics: kit.metrics,
     async drain() {
       sse.shutdown()

@@ -3,12 +3,17 @@
 import { PACKED } from '#actors/packed-event.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { archiveDirOf, isNode } from '#config/thread-data.ts'
+import { Fault } from '#domain/fault.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { EventLog } from '#log/event-log.ts'
 import { type MysqlLogWatch, openMysqlLog } from '#log/mysql-log.ts'
 import { openSqliteLog, type SqliteLogOptions } from '#log/sqlite-log.ts'
+import { inTime } from '#runtime/in-time.ts'
 import type { Kit } from './kit.ts'
 import { mysqlLogWatch } from './meters/mysql-log.ts'
+
+/** How long a batch waits to learn whether its partitions are still this thread's own. */
+const CONFIRM_MS_MAX = 1_000
 
 type LogPlace = {
   readonly partitions: number
@@ -29,6 +34,21 @@ export async function openMarketLog(
   const { url } = settings.log
   if (url === '') return openSqliteLog(place)
   return openMysqlLog({ ...place, url, watch: watchLog(settings, kit) })
+}
+
+/** Returns the partitions that another owner has taken; undefined if that is not found out within a second. */
+export async function partitionsTaken(
+  events: Pick<EventLog<MarketEvent>, 'takenOver'>,
+  log: Kit['log'],
+): Promise<readonly number[] | undefined> {
+  const asked = (events.takenOver?.() ?? Promise.resolve([])).catch((error: unknown) => {
+    if (!(error instanceof Fault)) throw error
+    return error
+  })
+  const taken = await inTime(asked, CONFIRM_MS_MAX)
+  if (taken !== undefined && !(taken instanceof Fault)) return taken
+  log.warn({ why: taken?.message ?? 'no answer in time' }, 'the log could not confirm its owner')
+  return undefined
 }
 
 /** Where the log keeps what it no longer holds; nothing where it is not kept. */

@@ -68,7 +68,7 @@ import { beat } from '#runtime/heartbeat.ts'
 import { type ReplyChannel, type Served, serve } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { makeKit } from './kit.ts'
-import { openMarketLog } from './market-log.ts'
+import { openMarketLog, partitionsTaken } from './market-log.ts'
 import { marketMeters } from './meters/market.ts'
 
 /** How often expired orders are looked for, and how often what is long past. */
@@ -86,7 +86,17 @@ const CLAIM_MS = 5_000
 /** How long a thread that moves tells so to what still arrives: many times the way between machines. */
 const MOVING_MS = 250
 
+/** Commands whose answer covers every market of the thread, and would be wrong while a partition is away. */
+const OF_ALL_MARKETS = new Set([
+  ...['OpenOrdersPage', 'MarketsOf', 'CountOrders', 'PendingMarkets', 'Confirm'],
+])
+
 const FULL = reject('OVERLOADED')
+const UNCONFIRMED = reject(
+  'OUTCOME_UNKNOWN',
+  undefined,
+  'this market could not confirm that it is served here; another server may serve it',
+)
 const MOVED: Unanswered = { unanswered: 'moved' }
 
 /** What this thread tells, besides answers. */
@@ -361,10 +371,9 @@ export function marketThread(data: ThreadData): ThreadParts {
     const away = { answer: reject('OVERLOADED', undefined, 'the event log cannot be written') }
     const isAway = (command: Message<MarketThreadProtocol>): boolean => {
       if (thread.away.size === 0) return false
-      const [only] = group
-      if (group.length === 1) return thread.away.has(only!)
       const marketId = marketIdOf(command)
-      return marketId !== undefined && thread.away.has(partitionOfCommand(marketId))
+      if (marketId === undefined) return OF_ALL_MARKETS.has(command.type)
+      return thread.away.has(partitionOfCommand(marketId))
     }
     /** The partitions of the commit under way. */
     let touched: readonly number[] = []
@@ -388,6 +397,7 @@ export function marketThread(data: ThreadData): ThreadParts {
           meters.committed(performance.now() - begunMs)
         })
       },
+      ...(events.takenOver === undefined ? {} : { confirm, unconfirmed: UNCONFIRMED }),
       recover: (error) => {
         const failed = { err: error, partitions: touched }
         log.error(failed, 'an append failed; going back to what the log holds')
@@ -406,6 +416,16 @@ export function marketThread(data: ThreadData): ThreadParts {
       },
       observe: meters.handled,
     })
+  }
+
+  /**
+   * Resolves with whether no other owner had taken a partition after the batch was handled. Appends meet the log's fence
+   * by themselves; an answer without events, such as that an order is not there, would not.
+   */
+  async function confirm(): Promise<boolean> {
+    const taken = await partitionsTaken(events, log)
+    for (const partition of taken ?? []) reload(partition)
+    return taken?.length === 0
   }
 
   function partitionsOfEvents(said: readonly MarketEvent[]): number[] {

@@ -10,7 +10,7 @@ import { afterEach, test } from 'node:test'
 import { adoptLog, hasNoLog } from '#log/adopt-log.ts'
 import type { EventLog } from '#log/event-log.ts'
 import { partitionPaths } from '#log/log-folder.ts'
-import { type MysqlLogOptions, openMysqlLog } from '#log/mysql-log.ts'
+import { type MysqlLogOptions, type MysqlLogWatch, openMysqlLog } from '#log/mysql-log.ts'
 import { doubtsOf } from '#log/mysql-rows.ts'
 import { MysqlServer, meaningOf, parseMysqlAddress } from '#log/mysql-server.ts'
 import { openSqliteLog } from '#log/sqlite-log.ts'
@@ -157,6 +157,39 @@ function tests(databases: TestDatabases): void {
     await second.append(0, batch(3))
     const events = second.read(0, 1, 10).map(({ event }) => event)
     assert.deepEqual(events, range(1, 3).map(note))
+  })
+
+  test('an owner finds out by a question which partitions were taken over, without an append', async () => {
+    const place = await placed()
+    const fenced: number[] = []
+    const watch: MysqlLogWatch = {
+      ...{ appended() {}, retried() {}, based() {}, doubted() {} },
+      fenced: (partition) => void fenced.push(partition),
+    }
+    const first = kept(await place.open({ own: [0, 1], watch }))
+    await first.append(0, batch(1))
+    // Rows of its own that it has not been told of yet are no take-over.
+    const [, own] = await Promise.all([first.append(0, batch(2)), first.takenOver?.()])
+    assert.deepEqual(own, [])
+    const second = kept(await place.open({ dataDir: folder() }))
+    assert.deepEqual(await first.takenOver?.(), [0])
+    assert.deepEqual(fenced, [0])
+    await assert.rejects(first.append(0, batch(3)), fault('LOG_APPEND_FAILED'))
+    assert.deepEqual(await first.takenOver?.(), [], 'it is told once')
+    assert.deepEqual(await second.takenOver?.(), [])
+    await first.append(1, batch(1))
+  })
+
+  test('an owner whose server is away does not find out whether it is one', async () => {
+    const place = await placed()
+    const proxy = await cuttingProxy(place.url)
+    disposed.push(proxy.close)
+    const log = kept(await place.open({ url: proxy.url }))
+    assert.deepEqual(await log.takenOver?.(), [])
+    proxy.refuse(true)
+    await assert.rejects(log.takenOver!(), fault('LOG_READ_FAILED'))
+    proxy.refuse(false)
+    assert.deepEqual(await log.takenOver?.(), [])
   })
 
   test('owners that race for a partition leave one row for each acknowledgement', async () => {

@@ -235,3 +235,25 @@ test('every answer goes out with the times of its batch, which are observed', as
   const answer = await unobserved.ask('Add', { amount: 1 })
   assert.deepEqual([...unobserved.timesOf], [[answer, undefined]])
 })
+
+test('an answer without events waits until the actor is confirmed; one with events needs only its commit', async () => {
+  const confirming: ((isConfirmed: boolean) => void)[] = []
+  const { ask, story } = served({
+    confirm: () => new Promise((resolve) => confirming.push(resolve)),
+    unconfirmed: { unsure: true },
+  })
+  assert.deepEqual(await ask('Add', { amount: 1 }), { total: 1 })
+  assert.equal(confirming.length, 0)
+  story.length = 0
+  const read = ask('WhatTime', {})
+  const mixed = ask('Add', { amount: 1 })
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.deepEqual(story, [{ committed: 1 }], 'nothing was answered yet')
+  confirming.shift()?.(false)
+  assert.deepEqual(await read, { unsure: true })
+  assert.deepEqual(await mixed, { total: 2 })
+  const again = ask('WhatTime', {})
+  await new Promise((resolve) => setImmediate(resolve))
+  confirming.shift()?.(true)
+  assert.deepEqual(await again, { nowMs: 1_000 })
+})

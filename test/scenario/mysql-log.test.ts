@@ -51,13 +51,23 @@ await onServerDatabase('the log of an exchange', ({ fresh }) => {
     // A second exchange with the same log takes it: of two, only the last may write.
     const second = await startExchange(t, { environment })
     const terms = { ...sell, marketId: markets[0]!, price: '0.8' } as const
+    const rival = createClient({ url: second.url, signer: KEYS[0]! })
+    const { orderHash } = await rival.orders.place({ ...terms, price: '0.81' })
+    // The first has appended nothing since, so no append has shown it that it was taken over.
+    const replaced = createClient({ url: exchange.url, signer: KEYS[0]!, retries: 0 })
+    const isUnsure = (error: unknown) =>
+      error instanceof SibylError && ['OUTCOME_UNKNOWN', 'OVERLOADED'].includes(error.code)
+    await assert.rejects(replaced.orders.cancel({ ...terms, orderHash }), isUnsure)
+    await assert.rejects(replaced.orders.list({ market: markets[0]! }), isUnsure)
+    await eventually(async () => {
+      const book = await fetch(`${exchange.url}/api/v1/orderbook/${markets[0]}`)
+      assert.equal(book.headers.get('sibyl-stale'), 'true')
+    })
     const refused = await ann!.orders.place(terms).then(
       () => undefined,
       (error: SibylError) => error,
     )
     assert(refused instanceof SibylError, 'who was taken over accepts nothing')
-    const rival = createClient({ url: second.url, signer: KEYS[0]! })
-    await rival.orders.place({ ...terms, price: '0.81' })
     const asks = async () =>
       (await rival.orderbook(markets[0]!, 'YES')).asks.map(({ price }) => price)
     assert.deepEqual((await asks()).slice(-2), [700_000, 810_000])

@@ -20,6 +20,7 @@ import type { MarketBoard } from '#live/market-board.ts'
 import type { FiguresBook } from '#live/market-figures.ts'
 import type { FoundMarket, MarketFinder } from '#live/market-finder.ts'
 import type { SeqWaiters } from '#live/seq-waiters.ts'
+import { markStale } from '#live/stale-reply.ts'
 import { TICKER_EXAMPLE, tickerBody, tickerFields } from '#live/ticker-shapes.ts'
 import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
 import { marketIdParam, minSeqParam } from '../orders/order-shapes.ts'
@@ -258,9 +259,10 @@ export function getMarket(ports: OneMarketSources): AnswerRoute {
     if (known === undefined) return read(marketId)
     const name = `market/${marketId}`
     const found = kept.find(name, known)
-    if (found !== undefined) return found
     const { market, closed } = shown
-    return kept.keep(name, known, writeJson(marketBody({ market, closed, shown }, figures)))
+    const reply =
+      found ?? kept.keep(name, known, writeJson(marketBody({ market, closed, shown }, figures)))
+    return markStale(board, marketId, reply)
   }
 
   async function read(marketId: MarketId): Promise<RawReply | Rejection> {

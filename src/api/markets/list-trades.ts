@@ -23,6 +23,7 @@ import {
   type ShownTrade,
 } from '#live/market-board.ts'
 import type { SeqWaiters } from '#live/seq-waiters.ts'
+import { markStale } from '#live/stale-reply.ts'
 import { MARKET_ID } from '../orders/order-examples.ts'
 import { marketIdParam, minSeqParam } from '../orders/order-shapes.ts'
 import {
@@ -123,7 +124,9 @@ function newest(
     if (board.isCurrent()) return over.readJson(`${name}/${board.isGone(marketId)}`, read)
     return read().then((raw) => ({ status: 200, raw }))
   }
-  return kept.find(name, shown.tradesVersion) ?? fromBoard(ports, listing, shown, limit)
+  const found = kept.find(name, shown.tradesVersion) ?? fromBoard(ports, listing, shown, limit)
+  if (found instanceof Promise) return found.then((page) => markStale(board, marketId, page))
+  return markStale(board, marketId, found)
 }
 
 function fromBoard(

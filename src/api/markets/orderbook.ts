@@ -6,6 +6,7 @@ import { reject } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { emptyOrderbookJson, type MarketBoard, orderbookJson } from '#live/market-board.ts'
 import type { SeqWaiters } from '#live/seq-waiters.ts'
+import { markStale } from '#live/stale-reply.ts'
 import { MARKET_ID } from '../orders/order-examples.ts'
 import { marketIdParam, minSeqParam } from '../orders/order-shapes.ts'
 import { OUTCOME_OF, outcomeParam } from './outcome-param.ts'
@@ -35,7 +36,8 @@ export function orderbook(ports: {
     revalidates: true,
     description:
       'With `outcome` the book of that outcome, without it the orders of both, merged by price. ' +
-      'An unknown market has an empty book.',
+      'An unknown market has an empty book. The header `sibyl-stale: true` marks a book that may lack the ' +
+      'newest orders, because this server has no confirmed connection to the owner of the market.',
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
     query: Type.Object(
       { outcome: Type.Optional(outcomeParam('Both unless said')), minSeq: minSeqParam() },
@@ -86,6 +88,7 @@ export function orderbook(ports: {
     const outcome = query.outcome === undefined ? undefined : OUTCOME_OF[query.outcome]
     const raw = orderbookJson(shown, outcome)
     // The book follows from the market's sequence, so that is its version.
-    return { status: 200, raw, headers: { etag: `W/"${shown.seq}-${query.outcome ?? ''}"` } }
+    const headers = { etag: `W/"${shown.seq}-${query.outcome ?? ''}"` }
+    return markStale(board, path.marketId, { status: 200, raw, headers })
   }
 }
