@@ -221,6 +221,8 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
         if (use === 'full') return reject('OVERLOADED')
         if (options.claim !== undefined) {
           const refused = await options.claim({ keyId: key.id, nonce, issuedSec })
+          // A client that is told to try again may do so with the same token.
+          if (refused?.rejected === 'OVERLOADED') nonces.release(key.id, nonce)
           if (refused !== undefined) return refused
         }
       }

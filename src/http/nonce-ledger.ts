@@ -9,7 +9,12 @@ import { SharedTable, type SharedTableMemory } from './shared-table.ts'
 export type NonceLedger = {
   /** Records the use of a token: `used` when it had been used, `full` when there is no room. */
   use(keyId: string, nonce: string, untilSec: number, nowSec: number): 'first' | 'used' | 'full'
+  /** Takes a use back that nothing was done for: the token may come again. */
+  release(keyId: string, nonce: string): void
 }
+
+/** Records cannot be removed; this one has expired long ago. */
+const EXPIRED_SEC = 1
 
 export function makeNonceLedger(memory: SharedTableMemory): NonceLedger {
   const table = new SharedTable(memory)
@@ -25,6 +30,13 @@ export function makeNonceLedger(memory: SharedTableMemory): NonceLedger {
         (keptUntilSec) => keptUntilSec <= nowSec,
       )
       return used ? 'used' : room ? 'first' : 'full'
+    },
+    release(keyId, nonce) {
+      table.update(
+        `${keyId}:${nonce}`,
+        (keptUntilSec) => (keptUntilSec === 0 ? undefined : EXPIRED_SEC),
+        () => false,
+      )
     },
   }
 }

@@ -1,9 +1,13 @@
 /**
  * Tokens that are used once among all nodes that share a database: what this front takes, it claims there before
  * it counts, many in one statement. While the database is away no token is taken, and the client is to come again.
+ *
+ * A claim whose answer is lost may be in the database although its token was refused. So the number of a claim follows
+ * from its token: when the token comes again to this process, its fronts know their own claim and accept it. That
+ * the same token is not accepted twice here is the ledger's part (`http/nonce-ledger.ts`).
  */
 
-import { randomBytes } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import type { Settings } from '#config/settings-schema.ts'
 import { databaseUrlOf, isNode } from '#config/thread-data.ts'
 import { Fault } from '#domain/fault.ts'
@@ -25,6 +29,7 @@ const FORGET_EVERY_MS = 10_000
 const CLOSE_MS_MAX = 5_000
 const SLACK_SEC = TOKEN_LIFE_SEC
 const CONNECTIONS = 2
+const CLAIM_BYTES = 8
 
 /** Loaded when it is opened: a front whose tokens are its process's own never needs the database. */
 const loadStore = async () => ({
@@ -45,17 +50,22 @@ export function openTokenClaims(
   settings: Settings,
   clock: Clock,
   { log, every }: Pick<Kit, 'log' | 'every'>,
+  /** Random for each process, and the same for all its fronts. */
+  secret: string,
 ): TokenClaims | undefined {
   const isShared = settings.auth.nonces === 'database' || isNode(settings)
   if (!isShared || !settings.auth.singleUseNonce) return undefined
   let opening: Promise<Opened> | undefined
+  // Not the time of the first claim: a token that was issued since this front started, and that waits while the
+  // database is opened for it, was not used before.
+  const startedSec = Math.floor(clock.nowMs() / 1_000)
 
   async function open(): Promise<Opened> {
     const store = await loadStore()
     const url = databaseUrlOf(settings)
     const database = await store.openDatabase(url, { connectionsMax: CONNECTIONS })
     try {
-      const sinceSec = await store.claimsSince(database, Math.floor(clock.nowMs() / 1_000))
+      const sinceSec = await store.claimsSince(database, startedSec)
       return { store, database, sinceSec }
     } catch (error) {
       await store.closeDatabase(database)
@@ -72,13 +82,16 @@ export function openTokenClaims(
     return opening
   }
 
-  const batcher = makeBatcher<NonceClaim, boolean | 'away'>({
+  const batcher = makeBatcher<NonceClaim, 'won' | 'used' | 'early' | 'away'>({
     workers: CONNECTIONS,
     async run(claims) {
       try {
         const { store, database, sinceSec } = await opened()
         const won = await store.claimNonces(database, claims)
-        return won.map((isFirst, at) => isFirst && (claims[at]?.issuedSec ?? 0) >= sinceSec)
+        return claims.map(({ issuedSec }, at) => {
+          if (won[at] !== true) return 'used'
+          return issuedSec >= sinceSec ? 'won' : 'early'
+        })
       } catch (error) {
         if (!(error instanceof Fault && error.retryable)) throw error
         log.warn({ why: error.message }, 'tokens cannot be claimed for now')
@@ -105,10 +118,13 @@ export function openTokenClaims(
   return {
     async claim({ keyId, nonce, issuedSec }) {
       const untilSec = issuedSec + TOKEN_LIFE_SEC
-      const claim = randomBytes(8)
-      const won = await batcher.ask({ keyId, nonce, claim, issuedSec, untilSec })
-      if (isRejection(won) || won === 'away') return reject('OVERLOADED')
-      return won ? undefined : reject('UNAUTHORIZED_TOKEN_USED')
+      const claim = createHmac('sha256', secret).update(`${keyId}:${nonce}`).digest()
+      const asked = { keyId, nonce, claim: claim.subarray(0, CLAIM_BYTES), issuedSec, untilSec }
+      const outcome = await batcher.ask(asked)
+      if (isRejection(outcome) || outcome === 'away') return reject('OVERLOADED')
+      // Whether it was used before uses were recorded is not known, as after the start of a process that is alone.
+      if (outcome === 'early') return reject('UNAUTHORIZED_TOKEN_EXPIRED')
+      return outcome === 'won' ? undefined : reject('UNAUTHORIZED_TOKEN_USED')
     },
     async close() {
       await inTime(end(), CLOSE_MS_MAX)

@@ -124,7 +124,7 @@ export function frontThread(data: ThreadData): ThreadParts {
     },
   )
   const findKey = async (id: string) => pools?.findKey(id)
-  const tokens = openTokenClaims(settings, systemClock, kit)
+  const tokens = openTokenClaims(settings, systemClock, kit, data.nonces.secret)
   const authenticator = makeAuthenticator({
     findKey,
     nonces: makeNonceLedger(data.nonces),

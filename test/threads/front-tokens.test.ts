@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
+import { connect, createServer, type Socket } from 'node:net'
 import { it, type TestContext } from 'node:test'
 import { loadSettings, SettingsError } from '#config/settings.ts'
 import { TOKEN_LIFE_SEC } from '#domain/limits.ts'
@@ -7,7 +8,7 @@ import { isRejection } from '#domain/rejection.ts'
 import { makeAuthenticator } from '#http/auth.ts'
 import { makeNonceLedger } from '#http/nonce-ledger.ts'
 import { makeSharedTable } from '#http/shared-table.ts'
-import { systemClock } from '#runtime/clock.ts'
+import { type Clock, systemClock } from '#runtime/clock.ts'
 import { closeDatabase, openDatabase } from '#store/engine/database.ts'
 import { migrate } from '#store/engine/migrate.ts'
 import { claimNonces, claimsSince, forgetNonces } from '#store/writes/token-nonces.ts'
@@ -22,14 +23,15 @@ const nowSec = () => Math.floor(Date.now() / 1_000)
 const tokenAt = (ts: number) => `Bearer ${mint(key, ts * 1_000)}`
 
 /** A front as another process has it: with nothing in its memory. */
-function startFront(t: TestContext, databaseUrl: string) {
+function startFront(t: TestContext, databaseUrl: string, clock: Clock = systemClock) {
   const settings = loadSettings({
     SIBYL_DATABASE_URL: databaseUrl,
     SIBYL_NONCES: 'database',
     SIBYL_LOG_LEVEL: 'silent',
   })
   const kit = makeKit({ name: 'front-0', settings, isTerminal: false } as never)
-  const tokens = openTokenClaims(settings, systemClock, kit)
+  const secret = randomBytes(8).toString('hex')
+  const tokens = openTokenClaims(settings, clock, kit, secret)
   assert(tokens !== undefined)
   t.after(async () => {
     kit.quiet()
@@ -37,10 +39,10 @@ function startFront(t: TestContext, databaseUrl: string) {
   })
   const authenticator = makeAuthenticator({
     findKey: async () => key.key,
-    nonces: makeNonceLedger(makeSharedTable(10_000, randomBytes(8).toString('hex'))),
+    nonces: makeNonceLedger(makeSharedTable(10_000, secret)),
     singleUse: true,
     claim: tokens.claim,
-    clock: systemClock,
+    clock,
     startedAtMs: Date.now(),
   })
   return async (token: string): Promise<string> => {
@@ -52,7 +54,7 @@ function startFront(t: TestContext, databaseUrl: string) {
 it('one process alone remembers tokens in its memory, and needs no database for that', () => {
   const settings = loadSettings({ SIBYL_LOG_LEVEL: 'silent' })
   const kit = makeKit({ name: 'front-0', settings, isTerminal: false } as never)
-  assert.equal(openTokenClaims(settings, systemClock, kit), undefined)
+  assert.equal(openTokenClaims(settings, systemClock, kit, ''), undefined)
   assert.throws(() => loadSettings({ SIBYL_NONCES: 'database' }), SettingsError)
 })
 
@@ -91,12 +93,40 @@ await onServerDatabase('tokens that several fronts take', (databases) => {
     assert.equal(await next(spare), 'accepted', 'one from before its start that nobody has used')
   })
 
-  it('tokens from before uses were written down count as used', async (t) => {
+  it('tokens from before uses were recorded are refused as expired', async (t) => {
     const { url } = await migrated(t)
     const identify = startFront(t, url)
     const early = tokenAt(nowSec() - 10)
     assert.equal(await identify(tokenAt(nowSec() + 5)), 'accepted')
-    assert.equal(await identify(early), 'UNAUTHORIZED_TOKEN_USED')
+    assert.equal(await identify(early), 'UNAUTHORIZED_TOKEN_EXPIRED')
+  })
+
+  it('the first token of a cluster is accepted, however long the database takes to be opened for it', async (t) => {
+    const { url } = await migrated(t)
+    let aheadMs = 0
+    const clock: Clock = { ...systemClock, nowMs: () => Date.now() + aheadMs }
+    const identify = startFront(t, url, clock)
+    const token = tokenAt(nowSec())
+    aheadMs = 3_000
+    assert.equal(await identify(token), 'accepted')
+    assert.equal(await identify(token), 'UNAUTHORIZED_TOKEN_USED')
+  })
+
+  it('a token whose claim was answered too late to count is accepted when it comes again, once', async (t) => {
+    const { url, database } = await migrated(t)
+    await claimsSince(database, nowSec() - 100)
+    const proxy = await losingProxy(url)
+    t.after(proxy.close)
+    const identify = startFront(t, proxy.url)
+    const elsewhere = startFront(t, url)
+    assert.equal(await identify(tokenAt(nowSec())), 'accepted')
+    const token = tokenAt(nowSec())
+    proxy.loseNextCommit()
+    assert.equal(await identify(token), 'OVERLOADED')
+    assert.equal(proxy.lost(), 1)
+    assert.equal(await identify(token), 'accepted')
+    assert.equal(await identify(token), 'UNAUTHORIZED_TOKEN_USED')
+    assert.equal(await elsewhere(token), 'UNAUTHORIZED_TOKEN_USED')
   })
 
   it('a claim that is asked again has the answer of before, and what has expired is forgotten', async (t) => {
@@ -143,3 +173,48 @@ await onServerDatabase('tokens that several fronts take', (databases) => {
     assert.equal(await forgetNonces(database, 1_002), 0)
   })
 })
+
+/** A way to the server that loses the answer to a commit, and its connection, when it is told to. */
+async function losingProxy(url: string) {
+  const to = new URL(url)
+  const at = new URL(url)
+  let loses = false
+  let lost = 0
+  const open = new Set<Socket>()
+  const server = createServer((client) => {
+    const behind = connect(Number(to.port || 3306), to.hostname)
+    let isLost = false
+    const end = () => {
+      client.destroy()
+      behind.destroy()
+    }
+    for (const socket of [client, behind]) {
+      open.add(socket)
+      socket.on('error', end)
+      socket.on('close', end)
+    }
+    client.on('data', (bytes) => {
+      if (loses && /commit/i.test(bytes.toString('latin1'))) {
+        loses = false
+        isLost = true
+        lost++
+      }
+      behind.write(bytes)
+    })
+    behind.on('data', (bytes) => (isLost ? end() : client.write(bytes)))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  at.hostname = '127.0.0.1'
+  at.port = String((server.address() as { port: number }).port)
+  return {
+    url: at.href,
+    loseNextCommit: () => {
+      loses = true
+    },
+    lost: () => lost,
+    close: () => {
+      for (const socket of open) socket.destroy()
+      server.close()
+    },
+  }
+}
