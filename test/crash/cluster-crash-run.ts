@@ -52,7 +52,7 @@ const report = await crashCluster({
   },
 })
 
-const { stream, settled } = report
+const { stream, settled, witness } = report
 const wordsOf = (what: string, times: readonly number[]): string => {
   const sorted = times.toSorted((a, b) => a - b)
   const at = (share: number) => Math.round(sorted[Math.floor((sorted.length - 1) * share)] ?? 0)
@@ -67,6 +67,7 @@ process.stdout.write(
     `trades, shares conserved    ${report.trades}`,
     `settled on the chain        ${settled.confirmed} once, ${settled.twice} twice, ${settled.failed} failed`,
     `readers of the stream       ${stream.messages} messages, ${stream.resets} told new starts, ${stream.gaps} gaps seen, ${stream.checksums} wrong, ${stream.reconnects} reconnects`,
+    `answers about an order      ${witness.answers} about ${witness.orders} orders, ${witness.unknown} unknown, none wrong`,
     ...[...report.errors].map(
       ([kind, { met, healed, first }]) =>
         `an order met ${kind.padEnd(24)} ${met} times, the other front took it ${healed} times (${first})`,

@@ -14,6 +14,7 @@ import { recentTrades } from '#store/reads/trades.ts'
 import { eventually } from '../support/eventually.ts'
 import { dealt, type Random, randomFrom } from '../support/random.ts'
 import { settledTimes } from '../support/settled-times.ts'
+import { startWitness, type WitnessReport } from './answer-witness.ts'
 import { type Doors, type Errors, openDoors, type StreamMet, startLoad } from './cluster-load.ts'
 import { FRONTS, NODES, openScene, type Scene } from './cluster-scene.ts'
 import {
@@ -26,7 +27,7 @@ import {
 
 export const EVENTS = [
   ...(['market', 'pause', 'stop', 'cut', 'front', 'rest'] as const),
-  ...(['nats', 'nats-pause', 'database', 'database-pause', 'database-cut'] as const),
+  ...(['nats', 'nats-pause', 'nats-split', 'database', 'database-pause', 'database-cut'] as const),
 ] as const
 export type Event = (typeof EVENTS)[number] | 'roll'
 
@@ -39,6 +40,8 @@ export type ClusterReport = CrashReport & {
   readonly calmMs: number[]
   readonly errors: Errors
   readonly stream: StreamMet
+  /** What clients were answered about orders of their own, of which nothing was wrong. */
+  readonly witness: WitnessReport
   settled: { confirmed: number; failed: number; twice: number }
 }
 
@@ -73,6 +76,8 @@ const HARMLESS = / (OUTCOME_UNKNOWN|NETWORK)$/
 /** Longer than a silence that makes a node count as gone. */
 const PAUSE_MS = 3_000
 const SERVER_AWAY_MS = 1_500
+/** Long enough that both sides take over markets, more than once. */
+const SPLIT_MS = 8_000
 /** The load before a blow, and the least after it: as long, so that the longest pauses in both compare. */
 const CALM_MS = 3_000
 
@@ -82,6 +87,7 @@ export async function crashCluster(options: CrashOptions): Promise<ClusterReport
     ...newReport(),
     ...{ servedMs: new Map(), othersMs: new Map(), calmMs: [], errors: new Map() },
     stream: { messages: 0, resets: 0, gaps: 0, checksums: 0, reconnects: 0 },
+    witness: { orders: 0, answers: 0, unknown: 0 },
     settled: { confirmed: 0, failed: 0, twice: 0 },
   }
   const scene = await openScene(options)
@@ -162,6 +168,13 @@ function blowOf(event: Event, scene: Scene, random: Random): Blow {
           mend: after(PAUSE_MS, () => nats.signal(server, 'SIGCONT')),
         }
   }
+  if (event === 'nats-split') {
+    return {
+      ...{ what: 'all routes', node: undefined },
+      hit: async () => nats.split(),
+      mend: after(SPLIT_MS, nats.join),
+    }
+  }
   if (event === 'database' || event === 'database-pause') {
     const server = random.int(0, databases.count - 1)
     const base = { what: `database-${server + 1}`, node: undefined }
@@ -223,6 +236,8 @@ async function roundOf(
   const own = markets.filter((id) => isOf(id, blow.node))
   const concerned = own.length > 0 ? own : markets
   const load = startLoad({ ...given, errors: report.errors })
+  const urls = FRONTS.map((name) => scene.nodes.get(name)!.url)
+  const witness = startWitness(urls, scene.pit, report.witness)
   const longestPause = (id: MarketId, fromMs: number, untilMs: number): number =>
     longestGap(load.accepted.get(id) ?? [], fromMs, untilMs)
   await eventually(() => {
@@ -249,9 +264,10 @@ async function roundOf(
   // A server that is gone is gone for all of them; a node without market threads for none.
   const others = blow.node === undefined ? [] : markets.filter((id) => !isOf(id, blow.node))
   for (const id of others) note(report.othersMs, event, longestPause(id, hitAtMs, untilMs))
-  if (event === 'roll') await done
+  if (event === 'roll' || event === 'nats-split') await done
   await load.end()
   await done
+  await witness.end()
   await untilReady(scene)
   // Whoever is asked: what was answered is there, once.
   await holdToAnswers(scene.nodes.get(random.pick(FRONTS))!, load.lives, report)

@@ -8,6 +8,7 @@ import { openSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { endProcess, freePorts, until } from './local-servers.ts'
+import { openWires } from './wire.ts'
 
 const PROGRAM = 'nats-server'
 
@@ -17,6 +18,10 @@ export type NatsServers = {
   kill(server: number): Promise<void>
   /** Pauses it, or lets it go on. */
   signal(server: number, signal: 'SIGSTOP' | 'SIGCONT'): void
+  /** Cuts the routes between all of them: each goes on alone, with the clients that it has. */
+  split(): void
+  /** Lets them find each other again. */
+  join(): void
   /** Starts those that are down. */
   heal(): Promise<void>
   isUp(server: number): boolean
@@ -33,16 +38,20 @@ export async function openNatsServers(folder: string, count: number): Promise<Na
   const ports = await freePorts(count * 2)
   const clients = ports.slice(0, count)
   const routes = ports.slice(count)
+  // Servers reach each other, and name themselves to each other, by wires only: so a cut leaves no other way.
+  const wires = await openWires(routes.map(routeTo).join())
   const running: (ChildProcess | undefined)[] = Array.from({ length: count })
 
   function start(server: number): void {
     const output = openSync(join(folder, `nats-${server + 1}.log`), 'a')
-    const others = routes.map((port) => `nats-route://127.0.0.1:${port}`).join(',')
+    const others = routes.map((port) => `nats-route://${wires.through(routeTo(port))}`).join(',')
+    const own = routeTo(routes[server] ?? 0)
     const child = spawn(
       PROGRAM,
       [
         ...['-a', '127.0.0.1', '-p', String(clients[server]), '-n', `nats-${server + 1}`],
-        ...['--cluster_name', 'sibyl', '--cluster', `nats://127.0.0.1:${routes[server]}`],
+        ...['--cluster_name', 'sibyl', '--cluster', `nats://${own}`],
+        ...['--cluster_advertise', wires.through(own)],
         // Whoever uses them is given all their addresses.
         ...['--routes', others, '--no_advertise'],
       ],
@@ -70,12 +79,19 @@ export async function openNatsServers(folder: string, count: number): Promise<Na
     url: `nats://${clients.map((port) => `127.0.0.1:${port}`).join(',')}`,
     kill: (server) => endProcess(running[server], 'SIGKILL'),
     signal: (server, signal) => void running[server]?.kill(signal),
+    split: () => wires.set('ended'),
+    join: () => wires.set('whole'),
     heal,
     isUp: (server) => running[server] !== undefined,
     async dispose() {
       await Promise.all(running.map((child) => endProcess(child, 'SIGKILL')))
+      wires.close()
     },
   }
+}
+
+function routeTo(port: number): string {
+  return `127.0.0.1:${port}`
 }
 
 function knock(port: number): Promise<void> {

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Answered, isRight } from './answer-history.ts'
+
+function history(
+  ...answers: (readonly [Answered['kind'], Answered['outcome'], from: number, until: number])[]
+): Answered[] {
+  return answers.map(([kind, outcome, fromMs, untilMs]) => {
+    return { kind, outcome, front: 'a', fromMs, untilMs }
+  })
+}
+const NEVER = Number.POSITIVE_INFINITY
+
+test('answers about an order that follow one another are right if each fits the one before', () => {
+  assert(
+    isRight(history(['place', 'done', 0, 1], ['read', 'open', 2, 3], ['cancel', 'done', 4, 5])),
+  )
+  assert(
+    isRight(history(['place', 'done', 0, 1], ['cancel', 'done', 2, 3], ['cancel', 'closed', 4, 5])),
+  )
+  assert(isRight(history(['cancel', 'missing', 0, 1], ['place', 'done', 2, 3])))
+})
+
+test('an open order that is missing, or not listed, after it was acknowledged is a wrong answer', () => {
+  assert(!isRight(history(['place', 'done', 0, 1], ['cancel', 'missing', 2, 3])))
+  assert(!isRight(history(['place', 'done', 0, 1], ['read', 'not open', 2, 3])))
+  assert(!isRight(history(['read', 'open', 0, 1], ['place', 'done', 2, 3])))
+  assert(
+    !isRight(history(['place', 'done', 0, 1], ['cancel', 'done', 2, 3], ['read', 'open', 4, 5])),
+  )
+})
+
+test('answers that overlap may come in either order, but in one order for all', () => {
+  assert(isRight(history(['place', 'done', 0, 10], ['cancel', 'missing', 2, 3])))
+  assert(
+    !isRight(
+      history(['place', 'done', 0, 10], ['read', 'open', 1, 2], ['cancel', 'missing', 3, 4]),
+    ),
+  )
+})
+
+test('what is not known may have happened, may happen late, or never', () => {
+  const unknown = ['place', 'unknown', 0, NEVER] as const
+  assert(isRight(history(unknown, ['read', 'not open', 2, 3])))
+  assert(isRight(history(unknown, ['read', 'not open', 2, 3], ['read', 'open', 4, 5])))
+  assert(!isRight(history(unknown, ['read', 'open', 2, 3], ['read', 'not open', 4, 5])))
+  assert(
+    isRight(
+      history(
+        unknown,
+        ['cancel', 'unknown', 1, NEVER],
+        ['read', 'open', 2, 3],
+        ['read', 'not open', 4, 5],
+      ),
+    ),
+  )
+})
