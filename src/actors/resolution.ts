@@ -13,7 +13,7 @@
 import { backoff } from '#domain/backoff.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { RESOLUTIONS_UNDERWAY_MAX } from '#domain/limits.ts'
-import type { Behaviour } from '#runtime/actor.ts'
+import type { Behaviour, Context } from '#runtime/actor.ts'
 
 /** One thing to do, known by its reference. */
 export type ResolutionDue = {
@@ -80,6 +80,8 @@ export type ResolutionState = {
   readonly ended: Map<string, number>
   /** What the chain refused, and when it is tried again. */
   readonly pauses: Map<string, Pause>
+  /** How often a transaction of it has reverted: each costs gas, so there is a bound. */
+  readonly reverts: Map<string, number>
   recovered: boolean
   looking: boolean
   /** Why the last look failed; empty when it did not. */
@@ -88,6 +90,8 @@ export type ResolutionState = {
 
 const PAUSE_MS = 5_000
 const PAUSE_MS_MAX = 3_600_000
+/** Transactions of one resolution that may revert although their trial succeeded. */
+const REVERTS_MAX = 5
 
 export function newResolution(ports: ResolutionPorts): ResolutionState {
   return {
@@ -95,6 +99,7 @@ export function newResolution(ports: ResolutionPorts): ResolutionState {
     underway: new Set(),
     ended: new Map(),
     pauses: new Map(),
+    reverts: new Map(),
     recovered: false,
     looking: false,
     why: '',
@@ -136,6 +141,7 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
       if (type !== 'finished' || state.ended.has(reference)) continue
       state.ended.set(reference, nonce)
       context.emit({ type: 'ended', reference, txHash, outcome: outcome ?? '' })
+      if (outcome === 'reverted') countRevert(state, reference, context)
     }
     for (const [reference, nonce] of state.ended) {
       context.pipe(
@@ -165,13 +171,14 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
     state.looking = false
     state.why = ''
     const wanted = new Set(due.map(({ reference }) => reference))
-    for (const reference of state.pauses.keys()) {
-      if (!wanted.has(reference)) state.pauses.delete(reference)
+    for (const known of [state.pauses, state.reverts]) {
+      for (const reference of known.keys()) if (!wanted.has(reference)) known.delete(reference)
     }
     for (const one of due) {
       const { reference } = one
       if (state.underway.size >= RESOLUTIONS_UNDERWAY_MAX) break
       if (state.underway.has(reference)) continue
+      if ((state.reverts.get(reference) ?? 0) >= REVERTS_MAX) continue
       if ((state.pauses.get(reference)?.untilMs ?? 0) > context.nowMs) continue
       state.underway.add(reference)
       context.pipe(
@@ -217,6 +224,18 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
     hold(state, reference, context.nowMs)
     return undefined
   },
+}
+
+function countRevert(
+  state: ResolutionState,
+  reference: string,
+  context: Context<ResolutionProtocol, ResolutionEvent>,
+): void {
+  const times = (state.reverts.get(reference) ?? 0) + 1
+  state.reverts.set(reference, times)
+  if (times < REVERTS_MAX) return
+  const why = `${reference} reverted ${times} times: it is not sent again before a restart`
+  context.emit({ type: 'trouble', why })
 }
 
 function hold(state: ResolutionState, reference: string, nowMs: number): void {

@@ -87,7 +87,7 @@ export function holdTrader(
 ): TraderNeeds | Rejection {
   // The markets of a partition that cannot be opened are not here, and their needs not known.
   if (thread.away.size > 0 || !thread.holds.put(hold, nowMs)) return reject('OVERLOADED')
-  return hold.orders.length === 0 ? NO_NEEDS : needsOf(thread, hold, Math.floor(nowMs / 1_000))
+  return hold.again ? NO_NEEDS : needsOf(thread, hold, Math.floor(nowMs / 1_000))
 }
 
 function needsOf(

@@ -172,7 +172,7 @@ export const TRADES_NAMED_MAX = 100
 export const TRADERS_HELD_MAX = 10_000
 
 /** Open orders of a trader whose needs a market thread adds up for the relayer. */
-export const ORDERS_WEIGHED_MAX = 10_000
+export const ORDERS_WEIGHED_MAX = 1_000
 
 /** Callers that wait for the same operation. */
 export const RELAY_TICKETS_MAX = 32

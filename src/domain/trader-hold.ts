@@ -15,6 +15,8 @@ export type TraderHold = {
   readonly trader: Address
   readonly orders: readonly HeldOrders[]
   readonly untilMs: number
+  /** The relayer has the needs already: they are not added up again. */
+  readonly again?: true
 }
 
 /** Unsettled trades: how many, and the oldest of them. */

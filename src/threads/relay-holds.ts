@@ -50,7 +50,7 @@ export function makeRelayHolds(
 
   function linked(market: MarketRef): void {
     const owners = new Set([...held.values()].map(({ owner }) => owner))
-    for (const owner of owners) market.tell('HoldTrader', holdOf(owner))
+    for (const owner of owners) market.tell('HoldTrader', { ...holdOf(owner), again: true })
   }
 
   return {
@@ -73,7 +73,8 @@ export function makeRelayHolds(
       const one = held.get(key)
       if (one === undefined) return
       held.delete(key)
-      for (const market of markets) market.tell('HoldTrader', holdOf(one.owner))
+      const left: TraderHold = { ...holdOf(one.owner), again: true }
+      for (const market of markets) market.tell('HoldTrader', left)
     },
     linked,
     renew() {

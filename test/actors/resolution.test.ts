@@ -194,3 +194,23 @@ test('no more than the limit are under way at once', async () => {
   await world.look()
   assert.equal(world.sent.length, RESOLUTIONS_UNDERWAY_MAX + 5)
 })
+
+test('one that reverts although its trial succeeds is given up, and the others go on', async () => {
+  const world = new World()
+  world.due = [settle(1)]
+  for (let time = 0; time < 50; time++) {
+    await world.look()
+    world.decided.set('settle 1', 'reverted')
+    await world.look()
+    world.decided.clear()
+    world.nowMs += 3_600_000
+  }
+  assert.equal(world.sent.length, 5)
+  const told = world.said.filter((said) => said.type === 'trouble')
+  assert.deepEqual(told, [
+    { type: 'trouble', why: 'settle 1 reverted 5 times: it is not sent again before a restart' },
+  ])
+  world.due = [settle(1), settle(2)]
+  await world.look()
+  assert.deepEqual(world.sent.slice(5), ['settle 2'])
+})
