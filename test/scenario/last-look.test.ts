@@ -9,6 +9,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PermitInput } from '#client/order-submission.ts'
 import type { RelayRequest } from '#client/relayer.ts'
+import { marketAbi } from '../../contracts/artifacts/Market.abi.ts'
 import { UNIT } from '../contracts/support/world.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Person, SETTLING, startRelayed, TTL } from '../support/relayed.ts'
@@ -177,5 +178,42 @@ test('the relayer pays for no last look', async (t) => {
     assert.deepEqual(batch, ['NOTIONAL_TOO_SMALL', 'redemptions[1].conditionId'])
     assert.equal(await relayed.sent(), before)
     assert.equal((await relay(await sign.ctfRedemption({ market: placeOf(first) }))).status, 200)
+  })
+
+  // The last one: it moves the chain's clock.
+  await t.test('tokens that an unsettled sale needs are not redeemed', async () => {
+    const { factory, quickOperator } = chain
+    const start = await chain.chain.now()
+    const terms = ['LATE', start, 3_600, 100n, 'pyth'] as const
+    await chain.chain.send(quickOperator, factory, 'createQuickMarket', terms)
+    const [address, id] = await chain.read(factory, 'predictQuickMarket', ['LATE', start, 3_600])
+    const quick = { address, abi: marketAbi, id, expiration: start + 3_600n }
+    const [fay, gus] = [await seller(), await buyer()]
+    await give(fay, quick, { yes: 3n * UNIT })
+    const order = {
+      marketId: id,
+      outcome: 'YES',
+      price: '0.5',
+      size: '2',
+      ttlSeconds: 900,
+    } as const
+    await eventually(() => fay.client.orders.place({ ...order, side: 'sell' }))
+    assert.equal((await gus.client.orders.place({ ...order, side: 'buy' })).matches, 1)
+    await chain.warp(3_601n)
+    const verdict = [address, 100n, 101n, 'pyth'] as const
+    await chain.chain.send(quickOperator, factory, 'resolveQuickMarket', verdict)
+    const redeem = async () => {
+      const market = { id, contractAddress: address }
+      return relay(await fay.client.relayer.sign.ctfRedemption({ market, ...TTL }))
+    }
+    await eventually(async () => {
+      const { status, body } = await redeem()
+      assert.deepEqual([status, body.code, body.field], [409, 'TRADES_PENDING', 'conditionId'])
+    })
+    assert.equal(await chain.shares(fay.address, id, 0), 3n * UNIT)
+    await chain.chain.send(chain.owner, settlement, 'unpause', [])
+    await eventually(async () => assert.equal((await redeem()).status, 200))
+    await eventually(async () => assert.equal(await chain.shares(fay.address, id, 0), 0n))
+    assert.equal(await chain.balance(fay.address), 3n * UNIT)
   })
 })
