@@ -33,12 +33,18 @@ export function makeIntake(ports: {
   function handle(connection: Connection, message: ArrayBuffer, isBinary: boolean): void {
     beat()
     spent += ports.handle(connection, message, isBinary)
+    plan()
+  }
+
+  /** After each turn in which something was handled another one begins, with a budget of its own. */
+  function plan(): void {
     if (isPlanned) return
     isPlanned = true
     setImmediate(nextTurn)
   }
 
   function nextTurn(): void {
+    isPlanned = false
     spent = 0
     for (const connection of queue) {
       if (spent >= TURN_UNITS) break
@@ -50,8 +56,7 @@ export function makeIntake(ports: {
       handle(connection, frame.message, frame.isBinary)
       if (connection.frames.length === 0) ports.emptied(connection)
     }
-    isPlanned = queue.size > 0
-    if (isPlanned) setImmediate(nextTurn)
+    if (queue.size > 0) plan()
   }
 
   return {
@@ -65,6 +70,7 @@ export function makeIntake(ports: {
       connection.frames.push({ message: message.slice(0), isBinary })
       waitingBytes += message.byteLength
       queue.add(connection)
+      plan()
       return true
     },
     forget(connection) {

@@ -40,6 +40,18 @@ test('frames beyond the budget of a turn wait for the next ones, in order', asyn
   assert.equal(handled.at(-1), 'later', 'nothing waits: it is handled at once')
 })
 
+test('a frame that comes after a turn that was full is handled', async () => {
+  const { handled, connection, take } = fixture(() => TURN_UNITS)
+  const one = connection('one')
+  const names = ['first', 'second', 'third', 'fourth']
+  for (const name of names) {
+    take(one, name)
+    if (name === 'second' || name === 'third') await turn()
+  }
+  for (let count = 0; count < names.length; count++) await turn()
+  assert.deepEqual(handled, names)
+})
+
 test('a connection with thousands of frames does not hold up another one', async () => {
   const { intake, handled, connection, take } = fixture(() => 50)
   const [greedy, modest] = [connection('greedy'), connection('modest')]
