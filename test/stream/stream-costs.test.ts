@@ -107,10 +107,10 @@ test('a market is written once for all the sets of markets that name it', async 
   await eventually(() => assert.equal(stream.hub.figures().topics, 0, 'sets do not linger'))
 })
 
-test('subscriptions are bounded by size, per connection, per address and in all', async (t) => {
+test('subscriptions are bounded by size, per connection and per address', async (t) => {
   const stream = await startStream(t, {
     markets: 30,
-    settings: { subscriptionsMax: 10, subscriptionsPerIp: 15, subscriptionsTotal: 18 },
+    settings: { subscriptionsMax: 10, subscriptionsPerIp: 15 },
   })
   const ids = stream.markets.map((_, index) => marketIdOf(index))
   const set = (from: number, count: number) => ({
@@ -135,6 +135,15 @@ test('subscriptions are bounded by size, per connection, per address and in all'
   await eventually(() => assert.equal(stream.hub.figures().subscriptions, 0))
   const three = await stream.connect()
   await three.ask(set(0, 30), 'subscribed')
+})
+
+test('the subscriptions of all connections of a front are bounded', async (t) => {
+  const stream = await startStream(t, { settings: { subscriptionsTotal: 21 } })
+  const [one, two] = [await stream.connect(), await stream.connect()]
+  await one.ask({ op: 'subscribe', channel: 'ticker' }, 'subscribed')
+  await two.ask({ op: 'subscribe', channel: 'trades', marketId: M }, 'subscribed')
+  const refused = await two.ask({ op: 'subscribe', channel: 'market', marketId: M }, 'error')
+  assert.equal(refused.code, 'OVERLOADED')
 })
 
 test('a reader that lags pays for what it is given again', async (t) => {

@@ -57,6 +57,7 @@ type RiskFacts = {
 type StreamFacts = {
   readonly connectionsPerIp: number
   readonly subscriptionsMax: number
+  readonly subscriptionsPerIp: number
   readonly messagesPerSecond: number
   readonly messagesBurst: number
   readonly payloadBytesMax: number
@@ -128,7 +129,12 @@ const limit = (description: string) => Type.Integer({ description })
 /** What a client of the stream can meet. */
 const STREAM_LIMITS = {
   streamConnectionsPerIpMax: Type.Optional(limit('Streams of one address; one more gets 429')),
-  streamSubscriptionsMax: limit('Subscriptions of one stream'),
+  streamSubscriptionsMax: limit(
+    'Subscriptions of one stream; a ticker counts as one for every five markets that it names',
+  ),
+  streamSubscriptionsPerIpMax: Type.Optional(
+    limit('Subscriptions of all streams of one address, counted alike'),
+  ),
   streamMessagesPerSecond: limit('Frames that a stream may send per second'),
   streamMessagesBurst: limit('Frames that a stream may send at once'),
   streamPayloadBytesMax: limit('Bytes of one frame; a larger one ends the stream with 1009'),
@@ -144,7 +150,12 @@ const STREAM_LIMITS = {
 
 function streamLimits({ stream, rates }: ConfigFacts) {
   return {
-    ...(rates === undefined ? {} : { streamConnectionsPerIpMax: stream.connectionsPerIp }),
+    ...(rates === undefined
+      ? {}
+      : {
+          streamConnectionsPerIpMax: stream.connectionsPerIp,
+          streamSubscriptionsPerIpMax: stream.subscriptionsPerIp,
+        }),
     streamSubscriptionsMax: stream.subscriptionsMax,
     streamMessagesPerSecond: stream.messagesPerSecond,
     streamMessagesBurst: stream.messagesBurst,
