@@ -11,7 +11,7 @@
  */
 
 import assert from 'node:assert/strict'
-import { type MarketId, type Sequence, ZERO_ADDRESS } from '#domain/ids.ts'
+import { type MarketId, type Sequence, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
 import type {
   Fill,
   MarketEvent,
@@ -136,9 +136,12 @@ function writeRested(event: OrderRested, into: JsonBytes): void {
   into.number(event.returned ? RETURNED : event.held ? HELD : event.kept ? KEPT : USUAL)
   // Only the event that brings an order has what the chain needs of it.
   if (order !== undefined) writeSigned(order, into)
+  else if (event.permit !== undefined) into.plain(event.permit)
 }
 
 const RESTED_CELLS = HEAD_CELLS + 13
+/** The nonce of the permit, of an order that a failed trade gave back. */
+const PERMIT_CELLS = 1
 
 /** What marks an event, in the cell that says what is unusual about it. Older logs know the first only. */
 const RETURNED = 1
@@ -148,7 +151,8 @@ const KEPT = 3
 
 function readRested(cells: Cells, marketId: MarketId): OrderRested {
   const { length } = cells
-  assert(length === RESTED_CELLS || length === RESTED_CELLS + SIGNED_CELLS, 'OrderRested')
+  const more = length - RESTED_CELLS
+  assert(more === 0 || more === PERMIT_CELLS || more === SIGNED_CELLS, 'OrderRested')
   const rested = {
     type: 'OrderRested',
     marketId,
@@ -167,7 +171,10 @@ function readRested(cells: Cells, marketId: MarketId): OrderRested {
     matches: cells[14],
   } as OrderRested
   const mark = cells[15]
-  if (length > RESTED_CELLS) {
+  if (more === PERMIT_CELLS) {
+    return { ...rested, returned: true, permit: cells[RESTED_CELLS] as Uint64 }
+  }
+  if (more === SIGNED_CELLS) {
     const order = readOrder(rested, cells, RESTED_CELLS)
     return mark === HELD ? { ...rested, order, held: true } : { ...rested, order }
   }

@@ -123,6 +123,7 @@ export function makeFundsRead(
       coin(
         encodeFunctionData({ abi: testUSDCAbi, functionName: 'allowance', args: [who, spender] }),
       ),
+      coin(encodeFunctionData({ abi: testUSDCAbi, functionName: 'nonces', args: [who] })),
       shares(
         encodeFunctionData({
           abi: conditionalTokensAbi,
@@ -156,6 +157,7 @@ export function makeFundsRead(
       block: at.block,
       balance: next(),
       allowance: next(),
+      nonce: next(),
       isApproved: next() !== 0n,
       tokens: new Map(tokens.map((token) => [token, next()])),
     }))

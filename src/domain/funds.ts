@@ -13,7 +13,7 @@
  * needs 3. SELL 10 shares needs 10 shares.
  */
 
-import type { Address, MarketId, OrderHash } from './ids.ts'
+import type { Address, MarketId, OrderHash, Uint64 } from './ids.ts'
 import { MAKERS_PER_ORDER_MAX } from './limits.ts'
 import { costCeil, type Price, type Shares } from './money.ts'
 import { BUY, type Outcome, type Side } from './order.ts'
@@ -57,8 +57,8 @@ export type NeedsOrder = {
   readonly outcome: Outcome
   readonly price: Price
   readonly remaining: Shares
-  /** Whether it travels with a permit. */
-  readonly permit: boolean
+  /** The nonce of the permit that it travels with. */
+  readonly permit: Uint64 | undefined
   readonly placedAtMs: number
 }
 
@@ -75,8 +75,8 @@ export type NeedsTrade = Pick<
   | 'buyOrderHash'
   | 'sellOrderHash'
 > & {
-  /** Whether its buy order travels with a permit. */
-  readonly permit: boolean
+  /** The nonce of the permit that its buy order travels with. */
+  readonly permit: Uint64 | undefined
   /** Whether it was sent when it was read: then the chain may have settled it. */
   readonly sent?: boolean
 }
@@ -91,6 +91,8 @@ export type ChainFunds = {
   /** Stablecoin, and how much of it the settlement contract may take. */
   readonly balance: bigint
   readonly allowance: bigint
+  /** The next nonce of a permit of the stablecoin. */
+  readonly nonce: bigint
   /** Whether the settlement contract may move the owner's outcome tokens. */
   readonly isApproved: boolean
   /** Of the outcome tokens that were asked for. */

@@ -202,6 +202,9 @@ export const SETTLEMENT_STANDING_MAX = 100_000
 /** Orders whose permit is known to have been used. */
 export const SETTLEMENT_PERMITS_MAX = 10_000
 
+/** Permits of one trader that may wait for each other: settlement brings no more of them along. */
+export const PERMITS_AHEAD_MAX = 32
+
 /** Trades listed by `GET /api/v1/pending-trades` and `/api/v1/failed-trades`, and how many unless said. */
 export const TRADES_OF_ALL_LISTED_MAX = 1_000
 export const TRADES_OF_ALL_LISTED = 100

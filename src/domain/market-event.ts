@@ -8,7 +8,7 @@
  * `remaining`, `MarketClosed` clears both books.
  */
 
-import type { Address, MarketId, OrderHash, Sequence, TradeId } from './ids.ts'
+import type { Address, MarketId, OrderHash, Sequence, TradeId, Uint64 } from './ids.ts'
 import type { CloseReason, Market } from './market.ts'
 import type { Price, Shares } from './money.ts'
 import type { Outcome, Side, VerifiedOrder } from './order.ts'
@@ -27,7 +27,7 @@ type MarketOpened = Head<'MarketOpened'> & { readonly market: Market }
 /**
  * An order, or the remainder of one, came to rest. `order` is there when nothing before this event
  * has told of it: a new order that did not match at once. `returned` marks quantity that a failed
- * trade gave back, and `permit` such an order that travels with one; `added` is less than `remaining` when
+ * trade gave back, and `permit` is the nonce of the permit that such an order travels with; `added` is less than `remaining` when
  * its order was still resting. `held` marks an order that ends with the session that placed it, `kept` one
  * that from now on does not; where only that changes of a resting order, `added` is 0.
  */
@@ -46,7 +46,7 @@ export type OrderRested = Head<'OrderRested'> & {
   readonly matches: number
   readonly order?: VerifiedOrder
   readonly returned?: true
-  readonly permit?: true
+  readonly permit?: Uint64
   readonly held?: true
   readonly kept?: true
 }

@@ -14,7 +14,7 @@ import type { Ref } from '#runtime/ref.ts'
 
 type AccountsRef = Ref<AccountsProtocol>
 
-type CheckedOrder = Order & Pick<VerifiedOrder, 'orderHash'> & { readonly permit: boolean }
+type CheckedOrder = Order & Pick<VerifiedOrder, 'orderHash'> & Pick<ReserveOrder, 'permit'>
 type Deadline = Pick<RequestContext, 'deadlineAtMs'>
 
 export type FundsGateway = {
@@ -52,7 +52,7 @@ export function makeFundsGateway(
 
   return {
     reserve: (order, chainId, context) =>
-      ask('Reserve', askedOf(order, chainId, order.permit !== undefined), context),
+      ask('Reserve', askedOf(order, chainId, order.permit?.nonce), context),
     release: ({ trader, orderHash }) => refOf(trader).tell('Release', { orderHash }),
     check: (order, chainId, context) =>
       ask('Check', askedOf(order, chainId, order.permit), context),
@@ -68,7 +68,7 @@ export function makeFundsGateway(
 function askedOf(
   { orderHash, marketId, trader, side, outcome, price, size }: Omit<CheckedOrder, 'permit'>,
   chainId: number,
-  permit: boolean,
+  permit: ReserveOrder['permit'],
 ): ReserveOrder {
   return { chainId, orderHash, marketId, trader, side, outcome, price, size, permit }
 }

@@ -127,7 +127,10 @@ test('a permit, a fee recipient and numbers of 64 bits come back too', () => {
     ...matched,
     taker: { ...order, makerFeeRecipient: `0x${'3'.repeat(40)}` as Address },
   }
-  const events = [...market.events, strange]
+  const [rested] = market.events.filter((event) => event.type === 'OrderRested' && !event.order)
+  assert(rested?.type === 'OrderRested')
+  const returned = { ...rested, returned: true, permit: order.permit.nonce } as const
+  const events = [...market.events, strange, returned]
   assert.deepEqual(stored(events), events)
 })
 

@@ -114,6 +114,7 @@ test('funds are read as they are at a block', async (t) => {
         block: at.block,
         balance: 0n,
         allowance: MAX_UINT256,
+        nonce: 0n,
         isApproved: true,
         tokens: new Map([
           [yes, 500n * UNIT],
@@ -125,6 +126,7 @@ test('funds are read as they are at a block', async (t) => {
         block: at.block,
         balance: 1_000n * UNIT,
         allowance: MAX_UINT256,
+        nonce: 0n,
         isApproved: true,
         tokens: new Map([[yes, 0n]]),
       },
@@ -133,6 +135,7 @@ test('funds are read as they are at a block', async (t) => {
         block: at.block,
         balance: 0n,
         allowance: 0n,
+        nonce: 0n,
         isApproved: false,
         tokens: new Map(),
       },
@@ -167,7 +170,7 @@ test('funds are read as they are at a block', async (t) => {
       found.flatMap(({ balance }, index) => (balance === 0n ? [] : [index])),
       [250],
     )
-    assert.deepEqual(Object.fromEntries(world.proxy.requests), { eth_call: 3 })
+    assert.deepEqual(Object.fromEntries(world.proxy.requests), { eth_call: 4 })
     assert.deepEqual(await funds.read([], at), [])
   })
 

@@ -3,10 +3,11 @@
  * promises need. Every change of a need goes through here, so that the sums are kept and never counted.
  */
 
-import { type FundsToken, needMinOf, needOf, outcomeToken } from '#domain/funds.ts'
+import { type FundsToken, type NeedsOrder, needMinOf, needOf, outcomeToken } from '#domain/funds.ts'
 import type { Address, OrderHash } from '#domain/ids.ts'
 import { costCeil, type Shares } from '#domain/money.ts'
 import { BUY, SELL } from '#domain/order.ts'
+import { addAllowed, dropPermit, holdPermit, newSums } from './permits.ts'
 import type {
   Account,
   AccountsState,
@@ -34,10 +35,15 @@ export function accountOf(state: AccountsState, chain: ChainAccounts, trader: Ad
     chain,
     cash: newSums(),
     unpermitted: newSums(),
+    permits: new Map(),
+    nonces: new Map(),
+    permitsFrom: 0n,
+    permitsEnd: 0n,
     holdings: new Map(),
     block: -1,
     balance: 0n,
     allowance: 0n,
+    nonce: 0n,
     isApproved: false,
     wantBlock: chain.place?.block ?? 0,
     orders: new Set(),
@@ -55,10 +61,6 @@ export function accountOf(state: AccountsState, chain: ChainAccounts, trader: Ad
   if (chain.stepping) chain.unseen.add(account)
   forgetIdle(state, chain)
   return account
-}
-
-function newSums(): Sums {
-  return { open: 0n, openMin: 0n, pending: 0n, promised: 0n }
 }
 
 export function holdingOf(account: Account, token: FundsToken): Holding {
@@ -112,7 +114,8 @@ export function changed(state: AccountsState, account: Account): void {
   state.changed.push(account)
 }
 
-type NewOrder = Pick<OrderNeed, 'orderHash' | 'side' | 'price' | 'permit' | 'placedAtMs'>
+type NewOrder = Pick<OrderNeed, 'orderHash' | 'side' | 'price' | 'placedAtMs'> &
+  Pick<NeedsOrder, 'permit'>
 
 export function openOrder(
   state: AccountsState,
@@ -128,7 +131,7 @@ export function openOrder(
     holding: side === SELL ? holdingOf(account, owner.token) : undefined,
     side,
     price,
-    permit: permit && side === BUY,
+    permit: side === BUY ? holdPermit(account, orderHash, permit) : undefined,
     placedAtMs,
     need: 0n,
     needMin: 0n,
@@ -151,7 +154,9 @@ export function setRemaining(state: AccountsState, order: OrderNeed, remaining: 
   const moreMin = needMin - order.needMin
   if (more > 0n) state.grown.push(order)
   addOpen(holding ?? account.cash, more, moreMin)
-  if (holding === undefined && !order.permit) addOpen(account.unpermitted, more, moreMin)
+  if (holding === undefined) {
+    addAllowed(account, order.permit, { open: more, openMin: moreMin })
+  }
   order.need = need
   order.needMin = needMin
   changed(state, account)
@@ -168,6 +173,7 @@ function removeOrder(state: AccountsState, order: OrderNeed): void {
   state.orders.delete(orderHash)
   market.orders.delete(order)
   account.orders.delete(order)
+  dropPermit(account, order.permit)
   if (order.side === SELL) account.sales--
   unuse(state, account)
 }
@@ -193,7 +199,12 @@ export function countBuyer(state: AccountsState, need: TradeNeed, counted: boole
   const cost = BigInt(costCeil(trade.price, trade.size))
   const more = counted ? cost : -cost
   buyer.cash.pending += more
-  if (!trade.permit) buyer.unpermitted.pending += more
+  if (counted) need.permit = holdPermit(buyer, trade.buyOrderHash, trade.permit)
+  addAllowed(buyer, need.permit, { pending: more })
+  if (!counted) {
+    dropPermit(buyer, need.permit)
+    need.permit = undefined
+  }
   need.isBuyerCounted = counted
   changed(state, buyer)
 }
@@ -215,7 +226,7 @@ export function addPromise(state: AccountsState, promised: Promised): void {
   state.promises.set(orderHash, promised)
   const sums = holding ?? account.cash
   sums.promised += need
-  if (holding === undefined && !permit) account.unpermitted.promised += need
+  if (holding === undefined) addAllowed(account, permit, { promised: need })
   use(account)
   changed(state, account)
 }
@@ -225,7 +236,8 @@ export function removePromise(state: AccountsState, promised: Promised): void {
   state.promises.delete(orderHash)
   const sums = holding ?? account.cash
   sums.promised -= need
-  if (holding === undefined && !permit) account.unpermitted.promised -= need
+  if (holding === undefined) addAllowed(account, permit, { promised: -need })
+  dropPermit(account, permit)
   changed(state, account)
   unuse(state, account)
 }

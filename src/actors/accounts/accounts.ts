@@ -123,7 +123,6 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
     const wasClosing = state.closing.length > 0
     for (const event of events) fold(state, event)
     if (caughtUpAtMs !== undefined) catchUp(state, partition, caughtUpAtMs)
-    coverChanged(state, context)
     if (!wasClosing && state.closing.length > 0) drop(state, context)
     tellChanges(state, context)
     return undefined
@@ -231,7 +230,6 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
       if (isConfirmed) confirmTrade(state, trade.tradeId)
     }
     for (const tradeId of tradeIds) state.reverted.delete(tradeId)
-    coverChanged(state, context)
     for (const chain of state.chains.values()) {
       if (chain.asking.length > 0) askNext(state, chain, context)
     }
@@ -286,8 +284,9 @@ function drop(state: AccountsState, context: AccountsContext): void {
   if (dropSome(state)) context.after(0, { type: 'Continue', message: {} })
 }
 
-/** Says whose needs the message under way has changed, once each. */
+/** Looks whether what the message under way has changed is covered, and emits whose it was, once each. */
 function tellChanges(state: AccountsState, context: AccountsContext): void {
+  coverChanged(state, context)
   for (const account of state.changed) {
     account.changed = false
     const { chain, trader } = account

@@ -81,6 +81,13 @@ export function needsOf({ chains, trades }: AccountsState): Map<string, Needs> {
     for (const account of accounts.values()) {
       add(account, STABLECOIN, account.cash)
       add(account, 'allowance', account.unpermitted)
+      // Which permits count is the chain's to say: here none is part of what needs an allowance.
+      for (const { counts, needs: permitted } of account.permits.values()) {
+        if (counts) continue
+        const sums = of(account, 'allowance')
+        sums.open -= permitted.open
+        sums.pending -= permitted.pending
+      }
       for (const holding of account.holdings.values()) add(account, holding.token, holding)
     }
   }
@@ -89,7 +96,7 @@ export function needsOf({ chains, trades }: AccountsState): Map<string, Needs> {
     if (buyer !== undefined) {
       const more = missing(need, need.isBuyerCounted) * BigInt(costCeil(trade.price, trade.size))
       of(buyer, STABLECOIN).pending += more
-      if (!trade.permit) of(buyer, 'allowance').pending += more
+      if (trade.permit === undefined) of(buyer, 'allowance').pending += more
     }
     if (seller !== undefined) {
       const token = outcomeToken(trade.marketId, trade.outcome)

@@ -91,11 +91,12 @@ function uncovered(account: Account): OrderNeed[] {
   let allowance = lack(account.unpermitted, account.allowance)
   const lacks = new Map<Sums, bigint>()
   for (const order of [...account.orders].sort(byTurn)) {
-    const { holding, needMin, permit } = order
+    const { holding, needMin } = order
+    const isPermitted = order.permit?.counts === true
     if (order.side === BUY) {
-      if (balance <= 0n && (permit || allowance <= 0n)) continue
+      if (balance <= 0n && (isPermitted || allowance <= 0n)) continue
       balance -= needMin
-      if (!permit) allowance -= needMin
+      if (!isPermitted) allowance -= needMin
       found.push(order)
     } else if (!account.isApproved) found.push(order)
     else if (holding?.held !== undefined) {

@@ -107,8 +107,7 @@ function rested(state: AccountsState, market: MarketNeeds, event: OrderRested): 
   if (!state.rules.isMine(trader)) return
   let order = state.orders.get(orderHash)
   if (order === undefined) {
-    const permit =
-      event.order === undefined ? event.permit === true : event.order.permit !== undefined
+    const permit = event.order === undefined ? event.permit : event.order.permit?.nonce
     const owner = { trader, token: outcomeToken(event.marketId, event.outcome) }
     order = openOrder(state, market, owner, { orderHash, side, price, permit, placedAtMs })
   }
@@ -122,7 +121,7 @@ function matched(state: AccountsState, market: MarketNeeds, event: OrdersMatched
   const { taker, fills, marketId, seq } = event
   const { outcome } = taker
   const buys = taker.side === BUY
-  const takerPermit = taker.permit !== undefined
+  const takerPermit = taker.permit?.nonce
   for (let fillIndex = 0; fillIndex < fills.length; fillIndex++) {
     const { makerHash, maker, price, size, makerRemaining } = fills[fillIndex]!
     const resting = state.orders.get(makerHash)
@@ -136,7 +135,7 @@ function matched(state: AccountsState, market: MarketNeeds, event: OrdersMatched
       seller: buys ? maker : taker.trader,
       buyOrderHash: buys ? taker.orderHash : makerHash,
       sellOrderHash: buys ? makerHash : taker.orderHash,
-      permit: buys ? takerPermit : resting?.permit === true,
+      permit: buys ? takerPermit : resting?.permit?.nonce,
     })
     if (resting !== undefined) setRemaining(state, resting, makerRemaining)
   }

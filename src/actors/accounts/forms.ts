@@ -1,6 +1,6 @@
 /** The short forms of what fronts and accounts say to each other for every order. */
 
-import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
+import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Outcome, Side } from '#domain/order.ts'
 import type { Form, Forms } from '#runtime/channel.ts'
@@ -36,7 +36,7 @@ const reserve: Form<Reserve> = {
         outcome: batch[at + 5] as Outcome,
         price: batch[at + 6] as Price,
         size: batch[at + 7] as Shares,
-        permit: batch[at + 8] as boolean,
+        permit: batch[at + 8] as Uint64 | undefined,
       },
       deadlineAtMs: batch[at + 9] as number,
     }

@@ -7,6 +7,7 @@ import { backoff } from '#domain/backoff.ts'
 import type { ChainFunds, FundsQuestion, FundsStep, FundsToken } from '#domain/funds.ts'
 import { changed, forget, IDLE_TOKENS_MAX } from './account.ts'
 import { cover } from './cover.ts'
+import { recountPermits } from './permits.ts'
 import type {
   Account,
   AccountsContext,
@@ -169,15 +170,18 @@ function isIdle({ open, pending, promised }: Sums): boolean {
 
 /** Takes what the chain says of an owner. One read of him is under way at a time, so it is the newest. */
 export function takeFunds(state: AccountsState, account: Account, funds: ChainFunds): void {
-  const { balance, allowance, isApproved, tokens } = funds
+  const { balance, allowance, nonce, isApproved, tokens } = funds
   let isSame =
     account.block >= 0 &&
     account.balance === balance &&
     account.allowance === allowance &&
+    account.nonce === nonce &&
     account.isApproved === isApproved
   account.block = funds.block
   account.balance = balance
   account.allowance = allowance
+  account.nonce = nonce
+  recountPermits(account)
   account.isApproved = isApproved
   for (const holding of account.holdings.values()) {
     const held = tokens.get(holding.token)

@@ -1,9 +1,11 @@
 /** Whether an order's need is covered beside everything that its trader has open, pending or promised. */
 
 import { needOf, outcomeToken } from '#domain/funds.ts'
+import type { Uint64 } from '#domain/ids.ts'
 import { BUY, YES } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import { dropClosed, holdingOf } from './account.ts'
+import { permitNonceFlaw } from './permits.ts'
 import type { Account, AccountsState, ChainAccounts, Holding, ReserveOrder, Sums } from './state.ts'
 import { hasUnreadMatch } from './trades.ts'
 
@@ -59,6 +61,8 @@ function compared(
   const holding = buys ? undefined : holdingOf(account, outcomeToken(order.marketId, order.outcome))
   const held = holding === undefined ? account.balance : holding.held
   if (held === undefined) return undefined
+  const flaw = order.permit === undefined ? undefined : permitFlaw(state, account, order.permit)
+  if (buys && flaw !== undefined) return flaw
   const need = BigInt(needOf(order, order.size))
   const sums = holding ?? account.cash
   const name = buys ? 'the stablecoin' : `${order.outcome === YES ? 'YES' : 'NO'} of this market`
@@ -77,11 +81,22 @@ function compared(
     )
   }
   const { unpermitted, allowance } = account
-  if (buys && !order.permit && lacks(state, account, { sums: unpermitted, has: allowance, need })) {
+  if (
+    buys &&
+    order.permit === undefined &&
+    lacks(state, account, { sums: unpermitted, has: allowance, need })
+  ) {
     const all = { name, there: 'allowed', sums: unpermitted, has: allowance, need }
     return reject('INSUFFICIENT_ALLOWANCE', undefined, words(all))
   }
   return { holding, need }
+}
+
+function permitFlaw(state: AccountsState, account: Account, permit: Uint64): Rejection | undefined {
+  if (permitNonceFlaw(account, permit) === undefined) return undefined
+  // Orders of a market that has closed may still hold their permits.
+  dropClosed(state, account)
+  return permitNonceFlaw(account, permit)
 }
 
 function lacks(

@@ -7,6 +7,7 @@
 
 import type { OrderHash } from '#domain/ids.ts'
 import { addPromise, removePromise } from './account.ts'
+import { holdPermit } from './permits.ts'
 import type { Account, AccountsState, Holding, ReserveOrder } from './state.ts'
 
 /** Promises that one turn of the timer looks at. */
@@ -21,7 +22,7 @@ export function promise(
   addPromise(state, {
     orderHash: order.orderHash,
     ...by,
-    permit: order.permit,
+    permit: holdPermit(by.account, order.orderHash, order.permit),
     asked: 1,
     untilMs: deadlineAtMs + state.rules.graceMs,
   })

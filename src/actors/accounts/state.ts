@@ -11,7 +11,7 @@ import type {
   NeedsTrade,
   SettledTrade,
 } from '#domain/funds.ts'
-import type { Address, MarketId, OrderHash, Sequence, TradeId } from '#domain/ids.ts'
+import type { Address, MarketId, OrderHash, Sequence, TradeId, Uint64 } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Outcome, Side } from '#domain/order.ts'
@@ -28,8 +28,8 @@ export type ReserveOrder = {
   readonly outcome: Outcome
   readonly price: Price
   readonly size: Shares
-  /** Whether it travels with a permit: then it needs no allowance of before. */
-  readonly permit: boolean
+  /** The nonce of the permit that it travels with: then it needs no allowance of before. */
+  readonly permit: Uint64 | undefined
 }
 
 export type Granted = { readonly granted: true }
@@ -249,13 +249,21 @@ export type Account = {
   readonly trader: Address
   readonly chain: ChainAccounts
   readonly cash: Sums
-  /** The part of `cash` that needs an allowance: all but what travels with a permit. */
+  /** The part of `cash` that needs an allowance: all but what travels with a permit that counts. */
   readonly unpermitted: Sums
+  /** The permits of its orders, and which of them holds a nonce. */
+  readonly permits: Map<OrderHash, PermitNeed>
+  readonly nonces: Map<bigint, PermitNeed>
+  /** The first nonce of those that count, and the first behind them. */
+  permitsFrom: bigint
+  permitsEnd: bigint
   readonly holdings: Map<FundsToken, Holding>
   /** The block of what follows; -1 while nothing is known. */
   block: number
   balance: bigint
   allowance: bigint
+  /** The next nonce of a permit of the stablecoin. */
+  nonce: bigint
   isApproved: boolean
   /** Funds of an earlier block are not believed any more. */
   wantBlock: number
@@ -274,6 +282,17 @@ export type Account = {
   namedAtMs: number
 }
 
+/** A permit that travels with an order, and what its order, trades and promise need of the stablecoin. */
+export type PermitNeed = {
+  readonly nonce: Uint64
+  readonly orderHash: OrderHash
+  readonly needs: Sums
+  /** Its order, the trades of that, and its promise. */
+  uses: number
+  /** Whether the chain would take it in its turn; otherwise the allowance has to cover the needs. */
+  counts: boolean
+}
+
 export type OrderNeed = {
   readonly orderHash: OrderHash
   readonly account: Account
@@ -281,7 +300,7 @@ export type OrderNeed = {
   readonly holding: Holding | undefined
   readonly side: Side
   readonly price: Price
-  readonly permit: boolean
+  readonly permit: PermitNeed | undefined
   placedAtMs: number
   need: bigint
   needMin: bigint
@@ -298,6 +317,8 @@ export type TradeNeed = {
   /** Undefined for a side that is not ours, and once the trade is over. */
   buyer: Account | undefined
   seller: Account | undefined
+  /** The permit of the buy order, while the trade is counted for the buyer. */
+  permit: PermitNeed | undefined
   isBuyerCounted: boolean
   isSellerCounted: boolean
   /** The block in which the chain settled it. */
@@ -311,7 +332,7 @@ export type Promised = {
   readonly account: Account
   readonly holding: Holding | undefined
   readonly need: bigint
-  readonly permit: boolean
+  readonly permit: PermitNeed | undefined
   /** How many askers were granted it. */
   asked: number
   untilMs: number

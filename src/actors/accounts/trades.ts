@@ -31,6 +31,7 @@ export function addTrade(
     chain,
     buyer: undefined,
     seller: undefined,
+    permit: undefined,
     isBuyerCounted: false,
     isSellerCounted: false,
     settledBlock: undefined,

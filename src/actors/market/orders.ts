@@ -283,7 +283,7 @@ export function tellRest(
   if (more.isNew && more.order !== undefined) event.order = more.order
   else if (more.returned) {
     event.returned = true
-    if (more.order?.permit !== undefined) event.permit = true
+    if (more.order?.permit !== undefined) event.permit = more.order.permit.nonce
   }
   if (more.held) event.held = true
   else if (more.kept) event.kept = true

@@ -260,7 +260,7 @@ export function makeOrderService(ports: {
         errors.push(reject('INVALID_PERMIT', 'permitSignature', permitFlaw))
       }
       if (errors.length === 0 && funds !== undefined) {
-        const permit = submission.permitSignature !== undefined
+        const permit = signed.permit?.nonce
         const order = { ...signed.order, orderHash, permit }
         const short = await funds.check(order, signed.chainId, context)
         if (short !== undefined && isPassing(short)) return short

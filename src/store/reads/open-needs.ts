@@ -6,9 +6,9 @@
  */
 
 import type { NeedsMarket, NeedsOrder, NeedsTrade } from '#domain/funds.ts'
-import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import type { Address, MarketId, OrderHash, TradeId, Uint64 } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
-import type { Outcome, Side } from '#domain/order.ts'
+import type { Outcome, PermitSignature, Side } from '#domain/order.ts'
 import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 import { snapshot } from '../engine/snapshot.ts'
@@ -143,7 +143,7 @@ function marketOf({ market_id, chain_id, close_reason }: MarketRowRead): NeedsMa
 
 type TradeNeedRow = TradeTermsRow &
   Pick<TradeRowRead, 'matched_at_ms' | 'status'> & {
-    readonly has_permit: number
+    readonly permit: string | null
     readonly place: number | string
   }
 
@@ -151,15 +151,18 @@ type TradeNeedRow = TradeTermsRow &
 function tradesWhere(wanted: string, row: string): string {
   return `select market_id, seq, fill_index, outcome, price_e6, size_e6, buyer, seller,
       buy_order_hash, sell_order_hash, matched_at_ms, status, ${row} as place,
-      exists(select 1 from orders
-        where orders.order_hash = trades.buy_order_hash and orders.permit is not null) as has_permit
+      (select permit from orders where orders.order_hash = trades.buy_order_hash) as permit
     from trades where ${wanted}`
+}
+
+function nonceOf(permit: string | null): Uint64 | undefined {
+  return permit === null ? undefined : (JSON.parse(permit) as PermitSignature).nonce
 }
 
 function tradeOf(row: TradeNeedRow): NeedsTrade {
   return {
     ...termsOfRow(row),
-    permit: Number(row.has_permit) === 1,
+    permit: nonceOf(row.permit),
     sent: row.status !== 'matched',
   }
 }
@@ -204,7 +207,7 @@ type OrderNeedRow = {
   readonly outcome: Outcome
   readonly price_e6: Price
   readonly remaining_e6: number | string
-  readonly has_permit: number
+  readonly permit: string | null
   readonly placed_at_ms: number | string
   readonly place: number | string
 }
@@ -227,7 +230,7 @@ async function openOrders(
       within === undefined ? markets.slice(next, next + MARKETS_ASKED_MAX) : [within.market]
     const rows: OrderNeedRow[] = await all(
       `select order_hash, market_id, trader, side, outcome, price_e6, remaining_e6, placed_at_ms,
-          permit is not null as has_permit, ${row} as place
+          permit, ${row} as place
         from orders where market_id in (${asked.map(() => '?')}) and status = 'open'
           ${within === undefined ? '' : `and ${row} > ?`}
         order by market_id, ${row} limit ?`,
@@ -252,7 +255,7 @@ function orderOf(row: OrderNeedRow): NeedsOrder {
     outcome: row.outcome,
     price: row.price_e6,
     remaining: Number(row.remaining_e6) as Shares,
-    permit: Number(row.has_permit) === 1,
+    permit: nonceOf(row.permit),
     placedAtMs: Number(row.placed_at_ms),
   }
 }

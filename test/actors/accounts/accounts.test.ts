@@ -14,9 +14,9 @@ import {
   outcomeToken,
   STABLECOIN,
 } from '#domain/funds.ts'
-import type { MarketId, Sequence, TradeId } from '#domain/ids.ts'
+import type { MarketId, Sequence, TradeId, Uint64 } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
-import { BUY, SELL, YES } from '#domain/order.ts'
+import { BUY, type PermitSignature, SELL, YES } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
 import {
   buy,
@@ -111,7 +111,7 @@ function unstarted({ loaded = {}, rules = {} }: More = {}) {
     reserving(builder: OrderBuilder, more: Partial<ReserveOrder> = {}) {
       const { orderHash, trader, side, outcome, price, size } = builder.fields
       const named = { orderHash, marketId: MARKET_ID, trader, side, outcome, price, size }
-      const order: ReserveOrder = { chainId: CHAIN_ID, permit: false, ...named, ...more }
+      const order: ReserveOrder = { chainId: CHAIN_ID, permit: undefined, ...named, ...more }
       return actor.ask('Reserve', { order, deadlineAtMs: actor.nowMs + 3_000 })
     },
     reserve(builder: OrderBuilder, more: Partial<ReserveOrder> = {}): string {
@@ -223,7 +223,113 @@ test('without an allowance a buy is refused, and with a permit it is not', () =>
   its.step()
   its.place(ann('a'))
   assert.match(its.reserve(ann('b')), /^INSUFFICIENT_ALLOWANCE: .*5000000 are allowed, 4210000 are/)
-  assert.equal(its.reserve(ann('c'), { permit: true }), 'granted')
+  assert.equal(its.reserve(ann('c'), { permit: '0' as Uint64 }), 'granted')
+})
+
+const permitted = (nonce: number) => ({ permit: String(nonce) as Uint64 })
+
+/** Ann has dollars, has allowed nothing, and her next nonce is 5. */
+function withPermits() {
+  const its = started()
+  its.fund('ann', { dollars: 50, allowed: 0 })
+  its.chain.change(traderNamed('ann'), { nonce: 5n })
+  its.step()
+  return {
+    ...its,
+    /** Places a buy with the permit of this nonce. */
+    placeWith(name: string, nonce: number) {
+      assert.equal(its.reserve(ann(name), permitted(nonce)), 'granted')
+      const before = its.market.events.length
+      its.market.place(ann(name))
+      // The market has no builder for permits: what it said is said with one.
+      for (const [at, event] of its.market.events.entries()) {
+        if (at < before || event.type !== 'OrderRested' || event.order === undefined) continue
+        const permit = { nonce: String(nonce) } as PermitSignature
+        its.market.events[at] = { ...event, order: { ...event.order, permit } }
+      }
+      its.feed()
+    },
+  }
+}
+
+test('a permit counts only with the next nonce of the token, behind those of open orders', () => {
+  const its = withPermits()
+  const wrong = (nonce: number) => its.reserve(ann('x'), permitted(nonce))
+  const next5 =
+    /^INVALID_PERMIT: permitSignature.nonce must be 5: the token's next nonce .* is 5 at/
+  for (const nonce of [0, 4, 6]) assert.match(wrong(nonce), next5)
+  its.placeWith('a', 5)
+  its.placeWith('b', 6)
+  const next7 = /^INVALID_PERMIT: .* must be 7: .* is 5 at .* hold 2 permits from there on/
+  for (const nonce of [4, 5, 6, 8]) assert.match(wrong(nonce), next7)
+  assert.equal(wrong(7), 'granted')
+  its.step()
+  assert.deepEqual(its.withdrawn(), [])
+})
+
+test('an order whose permit was used by a stranger leaves unless the allowance covers it', () => {
+  const its = withPermits()
+  its.placeWith('a', 5)
+  its.placeWith('b', 6)
+  its.chain.change(traderNamed('ann'), { nonce: 6n, allowance: units(4.2) })
+  its.step()
+  assert.deepEqual(its.withdrawn(), [], 'the stranger brought the allowance of the first')
+  its.chain.change(traderNamed('ann'), { nonce: 7n, allowance: units(4.2) })
+  its.step()
+  assert.deepEqual(its.withdrawn(), ['b'], 'it covers one of the two')
+  its.chain.change(traderNamed('ann'), { allowance: 0n })
+  its.step()
+  assert.deepEqual(its.withdrawn(), ['b', 'a'])
+})
+
+test('a nonce that the trader used elsewhere stops covering the order at once', () => {
+  const its = withPermits()
+  its.placeWith('a', 5)
+  its.chain.change(traderNamed('ann'), { nonce: 6n })
+  its.step()
+  assert.deepEqual(its.withdrawn(), ['a'])
+})
+
+test('permits behind an order that ends do not count until the gap is filled', () => {
+  const its = withPermits()
+  its.placeWith('a', 5)
+  its.placeWith('b', 6)
+  its.market.cancel('a', 'buy')
+  its.feed()
+  assert.deepEqual(its.withdrawn(), ['b'], 'the chain would not take its permit')
+  assert.match(its.reserve(ann('c'), permitted(7)), /^INVALID_PERMIT: .* must be 5: /)
+  assert.equal(its.reserve(ann('c'), permitted(5)), 'granted')
+})
+
+test('a trader has at most 32 permits that wait for each other', () => {
+  const its = withPermits()
+  for (let at = 0; at < 32; at++) {
+    assert.equal(its.reserve(ann(`o${at}`).size(1), permitted(5 + at)), 'granted')
+  }
+  assert.match(
+    its.reserve(ann('x').size(1), permitted(37)),
+    /^INVALID_PERMIT: .*there can be no more/,
+  )
+})
+
+test('after a restart permits of open orders and pending trades are held again', () => {
+  const orders = [
+    { ...RESTING, permit: '5' as Uint64 },
+    { ...RESTING, orderHash: hashNamed('new'), permit: '6' as Uint64 },
+  ]
+  const its = unstarted({ loaded: { markets: MARKETS, orders } })
+  its.fund('ann', { dollars: 50, allowed: 0 })
+  its.chain.change(traderNamed('ann'), { nonce: 5n })
+  its.chain.mine()
+  its.tick()
+  for (let turn = 0; turn < 3; turn++) {
+    its.actor.nowMs++
+    its.feed()
+    its.tick()
+  }
+  assert.deepEqual(its.withdrawn(), [])
+  assert.match(its.reserve(ann('x'), permitted(5)), /^INVALID_PERMIT: .* must be 7: /)
+  assert.equal(its.reserve(ann('x'), permitted(7)), 'granted')
 })
 
 test('a sell needs tokens and the approval', () => {
@@ -243,7 +349,7 @@ test('a check promises nothing', () => {
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
   const { orderHash, trader, side, outcome, price, size } = ann('a').fields
-  const order = { chainId: CHAIN_ID, marketId: MARKET_ID, permit: false }
+  const order = { chainId: CHAIN_ID, marketId: MARKET_ID, permit: undefined }
   const asked = { ...order, orderHash, trader, side, outcome, price, size }
   const answer = its.actor.ask('Check', { order: asked, deadlineAtMs: its.actor.nowMs + 1_000 })
   its.actor.deliverAll()
@@ -411,7 +517,7 @@ function boughtWithPermit() {
   its.step()
   its.place(sell('YES').at(0.4).size(4).by('bob').named('s'))
   const bid = buy('YES').at(0.4).size(4).by('ann').named('a')
-  assert.equal(its.reserve(bid, { permit: true }), 'granted')
+  assert.equal(its.reserve(bid, { permit: '0' as Uint64 }), 'granted')
   const permit = { nonce: '0', value: '9999999', deadline: '9', v: 27, r: '0x', s: '0x' } as never
   its.market.place(bid)
   // The market has no builder for permits: what it said is said with one.
@@ -564,7 +670,7 @@ const RESTING: NeedsOrder = {
   outcome: YES,
   price: 420_000 as Price,
   remaining: 10_000_000 as Shares,
-  permit: false,
+  permit: undefined,
   placedAtMs: START_SEC * 1_000,
 }
 const MARKETS = [{ marketId: MARKET_ID, chainId: CHAIN_ID, closed: false }]
@@ -614,7 +720,7 @@ test('a pending trade that was settled before the start is no need', () => {
     seller: traderNamed('bob'),
     buyOrderHash: hashNamed('a'),
     sellOrderHash: hashNamed('s'),
-    permit: false,
+    permit: undefined,
   }
   for (const settled of [true, false]) {
     const its = unstarted({ loaded: { markets: MARKETS, orders: [RESTING], trades: [trade] } })

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { MessageChannel } from 'node:worker_threads'
 import { ACCOUNTS_FORMS } from '#actors/accounts/forms.ts'
 import type { AccountsProtocol } from '#actors/accounts/state.ts'
-import type { MarketId } from '#domain/ids.ts'
+import type { MarketId, Uint64 } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { NO, SELL } from '#domain/order.ts'
 import { reject } from '#domain/rejection.ts'
@@ -17,7 +17,7 @@ const OPTIONS: ChannelOptions = {
 }
 
 /** Every field that an order has: a new one does not compile here until it is added. */
-const order: Required<AccountsProtocol['Reserve']['takes']['order']> = {
+const order: AccountsProtocol['Reserve']['takes']['order'] = {
   chainId: 31_337,
   orderHash: hashNamed('a'),
   marketId: hashNamed('m') as string as MarketId,
@@ -26,7 +26,7 @@ const order: Required<AccountsProtocol['Reserve']['takes']['order']> = {
   outcome: NO,
   price: 420_000 as Price,
   size: Number.MAX_SAFE_INTEGER as Shares,
-  permit: true,
+  permit: '18446744073709551615' as Uint64,
 }
 
 test('what a front asks and what it is answered arrive as they were sent', async () => {
@@ -42,7 +42,7 @@ test('what a front asks and what it is answered arrive as they were sent', async
   const front = new Channel<AccountsProtocol>(port1, OPTIONS, { heard: () => {} })
   try {
     const asked = { order, deadlineAtMs: 1_800_000_000_123 }
-    const plain = { order: { ...order, permit: false }, deadlineAtMs: 1 }
+    const plain = { order: { ...order, permit: undefined }, deadlineAtMs: 1 }
     assert.deepEqual(await front.ask('Reserve', asked), answers[1])
     assert.deepEqual(await front.ask('Reserve', plain), answers[0])
     assert.deepEqual(await front.ask('Check', asked), answers[1])

@@ -18,11 +18,18 @@ import { later } from './accounts-fixture.ts'
 export type Wallet = {
   readonly balance: bigint
   readonly allowance: bigint
+  readonly nonce: bigint
   readonly isApproved: boolean
   readonly tokens: ReadonlyMap<FundsToken, bigint>
 }
 
-export const EMPTY: Wallet = { balance: 0n, allowance: 0n, isApproved: false, tokens: new Map() }
+export const EMPTY: Wallet = {
+  balance: 0n,
+  allowance: 0n,
+  nonce: 0n,
+  isApproved: false,
+  tokens: new Map(),
+}
 
 type Block = {
   readonly place: BlockPlace
@@ -156,9 +163,9 @@ export function modelChain(chainId: number) {
     return later(() => {
       const { block } = chain.there(place)
       return questions.map(({ owner, tokens }) => {
-        const { balance, allowance, isApproved, tokens: held } = chain.walletAt(owner, block)
+        const { balance, allowance, nonce, isApproved, tokens: held } = chain.walletAt(owner, block)
         const asked = tokens.map((token) => [token, held.get(token) ?? 0n] as const)
-        return { owner, block, balance, allowance, isApproved, tokens: new Map(asked) }
+        return { owner, block, balance, allowance, nonce, isApproved, tokens: new Map(asked) }
       })
     })
   }

@@ -35,7 +35,7 @@ export function modelNeeds(orderOf: (hash: OrderHash) => VerifiedOrder) {
       outcome,
       price,
       remaining: remaining as Shares,
-      permit: permit !== undefined,
+      permit: permit?.nonce,
       placedAtMs,
     })
   }
@@ -54,7 +54,7 @@ export function modelNeeds(orderOf: (hash: OrderHash) => VerifiedOrder) {
           break
         case 'OrdersMatched':
           for (const trade of tradesOf(event)) {
-            const permit = orderOf(trade.buyOrderHash).permit !== undefined
+            const permit = orderOf(trade.buyOrderHash).permit?.nonce
             trades.set(trade.tradeId, { ...trade, permit, status: 'pending' })
           }
           for (const { makerHash, makerRemaining } of event.fills) {
@@ -117,17 +117,14 @@ export function tokenOf(order: Pick<NeedsOrder, 'side' | 'marketId' | 'outcome'>
   return order.side === BUY ? STABLECOIN : outcomeToken(order.marketId, order.outcome)
 }
 
-/** What a pending trade needs of an owner: of which token how much, and whether an allowance. */
+/** What a pending trade needs of an owner: of which token how much. */
 export function tradeNeeds(
   trade: NeedsTrade,
   owner: Address,
-): { token: FundsToken; need: bigint; permit: boolean }[] {
-  const needs: { token: FundsToken; need: bigint; permit: boolean }[] = []
-  const { buyer, seller, price, size, marketId, outcome, permit } = trade
-  if (buyer === owner)
-    needs.push({ token: STABLECOIN, need: BigInt(costCeil(price, size)), permit })
-  if (seller === owner) {
-    needs.push({ token: outcomeToken(marketId, outcome), need: BigInt(size), permit: false })
-  }
+): { token: FundsToken; need: bigint }[] {
+  const needs: { token: FundsToken; need: bigint }[] = []
+  const { buyer, seller, price, size, marketId, outcome } = trade
+  if (buyer === owner) needs.push({ token: STABLECOIN, need: BigInt(costCeil(price, size)) })
+  if (seller === owner) needs.push({ token: outcomeToken(marketId, outcome), need: BigInt(size) })
   return needs
 }

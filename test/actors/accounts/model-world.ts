@@ -22,6 +22,7 @@ import {
   type Uint256,
   ZERO_ADDRESS,
 } from '#domain/ids.ts'
+import { PERMITS_AHEAD_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { costCeil, type Price, type Shares } from '#domain/money.ts'
 import { BUY, byAge, type Outcome, SELL, type Side, type VerifiedOrder } from '#domain/order.ts'
@@ -287,22 +288,69 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
       makerFeeRecipient: ZERO_ADDRESS,
       orderHash,
       signature: '0x',
-      ...(side === BUY && !honest && random.chance(0.15) ? { permit: permitOf(price, size) } : {}),
+      ...(side === BUY && !honest && random.chance(0.25)
+        ? { permit: permitOf(place.chainId, trader, price, size) }
+        : {}),
     }
     orders.set(orderHash, order)
     return order
   }
 
-  function permitOf(price: Price, size: Shares) {
+  function permitOf(chainId: number, trader: Address, price: Price, size: Shares) {
     const value = String(needBySpec({ side: BUY, price }, size)) as Uint256
     const v: 27 | 28 = 27
-    return { nonce: '0' as Uint64, value, deadline: '9' as Uint64, v, r: '0x', s: '0x' }
+    counted.clear()
+    const next = permitsOf(chainId, trader).end
+    const number = random.chance(0.9) ? next : next + BigInt(random.int(-1, 1))
+    const nonce = String(number < 0n ? 0n : number) as Uint64
+    return { nonce, value, deadline: '9' as Uint64, v, r: '0x', s: '0x' }
   }
+
+  /** Orders of the trader by the nonces of their permits, and the first nonce behind those that count. */
+  function permitsOf(chainId: number, trader: Address) {
+    const { nonce } = toldWallet(chainId, trader)
+    const holders = new Map<bigint, Set<OrderHash>>()
+    const hold = (orderHash: OrderHash, permit: Uint64 | undefined) => {
+      if (permit === undefined) return
+      const held = holders.get(BigInt(permit)) ?? new Set()
+      holders.set(BigInt(permit), held.add(orderHash))
+    }
+    for (const order of fed.open.values()) {
+      if (order.trader !== trader || placeOf(order.marketId).chainId !== chainId) continue
+      hold(order.orderHash, order.permit)
+    }
+    for (const trade of fed.trades.values()) {
+      if (trade.buyer !== trader || placeOf(trade.marketId).chainId !== chainId) continue
+      if (isNeed(trade)) hold(trade.buyOrderHash, trade.permit)
+    }
+    for (const { reserve } of promised.values()) {
+      if (reserve.trader !== trader || reserve.chainId !== chainId) continue
+      hold(reserve.orderHash, reserve.permit)
+    }
+    let end = nonce
+    while (holders.has(end) && end - nonce < PERMITS_AHEAD_MAX) end++
+    return { nonce, holders, end }
+  }
+
+  /** Whether the permit of the order counts. Of two with the same nonce, that of the first to come does. */
+  function isPermitted(
+    { nonce, holders, end }: ReturnType<typeof permitsOf>,
+    account: Account | undefined,
+    { orderHash, permit }: { readonly orderHash: OrderHash; readonly permit: Uint64 | undefined },
+  ): boolean {
+    if (permit === undefined) return false
+    const number = BigInt(permit)
+    if (number < nonce || number >= end) return false
+    return holders.get(number)?.size === 1 || account?.nonces.get(number)?.orderHash === orderHash
+  }
+
+  const accountAt = (chainId: number, trader: Address) =>
+    actor.state.chains.get(chainId)?.accounts.get(trader)
 
   function ask(order: VerifiedOrder): void {
     const { orderHash, marketId, trader, side, outcome, price, size } = order
     const chainId = placeOf(marketId).chainId
-    const permit = order.permit !== undefined
+    const permit = order.permit?.nonce
     const reserve = { chainId, orderHash, marketId, trader, side, outcome, price, size, permit }
     const deadlineAtMs = nowMs + DEADLINE_MS
     const answer = actor.ask('Reserve', { order: reserve, deadlineAtMs })
@@ -322,7 +370,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
       const before = promised.get(orderHash)
       const known = fed.open.has(orderHash) || ended.has(orderHash) || before !== undefined
       if (isRejection(answer)) {
-        if (answer.rejected.startsWith('INSUFFICIENT')) {
+        if (/^INSUFFICIENT|^INVALID_PERMIT/.test(answer.rejected)) {
           assert(!known, 'what is known is not refused')
           assert(!isCoveredBy(one.reserve), `refused though covered: ${answer.detail}`)
           counts.refused++
@@ -357,7 +405,9 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     const has = side === BUY ? wallet.balance : (wallet.tokens.get(token) ?? 0n)
     if (sums.all(token) + need > has) return false
     if (side === SELL) return wallet.isApproved
-    return permit || sums.unpermitted + need <= wallet.allowance
+    if (permit === undefined) return sums.unpermitted + need <= wallet.allowance
+    const { nonce, end } = permitsOf(chainId, trader)
+    return BigInt(permit) === end && end - nonce < PERMITS_AHEAD_MAX
   }
 
   function toldWallet(chainId: number, trader: Address) {
@@ -392,6 +442,8 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     const pending = new Map<FundsToken, bigint>()
     const onTheWay = new Map<FundsToken, bigint>()
     const sums = { unpermitted: 0n, unpermittedLeast: 0n }
+    const permits = permitsOf(chainId, trader)
+    const account = accountAt(chainId, trader)
     const add = (map: Map<FundsToken, bigint>, token: FundsToken, more: bigint) =>
       map.set(token, (map.get(token) ?? 0n) + more)
     for (const order of fed.open.values()) {
@@ -400,15 +452,16 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
       const need = needBySpec(order, order.remaining)
       add(open, token, need)
       add(least, token, leastBySpec(order))
-      if (order.side !== BUY || order.permit) continue
+      if (order.side !== BUY || isPermitted(permits, account, order)) continue
       sums.unpermitted += need
       sums.unpermittedLeast += leastBySpec(order)
     }
     for (const trade of fed.trades.values()) {
       if (placeOf(trade.marketId).chainId !== chainId || !isNeed(trade)) continue
-      for (const { token, need, permit } of tradeNeeds(trade, trader)) {
+      const bought = { orderHash: trade.buyOrderHash, permit: trade.permit }
+      for (const { token, need } of tradeNeeds(trade, trader)) {
         add(pending, token, need)
-        if (token !== STABLECOIN || permit) continue
+        if (token !== STABLECOIN || isPermitted(permits, account, bought)) continue
         sums.unpermitted += need
         sums.unpermittedLeast += need
       }
@@ -417,7 +470,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
       if (reserve.trader !== trader || reserve.chainId !== chainId) continue
       const need = needBySpec(reserve, reserve.size)
       add(onTheWay, tokenOf(reserve), need)
-      if (reserve.side === BUY && !reserve.permit) sums.unpermitted += need
+      if (reserve.side === BUY && !isPermitted(permits, account, reserve)) sums.unpermitted += need
     }
     const of = (map: Map<FundsToken, bigint>, token: FundsToken) => map.get(token) ?? 0n
     return {
@@ -468,11 +521,10 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     const token = outcomeToken(trade.marketId, trade.outcome)
     const cost = BigInt(costCeil(trade.price, trade.size))
     const { permit } = orderOf(trade.buyOrderHash)
-    const isFirst = ![...truth.trades.values()].some(
-      (other) => other.buyOrderHash === trade.buyOrderHash && chain.hasSettled(keyOf(other)),
-    )
-    if (permit !== undefined && isFirst)
-      chain.change(trade.buyer, { allowance: BigInt(permit.value) })
+    if (permit !== undefined && isUsable(chain, trade.buyer, BigInt(permit.nonce))) {
+      const nonce = BigInt(permit.nonce) + 1n
+      chain.change(trade.buyer, { allowance: BigInt(permit.value), nonce })
+    }
     const buyer = chain.wallet(trade.buyer)
     const seller = chain.wallet(trade.seller)
     const pays = buyer.balance >= cost && buyer.allowance >= cost
@@ -490,6 +542,21 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     chain.hold(trade.seller, token, -BigInt(trade.size))
     chain.hold(trade.buyer, token, BigInt(trade.size))
     chain.settle({ ...trade, tradeKey: keyOf(trade) })
+  }
+
+  /** Settlement brings permits along of orders that are open or pending. */
+  function isUsable(chain: ModelChain, owner: Address, nonce: bigint): boolean {
+    const known = new Set<bigint>()
+    for (const { trader, marketId, permit } of truth.open.values()) {
+      if (trader === owner && chainOf(marketId) === chain && permit) known.add(BigInt(permit))
+    }
+    for (const { buyer, marketId, permit, status } of truth.trades.values()) {
+      if (buyer !== owner || chainOf(marketId) !== chain || status !== 'pending') continue
+      if (permit !== undefined) known.add(BigInt(permit))
+    }
+    let next = chain.wallet(owner).nonce
+    while (next < nonce && known.has(next)) next++
+    return next === nonce
   }
 
   /** What settlement has found out is told to the markets, later. */
@@ -523,7 +590,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   function moveFunds(): void {
     const chain = random.pick([...chains.values()])
     const trader = random.pick(TRADERS)
-    const { balance, allowance, tokens } = chain.wallet(trader)
+    const { balance, allowance, nonce, tokens } = chain.wallet(trader)
     const market = random.pick(places.filter(({ chainId }) => chainId === chain.chainId))
     const token = outcomeToken(market.id, random.int(0, 1) as Outcome)
     const held = tokens.get(token) ?? 0n
@@ -538,7 +605,11 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
       chain.change(trader, { balance: balance - part(balance) })
     } else if (chance < 0.92) chain.hold(trader, token, -part(held))
     else if (chance < 0.96) chain.change(trader, { isApproved: random.chance(0.5) })
-    else chain.change(trader, { allowance: BigInt(random.int(0, 8_000_000)) })
+    else {
+      // A permit that was used elsewhere, or by a stranger.
+      const used = random.chance(0.5) ? nonce + 1n : nonce
+      chain.change(trader, { allowance: BigInt(random.int(0, 8_000_000)), nonce: used })
+    }
   }
   const part = (amount: bigint): bigint => (amount * BigInt(random.int(0, 100))) / 100n
 
@@ -719,10 +790,10 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
       assert.equal(pending, sums.pending(token), 'reserved for pending sells')
       assert.equal(given, sums.promised(token), 'promised to sells')
     }
-    const { balance, allowance, isApproved } = toldWallet(chain.chainId, trader)
+    const { balance, allowance, nonce, isApproved } = toldWallet(chain.chainId, trader)
     assert.deepEqual(
-      [account.balance, account.allowance, account.isApproved],
-      [balance, allowance, isApproved],
+      [account.balance, account.allowance, account.nonce, account.isApproved],
+      [balance, allowance, nonce, isApproved],
     )
   }
 
@@ -738,6 +809,8 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     const kept = mine.filter(({ orderHash }) => !named.has(orderHash))
     const judged = kept.filter((order) => !unread.has(tokenOf(order)))
     const uncoveredOf = (list: readonly NeedsOrder[]) => shortages(account, list)
+    const permits = permitsOf(chainId, account.trader)
+    const permitted = (order: NeedsOrder) => isPermitted(permits, account, order)
     if (actor.state.caughtUpMs > 0)
       assert.deepEqual(uncoveredOf(judged), [], 'what is kept is covered')
     for (const order of mine) {
@@ -750,7 +823,9 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
       )
       const newer = kept.filter(
         (one) =>
-          byAge(one, order) > 0 && tokenOf(one) === tokenOf(order) && one.permit === order.permit,
+          byAge(one, order) > 0 &&
+          tokenOf(one) === tokenOf(order) &&
+          permitted(one) === permitted(order),
       )
       assert.deepEqual(newer, [], 'the newest go first')
       assert(uncoveredOf(left).includes(tokenOf(order)), 'no more than it takes')
@@ -758,7 +833,9 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   }
 
   /** The tokens of which these orders and all pending trades need more than is there. */
-  function shortages({ chain, trader }: Account, list: readonly NeedsOrder[]): FundsToken[] {
+  function shortages(account: Account, list: readonly NeedsOrder[]): FundsToken[] {
+    const { chain, trader } = account
+    const permits = permitsOf(chain.chainId, trader)
     const wallet = toldWallet(chain.chainId, trader)
     const sums = needsOf(chain.chainId, trader)
     const least = new Map<FundsToken, bigint>()
@@ -766,7 +843,9 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     for (const order of list) {
       const token = tokenOf(order)
       least.set(token, (least.get(token) ?? sums.pending(token)) + leastBySpec(order))
-      if (order.side === BUY && !order.permit) allowed += leastBySpec(order)
+      if (order.side === BUY && !isPermitted(permits, account, order)) {
+        allowed += leastBySpec(order)
+      }
     }
     const pendingAllowed = sums.unpermittedLeast - unpermittedOpenOf(chain.chainId, trader)
     const short: FundsToken[] = []
@@ -781,9 +860,11 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
 
   function unpermittedOpenOf(chainId: number, trader: Address): bigint {
     let sum = 0n
+    const permits = permitsOf(chainId, trader)
+    const account = accountAt(chainId, trader)
     for (const order of fed.open.values()) {
       if (order.trader !== trader || placeOf(order.marketId).chainId !== chainId) continue
-      if (order.side === BUY && !order.permit) sum += leastBySpec(order)
+      if (order.side === BUY && !isPermitted(permits, account, order)) sum += leastBySpec(order)
     }
     return sum
   }

@@ -149,14 +149,14 @@ await onBothDatabases('open needs', (databases) => {
           outcome: 0,
           price: 420_000,
           remaining: 2 * ONE - 7,
-          permit: false,
+          permit: undefined,
           placedAtMs: START_MS + 2,
         })
         assert.deepEqual(
           found.orders.map(({ side, outcome, permit }) => [side, outcome, permit]).slice(3, 5),
           [
-            [0, 0, true],
-            [1, 1, false],
+            [0, 0, PERMIT.nonce],
+            [1, 1, undefined],
           ],
         )
         assert.deepEqual(
@@ -176,7 +176,7 @@ await onBothDatabases('open needs', (databases) => {
           seller: address('bob'),
           buyOrderHash: id('filled'),
           sellOrderHash: id('sell'),
-          permit: true,
+          permit: PERMIT.nonce,
           sent: false,
         })
         assert(pageMax > 1 || found.pages > 15)
@@ -246,8 +246,8 @@ await onBothDatabases('open needs', (databases) => {
       assert.deepEqual(
         found.map((one) => [one.tradeId, one.permit, one.sent]).sort(),
         [
-          [tradeId(m, 10, 0), true, false],
-          [tradeId(m, 12, 0), false, true],
+          [tradeId(m, 10, 0), PERMIT.nonce, false],
+          [tradeId(m, 12, 0), undefined, true],
         ].sort(),
       )
       assert.deepEqual(await tradeNeeds(database, { tradeIds: [] }), [])

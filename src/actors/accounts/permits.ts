@@ -1,0 +1,126 @@
+/**
+ * Which permits of an account count. The token uses the permits of an owner in the order of their nonces, so
+ * one is good only while every nonce between the chain's next one and its own belongs to an order of the
+ * trader that is open, pending or promised: settlement brings those permits along. A permit whose nonce the
+ * chain has used up, by our settlement, by a stranger or by the trader, counts no more: from then on the
+ * allowance on chain has to cover its order. The same holds behind a gap, which an order leaves that ends.
+ *
+ * What a permit that does not count would have covered is part of the account's `unpermitted` needs.
+ *
+ *   chain's next nonce 5      orders with 5, 6, 8      5 and 6 count, 8 does not; the next order brings 7
+ */
+
+import type { OrderHash, Uint64 } from '#domain/ids.ts'
+import { PERMITS_AHEAD_MAX } from '#domain/limits.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import type { Account, PermitNeed, Sums } from './state.ts'
+
+export function newSums(): Sums {
+  return { open: 0n, openMin: 0n, pending: 0n, promised: 0n }
+}
+
+/**
+ * Takes up the permit of an order, once for the order, each of its trades and its promise; undefined when it
+ * has none. Where another order holds the same nonce only one of the two can be used, so the second waits.
+ */
+export function holdPermit(
+  account: Account,
+  orderHash: OrderHash,
+  nonce: Uint64 | undefined,
+): PermitNeed | undefined {
+  if (nonce === undefined) return undefined
+  const { permits, nonces } = account
+  let permit = permits.get(orderHash)
+  if (permit === undefined) {
+    permit = { nonce, orderHash, uses: 0, counts: false, needs: newSums() }
+    permits.set(orderHash, permit)
+    const number = BigInt(nonce)
+    if (!nonces.has(number)) {
+      nonces.set(number, permit)
+      recountPermits(account)
+    }
+  }
+  permit.uses++
+  return permit
+}
+
+/** One of those that held it needs it no more. */
+export function dropPermit(account: Account, permit: PermitNeed | undefined): void {
+  if (permit === undefined) return
+  permit.uses--
+  if (permit.uses > 0) return
+  const { permits, nonces } = account
+  const number = BigInt(permit.nonce)
+  permits.delete(permit.orderHash)
+  if (nonces.get(number) !== permit) return
+  nonces.delete(number)
+  const next = permits.size > nonces.size ? waitingFor(account, permit.nonce) : undefined
+  if (next !== undefined) nonces.set(number, next)
+  recountPermits(account)
+}
+
+function waitingFor({ permits }: Account, nonce: Uint64): PermitNeed | undefined {
+  for (const permit of permits.values()) if (permit.nonce === nonce) return permit
+  return undefined
+}
+
+/** Adds to what an order or a trade needs of the allowance, unless its permit stands for that. */
+export function addAllowed(
+  account: Account,
+  permit: PermitNeed | undefined,
+  more: Partial<Sums>,
+): void {
+  if (permit !== undefined) add(permit.needs, more)
+  if (permit?.counts !== true) add(account.unpermitted, more)
+}
+
+/** Decides anew which permits count: after the chain's nonce has changed, and when one came or went. */
+export function recountPermits(account: Account): void {
+  const { nonces, nonce, permitsFrom, permitsEnd } = account
+  let end = nonce
+  while (end - nonce < PERMITS_AHEAD_MAX && nonces.has(end)) end++
+  account.permitsFrom = nonce
+  account.permitsEnd = end
+  for (let at = permitsFrom; at < permitsEnd; at++) {
+    if (at < nonce || at >= end) setCounts(account, nonces.get(at), false)
+  }
+  for (let at = nonce; at < end; at++) setCounts(account, nonces.get(at), true)
+}
+
+/** Rejects a permit with another nonce than the next one of the trader. */
+export function permitNonceFlaw(account: Account, permit: Uint64): Rejection | undefined {
+  const { nonce, permitsEnd, block } = account
+  const field = 'permitSignature.nonce'
+  const held = permitsEnd - nonce
+  if (held >= PERMITS_AHEAD_MAX) {
+    const detail = `the trader has ${held} open orders with permits, and there can be no more: use one allowance for all`
+    return reject('INVALID_PERMIT', field, detail)
+  }
+  if (BigInt(permit) === permitsEnd) return undefined
+  const why =
+    held === 0n ? '' : `, and open orders of the trader hold ${held} permits from there on`
+  const chain = `the token's next nonce of the trader is ${nonce} at block ${block}`
+  return reject('INVALID_PERMIT', field, `${field} must be ${permitsEnd}: ${chain}${why}`)
+}
+
+function setCounts(account: Account, permit: PermitNeed | undefined, counts: boolean): void {
+  if (permit === undefined || permit.counts === counts) return
+  permit.counts = counts
+  const { open, openMin, pending, promised } = permit.needs
+  if (!counts) add(account.unpermitted, permit.needs)
+  else {
+    add(account.unpermitted, {
+      open: -open,
+      openMin: -openMin,
+      pending: -pending,
+      promised: -promised,
+    })
+  }
+}
+
+function add(sums: Sums, more: Partial<Sums>): void {
+  sums.open += more.open ?? 0n
+  sums.openMin += more.openMin ?? 0n
+  sums.pending += more.pending ?? 0n
+  sums.promised += more.promised ?? 0n
+}
