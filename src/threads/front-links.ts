@@ -35,6 +35,7 @@ import { CONFIRM_EVERY_MS, makeOwnerWatch } from '#live/owner-watch.ts'
 import { makePartitionUse, type PartitionUse } from '#live/partition-use.ts'
 import { type MovingProtocol, makePatientRef } from '#live/patient-ref.ts'
 import type { PriceBoard } from '#live/price-board.ts'
+import type { WithdrawnOrders } from '#live/withdrawn-orders.ts'
 import type { Protocol } from '#runtime/actor.ts'
 import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { monotonicMs, systemClock } from '#runtime/clock.ts'
@@ -66,6 +67,7 @@ export function linkFront(
     readonly authenticator: Authenticator
     readonly hub: () => StreamHub | undefined
     readonly heldOrders: () => HeldOrders | undefined
+    readonly withdrawn: () => WithdrawnOrders | undefined
     /** Markets that were not followed now are. */
     readonly woken: () => void
   },
@@ -238,14 +240,16 @@ export function linkFront(
   /** What the chain tells: the steps of resolutions go out on the stream. */
   function followIndexer(port: MessagePort): void {
     const hearers: Hearers<ChainFollowerProtocol> = {
-      ChainAdvanced({ events }) {
+      ChainAdvanced({ chainId, events }) {
+        ports.withdrawn()?.followed(chainId, events)
         for (const event of events) {
           const step = resolutionStep(event)
           if (step === undefined) continue
           hub()?.marketHappened(step.marketId, step.event, step.facts, event.atSec * 1_000)
         }
       },
-      ChainRewound({ to, reverted }) {
+      ChainRewound({ chainId, to, reverted }) {
+        ports.withdrawn()?.reload(chainId)
         const facts = { blockNumber: to.number }
         for (const id of reverted) hub()?.marketHappened(id, 'reverted', facts, to.atSec * 1_000)
       },
@@ -255,10 +259,13 @@ export function linkFront(
         heard: (type, message) => hearers[type as keyof ChainFollowerProtocol](message as never),
         lost() {
           lost('indexer')
+          ports.withdrawn()?.reload()
           hub()?.missed(['market', 'markets'])
         },
       }),
     )
+    // What the indexer before this one wrote last may not have arrived.
+    ports.withdrawn()?.reload()
   }
 
   function followAccounts(peer: string, index: number, port: MessagePort): void {

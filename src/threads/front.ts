@@ -37,6 +37,7 @@ import { type FiguresBook, makeFiguresBook } from '#live/market-figures.ts'
 import { makeGateway } from '#live/market-gateway.ts'
 import { makePriceBoard } from '#live/price-board.ts'
 import { makeSeqWaiters } from '#live/seq-waiters.ts'
+import { makeWithdrawnOrders, type WithdrawnOrders } from '#live/withdrawn-orders.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { makeStageMeter } from '#runtime/stage-meter.ts'
 import type { RemoteHome, ThreadParts } from '#runtime/thread.ts'
@@ -76,6 +77,7 @@ export function frontThread(data: ThreadData): ThreadParts {
   let heldOrders: HeldOrders | undefined
   let pools: FrontPools | undefined
   let figures: FiguresBook | undefined
+  let withdrawn: WithdrawnOrders | undefined
 
   // A worker that exits while its app is open takes the whole process down, so even after a bug the
   // app is closed first. The supervisor then starts the thread again.
@@ -139,6 +141,7 @@ export function frontThread(data: ThreadData): ThreadParts {
     ...{ board, priceBoard, authenticator, log, meters: kit.links },
     hub: () => hub,
     heldOrders: () => heldOrders,
+    withdrawn: () => withdrawn,
     woken() {
       hub?.woken()
       waiters.woken()
@@ -170,8 +173,14 @@ export function frontThread(data: ThreadData): ThreadParts {
     })
     figures = figuresBook
     const chainIds = new Set(settings.chains.map(({ chainId }) => chainId))
+    withdrawn = makeWithdrawnOrders({
+      chainIds,
+      withdrawers: (chainId, limit) => query('withdrawers', { chainId, limit }),
+      withdrawnBy: (asked) => query('withdrawnBy', asked),
+      after: (ms, then) => void setTimeout(then, ms).unref(),
+    })
     const orders = makeOrderService({
-      ...{ board, gateway, funds, verifier, clock, meter },
+      ...{ board, gateway, funds, verifier, clock, meter, withdrawn },
       known: (marketId) => links.known(threadOf(marketId)),
       followed: waiters.untilFollowed,
       minNotional: settings.risk.minNotional,

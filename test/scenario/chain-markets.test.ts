@@ -175,12 +175,16 @@ test('the markets of the exchange are those of its chain', async (t) => {
     },
   )
 
-  async function placeBuy(nonce?: bigint) {
+  async function sendBuy(nonce?: bigint) {
     const terms = { price: 400_000n, size: 5n, ...(nonce === undefined ? {} : { nonce }) }
-    const { order, r, vs } = await chain.buy(chain.ann, first.id, terms)
+    const signed = await chain.buy(chain.ann, first.id, terms)
+    return { order: signed.order, placed: await send(signed) }
+  }
+
+  function send({ order, r, vs }: Awaited<ReturnType<typeof chain.buy>>): Promise<Response> {
     const parity = BigInt(vs) >> 255n
     const low = (BigInt(vs) & (2n ** 255n - 1n)).toString(16).padStart(64, '0')
-    const placed = await fetch(`${exchange.url}/api/v1/orders`, {
+    return fetch(`${exchange.url}/api/v1/orders`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(
@@ -188,6 +192,10 @@ test('the markets of the exchange are those of its chain', async (t) => {
         (_key, value) => (typeof value === 'bigint' ? String(value) : value),
       ),
     })
+  }
+
+  async function placeBuy(nonce?: bigint) {
+    const { order, placed } = await sendBuy(nonce)
     assert.equal(placed.status, 200, await placed.text())
     return order
   }
@@ -205,14 +213,27 @@ test('the markets of the exchange are those of its chain', async (t) => {
     await eventually(async () => assert.equal(await bidSize(), 0))
   })
 
+  await t.test('an order that was withdrawn on chain before it was placed is refused', async () => {
+    const signed = await chain.buy(chain.ann, first.id, { price: 400_000n, size: 6n })
+    await chain.chain.send(chain.ann, chain.settlement, 'cancelOrders', [[signed.order]])
+    // The front hears of it with the block; an order that comes earlier leaves the book with it.
+    await eventually(async () => {
+      const { code } = (await (await send(signed)).json()) as { code?: string }
+      assert.equal(code, 'ORDER_CLOSED')
+    })
+    await eventually(async () => assert.equal(await bidSize(), 0))
+  })
+
   await t.test('all orders below a nonce that their trader withdraws leave the book', async () => {
     for (const nonce of [7n, 900n, 1_000n, 2_000n]) await placeBuy(nonce)
     assert.equal(await bidSize(), 20)
     await chain.chain.send(chain.ann, chain.settlement, 'cancelAllBefore', [1_000n])
     await eventually(async () => assert.equal(await bidSize(), 10))
-    // One that is placed later with a nonce below does not stay.
-    await placeBuy(999n)
-    await eventually(async () => assert.equal(await bidSize(), 10))
+    const { placed } = await sendBuy(999n)
+    assert.equal(placed.status, 409)
+    const { error: _, ...refused } = (await placed.json()) as Record<string, string>
+    assert.deepEqual(refused, { code: 'ORDER_NONCE_TOO_LOW', field: 'order.nonce' })
+    assert.equal(await bidSize(), 10, 'it took nothing and rests nowhere')
     await chain.warp(7_201)
     await chain.chain.send(chain.ann, chain.settlement, 'cancelAllBefore', [10_000n])
     await eventually(async () => assert.equal(await bidSize(), 0))

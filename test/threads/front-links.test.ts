@@ -17,6 +17,7 @@ test('when the link to the store ends and when there is another, all keys are lo
       authenticator: { unheard: () => heard.push('authenticator') } as never,
       hub: () => ({ unheard: () => heard.push('sessions') }) as never,
       heldOrders: () => undefined,
+      withdrawn: () => undefined,
       woken() {},
     },
   )

@@ -22,6 +22,7 @@ import type { FundsGateway } from '#live/funds-gateway.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { MarketGateway, OrderContext } from '#live/market-gateway.ts'
 import type { SeqWaiters } from '#live/seq-waiters.ts'
+import type { WithdrawnOrders } from '#live/withdrawn-orders.ts'
 import type { Clock } from '#runtime/clock.ts'
 import { inTime } from '#runtime/in-time.ts'
 import type { StageMeter } from '#runtime/stage-meter.ts'
@@ -83,6 +84,8 @@ export function makeOrderService(ports: {
   /** There where an order needs its funds reserved. */
   readonly funds?: FundsGateway | undefined
   readonly verifier: OrderVerifier
+  /** There where what traders withdraw on chain is indexed. */
+  readonly withdrawn?: Pick<WithdrawnOrders, 'flawOf'> | undefined
   /** Resolves when the markets of this one's thread are on the board for the first time; undefined once they were. */
   readonly known?: (marketId: MarketId) => Promise<void> | undefined
   /** Undefined where these markets are followed; else what came of waiting for it. */
@@ -205,7 +208,14 @@ export function makeOrderService(ports: {
       const tookMs = performance.now() - begunMs
       meter?.record('verify', tookMs)
       if (stages !== undefined) stages.verify = tookMs
-      return isRejection(inspection) ? inspection : verifier.verified(signed, inspection)
+      if (isRejection(inspection)) return inspection
+      const order = verifier.verified(signed, inspection)
+      if (isRejection(order)) return order
+      const voided = await ports.withdrawn?.flawOf(order, signed.chainId)
+      if (voided === undefined) return order
+      // An order that was accepted before is answered by its market, as it was then.
+      const before = await gateway.recall(order, { deadlineAtMs })
+      return before === undefined || isRejection(before) ? voided : order
     },
 
     async enter(order, context) {
@@ -259,6 +269,9 @@ export function makeOrderService(ports: {
       if (permitFlaw !== undefined) {
         errors.push(reject('INVALID_PERMIT', 'permitSignature', permitFlaw))
       }
+      const voided = await ports.withdrawn?.flawOf({ ...order, orderHash }, signed.chainId)
+      if (voided !== undefined && isPassing(voided)) return voided
+      if (voided !== undefined) errors.push(voided)
       if (errors.length === 0 && funds !== undefined) {
         const permit = signed.permit?.nonce
         const order = { ...signed.order, orderHash, permit }

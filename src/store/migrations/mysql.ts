@@ -15,6 +15,7 @@ import { Profits } from './mysql/012-profits.ts'
 import { Leases } from './mysql/013-leases.ts'
 import { TokenNonces } from './mysql/014-token-nonces.ts'
 import { ContestedQuickMarkets } from './mysql/015-contested-quick-markets.ts'
+import { Withdrawers } from './mysql/016-withdrawers.ts'
 
 export const mysqlMigrations = [
   { name: '001-markets-orders-trades', class: MarketsOrdersTrades },
@@ -32,4 +33,5 @@ export const mysqlMigrations = [
   { name: '013-leases', class: Leases },
   { name: '014-token-nonces', class: TokenNonces },
   { name: '015-contested-quick-markets', class: ContestedQuickMarkets },
+  { name: '016-withdrawers', class: Withdrawers },
 ]

@@ -15,6 +15,7 @@ import { Profits } from './sqlite/012-profits.ts'
 import { Leases } from './sqlite/013-leases.ts'
 import { TokenNonces } from './sqlite/014-token-nonces.ts'
 import { ContestedQuickMarkets } from './sqlite/015-contested-quick-markets.ts'
+import { Withdrawers } from './sqlite/016-withdrawers.ts'
 
 export const sqliteMigrations = [
   { name: '001-markets-orders-trades', class: MarketsOrdersTrades },
@@ -32,4 +33,5 @@ export const sqliteMigrations = [
   { name: '013-leases', class: Leases },
   { name: '014-token-nonces', class: TokenNonces },
   { name: '015-contested-quick-markets', class: ContestedQuickMarkets },
+  { name: '016-withdrawers', class: Withdrawers },
 ]

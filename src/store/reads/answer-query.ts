@@ -43,6 +43,7 @@ import { pendingTradesWithOrders, tradesWithOrders } from './settlements.ts'
 import { chainStats, marketStats } from './stats.ts'
 import { failedTradesSince, newestPendingTrades, recentTrades, settledTradesOf } from './trades.ts'
 import { tradesOfUser } from './user-trades.ts'
+import { withdrawers, withdrawnBy } from './withdrawn.ts'
 
 const answers: {
   readonly [Name in QueryName]: (
@@ -97,6 +98,8 @@ const answers: {
   pendingTradesWithOrders,
   settlementCharges,
   tradesWithOrders,
+  withdrawnBy,
+  withdrawers,
   tradeNeeds,
   journalOf,
   transactionByHash,

@@ -48,6 +48,7 @@ import type {
   TradeRecord,
 } from './trades.ts'
 import type { tradesOfUser, UserTrades } from './user-trades.ts'
+import type { Withdrawn, withdrawers, withdrawnBy } from './withdrawn.ts'
 
 export type Queries = {
   apiKeyById: { takes: { id: string }; answers: ApiKey | undefined }
@@ -125,6 +126,8 @@ export type Queries = {
   }
   settlementCharges: { takes: ChargesFilter; answers: SettlementCharge[] }
   tradesWithOrders: { takes: { tradeIds: readonly TradeId[] }; answers: TradeWithOrders[] }
+  withdrawnBy: { takes: Parameters<typeof withdrawnBy>[1]; answers: Withdrawn }
+  withdrawers: { takes: Parameters<typeof withdrawers>[1]; answers: Address[] }
   tradeNeeds: { takes: { tradeIds: readonly TradeId[] }; answers: NeedsTrade[] }
   journalOf: { takes: JournalFilter; answers: { rows: TransactionRow[]; lastNonce: number } }
   transactionByHash: { takes: { txHash: string }; answers: TransactionRow | undefined }

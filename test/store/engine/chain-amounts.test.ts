@@ -89,6 +89,8 @@ await onBothDatabases('a database of before', ({ fresh, dialect }) => {
         '012-profits',
         '013-leases',
         '014-token-nonces',
+        '015-contested-quick-markets',
+        '016-withdrawers',
       ])
 
       const marketId = `0x${'a'.repeat(64)}` as MarketId

@@ -1,0 +1,180 @@
+/**
+ * Refuses orders that are void on chain: those that their trader withdrew there, one by one or all below a
+ * nonce. They would match and then fail. A withdrawal counts from the block that tells of it: the contract
+ * lets trades that were matched before it settle for a while, and a new order is none of these.
+ *
+ * A front remembers which traders have withdrawn anything, from the database at its start and from what the
+ * indexer tells; all others pass without a question. What a trader has withdrawn is read from the database
+ * with their next order, and again after each change. Anybody may withdraw for the price of gas, so memory
+ * is bounded: where there are too many, every trader is asked for once and remembered for a while.
+ */
+
+import type { ChainEvent } from '#domain/chain-event.ts'
+import { Fault } from '#domain/fault.ts'
+import type { Address, OrderHash, Uint64 } from '#domain/ids.ts'
+import type { VerifiedOrder } from '#domain/order.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+
+/** Traders of one chain that are remembered. */
+const TRADERS_MAX = 100_000
+/** Those of whom it is remembered what they have withdrawn, and how many orders of each. */
+const READ_MAX = 5_000
+const ORDERS_MAX = 100
+/** The pause before the database is asked again. */
+const AGAIN_MS = 1_000
+
+type Withdrawn = {
+  readonly beforeNonce: Uint64
+  readonly orderHashes: readonly OrderHash[]
+  readonly isWithdrawn: boolean
+}
+
+type WithdrawnOrdersPorts = {
+  readonly chainIds: Iterable<number>
+  readonly withdrawers: (chainId: number, limit: number) => Promise<readonly Address[]>
+  readonly withdrawnBy: (asked: {
+    readonly chainId: number
+    readonly trader: Address
+    readonly orderHash: OrderHash
+    readonly ordersMax: number
+  }) => Promise<Withdrawn>
+  /** Calls back after so long; a front that ends does not wait for it. */
+  readonly after: (ms: number, then: () => void) => void
+  readonly tradersMax?: number
+}
+
+type Order = Pick<VerifiedOrder, 'trader' | 'orderHash' | 'nonce'>
+
+export type WithdrawnOrders = {
+  /** Undefined at once for a trader who has withdrawn nothing, as nearly all; else once it is known. */
+  flawOf(order: Order, chainId: number): Promise<Rejection | undefined> | undefined
+  /** Takes what the indexer has written of a chain. */
+  followed(chainId: number, events: readonly ChainEvent[]): void
+  /** Forgets what is known, of one chain or of all, and loads it again: something was missed or undone. */
+  reload(chainId?: number): void
+}
+
+type Read = { readonly beforeNonce: bigint; readonly orders: ReadonlySet<OrderHash> }
+
+type Chain = {
+  /** Those who may have withdrawn something. */
+  readonly traders: Set<Address>
+  /** Whether everybody else has withdrawn nothing. */
+  isWhole: boolean
+  /** What is known of single traders, the latest read last. */
+  readonly read: Map<Address, Read>
+  /** Counts what makes a read that is under way too old to be remembered, … */
+  changes: number
+  /** … and a load. */
+  loads: number
+}
+
+export function makeWithdrawnOrders(ports: WithdrawnOrdersPorts): WithdrawnOrders {
+  const { tradersMax = TRADERS_MAX } = ports
+  const chains = new Map<number, Chain>()
+  for (const chainId of ports.chainIds) {
+    chains.set(chainId, {
+      traders: new Set(),
+      isWhole: false,
+      read: new Map(),
+      changes: 0,
+      loads: 0,
+    })
+    void load(chainId)
+  }
+
+  async function load(chainId: number): Promise<void> {
+    const chain = chains.get(chainId)
+    if (chain === undefined) return
+    const { loads } = chain
+    try {
+      const found = await ports.withdrawers(chainId, tradersMax + 1)
+      if (loads !== chain.loads) return
+      for (const trader of found) {
+        if (chain.traders.size < tradersMax) chain.traders.add(trader)
+      }
+      chain.isWhole = found.every((trader) => chain.traders.has(trader))
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error
+      ports.after(AGAIN_MS, () => {
+        if (loads === chain.loads) void load(chainId)
+      })
+    }
+  }
+
+  function touch(chain: Chain, trader: Address): void {
+    chain.read.delete(trader)
+    if (chain.traders.size < tradersMax) chain.traders.add(trader)
+    else if (!chain.traders.has(trader)) chain.isWhole = false
+  }
+
+  function remember(chain: Chain, trader: Address, read: Read): void {
+    chain.read.delete(trader)
+    chain.read.set(trader, read)
+    if (chain.read.size <= READ_MAX) return
+    for (const oldest of chain.read.keys()) {
+      chain.read.delete(oldest)
+      break
+    }
+  }
+
+  async function ask(chain: Chain, chainId: number, order: Order): Promise<Rejection | undefined> {
+    const { trader, orderHash } = order
+    const { changes } = chain
+    try {
+      const asked = { chainId, trader, orderHash, ordersMax: ORDERS_MAX }
+      const { beforeNonce, orderHashes, isWithdrawn } = await ports.withdrawnBy(asked)
+      const read = { beforeNonce: BigInt(beforeNonce), orders: new Set(orderHashes) }
+      // A trader with more orders than are remembered is asked for each time.
+      if (changes === chain.changes && orderHashes.length < ORDERS_MAX) {
+        remember(chain, trader, read)
+      }
+      return flawIn(read, order, isWithdrawn)
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error
+      const detail = 'it cannot be looked up what the trader has withdrawn on chain: try again'
+      return reject('OVERLOADED', undefined, detail)
+    }
+  }
+
+  return {
+    flawOf(order, chainId) {
+      const chain = chains.get(chainId)
+      if (chain === undefined) return undefined
+      if (chain.isWhole && !chain.traders.has(order.trader)) return undefined
+      const known = chain.read.get(order.trader)
+      if (known === undefined) return ask(chain, chainId, order)
+      const flaw = flawIn(known, order, known.orders.has(order.orderHash))
+      return flaw === undefined ? undefined : Promise.resolve(flaw)
+    },
+    followed(chainId, events) {
+      const chain = chains.get(chainId)
+      if (chain === undefined) return
+      for (const event of events) {
+        if (event.type !== 'OrderWithdrawn' && event.type !== 'OrdersWithdrawn') continue
+        chain.changes++
+        touch(chain, event.trader)
+      }
+    },
+    reload(chainId) {
+      for (const [id, chain] of chains) {
+        if (chainId !== undefined && id !== chainId) continue
+        chain.changes++
+        chain.loads++
+        chain.isWhole = false
+        chain.traders.clear()
+        chain.read.clear()
+        void load(id)
+      }
+    },
+  }
+}
+
+function flawIn(read: Read, { nonce }: Order, isWithdrawn: boolean): Rejection | undefined {
+  if (BigInt(nonce) < read.beforeNonce) {
+    const detail = `order.nonce must be at least ${read.beforeNonce}: the trader has withdrawn all lower ones on chain`
+    return reject('ORDER_NONCE_TOO_LOW', 'order.nonce', detail)
+  }
+  if (!isWithdrawn) return undefined
+  return reject('ORDER_CLOSED', undefined, 'the trader has withdrawn this order on chain')
+}

@@ -1,0 +1,76 @@
+/** What traders have withdrawn on chain: single orders, and all orders below a nonce. */
+
+import type { Address, OrderHash, Uint64 } from '#domain/ids.ts'
+import { type Database, read, sqlConnection } from '../engine/database.ts'
+import { bytesOf, hexOf } from '../engine/hex.ts'
+
+export type Withdrawn = {
+  /** Orders with a lower nonce are void; '0' when the trader has withdrawn none that way. */
+  readonly beforeNonce: Uint64
+  /** Single orders, at most as many as were asked for. */
+  readonly orderHashes: readonly OrderHash[]
+  /** Whether the order that was asked for is one of them, also when they are too many. */
+  readonly isWithdrawn: boolean
+}
+
+/** What one trader has withdrawn; effective at once, although the chain waits for its delay. */
+export async function withdrawnBy(
+  database: Database,
+  args: {
+    readonly chainId: number
+    readonly trader: Address
+    readonly orderHash: OrderHash
+    readonly ordersMax: number
+  },
+): Promise<Withdrawn> {
+  const { chainId, ordersMax } = args
+  const trader = bytesOf(args.trader)
+  // The numbers are decimal text without leading zeros, so the longest is the largest.
+  const [epoch] = await select<{ before_nonce: string }>(
+    database,
+    `select before_nonce from chain_withdrawn_epochs where chain_id = ? and trader = ?
+      order by length(before_nonce) desc, before_nonce desc limit 1`,
+    [chainId, trader],
+  )
+  const orders = await select<{ order_hash: Buffer }>(
+    database,
+    `select order_hash from chain_withdrawn_orders where chain_id = ? and trader = ?
+      limit ${Math.floor(ordersMax)}`,
+    [chainId, trader],
+  )
+  const found = await select(
+    database,
+    'select 1 from chain_withdrawn_orders where chain_id = ? and order_hash = ? and trader = ?',
+    [chainId, bytesOf(args.orderHash), trader],
+  )
+  return {
+    beforeNonce: (epoch?.before_nonce ?? '0') as Uint64,
+    orderHashes: orders.map((row) => hexOf(row.order_hash) as OrderHash),
+    isWithdrawn: found.length > 0,
+  }
+}
+
+/** Traders who have withdrawn anything on a chain, at most `limit` of each kind. */
+export async function withdrawers(
+  database: Database,
+  { chainId, limit }: { readonly chainId: number; readonly limit: number },
+): Promise<Address[]> {
+  const traders = new Set<Address>()
+  for (const table of ['chain_withdrawn_epochs', 'chain_withdrawn_orders']) {
+    const rows = await select<{ trader: Buffer }>(
+      database,
+      `select distinct trader from ${table} where chain_id = ? limit ${Math.floor(limit)}`,
+      [chainId],
+    )
+    for (const row of rows) traders.add(hexOf(row.trader) as Address)
+  }
+  return [...traders]
+}
+
+function select<Row>(
+  database: Database,
+  sql: string,
+  values: readonly (number | Buffer)[],
+): Promise<Row[]> {
+  return read(database, () => sqlConnection(database).execute<Row[]>(sql, [...values], 'all'))
+}
