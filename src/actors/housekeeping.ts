@@ -75,7 +75,7 @@ function attempt(thread: MarketThread, partition: number, work: () => void): voi
     work()
     return
   } catch (error) {
-    giveUp(thread, error)
+    giveUp(thread, partition, error)
     if (LEAVE_ALL.includes((error as Fault).code)) return
     if (!(error as Fault).retryable) throw error
   }
@@ -86,15 +86,21 @@ function attempt(thread: MarketThread, partition: number, work: () => void): voi
   }
 }
 
-function giveUp(thread: MarketThread, error: unknown): void {
+/** Ends what is under way in a partition until `tidy` looks at it again. The other partitions go on. */
+function giveUp(thread: MarketThread, partition: number, error: unknown): void {
   if (!(error instanceof Fault)) throw error
   thread.trouble = error.message
-  for (const book of thread.job?.books ?? []) book.abandon()
-  thread.job?.writer.abort()
-  thread.job = undefined
-  thread.due.clear()
-  thread.truncatable.clear()
-  thread.forgettable.clear()
+  const { job, due, markets } = thread
+  if (job?.hosted.partition === partition) {
+    for (const book of job.books) book.abandon()
+    job.writer.abort()
+    thread.job = undefined
+  }
+  for (const marketId of due) {
+    if (markets.get(marketId)?.partition === partition) due.delete(marketId)
+  }
+  thread.truncatable.delete(partition)
+  thread.forgettable.delete(partition)
 }
 
 type Step = { readonly partition: number; readonly step: () => void }
@@ -202,7 +208,7 @@ function endSnapshot(thread: MarketThread, job: SnapshotJob): void {
       thread.truncatable.add(job.hosted.partition)
     },
     (error) => {
-      if (thread.job === job) giveUp(thread, error)
+      if (thread.job === job) giveUp(thread, job.hosted.partition, error)
     },
   )
 }

@@ -19,10 +19,21 @@ export type OrderEndingsProtocol = {
     answers: undefined
   }
   Stepped: { takes: { marketId: MarketId; more: boolean }; answers: undefined }
-  Failed: { takes: { retry: boolean }; answers: undefined }
+  /** Of a market, or without one of the look through all markets. */
+  Failed: {
+    takes: { marketId: MarketId | undefined; why: string; retry: boolean }
+    answers: undefined
+  }
   Again: { takes: object; answers: undefined }
   /** No more steps, for those that ask when all is done. */
   Stop: { takes: object; answers: undefined }
+}
+
+/** The database refuses it: the orders of the market, or without one of those not looked at yet, stay as they are. */
+export type OrderEndingsEvent = {
+  readonly type: 'OrdersNotEnded'
+  readonly marketId: MarketId | undefined
+  readonly why: string
 }
 
 export type OrderEndingsPorts = {
@@ -51,9 +62,9 @@ export function newOrderEndings(ports: OrderEndingsPorts): OrderEndingsState {
   return { ports, closed: new Set(), look: undefined, underway: false, stopped: false }
 }
 
-type EndingsContext = Context<OrderEndingsProtocol, never>
+type EndingsContext = Context<OrderEndingsProtocol, OrderEndingsEvent>
 
-export const orderEndings: Behaviour<OrderEndingsState, OrderEndingsProtocol> = {
+export const orderEndings: Behaviour<OrderEndingsState, OrderEndingsProtocol, OrderEndingsEvent> = {
   Start(state, _message, context) {
     state.look = { after: undefined }
     proceed(state, context)
@@ -79,10 +90,19 @@ export const orderEndings: Behaviour<OrderEndingsState, OrderEndingsProtocol> = 
     return undefined
   },
 
-  Failed(state, { retry }, context) {
+  Failed(state, { marketId, why, retry }, context) {
     state.underway = false
-    // What cannot be helped is left to the next start; it is read as it should be.
-    if (retry && !state.stopped) context.after(RETRY_MS, { type: 'Again', message: {} })
+    if (retry) {
+      // Others go first: it may be this market alone that fails.
+      if (marketId !== undefined && state.closed.delete(marketId)) state.closed.add(marketId)
+      if (!state.stopped) context.after(RETRY_MS, { type: 'Again', message: {} })
+      return undefined
+    }
+    // What the database refuses is left to the next start: reads go by the market, which is closed.
+    if (marketId === undefined) state.look = undefined
+    else state.closed.delete(marketId)
+    context.emit({ type: 'OrdersNotEnded', marketId, why })
+    proceed(state, context)
     return undefined
   },
 
@@ -100,11 +120,11 @@ export const orderEndings: Behaviour<OrderEndingsState, OrderEndingsProtocol> = 
 function proceed(state: OrderEndingsState, context: EndingsContext): void {
   const { ports, closed, look } = state
   if (state.underway || state.stopped) return
+  const [marketId] = closed
   const failed = (error: unknown) => {
     const retry = error instanceof Fault && error.retryable
-    return { type: 'Failed' as const, message: { retry } }
+    return { type: 'Failed' as const, message: { marketId, why: String(error), retry } }
   }
-  const [marketId] = closed
   if (marketId !== undefined) {
     state.underway = true
     const stepped = (more: boolean) => {

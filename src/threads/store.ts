@@ -12,6 +12,7 @@ import { type ClerkProtocol, type ClerkState, clerk, newClerk } from '#actors/cl
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
 import {
   newOrderEndings,
+  type OrderEndingsEvent,
   type OrderEndingsProtocol,
   type OrderEndingsState,
   orderEndings,
@@ -159,8 +160,10 @@ export function storeThread(data: ThreadData): ThreadParts {
         },
       })
       writes = serveActor<ClerkState, ClerkProtocol>({ behaviour: clerk, state: writer })
-      endings = serveActor<OrderEndingsState, OrderEndingsProtocol>({
+      endings = serveActor<OrderEndingsState, OrderEndingsProtocol, OrderEndingsEvent>({
         behaviour: orderEndings,
+        say: ({ marketId, why }) =>
+          log.warn({ marketId, why }, 'orders of a closed market stay open in the database'),
         state: newOrderEndings({
           end: (marketId) => endOrders(database, marketId),
           find: (after) => marketsToEnd(database, after),

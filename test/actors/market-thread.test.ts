@@ -8,8 +8,10 @@ import { byMarket } from '#actors/market-batch.ts'
 import { Retention } from '#actors/retention.ts'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId, TradeId } from '#domain/ids.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
 import { ONE, type Shares } from '#domain/money.ts'
 import { byAge, type OpenOrderPlace, type Side, type VerifiedOrder } from '#domain/order.ts'
+import type { EventLog } from '#log/event-log.ts'
 import { partitionPaths } from '#log/log-folder.ts'
 import { buy, hashNamed, type OrderBuilder, sell, traderNamed } from '../support/orders.ts'
 import { randomFrom } from '../support/random.ts'
@@ -228,6 +230,34 @@ inFolder('nothing is truncated that the database does not have', async (dataDir)
   assert.equal(host.log.state(1).firstOffset, 1)
   await host.stop()
 })
+
+for (const [step, code] of [
+  ['truncate', 'LOG_ARCHIVE_FAILED'],
+  ['forgetClosed', 'LOG_MERGE_FAILED'],
+  ['beginSnapshot', 'LOG_SNAPSHOT_FAILED'],
+] as const) {
+  inFolder(`a partition that fails to ${step} keeps no other from being cut`, async (dataDir) => {
+    const failing = (log: EventLog<MarketEvent>) => {
+      const work = log[step].bind(log) as (partition: number, ...args: unknown[]) => unknown
+      log[step] = ((partition: number, ...args: unknown[]) => {
+        if (partition === 0) throw new Fault(code, 'no room', { retryable: true })
+        return work(partition, ...args)
+      }) as never
+      return log
+    }
+    const host = startHost(dataDir, { snapshotEvery: 100, between: failing })
+    await host.run(...openAll)
+    for (const batch of batches(9, 100)) await host.run(...batch)
+    for (let turn = 0; turn < 4; turn++) {
+      await host.run(projectedTo(0, host.log.lastOffset(0)), projectedTo(1, host.log.lastOffset(1)))
+      host.tidy()
+      await host.keepHouse()
+    }
+    assert.match(takeTrouble(host.thread), /no room/)
+    assert.ok(host.log.state(1).firstOffset > 40, `${host.log.state(1).firstOffset}`)
+    await host.stop()
+  })
+}
 
 inFolder('what the database has stays in the log for as long as it should', async (dataDir) => {
   const options = { partitions: 1, snapshotEvery: 100, retention: new Retention(3_600_000) }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
   newOrderEndings,
+  type OrderEndingsEvent,
   type OrderEndingsPorts,
   type OrderEndingsProtocol,
   type OrderEndingsState,
@@ -14,7 +15,12 @@ import { simulatedClock } from '../support/simulated-clock.ts'
 import { marketId } from './thread-fixture.ts'
 
 /** Markets with so many steps of orders each, found two at a time. */
-function ending(found: Map<MarketId, number>, failures: Fault[] = []) {
+function ending(
+  found: Map<MarketId, number>,
+  failures: Fault[] = [],
+  /** Markets that always fail. */
+  poisoned: ReadonlyMap<MarketId, Fault> = new Map(),
+) {
   const clock = simulatedClock(0)
   const steps: string[] = []
   const left = new Map(found)
@@ -31,6 +37,8 @@ function ending(found: Map<MarketId, number>, failures: Fault[] = []) {
   const ports: OrderEndingsPorts = {
     end: (id) =>
       once(`end ${Number(id)}`, () => {
+        const fault = poisoned.get(id)
+        if (fault !== undefined) throw fault
         left.set(id, (left.get(id) ?? 1) - 1)
         return left.get(id)! > 0
       }),
@@ -42,7 +50,7 @@ function ending(found: Map<MarketId, number>, failures: Fault[] = []) {
         return { marketIds, next: ids.length > 2 ? some.at(-1) : undefined }
       }),
   }
-  const served = serve<OrderEndingsState, OrderEndingsProtocol>({
+  const served = serve<OrderEndingsState, OrderEndingsProtocol, OrderEndingsEvent>({
     behaviour: orderEndings,
     select: ((state) => () => ({ state }))(newOrderEndings(ports)),
     clock,
@@ -92,4 +100,27 @@ test('a stop waits for the step under way only', async () => {
   tell('Stop')
   await drained()
   assert.deepEqual(steps, ['end 7'])
+})
+
+test('a market whose orders the database refuses to end does not stop the others', async () => {
+  const found = new Map([1, 2, 3].map((n) => [marketId(n), 1]))
+  const refused = new Fault('STORE_CONSTRAINT', 'refused', { retryable: false })
+  const { tell, left, drained } = ending(found, [], new Map([[marketId(1), refused]]))
+  tell('Start')
+  await drained()
+  assert.deepEqual([...left.values()], [1, 0, 0])
+  tell('MarketsClosed', { marketIds: [marketId(4), marketId(1)] })
+  await drained()
+  assert.equal(left.get(marketId(4)), 0)
+})
+
+test('a market that fails again and again lets the others go first', async () => {
+  const found = new Map([1, 2].map((n) => [marketId(n), 1]))
+  const busy = new Fault('STORE_UNAVAILABLE', 'locked', { retryable: true })
+  const { tell, left, clock, drained } = ending(found, [], new Map([[marketId(1), busy]]))
+  tell('Start')
+  await drained()
+  clock.advance(500)
+  await drained()
+  assert.equal(left.get(marketId(2)), 0)
 })
