@@ -77,6 +77,11 @@ type PartitionProgress = {
   /** Everything up to this offset is written without waiting for more. */
   due: number
   fault: string
+  /**
+   * The database refuses what comes next, or contradicts it. Skipping it would lose a trade without a trace, so
+   * the partition stops here; the others go on.
+   */
+  refused: boolean
 }
 
 /** What the store needs of the database. */
@@ -109,7 +114,7 @@ export type StoreState = {
   retryAtMs: number
   /** Why the last claim failed; empty when it did not. */
   fault: string
-  /** Set when the database contradicts the log: more writing would only hide it. */
+  /** Set when the database is not this log's: more writing would only hide it. */
   refused: string
   leaving: boolean
 }
@@ -183,6 +188,7 @@ export const store: Behaviour<StoreState, StoreProtocol, StoreEvent> = {
         writing: false,
         due: 0,
         fault: '',
+        refused: false,
       }
       state.partitions.set(partition, progress)
       context.emit({ type: 'Projected', partition, offset })
@@ -193,7 +199,8 @@ export const store: Behaviour<StoreState, StoreProtocol, StoreEvent> = {
   ClaimFailed(state, { why, retry }, context) {
     state.claiming = false
     state.fault = why
-    again(state, why, retry, context)
+    if (retry) again(state, context)
+    else state.refused = why
     return undefined
   },
 
@@ -218,6 +225,7 @@ export const store: Behaviour<StoreState, StoreProtocol, StoreEvent> = {
       progress.fault = ''
       if (offset <= progress.projected) continue
       progress.projected = offset
+      progress.refused = false
       context.emit({ type: 'Projected', partition, offset })
     }
     return undefined
@@ -227,8 +235,7 @@ export const store: Behaviour<StoreState, StoreProtocol, StoreEvent> = {
     const progress = state.partitions.get(partition)
     if (progress === undefined) return undefined
     progress.writing = false
-    progress.fault = why
-    again(state, why, retry, context)
+    failed(state, progress, { why, retry }, context)
     return undefined
   },
 
@@ -245,13 +252,23 @@ export function whyBehind(state: StoreState): string {
   return state.fault
 }
 
-/** Tries again later, once for all that failed, or never, when trying again cannot help. */
-function again(state: StoreState, why: string, retry: boolean, context: StoreContext): void {
-  if (!retry) state.refused = why
-  else if (context.nowMs >= state.retryAtMs) {
-    state.retryAtMs = context.nowMs + RETRY_MS
-    context.after(RETRY_MS, { type: 'Tick', message: {} })
-  }
+/** A partition is tried again later, or not before the next start when trying again cannot help. */
+function failed(
+  state: StoreState,
+  progress: PartitionProgress,
+  { why, retry }: { readonly why: string; readonly retry: boolean },
+  context: StoreContext,
+): void {
+  progress.fault = why
+  if (retry) again(state, context)
+  else progress.refused = true
+}
+
+/** Tries again later, once for all that failed. */
+function again(state: StoreState, context: StoreContext): void {
+  if (context.nowMs < state.retryAtMs) return
+  state.retryAtMs = context.nowMs + RETRY_MS
+  context.after(RETRY_MS, { type: 'Tick', message: {} })
 }
 
 function claim(state: StoreState, context: StoreContext): void {
@@ -286,7 +303,7 @@ function follow(state: StoreState, context: StoreContext): void {
 function writeSoon(state: StoreState, context: StoreContext): void {
   let waiting = 0
   for (const [partition, progress] of state.partitions) {
-    if (!progress.writing && isOwn(state, partition)) {
+    if (!progress.writing && !progress.refused && isOwn(state, partition)) {
       waiting += progress.appended - progress.projected
     }
   }
@@ -311,7 +328,7 @@ function writeNext(
   progress: PartitionProgress,
   context: StoreContext,
 ): void {
-  if (progress.writing || state.refused !== '' || progress.projected >= progress.appended) return
+  if (progress.writing || progress.refused || progress.projected >= progress.appended) return
   if (!isOwn(state, partition) || state.leaving) return
   const from = progress.projected
   const records = readLog(state, progress, context, () =>
@@ -347,8 +364,7 @@ function readLog<Result>(
     return read()
   } catch (error) {
     if (!(error instanceof Fault)) throw error
-    progress.fault = error.message
-    again(state, error.message, error.retryable, context)
+    failed(state, progress, { why: error.message, retry: error.retryable }, context)
     return undefined
   }
 }

@@ -28,6 +28,8 @@ function following(
     claim?: Fault[]
     write?: Fault[]
     read?: Fault[]
+    /** What every write of a partition fails with. */
+    refuse?: Readonly<Record<number, Fault>>
     /** Writes that are done, but not answered; as many events are appended before the next. */
     unanswered?: { more: number }[]
   },
@@ -67,7 +69,7 @@ function following(
       return stands.map((offset, partition) => ({ partition, offset }))
     },
     async write(batch) {
-      const fault = failures.write?.shift()
+      const fault = failures.refuse?.[batch.partition] ?? failures.write?.shift()
       if (fault !== undefined) throw fault
       const silent = failures.unanswered?.shift()
       // As the database does it: where it stands decides, not what the batch is called.
@@ -192,6 +194,26 @@ test('a database that contradicts the log is not written any more', async () => 
     assert.equal(whyBehind(state), 'another log')
     assert.equal(written.length, 0)
   }
+})
+
+test('a row that the database refuses stops its partition, and no other', async () => {
+  const refused = new Fault('STORE_CONSTRAINT', 'a row is refused', { retryable: false })
+  const { look, later, written, state, events } = following(3, { refuse: { 1: refused } }, 3)
+  await look()
+  assert.equal(whyBehind(state), 'a row is refused')
+  events.push(events.at(-1)!)
+  await later()
+  await look()
+  assert.deepEqual(
+    written.map(({ partition, from, to }) => [partition, from, to]),
+    [
+      [0, 0, 3],
+      [2, 0, 3],
+      [0, 3, 4],
+      [2, 3, 4],
+    ],
+  )
+  assert.equal(whyBehind(state), 'a row is refused', 'it stays behind, and says so')
 })
 
 test('it says how far it is, and hears how far the logs are', async () => {

@@ -219,10 +219,9 @@ function permitText({ nonce, value, deadline, v, r, s }: PermitSignature): strin
 
 const REASON_LENGTH_MAX = 1_000
 
-/** The reason comes from a chain's node: a long one is cut rather than stopping the projection. */
+/** The reason comes from a chain's node: it is made text that any database takes rather than stopping the projection. */
 function reasonText(reason: string): string | null {
-  if (reason.length <= REASON_LENGTH_MAX) return textOrNull(reason)
-  return reason.slice(0, REASON_LENGTH_MAX).toWellFormed()
+  return textOrNull(reason.slice(0, REASON_LENGTH_MAX).toWellFormed())
 }
 
 function textOrNull(text: string): string | null {

@@ -4,6 +4,7 @@
  * change, and a sync. For a database with one connection; others write partitions beside each other.
  */
 
+import { Fault } from '#domain/fault.ts'
 import { PROJECTION_ROWS_MAX } from '#domain/limits.ts'
 import type { Database } from '../engine/database.ts'
 import { type Projected, projectTogether } from './project.ts'
@@ -24,16 +25,24 @@ export function makeTurnProjector(
 
   async function writeWaiting(): Promise<void> {
     while (waiting.length > 0) {
-      const some = waiting.splice(0, countWithinRows(waiting))
-      try {
-        const batches = some.map(({ batch }) => batch)
-        const projected = await projectTogether(database, batches)
-        for (const [at, each] of projected.entries()) some[at]?.resolve(each)
-      } catch (error) {
-        for (const { reject } of some) reject(error)
-      }
+      await writeSome(waiting.splice(0, countWithinRows(waiting)))
     }
     writing = false
+  }
+
+  /** A batch that is refused fails alone: then each has a transaction of its own. */
+  async function writeSome(some: readonly Waiting[]): Promise<void> {
+    try {
+      const projected = await projectTogether(
+        database,
+        some.map(({ batch }) => batch),
+      )
+      for (const [at, each] of projected.entries()) some[at]?.resolve(each)
+    } catch (error) {
+      const isUseless = some.length === 1 || (error instanceof Fault && error.retryable)
+      if (isUseless) for (const { reject } of some) reject(error)
+      else for (const one of some) await writeSome([one])
+    }
   }
 
   return (batch) =>
