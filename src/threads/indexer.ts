@@ -9,21 +9,20 @@ import {
   type IndexerProtocol,
   type IndexerState,
   indexer,
-  type MarketsDue,
   newIndexer,
 } from '#actors/indexer.ts'
 import { makeChainReader } from '#chain/chain-reader.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { contractsOf, databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
 import { Fault } from '#domain/fault.ts'
-import { MARKETS_OPEN_MAX, MARKETS_RECONCILED_MAX } from '#domain/limits.ts'
-import { isRejection, reject } from '#domain/rejection.ts'
-import { isUnanswered } from '#runtime/channel.ts'
+import { MARKETS_RECONCILED_MAX } from '#domain/limits.ts'
+import { reject } from '#domain/rejection.ts'
 import { systemClock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { makeReads } from '#store/reads/reads.ts'
 import { askWrite } from '#store/writes/ask-write.ts'
+import { makeMarketArranger } from './arrange-markets.ts'
 import { linkWriters, makeFollowers, makeKit, serveActor } from './kit.ts'
 import { makeLeases } from './leases.ts'
 import { indexerMeters } from './meters/indexer.ts'
@@ -50,8 +49,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
   const states: IndexerState[] = []
   const actors: Served[] = []
   const meters = indexerMeters(kit, () => states)
-  /** What a market thread has answered for good, so that it is not asked again and again. */
-  const answered = new Set<string>()
+  const arranger = makeMarketArranger(marketOf)
   let stopped = false
 
   function makeActor(chain: (typeof settings.chains)[number]): void {
@@ -118,7 +116,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
   function pass(chainId: number, said: IndexerEvent): void {
     if (said.type === 'MarketsDue') {
       // What another node may say by now is not said here; the markets are looked at again.
-      if (leases.isSure(roleOf({ chainId }))) void arrange(said)
+      if (leases.isSure(roleOf({ chainId }))) void arranger.arrange(said)
       return
     }
     if (said.type === 'EventsSetAside') {
@@ -127,7 +125,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
     }
     if (said.type === 'ChainRewound') {
       // A market that is gone may come back and be opened or resolved again.
-      answered.clear()
+      arranger.forget()
       log.warn(
         { chainId, to: said.to.number, orphaned: said.orphaned },
         'the chain was reorganised',
@@ -136,37 +134,6 @@ export function indexerThread(data: ThreadData): ThreadParts {
     const { type, ...message } = said
     const told = said.type === 'ChainAdvanced' ? said.events.length : said.reverted.length
     followers.tell(type, message as never, CHAIN_EVENT_BYTES * (1 + told))
-  }
-
-  /** Opens and closes markets at their threads. One that does not answer is asked again later. */
-  async function arrange(due: MarketsDue): Promise<void> {
-    const once = async (key: string, ask: () => Promise<unknown>): Promise<void> => {
-      if (answered.has(key)) return
-      const answer = await ask()
-      if (isUnanswered(answer)) return
-      if (isRejection(answer) && answer.rejected === 'OVERLOADED') return
-      if (answered.size >= MARKETS_OPEN_MAX) answered.clear()
-      answered.add(key)
-    }
-    await Promise.all([
-      ...due.open.map((market) =>
-        once(`open ${market.id}`, () => marketOf(market.id).ask('OpenMarket', { market })),
-      ),
-      ...due.cancel.map(({ marketId, trader, orderHash }) =>
-        once(`cancel ${orderHash}`, () =>
-          marketOf(marketId).ask('CancelOrders', {
-            marketId,
-            trader,
-            orderHashes: [orderHash],
-          }),
-        ),
-      ),
-      ...due.close.map((close) =>
-        once(`${close.reason} ${close.marketId}`, () =>
-          marketOf(close.marketId).ask('CloseMarket', close),
-        ),
-      ),
-    ])
   }
 
   function hearAll(type: 'Tick' | 'Reconcile'): void {
@@ -193,7 +160,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
         )
       } else if (writer === 'store') hearAll('Tick')
       else {
-        answered.clear()
+        arranger.forget()
         hearAll('Reconcile')
       }
     },

@@ -82,7 +82,11 @@ export function pricesThread(data: ThreadData): ThreadParts {
     })
     state = newPrices(
       { assets: rules.assets, publishMs: rules.publishMs, writeMs: WRITE_MS },
-      { failover, write: (batch) => askWrite(writers.store, 'recordPrices', batch) },
+      {
+        failover,
+        write: async (batch) =>
+          meters.rowsRefused('price', await askWrite(writers.store, 'recordPrices', batch)),
+      },
       recorded.flat(),
     )
     served = serveActor<PricesState, PricesProtocol, PricesEvent>({
@@ -138,7 +142,7 @@ export function pricesThread(data: ThreadData): ThreadParts {
     if (chain !== undefined) {
       const say = quickSaid
       quick = await startQuickMarkets({
-        ...{ chain, settings, log, writers, reads, say },
+        ...{ chain, settings, log, writers, reads, say, rowsRefused: meters.rowsRefused },
         feeds: () => feeds,
       })
     }

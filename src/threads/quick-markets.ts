@@ -51,6 +51,7 @@ export async function startQuickMarkets(ports: {
   readonly reads: Reads
   readonly feeds: () => readonly Feed[]
   readonly say: (event: QuickMarketsEvent) => void
+  readonly rowsRefused: (row: 'mark', count: number) => void
 }): Promise<QuickMarkets> {
   const { chain, settings, log, reads, feeds, say } = ports
   const { store, marketOf } = ports.writers
@@ -105,7 +106,8 @@ export async function startQuickMarkets(ports: {
       decide: (decided) => askWrite(store, 'resolveQuickMarket', decided),
       contest: (contested) => askWrite(store, 'contestQuickMarket', contested),
       note: (noted) => askWrite(store, 'noteQuickMarket', noted),
-      recordMarks: (batch) => askWrite(store, 'recordMarks', batch),
+      recordMarks: async (batch) =>
+        ports.rowsRefused('mark', await askWrite(store, 'recordMarks', batch)),
       ...makeQuickPlaces(marketOf, own.address),
       create: lane.create,
       report: lane.report,

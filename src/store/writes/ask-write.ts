@@ -33,8 +33,8 @@ type Writes = {
   changeRelay: { takes: RelayChange; answers: boolean }
   /** False when a newer form of the row was there, which was left as it is. */
   saveTransaction: { takes: { row: TransactionRow }; answers: boolean }
-  recordPrices: { takes: PriceBatch; answers: undefined }
-  recordMarks: { takes: Parameters<typeof recordMarks>[1]; answers: undefined }
+  recordPrices: { takes: PriceBatch; answers: number }
+  recordMarks: { takes: Parameters<typeof recordMarks>[1]; answers: number }
   openQuickMarket: { takes: QuickTerms; answers: QuickMarket }
   resolveQuickMarket: { takes: Parameters<typeof resolveQuickMarket>[1]; answers: QuickMarket }
   contestQuickMarket: { takes: Parameters<typeof contestQuickMarket>[1]; answers: QuickMarket }

@@ -1,8 +1,10 @@
 /** Prices of assets and what the sources said at boundaries: written in batches, kept for a while. */
 
 import type { PriceSource } from '#domain/asset-price.ts'
+import { Fault } from '#domain/fault.ts'
 import type { Mark } from '#domain/quick-market.ts'
 import { type Database, read, transact } from '../engine/database.ts'
+
 import { AssetPriceEntity } from '../entities/asset-price.ts'
 import { PriceMarkEntity } from '../entities/price-mark.ts'
 
@@ -30,9 +32,33 @@ const tuples = (rows: number, columns: number): string =>
     .fill(`(${Array(columns).fill('?').join(', ')})`)
     .join(', ')
 
-/** Writes prices over those of the same seconds, and forgets old ones. */
-export async function recordPrices(database: Database, batch: PriceBatch): Promise<undefined> {
-  return transact(database, async (transaction, connection) => {
+/**
+ * Writes rows together; where the database refuses one of them, each by itself, so that the others do not wait for it
+ * for ever. Answers how many were refused.
+ */
+async function recordAll<Row>(
+  rows: readonly Row[],
+  write: (some: readonly Row[]) => Promise<void>,
+): Promise<number> {
+  try {
+    await write(rows)
+    return 0
+  } catch (error) {
+    if (!(error instanceof Fault) || error.code !== 'STORE_CONSTRAINT') throw error
+    if (rows.length <= 1) return rows.length
+  }
+  let refused = 0
+  for (const row of rows) refused += await recordAll([row], write)
+  return refused
+}
+
+/** Writes prices over those of the same seconds, and forgets old ones. Answers how many the database refused. */
+export async function recordPrices(database: Database, batch: PriceBatch): Promise<number> {
+  return recordAll(batch.prices, (prices) => writePrices(database, { ...batch, prices }))
+}
+
+async function writePrices(database: Database, batch: PriceBatch): Promise<void> {
+  await transact(database, async (transaction, connection) => {
     for (let from = 0; from < batch.prices.length; from += ROWS_PER_STATEMENT) {
       const some = batch.prices.slice(from, from + ROWS_PER_STATEMENT)
       await connection.execute(
@@ -58,7 +84,6 @@ export async function recordPrices(database: Database, batch: PriceBatch): Promi
         transaction,
       )
     }
-    return undefined
   })
 }
 
@@ -80,12 +105,15 @@ export async function pricesSince(
     .reverse()
 }
 
-/** Writes marks; of two of the same source and boundary the later write counts. */
-export async function recordMarks(
-  database: Database,
-  batch: { readonly marks: readonly Mark[]; readonly fromSec: number },
-): Promise<undefined> {
-  return transact(database, async (transaction, connection) => {
+type MarkBatch = { readonly marks: readonly Mark[]; readonly fromSec: number }
+
+/** Writes marks; of two of the same source and boundary the later write counts. Answers how many were refused. */
+export async function recordMarks(database: Database, batch: MarkBatch): Promise<number> {
+  return recordAll(batch.marks, (marks) => writeMarks(database, { ...batch, marks }))
+}
+
+async function writeMarks(database: Database, batch: MarkBatch): Promise<void> {
+  await transact(database, async (transaction, connection) => {
     for (const mark of batch.marks) {
       await connection.execute(
         `replace into price_marks (boundary_at_sec, asset, source, price_e8, observed_at_ms,
@@ -111,7 +139,6 @@ export async function recordMarks(
       'run',
       transaction,
     )
-    return undefined
   })
 }
 

@@ -62,6 +62,12 @@ export function pricesMeters(
     labelNames: ['asset', 'event'],
     registers,
   })
+  const refusedRows = new Counter({
+    name: 'sibyl_price_rows_refused_total',
+    help: 'Prices and marks that the database refused, and that were left out',
+    labelNames: ['row'],
+    registers,
+  })
   new Gauge({
     name: 'sibyl_price_age_seconds',
     help: 'How old the price of an asset is, by its provider’s clock',
@@ -143,6 +149,11 @@ export function pricesMeters(
         case 'ObservationRefused':
           observed.inc({ source: event.source, result: event.why })
       }
+    },
+    rowsRefused(row: 'price' | 'mark', count: number): void {
+      if (count === 0) return
+      refusedRows.inc({ row }, count)
+      log.warn({ row, count }, 'the database refused rows of prices: they are left out')
     },
     /** Now and then: says once of each silence that lasts. */
     lookAtSilences(): void {

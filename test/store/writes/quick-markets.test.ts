@@ -122,6 +122,29 @@ await onBothDatabases('Prices and quick markets', ({ fresh }) => {
     assert.deepEqual(await contestQuickMarket(database, late), resolved)
   })
 
+  it('a mark or a price that the database refuses keeps no other from being written', async () => {
+    const absurd = 1e300
+    const sec = START_SEC - 100_000
+    const marks = [1, 2, 3].map((number) =>
+      markOf({ asset: 'BAD', boundarySec: sec + number, price: number === 2 ? absurd : number }),
+    )
+    assert.equal(await recordMarks(database, { marks, fromSec: 0 }), 1)
+    const kept = (await marksSince(database, { sinceSec: sec, limit: 10 })).filter(
+      ({ asset }) => asset === 'BAD',
+    )
+    assert.deepEqual(kept.map(({ price }) => price).sort(), [1, 3])
+    const prices: PriceRecord[] = [1, 2, 3].map((number) => ({
+      ...{ asset: 'BAD', source: 'pyth', number },
+      ...{ price: number === 1 ? absurd : number, atMs: (sec + number) * 1_000 },
+    }))
+    assert.equal(await recordPrices(database, { prices, pricesFromSec: 0 }), 1)
+    const listed = await pricesSince(database, { asset: 'BAD', sinceSec: sec, limit: 10 })
+    assert.deepEqual(
+      listed.map(({ price }) => price),
+      [2, 3],
+    )
+  })
+
   it('the newest of an asset come first', async () => {
     for (const number of [30, 10, 20]) {
       await openQuickMarket(database, termsOf(number, { asset: 'ETH' }))

@@ -1,0 +1,52 @@
+/** Has markets opened and closed, and withdrawn orders cancelled, at the threads of the markets. */
+
+import type { MarketsDue } from '#actors/indexer.ts'
+import { MARKETS_OPEN_MAX } from '#domain/limits.ts'
+import { isRejection } from '#domain/rejection.ts'
+import { isUnanswered } from '#runtime/channel.ts'
+import type { Writers } from './kit.ts'
+
+/** Rejections that pass: what was asked for is asked for again at the next look. */
+const PASSING: readonly string[] = ['OVERLOADED', 'STORAGE_FULL']
+
+type MarketArranger = {
+  /** Asks each market by itself: one that rejects or does not answer delays no other. */
+  arrange(due: MarketsDue): Promise<void>
+  /** Asks for everything again: a reorg or another market thread may have changed the answers. */
+  forget(): void
+}
+
+export function makeMarketArranger(marketOf: Writers['marketOf']): MarketArranger {
+  /** What a market thread has answered for good. */
+  const answered = new Set<string>()
+
+  async function once(key: string, ask: () => Promise<unknown>): Promise<void> {
+    if (answered.has(key)) return
+    const answer = await ask()
+    if (isUnanswered(answer)) return
+    if (isRejection(answer) && PASSING.includes(answer.rejected)) return
+    if (answered.size >= MARKETS_OPEN_MAX) answered.clear()
+    answered.add(key)
+  }
+
+  return {
+    async arrange({ open, cancel, close }) {
+      await Promise.all([
+        ...open.map((market) =>
+          once(`open ${market.id}`, () => marketOf(market.id).ask('OpenMarket', { market })),
+        ),
+        ...cancel.map(({ marketId, trader, orderHash }) =>
+          once(`cancel ${orderHash}`, () =>
+            marketOf(marketId).ask('CancelOrders', { marketId, trader, orderHashes: [orderHash] }),
+          ),
+        ),
+        ...close.map((one) =>
+          once(`${one.reason} ${one.marketId}`, () =>
+            marketOf(one.marketId).ask('CloseMarket', one),
+          ),
+        ),
+      ])
+    },
+    forget: () => answered.clear(),
+  }
+}

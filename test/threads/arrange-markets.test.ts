@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { reject } from '#domain/rejection.ts'
+import { makeMarketArranger } from '#threads/arrange-markets.ts'
+import { aMarket } from '../actors/market-fixture.ts'
+import { marketId } from '../actors/thread-fixture.ts'
+
+const due = (...numbers: number[]) => ({
+  open: numbers.map((n) => aMarket({ id: marketId(n) })),
+  close: [],
+  cancel: [],
+})
+
+/** An arranger whose market threads answer as the test says. */
+function arranging(answerOf: (n: number) => object) {
+  const asked: number[] = []
+  const ask = async (_type: string, { market }: { market: { id: string } }) => {
+    const n = Number(market.id)
+    asked.push(n)
+    return answerOf(n)
+  }
+  const arranger = makeMarketArranger((() => ({ ask })) as never)
+  return { ...arranger, take: () => asked.splice(0) }
+}
+
+test('a market that is rejected while the disk is full or its thread busy is asked for again', async () => {
+  for (const code of ['STORAGE_FULL', 'OVERLOADED'] as const) {
+    let isFull = true
+    const { arrange, take } = arranging((n) => (n === 1 && isFull ? reject(code) : {}))
+    await arrange(due(1, 2))
+    assert.deepEqual(take(), [1, 2], 'the other market does not wait for it')
+    isFull = false
+    await arrange(due(1, 2))
+    assert.deepEqual(take(), [1])
+    await arrange(due(1, 2))
+    assert.deepEqual(take(), [])
+  }
+})
+
+test('a market that is rejected for good is not asked for again until the chain or a thread changes', async () => {
+  const { arrange, forget, take } = arranging(() => reject('MARKET_CLOSED'))
+  await arrange(due(1))
+  await arrange(due(1))
+  assert.deepEqual(take(), [1])
+  forget()
+  await arrange(due(1))
+  assert.deepEqual(take(), [1])
+})
