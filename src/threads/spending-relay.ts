@@ -105,8 +105,8 @@ export function makeSpendingRelay(options: {
     let highest = mark
     let firstOpen: number | undefined
     for (let below = Number.MAX_SAFE_INTEGER; ; ) {
-      const filter = { chainId, sender, above: mark, below, except: [...done], limit: PAGE }
-      const page = await read(filter)
+      const except = [...done].filter((nonce) => nonce < below)
+      const page = await read({ chainId, sender, above: mark, below, except, limit: PAGE })
       for (const each of page) {
         const { nonce, isOpen, isUndecided, finishedAtMs } = each
         highest = Math.max(highest, nonce)
