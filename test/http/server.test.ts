@@ -193,9 +193,9 @@ test('/readyz tells strangers whether the exchange is ready, and nothing of its 
     await startTestFront(t, {}, { services, isPrivate: true }),
   ]
   const told = async ({ url }: { url: string }) => (await fetch(`${url}/readyz`)).json()
-  assert.deepEqual(await told(open), { status: 'ready' })
+  assert.deepEqual(await told(open), { status: 'ready', checks: {} })
   checks.store = { ok: false, why: 'migrating' }
-  assert.deepEqual(await told(open), { status: 'not ready' })
+  assert.deepEqual(await told(open), { status: 'not ready', checks: {} })
   assert.deepEqual(await told(closed), { status: 'not ready', checks })
 })
 
