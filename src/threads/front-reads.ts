@@ -45,8 +45,8 @@ import type { Queries, Query } from '#store/reads/queries.ts'
 import { askWrite, type ClerkRef } from '#store/writes/ask-write.ts'
 import type { AskPage } from './query-pages.ts'
 
-/** So old may the list of stored markets be: those that trade are on the board anyway. */
-const MARKETS_KEPT_MS_MAX = 250
+/** How old the list of the chain's markets may be. Of stored ones it may be older: those that trade are on the board. */
+const CHAIN_MARKETS_KEPT_MS_MAX = 250
 const LISTS_KEPT_MAX = 20
 
 export function readRoutes(ports: {
@@ -75,12 +75,12 @@ export function readRoutes(ports: {
     bytesMax: OVER_KEPT_BYTES_MAX,
     clock,
   })
-  const keepMs = Math.min(settings.front.readCacheMs, MARKETS_KEPT_MS_MAX)
+  const keepMs = settings.front.readCacheMs
   const entriesMax = LISTS_KEPT_MAX
   const storedMarkets = shareReads<Queries['listMarkets']['answers']>({ keepMs, entriesMax, clock })
   // A market that one list shows must be in the next one too, whatever its filter is: so the newest list alone is kept.
   const chainMarkets = shareReads<Queries['listChainMarkets']['answers']>({
-    keepMs,
+    keepMs: Math.min(keepMs, CHAIN_MARKETS_KEPT_MS_MAX),
     entriesMax: 1,
     clock,
   })
@@ -114,7 +114,7 @@ export function readRoutes(ports: {
   })
   return [
     listMarkets({
-      ...{ board, figures, waiters, kept, nowMs: clock.nowMs },
+      ...{ board, figures, waiters, nowMs: clock.nowMs },
       joined: joinAnswers({ listsMax: LISTS_KEPT_MAX }),
       storedMarkets: async (filter) =>
         storedMarkets.read(JSON.stringify(filter), () => query('listMarkets', filter)),

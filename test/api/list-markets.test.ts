@@ -4,7 +4,6 @@ import { gunzipSync } from 'node:zlib'
 import { listMarkets } from '#api/markets/list-markets.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { joinAnswers } from '#http/joined-answers.ts'
-import { keepAnswers } from '#http/kept-answers.ts'
 import type { RawReply } from '#http/route.ts'
 import { makeBoard } from '#live/market-board.ts'
 import { makeFiguresBook } from '#live/market-figures.ts'
@@ -32,7 +31,6 @@ function fixture() {
     ...{ board, storedMarkets: async () => [], nowMs: clock.nowMs },
     figures: makeFiguresBook({ board: () => board, stored: async () => [], clock }),
     waiters: makeSeqWaiters(() => board, clock),
-    kept: keepAnswers({ bytesMax: 1_000_000 }),
     joined: joinAnswers({ listsMax: 4 }),
   })
   const ask = async (query: object = {}, accepted = '') =>

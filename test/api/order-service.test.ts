@@ -9,7 +9,6 @@ import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { CANCELLED_LISTED_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import { joinAnswers } from '#http/joined-answers.ts'
-import { keepAnswers } from '#http/kept-answers.ts'
 import type { FundsGateway } from '#live/funds-gateway.ts'
 import { type MarketBoard, makeBoard } from '#live/market-board.ts'
 import { makeFiguresBook } from '#live/market-figures.ts'
@@ -133,7 +132,6 @@ test('a list of markets waits until every thread has told its own', async () => 
       ...{ board, storedMarkets: async () => [], nowMs: systemClock.nowMs },
       figures: makeFiguresBook({ board: () => board, stored: async () => [], clock: systemClock }),
       waiters: makeSeqWaiters(() => board, systemClock),
-      kept: keepAnswers({ bytesMax: 1_000 }),
       joined: joinAnswers({ listsMax: 1 }),
     }).handle({ query: {}, headers: {} } as never)
   assert.equal(codeOf(await listed(boardOf({ whole: false, current: false }))), 'OVERLOADED')

@@ -10,6 +10,7 @@ import { MARKETS_LISTED_MAX, SEARCH_CHARS_MAX } from '#domain/limits.ts'
 import { CATEGORIES } from '#domain/market.ts'
 import { YES } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import { entityTag } from '#http/entity-tag.ts'
 import type { JoinedAnswers } from '#http/joined-answers.ts'
 import { writeJson } from '#http/json.ts'
 import type { KeptAnswers } from '#http/kept-answers.ts'
@@ -17,7 +18,7 @@ import type { ReadCache } from '#http/read-cache.ts'
 import { type AnswerRoute, type RawReply, route } from '#http/route.ts'
 import { flag, oneOf, safeInteger } from '#http/schemas.ts'
 import type { MarketBoard } from '#live/market-board.ts'
-import type { FiguresBook } from '#live/market-figures.ts'
+import type { FiguresBook, MarketFigures } from '#live/market-figures.ts'
 import type { FoundMarket, MarketFinder } from '#live/market-finder.ts'
 import type { SeqWaiters } from '#live/seq-waiters.ts'
 import { markStale } from '#live/stale-reply.ts'
@@ -87,13 +88,16 @@ const MARKETS_PER_READ = 25
 type ListSources = MarketSources & {
   readonly figures: FiguresBook
   readonly waiters: Pick<SeqWaiters, 'untilFollowed'>
-  /** Each market as it stands in lists. */
-  readonly kept: KeptAnswers
   readonly joined: JoinedAnswers
 }
 
 export function listMarkets(ports: ListSources): AnswerRoute {
-  const { board, figures, waiters, kept, joined } = ports
+  const { board, figures, waiters, joined } = ports
+  /** Each market by its figures, which are another object after each change: they go together. */
+  const listed = new WeakMap<
+    MarketFigures,
+    { readonly closed: FoundMarket['closed']; readonly item: RawReply }
+  >()
   /** How many markets the longest list had: those of the database are not counted otherwise. */
   let longest = 0
   return route({
@@ -193,10 +197,12 @@ export function listMarkets(ports: ListSources): AnswerRoute {
   function written(found: FoundMarket): RawReply {
     const { market, closed } = found
     const known = figures.of(market.id)
-    const write = () => writeJson(marketBody(found, figures))
-    if (known === undefined) return { status: 200, raw: write() }
-    const name = `listed/${market.id}/${closed ?? ''}`
-    return kept.find(name, known) ?? kept.keep(name, known, write())
+    const before = known === undefined ? undefined : listed.get(known)
+    if (before !== undefined && before.closed === closed) return before.item
+    const raw = Buffer.from(writeJson(marketBody(found, figures)))
+    const item: RawReply = { status: 200, raw, headers: { etag: entityTag(raw) } }
+    if (known !== undefined) listed.set(known, { closed, item })
+    return item
   }
 }
 
