@@ -15,8 +15,13 @@ contract HostileCollateral is ERC20, ERC20Permit {
         RefuseHugely,
         AnswerHugely,
         BurnGas,
-        CallBack
+        CallBack,
+        TakeFee
     }
+
+    /// Takes one part in this many of each `transferFrom`, out of what the receiver gets.
+    uint256 public constant FEE_PART = 50;
+    address public constant FEE_RECEIVER = address(0xfee);
 
     mapping(address account => bool) public blocked;
     Mode private _mode;
@@ -76,6 +81,7 @@ contract HostileCollateral is ERC20, ERC20Permit {
             emit CalledBack(success, returned);
         }
         super.transferFrom(from, to, value);
+        if (_mode == Mode.TakeFee) _transfer(to, FEE_RECEIVER, value / FEE_PART);
         if (_mode == Mode.ReturnNothing) {
             assembly {
                 return(0, 0)

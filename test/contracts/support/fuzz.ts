@@ -1,7 +1,9 @@
 /**
  * Random calls against the model. Each fill of a batch is one call of the contract to itself and is
  * predicted and compared one by one; around them traders fund, spend, approve, revoke, cancel,
- * permit, split, merge and redeem, strangers try what they may not, and the clock moves.
+ * permit, split, merge and redeem, strangers try what they may not and bring the permits of others, and the
+ * clock moves. Two traders have hostile code in their accounts, and the collateral turns hostile for a batch
+ * now and then (`hostility.ts`).
  *
  * Checked after every transaction: what became of each fill, exactly, and that a simulation said so. Checked every few
  * transactions and at the end: every balance, allowance, approval and filled amount; that
@@ -23,6 +25,7 @@ import {
 import { type PrivateKeyAccount, sign as signHash } from 'viem/accounts'
 import { refusalsOf } from '#chain/settlement-contract.ts'
 import { devnetKey } from '#devnet/accounts.ts'
+import { type Arming, makeHostility } from './hostility.ts'
 import {
   amount,
   type Expected,
@@ -66,6 +69,8 @@ type Signed = KnownOrder & { readonly signed: SignedOrder }
 type Rpc = { status: Hex; logs: { address: Hex; topics: Hex[]; data: Hex }[] }
 
 const TRADERS = 8
+/** Of them, those with code in their accounts. */
+const DELEGATED = 2
 const BATCH_MAX = 40
 const POOL_MIN = 60
 const MARKET_LIFE_CALLS = 8_000
@@ -104,9 +109,12 @@ export async function fuzz(options: {
   const traders = Array.from({ length: TRADERS }, (_, index) => chain.account(10 + index))
   const keys = new Map(traders.map(({ address }, index) => [address, devnetKey(10 + index)]))
   const stranger = chain.account(4)
+  const hostility = await makeHostility(world, model, traders.slice(0, DELEGATED))
   const tokenNonces = new Map<Hex, bigint>()
   const permitNonces = new Map<Hex, bigint>()
   let minted = 0n
+  /** Permits that were brought before: they change nothing any more. */
+  let used: Permit[] = []
   let now = await chain.now()
   let nonce = 0n
   let seq = 0n
@@ -172,7 +180,10 @@ export async function fuzz(options: {
   }
 
   async function split(trader: Hex, id: Hex, value: bigint): Promise<void> {
-    const possible = amount(model.collateral, trader) >= value && model.markets.has(id)
+    const possible =
+      amount(model.collateral, trader) >= value &&
+      model.markets.has(id) &&
+      !hostility.delegated.has(trader)
     const data = setFor('splitPosition', id, value)
     await call('split', trader, conditionalTokens.address, data, possible)
     if (!possible) return
@@ -260,7 +271,9 @@ export async function fuzz(options: {
     const trader = random.pick(traders)
     nonce += 1n
     const unknown = random.chance(0.02)
-    const side = random.below(2)
+    // Those who cannot split have little to sell.
+    const mostlyBuys = hostility.delegated.has(trader.address) && random.chance(0.8)
+    const side = mostlyBuys ? 0 : random.below(2)
     const order: Order = {
       marketId: unknown ? UNKNOWN_MARKET : random.pick(markets).id,
       trader: trader.address,
@@ -370,6 +383,9 @@ export async function fuzz(options: {
     pool = pool.filter((known) => !random.chance(stale(known) ? 0.7 : 0.03))
     for (let i = random.below(8); i > 0; i -= 1) pool.push(await newOrder())
     while (pool.length < POOL_MIN) pool.push(await newOrder())
+    if (random.chance(0.2)) await armed(hostility.rearm(random))
+    const isHostile = random.chance(0.2)
+    if (isHostile) for (const arming of hostility.arm(random, traders)) await armed(arming)
     now += BigInt(random.chance(0.01) ? 8_000 : 1 + random.below(15))
     const permits: Permit[] = []
     const batch: ModelFill[] = []
@@ -377,6 +393,9 @@ export async function fuzz(options: {
     for (let i = 1 + random.below(BATCH_MAX); i > 0; i -= 1) {
       const fill = newFill()
       while (random.chance(0.03)) permits.push({ ...(await randomPermit()), fill: batch.length })
+      if (used.length > 0 && random.chance(0.02)) {
+        permits.push({ ...random.pick(used), fill: batch.length })
+      }
       const tradeId = tradeIdOf(fill)
       batch.push(fill)
       expected.push({ tradeId, result: settleInModel(model, fill, tradeId, now) })
@@ -415,6 +434,34 @@ export async function fuzz(options: {
     }
     past.push(...batch.slice(0, 4))
     if (past.length > 400) past = past.slice(200)
+    if (isHostile) for (const arming of hostility.disarm()) await armed(arming)
+  }
+
+  async function armed({ name, to, data }: Arming): Promise<void> {
+    await call(name, stranger.address, to, data)
+  }
+
+  /** A stranger brings the permit of a trader before the exchange does. */
+  async function bringPermit(): Promise<void> {
+    const trader = random.pick(traders)
+    const forged = random.chance(0.15)
+    const value = random.chance(0.5) ? UNLIMITED : BigInt(random.below(2_000_000_000))
+    const current = amount(permitNonces, trader.address)
+    const signed = await world.usdcPermit(forged ? stranger : trader, settlement.address, value, {
+      deadline: now + 1_000n,
+      nonce: current,
+    })
+    const { deadline, v, r, s } = signed
+    const data = encodeFunctionData({
+      abi: collateral.abi,
+      functionName: 'permit',
+      args: [trader.address, settlement.address, value, deadline, v, r, s],
+    })
+    await call('permit by a stranger', stranger.address, collateral.address, data, !forged)
+    if (forged) return
+    permitNonces.set(trader.address, current + 1n)
+    model.allowance.set(trader.address, value)
+    used = [...used.slice(-50), { ...signed, owner: trader.address }]
   }
 
   function verdictsOf({ logs }: Rpc): { tradeId: Hex; result: Expected }[] {
@@ -442,7 +489,7 @@ export async function fuzz(options: {
     const trader = random.pick(heals ? broken : traders).address
     const { id } = random.pick(markets)
     const value = BigInt(random.below(500_000_000))
-    const kind = heals ? (model.approved.has(trader) ? 3 : 5) : random.below(12)
+    const kind = heals ? (model.approved.has(trader) ? 3 : 5) : random.below(14)
     if (kind === 0) return deposit(trader, value)
     if (kind === 1) return split(trader, id, value)
     if (kind === 2) return merge(trader, id, value)
@@ -487,13 +534,19 @@ export async function fuzz(options: {
       await cancelBySignature()
     } else if (kind === 11) {
       await cancelAllBySignature(random.pick(traders))
+    } else if (kind === 12) {
+      await armed(hostility.rearm(random))
+    } else if (kind === 13) {
+      await bringPermit()
     } else if (kind === 7) {
       const data = encodeFunctionData({
         abi: settlement.abi,
         functionName: 'settle',
         args: [[], [], []],
       })
-      await call('settle by a stranger', trader, settlement.address, data, false)
+      // Those with code are operators, so that what calls back meets the guard against re-entry.
+      const mayCall = hostility.delegated.has(trader)
+      await call('settle by a trader', trader, settlement.address, data, mayCall)
     } else {
       const data = encodeFunctionData({
         abi: settlement.abi,
@@ -629,6 +682,8 @@ export async function fuzz(options: {
     const locked = amount(model.collateral, conditionalTokens.address)
     ask(collateral.address, balanceOf(conditionalTokens.address), locked, 'locked')
     ask(collateral.address, balanceOf(settlement.address), 0n, 'held by the settlement')
+    const fees = amount(model.collateral, model.feeReceiver)
+    ask(collateral.address, balanceOf(model.feeReceiver), fees, 'fees of the collateral')
     for (const { positions } of markets) {
       for (const position of positions) {
         const data = sharesOf(settlement.address, position)

@@ -42,6 +42,15 @@ export function newModel(settings: { grace: bigint; cancelDelay: bigint }) {
     /** By trader: below `nonce` everything is void, and below `next` from `from` on. */
     epochs: new Map<Hex, { nonce: bigint; next: bigint; from: bigint }>(),
     settled: new Set<Hex>(),
+    /** Accounts that the collateral has blocked. */
+    blocked: new Set<Hex>(),
+    /** Whether the collateral refuses every transfer. */
+    refusesAll: false,
+    /** The collateral keeps one part in this many of what a receiver gets; zero for nothing. */
+    feePart: 0n,
+    feeReceiver: '0x' as Hex,
+    /** Accounts whose own code refuses outcome tokens. */
+    unwilling: new Set<Hex>(),
   }
 }
 
@@ -94,9 +103,17 @@ export function settleInModel(model: Model, fill: ModelFill, tradeId: Hex, now: 
     return reject(empty ? 'InsufficientShares' : 'SharesNotApproved', false, true)
   }
 
+  // The collateral moves first, and the contract asks it about each of the two when it does not.
+  const isRefused = (account: Hex) => model.refusesAll || model.blocked.has(account)
+  const [refusesPayer, refusesGiver] = [isRefused(payer), isRefused(giver)]
+  if (refusesPayer && refusesGiver) return reject('CollateralRefused')
+  if (refusesPayer || refusesGiver) return reject('CollateralRefused', refusesPayer, refusesGiver)
+  if (model.unwilling.has(payer)) return reject('SharesRefused', true)
+
   model.settled.add(tradeId)
   for (const { hash } of orders) model.filled.set(hash, amount(model.filled, hash) + size)
   move(model.collateral, payer, giver, cost)
+  if (model.feePart > 0n) move(model.collateral, giver, model.feeReceiver, cost / model.feePart)
   move(model.shares, holding(giver, marketId, outcome), holding(payer, marketId, outcome), size)
   const allowance = amount(model.allowance, payer)
   if (allowance !== UNLIMITED) model.allowance.set(payer, allowance - cost)

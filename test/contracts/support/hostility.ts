@@ -1,0 +1,140 @@
+/**
+ * Hostile parts for the fuzz: some traders have code of their own in their accounts (EIP-7702), and the
+ * collateral becomes one that blocks accounts, refuses, answers nonsense, calls back or keeps a fee.
+ */
+import assert from 'node:assert/strict'
+import { encodeFunctionData, type Hex } from 'viem'
+import type { PrivateKeyAccount } from 'viem/accounts'
+import { ours } from '#devnet/artifact.ts'
+import { hostileCollateralAbi } from '../../../contracts/artifacts/test/HostileCollateral.abi.ts'
+import { hostileReceiverAbi } from '../../../contracts/artifacts/test/HostileReceiver.abi.ts'
+import type { Model } from './model.ts'
+import type { seeded } from './random.ts'
+import type { World } from './world.ts'
+
+type Random = ReturnType<typeof seeded>
+
+/** A call that arms something: to which contract, with what. */
+export type Arming = { readonly name: string; readonly to: Hex; readonly data: Hex }
+
+/** By the numbers of the contracts. Accepting is there more than once, so that enough settles. */
+const RECEIVER_MODES = [
+  ['accept', 0],
+  ['accept', 0],
+  ['accept', 0],
+  ['refuse', 1],
+  ['refuseHugely', 2],
+  ['answerHugely', 3],
+  ['answerWrongly', 4],
+  ['burnGas', 5],
+  ['callBack', 6],
+  ['callBack', 6],
+] as const
+const WILLING = new Set(['accept', 'callBack'])
+/** A token that burns gas would leave no room for a batch of 40 fills. */
+const TOKEN_MODES = [
+  ['returnFalse', 1],
+  ['returnNothing', 2],
+  ['refuse', 3],
+  ['refuseHugely', 4],
+  ['answerHugely', 5],
+  ['callBack', 7],
+  ['takeFee', 8],
+] as const
+const REFUSING = new Set(['returnFalse', 'refuse', 'refuseHugely', 'answerHugely'])
+const FEE_PART = 50n
+
+export type Hostility = {
+  /** Traders with code: they take no batch of tokens, so they cannot split. */
+  readonly delegated: ReadonlySet<Hex>
+  /** Changes the code of one of them. */
+  rearm(random: Random): Arming
+  /** Makes the collateral hostile; to be called with `disarm` after the batch. */
+  arm(random: Random, traders: readonly { readonly address: Hex }[]): Arming[]
+  disarm(): Arming[]
+}
+
+export async function makeHostility(
+  world: World,
+  model: Model,
+  traders: readonly PrivateKeyAccount[],
+): Promise<Hostility> {
+  const { chain, owner, relayer, settlement, collateral } = world
+  const receiver = await chain.deploy(owner, ours('test/HostileReceiver'), [])
+  for (const trader of traders) {
+    const wallet = chain.wallet(trader)
+    const authorization = await wallet.signAuthorization({ contractAddress: receiver })
+    const hash = await chain
+      .wallet(relayer)
+      .sendTransaction({ authorizationList: [authorization], to: relayer.address, gas: 200_000n })
+    const { status } = await chain.publicClient.getTransactionReceipt({ hash })
+    assert.equal(status, 'success')
+  }
+  // The same storage as the honest token has, and a domain that follows from its address.
+  const token = await chain.deploy(owner, ours('test/HostileCollateral'), [])
+  const code = await chain.publicClient.getCode({ address: token })
+  assert.ok(code)
+  await chain.setCode(collateral.address, code)
+  // Only the guard against re-entry keeps what calls back from settling.
+  await chain.send(owner, settlement, 'setOperator', [collateral.address, true])
+  for (const { address } of traders) {
+    await chain.send(owner, settlement, 'setOperator', [address, true])
+  }
+  model.feeReceiver = await chain.publicClient.readContract({
+    address: token,
+    abi: hostileCollateralAbi,
+    functionName: 'FEE_RECEIVER',
+  })
+  const empty = encodeFunctionData({
+    abi: settlement.abi,
+    functionName: 'settle',
+    args: [[], [], []],
+  })
+  const target = [settlement.address, empty] as const
+  const armToken = (mode: number) =>
+    encodeFunctionData({ abi: hostileCollateralAbi, functionName: 'arm', args: [mode, ...target] })
+  const block = (account: Hex, value: boolean) =>
+    encodeFunctionData({
+      abi: hostileCollateralAbi,
+      functionName: 'setBlocked',
+      args: [account, value],
+    })
+  const to = collateral.address
+
+  return {
+    delegated: new Set(traders.map(({ address }) => address)),
+    rearm(random) {
+      const { address } = random.pick(traders)
+      const [name, mode] = random.pick(RECEIVER_MODES)
+      if (WILLING.has(name)) model.unwilling.delete(address)
+      else model.unwilling.add(address)
+      const data = encodeFunctionData({
+        abi: hostileReceiverAbi,
+        functionName: 'arm',
+        args: [mode, ...target],
+      })
+      return { name: `receiver: ${name}`, to: address, data }
+    },
+    arm(random, among) {
+      if (random.chance(0.5)) {
+        const { address } = random.pick(among)
+        model.blocked.add(address)
+        return [{ name: 'token: block', to, data: block(address, true) }]
+      }
+      const [name, mode] = random.pick(TOKEN_MODES)
+      model.refusesAll = REFUSING.has(name)
+      model.feePart = name === 'takeFee' ? FEE_PART : 0n
+      return [{ name: `token: ${name}`, to, data: armToken(mode) }]
+    },
+    disarm() {
+      const calls = [...model.blocked].map((account) => ({
+        ...{ name: 'token: unblock', to },
+        data: block(account, false),
+      }))
+      model.blocked.clear()
+      model.refusesAll = false
+      model.feePart = 0n
+      return [...calls, { name: 'token: honest', to, data: armToken(0) }]
+    },
+  }
+}
