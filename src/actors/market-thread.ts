@@ -26,7 +26,7 @@ import type { MarketProtocol, MarketRules, MarketState, Recall } from './market/
 import { someViews, type ToldMarkets } from './market-views.ts'
 import { booksOf, countOrders, type OrdersPage, orderCounter, pageOfOrders } from './open-orders.ts'
 import type { Retention } from './retention.ts'
-import { hearLag, hearProjected, isLate } from './thread-facts.ts'
+import { hearLag, hearProjected, isLate, type ProjectionMark } from './thread-facts.ts'
 import type { Barred } from './trader-budgets.ts'
 import { type HoldProtocol, holdTrader, TraderHolds, unsettledSales } from './trader-holds.ts'
 import { Residence, TraderIndex } from './trader-index.ts'
@@ -123,16 +123,6 @@ export type SnapshotJob = {
   readonly copied: { readonly outcome: Outcome; readonly chunk: Buffer<ArrayBuffer> }[]
   /** Whether all of it was handed over, and it only waits for the disk. */
   isEnding: boolean
-}
-
-/**
- * A place in the log: it ended there at `atMs`, and what the database lacks was appended after `afterMs`.
- * So the log itself is read only where the database may really be late.
- */
-type ProjectionMark = {
-  readonly offset: number
-  readonly atMs: number
-  readonly afterMs: number
 }
 
 export type MarketThread = {

@@ -3,6 +3,16 @@
 /** By chain: the highest epoch under which its trades are settled. */
 type Epochs = { readonly epochs: Map<number, number> }
 
+/**
+ * A place in the log: it ended there at `atMs`, and what the database lacks was appended after `afterMs`.
+ * So the log itself is read only where the database may really be late.
+ */
+export type ProjectionMark = {
+  readonly offset: number
+  readonly atMs: number
+  readonly afterMs: number
+}
+
 /** Whether somebody else settles the chain since; from now on whoever did so before is late. */
 export function isLate({ epochs }: Epochs, chainId: number, epoch: number | undefined): boolean {
   if (epoch === undefined) return false

@@ -33,15 +33,11 @@ import { watchProjection } from '#actors/projection-lag.ts'
 import { Retention } from '#actors/retention.ts'
 import { makeSettlementWatch, type SettlementWatch } from '#actors/settlement-watch.ts'
 import type { StoreProtocol } from '#actors/store.ts'
-import { TraderBudgets } from '#actors/trader-budgets.ts'
-import { TraderPauses } from '#actors/trader-pauses.ts'
 import { demoMarkets } from '#config/demo-markets.ts'
 import {
   channelOptions,
   isNode,
-  pauseTermsOf,
   settledChains,
-  spendingLimitsOf,
   type ThreadData,
   topologyOf,
 } from '#config/thread-data.ts'
@@ -57,7 +53,6 @@ import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
 import { COMMIT_COMMANDS_MAX, COMMIT_EVENTS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
-import { hasLimits } from '#domain/trader-spending.ts'
 import type { MovingProtocol } from '#live/patient-ref.ts'
 import { type DiskRoom, isDiskFull, openDiskRoom } from '#log/disk-room.ts'
 import type { EventLog } from '#log/event-log.ts'
@@ -69,6 +64,7 @@ import { type ReplyChannel, type Served, serve } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { makeKit } from './kit.ts'
 import { openMarketLog, partitionsTaken } from './market-log.ts'
+import { riskRulesOf } from './market-risk.ts'
 import { marketMeters } from './meters/market.ts'
 
 /** How often expired orders are looked for, and how often what is long past. */
@@ -280,17 +276,8 @@ export function marketThread(data: ThreadData): ThreadParts {
     const maxMs = settings.settlement.maxLagSeconds * 1_000
     const cancelledMax = settings.limits.enabled ? settings.orders.cancelledPerHourMax : 0
     const chains = new Set(settledChains(settings).map(({ chainId }) => chainId))
-    const { minNotional, pendingTradesMax } = settings.risk
     const { retention } = settings.log
-    const terms = pauseTermsOf(settings)
-    const pauses = terms.firstMs === 0 ? undefined : new TraderPauses(terms)
-    const limits = spendingLimitsOf(settings)
-    const risk = {
-      minNotional,
-      pendingTradesMax,
-      ...(pauses === undefined ? {} : { pauses }),
-      ...(hasLimits(limits) ? { budgets: new TraderBudgets(limits, topology.marketThreads) } : {}),
-    }
+    const risk = riskRulesOf(settings)
     thread = newMarketThread({
       log: events,
       partitionOf: (marketId) => partitionOf(marketId, topology),
@@ -334,7 +321,7 @@ export function marketThread(data: ThreadData): ThreadParts {
       cancelUnclaimed()
       orphans.retry()
       tidy(thread)
-      pauses?.sweep(clock.nowMs())
+      risk.pauses?.sweep(clock.nowMs())
       readers.gone(takeGone(thread))
       for (const { behind, ...news } of watchProjection(thread, clock.nowMs())) {
         log.error(news, behind ? 'the database is behind the log' : 'the database caught up')
@@ -434,13 +421,12 @@ export function marketThread(data: ThreadData): ThreadParts {
     return [...found]
   }
 
-  function fullness(): string[] {
-    return room.isFull ? ['the disk is nearly full: only cancels are taken'] : []
-  }
-
-  function lateness(): string[] {
-    if (thread.late.size === 0) return []
-    return [`the database is behind the log of partitions ${[...thread.late].join(', ')}`]
+  function troubles(): string[] {
+    const told = [...thread.away.values()]
+    const late = [...thread.late].join(', ')
+    if (late !== '') told.push(`the database is behind the log of partitions ${late}`)
+    if (room.isFull) told.push('the disk is nearly full: only cancels are taken')
+    return told
   }
 
   /** On the devnet: the demo markets of these partitions, unless a start before has opened them. */
@@ -497,7 +483,7 @@ export function marketThread(data: ThreadData): ThreadParts {
       // Every other thread gives commands, and follows nothing.
       else if (isFrontThread(peer)) readers.add(channel)
     },
-    health: () => [...thread.away.values(), ...lateness(), ...fullness()].join('; '),
+    health: () => troubles().join('; '),
     metrics: kit.metrics,
     drain() {
       draining ??= isNode(settings) ? handOver() : drained()

@@ -1,0 +1,21 @@
+/** What a market thread asks of traders whatever they hold, as the settings have it. */
+
+import type { RiskRules } from '#actors/market/state.ts'
+import { TraderBudgets } from '#actors/trader-budgets.ts'
+import { TraderPauses } from '#actors/trader-pauses.ts'
+import type { Settings } from '#config/settings-schema.ts'
+import { pauseTermsOf, spendingLimitsOf, topologyOf } from '#config/thread-data.ts'
+import { hasLimits } from '#domain/trader-spending.ts'
+
+export function riskRulesOf(settings: Settings): RiskRules {
+  const { minNotional, pendingTradesMax } = settings.risk
+  const terms = pauseTermsOf(settings)
+  const limits = spendingLimitsOf(settings)
+  const { marketThreads } = topologyOf(settings)
+  return {
+    minNotional,
+    pendingTradesMax,
+    ...(terms.firstMs === 0 ? {} : { pauses: new TraderPauses(terms) }),
+    ...(hasLimits(limits) ? { budgets: new TraderBudgets(limits, marketThreads) } : {}),
+  }
+}
