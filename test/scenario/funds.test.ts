@@ -16,6 +16,8 @@ import { openSettled, type SettledExchange, type Way } from '../support/settled.
 const ANN = 10
 const BOB = 11
 const EMPTY = 40
+/** Has dollars, has allowed nothing, and has no ether. */
+const PERMITTER = 41
 /** More than all tests but one send of such orders. */
 const UNFUNDED_BURST = 25
 
@@ -189,6 +191,56 @@ describe('an exchange that reserves funds', () => {
       (await codeOf(bob.orders.cancel({ ...lost, marketId: s.marketId }))).code,
       /CLOSED/,
     )
+  })
+
+  it('drops an order whose permit is used up on chain, unless the allowance covers it', async () => {
+    const { chain, collateral, owner, settlement, usdcPermit } = s.chain
+    const trader = devnetAccount(PERMITTER)
+    const client = s.clientOf(PERMITTER)
+    await chain.send(owner, collateral, 'mint', [trader.address, 10_000_000n])
+    const deadline = BigInt(Math.floor(Date.now() / 1_000) + 7_200)
+    const value = 110_000n
+    const permit = (nonce: bigint, spender = settlement.address) =>
+      usdcPermit(trader, spender, value, { nonce, deadline })
+    const place = async (nonce: bigint) => {
+      const { v, r, s: low } = await permit(nonce)
+      const texts = { nonce: String(nonce), value: String(value), deadline: String(deadline) }
+      const permitSignature = { ...texts, v, r, s: low }
+      return client.orders.place({ ...terms('buy', '1', '0.1'), permitSignature })
+    }
+    const use = async (nonce: bigint, spender = settlement.address) => {
+      const { v, r, s: low } = await permit(nonce, spender)
+      const args = [trader.address, spender, value, deadline, v, r, low] as const
+      await chain.send(owner, collateral, 'permit', [...args])
+    }
+    const open = async () => (await client.orders.list()).map(({ orderHash }) => orderHash)
+
+    const early = await codeOf(place(1n))
+    assert.deepEqual([early.code, early.field], ['INVALID_PERMIT', 'permitSignature.nonce'])
+    assert.match(early.message, /must be 0: the token's next nonce of the trader is 0/)
+    const first = await place(0n)
+    const second = await place(1n)
+    assert.deepEqual(await open(), [first.orderHash, second.orderHash])
+    // The trader used the nonce of the first for somebody else.
+    await use(0n, owner.address)
+    await eventually(async () => assert.deepEqual(await open(), [second.orderHash]))
+    const reason = await eventually(async () => {
+      const database = new Database(join(s.exchange.dataDir, 'sibyl.db'), { readonly: true })
+      const hash = Buffer.from(first.orderHash.slice(2), 'hex')
+      const row = database.prepare('select status from orders where order_hash = ?').get(hash)
+      database.close()
+      const { status } = row as { status: string }
+      assert.notEqual(status, 'open')
+      return status
+    })
+    assert.equal(reason, 'unfunded')
+    // A stranger sends the permit of the second: the allowance that it brings covers the order.
+    await use(1n)
+    await eventually(async () => assert.equal(cashOf(await client.funds()).allowed, String(value)))
+    assert.deepEqual(await open(), [second.orderHash])
+    const used = await codeOf(place(1n))
+    assert.match(used.message, /must be 2: /)
+    await client.orders.cancel({ ...second, marketId: s.marketId, side: 'buy' })
   })
 
   it('knows after a kill what is reserved, and goes on', async () => {
