@@ -4,7 +4,7 @@ import { type MarketId, toAddress } from '#domain/ids.ts'
 import type { OrderDomain } from '#domain/order-hash.ts'
 import { TIMING_HEADER } from '#http/write-stages.ts'
 import { openDriver, type Request, writeRequest } from './http-driver.ts'
-import { makeTrader, type SignedOrder, signOrders } from './signed-orders.ts'
+import { makeTrader, type SignedOrder, signOrders, signPermits } from './signed-orders.ts'
 
 const CONNECTIONS = 128
 const TRADERS = 100
@@ -18,10 +18,18 @@ export type OrderFlow = {
   cpuSeconds(): Promise<ReadonlyMap<string, number>>
 }
 
-type Config = { chains: { chainId: number; contracts: { settlement: string } }[] }
+type Config = {
+  chains: {
+    chainId: number
+    contracts: { settlement: string }
+    signatures: {
+      stablecoinPermit: { domain: { name: string; version: string; verifyingContract: string } }
+    }
+  }[]
+}
 type Markets = { markets: { id: MarketId }[] }
 
-export async function openOrderFlow(url: string): Promise<OrderFlow> {
+export async function openOrderFlow(url: string, { permits = false } = {}): Promise<OrderFlow> {
   const read = async <T>(path: string): Promise<T> => (await fetch(url + path)).json() as Promise<T>
   const [chain] = (await read<Config>('/api/v1/config')).chains
   if (chain === undefined) throw new Error('the exchange has no chain')
@@ -31,9 +39,16 @@ export async function openOrderFlow(url: string): Promise<OrderFlow> {
   }
   const markets = (await read<Markets>('/api/v1/markets')).markets.map(({ id }) => id)
   const traders = Array.from({ length: TRADERS }, makeTrader)
+  const token = chain.signatures.stablecoinPermit.domain
+  const stablecoin = {
+    address: toAddress(token.verifyingContract),
+    domainName: token.name,
+    domainVersion: token.version,
+  }
+  const more = permits ? { permits: signPermits(traders, domain, stablecoin) } : {}
   return {
     domain,
-    sign: (count) => signOrders({ count, traders, markets, domain }),
+    sign: (count) => signOrders({ count, traders, markets, domain, ...more }),
     connect: () => openDriver(url, CONNECTIONS),
     cpuSeconds: async () => cpuSecondsIn(await (await fetch(`${url}/metrics`)).text()),
   }

@@ -3,7 +3,7 @@
  * the durable log and the projector on and the sender on the same machine; beside the rate at which
  * one core recovers signatures and does nothing else, in the same run. Also the server's CPU time per
  * order as a multiple of one hash and recovery, by kind of thread, and the latency at half of that rate, open
- * loop, stage by stage. With `--cores`, also what one and two threads of each kind do, and what follows for more cores.
+ * loop, stage by stage. With `--permits` every buy brings a permit, which costs a second recovery. With `--cores`, also what one and two threads of each kind do, and what follows for more cores.
  */
 
 import { makeOrderHasher } from '#domain/order-hash.ts'
@@ -29,9 +29,11 @@ const STEADY_SECONDS = quick ? 4 : 10
 /** Of so many orders at half load one asks where its time goes. */
 const TIMED_EVERY = 4
 
+const permits = process.argv.includes('--permits')
+
 const exchange = await openExchange({ environment: { SIBYL_LOG_LEVEL: 'error' } })
 try {
-  const { domain, sign, connect, cpuSeconds } = await openOrderFlow(exchange.url)
+  const { domain, sign, connect, cpuSeconds } = await openOrderFlow(exchange.url, { permits })
 
   progress('signing orders')
   const rounds = Array.from({ length: ROUNDS + WARMUPS }, () => sign(PER_ROUND).map(requestOf))

@@ -6,11 +6,14 @@
 
 import { createHash, randomBytes } from 'node:crypto'
 import { createRequire } from 'node:module'
-import { type Address, type MarketId, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
+import type { PermitInput } from '#client/order-submission.ts'
+import { type Address, type MarketId, UINT256_MAX, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, type Order, SELL, YES } from '#domain/order.ts'
 import { makeOrderHasher, type OrderDomain } from '#domain/order-hash.ts'
+import { PERMIT_TYPES, type Stablecoin, stablecoinDomain } from '#domain/typed-data.ts'
 import { loadKeccak } from '#verify/keccak.ts'
+import { makeTypedDataHasher } from '#verify/typed-data-hash.ts'
 
 type Secp256k1 = {
   publicKeyCreate(key: Uint8Array, compressed: boolean): Uint8Array
@@ -20,7 +23,11 @@ type Secp256k1 = {
 
 export const secp256k1 = createRequire(import.meta.url)('secp256k1') as Secp256k1
 
-export type SignedOrder = { readonly order: Order; readonly signature: string }
+export type SignedOrder = {
+  readonly order: Order
+  readonly signature: string
+  readonly permitSignature?: PermitInput
+}
 
 export type Trader = { readonly key: Uint8Array; readonly address: Address }
 
@@ -49,6 +56,33 @@ export function makeOrderSigner(domain: OrderDomain): OrderSigner {
   }
 }
 
+/** One permit without a limit for each trader: without reservation all orders of a trader may bring the same. */
+export function signPermits(
+  traders: readonly Trader[],
+  domain: OrderDomain,
+  stablecoin: Stablecoin,
+): ReadonlyMap<Address, PermitInput> {
+  const terms = { value: String(UINT256_MAX), nonce: '0', deadline: '4000000000' }
+  const hashPermit = makeTypedDataHasher(
+    {
+      domain: stablecoinDomain(domain.chainId, stablecoin),
+      primaryType: 'Permit',
+      types: PERMIT_TYPES,
+    },
+    keccak.keccak256,
+  )
+  const spender = domain.verifyingContract
+  return new Map(
+    traders.map(({ key, address }) => {
+      const digest = hashPermit({ ...terms, owner: address, spender })
+      const { signature, recid } = secp256k1.ecdsaSign(digest, key)
+      const hex = Buffer.from(signature).toString('hex')
+      const [r, s] = [`0x${hex.slice(0, 64)}`, `0x${hex.slice(64)}`]
+      return [address, { ...terms, v: 27 + recid, r, s }] as const
+    }),
+  )
+}
+
 /** Signs `count` orders of these traders in these markets; every other one is there to be met. */
 export function signOrders(options: {
   readonly count: number
@@ -57,6 +91,8 @@ export function signOrders(options: {
   readonly domain: OrderDomain
   readonly price?: number
   readonly size?: number
+  /** Goes with every buy. */
+  readonly permits?: ReadonlyMap<Address, PermitInput>
 }): SignedOrder[] {
   const { count, traders, markets, domain, price = 500_000, size = 1_000_000 } = options
   const sign = makeOrderSigner(domain)
@@ -74,6 +110,11 @@ export function signOrders(options: {
       expiration,
       makerFeeRecipient: ZERO_ADDRESS,
     }
-    return { order, signature: sign(order, trader.key).signature }
+    const permitSignature = order.side === BUY ? options.permits?.get(order.trader) : undefined
+    return {
+      order,
+      signature: sign(order, trader.key).signature,
+      ...(permitSignature === undefined ? {} : { permitSignature }),
+    }
   })
 }
