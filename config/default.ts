@@ -108,7 +108,7 @@ export const defaults: Settings = {
     inFlightMax: 4,
     pollMs: 1_000,
     maxLagSeconds: 900,
-    retriesMax: 10,
+    tradeDeadlineSeconds: 1_800,
     retryGasMax: 1_000_000,
     gasMax: 16_777_216,
     bumpAfterMs: 20_000,

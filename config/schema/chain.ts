@@ -349,14 +349,14 @@ export const settlement = Type.Object({
       'When the oldest trade of a chain has waited longer, its markets take cancels only; 0 is ' +
       "never. It must be below the settlement contract's grace.",
   }),
-  retriesMax: Type.Integer({
-    env: 'SIBYL_SETTLEMENT_RETRIES_MAX',
-    minimum: 0,
-    maximum: 1_000,
-    unit: 'attempts',
+  tradeDeadlineSeconds: Type.Integer({
+    env: 'SIBYL_SETTLEMENT_TRADE_DEADLINE_SECONDS',
+    minimum: 10,
+    maximum: 604_800,
+    unit: 's',
     description:
-      'How often a trade is tried again that the chain refuses without a side at fault; then it ' +
-      'fails with that reason. The pauses are 2 s, 4 s, 8 s and so on, up to 10 minutes.',
+      'A trade that has not settled after so long, while the chain could be reached, fails with the ' +
+      'reason and an alarm. Above the highest lag, and below the grace of the settlement contract.',
   }),
   retryGasMax: Type.Integer({
     env: 'SIBYL_SETTLEMENT_RETRY_GAS_MAX',
@@ -364,8 +364,8 @@ export const settlement = Type.Object({
     maximum: 1_000_000_000,
     unit: 'gas',
     description:
-      'Such a trade fails at once when its refusals have used so much gas. What would be refused ' +
-      'again is not sent, so that this matters on a chain which refuses what it would have settled.',
+      'Gas of transactions that a trade may waste by refusals without a side at fault, or by reverts; ' +
+      'then it fails. What a simulation refuses is not sent.',
   }),
   gasMax: Type.Integer({
     env: 'SIBYL_SETTLEMENT_GAS_MAX',

@@ -1,32 +1,26 @@
 /**
- * What one transaction of the settlement contract carries: each order once, fills by index, and the
- * permits of buyers that have not been used before, each just before the first fill of its order.
+ * Builds one transaction of the settlement contract: each order once, fills by index, and the unused permits
+ * of buyers, each just before the first fill of its order.
  *
- * A permit replaces the allowance that was there, and the stablecoin takes the permits of an owner in
- * the order of their nonces only. So the buys of an owner with a permit in the batch change places
- * among themselves: first those that live on the allowance of before, then order by order as the
- * permits are numbered. Everything else stays where it is, because a fill may need what another one
- * brought. A permit may need others of its owner before it: see `spare-permits.ts`. All of them come along, or none
- * where they are too many: each costs gas, and a transaction has a bound on its bytes. Its owner is `short` then.
+ * A permit replaces the allowance that was there, and the stablecoin takes the permits of an owner only in
+ * the order of their nonces. So the buys of an owner with a permit in the batch change places among
+ * themselves: first those that use the allowance of before, then order by order as the permits are
+ * numbered. Every other fill stays where it is, because it may need what another one brings.
  *
  *   before   A1 (permit 1)  other  B1 (permit 0)  A2
  *   after    B1 (permit 0)  other  A1 (permit 1)  A2
+ *
+ * A permit also needs the earlier permits of its owner: see `spare-permits.ts`. They come just before it. A
+ * permit that no call can carry is left out, as if the order had none.
  */
 
-import type { Address, OrderHash } from '#domain/ids.ts'
+import { type Address, type OrderHash, parseUint256 } from '#domain/ids.ts'
 import { BUY, type PermitSignature, type VerifiedOrder } from '#domain/order.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
 import type { SettlementFill, SettlementOrder, SettlementPermit } from './settlement-contract.ts'
 
-/** More permits of orders that are not in the batch are not brought along for one owner, and for all of them. */
-const SPARE_OF_OWNER_MAX = 32
-const SPARE_OF_BATCH_MAX = 96
-
-/** Permits that have to come before that one of the same owner, by their nonces. */
-export type PermitsBefore = (
-  owner: Address,
-  permit: PermitSignature,
-) => readonly { readonly orderHash: OrderHash; readonly permit: PermitSignature }[]
+/** Permits of each owner that may have to come before a later one, in the order of their nonces. */
+export type EarlierPermits = ReadonlyMap<Address, readonly PermitSignature[]>
 
 type SettlementBatch = {
   /** In the order of the fills. */
@@ -34,21 +28,23 @@ type SettlementBatch = {
   readonly orders: readonly SettlementOrder[]
   readonly fills: readonly SettlementFill[]
   readonly permits: readonly SettlementPermit[]
-  /** Owners for whom not all permits could come along: their allowance is lower than they signed. */
-  readonly short: ReadonlySet<Address>
 }
 
 export function batchOf(
   trades: readonly TradeToSettle[],
   usedPermits: ReadonlySet<OrderHash>,
-  permitsBefore: PermitsBefore = () => [],
+  earlier: EarlierPermits = new Map(),
 ): SettlementBatch {
   const orders: SettlementOrder[] = []
   const permits: SettlementPermit[] = []
-  const short = new Set<Address>()
-  let spares = 0
+  const brought = new Set<string>()
+  const bring = (fill: number, owner: Address, permit: PermitSignature): void => {
+    // One permit is one signature.
+    if (brought.has(permit.s)) return
+    brought.add(permit.s)
+    permits.push({ fill, owner, permit })
+  }
   const places = new Map<OrderHash, number>()
-  const brought = new Set(trades.map(({ buy }) => buy.orderHash))
   const placeOf = (order: VerifiedOrder, fill: number): number => {
     const known = places.get(order.orderHash)
     if (known !== undefined) return known
@@ -56,19 +52,10 @@ export function batchOf(
     orders.push({ order, signature: order.signature })
     const permit = unusedPermit(order, usedPermits)
     if (permit !== undefined) {
-      const earlier = permitsBefore(order.trader, permit).filter(
-        ({ orderHash }) => !brought.has(orderHash),
-      )
-      if (earlier.length > Math.min(SPARE_OF_OWNER_MAX, SPARE_OF_BATCH_MAX - spares)) {
-        short.add(order.trader)
-        earlier.length = 0
+      for (const before of earlier.get(order.trader) ?? []) {
+        if (BigInt(before.nonce) < BigInt(permit.nonce)) bring(fill, order.trader, before)
       }
-      spares += earlier.length
-      for (const spare of earlier) {
-        brought.add(spare.orderHash)
-        permits.push({ fill, owner: order.trader, permit: spare.permit })
-      }
-      permits.push({ fill, owner: order.trader, permit })
+      bring(fill, order.trader, permit)
     }
     return orders.length - 1
   }
@@ -81,14 +68,26 @@ export function batchOf(
     price,
     size,
   }))
-  return { trades: arranged, orders, fills, permits, short }
+  return { trades: arranged, orders, fills, permits }
 }
 
-function unusedPermit(
+/** The permit that a buy brings, unless it is used or no call can carry it. */
+export function unusedPermit(
   order: VerifiedOrder,
   usedPermits: ReadonlySet<OrderHash>,
-): VerifiedOrder['permit'] {
-  return order.side === BUY && !usedPermits.has(order.orderHash) ? order.permit : undefined
+): PermitSignature | undefined {
+  const { side, permit, orderHash } = order
+  if (side !== BUY || permit === undefined || usedPermits.has(orderHash)) return undefined
+  return isCarriable(permit) ? permit : undefined
+}
+
+const WORD = /^0x[0-9a-f]{64}$/i
+
+/** Whether the contract's arguments have room for it; one of before this was checked may not fit. */
+export function isCarriable({ nonce, value, deadline, v, r, s }: PermitSignature): boolean {
+  const isUint256 = (text: string) => parseUint256(text) !== undefined
+  const isSignature = (v === 27 || v === 28) && WORD.test(r) && WORD.test(s)
+  return isSignature && [nonce, value, deadline].every(isUint256)
 }
 
 function permitsInTurn(

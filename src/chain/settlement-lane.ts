@@ -11,6 +11,7 @@ import type { MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { FaultySide, TradeToSettle } from '#domain/trade.ts'
 import type { TransactionOutcome, TransactionRow } from '#domain/transaction.ts'
 import { hexAddress } from './call.ts'
+import type { ChainLog } from './chain-log.ts'
 import { asked, type ChainClient } from './clients.ts'
 import type { ConditionalTokens } from './conditional-tokens.ts'
 import { makeLogSearch } from './log-search.ts'
@@ -18,7 +19,7 @@ import type { Receipt, TransactionName, TransactionSender } from './sender/sende
 import { type SettlementContract, settlementEvent } from './settlement-contract.ts'
 import type { OwnersLook, SettlementLook } from './settlement-look.ts'
 import type { RefusedTrade, SettlementTrial } from './settlement-trial.ts'
-import { makeSparePermits } from './spare-permits.ts'
+import type { SparePermits } from './spare-permits.ts'
 
 /** A settlement that is under way. */
 export type OpenSettlement = TransactionName & {
@@ -36,7 +37,8 @@ export type TradeVerdict = {
 
 export type SettlementNews = OpenSettlement &
   (
-    | { readonly type: 'replaced' | 'mined' | 'vanished' }
+    | { readonly type: 'replaced' | 'vanished' }
+    | { readonly type: 'mined'; readonly verdicts: readonly TradeVerdict[] }
     | {
         readonly type: 'finished'
         readonly outcome: TransactionOutcome
@@ -98,6 +100,7 @@ type SettlementLaneOptions = {
   readonly look: SettlementLook
   readonly lookAtOwners: OwnersLook
   readonly trial: SettlementTrial
+  readonly spare: SparePermits
   readonly sender: TransactionSender
   readonly confirmations: number
   readonly startBlock: number
@@ -110,8 +113,7 @@ const TRADE_SETTLED = parseAbiItem(
 )
 
 export function makeSettlementLane(options: SettlementLaneOptions): SettlementLane {
-  const { client, contract, tokens, look, trial, sender, confirmations } = options
-  const spare = makeSparePermits()
+  const { client, contract, tokens, look, trial, spare, sender, confirmations } = options
   const search = makeLogSearch()
   /** The newest block that was seen. */
   let headNumber = 0
@@ -204,15 +206,10 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     const open = trades.filter(
       ({ tradeId, marketId }) => !without.has(tradeId) && !unknownMarkets.includes(marketId),
     )
-    const {
-      refused: found,
-      ready,
-      revert,
-    } = await trial(open, {
-      usedPermits,
-      spare,
-      headNumber,
-    })
+    const { earlier, fitting } = await spare(open, usedPermits)
+    const tried = await trial(fitting, { usedPermits, earlier, headNumber })
+    const { ready, revert } = tried
+    const found = await look.withFunds(tried.refused, open, { usedPermits, headNumber })
     // By a transaction that no journal knows of any more: which one it was is asked for like the others.
     const done = new Set(
       found.filter(({ reason }) => reason === 'AlreadySettled').map(({ tradeId }) => tradeId),
@@ -237,7 +234,6 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
       purpose: PURPOSE,
       reference: JSON.stringify(tradeIds),
     })
-    spare.used(ready.permits)
     return { ...submission, sent: settlementOf(row) }
   }
 
@@ -246,7 +242,7 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     for (const [logIndex, log] of (receipt?.logs ?? []).entries()) {
       if (receipt === undefined || log.address !== contract.address) continue
       const { blockNumber, blockHash, txHash } = receipt
-      const event = settlementEvent({
+      const event = readable({
         address: log.address,
         topics: log.topics as Hex[],
         data: log.data as Hex,
@@ -276,17 +272,13 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
       // Nobody can have tokens of a market that is not there yet.
       const unknown = new Set(await unknownAmong(trades))
       const known = trades.filter(({ marketId }) => !unknown.has(marketId))
-      const refused = await look(known, { usedPermits, headNumber })
-      const left = new Set(refused.map(({ tradeId }) => tradeId))
-      for (const { tradeId, buy } of known) {
-        if (left.has(tradeId) && !usedPermits.has(buy.orderHash)) spare.keep(buy)
-      }
-      return refused
+      return look.uncovered(known, { usedPermits, headNumber })
     },
     lookAtOwners: (questions) => options.lookAtOwners(questions, { headNumber }),
     async tryOut(trades, { usedPermits }) {
-      const asked = { usedPermits, spare, headNumber, isDoubtful: true }
-      return (await trial(trades, asked)).refused
+      const { earlier, fitting } = await spare(trades, usedPermits)
+      const tried = await trial(fitting, { usedPermits, earlier, headNumber, isDoubtful: true })
+      return look.withFunds(tried.refused, trades, { usedPermits, headNumber })
     },
     async poll() {
       // Asked first: what a poll has to tell comes only once. It can wait for a better moment.
@@ -302,7 +294,8 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
         .map((each): SettlementNews => {
           const settlement = settlementOf(each.transaction)
           if (each.type === 'mined') {
-            return { ...settlement, type: 'mined', txHash: each.receipt.txHash }
+            const { txHash } = each.receipt
+            return { ...settlement, type: 'mined', txHash, verdicts: verdictsOf(each.receipt) }
           }
           if (each.type !== 'finished') return { ...settlement, type: each.type }
           const { outcome, receipt } = each
@@ -325,6 +318,15 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     },
     acknowledge: (name) => sender.acknowledge(name),
     abandon: (name) => sender.abandon(name),
+  }
+}
+
+/** A log that cannot be decoded says nothing of its trade, which the contract is asked about before it is sent again. */
+function readable(log: ChainLog): ReturnType<typeof settlementEvent> {
+  try {
+    return settlementEvent(log)
+  } catch {
+    return undefined
   }
 }
 

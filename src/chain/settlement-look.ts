@@ -22,17 +22,25 @@ import { costCeil } from '#domain/money.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
 import { headerOf } from './block-reads.ts'
 import type { ChainClient } from './clients.ts'
+import { unusedPermit } from './settlement-batch.ts'
 import type { RefusedTrade } from './settlement-trial.ts'
 
-export type SettlementLook = (
-  /** The oldest first; their markets are on chain. */
-  trades: readonly TradeToSettle[],
-  options: {
-    readonly usedPermits: ReadonlySet<OrderHash>
-    /** The newest block that was seen. */
-    readonly headNumber: number
-  },
-) => Promise<RefusedTrade[]>
+type LookOptions = {
+  readonly usedPermits: ReadonlySet<OrderHash>
+  /** The newest block that was seen. */
+  readonly headNumber: number
+}
+
+export type SettlementLook = {
+  /** Those of the trades that nothing covers. The oldest come first; their markets are on chain. */
+  uncovered(trades: readonly TradeToSettle[], options: LookOptions): Promise<RefusedTrade[]>
+  /** The same refusals, with what the sides at fault have where a balance is too low. */
+  withFunds(
+    refused: readonly RefusedTrade[],
+    trades: readonly TradeToSettle[],
+    options: LookOptions,
+  ): Promise<readonly RefusedTrade[]>
+}
 
 /** What owners have at the newest block. */
 export type OwnersLook = (
@@ -43,11 +51,59 @@ export type OwnersLook = (
 type ReadFunds = (questions: readonly FundsQuestion[], at: BlockPlace) => Promise<ChainFunds[]>
 
 export function makeSettlementLook(client: ChainClient, readFunds: ReadFunds): SettlementLook {
-  return async (trades, { usedPermits, headNumber }) => {
-    if (trades.length === 0) return []
-    const at = await newestBlock(client, headNumber)
-    return uncovered(trades, await readFunds(questionsOf(trades), at), usedPermits)
+  const fundsOf = async (trades: readonly TradeToSettle[], headNumber: number) =>
+    readFunds(questionsOf(trades), await newestBlock(client, headNumber))
+  return {
+    async uncovered(trades, { usedPermits, headNumber }) {
+      if (trades.length === 0) return []
+      const funds = await fundsOf(trades, headNumber)
+      return withHoldings(uncovered(trades, funds, usedPermits), trades, funds, usedPermits)
+    },
+    async withFunds(refused, trades, { usedPermits, headNumber }) {
+      const short = new Set(
+        refused.filter(({ reason }) => LACKS_BALANCE.has(reason)).map(({ tradeId }) => tradeId),
+      )
+      if (short.size === 0) return refused
+      const asked = trades.filter(({ tradeId }) => short.has(tradeId))
+      return withHoldings(refused, asked, await fundsOf(asked, headNumber), usedPermits)
+    },
   }
+}
+
+/** Refusals by which an older trade of the same trader may bring what is missing. */
+const LACKS_BALANCE: ReadonlySet<string> = new Set([
+  'InsufficientCollateral',
+  'InsufficientShares',
+  'BothUnfunded',
+])
+
+/**
+ * Adds what each side at fault has of what the trade takes from it. A side that also lacks the allowance or
+ * the approval is left out: no trade brings these. An order with a permit may bring its allowance.
+ */
+function withHoldings(
+  refused: readonly RefusedTrade[],
+  trades: readonly TradeToSettle[],
+  funds: readonly ChainFunds[],
+  usedPermits: ReadonlySet<OrderHash>,
+): RefusedTrade[] {
+  const byOwner = new Map(funds.map((each) => [each.owner, each]))
+  const byId = new Map(trades.map((trade) => [trade.tradeId, trade]))
+  return refused.map((refusal) => {
+    const trade = byId.get(refusal.tradeId)
+    if (trade === undefined || !LACKS_BALANCE.has(refusal.reason)) return refusal
+    const { fault } = refusal
+    const buyer = fault === 'seller' ? undefined : byOwner.get(trade.buyer)
+    const seller = fault === 'buyer' ? undefined : byOwner.get(trade.seller)
+    const isAllowed =
+      buyer !== undefined &&
+      (buyer.allowance >= costOf(trade) || unusedPermit(trade.buy, usedPermits) !== undefined)
+    const has = {
+      ...(isAllowed ? { buyer: buyer.balance } : {}),
+      ...(seller?.isApproved === true ? { seller: seller.tokens.get(sharesOf(trade)) ?? 0n } : {}),
+    }
+    return { ...refusal, has }
+  })
 }
 
 export function makeOwnersLook(client: ChainClient, readFunds: ReadFunds): OwnersLook {
@@ -102,7 +158,7 @@ function uncovered(
   // With a permit in the batch its owner's trades may change places, and his allowance rises.
   const permitted = new Set<Address>()
   for (const { buy } of trades) {
-    if (buy.permit !== undefined && !usedPermits.has(buy.orderHash)) permitted.add(buy.trader)
+    if (unusedPermit(buy, usedPermits) !== undefined) permitted.add(buy.trader)
   }
   for (const trade of trades) {
     if (permitted.has(trade.seller)) bring(trade.seller, STABLECOIN, costOf(trade))

@@ -9,27 +9,26 @@
  */
 
 import { formatEther, type Hex } from 'viem'
+import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, OrderHash, TradeId } from '#domain/ids.ts'
+import type { VerifiedOrder } from '#domain/order.ts'
 import type { FaultySide, TradeToSettle } from '#domain/trade.ts'
-import { type Call, hexAddress } from './call.ts'
+import { type Call, callOf, hexAddress } from './call.ts'
 import { asked, type ChainClient, chainFault } from './clients.ts'
 import { type Revert, revertOf } from './revert.ts'
 import type { Fees } from './sender/fees.ts'
 import { isTooPoor } from './sender/offered-fees.ts'
-import { batchOf } from './settlement-batch.ts'
-import {
-  refusalsOf,
-  type SettlementContract,
-  type SettlementPermit,
-} from './settlement-contract.ts'
-import type { SparePermits } from './spare-permits.ts'
+import { batchOf, type EarlierPermits } from './settlement-batch.ts'
+import { refusalsOf, type SettlementContract } from './settlement-contract.ts'
 
 /** A trade that would be refused, and so is not sent. */
 export type RefusedTrade = {
   readonly tradeId: TradeId
   readonly fault: FaultySide
   readonly reason: string
+  /** What a side at fault has of what it lacks, where an older trade could bring the rest. */
+  readonly has?: { readonly buyer?: bigint; readonly seller?: bigint }
 }
 
 type Trial = {
@@ -37,7 +36,6 @@ type Trial = {
   /** What is to be sent, for trades that would all settle; nothing when none is left, or not sure. */
   readonly ready?: {
     readonly trades: readonly TradeToSettle[]
-    readonly permits: readonly SettlementPermit[]
     readonly call: Call
     readonly gas: number
   }
@@ -49,8 +47,8 @@ export type SettlementTrial = (
   trades: readonly TradeToSettle[],
   options: {
     readonly usedPermits: ReadonlySet<OrderHash>
-    /** Permits of orders that are left out are kept there, for a later one of their owner. */
-    readonly spare: SparePermits
+    /** Permits of other orders that those of the trades may need. */
+    readonly earlier: EarlierPermits
     /** The newest block that was seen. */
     readonly headNumber: number
     /** Whether a refusal is likely: then it is asked at once where refusals count. */
@@ -70,8 +68,14 @@ const GAS_PER_BYTE = 16
 /** Simulations of one batch. Each leaves out what it refuses; the rest of a batch beyond it waits. */
 const ROUNDS_MAX = 6
 
-/** What a buyer whose permits did not all come along is refused for. */
-const LACKS_ALLOWANCE: ReadonlySet<string> = new Set(['InsufficientAllowance', 'BothUnfunded'])
+/** Settlement knows by the name that no trade can settle now. */
+const COLLATERAL_STOPPED: Revert = {
+  name: 'CollateralStopped',
+  args: [],
+  words: 'the stablecoin moves for no account',
+}
+
+type Where = { readonly client: ChainClient; readonly blockNumber: bigint | undefined }
 
 type Simulated = { readonly returned: Hex } | { readonly revert: Revert }
 
@@ -80,12 +84,13 @@ export function makeSettlementTrial(options: {
   readonly contract: SettlementContract
   /** The account that sends settlements. */
   readonly from: Address
+  readonly stablecoin: Address
   /** The most gas that a transaction of this chain may have. */
   readonly gasMax: number
   /** The fees that a transaction sent now would offer. */
   readonly fees: () => Promise<Fees>
 }): SettlementTrial {
-  const { contract, from, gasMax } = options
+  const { contract, from, gasMax, stablecoin } = options
 
   /** Calls `settle` on the terms of its transaction: same sender, gas limit and fees. */
   async function simulated(
@@ -132,16 +137,39 @@ export function makeSettlementTrial(options: {
     return { client, blockNumber }
   }
 
-  return async (trades, { usedPermits, spare, headNumber, isDoubtful = false }) => {
+  /** Whether the stablecoin moves for an account that is no trader, as it would for the contract. */
+  async function collateralMoves({ client, blockNumber }: Where): Promise<boolean> {
+    const own = hexAddress(from)
+    const { data } = callOf(stablecoin, testUSDCAbi, 'transferFrom', [own, own, 0n])
+    try {
+      await client.viem.call({
+        account: hexAddress(contract.address),
+        to: hexAddress(stablecoin),
+        data,
+        ...(blockNumber === undefined ? {} : { blockNumber }),
+      })
+      return true
+    } catch (error) {
+      if (revertOf(error) !== undefined) return false
+      throw chainFault(error)
+    }
+  }
+
+  return async (trades, { usedPermits, earlier, headNumber, isDoubtful = false }) => {
     const refused: RefusedTrade[] = []
     let rest = trades
     const fees = await asked(options.fees())
-    let where: { client: ChainClient; blockNumber: bigint | undefined } = isDoubtful
+    let where: Where = isDoubtful
       ? await newest(headNumber)
       : { client: options.client, blockNumber: undefined }
     for (let round = 0; round < ROUNDS_MAX && rest.length > 0; round++) {
-      const batch = batchOf(rest, usedPermits, spare.before)
-      const call = contract.settleCall(batch.orders, batch.fills, batch.permits)
+      const built = encoded(contract, rest, usedPermits, earlier)
+      if ('unencodable' in built) {
+        refused.push(...built.unencodable)
+        rest = without(rest, built.unencodable)
+        continue
+      }
+      const { batch, call } = built
       const { data } = call
       let gas = Math.min(
         gasMax,
@@ -164,28 +192,76 @@ export function makeSettlementTrial(options: {
       }
       if ('revert' in result) return { refused, revert: result.revert }
       const verdicts = refusalsOf(result.returned)
-      const found = batch.trades.flatMap(({ tradeId, buyer }, fill) => {
+      const found = batch.trades.flatMap(({ tradeId }, fill) => {
         const refusal = verdicts[fill]
-        if (refusal === undefined) return []
-        // What the permits that did not come along would have allowed is nobody's fault.
-        const isShort = batch.short.has(buyer) && LACKS_ALLOWANCE.has(refusal.reason)
-        return [{ tradeId, ...refusal, ...(isShort ? { fault: 'none' as const } : {}) }]
+        return refusal === undefined ? [] : [{ tradeId, ...refusal }]
       })
-      if (found.length === 0)
-        return { refused, ready: { trades: batch.trades, permits: batch.permits, call, gas } }
+      if (found.length === 0) return { refused, ready: { trades: batch.trades, call, gas } }
       if (where.blockNumber === undefined) {
         where = await newest(headNumber)
         continue
       }
-      refused.push(...found)
-      const reasons = new Map(found.map(({ tradeId, reason }) => [tradeId, reason]))
-      for (const { tradeId, buy } of rest) {
-        const reason = reasons.get(tradeId)
-        if (reason === undefined || reason === 'AlreadySettled') continue
-        if (!usedPermits.has(buy.orderHash)) spare.keep(buy)
+      // Neither account moves its collateral. Either the stablecoin stands still, or it blocks both.
+      if (found.some(isUnexplained) && !(await collateralMoves(where))) {
+        return { refused, revert: COLLATERAL_STOPPED }
       }
-      rest = rest.filter(({ tradeId }) => !reasons.has(tradeId))
+      refused.push(
+        ...found.map((each) => (isUnexplained(each) ? { ...each, fault: 'both' as const } : each)),
+      )
+      rest = without(rest, found)
     }
     return { refused }
+  }
+}
+
+/** The stablecoin refuses both sides, and the contract cannot tell why. */
+function isUnexplained({ fault, reason }: RefusedTrade): boolean {
+  return fault === 'none' && reason === 'CollateralRefused'
+}
+
+function without(
+  trades: readonly TradeToSettle[],
+  refused: readonly RefusedTrade[],
+): TradeToSettle[] {
+  const left = new Set(refused.map(({ tradeId }) => tradeId))
+  return trades.filter(({ tradeId }) => !left.has(tradeId))
+}
+
+/** The call for these trades; or which of them no call can carry, by the fault of the side whose order it is. */
+function encoded(
+  contract: SettlementContract,
+  trades: readonly TradeToSettle[],
+  usedPermits: ReadonlySet<OrderHash>,
+  earlier: EarlierPermits,
+):
+  | { readonly batch: ReturnType<typeof batchOf>; readonly call: Call }
+  | { readonly unencodable: readonly RefusedTrade[] } {
+  const attempt = (part: readonly TradeToSettle[]) => {
+    const batch = batchOf(part, usedPermits, earlier)
+    return { batch, call: contract.settleCall(batch.orders, batch.fills, batch.permits) }
+  }
+  try {
+    return attempt(trades)
+  } catch (error) {
+    const isSound = (order: VerifiedOrder): boolean =>
+      succeeds(() => contract.settleCall([{ order, signature: order.signature }], [], []))
+    const unencodable = trades
+      .filter((trade) => !succeeds(() => attempt([trade])))
+      .map(({ tradeId, buy, sell }): RefusedTrade => {
+        const [buyer, seller] = [isSound(buy), isSound(sell)]
+        const fault = buyer === seller ? 'both' : buyer ? 'seller' : 'buyer'
+        return { tradeId, fault, reason: 'Unencodable' }
+      })
+    if (unencodable.length === 0) throw error
+    return { unencodable }
+  }
+}
+
+function succeeds(work: () => unknown): boolean {
+  try {
+    work()
+    return true
+  } catch {
+    return false
   }
 }

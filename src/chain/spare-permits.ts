@@ -1,59 +1,94 @@
 /**
- * Permits of orders whose trades were refused without a transaction. The stablecoin takes the permits of an
- * owner in the order of their nonces only, so one that was left out holds up all later ones: an owner
- * whose first order met a seller without shares could not pay for his second one. So it is kept, and
- * brought along as soon as a later permit of its owner is.
+ * Permits of orders that are not in a batch, but that a permit in it needs. The stablecoin takes the permits of an
+ * owner only in the order of their nonces, so one that was not used holds up all later ones: that of an order
+ * that still rests, was cancelled, or met a seller without shares. It is read from the database and goes along.
+ *
+ *   the chain's next nonce is 4; an order with permit 6 settles      4 and 5 go along, 3 is spent
+ *
+ * At most 32 permits of an owner go along. An owner who needs more lacks the allowance, by the owner's own fault.
  */
 
+import { Fault } from '#domain/fault.ts'
 import type { Address, OrderHash } from '#domain/ids.ts'
-import { SETTLEMENT_PERMITS_MAX } from '#domain/limits.ts'
-import type { PermitSignature, VerifiedOrder } from '#domain/order.ts'
-import type { PermitsBefore } from './settlement-batch.ts'
-import type { SettlementPermit } from './settlement-contract.ts'
+import type { PermitSignature } from '#domain/order.ts'
+import type { TradeToSettle } from '#domain/trade.ts'
+import { type EarlierPermits, isCarriable, unusedPermit } from './settlement-batch.ts'
 
-export type SparePermits = {
-  readonly before: PermitsBefore
-  /** Keeps the permit of an order that is left out, if it has one. */
-  keep(order: VerifiedOrder): void
-  /** Forgets permits that were brought along. */
-  used(permits: readonly SettlementPermit[]): void
+const OF_OWNER_MAX = 32
+/** Above every nonce. */
+const NO_NONCE = 2n ** 256n
+/** Permits of one transaction beyond those of its own orders: a node takes only so many bytes. */
+const OF_BATCH_MAX = 96
+
+type StoredPermit = { readonly owner: Address; readonly permit: PermitSignature }
+
+type SparePermitsOptions = {
+  /** The latest permits that came with orders of these owners. */
+  readonly stored: (owners: readonly Address[]) => Promise<readonly StoredPermit[]>
+  /** The next nonce of an owner on chain. */
+  readonly nonceOf: (owner: Address) => Promise<bigint>
 }
 
-export function makeSparePermits(): SparePermits {
-  const byOwner = new Map<Address, Map<OrderHash, PermitSignature>>()
-  let count = 0
+export type SparePermits = (
+  trades: readonly TradeToSettle[],
+  usedPermits: ReadonlySet<OrderHash>,
+) => Promise<{
+  readonly earlier: EarlierPermits
+  /** The trades, without those of owners whose permits would be too many for one transaction. */
+  readonly fitting: readonly TradeToSettle[]
+}>
 
-  const before: PermitsBefore = (owner, { nonce }) =>
-    [...(byOwner.get(owner) ?? [])]
-      .filter(([, permit]) => BigInt(permit.nonce) < BigInt(nonce))
-      .sort(([, a], [, b]) => Number(BigInt(a.nonce) - BigInt(b.nonce)))
-      .map(([orderHash, permit]) => ({ orderHash, permit }))
-
-  function drop(owner: Address, orderHash: OrderHash): void {
-    const spare = byOwner.get(owner)
-    if (spare?.delete(orderHash) !== true) return
-    count--
-    if (spare.size === 0) byOwner.delete(owner)
+export function makeSparePermits({ stored, nonceOf }: SparePermitsOptions): SparePermits {
+  return async (trades, usedPermits) => {
+    const own = new Map<Address, PermitSignature[]>()
+    for (const { buy } of trades) {
+      const permit = unusedPermit(buy, usedPermits)
+      if (permit === undefined) continue
+      own.set(buy.trader, [...(own.get(buy.trader) ?? []), permit])
+    }
+    if (own.size === 0) return { earlier: new Map(), fitting: trades }
+    const owners = [...own.keys()]
+    const next = new Map<Address, bigint>()
+    await Promise.all(owners.map(async (owner) => next.set(owner, await nextNonce(nonceOf, owner))))
+    const isMissing = (owner: Address) =>
+      (own.get(owner) ?? []).every(({ nonce }) => BigInt(nonce) > (next.get(owner) ?? 0n))
+    const missing = owners.filter(isMissing)
+    for (const { owner, permit } of missing.length === 0 ? [] : await stored(missing)) {
+      own.get(owner)?.push(permit)
+    }
+    const earlier = new Map<Address, PermitSignature[]>()
+    for (const [owner, permits] of own) earlier.set(owner, inTurn(permits, next.get(owner) ?? 0n))
+    return { earlier, fitting: fittingOf(trades, earlier) }
   }
+}
 
-  return {
-    before,
-    keep({ trader, orderHash, permit }) {
-      if (permit === undefined || byOwner.get(trader)?.has(orderHash) === true) return
-      if (count >= SETTLEMENT_PERMITS_MAX) {
-        byOwner.clear()
-        count = 0
-      }
-      const spare = byOwner.get(trader) ?? new Map<OrderHash, PermitSignature>()
-      byOwner.set(trader, spare.set(orderHash, permit))
-      count++
-    },
-    used(permits) {
-      for (const { owner, permit } of permits) {
-        for (const [orderHash, { nonce }] of byOwner.get(owner) ?? []) {
-          if (nonce === permit.nonce) drop(owner, orderHash)
-        }
-      }
-    },
+/** A stablecoin that does not say has no permits; a node that does not answer is asked again. */
+async function nextNonce(nonceOf: SparePermitsOptions['nonceOf'], owner: Address): Promise<bigint> {
+  try {
+    return await nonceOf(owner)
+  } catch (error) {
+    if (error instanceof Fault && !error.retryable) return NO_NONCE
+    throw error
   }
+}
+
+/** Those that the chain has not used, in the order of their nonces. */
+function inTurn(permits: readonly PermitSignature[], next: bigint): PermitSignature[] {
+  return permits
+    .filter((permit) => isCarriable(permit) && BigInt(permit.nonce) >= next)
+    .sort((a, b) => Number(BigInt(a.nonce) - BigInt(b.nonce)))
+    .slice(0, OF_OWNER_MAX)
+}
+
+function fittingOf(
+  trades: readonly TradeToSettle[],
+  earlier: EarlierPermits,
+): readonly TradeToSettle[] {
+  let room = OF_BATCH_MAX
+  const left = new Set<Address>()
+  for (const [owner, { length }] of earlier) {
+    if (length <= room) room -= length
+    else left.add(owner)
+  }
+  return left.size === 0 ? trades : trades.filter(({ buyer }) => !left.has(buyer))
 }

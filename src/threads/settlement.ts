@@ -22,6 +22,8 @@ import { settlementContract } from '#chain/settlement-contract.ts'
 import { makeSettlementLane } from '#chain/settlement-lane.ts'
 import { makeOwnersLook, makeSettlementLook } from '#chain/settlement-look.ts'
 import { makeSettlementTrial } from '#chain/settlement-trial.ts'
+import { makeSparePermits } from '#chain/spare-permits.ts'
+import { stablecoin } from '#chain/stablecoin.ts'
 import {
   contractsOf,
   databaseUrlOf,
@@ -123,8 +125,13 @@ export function settlementThread(data: ThreadData): ThreadParts {
         client,
         contract,
         from: own.address,
+        stablecoin: contracts.stablecoin,
         gasMax: rules.gasMax,
         fees: () => offeredFees(client.viem, maxFeeCap),
+      }),
+      spare: makeSparePermits({
+        stored: (owners) => query('permitsOf', { chainId, owners }),
+        nonceOf: stablecoin(client, contracts.stablecoin).nonce,
       }),
       sender: makeLane({
         client: client.viem,
@@ -158,7 +165,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
         readEveryMs: rules.pollMs,
         pollEveryMs: rules.pollMs,
         maxLagMs: rules.maxLagSeconds * 1_000,
-        retriesMax: rules.retriesMax,
+        tradeDeadlineMs: rules.tradeDeadlineSeconds * 1_000,
         retryGasMax: rules.retryGasMax,
       },
       {
@@ -192,12 +199,11 @@ export function settlementThread(data: ThreadData): ThreadParts {
     )
   }
 
-  /** A trade must settle before the contract stops accepting it, whatever its orders' traders do. */
+  /** A trade must settle or fail before the contract stops accepting it, whatever its orders' traders do. */
   async function checkGrace(
     chainId: number,
     contract: ReturnType<typeof settlementContract>,
   ): Promise<void> {
-    if (rules.maxLagSeconds === 0) return
     let graceSec: number
     try {
       graceSec = (await contract.delays()).graceSec
@@ -206,11 +212,17 @@ export function settlementThread(data: ThreadData): ThreadParts {
       log.warn({ chainId, why: error.message }, 'the grace of the contract could not be checked')
       return
     }
-    if (rules.maxLagSeconds < graceSec) return
-    throw new Unfit(
-      `SIBYL_SETTLEMENT_MAX_LAG_SECONDS is ${rules.maxLagSeconds}, but the settlement contract of ` +
-        `chain ${chainId} gives a grace of ${graceSec} s only: it must be below that`,
-    )
+    const limits = {
+      SIBYL_SETTLEMENT_MAX_LAG_SECONDS: rules.maxLagSeconds,
+      SIBYL_SETTLEMENT_TRADE_DEADLINE_SECONDS: rules.tradeDeadlineSeconds,
+    }
+    for (const [name, seconds] of Object.entries(limits)) {
+      if (seconds < graceSec) continue
+      throw new Unfit(
+        `${name} is ${seconds}, but the settlement contract of chain ${chainId} gives a grace of ` +
+          `${graceSec} s only: it must be below that`,
+      )
+    }
   }
 
   async function report(told: MarketProtocol['ReportTrade']['takes']): Promise<ReportAnswer> {

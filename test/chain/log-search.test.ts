@@ -69,9 +69,10 @@ function settlementAt({ client }: LogNode) {
   const lane = makeSettlementLane({
     ...{ client, contract, confirmations: 0, startBlock: 0 },
     tokens: { isPrepared: async () => true } as unknown as ConditionalTokens,
-    look: async () => [],
+    look: { uncovered: async () => [], withFunds: async (refused) => refused },
     lookAtOwners: async () => [],
     trial: async () => ({ refused: [] }),
+    spare: async (trades) => ({ earlier: new Map(), fitting: trades }),
     sender: {} as TransactionSender,
   })
   return async (...tradeIds: string[]) => {

@@ -1,17 +1,24 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { encodeAbiParameters, toHex } from 'viem'
+import { encodeAbiParameters, RawContractError, toHex } from 'viem'
 import { batchOf } from '#chain/settlement-batch.ts'
 import { SETTLEMENT_REASONS } from '#chain/settlement-contract.ts'
 import { makeSettlementTrial } from '#chain/settlement-trial.ts'
-import { makeSparePermits, type SparePermits } from '#chain/spare-permits.ts'
+import { makeSparePermits } from '#chain/spare-permits.ts'
 import { type Address, type OrderHash, ZERO_ADDRESS } from '#domain/ids.ts'
-import { BUY, SELL, type VerifiedOrder } from '#domain/order.ts'
+import { BUY, type PermitSignature, SELL, type VerifiedOrder } from '#domain/order.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
+
+/** The name is in the signature. */
+function permitOf(name: string, nonce: number): PermitSignature {
+  const s = `0x${Buffer.from(`${name} ${nonce}`).toString('hex').padStart(64, '0')}`
+  const terms = { nonce: String(nonce), value: '1', deadline: '1', v: 27, r: s, s }
+  return terms as unknown as PermitSignature
+}
 
 /** A buy by its name, `Ann1`: the trader and a number; `nonce` is that of its permit. */
 function buy(name: string, nonce?: number): VerifiedOrder {
-  const permit = nonce === undefined ? {} : { permit: { nonce: String(nonce), value: name } }
+  const permit = nonce === undefined ? {} : { permit: permitOf(name, nonce) }
   const [orderHash, trader] = [name, name.slice(0, 3)]
   return { side: BUY, orderHash, trader, signature: '', ...permit } as unknown as VerifiedOrder
 }
@@ -21,21 +28,22 @@ function trade(bought: VerifiedOrder): TradeToSettle {
   const orderHash = `sell ${++sells}`
   const sell = { side: SELL, orderHash, trader: orderHash, permit: { nonce: '0' } }
   const terms = { seq: sells, fillIndex: 0, price: 1, size: 1 }
-  return { buy: bought, sell, ...terms } as unknown as TradeToSettle
+  const tradeId = `trade ${sells}`
+  return { tradeId, buyer: bought.trader, buy: bought, sell, ...terms } as unknown as TradeToSettle
 }
 
 /** `Ann1+ Bob1 Ann1`: the buys of the fills in their order, `+` where a permit is tried before. */
 function written(buys: readonly VerifiedOrder[], used: readonly string[] = []): string {
   const { orders, fills, permits } = batchOf(buys.map(trade), new Set(used as OrderHash[]))
-  const tried = new Map(permits.map(({ fill, permit }) => [fill, permit.value]))
+  const tried = new Map(permits.map(({ fill, permit }) => [fill, permit]))
   assert.deepEqual(
     [...tried.keys()],
     [...tried.keys()].sort((a, b) => a - b),
   )
   return fills
     .map((fill, at) => {
-      const { orderHash } = orders[fill.buy]!.order as VerifiedOrder
-      if (tried.has(at)) assert.equal(tried.get(at), orderHash as string)
+      const { orderHash, permit } = orders[fill.buy]!.order as VerifiedOrder
+      if (tried.has(at)) assert.deepEqual(tried.get(at), permit)
       return `${orderHash}${tried.has(at) ? '+' : ''}`
     })
     .join(' ')
@@ -66,55 +74,128 @@ test('a batch without permits is as it came', () => {
   assert.equal(written([b, a, b]), 'Bob1 Ann1 Bob1')
 })
 
-/** Permits of Ann’s orders that were left out, numbered from 0. */
-function spareOf(count: number): SparePermits {
-  const spare = makeSparePermits()
-  for (let nonce = 0; nonce < count; nonce++) spare.keep(buy(`Ann left out ${nonce}`, nonce))
-  return spare
+/** Permits of Ann’s other orders, numbered from 0 on, of which the chain has used so many. */
+async function withSpare(trades: readonly TradeToSettle[], { stored = 0, used = 0 }) {
+  const spare = makeSparePermits({
+    stored: async (owners) =>
+      owners.flatMap((owner) =>
+        Array.from({ length: stored }, (_, nonce) => ({
+          owner,
+          permit: permitOf(`other ${nonce}`, nonce),
+        })).reverse(),
+      ),
+    nonceOf: async () => BigInt(used),
+  })
+  const { earlier, fitting } = await spare(trades, new Set())
+  const { permits } = batchOf(fitting, new Set(), earlier)
+  return { nonces: permits.map(({ permit }) => Number(permit.nonce)), fitting }
 }
 
-test('a permit comes with all of its owner’s before it that were left out, each once', () => {
-  const spare = spareOf(9)
+test('a permit comes with all of its owner’s before it that the chain has not used, each once', async () => {
   const trades = [trade(buy('Ann1', 9)), trade(buy('Ann2', 10))]
-  const { permits, short } = batchOf(trades, new Set(), spare.before)
-  assert.deepEqual(
-    permits.map(({ permit }) => Number(permit.nonce)),
-    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
-  )
-  assert.equal(short.size, 0)
-  spare.used(permits)
-  assert.equal(batchOf(trades, new Set(), spare.before).permits.length, 2)
+  const all = await withSpare(trades, { stored: 9 })
+  assert.deepEqual(all.nonces, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+  assert.deepEqual((await withSpare(trades, { stored: 9, used: 7 })).nonces, [7, 8, 9, 10])
+  assert.deepEqual((await withSpare(trades, { stored: 9, used: 9 })).nonces, [9, 10])
 })
 
-test('with none of them where they are too many, and its owner is short', () => {
-  const spare = spareOf(200)
-  const trades = [trade(buy('Ann1', 200)), trade(buy('Bob1', 0))]
-  const { permits, short } = batchOf(trades, new Set(), spare.before)
-  assert.deepEqual(
-    permits.map(({ permit }) => permit.value),
-    ['Ann1', 'Bob1'],
-  )
-  assert.deepEqual([...short], ['Ann'])
+test('a permit comes with 32 of those before it at most', async () => {
+  const { nonces } = await withSpare([trade(buy('Ann1', 200))], { stored: 200 })
+  assert.deepEqual(nonces, [...Array.from({ length: 32 }, (_, nonce) => nonce), 200])
 })
 
-test('a refusal for want of an allowance is nobody’s fault where permits did not come along', async () => {
-  const verdict = (1 << 6) | SETTLEMENT_REASONS.indexOf('InsufficientAllowance')
-  const returned = encodeAbiParameters([{ type: 'bytes' }], [toHex(Uint8Array.of(verdict))])
-  const viem = { call: async () => ({ data: returned }), getBlockNumber: async () => 1n }
-  const trial = makeSettlementTrial({
+test('owners whose permits are too many for one transaction go with the next one', async () => {
+  const names = ['Ann1', 'Bob1', 'Cid1', 'Dan1']
+  const trades = [...names.map((name) => trade(buy(name, 40))), trade(buy('Eve1'))]
+  const { fitting } = await withSpare(trades, { stored: 40 })
+  assert.deepEqual(
+    fitting.map(({ buyer }) => buyer as string),
+    ['Ann', 'Bob', 'Cid', 'Eve'],
+  )
+})
+
+test('a permit that no call can carry is left out', () => {
+  const flaws = [
+    { value: String(2n ** 256n) },
+    { deadline: '-1' },
+    { nonce: 'x' },
+    { v: 29 },
+    { r: '0x1' },
+    { s: `0x${'g'.repeat(64)}` },
+  ]
+  for (const flaw of flaws) {
+    const order = { ...buy('Ann1', 0), permit: { ...permitOf('Ann1', 0), ...flaw } }
+    const { permits } = batchOf([trade(order as VerifiedOrder)], new Set())
+    assert.deepEqual(permits, [], JSON.stringify(flaw))
+  }
+})
+
+const MANY = { returned: [] as number[][], isStopped: false }
+
+/** A trial at a node that answers with these verdicts, one list for each simulation. */
+function trialWith({ returned, isStopped }: typeof MANY) {
+  const answers = returned.map((verdicts) =>
+    encodeAbiParameters([{ type: 'bytes' }], [toHex(Uint8Array.from(verdicts))]),
+  )
+  const viem = {
+    call: async ({ to }: { to: string }) => {
+      if (to !== STABLECOIN) return { data: answers.shift() }
+      if (isStopped) throw new RawContractError({ data: '0x' })
+      return { data: '0x' }
+    },
+    getBlockNumber: async () => 1n,
+  }
+  const contract = {
+    address: ZERO_ADDRESS,
+    settleCall: (orders: readonly { order: { orderHash?: string } }[]) => {
+      if (orders.some(({ order }) => order.orderHash === 'Bad1')) throw new TypeError('too large')
+      return { data: '0x' }
+    },
+  }
+  return makeSettlementTrial({
     client: { viem, pinned: () => ({ viem }) } as never,
-    contract: { address: ZERO_ADDRESS, settleCall: () => ({ data: '0x' }) } as never,
+    contract: contract as never,
     from: ZERO_ADDRESS,
+    stablecoin: STABLECOIN,
     gasMax: 1_000_000,
     fees: async () => ({ maxFeePerGas: 2n, maxPriorityFeePerGas: 1n }),
   })
-  const faultWith = async (spare: SparePermits) => {
-    const bought = { ...trade(buy('Ann1', 500)), buyer: 'Ann' as Address }
-    const asked = { usedPermits: new Set<OrderHash>(), spare, headNumber: 0 }
-    return (await trial([bought], asked)).refused.map(({ fault }) => fault)
-  }
-  assert.deepEqual(await faultWith(spareOf(9)), ['buyer'])
-  assert.deepEqual(await faultWith(spareOf(200)), ['none'])
+}
+
+const STABLECOIN = `0x${'c'.repeat(40)}` as Address
+const ASKED = {
+  usedPermits: new Set<OrderHash>(),
+  earlier: new Map(),
+  headNumber: 0,
+  isDoubtful: true,
+}
+
+test('an order that cannot be encoded is refused alone, by the fault of its side', async () => {
+  const good = trade(buy('Ann1'))
+  const bad = trade(buy('Bad1'))
+  const { refused, ready } = await trialWith({ ...MANY, returned: [[0]] })([good, bad], ASKED)
+  assert.deepEqual(refused, [{ tradeId: bad.tradeId, fault: 'buyer', reason: 'Unencodable' }])
+  assert.deepEqual(ready?.trades, [good])
+})
+
+const REFUSED_BOTH = [SETTLEMENT_REASONS.indexOf('CollateralRefused')]
+
+test('two wallets that the stablecoin blocks are both at fault while it moves for others', async () => {
+  const { refused, revert } = await trialWith({ ...MANY, returned: [REFUSED_BOTH] })(
+    [trade(buy('Ann1'))],
+    ASKED,
+  )
+  assert.deepEqual(
+    refused.map(({ fault, reason }) => [fault, reason]),
+    [['both', 'CollateralRefused']],
+  )
+  assert.equal(revert, undefined)
+})
+
+test('no trade is refused while the stablecoin moves for no account', async () => {
+  const stopped = { returned: [REFUSED_BOTH], isStopped: true }
+  const { refused, revert } = await trialWith(stopped)([trade(buy('Ann1'))], ASKED)
+  assert.deepEqual([refused, revert?.name], [[], 'CollateralStopped'])
 })
 
 test('a node that finds the settlement key too poor for a simulation is a fault that names the key, not a refusal', async () => {

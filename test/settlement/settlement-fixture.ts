@@ -39,6 +39,8 @@ import { settlementContract } from '#chain/settlement-contract.ts'
 import { makeSettlementLane } from '#chain/settlement-lane.ts'
 import { makeOwnersLook, makeSettlementLook } from '#chain/settlement-look.ts'
 import { makeSettlementTrial } from '#chain/settlement-trial.ts'
+import { makeSparePermits } from '#chain/spare-permits.ts'
+import { stablecoin } from '#chain/stablecoin.ts'
 import { signOrder } from '#client/sign-order.ts'
 import { devnetAccount } from '#devnet/accounts.ts'
 import { Fault } from '#domain/fault.ts'
@@ -67,7 +69,7 @@ import { type Served, serve } from '#runtime/serve.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
 import { claimLog } from '#store/projection/checkpoints.ts'
 import { project } from '#store/projection/project.ts'
-import { pendingTradesWithOrders, tradesWithOrders } from '#store/reads/settlements.ts'
+import { pendingTradesWithOrders, permitsOf, tradesWithOrders } from '#store/reads/settlements.ts'
 import { recentTrades, type TradeRecord } from '#store/reads/trades.ts'
 import { journalOf, saveTransaction, transactionByHash } from '#store/writes/transactions.ts'
 import { makeLineClearing } from '#threads/line-clearing.ts'
@@ -226,8 +228,13 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
         client,
         contract: bootContract,
         from: own.address,
+        stablecoin: toAddress(chain.contracts.stablecoin),
         gasMax: GAS_MAX,
         fees: () => offeredFees(client.viem),
+      }),
+      spare: makeSparePermits({
+        stored: (owners) => reading(() => permitsOf(database, { chainId, owners })),
+        nonceOf: stablecoin(client, toAddress(chain.contracts.stablecoin)).nonce,
       }),
       sender: makeLane({
         client: client.viem,
@@ -264,7 +271,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
         readEveryMs: 0,
         pollEveryMs: 0,
         maxLagMs: 0,
-        retriesMax: 10,
+        tradeDeadlineMs: 1_800_000,
         retryGasMax: 1_000_000,
         ...options.rules,
       },

@@ -1,12 +1,12 @@
 /** The transactions under way: what is in each, what the chain says of it, and what that means for its trades. */
 
 import type { OpenSettlement, SettlementNews, TradeVerdict } from '#chain/settlement-lane.ts'
-import type { OrderHash, TradeId } from '#domain/ids.ts'
+import type { OrderHash } from '#domain/ids.ts'
 import { SETTLEMENT_PERMITS_MAX } from '#domain/limits.ts'
 import type { TradeWithOrders } from '#domain/trade.ts'
 import { noteMined } from './mined-since.ts'
 import { hold, leaveQueue, requeue } from './queue.ts'
-import { contradict, deliver, end, isUntold, takeBack, tell } from './reports.ts'
+import { contradict, deliver, end, isUnderWay, isUntold, takeBack, tell } from './reports.ts'
 import { isolate, missMarket, OUT_OF_TIME, setBack, wait } from './setbacks.ts'
 import type { Batch, Held, RecoveredBatch, SettlementContext, SettlementState } from './state.ts'
 import { failure } from './steps.ts'
@@ -93,10 +93,7 @@ export function hearNews(
   switch (news.type) {
     case 'mined':
       batch.mined = true
-      for (const tradeId of batch.tradeIds) {
-        const held = state.held.get(tradeId)
-        if (held !== undefined && held.place !== 'ended') noteMined(state, held.trade)
-      }
+      noteBlock(state, batch, news.verdicts)
       break
     case 'replaced':
       batch.mined = false
@@ -106,6 +103,24 @@ export function hearNews(
       batch.ended = true
       finish(state, batch, news, context)
       break
+  }
+}
+
+/** What came into a block: older trades that others wait for, and permits that need not be brought again. */
+function noteBlock(
+  state: SettlementState,
+  { tradeIds }: Batch,
+  verdicts: readonly TradeVerdict[],
+): void {
+  const settled = new Set(verdicts.flatMap((each) => (each.settled ? [each.tradeKey] : [])))
+  for (const tradeId of tradeIds) {
+    const held = state.held.get(tradeId)
+    if (held === undefined || held.place === 'ended') continue
+    const isSettled = settled.has(held.trade.tradeKey)
+    if (isSettled) noteMined(state, held.trade)
+    if (isSettled && held.trade.buy.permit !== undefined)
+      rememberPermit(state, held.trade.buy.orderHash)
+    state.decided.set(tradeId, isSettled)
   }
 }
 
@@ -120,7 +135,7 @@ function finish(
   const rejected = verdicts.length - settled
   context.emit({ type: 'BatchEnded', outcome, settled, rejected, gasUsed })
   const own = batch.tradeIds.filter(
-    (tradeId) => state.held.get(tradeId)?.place === 'sent' && !isElsewhere(state, tradeId),
+    (tradeId) => state.held.get(tradeId)?.place === 'sent' && !isUnderWay(state, tradeId),
   )
   const gasEach = Math.ceil(gasUsed / batch.tradeIds.length)
   const verdictOf = new Map(verdicts.map((verdict) => [verdict.tradeKey, verdict]))
@@ -145,21 +160,13 @@ function finish(
     const held = state.held.get(tradeId)
     if (held === undefined) continue
     const verdict = verdictOf.get(held.trade.tradeKey)
-    if (verdict?.settled !== true && isElsewhere(state, tradeId)) continue
+    if (verdict?.settled !== true && isUnderWay(state, tradeId)) continue
     if (verdict?.settled === false) held.wastedGas += gasEach
     decide(state, held, { verdict, txHash }, context)
   }
   for (const [tradeKey, tradeId] of batch.unwanted) {
     if (verdictOf.get(tradeKey)?.settled === true) contradict(tradeId, context)
   }
-}
-
-/** Whether it is in another transaction that is under way, as after a reorg: then that one decides. */
-function isElsewhere(state: SettlementState, tradeId: TradeId): boolean {
-  for (const { ended, tradeIds } of state.batches.values()) {
-    if (!ended && tradeIds.includes(tradeId)) return true
-  }
-  return state.vanishing.some(({ tradeIds }) => tradeIds.includes(tradeId))
 }
 
 function decide(
@@ -192,7 +199,7 @@ function decide(
       end(state, tradeId, { status: 'failed', reason: verdict.reason, txHash }, context)
       break
     default:
-      if (verdict.fault === 'none') setBack(state, held, verdict, context)
+      if (verdict.fault === 'none') setBack(state, held, verdict.reason, context)
       else end(state, tradeId, { ...verdict, status: 'failed', txHash }, context)
   }
 }

@@ -22,7 +22,7 @@ export function statusOf(state: SettlementState): SettlementStatus {
   for (const { place, reports, setbacks } of state.held.values()) {
     if (place === 'looking' || place === 'trying') trying++
     if (place === 'sending' || place === 'sent') inFlight++
-    if (place === 'waiting') waiting++
+    if (place === 'waiting' || place === 'owed') waiting++
     if (setbacks > 0 && place !== 'ended') setBack++
     if (reports.length > 0) unreported++
   }
@@ -34,16 +34,15 @@ export function statusOf(state: SettlementState): SettlementStatus {
     waiting,
     setBack,
     unreported,
-    oldestMs: state.lagMs,
+    oldestMs: state.oldestMs,
     behind: state.behind,
     why: whyStuck(state),
   }
 }
 
 /**
- * How long the oldest trade that could have settled has waited. One that the chain refused without a side
- * at fault could not: it may be tried for long, and the others settle meanwhile. Nor could one whose market does not
- * say what it knows of it.
+ * Finds how long the oldest trade that could have settled has waited. A trade that is set back while others settle does
+ * not count: it alone must not stop the chain's markets. Nor does one whose market is silent about it.
  */
 export function watchLag(state: SettlementState, context: SettlementContext): void {
   const { nowMs } = context
@@ -52,7 +51,9 @@ export function watchLag(state: SettlementState, context: SettlementContext): vo
     if (nowMs - untilMs > maxLagMs + MISSING_KEPT_MS) state.missingUntilMs.delete(marketId)
   }
   let oldestMs = nowMs
+  let matchedMs = nowMs
   for (const { place, trade, setbacks, couldSinceMs, untriedUntilMs } of state.held.values()) {
+    if (place !== 'ended') matchedMs = Math.min(matchedMs, trade.matchedAtMs)
     if (place === 'waiting' || place === 'ended' || state.doubted.has(trade.tradeId)) continue
     if (setbacks > 0 || nowMs < untriedUntilMs) continue
     const couldMs = Math.max(couldSinceMs, state.missingUntilMs.get(trade.marketId) ?? 0)
@@ -62,6 +63,7 @@ export function watchLag(state: SettlementState, context: SettlementContext): vo
   const blind = state.pauses.has('read') || state.pauses.has('recover')
   if (blind) oldestMs = Math.min(oldestMs, state.lastReadMs)
   state.lagMs = nowMs - oldestMs
+  state.oldestMs = Math.max(state.lagMs, nowMs - matchedMs)
   const behind = maxLagMs > 0 && state.lagMs > maxLagMs
   if (behind === state.behind) return
   state.behind = behind

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import type { TradeId } from '#domain/ids.ts'
 import type { TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
 import { watchMined } from './mined-since.ts'
+import { onePermitEach } from './permit-turns.ts'
 import { needsTrial } from './standing.ts'
 import type { Held, Place, SettlementContext, SettlementState } from './state.ts'
 import { begun, failure, mayBegin } from './steps.ts'
@@ -24,14 +25,19 @@ export function hold(
     return known
   }
   const held: Held = {
-    trade: { ...trade, tradeKey: state.ports.keyOf(trade) },
+    trade: { ...trade, tradeKey: keyOf(state, trade) },
     place,
     readySinceMs: nowMs,
     couldSinceMs: trade.matchedAtMs,
     untriedUntilMs: place === 'queued' ? nowMs + UNTRIED_MS : 0,
     notBeforeMs: 0,
     first: place === 'queued' && needsTrial(state, trade) ? 'look' : undefined,
+    owed: undefined,
     setbacks: 0,
+    failures: 0,
+    failedAtMs: 0,
+    trouble: '',
+    reachableAtMs: state.reachableMs,
     wastedGas: 0,
     reports: [],
     confirmed: trade.status === 'confirmed',
@@ -40,6 +46,15 @@ export function hold(
   }
   state.held.set(trade.tradeId, held)
   return held
+}
+
+/** Empty for a trade that cannot be hashed: the contract cannot settle it, and its submission fails alone. */
+function keyOf({ ports }: SettlementState, trade: TradeWithOrders): string {
+  try {
+    return ports.keyOf(trade)
+  } catch {
+    return ''
+  }
 }
 
 export function enqueue(state: SettlementState, held: Held): void {
@@ -53,6 +68,8 @@ export function requeue(state: SettlementState, tradeId: TradeId, notBeforeMs: n
   const held = state.held.get(tradeId)
   if (held === undefined || held.place === 'queued' || held.place === 'ended') return
   held.notBeforeMs = notBeforeMs
+  held.owed = undefined
+  state.owed.delete(tradeId)
   enqueue(state, held)
 }
 
@@ -119,7 +136,8 @@ function nextBatch(state: SettlementState, nowMs: number): TradeId[] {
     oldestMs = Math.min(oldestMs, held.readySinceMs)
   }
   if (waiting.length < batchMax && nowMs - oldestMs < batchWaitMs) return []
-  return inTurns(waiting, state.turns, batchMax).map(({ tradeId }) => tradeId)
+  const sendable = onePermitEach(state, waiting)
+  return inTurns(sendable, state.turns, batchMax).map(({ tradeId }) => tradeId)
 }
 
 function keep<T>(list: T[], wanted: (each: T) => boolean): void {

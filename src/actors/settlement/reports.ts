@@ -36,6 +36,11 @@ export function end(
   const held = state.held.get(tradeId)
   if (held === undefined) return
   leaveQueue(state, held)
+  // What has failed must never settle: a transaction that may still settle it decides.
+  if (status === 'failed' && isUnderWay(state, tradeId)) {
+    held.place = 'sent'
+    return
+  }
   held.place = 'ended'
   const { buyer, seller } = held.trade
   if (status === 'confirmed') {
@@ -45,6 +50,7 @@ export function end(
   if (fault === 'buyer' || fault === 'both') state.standing.delete(buyer)
   if (fault === 'seller' || fault === 'both') state.standing.delete(seller)
   tell(state, tradeId, { status, txHash, reason, fault })
+  state.decided.set(tradeId, status === 'confirmed')
   const waitedMs = context.nowMs - held.trade.matchedAtMs
   context.emit({
     type: 'TradeEnded',
@@ -54,6 +60,14 @@ export function end(
     waitedMs,
     wastedGas: held.wastedGas,
   })
+}
+
+/** Whether a transaction of ours that is not final has the trade in it: that one decides. */
+export function isUnderWay(state: SettlementState, tradeId: TradeId): boolean {
+  for (const { ended, tradeIds } of state.batches.values()) {
+    if (!ended && tradeIds.includes(tradeId)) return true
+  }
+  return state.vanishing.some(({ tradeIds }) => tradeIds.includes(tradeId))
 }
 
 /** Plans a report. One that the newer makes pointless is left out. */

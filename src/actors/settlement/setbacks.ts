@@ -1,24 +1,20 @@
 /**
- * Trades that would be refused, which fail without a transaction where a side is at fault; those that
- * cannot settle now for a reason that is neither trader's fault: they wait and are tried again, until
- * their orders cannot settle any more, or they have been refused too often. A batch that reverts as a whole
- * is halved until the trade that does it is alone.
+ * Trades that do not settle. With a side at fault they fail at once, without a transaction; otherwise they wait and
+ * are tried again until their deadline, their orders' last second, or too much gas. A batch that reverts or fails
+ * as a whole is halved until the trade that does it is alone.
  */
 
 import type { RefusedTrade } from '#chain/settlement-trial.ts'
 import { backoff } from '#domain/backoff.ts'
-import type { Address, MarketId, TradeId } from '#domain/ids.ts'
-import type { FaultySide, Trade, TradeToSettle } from '#domain/trade.ts'
-import { minedDuring } from './mined-since.ts'
+import type { MarketId, TradeId } from '#domain/ids.ts'
+import type { TradeToSettle } from '#domain/trade.ts'
+import { awaitOlder, type Examined, judge } from './owed.ts'
 import { alone, requeue } from './queue.ts'
 import { end } from './reports.ts'
-import type { Examination, Held, SettlementContext, SettlementState } from './state.ts'
-import { byAge } from './turns.ts'
+import type { Held, Place, SettlementContext, SettlementState } from './state.ts'
 
 export const MARKET_AGAIN_MS = 2_000
 const SYSTEMIC_AGAIN_MS = 2_000
-/** How long a trade waits that may need what an older one brings. */
-const OLDER_AGAIN_MS = 500
 /** How long a trade waits after its first setback; it doubles with each. */
 const SETBACK_MS = 2_000
 const SETBACK_MS_MAX = 600_000
@@ -28,7 +24,13 @@ const SYSTEMIC: ReadonlySet<string> = new Set([
   'EnforcedPause',
   'NotOperator',
   'ReentrancyGuardReentrantCall',
+  'CollateralStopped',
 ])
+
+const MARKET_UNKNOWN = 'MarketUnknown'
+
+/** Where a trade is in no transaction, and nothing is being found out about it. */
+const IDLE: ReadonlySet<Place> = new Set(['queued', 'waiting', 'owed'])
 
 /** The chain does not know the market yet; it is looked for again after a while. */
 export function missMarket(state: SettlementState, marketId: MarketId, nowMs: number): void {
@@ -37,40 +39,38 @@ export function missMarket(state: SettlementState, marketId: MarketId, nowMs: nu
 
 /** Its market is not on chain yet. It waits, but not for longer than its orders could settle. */
 export function wait(state: SettlementState, held: Held, context: SettlementContext): void {
-  if (isOver(state, held, context)) failAtLast(state, held, 'MarketUnknown', context)
-  else held.place = 'waiting'
+  if (isOver(state, held, context)) failAtLast(state, held, MARKET_UNKNOWN, context)
+  else {
+    held.place = 'waiting'
+    held.trouble = MARKET_UNKNOWN
+    state.decided.set(held.trade.tradeId, false)
+  }
 }
 
 /**
- * Neither side is at fault: the stablecoin refuses every transfer, or both of the two, or the reason is unknown. If
- * such a trade failed at once, both quantities would go back into the book, meet again, and fail again,
- * for ever. So it is tried again, less and less often. A trade that has been refused as often as may be, or at
- * as much cost where a simulation did not tell beforehand, fails in the name of both, and neither quantity
- * comes back.
+ * Its transaction reverted, or its block refused what a simulation had not, and no side is at fault. It is tried again,
+ * less and less often, until its deadline. One whose refusals have cost too much gas fails in the name of both, so
+ * that the two quantities do not meet again.
  */
 export function setBack(
   state: SettlementState,
   held: Held,
-  { reason, isRevert = false }: { readonly reason: string; readonly isRevert?: boolean },
+  reason: string,
   context: SettlementContext,
 ): void {
-  const { retriesMax, retryGasMax } = state.rules
+  const { tradeId } = held.trade
   if (isOver(state, held, context)) {
     failAtLast(state, held, reason, context)
     return
   }
-  if (held.setbacks >= retriesMax || held.wastedGas >= retryGasMax) {
-    end(state, held.trade.tradeId, { status: 'failed', reason, fault: 'both' }, context)
+  if (held.wastedGas >= state.rules.retryGasMax) {
+    end(state, tradeId, { status: 'failed', reason, fault: 'both' }, context)
     return
   }
-  const waitMs = backoff(SETBACK_MS, SETBACK_MS_MAX, held.setbacks++)
-  const notBeforeMs = context.nowMs + waitMs
-  if (!isRevert) {
-    requeue(state, held.trade.tradeId, notBeforeMs)
-    return
-  }
-  held.notBeforeMs = notBeforeMs
-  alone(state, [held.trade.tradeId])
+  held.trouble = reason
+  held.notBeforeMs = context.nowMs + backoff(SETBACK_MS, SETBACK_MS_MAX, held.setbacks++)
+  alone(state, [tradeId])
+  state.decided.set(tradeId, false)
 }
 
 /**
@@ -79,28 +79,11 @@ export function setBack(
  */
 export const OUT_OF_TIME = 'OrderExpired'
 
-/** What a trade can lack until an older one of the same trader has settled. */
-const PASSING: ReadonlySet<string> = new Set([
-  'InsufficientCollateral',
-  'InsufficientAllowance',
-  'InsufficientShares',
-  'BothUnfunded',
-])
-
-/** Where a trade is while it is found out what becomes of it. */
-type Examined = 'looking' | 'trying' | 'sending'
-
-const EXAMINATIONS: Readonly<Record<Examined, Examination>> = {
-  looking: 'look',
-  trying: 'try',
-  sending: 'submit',
-}
-
 /**
- * What would be refused, and so was not sent. A side that is at fault fails it at once, without a transaction,
- * unless an older trade of that trader is still on its way: it may bring what is missing, as when
- * shares are sold that were bought a moment ago. Then it waits until that one is decided. What was only
- * tried out and does not fail now is dealt with when its batch is simulated.
+ * Refused, and so not sent. The trade fails at once by the fault of the side that lacks something: no later try may
+ * succeed because that side acted meanwhile. It waits only for older trades that bring what is missing. What
+ * the contract refuses without naming a side would be refused again: it fails in the name of both, so that the
+ * two quantities do not meet again.
  */
 export function refuse(
   state: SettlementState,
@@ -108,22 +91,22 @@ export function refuse(
   from: Examined,
   context: SettlementContext,
 ): void {
-  for (const { held, refusal, mayBeOwed } of judge(state, refused, from)) {
+  for (const { held, refusal, owed } of judge(state, refused, from)) {
     const { fault, reason } = refusal
     const { trade } = held
     if (reason === OUT_OF_TIME) {
       failAtLast(state, held, reason, context)
-    } else if (from !== 'sending' && (fault === 'none' || reason === 'MarketUnknown')) {
+    } else if (reason === 'AlreadySettled' || (reason === MARKET_UNKNOWN && from !== 'sending')) {
+      // Its batch finds out which transaction did it, or whether the market is there by then.
       requeue(state, trade.tradeId, 0)
-    } else if (reason === 'MarketUnknown') {
+    } else if (reason === MARKET_UNKNOWN) {
       missMarket(state, trade.marketId, context.nowMs)
       wait(state, held, context)
-    } else if (fault === 'none') {
-      setBack(state, held, refusal, context)
-    } else if (mayBeOwed) {
-      requeue(state, trade.tradeId, from === 'sending' ? context.nowMs + OLDER_AGAIN_MS : 0)
+    } else if (owed !== undefined) {
+      awaitOlder(state, held, { owed, from }, context)
     } else {
-      end(state, trade.tradeId, { status: 'failed', reason, fault }, context)
+      const blamed = fault === 'none' ? 'both' : fault
+      end(state, trade.tradeId, { status: 'failed', reason, fault: blamed }, context)
     }
   }
 }
@@ -133,82 +116,62 @@ export function failingByLook(
   state: SettlementState,
   refused: readonly RefusedTrade[],
 ): { readonly trade: TradeToSettle; readonly fault: 'buyer' | 'seller' }[] {
-  return judge(state, refused, 'looking').flatMap(({ held, refusal, mayBeOwed }) => {
+  return judge(state, refused, 'looking').flatMap(({ held, refusal, owed }) => {
     const { fault, reason } = refusal
-    if (mayBeOwed || reason === 'MarketUnknown' || fault === 'none' || fault === 'both') return []
-    return [{ trade: held.trade, fault }]
+    if (owed !== undefined || reason === MARKET_UNKNOWN) return []
+    return fault === 'none' || fault === 'both' ? [] : [{ trade: held.trade, fault }]
   })
 }
 
-type Judged = {
-  readonly held: Held
-  readonly refusal: RefusedTrade
-  /** An older trade of the side at fault is on its way, and may bring what is missing. */
-  readonly mayBeOwed: boolean
-}
-
-/** The refused that are still where they were refused, the oldest first. */
-function judge(
+/**
+ * A transaction could not be made of these trades, or not be tried out, and not because the chain is away: what is wrong
+ * is in one of them. They are halved until that one is alone. It fails if this process cannot deal with its data;
+ * if it is a node that does not take it, it is tried again until its deadline, less and less often.
+ */
+export function isolateFailing(
   state: SettlementState,
-  refused: readonly RefusedTrade[],
-  from: Examined,
-): readonly Judged[] {
-  const found = refused
-    .flatMap((refusal) => {
-      const held = state.held.get(refusal.tradeId)
-      return held?.place === from ? [{ held, refusal }] : []
-    })
-    .sort((a, b) => byAge(a.held.trade, b.held.trade))
-  const older: Oldest = found.length === 0 ? new Map() : oldestUnderWay(state, from)
-  return found.map(({ held, refusal }) => {
-    const { trade } = held
-    const { reason, fault } = refusal
-    const mayBeOwed = PASSING.has(reason) && sidesAtFault(trade, fault).some(isBehind(older, trade))
-    if (mayBeOwed) noteOldest(older, trade)
-    return { held, refusal, mayBeOwed }
-  })
-}
-
-function sidesAtFault({ buyer, seller }: Trade, fault: FaultySide): Address[] {
-  if (fault === 'none') return []
-  return fault === 'both' ? [buyer, seller] : [fault === 'buyer' ? buyer : seller]
-}
-
-type Oldest = Map<Address, Trade>
-
-function isBehind(older: Oldest, trade: Trade): (trader: Address) => boolean {
-  return (trader) => {
-    const oldest = older.get(trader)
-    return oldest !== undefined && byAge(oldest, trade) < 0
+  tradeIds: readonly TradeId[],
+  { why, unexpected }: { readonly why: string; readonly unexpected: boolean },
+  context: SettlementContext,
+): void {
+  const held = tradeIds.flatMap((tradeId) => state.held.get(tradeId) ?? [])
+  const [first] = held
+  if (held.length !== 1 || first === undefined) {
+    halve(state, tradeIds)
+    return
   }
+  if (unexpected) {
+    const ending = { status: 'failed', reason: `Unprocessable: ${why}`, fault: 'both' } as const
+    end(state, first.trade.tradeId, ending, context)
+    return
+  }
+  // Others have been sent since it failed before: it is this trade, and no lag of all.
+  if (state.sentAtMs > first.failedAtMs && first.failures > 0) first.setbacks++
+  first.failedAtMs = context.nowMs
+  first.trouble = why
+  first.notBeforeMs = context.nowMs + backoff(SETBACK_MS, SETBACK_MS_MAX, first.failures++)
+  alone(state, [first.trade.tradeId])
 }
 
-function noteOldest(older: Oldest, trade: Trade): void {
-  for (const trader of [trade.buyer, trade.seller]) {
-    const known = older.get(trader)
-    if (known === undefined || byAge(trade, known) < 0) older.set(trader, trade)
+function halve(state: SettlementState, tradeIds: readonly TradeId[]): void {
+  const middle = Math.ceil(tradeIds.length / 2)
+  for (const half of [tradeIds.slice(0, middle), tradeIds.slice(middle)]) {
+    if (half.length > 0) alone(state, half)
   }
 }
 
 /**
- * Of each trader the oldest trade that is to be sent, or sent and in no block yet, or not when the look or simulation
- * began; but those of that one itself, where each has seen what the ones before it brought.
+ * Trades that have not settled although the chain could be reached for so long. One that is in a transaction is decided
+ * by that transaction. One whose market does not say what it knows of it cannot be told either.
  */
-function oldestUnderWay(state: SettlementState, except: Examined): Oldest {
-  const unmined = new Set<TradeId>()
-  for (const { mined, ended, tradeIds } of state.batches.values()) {
-    if (!mined && !ended) for (const tradeId of tradeIds) unmined.add(tradeId)
+export function failOverdue(state: SettlementState, context: SettlementContext): void {
+  for (const [tradeId, { place, reachableAtMs, trouble }] of state.held) {
+    if (state.reachableMs - reachableAtMs <= state.rules.tradeDeadlineMs) continue
+    if (!IDLE.has(place) || state.doubted.has(tradeId)) continue
+    const why = trouble || state.stopped || state.trouble || 'it had no turn'
+    context.emit({ type: 'TradeOverdue', tradeId, why })
+    end(state, tradeId, { status: 'failed', reason: `DeadlinePassed: ${why}` }, context)
   }
-  const older: Oldest = new Map()
-  for (const trade of minedDuring(state, EXAMINATIONS[except])) noteOldest(older, trade)
-  for (const { place, setbacks, trade } of state.held.values()) {
-    // One that no side is to blame for may be tried for long, and brings nothing meanwhile.
-    if (setbacks > 0) continue
-    const isExamined = place === 'looking' || place === 'trying' || place === 'sending'
-    const isOnItsWay = place === 'queued' || (isExamined && place !== except)
-    if (isOnItsWay || unmined.has(trade.tradeId)) noteOldest(older, trade)
-  }
-  return older
 }
 
 function isOver(state: SettlementState, { trade }: Held, context: SettlementContext): boolean {
@@ -261,12 +224,8 @@ export function isolate(
   const [first] = tradeIds
   if (tradeIds.length === 1 && first !== undefined) {
     const held = state.held.get(first)
-    if (held !== undefined) {
-      setBack(state, held, { reason: `Reverted: ${revert.words}`, isRevert: true }, context)
-    }
+    if (held !== undefined) setBack(state, held, `Reverted: ${revert.words}`, context)
     return
   }
-  const middle = Math.ceil(tradeIds.length / 2)
-  alone(state, tradeIds.slice(0, middle))
-  alone(state, tradeIds.slice(middle))
+  halve(state, tradeIds)
 }

@@ -44,10 +44,20 @@ import { acknowledge, begin, follow, hearNews } from './batches.ts'
 import { doubt, forget, forgetEnded, isAsking, trustOnlyNew } from './ended.ts'
 import { statusOf, watchLag } from './lag.ts'
 import { planOf } from './next-in-line.ts'
+import { settleOwed } from './owed.ts'
 import { enqueue, hold, requeue, sendNext } from './queue.ts'
 import { readVanished, settleVanished } from './reorgs.ts'
 import { deliver, end, heard, isPassing, takeBack } from './reports.ts'
-import { failingByLook, isolate, missMarket, refuse, wait, wakeMarkets } from './setbacks.ts'
+import {
+  failingByLook,
+  failOverdue,
+  isolate,
+  isolateFailing,
+  missMarket,
+  refuse,
+  wait,
+  wakeMarkets,
+} from './setbacks.ts'
 import type {
   ClearedLine,
   SettlementContext,
@@ -69,6 +79,10 @@ const READ_GAP_MS = 50
 const ENDED_READ_MAX = 2_000
 const ASK_AGAIN_MS = 200
 const UNRIPE_AGAIN_MS = 2_000
+/** Between two answers of the chain: after longer it counts as having been away. */
+const OUTAGE_MS = 30_000
+/** After as many failures in a row of its submission, and none of the poll, a batch is halved. */
+const SUBMIT_FAILURES_MAX = 4
 
 export function newSettlement(rules: SettlementRules, ports: SettlementPorts): SettlementState {
   return {
@@ -83,6 +97,8 @@ export function newSettlement(rules: SettlementRules, ports: SettlementPorts): S
     trustedFromMs: Number.POSITIVE_INFINITY,
     doubted: new Set(),
     doubtedMs: 0,
+    owed: new Set(),
+    decided: new Map(),
     unknownMarkets: new Map(),
     missingUntilMs: new Map(),
     usedPermits: new Set(),
@@ -97,10 +113,13 @@ export function newSettlement(rules: SettlementRules, ports: SettlementPorts): S
     writtenTold: 0,
     writtenRead: 0,
     lastPollMs: 0,
+    reachableMs: 0,
+    sentAtMs: 0,
     headNumber: 0,
     reporting: 0,
     behind: false,
     lagMs: 0,
+    oldestMs: 0,
     vanishing: [],
     trouble: '',
     misfit: '',
@@ -118,6 +137,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
       recover(state, context)
     } else {
       wakeMarkets(state, context.nowMs)
+      failOverdue(state, context)
       readPending(state, context)
       poll(state, context)
       advance(state, context)
@@ -217,6 +237,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     }
     if (sent !== undefined) {
       state.stopped = ''
+      state.sentAtMs = context.nowMs
       for (const tradeId of rest) {
         const held = state.held.get(tradeId)
         // Those that are not in the transaction were dealt with above, or are asked about again.
@@ -240,6 +261,8 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     if (state.rules.maxLagMs >= graceSec * 1_000) {
       state.misfit = `the settlement contract's grace of ${graceSec} s is not above the highest lag`
     }
+    const sinceMs = context.nowMs - state.lastPollMs
+    if (sinceMs < OUTAGE_MS) state.reachableMs += sinceMs
     state.lastPollMs = context.nowMs
     state.headNumber = headNumber
     for (const each of news) hearNews(state, each, context)
@@ -293,12 +316,28 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
   Failed(state, message, context) {
     const { step, why, tradeIds = [], batch } = message
     pause(state, message, context.nowMs)
+    if (step === 'submit' && isAboutTrades(state, message)) {
+      const sending = tradeIds.filter((tradeId) => state.held.get(tradeId)?.place === 'sending')
+      isolateFailing(state, sending, message, context)
+    }
     for (const tradeId of tradeIds) requeue(state, tradeId, 0)
     const known = batch === undefined ? undefined : state.batches.get(batch)
     if (known !== undefined) known.acknowledging = false
     context.emit({ type: 'StepFailed', step, why })
     return undefined
   },
+}
+
+/**
+ * Whether a submission failed because of what was submitted: it will not succeed as it is, or has failed several
+ * times while the chain answered other questions.
+ */
+function isAboutTrades(
+  { pauses }: SettlementState,
+  { retry }: SettlementProtocol['Failed']['takes'],
+): boolean {
+  if (!retry) return true
+  return !pauses.has('poll') && (pauses.get('submit')?.failures ?? 0) >= SUBMIT_FAILURES_MAX
 }
 
 /** Those that would be refused fail; the others go on. */
@@ -371,6 +410,7 @@ function poll(state: SettlementState, context: SettlementContext): void {
 
 /** Everything that may go on without waiting for the timer. */
 function advance(state: SettlementState, context: SettlementContext): void {
+  settleOwed(state, context)
   readVanished(state, context)
   deliver(state, context)
   acknowledge(state, context)

@@ -70,7 +70,10 @@ export type SettlementProtocol = {
     takes: {
       step: Step
       why: string
+      /** Whether the same may succeed later; else what was asked is at fault. */
       retry: boolean
+      /** Whether it was no failure outside, but of this process with the data it had. */
+      unexpected: boolean
       tradeIds?: readonly TradeId[]
       batch?: string
     }
@@ -91,6 +94,7 @@ export type SettlementStatus = {
   /** Refused without a side at fault, and tried again. */
   readonly setBack: number
   readonly unreported: number
+  /** Age of the oldest trade that has not settled, whatever it waits for. */
   readonly oldestMs: number
   readonly behind: boolean
   readonly why: string
@@ -121,6 +125,8 @@ export type SettlementEvent =
   | { readonly type: 'BatchReverts'; readonly trades: number; readonly why: string }
   /** The chain and a market disagree about a trade, and both have the last word. */
   | { readonly type: 'Contradiction'; readonly tradeId: TradeId; readonly what: string }
+  /** A trade failed because it had not settled in time. */
+  | { readonly type: 'TradeOverdue'; readonly tradeId: TradeId; readonly why: string }
   | { readonly type: 'StepFailed'; readonly step: Step; readonly why: string }
   | { readonly type: 'LagChanged'; readonly behind: boolean; readonly lagMs: number }
 
@@ -136,9 +142,9 @@ export type SettlementRules = {
   readonly pollEveryMs: number
   /** 0 for never. */
   readonly maxLagMs: number
-  /** How often a trade is tried again that is refused without a side at fault. */
-  readonly retriesMax: number
-  /** Gas that may be spent on such refusals of one trade. */
+  /** How long a trade may stay unsettled while the chain can be reached. */
+  readonly tradeDeadlineMs: number
+  /** Gas that may be spent on refusals of one trade without a side at fault. */
   readonly retryGasMax: number
 }
 
@@ -175,7 +181,30 @@ export type LinePlan = {
 /** How many orders left; and why not all that had to, if so. */
 export type ClearedLine = { readonly orders: number; readonly why?: string }
 
-export type Place = 'queued' | 'looking' | 'trying' | 'sending' | 'sent' | 'waiting' | 'ended'
+export type Place =
+  | 'queued'
+  | 'looking'
+  | 'trying'
+  | 'sending'
+  | 'sent'
+  /** Its market is not on chain yet. */
+  | 'waiting'
+  /** It lacks what older trades of the same trader will bring. */
+  | 'owed'
+  | 'ended'
+
+/** What a trade lacks until older ones have settled. */
+export type Owed = {
+  readonly refusal: RefusedTrade
+  readonly sides: readonly OwedSide[]
+}
+
+/** One side at fault: what it has and needs of one token, and what each older trade will change. */
+export type OwedSide = {
+  has: bigint
+  readonly needs: bigint
+  readonly changes: Map<TradeId, bigint>
+}
 
 export type Held = {
   trade: TradeToSettle
@@ -189,8 +218,17 @@ export type Held = {
   notBeforeMs: number
   /** What is to be done before it goes into a batch. */
   first: 'look' | 'try' | undefined
-  /** How often it could not settle for a reason that is no side's fault. */
+  /** What it waits for in the place `owed`. */
+  owed: Owed | undefined
+  /** How often it could not settle for a reason that is no side's fault, while others did. */
   setbacks: number
+  /** How often its transaction could not even be tried out. */
+  failures: number
+  failedAtMs: number
+  /** Why it has not settled yet, as far as that is known. */
+  trouble: string
+  /** `reachableMs` when it was read. */
+  readonly reachableAtMs: number
   /** Its share of the gas of transactions in which it did not settle. */
   wastedGas: number
   /** What its market is to hear, one after the other. */
@@ -236,6 +274,10 @@ export type SettlementState = {
   readonly doubted: Set<TradeId>
   /** When a market was last asked for the first time. */
   doubtedMs: number
+  /** Trades in the place `owed`. */
+  readonly owed: Set<TradeId>
+  /** Trades that are decided, and whether they settled, for those in the place `owed`. */
+  readonly decided: Map<TradeId, boolean>
   /** Markets that the chain does not know yet, and when to look again. */
   readonly unknownMarkets: Map<MarketId, number>
   /** Until when they were known to be missing: until then their trades could not have settled. */
@@ -257,10 +299,16 @@ export type SettlementState = {
   writtenTold: number
   writtenRead: number
   lastPollMs: number
+  /** For how long the chain could be reached since the start. */
+  reachableMs: number
+  /** When a transaction was last sent. */
+  sentAtMs: number
   headNumber: number
   reporting: number
   behind: boolean
   lagMs: number
+  /** Age of the oldest trade that has not settled, whatever it waits for. */
+  oldestMs: number
   /** Batches that a reorg removed, and whose trades are still to be told so. */
   readonly vanishing: OpenSettlement[]
   /** What the sender complains of; empty when it does not. */

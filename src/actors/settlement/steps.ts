@@ -28,12 +28,12 @@ export function done(state: SettlementState, step: Step): void {
 
 export function pause(
   state: SettlementState,
-  { step, why, retry }: SettlementProtocol['Failed']['takes'],
+  { step, why }: SettlementProtocol['Failed']['takes'],
   nowMs: number,
 ): void {
   const failures = (state.pauses.get(step)?.failures ?? 0) + 1
   state.busy.delete(step)
-  const pauseMs = retry ? backoff(PAUSE_MS, PAUSE_MS_MAX, failures - 1) : PAUSE_MS_MAX
+  const pauseMs = backoff(PAUSE_MS, PAUSE_MS_MAX, failures - 1)
   state.pauses.set(step, { untilMs: nowMs + pauseMs, failures, why })
 }
 
@@ -46,7 +46,8 @@ export function failure(
     message: {
       step,
       why: error instanceof Error ? error.message : String(error),
-      retry: error instanceof Fault ? error.retryable : false,
+      retry: error instanceof Fault && error.retryable,
+      unexpected: !(error instanceof Fault),
       ...more,
     },
   })

@@ -16,6 +16,7 @@ import { Leases } from './sqlite/013-leases.ts'
 import { TokenNonces } from './sqlite/014-token-nonces.ts'
 import { ContestedQuickMarkets } from './sqlite/015-contested-quick-markets.ts'
 import { Withdrawers } from './sqlite/016-withdrawers.ts'
+import { PermitsOfOrders } from './sqlite/017-permits-of-orders.ts'
 
 export const sqliteMigrations = [
   { name: '001-markets-orders-trades', class: MarketsOrdersTrades },
@@ -34,4 +35,5 @@ export const sqliteMigrations = [
   { name: '014-token-nonces', class: TokenNonces },
   { name: '015-contested-quick-markets', class: ContestedQuickMarkets },
   { name: '016-withdrawers', class: Withdrawers },
+  { name: '017-permits-of-orders', class: PermitsOfOrders },
 ]

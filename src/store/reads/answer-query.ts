@@ -39,7 +39,7 @@ import {
 } from './positions.ts'
 import type { Queries, QueryName, QueryTask } from './queries.ts'
 import { settlementCharges } from './settlement-charges.ts'
-import { pendingTradesWithOrders, tradesWithOrders } from './settlements.ts'
+import { pendingTradesWithOrders, permitsOf, tradesWithOrders } from './settlements.ts'
 import { chainStats, marketStats } from './stats.ts'
 import { failedTradesSince, newestPendingTrades, recentTrades, settledTradesOf } from './trades.ts'
 import { tradesOfUser } from './user-trades.ts'
@@ -100,6 +100,7 @@ const answers: {
   tradesWithOrders,
   withdrawnBy,
   withdrawers,
+  permitsOf,
   tradeNeeds,
   journalOf,
   transactionByHash,

@@ -37,7 +37,7 @@ import type {
   UserPosition,
 } from './positions.ts'
 import type { ChargesFilter, SettlementCharge } from './settlement-charges.ts'
-import type { PendingTrades, pendingTradesWithOrders } from './settlements.ts'
+import type { PendingTrades, pendingTradesWithOrders, permitsOf } from './settlements.ts'
 import type { ChainStats, MarketStats } from './stats.ts'
 import type {
   failedTradesSince,
@@ -125,6 +125,10 @@ export type Queries = {
     answers: PendingTrades
   }
   settlementCharges: { takes: ChargesFilter; answers: SettlementCharge[] }
+  permitsOf: {
+    takes: Parameters<typeof permitsOf>[1]
+    answers: Awaited<ReturnType<typeof permitsOf>>
+  }
   tradesWithOrders: { takes: { tradeIds: readonly TradeId[] }; answers: TradeWithOrders[] }
   withdrawnBy: { takes: Parameters<typeof withdrawnBy>[1]; answers: Withdrawn }
   withdrawers: { takes: Parameters<typeof withdrawers>[1]; answers: Address[] }

@@ -1,7 +1,7 @@
 /** Trades with their signed orders, as settlement needs them. */
 
 import { type Address, type MarketId, type OrderHash, type TradeId, tradeId } from '#domain/ids.ts'
-import { BUY, type VerifiedOrder } from '#domain/order.ts'
+import { BUY, type PermitSignature, type VerifiedOrder } from '#domain/order.ts'
 import type { TradeWithOrders } from '#domain/trade.ts'
 import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
@@ -97,4 +97,29 @@ async function withOrders(
 function asSigned(record: OrderRecord): VerifiedOrder {
   const { chainId, status, remaining, matches, placedAtMs, updatedAtMs, seq, ...order } = record
   return order
+}
+
+/** Permits of one owner that one read brings. */
+const PERMITS_OF_OWNER_MAX = 64
+
+/** The latest permits that came with orders of these traders, whatever has become of the orders. */
+export async function permitsOf(
+  database: Database,
+  { chainId, owners }: { readonly chainId: number; readonly owners: readonly Address[] },
+): Promise<{ readonly owner: Address; readonly permit: PermitSignature }[]> {
+  const isMysql = database.address.dialect === 'mysql'
+  const mine = isMysql ? 'permit_owner = ?' : 'trader = ? and permit is not null'
+  const found: { owner: Address; permit: PermitSignature }[] = []
+  for (const owner of owners) {
+    const rows = await read(database, () =>
+      sqlConnection(database).execute<{ permit: string }[]>(
+        `select permit from orders where ${mine} and chain_id = ?
+          order by placed_at_ms desc limit ?`,
+        [bytesOf(owner), chainId, PERMITS_OF_OWNER_MAX],
+        'all',
+      ),
+    )
+    for (const row of rows) found.push({ owner, permit: JSON.parse(row.permit) as PermitSignature })
+  }
+  return found
 }

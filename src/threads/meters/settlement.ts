@@ -37,7 +37,7 @@ export function settlementMeters(
   )
   gauge(
     'sibyl_settlement_waiting_trades',
-    'Trades whose market is not on chain yet',
+    'Trades that wait for their market to be on chain, or for older trades of the same trader',
     (state) => statusOf(state).waiting,
   )
   gauge(
@@ -52,8 +52,8 @@ export function settlementMeters(
   )
   gauge(
     'sibyl_settlement_oldest_seconds',
-    'Age of the oldest trade that has not settled',
-    (state) => state.lagMs / 1_000,
+    'Age of the oldest trade that has not settled, whatever it waits for',
+    (state) => state.oldestMs / 1_000,
   )
   gauge('sibyl_settlement_behind', '1 while the markets of the chain take cancels only', (state) =>
     state.behind ? 1 : 0,
@@ -98,6 +98,10 @@ export function settlementMeters(
   const contradictions = counter(
     'sibyl_settlement_contradictions_total',
     'Trades about which the chain and a market disagree',
+  )
+  const overdue = counter(
+    'sibyl_settlement_overdue_trades_total',
+    'Trades that failed because they had not settled by their deadline',
   )
   const stepFailures = counter('sibyl_settlement_step_failures_total', 'Failed steps', 'step')
   const rpcErrors = counter(
@@ -144,6 +148,10 @@ export function settlementMeters(
         case 'Contradiction':
           contradictions.inc({ chain })
           log.error({ chain, ...said }, 'the chain and a market disagree')
+          break
+        case 'TradeOverdue':
+          overdue.inc({ chain })
+          log.error({ chain, ...said }, 'a trade failed: it had not settled by its deadline')
           break
         case 'StepFailed':
           stepFailures.inc({ chain, step: said.step })

@@ -48,7 +48,7 @@ const RULES: SettlementRules = {
   readEveryMs: 0,
   pollEveryMs: 0,
   maxLagMs: 0,
-  retriesMax: 10,
+  tradeDeadlineMs: 1_800_000,
   retryGasMax: 1_000_000,
 }
 
@@ -79,7 +79,24 @@ export type Call = {
   fail(error: unknown): void
 }
 
-export type Refusal = { readonly reason: string; readonly fault: FaultySide }
+export type Refusal = {
+  readonly reason: string
+  readonly fault: FaultySide
+  /** What the sides have of what they lack: nothing, unless it is said. */
+  readonly has?: RefusedTrade['has']
+}
+
+/** Refusals for want of a balance. */
+const BALANCES: ReadonlySet<string> = new Set([
+  'InsufficientCollateral',
+  'InsufficientShares',
+  'BothUnfunded',
+])
+
+function refusedAs(id: TradeId, { reason, fault, has }: Refusal): RefusedTrade {
+  const nothing = BALANCES.has(reason) ? { has: { buyer: 0n, seller: 0n } } : {}
+  return { tradeId: id, reason, fault, ...(has === undefined ? nothing : { has }) }
+}
 
 /** One transaction, as the journal has it. */
 export type Row = {
@@ -134,6 +151,8 @@ export class World {
   /** Why a call with these trades would revert as a whole. */
   reverts: (tradeIds: readonly TradeId[]) => { name: string; words: string } | undefined = () =>
     undefined
+  /** What a submission of these trades fails with. */
+  throws: (tradeIds: readonly TradeId[]) => unknown = () => undefined
   /** Whether a simulation tells what will be refused; not when it changes until the block. */
   foresees = true
   gasUsed = 100_000
@@ -207,7 +226,8 @@ export class World {
       market?: number
       matchedAtMs?: number
       expiresInSec?: number
-      permit?: boolean
+      permit?: boolean | number
+      size?: number
       buyer?: Address
       seller?: Address
       takerSide?: Side
@@ -226,7 +246,9 @@ export class World {
         expiration,
         price: 500_000,
         orderHash: `0x${side}${number}` as OrderHash,
-        ...(side === BUY && wish.permit === true ? { permit: { nonce: '0' } } : {}),
+        ...(side === BUY && (wish.permit ?? false) !== false
+          ? { permit: { nonce: String(wish.permit === true ? 0 : wish.permit) } }
+          : {}),
       }) as VerifiedOrder
     const [buy, sell] = [order(BUY), order(SELL)]
     this.trades.set(id, {
@@ -239,7 +261,8 @@ export class World {
       matchedAtMs: wish.matchedAtMs ?? this.nowMs,
       buyOrderHash: buy.orderHash,
       sellOrderHash: sell.orderHash,
-      size: 1,
+      price: 500_000,
+      size: wish.size ?? 1,
       buyer: wish.buyer ?? traderNumbered(2 * number),
       seller: wish.seller ?? traderNumbered(2 * number + 1),
       takerSide: wish.takerSide ?? BUY,
@@ -349,7 +372,9 @@ export class World {
         : this.unknownMarkets.has(marketId)
           ? { reason: 'MarketUnknown', fault: 'none' as const }
           : this.refuses(id)
-      if (refusal !== undefined) return { tradeKey, settled: false, ...refusal }
+      if (refusal !== undefined) {
+        return { tradeKey, settled: false, reason: refusal.reason, fault: refusal.fault }
+      }
       this.settledBy.set(tradeKey, txHash)
       return { tradeKey, settled: true, fault: 'none', reason: '' }
     })
@@ -503,7 +528,7 @@ export class World {
     this.looks.push(trades.map((trade) => trade.tradeId))
     return trades.flatMap(({ tradeId: id }) => {
       const refusal = this.isBare(id) ? this.refuses(id) : undefined
-      return refusal === undefined ? [] : [{ tradeId: id, ...refusal }]
+      return refusal === undefined ? [] : [refusedAs(id, refusal)]
     })
   }
 
@@ -515,7 +540,7 @@ export class World {
       const refusal = this.settledBy.has(tradeKey)
         ? { reason: 'AlreadySettled', fault: 'none' as const }
         : this.refuses(id)
-      return refusal === undefined ? [] : [{ tradeId: id, ...refusal }]
+      return refusal === undefined ? [] : [refusedAs(id, refusal)]
     })
   }
 
@@ -523,6 +548,8 @@ export class World {
     trades: readonly TradeToSettle[],
     { usedPermits }: Parameters<SettlementLane['submit']>[1],
   ): Submission {
+    const error = this.throws(trades.map((trade) => trade.tradeId))
+    if (error !== undefined) throw error
     this.submissions.push(trades.map((trade) => trade.tradeId))
     this.permits.push([...usedPermits])
     const settled: { tradeId: TradeId; txHash: string }[] = []
@@ -537,7 +564,7 @@ export class World {
       if (isAsked && txHash !== undefined && this.unripe.has(id)) unripe.push(id)
       else if (isAsked && txHash !== undefined) settled.push({ tradeId: id, txHash })
       else if (this.unknownMarkets.has(marketId)) unknownMarkets.add(marketId)
-      else if (refusal !== undefined) refused.push({ tradeId: id, ...refusal })
+      else if (refusal !== undefined) refused.push(refusedAs(id, refusal))
       else rest.push(id)
     }
     const found = { settled, unripe, unknownMarkets: [...unknownMarkets], refused }
@@ -582,11 +609,11 @@ export class World {
       return []
     }
     const news: SettlementNews[] = []
-    if (known.block !== mined.block) news.push({ ...named, type: 'mined' })
+    const { outcome, verdicts } = mined
+    if (known.block !== mined.block) news.push({ ...named, type: 'mined', verdicts })
     known.block = mined.block
     if (this.blocks - mined.block < this.confirmations) return news
     known.finished = true
-    const { outcome, verdicts } = mined
     return [...news, { ...named, type: 'finished', outcome, gasUsed: this.gasUsed, verdicts }]
   }
 

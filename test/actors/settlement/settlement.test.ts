@@ -19,6 +19,7 @@ import {
   World,
 } from './settlement-fixture.ts'
 
+const LACKS_SHARES: Refusal = { reason: 'InsufficientShares', fault: 'seller' }
 const POOR: Refusal = { reason: 'InsufficientCollateral', fault: 'buyer' }
 
 function several(world: World, count: number): TradeId[] {
@@ -435,94 +436,62 @@ describe('settlement fails', () => {
     assertIdle(world.state)
   })
 
-  it('such a trade at last, when what it waited for has settled and brought nothing', async () => {
-    const world = new World()
-    world.automine = false
-    const [a, b, c] = [101, 102, 103].map(traderNumbered)
-    assert(a !== undefined && b !== undefined && c !== undefined)
-    world.trade({ seller: a, buyer: b })
-    await world.step()
-    // The first one waits for what is under way, the second one for the first one.
-    const chain = [world.trade({ seller: b, buyer: c }), world.trade({ seller: c, buyer: b })]
-    world.refuses = (id) =>
-      chain.includes(id) ? { reason: 'BothUnfunded', fault: 'both' } : undefined
-    await world.steps(3)
-    assert.deepEqual(
-      chain.map((id) => world.status(id)),
-      ['matched', 'matched'],
-    )
-    world.automine = true
-    await world.steps(4)
-    for (const id of chain) assert.deepEqual(world.wayOf(id), ['failed'])
-    assert.equal(world.rows.length, 1)
-    assertIdle(world.state)
-  })
-
-  it('nothing because of a trade that is younger, or of one that no side is to blame for', async () => {
+  it('at once what needs the funds of a trade that is set back', async () => {
     const world = new World({ inFlightMax: 1 })
     const [a, b, c] = [101, 102, 103].map(traderNumbered)
     assert(a !== undefined && b !== undefined && c !== undefined)
     const setBack = world.trade({ seller: a, buyer: b })
-    const poor = world.trade({ seller: b, buyer: c })
-    const younger = world.trade({ seller: a, buyer: c })
-    world.refuses = (id) => {
-      if (id === setBack) return { reason: 'CollateralRefused', fault: 'none' }
-      return id === poor ? { reason: 'InsufficientShares', fault: 'seller' } : undefined
-    }
-    await world.step()
-    assert.equal(world.status(poor), 'failed')
+    world.reverts = (ids) => (ids.includes(setBack) ? PANIC : undefined)
     await world.steps(2)
-    assert.equal(world.status(younger), 'confirmed')
-    assert.equal(world.status(setBack), 'matched')
-  })
-
-  it('nothing that is nobody’s fault: it is tried again, less and less often, and not sent', async () => {
-    const world = new World()
-    const [good, bad] = several(world, 2)
-    assert(good !== undefined && bad !== undefined)
-    world.refuses = (id) => (id === bad ? { reason: 'Paused', fault: 'none' } : undefined)
-    const triedAtSec: number[] = []
-    for (let second = 0; second < 70; second++) {
-      const before = world.submissions.length
-      await world.step()
-      if (world.submissions.length > before) triedAtSec.push(second)
-    }
-    assert.deepEqual(world.submissions.slice(1), Array(triedAtSec.length - 1).fill([bad]))
-    const pauses = triedAtSec.slice(1).map((at, index) => at - (triedAtSec[index] ?? 0))
-    assert.deepEqual(pauses, [2, 4, 8, 16, 32])
-    assert.deepEqual(
-      world.rows.map(({ tradeIds }) => tradeIds),
-      [[good]],
-      'what would be refused is not sent',
-    )
     assert.equal(statusOf(world.state).setBack, 1)
-    assert.equal(world.status(good), 'confirmed')
-    assert.equal(world.status(bad), 'matched')
-    world.refuses = () => undefined
-    await world.steps(70)
-    assert.equal(world.status(bad), 'confirmed')
-    assert.equal(statusOf(world.state).setBack, 0)
+    const poor = world.trade({ seller: b, buyer: c })
+    world.refuses = (id) => (id === poor ? LACKS_SHARES : undefined)
+    await world.steps(2)
+    assert.deepEqual([world.status(setBack), world.status(poor)], ['matched', 'failed'])
   })
 
-  it('such a trade in the name of both once it was refused too often, for no transaction', async () => {
-    const world = new World({ retriesMax: 5 })
+  it('at once, in the name of both, what the contract refuses without a side at fault', async () => {
+    const world = new World()
     const faults: unknown[] = []
     world.answers = ({ status, fault, txHash }) => {
       if (status === 'failed') faults.push({ fault, txHash })
       return undefined
     }
-    const id = world.trade()
-    world.refuses = () => ({ reason: 'CollateralRefused', fault: 'none' })
-    await world.steps(40)
-    assert.equal(world.status(id), 'matched')
-    await world.steps(40)
-    assert.deepEqual(world.wayOf(id), ['failed'])
-    assert.equal(world.told.at(-1)?.reason, 'CollateralRefused')
+    const [good, bad] = several(world, 2)
+    assert(good !== undefined && bad !== undefined)
+    world.refuses = (id) => (id === bad ? { reason: 'WrongSide', fault: 'none' } : undefined)
+    await world.steps(3)
+    world.refuses = () => undefined
+    await world.steps(3_000)
+    assert.deepEqual(
+      [world.wayOf(good), world.wayOf(bad)],
+      [['submitted', 'confirmed'], ['failed']],
+    )
     assert.deepEqual(faults, [{ fault: 'both', txHash: '' }])
-    assert.equal(world.submissions.length, 6, 'the first and five more')
-    assert.equal(world.rows.length, 0)
-    assert.partialDeepStrictEqual(world.saidOf('TradeEnded'), [{ fault: 'both', wastedGas: 0 }])
     assertIdle(world.state)
+  })
+
+  it('not at once what makes its batch revert: it is tried again alone, less and less often', async () => {
+    const world = new World()
+    const [good, bad] = several(world, 2)
+    assert(good !== undefined && bad !== undefined)
+    world.reverts = (ids) => (ids.includes(bad) ? PANIC : undefined)
+    const triedAtSec: number[] = []
+    for (let second = 0; second < 70; second++) {
+      const before = world.submissions.length
+      await world.step()
+      if (world.submissions.slice(before).some((ids) => ids.length === 1 && ids[0] === bad)) {
+        triedAtSec.push(second)
+      }
+    }
+    const pauses = triedAtSec.slice(1).map((at, index) => at - (triedAtSec[index] ?? 0))
+    assert.deepEqual(pauses, [2, 4, 8, 16, 32])
+    assert.equal(statusOf(world.state).setBack, 1)
+    assert.deepEqual([world.status(good), world.status(bad)], ['confirmed', 'matched'])
+    world.reverts = () => undefined
+    await world.steps(70)
+    assert.equal(world.status(bad), 'confirmed')
+    assert.equal(statusOf(world.state).setBack, 0)
   })
 
   it('such a trade once its refusals have cost too much, where nothing tells beforehand', async () => {
@@ -561,7 +530,7 @@ describe('settlement fails', () => {
 
   it('such a trade once its orders cannot settle any more', async () => {
     const world = new World()
-    world.refuses = () => ({ reason: 'Paused', fault: 'none' })
+    world.reverts = () => PANIC
     const id = world.trade({ expiresInSec: 60 })
     await world.step(60_000)
     await world.step(3_000)
@@ -569,7 +538,7 @@ describe('settlement fails', () => {
     await world.step(3_600_000)
     await world.steps(4)
     assert.deepEqual(world.wayOf(id).at(-1), 'failed')
-    assert.equal(world.told.at(-1)?.reason, 'Paused')
+    assert.equal(world.told.at(-1)?.reason, 'Reverted: a panic')
     assertIdle(world.state)
   })
 
@@ -1132,14 +1101,14 @@ describe('settlement is behind', () => {
     assert.deepEqual(lags(world), [true])
   })
 
-  it('not for a trade that is refused without a side at fault, and still for the others', async () => {
+  it('not for a trade that makes its batch revert, and still for the others', async () => {
     const world = new World({ maxLagMs: 10_000 })
     const bad = world.trade()
-    world.refuses = (id) =>
-      id === bad ? { reason: 'CollateralRefused', fault: 'none' } : undefined
+    world.reverts = (ids) => (ids.includes(bad) ? PANIC : undefined)
     await world.steps(900)
     assert.deepEqual(lags(world), [])
     assert.equal(world.status(bad), 'matched')
+    assert(statusOf(world.state).oldestMs >= 899_000, 'the oldest trade is still told')
     const good = world.trade()
     world.away.set('submit', AWAY)
     await world.steps(12)
@@ -1149,27 +1118,6 @@ describe('settlement is behind', () => {
     assert.equal(world.status(good), 'confirmed')
     assert.deepEqual(lags(world), [true, false])
   })
-
-  for (const foresees of [true, false]) {
-    const how = foresees ? 'was never sent' : 'was sent once'
-    it(`not for such a trade after a restart either, if it ${how}`, async () => {
-      const world = new World({ maxLagMs: 10_000 })
-      world.foresees = foresees
-      const bad = world.trade()
-      world.refuses = () => ({ reason: 'CollateralRefused', fault: 'none' })
-      await world.step()
-      world.foresees = true
-      await world.steps(60)
-      world.kill()
-      world.away.set('submit', AWAY)
-      await world.step()
-      world.away.clear()
-      await world.steps(60)
-      assert.equal(world.status(bad), foresees ? 'matched' : 'submitted')
-      assert.deepEqual(lags(world), [])
-      assert.equal(world.rows.length, foresees ? 0 : 1)
-    })
-  }
 
   it('for what is under way after a restart as before it', async () => {
     const world = new World({ maxLagMs: 10_000 })
@@ -1236,18 +1184,6 @@ describe('while something is away', () => {
     world.away.clear()
     await world.steps(16)
     assert.equal(statusOf(world.state).why, '')
-  })
-
-  it('what nobody expects to mend itself is tried again after the longest pause', async () => {
-    const world = new World()
-    const id = world.trade()
-    world.away.set('submit', new TypeError('a bug'))
-    await world.step()
-    world.away.clear()
-    await world.step(14_900)
-    assert.equal(world.rows.length, 0)
-    await world.steps(4)
-    assert.equal(world.status(id), 'confirmed')
   })
 
   it('trades that could not be sent go back into the queue, and none is lost or sent twice', async () => {

@@ -91,6 +91,7 @@ await onBothDatabases('a database of before', ({ fresh, dialect }) => {
         '014-token-nonces',
         '015-contested-quick-markets',
         '016-withdrawers',
+        '017-permits-of-orders',
       ])
 
       const marketId = `0x${'a'.repeat(64)}` as MarketId

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { type MarketId, type OrderHash, tradeId } from '#domain/ids.ts'
+import type { PermitSignature } from '#domain/order.ts'
 import type { Mark } from '#domain/quick-market.ts'
 import { type Database, sqlConnection } from '#store/engine/database.ts'
 import { project } from '#store/projection/project.ts'
@@ -40,6 +41,7 @@ const ASKED: QueryTask[] = [
   ask('recentTrades', { marketId: m, limit: 10 }),
   ask('tradesOfUser', { user: address('t3'), chainId: 3, limit: 10 }),
   ask('pendingTradesWithOrders', { chainId: 3, limit: 10 }),
+  ask('permitsOf', { chainId: 3, owners: [address('t3')] }),
   ask('newestPendingTrades', { limit: 10 }),
   ask('tradeNeeds', { tradeIds: [tradeId(m, 5, 0), tradeId(id<MarketId>('m9'), 11, 0)] }),
   ask('settledTradesOf', { chainId: 3, trader: address('t3'), sinceMs: START_MS, limit: 10 }),
@@ -58,6 +60,7 @@ const ORDERED: readonly QueryName[] = [
   'recentTrades',
   'tradesOfUser',
   'pendingTradesWithOrders',
+  'permitsOf',
   'newestPendingTrades',
   'failedTradesSince',
 ]
@@ -131,6 +134,7 @@ async function fill(database: Database): Promise<void> {
           order(`o${index}`, {
             marketId: id<MarketId>(marketName(index)),
             trader: address(`t${index % 100}`),
+            ...(index % 8 === 3 ? { permit: { nonce: '0' } as PermitSignature } : {}),
           }),
           { status: index % 3 === 0 ? 'open' : 'filled' },
         ),

@@ -6,7 +6,7 @@ import type { TradeStatus } from '#domain/trade.ts'
 import type { Database } from '#store/engine/database.ts'
 import { project } from '#store/projection/project.ts'
 import { listMarkets, type MarketFilter, marketsByContract } from '#store/reads/markets.ts'
-import { pendingTradesWithOrders } from '#store/reads/settlements.ts'
+import { pendingTradesWithOrders, permitsOf } from '#store/reads/settlements.ts'
 import {
   failedTradesSince,
   newestPendingTrades,
@@ -185,6 +185,33 @@ await onBothDatabases('reads', (databases) => {
         const ask = (before?: TradePlace) => newestPendingTrades(database, { limit, before })
         assert.deepEqual(await pages(ask), oldest.toReversed())
       }
+    })
+  })
+
+  it('brings the latest permits of traders, also those of orders that have ended', async () => {
+    await withStore(databases, async (database) => {
+      const { chainId } = market('m')
+      const permitOf = (nonce: number) =>
+        ({ nonce: String(nonce), value: '1', deadline: '1', v: 27, r: '0x1', s: '0x2' }) as const
+      const rows = Array.from({ length: 70 }, (_, nonce) =>
+        orderRow(order(`p${nonce}`, { permit: permitOf(nonce) as never }), {
+          status: nonce % 2 === 0 ? 'open' : 'cancelled',
+          placedAtMs: START_MS + nonce,
+        }),
+      )
+      rows.push(orderRow(order('plain'), { placedAtMs: START_MS + 100 }))
+      await project(database, batch(1, 2, { orders: rows }))
+      const owner = order('plain').trader
+      const found = await permitsOf(database, { chainId, owners: [owner, address('nobody')] })
+      assert.equal(found.length, 64)
+      assert.deepEqual(
+        [found[0], found[63]],
+        [
+          { owner, permit: permitOf(69) },
+          { owner, permit: permitOf(6) },
+        ],
+      )
+      assert.deepEqual(await permitsOf(database, { chainId: 999, owners: [owner] }), [])
     })
   })
 

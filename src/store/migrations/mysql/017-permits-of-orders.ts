@@ -1,0 +1,14 @@
+/**
+ * Orders that came with a permit by their trader, for MySQL and MariaDB, which have no index over some of the rows only:
+ * the column is null for an order without a permit.
+ */
+
+import { Migration } from '@mikro-orm/migrations'
+
+export class PermitsOfOrders extends Migration {
+  override up(): void {
+    this.addSql(`alter table orders
+      add column permit_owner binary(20) as (if(permit is null, null, trader)) virtual,
+      add index orders_with_permit (permit_owner, chain_id, placed_at_ms)`)
+  }
+}

@@ -1,0 +1,258 @@
+/** A trade whose side lacks something fails at once; a poisoned one fails alone; and none waits for ever. */
+
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { statusOf } from '#actors/settlement/lag.ts'
+import { Fault } from '#domain/fault.ts'
+import type { TradeId } from '#domain/ids.ts'
+import { AWAY, keyOf, type Refusal, traderNumbered, World } from './settlement-fixture.ts'
+
+const [MAKER, RESELLER, BUYER] = [101, 102, 103].map(traderNumbered) as [
+  ReturnType<typeof traderNumbered>,
+  ReturnType<typeof traderNumbered>,
+  ReturnType<typeof traderNumbered>,
+]
+const LACKS_SHARES: Refusal = { reason: 'InsufficientShares', fault: 'seller' }
+const PANIC = { name: 'Panic', words: 'a panic' }
+
+function several(world: World, count: number): TradeId[] {
+  return Array.from({ length: count }, () => world.trade())
+}
+
+/** Shares were bought by a transaction that is in no block yet, and sold on. */
+async function resold(size: { readonly bought: number; readonly sold: number }) {
+  const world = new World()
+  world.automine = false
+  const bought = world.trade({ seller: MAKER, buyer: RESELLER, size: size.bought })
+  await world.step()
+  assert.equal(world.rows.length, 1)
+  const sold = world.trade({ seller: RESELLER, buyer: BUYER, size: size.sold })
+  return { world, bought, sold }
+}
+
+describe('a trade whose side lacks something', () => {
+  for (const reason of ['InsufficientAllowance', 'SharesNotApproved', 'CollateralRefused']) {
+    it(`fails at once by ${reason}, whatever older trades of the trader are on their way`, async () => {
+      const { world, sold } = await resold({ bought: 1, sold: 1 })
+      world.refuses = (id) => (id === sold ? { reason, fault: 'seller' } : undefined)
+      await world.step()
+      assert.equal(world.status(sold), 'failed')
+      world.refuses = () => undefined
+      world.automine = true
+      await world.steps(60)
+      assert.deepEqual(world.wayOf(sold), ['failed'])
+    })
+  }
+
+  it('fails at once if the older trades on their way bring less than is missing', async () => {
+    const { world, sold } = await resold({ bought: 4, sold: 5 })
+    world.refuses = (id) => (id === sold ? LACKS_SHARES : undefined)
+    await world.step()
+    assert.deepEqual(world.wayOf(sold), ['failed'])
+  })
+
+  it('waits if they bring enough together with what the trader has', async () => {
+    const { world, bought, sold } = await resold({ bought: 4, sold: 5 })
+    world.refuses = (id) => {
+      const isThere = world.settledBy.has(keyOf({ tradeId: bought }))
+      return id === sold && !isThere ? { ...LACKS_SHARES, has: { seller: 1n } } : undefined
+    }
+    await world.steps(5)
+    assert.deepEqual([world.status(sold), statusOf(world.state).waiting], ['matched', 1])
+    world.automine = true
+    await world.steps(5)
+    assert.deepEqual(world.wayOf(sold), ['submitted', 'confirmed'])
+  })
+
+  it('fails with the trade that it waited for, although its side has the funds by then', async () => {
+    const { world, bought, sold } = await resold({ bought: 1, sold: 1 })
+    world.refuses = (id) => (id === sold ? LACKS_SHARES : undefined)
+    await world.steps(3)
+    assert.equal(world.status(sold), 'matched')
+    const examined = world.submissions.length + world.trials.length + world.looks.length
+    // The older one is refused by its block. Meanwhile the seller got shares elsewhere.
+    world.refuses = (id) => (id === bought ? LACKS_SHARES : undefined)
+    world.automine = true
+    await world.steps(5)
+    assert.deepEqual(
+      [world.wayOf(bought), world.wayOf(sold)],
+      [['submitted', 'failed'], ['failed']],
+    )
+    const since = world.submissions.length + world.trials.length + world.looks.length
+    assert.equal(since, examined, 'nothing is examined again')
+  })
+
+  it('fails if the trades that it waited for settled and took what they brought', async () => {
+    const { world, sold: first } = await resold({ bought: 5, sold: 5 })
+    const second = world.trade({ seller: RESELLER, buyer: BUYER, size: 5 })
+    const isShort = () => world.mined.size === 0
+    world.refuses = (id) => {
+      if (id === first && isShort()) return LACKS_SHARES
+      return id === second ? LACKS_SHARES : undefined
+    }
+    await world.step()
+    assert.deepEqual([world.status(first), world.status(second)], ['matched', 'failed'])
+    world.automine = true
+    await world.steps(5)
+    assert.equal(world.status(first), 'confirmed')
+  })
+
+  it('waits in a row behind others that wait, and all settle in their order', async () => {
+    const { world, bought, sold } = await resold({ bought: 1, sold: 1 })
+    const soldOn = world.trade({ seller: BUYER, buyer: MAKER })
+    const needs = new Map([
+      [sold, bought],
+      [soldOn, sold],
+    ])
+    world.refuses = (id) => {
+      const needed = needs.get(id)
+      const isThere = needed === undefined || world.settledBy.has(keyOf({ tradeId: needed }))
+      return isThere ? undefined : LACKS_SHARES
+    }
+    await world.steps(4)
+    assert.equal(statusOf(world.state).waiting, 2)
+    world.automine = true
+    await world.steps(8)
+    for (const id of [bought, sold, soldOn]) assert.equal(world.status(id), 'confirmed')
+  })
+
+  it('is not failed while a transaction that has it is not final', async () => {
+    const world = new World()
+    world.automine = false
+    const id = world.trade()
+    await world.step()
+    // The journal was lost once, and another transaction has the trade too.
+    const [row] = world.rows
+    assert(row !== undefined)
+    world.rows.push({ ...row, nonce: 1, txHash: '0xother' })
+    world.kill()
+    await world.step()
+    world.refuses = () => LACKS_SHARES
+    world.pool.delete(1)
+    world.mine()
+    await world.steps(3)
+    assert.notEqual(world.status(id), 'failed')
+    world.refuses = () => undefined
+    world.automine = true
+    await world.steps(5)
+    assert.equal(world.status(id), 'confirmed')
+    assert.deepEqual(world.saidOf('Contradiction'), [])
+  })
+})
+
+describe('a trade that a submission cannot deal with', () => {
+  for (const [what, error] of [
+    ['this process does not understand it', new TypeError('not a number')],
+    ['a node refuses the request', new Fault('CHAIN_REFUSED', 'too large', { retryable: false })],
+    ['a node never answers about it', AWAY],
+  ] as const) {
+    it(`does not stop the others when ${what}`, async () => {
+      const world = new World({ maxLagMs: 600_000, tradeDeadlineMs: 300_000 })
+      const trades = several(world, 9)
+      const bad = trades[4]
+      world.throws = (ids) => (bad !== undefined && ids.includes(bad) ? error : undefined)
+      await world.steps(120)
+      for (const id of trades) {
+        if (id !== bad) assert.equal(world.status(id), 'confirmed', id)
+      }
+      world.kill()
+      const later = several(world, 3)
+      await world.steps(120)
+      for (const id of later) assert.equal(world.status(id), 'confirmed')
+      await world.steps(300)
+      assert.equal(world.status(bad!), 'failed')
+      assert.deepEqual(world.saidOf('LagChanged'), [])
+    })
+  }
+
+  it('fails at once and alone when this process does not understand it', async () => {
+    const world = new World()
+    const trades = several(world, 8)
+    const [bad] = trades
+    world.throws = (ids) => (ids.includes(bad!) ? new TypeError('not a number') : undefined)
+    await world.steps(20)
+    assert.deepEqual(
+      world.told.filter(({ status }) => status === 'failed'),
+      [{ tradeId: bad, status: 'failed', txHash: '', reason: 'Unprocessable: not a number' }],
+    )
+    assert.equal(world.state.held.size, 0)
+  })
+
+  it('is not sought while the chain is away: the batch stays whole', async () => {
+    const world = new World()
+    const trades = several(world, 5)
+    for (const port of ['submit', 'poll', 'lookAt', 'tryOut'] as const) world.away.set(port, AWAY)
+    await world.steps(100)
+    world.away.clear()
+    await world.steps(20)
+    assert.deepEqual(
+      world.rows.map(({ tradeIds }) => tradeIds),
+      [trades],
+    )
+  })
+})
+
+describe('a trade that does not settle by its deadline', () => {
+  it('fails, says why, and raises an alarm', async () => {
+    const world = new World({ tradeDeadlineMs: 60_000 })
+    const bad = world.trade()
+    world.reverts = () => PANIC
+    await world.steps(55)
+    assert.equal(world.status(bad), 'matched')
+    await world.steps(10)
+    const why = 'Reverted: a panic'
+    assert.deepEqual(world.saidOf('TradeOverdue'), [{ type: 'TradeOverdue', tradeId: bad, why }])
+    assert.equal(world.told.at(-1)?.reason, `DeadlinePassed: ${why}`)
+    assert.partialDeepStrictEqual(world.saidOf('TradeEnded'), [{ fault: 'none' }])
+    assert.equal(world.state.held.size, 0)
+  })
+
+  it('does not fail by the time in which the chain was away', async () => {
+    const world = new World({ tradeDeadlineMs: 60_000 })
+    const id = world.trade()
+    for (const port of ['submit', 'poll', 'lookAt', 'tryOut'] as const) world.away.set(port, AWAY)
+    await world.steps(600)
+    assert.equal(world.status(id), 'matched')
+    world.away.clear()
+    await world.steps(30)
+    assert.equal(world.status(id), 'confirmed')
+    assert.deepEqual(world.saidOf('TradeOverdue'), [])
+  })
+
+  it('does not fail while it is in a transaction that may still settle it', async () => {
+    const world = new World({ tradeDeadlineMs: 60_000 })
+    world.automine = false
+    const id = world.trade()
+    await world.steps(200)
+    assert.equal(world.status(id), 'submitted')
+    world.automine = true
+    await world.steps(5)
+    assert.equal(world.status(id), 'confirmed')
+  })
+})
+
+describe('permits of one owner', () => {
+  const OWNER = traderNumbered(99)
+
+  it('are sent one after the other, each once the one before is in a block', async () => {
+    const world = new World()
+    world.automine = false
+    const [second, first, plain] = [
+      world.trade({ buyer: OWNER, permit: 8 }),
+      world.trade({ buyer: OWNER, permit: 7 }),
+      world.trade({ buyer: OWNER }),
+    ]
+    const other = world.trade({ permit: 0 })
+    await world.steps(5)
+    assert.deepEqual(
+      world.rows.map(({ tradeIds }) => tradeIds),
+      [[first, plain, other]],
+    )
+    world.mine()
+    await world.steps(3)
+    assert.deepEqual(world.rows[1]?.tradeIds, [second])
+    world.automine = true
+    await world.steps(5)
+    for (const id of [first, second, plain, other]) assert.equal(world.status(id), 'confirmed')
+  })
+})

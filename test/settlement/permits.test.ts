@@ -1,0 +1,184 @@
+/** Permits that travel with orders: forged, impossible, out of turn, or used by a stranger. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import type { Hex } from 'viem'
+import { toAddress } from '#domain/ids.ts'
+import { type PermitSignature, SELL } from '#domain/order.ts'
+import { openTestChain, type TestChain } from '../support/chain.ts'
+import { type SettlementWorld, startWorld, type WorldOptions } from './settlement-fixture.ts'
+
+const OWNER = 5
+const MAKER = 10
+const [BUYER, OTHER_MAKER] = [11, 12]
+const uint256 = (value: bigint) => String(value) as PermitSignature['value']
+/** More than a uint256 can hold. */
+const TOO_MUCH = uint256(2n ** 256n)
+const FORGED = { v: 27, r: `0x${'1'.repeat(64)}`, s: `0x${'2'.repeat(64)}` } as const
+
+let chain: TestChain
+before(async () => {
+  chain = await openTestChain({ seed: true })
+})
+after(() => chain.close())
+
+/** Permits of the owner, who has approved nothing, with these values, in the order of their nonces. */
+async function permitsOf(values: readonly bigint[]): Promise<PermitSignature[]> {
+  const owner = chain.chain.account(OWNER)
+  await chain.chain.send(chain.owner, chain.collateral, 'mint', [owner.address, 10_000_000n])
+  await approve(0n)
+  const next = await chain.read(chain.collateral, 'nonces', [owner.address])
+  const permits: PermitSignature[] = []
+  for (const [at, value] of values.entries()) {
+    const nonce = next + BigInt(at)
+    const { settlement } = chain.contracts
+    const { deadline, v, r, s } = await chain.usdcPermit(owner, settlement, value, { nonce })
+    const [n, d] = [String(nonce), String(deadline)] as PermitSignature['nonce'][]
+    permits.push({ nonce: n!, value: uint256(value), deadline: d!, v: v as 27 | 28, r, s })
+  }
+  return permits
+}
+
+async function approve(value: bigint): Promise<void> {
+  const { settlement } = chain.contracts
+  await chain.chain.send(chain.chain.account(OWNER), chain.collateral, 'approve', [
+    settlement,
+    value,
+  ])
+}
+
+/** Any account may submit a permit: here a stranger does. */
+async function submitAsStranger(permit: PermitSignature): Promise<void> {
+  const { value, deadline, v, r, s } = permit
+  await chain.chain.send(chain.chain.account(9), chain.collateral, 'permit', [
+    chain.chain.account(OWNER).address,
+    chain.contracts.settlement,
+    BigInt(value),
+    BigInt(deadline),
+    v,
+    r as Hex,
+    s as Hex,
+  ])
+}
+
+const inWorld =
+  (body: (world: SettlementWorld) => Promise<void>, options: WorldOptions = {}) =>
+  async () => {
+    const world = await startWorld(chain, options)
+    try {
+      await body(world)
+      await world.until('every trade is decided', world.allDecided)
+      await world.agree()
+    } finally {
+      await world.close()
+    }
+  }
+
+async function endsOf(world: SettlementWorld) {
+  const all = await world.trades()
+  return all.map(({ status, reason }) => [status, reason]).reverse()
+}
+
+function failuresOf({ said }: SettlementWorld) {
+  return said.flatMap((each) =>
+    each.type === 'TradeEnded' && each.status === 'failed' ? [[each.reason, each.fault]] : [],
+  )
+}
+
+describe('a permit that cannot be encoded', () => {
+  for (const [field, change] of Object.entries({
+    value: { value: TOO_MUCH },
+    deadline: { deadline: String(TOO_MUCH) as PermitSignature['deadline'] },
+    nonce: { nonce: 'none' as PermitSignature['nonce'] },
+    r: { r: '0x1' },
+  })) {
+    it(
+      `by its ${field}, fails its own trade by the buyer's fault, and the others settle`,
+      inWorld(async (world) => {
+        const [permit] = await permitsOf([500_000n])
+        await world.place({ by: MAKER, side: SELL })
+        await world.place({ by: OWNER, permit: { ...permit!, ...change } })
+        await world.trade({ seller: OTHER_MAKER, buyer: BUYER, price: 0.6 })
+        for (let steps = 0; steps < 20; steps++) await world.step()
+        world.kill()
+        await world.until('all are decided', world.allDecided)
+        assert.deepEqual(await endsOf(world), [
+          ['failed', 'InsufficientAllowance'],
+          ['confirmed', ''],
+        ])
+      }),
+    )
+  }
+})
+
+describe('forged permits', () => {
+  it(
+    'before a good one, however many, give no option: the trade fails at once by the buyer’s fault',
+    inWorld(async (world) => {
+      await permitsOf([])
+      const next = await chain.read(chain.collateral, 'nonces', [
+        chain.chain.account(OWNER).address,
+      ])
+      const forged = (at: number): PermitSignature => ({
+        nonce: String(next + BigInt(at)) as PermitSignature['nonce'],
+        value: uint256(500_000n),
+        deadline: '9999999999' as PermitSignature['deadline'],
+        ...FORGED,
+      })
+      for (let at = 0; at < 33; at++) {
+        await world.place({ by: MAKER, side: SELL })
+        await world.place({ by: OWNER, permit: forged(at) })
+        await world.until('it is decided', world.allDecided)
+      }
+      await world.place({ by: MAKER, side: SELL, price: 0.4 })
+      await world.place({ by: OWNER, price: 0.4, permit: forged(33) })
+      for (let steps = 0; steps < 3; steps++) await world.step()
+      const before = failuresOf(world).length
+      // The price has moved, and the buyer now wants the trade.
+      await approve(10_000_000n)
+      for (let steps = 0; steps < 30; steps++) await world.step(60_000)
+      assert.equal(before, 34)
+      assert.deepEqual(failuresOf(world), Array(34).fill(['InsufficientAllowance', 'buyer']))
+    }),
+  )
+})
+
+describe('permits that a stranger uses', () => {
+  it(
+    'between the simulation and the block cost the owner nothing: both trades settle',
+    inWorld(async (world) => {
+      const permits = await permitsOf([500_000n, 500_000n])
+      await world.place({ by: MAKER, side: SELL, size: 2 })
+      for (const permit of permits) await world.place({ by: OWNER, permit })
+      const seen = new Set<string>()
+      world.proxy.before = async (method, [raw]) => {
+        if (method !== 'eth_sendRawTransaction') return
+        // A stranger sees the transaction in the pool, and is faster with all permits in it.
+        for (const permit of permits) {
+          if (seen.has(permit.r) || !String(raw).includes(permit.r.slice(2))) continue
+          seen.add(permit.r)
+          await submitAsStranger(permit)
+        }
+      }
+      await world.until('both are decided', world.allDecided)
+      assert.equal(seen.size, 2)
+      assert.deepEqual(await world.statuses(), ['confirmed', 'confirmed'])
+    }),
+  )
+})
+
+describe('permits of orders that rest', () => {
+  it(
+    'come along with a later one of their owner, which the stablecoin takes only after them',
+    inWorld(async (world) => {
+      const [resting, next] = await permitsOf([100_000n, 500_000n])
+      await world.place({ by: OWNER, price: 0.1, permit: resting! })
+      await world.place({ by: MAKER, side: SELL })
+      await world.place({ by: OWNER, permit: next! })
+      await world.until('it is decided', world.allDecided)
+      assert.deepEqual(await world.statuses(), ['confirmed'])
+      const book = world.host.thread.markets.get(world.marketId)?.state.books[0]
+      assert.equal(book?.ordersOf(toAddress(chain.chain.account(OWNER).address)).length, 1)
+    }),
+  )
+})
