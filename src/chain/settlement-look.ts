@@ -34,7 +34,7 @@ type LookOptions = {
 export type SettlementLook = {
   /** Those of the trades that nothing covers. The oldest come first; their markets are on chain. */
   uncovered(trades: readonly TradeToSettle[], options: LookOptions): Promise<RefusedTrade[]>
-  /** The same refusals, with what the sides at fault have where a balance is too low. */
+  /** The same refusals, with what both sides have where a balance is too low. */
   withFunds(
     refused: readonly RefusedTrade[],
     trades: readonly TradeToSettle[],
@@ -78,7 +78,7 @@ const LACKS_BALANCE: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Adds what each side at fault has of what the trade takes from it. A side that also lacks the allowance or
+ * Adds what each side has of what the trade takes from it, where a balance is too low. A side without the allowance or
  * the approval is left out: no trade brings these. An order with a permit may bring its allowance.
  */
 function withHoldings(
@@ -92,9 +92,7 @@ function withHoldings(
   return refused.map((refusal) => {
     const trade = byId.get(refusal.tradeId)
     if (trade === undefined || !LACKS_BALANCE.has(refusal.reason)) return refusal
-    const { fault } = refusal
-    const buyer = fault === 'seller' ? undefined : byOwner.get(trade.buyer)
-    const seller = fault === 'buyer' ? undefined : byOwner.get(trade.seller)
+    const [buyer, seller] = [byOwner.get(trade.buyer), byOwner.get(trade.seller)]
     const isAllowed =
       buyer !== undefined &&
       (buyer.allowance >= costOf(trade) || unusedPermit(trade.buy, usedPermits) !== undefined)

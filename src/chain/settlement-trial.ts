@@ -27,7 +27,7 @@ export type RefusedTrade = {
   readonly tradeId: TradeId
   readonly fault: FaultySide
   readonly reason: string
-  /** What a side at fault has of what it lacks, where an older trade could bring the rest. */
+  /** What each side has of what the trade takes from it, where older trades could bring what one lacks. */
   readonly has?: { readonly buyer?: bigint; readonly seller?: bigint }
 }
 

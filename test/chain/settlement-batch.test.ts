@@ -210,10 +210,11 @@ test('a node that finds the settlement key too poor for a simulation is a fault 
     client: { viem, pinned: () => ({ viem }) } as never,
     contract: { address: ZERO_ADDRESS, settleCall: () => ({ data: '0x' }) } as never,
     from: ZERO_ADDRESS,
+    stablecoin: STABLECOIN,
     gasMax: 1_000_000,
     fees: async () => ({ maxFeePerGas: 2_000_000_000n, maxPriorityFeePerGas: 1n }),
   })
-  const asked = { usedPermits: new Set<OrderHash>(), spare: spareOf(0), headNumber: 0 }
+  const asked = { usedPermits: new Set<OrderHash>(), earlier: new Map(), headNumber: 0 }
   await assert.rejects(trial([trade(buy('Ann1', 0))], asked), {
     name: 'Fault',
     code: 'SENDER_TOO_POOR',
@@ -236,10 +237,11 @@ test('a simulation offers the gas and the fees that the transaction will offer',
     client: { viem, pinned: () => ({ viem }) } as never,
     contract: { address: ZERO_ADDRESS, settleCall: () => ({ data: '0x' }) } as never,
     from: ZERO_ADDRESS,
+    stablecoin: STABLECOIN,
     gasMax: 1_000_000,
     fees: async () => ({ maxFeePerGas: 7n, maxPriorityFeePerGas: 3n }),
   })
-  const options = { usedPermits: new Set<OrderHash>(), spare: spareOf(0), headNumber: 0 }
+  const options = { usedPermits: new Set<OrderHash>(), earlier: new Map(), headNumber: 0 }
   const { ready } = await trial([trade(buy('Ann1', 0))], options)
   assert.deepEqual(asked, [
     { gas: BigInt(ready?.gas ?? 0), maxFeePerGas: 7n, maxPriorityFeePerGas: 3n },

@@ -120,7 +120,7 @@ function noteBlock(
     if (isSettled) noteMined(state, held.trade)
     if (isSettled && held.trade.buy.permit !== undefined)
       rememberPermit(state, held.trade.buy.orderHash)
-    state.decided.set(tradeId, isSettled)
+    state.decided.set(tradeId, isSettled ? 'mined' : 'failed')
   }
 }
 

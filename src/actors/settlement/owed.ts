@@ -1,8 +1,8 @@
 /**
  * Trades that lack what older trades of the same trader will bring, as when shares are sold that were bought a moment
  * ago. An older trade brings dollars or shares, and never an allowance, an approval or a permit. So a trade waits
- * only if the side at fault lacks a balance, and if that balance and what its older trades on their way bring and take
- * cover it. It waits for these trades and for nothing else: once they are decided, it is examined again if
+ * only if the side at fault lacks a balance, and if what both sides have covers it together with what their trades on
+ * their way bring and take. It waits for these trades and for nothing else: once they are decided, it is examined again if
  * they brought what was missing, and fails if not. What the trader does meanwhile changes nothing.
  *
  *   Ann has 2 YES on chain   1. buys 5 YES, sent, in no block      2. sells 6 YES: refused, has 2, waits for 1
@@ -13,11 +13,12 @@ import type { RefusedTrade } from '#chain/settlement-trial.ts'
 import { type FundsToken, outcomeToken, STABLECOIN } from '#domain/funds.ts'
 import type { Address, TradeId } from '#domain/ids.ts'
 import { costCeil } from '#domain/money.ts'
-import type { FaultySide, Trade } from '#domain/trade.ts'
+import type { Trade } from '#domain/trade.ts'
 import { minedDuring } from './mined-since.ts'
 import { leaveQueue, requeue } from './queue.ts'
 import { end } from './reports.ts'
 import type {
+  Decided,
   Examination,
   Held,
   Owed,
@@ -56,42 +57,36 @@ export function judge(
     })
     .sort((a, b) => byAge(a.held.trade, b.held.trade))
   const isOwing = found.some(({ refusal }) => refusal.has !== undefined)
-  const underWay = isOwing ? tradesUnderWay(state, refused, from) : new Map<Address, Trade[]>()
+  const underWay: UnderWay = isOwing ? tradesUnderWay(state, refused, from) : new Map()
   return found.map(({ held, refusal }) => {
     const owed = owedOf(held.trade, refusal, underWay)
     // A younger trade may need what this one brings once it has settled.
-    if (owed !== undefined) note(underWay, held.trade)
+    if (owed !== undefined) note(underWay, held.trade, false)
     return { held, refusal, owed }
   })
 }
 
-function owedOf(
-  trade: Trade,
-  refusal: RefusedTrade,
-  underWay: ReadonlyMap<Address, readonly Trade[]>,
-): Owed | undefined {
+function owedOf(trade: Trade, refusal: RefusedTrade, underWay: UnderWay): Owed | undefined {
   const sides: OwedSide[] = []
-  for (const side of sidesOf(refusal.fault)) {
+  // The other side has to stay covered as well: older trades may take from it meanwhile.
+  for (const side of ['buyer', 'seller'] as const) {
     const has = refusal.has?.[side]
     if (has === undefined) return undefined
     const { token, amount: needs } = takenFrom(trade, side)
     const changes = new Map<TradeId, bigint>()
-    for (const older of underWay.get(trade[side]) ?? []) {
-      if (byAge(older, trade) >= 0) continue
-      const change = changeOf(older, trade[side], token)
-      if (change !== 0n) changes.set(older.tradeId, change)
+    for (const { other, isSent } of underWay.get(trade[side]) ?? []) {
+      // A younger one counts too once it is sent: it comes before this one.
+      if (!isSent && byAge(other, trade) >= 0) continue
+      const change = changeOf(other, trade[side], token)
+      if (change !== 0n) changes.set(other.tradeId, change)
     }
     const all = [...changes.values()]
-    if (all.every((change) => change < 0n)) return undefined
+    const isAtFault = refusal.fault === side || refusal.fault === 'both'
+    if (isAtFault && all.every((change) => change < 0n)) return undefined
     if (all.reduce((sum, change) => sum + change, has) < needs) return undefined
-    sides.push({ has, needs, changes })
+    sides.push({ trader: trade[side], token, has, needs, changes, counted: new Set() })
   }
-  return sides.length === 0 ? undefined : { refusal, sides }
-}
-
-function sidesOf(fault: FaultySide): readonly ('buyer' | 'seller')[] {
-  if (fault === 'none') return []
-  return fault === 'both' ? ['buyer', 'seller'] : [fault]
+  return { refusal, sides }
 }
 
 function takenFrom(
@@ -114,12 +109,21 @@ function changeOf(trade: Trade, trader: Address, token: FundsToken): bigint {
   return change
 }
 
-function note(underWay: Map<Address, Trade[]>, trade: Trade): void {
-  for (const trader of new Set([trade.buyer, trade.seller])) {
-    const known = underWay.get(trader)
-    if (known === undefined) underWay.set(trader, [trade])
-    else known.push(trade)
+type UnderWay = Map<Address, { readonly other: Trade; readonly isSent: boolean }[]>
+
+function note(underWay: UnderWay, other: Trade, isSent: boolean): void {
+  for (const trader of new Set([other.buyer, other.seller])) {
+    const known = underWay.get(trader) ?? []
+    underWay.set(trader, known)
+    known.push({ other, isSent })
   }
+}
+
+/** Trades that are sent and in no block yet. */
+function unminedTrades({ batches, held }: SettlementState): Trade[] {
+  return [...batches.values()]
+    .filter(({ mined, ended }) => !mined && !ended)
+    .flatMap(({ tradeIds }) => tradeIds.flatMap((tradeId) => held.get(tradeId)?.trade ?? []))
 }
 
 /**
@@ -130,18 +134,16 @@ function tradesUnderWay(
   state: SettlementState,
   refused: readonly RefusedTrade[],
   from: Examined,
-): Map<Address, Trade[]> {
-  const unmined = new Set<TradeId>()
-  for (const { mined, ended, tradeIds } of state.batches.values()) {
-    if (!mined && !ended) for (const tradeId of tradeIds) unmined.add(tradeId)
-  }
+): UnderWay {
+  const unmined = new Set(unminedTrades(state).map(({ tradeId }) => tradeId))
   const without = new Set(refused.map(({ tradeId }) => tradeId))
-  const underWay = new Map<Address, Trade[]>()
-  for (const trade of minedDuring(state, EXAMINATIONS[from])) note(underWay, trade)
+  const underWay: UnderWay = new Map()
+  for (const trade of minedDuring(state, EXAMINATIONS[from])) note(underWay, trade, true)
   for (const { place, setbacks, trade } of state.held.values()) {
     if (setbacks > 0 || without.has(trade.tradeId)) continue
+    const isSent = unmined.has(trade.tradeId)
     const isToBeSent = place !== 'sent' && place !== 'waiting' && place !== 'ended'
-    if (isToBeSent || unmined.has(trade.tradeId)) note(underWay, trade)
+    if (isToBeSent || isSent) note(underWay, trade, isSent)
   }
   return underWay
 }
@@ -158,41 +160,51 @@ export function awaitOlder(
   held.owed = owed
   held.trouble = `${owed.refusal.reason}: it waits for older trades of the same trader`
   state.owed.add(held.trade.tradeId)
-  const mined = [...minedDuring(state, EXAMINATIONS[from])].map(({ tradeId }) => tradeId)
-  settleSides(state, held, { decided: mined, isSettled: true }, context)
+  for (const { tradeId } of minedDuring(state, EXAMINATIONS[from])) count(held, tradeId, 'mined')
+  goOn(state, held, context)
 }
 
-/** Older trades are decided: those that wait for them go on, or fail. */
+/** Trades are decided: those that wait for them go on, or fail. */
 export function settleOwed(state: SettlementState, context: SettlementContext): void {
   // One that fails decides it for those that wait for it in turn.
-  for (const [tradeId, isSettled] of state.decided) {
+  for (const [tradeId, how] of state.decided) {
     state.decided.delete(tradeId)
+    const trade = state.held.get(tradeId)?.trade
     for (const waiting of state.owed) {
       const held = state.held.get(waiting)
-      if (held === undefined || held.place !== 'owed') state.owed.delete(waiting)
-      else settleSides(state, held, { decided: [tradeId], isSettled }, context)
+      if (held?.place !== 'owed') {
+        state.owed.delete(waiting)
+        continue
+      }
+      count(held, tradeId, how, trade)
+      goOn(state, held, context)
     }
   }
 }
 
-function settleSides(
-  state: SettlementState,
-  held: Held,
-  { decided, isSettled }: { readonly decided: readonly TradeId[]; readonly isSettled: boolean },
-  context: SettlementContext,
-): void {
-  const { owed, trade } = held
-  if (owed === undefined) return
-  for (const side of owed.sides) {
-    for (const tradeId of decided) {
-      const change = side.changes.get(tradeId)
-      if (change === undefined) continue
-      side.changes.delete(tradeId)
-      if (isSettled) side.has += change
-    }
+/** What a decided trade changes for one that waits, also one that it does not wait for but that took from it. */
+function count({ owed }: Held, tradeId: TradeId, how: Decided, trade?: Trade): void {
+  for (const side of owed?.sides ?? []) {
+    const expected = side.changes.get(tradeId)
+    side.changes.delete(tradeId)
+    if (side.counted.has(tradeId)) continue
+    if (how === 'mined') side.counted.add(tradeId)
+    if (expected !== undefined && how !== 'failed') side.has += expected
+    else if (how === 'mined' && trade !== undefined)
+      side.has += changeOf(trade, side.trader, side.token)
   }
+}
+
+function goOn(state: SettlementState, { owed, trade }: Held, context: SettlementContext): void {
+  if (owed === undefined) return
   if (owed.sides.some(({ changes }) => changes.size > 0)) return
-  if (owed.sides.every(({ has, needs }) => has >= needs)) {
+  const ahead = unminedTrades(state)
+  const isCovered = ({ trader, token, has, needs }: OwedSide): boolean => {
+    // What is sent comes before this trade; whether it brings something is not known yet.
+    const taken = ahead.map((other) => changeOf(other, trader, token)).filter((by) => by < 0n)
+    return taken.reduce((sum, by) => sum + by, has) >= needs
+  }
+  if (owed.sides.every(isCovered)) {
     requeue(state, trade.tradeId, 0)
     return
   }

@@ -50,7 +50,8 @@ export function end(
   if (fault === 'buyer' || fault === 'both') state.standing.delete(buyer)
   if (fault === 'seller' || fault === 'both') state.standing.delete(seller)
   tell(state, tradeId, { status, txHash, reason, fault })
-  state.decided.set(tradeId, status === 'confirmed')
+  const isMined = state.decided.get(tradeId) === 'mined'
+  if (!isMined) state.decided.set(tradeId, status === 'confirmed' ? 'settled' : 'failed')
   const waitedMs = context.nowMs - held.trade.matchedAtMs
   context.emit({
     type: 'TradeEnded',

@@ -43,7 +43,7 @@ export function wait(state: SettlementState, held: Held, context: SettlementCont
   else {
     held.place = 'waiting'
     held.trouble = MARKET_UNKNOWN
-    state.decided.set(held.trade.tradeId, false)
+    state.decided.set(held.trade.tradeId, 'failed')
   }
 }
 
@@ -70,7 +70,7 @@ export function setBack(
   held.trouble = reason
   held.notBeforeMs = context.nowMs + backoff(SETBACK_MS, SETBACK_MS_MAX, held.setbacks++)
   alone(state, [tradeId])
-  state.decided.set(tradeId, false)
+  state.decided.set(tradeId, 'failed')
 }
 
 /**

@@ -7,6 +7,7 @@ import type {
   Submission,
 } from '#chain/settlement-lane.ts'
 import type { RefusedTrade } from '#chain/settlement-trial.ts'
+import type { FundsToken } from '#domain/funds.ts'
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type {
@@ -201,10 +202,17 @@ export type Owed = {
 
 /** One side at fault: what it has and needs of one token, and what each older trade will change. */
 export type OwedSide = {
+  readonly trader: Address
+  readonly token: FundsToken
   has: bigint
   readonly needs: bigint
   readonly changes: Map<TradeId, bigint>
+  /** Trades whose block has changed `has`. */
+  readonly counted: Set<TradeId>
 }
+
+/** How a trade was decided: by a block that settled it, by what is known of one, or not settled. */
+export type Decided = 'mined' | 'settled' | 'failed'
 
 export type Held = {
   trade: TradeToSettle
@@ -276,8 +284,8 @@ export type SettlementState = {
   doubtedMs: number
   /** Trades in the place `owed`. */
   readonly owed: Set<TradeId>
-  /** Trades that are decided, and whether they settled, for those in the place `owed`. */
-  readonly decided: Map<TradeId, boolean>
+  /** Trades that are decided, and how, for those in the place `owed`. */
+  readonly decided: Map<TradeId, Decided>
   /** Markets that the chain does not know yet, and when to look again. */
   readonly unknownMarkets: Map<MarketId, number>
   /** Until when they were known to be missing: until then their trades could not have settled. */

@@ -55,7 +55,9 @@ describe('a trade whose side lacks something', () => {
     const { world, bought, sold } = await resold({ bought: 4, sold: 5 })
     world.refuses = (id) => {
       const isThere = world.settledBy.has(keyOf({ tradeId: bought }))
-      return id === sold && !isThere ? { ...LACKS_SHARES, has: { seller: 1n } } : undefined
+      return id === sold && !isThere
+        ? { ...LACKS_SHARES, has: { buyer: 9n, seller: 1n } }
+        : undefined
     }
     await world.steps(5)
     assert.deepEqual([world.status(sold), statusOf(world.state).waiting], ['matched', 1])

@@ -82,7 +82,7 @@ export type Call = {
 export type Refusal = {
   readonly reason: string
   readonly fault: FaultySide
-  /** What the sides have of what they lack: nothing, unless it is said. */
+  /** What the sides have of what the trade takes: nothing where at fault, else plenty, unless it is said. */
   readonly has?: RefusedTrade['has']
 }
 
@@ -94,8 +94,13 @@ const BALANCES: ReadonlySet<string> = new Set([
 ])
 
 function refusedAs(id: TradeId, { reason, fault, has }: Refusal): RefusedTrade {
-  const nothing = BALANCES.has(reason) ? { has: { buyer: 0n, seller: 0n } } : {}
-  return { tradeId: id, reason, fault, ...(has === undefined ? nothing : { has }) }
+  if (!BALANCES.has(reason)) return { tradeId: id, reason, fault }
+  const plenty = { buyer: 1_000_000n, seller: 1_000_000n }
+  const nothing = {
+    ...(fault === 'seller' ? {} : { buyer: 0n }),
+    ...(fault === 'buyer' ? {} : { seller: 0n }),
+  }
+  return { tradeId: id, reason, fault, has: has ?? { ...plenty, ...nothing } }
 }
 
 /** One transaction, as the journal has it. */
@@ -146,6 +151,16 @@ export class World {
   readonly unknownMarkets = new Set<MarketId>()
   /** What the contract says of a trade that is not settled; undefined settles it. */
   refuses: (tradeId: TradeId) => Refusal | undefined = () => undefined
+  /** What the contract says of these, one after the other, of those that it refuses; in a look or in a block. */
+  verdicts: (ids: readonly TradeId[], isLook: boolean) => ReadonlyMap<TradeId, Refusal> = (ids) =>
+    new Map(
+      ids.flatMap((id) => {
+        const refusal = this.refuses(id)
+        return refusal === undefined ? [] : [[id, refusal] as const]
+      }),
+    )
+  /** Hears of each trade that settles, with the nonce of its transaction. */
+  settled: (tradeId: TradeId, nonce: number) => void = () => {}
   /** Whether balances alone tell that a trade is refused. */
   isBare: (tradeId: TradeId) => boolean = () => false
   /** Why a call with these trades would revert as a whole. */
@@ -359,7 +374,7 @@ export class World {
     this.blocks += 2
   }
 
-  #execute({ blank, tradeIds, txHash }: Row): Mined {
+  #execute({ nonce, blank, tradeIds, txHash }: Row): Mined {
     const block = this.blocks
     if (blank) return { block, outcome: 'cancelled', verdicts: [] }
     if (this.reverts(tradeIds) !== undefined) return { block, outcome: 'reverted', verdicts: [] }
@@ -371,11 +386,12 @@ export class World {
         ? { reason: 'AlreadySettled', fault: 'none' as const }
         : this.unknownMarkets.has(marketId)
           ? { reason: 'MarketUnknown', fault: 'none' as const }
-          : this.refuses(id)
+          : this.verdicts([id], false).get(id)
       if (refusal !== undefined) {
         return { tradeKey, settled: false, reason: refusal.reason, fault: refusal.fault }
       }
       this.settledBy.set(tradeKey, txHash)
+      this.settled(id, nonce)
       return { tradeKey, settled: true, fault: 'none', reason: '' }
     })
     return { block, outcome: 'succeeded', verdicts }
@@ -536,10 +552,14 @@ export class World {
     this.trials.push(trades.map((trade) => trade.tradeId))
     if (!this.foresees || this.reverts(trades.map((trade) => trade.tradeId)) !== undefined)
       return []
+    const verdicts = this.verdicts(
+      trades.map((trade) => trade.tradeId),
+      true,
+    )
     return trades.flatMap(({ tradeId: id, tradeKey }) => {
       const refusal = this.settledBy.has(tradeKey)
         ? { reason: 'AlreadySettled', fault: 'none' as const }
-        : this.refuses(id)
+        : verdicts.get(id)
       return refusal === undefined ? [] : [refusedAs(id, refusal)]
     })
   }
@@ -557,10 +577,17 @@ export class World {
     const unknownMarkets = new Set<MarketId>()
     const refused: RefusedTrade[] = []
     const rest: TradeId[] = []
+    const open = trades.filter(({ tradeKey }) => !this.settledBy.has(tradeKey))
+    const verdicts = this.foresees
+      ? this.verdicts(
+          open.map((trade) => trade.tradeId),
+          true,
+        )
+      : new Map<TradeId, Refusal>()
     for (const { tradeId: id, tradeKey, marketId, status, attempts } of trades) {
       const txHash = this.settledBy.get(tradeKey)
       const isAsked = this.foresees || status !== 'matched' || attempts > 0
-      const refusal = this.foresees ? this.refuses(id) : undefined
+      const refusal = verdicts.get(id)
       if (isAsked && txHash !== undefined && this.unripe.has(id)) unripe.push(id)
       else if (isAsked && txHash !== undefined) settled.push({ tradeId: id, txHash })
       else if (this.unknownMarkets.has(marketId)) unknownMarkets.add(marketId)
