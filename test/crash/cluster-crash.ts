@@ -76,8 +76,8 @@ const HARMLESS = / (OUTCOME_UNKNOWN|NETWORK)$/
 /** Longer than a silence that makes a node count as gone. */
 const PAUSE_MS = 3_000
 const SERVER_AWAY_MS = 1_500
-/** Long enough that both sides take over markets, more than once. */
-const SPLIT_MS = 8_000
+/** Long enough that both sides take over markets. */
+const SPLIT_MS = 10_000
 /** The load before a blow, and the least after it: as long, so that the longest pauses in both compare. */
 const CALM_MS = 3_000
 
@@ -249,6 +249,12 @@ async function roundOf(
   for (const id of markets) report.calmMs.push(longestPause(id, calmAtMs, hitAtMs))
   const done = blow.hit().then(blow.mend)
   done.catch(() => undefined)
+  if (event === 'nats-split') {
+    // Any append shows an owner that it was replaced. Only without one do its other answers matter.
+    load.rest(true)
+    await done
+    load.rest(false)
+  }
   const served = new Map<MarketId, number>()
   await eventually(() => {
     for (const [id, all] of load.accepted) {
@@ -264,7 +270,7 @@ async function roundOf(
   // A server that is gone is gone for all of them; a node without market threads for none.
   const others = blow.node === undefined ? [] : markets.filter((id) => !isOf(id, blow.node))
   for (const id of others) note(report.othersMs, event, longestPause(id, hitAtMs, untilMs))
-  if (event === 'roll' || event === 'nats-split') await done
+  if (event === 'roll') await done
   await load.end()
   await done
   await witness.end()

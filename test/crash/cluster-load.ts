@@ -34,6 +34,8 @@ export type Load = {
   /** Of each market, when orders of it were accepted; since the last look. */
   readonly accepted: ReadonlyMap<MarketId, readonly Accepted[]>
   readonly lives: readonly Life[]
+  /** Sends nothing for a while, or goes on. */
+  rest(isResting: boolean): void
   /** Ends the lanes after what they have under way. */
   end(): Promise<void>
 }
@@ -118,9 +120,14 @@ export function startLoad({ scene, doors, random, errors }: LoadOptions): Load {
   const accepted = new Map<MarketId, Accepted[]>(pit.markets.map((id) => [id, []]))
   const lives: Life[] = []
   let isOver = false
+  let isResting = false
 
   async function lane(marketId: MarketId, number: number): Promise<void> {
     for (let turn = number; !isOver; turn++) {
+      if (isResting) {
+        await pause(PACE_MS[0])
+        continue
+      }
       const life = await makeOrder(random, { ...pit, markets: [marketId] })
       lives.push(life)
       // Over HTTP and the stream in turn, through one front and then the other.
@@ -172,6 +179,9 @@ export function startLoad({ scene, doors, random, errors }: LoadOptions): Load {
   return {
     accepted,
     lives,
+    rest(on) {
+      isResting = on
+    },
     async end() {
       isOver = true
       await ended

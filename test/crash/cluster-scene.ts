@@ -4,11 +4,14 @@
  * by a wire of its own that can be cut.
  */
 
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Beat } from '#cluster/directory.ts'
 import { openNodeLine } from '#cluster/node-line.ts'
+import { signLine } from '#cluster/signed-line.ts'
 import { DEMO_TRADERS, devnetAccount, devnetKey } from '#devnet/accounts.ts'
 import { type DatabaseServers, openDatabaseServers } from '#devnet/cluster/database-servers.ts'
 import { freePorts } from '#devnet/cluster/local-servers.ts'
@@ -24,6 +27,8 @@ const NATS_SERVERS = 3
 /** Also of the market threads, and one market is in each. */
 const PARTITIONS = 3
 const REST = 'store,chain,prices'
+/** The nodes sign what they send each other. */
+const KEY = `0x${randomBytes(32).toString('hex')}`
 
 /** In the order in which they are restarted one by one: fronts last. */
 export const NODES = {
@@ -99,6 +104,7 @@ export async function openScene({ galera, rebalanceMs, silenceMs }: SceneOptions
         const environment = {
           ...chain.environment,
           SIBYL_NATS_URL: own.nats.through(nats.url),
+          SIBYL_CLUSTER_KEY: KEY,
           SIBYL_LOG_URL: own.database.through(databases.url(0, 'sibyl_log')),
           SIBYL_DATABASE_URL: own.database.through(databases.url(0, 'sibyl')),
           SIBYL_SETTLEMENT_KEY: chain.keys.settlement,
@@ -143,10 +149,11 @@ const traderOf = (index: number) => ({
 /** What the nodes say of themselves, by the line that they have among themselves. */
 async function followBeats(url: string) {
   const claims = new Map<string, { node: string; epoch: number }>()
-  const line = await openNodeLine({
+  const plain = await openNodeLine({
     ...{ url, credsFile: '', name: 'crash' },
     ...{ lost() {}, back() {} },
   })
+  const line = signLine(plain, KEY, () => assert.fail('a message of a node is not signed'))
   line.subscribe('sibyl.beat', (bytes) => {
     const beat = JSON.parse(Buffer.from(bytes).toString()) as Beat
     for (const { slot, epoch } of beat.claims) {
