@@ -4,6 +4,7 @@ import type { Settings } from './settings-schema.ts'
 
 export const defaults: Settings = {
   profile: 'default',
+  allowMissing: [],
   service: { name: 'Sibyl' },
   front: {
     host: '127.0.0.1',

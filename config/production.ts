@@ -1,12 +1,13 @@
 /**
- * An example of a public exchange: copy it, or set the same in the environment. Secrets belong in
- * the environment: SIBYL_DATABASE_URL has no value here.
+ * A public exchange, without the values that only its operator knows: chains, keys, origins, the database. An
+ * exchange with this profile starts when the environment has them (`production-gaps.ts`).
  */
 
 import type { Profile } from './settings-schema.ts'
 
 export const production: Profile = {
   profile: 'production',
+  // The origin is a placeholder, which stops the start: set SIBYL_CORS_ORIGINS.
   front: { host: '0.0.0.0', port: 8080, corsOrigins: ['https://app.example.com'] },
   auth: { bearer: true },
   data: { dir: '/var/lib/sibyl' },
@@ -26,7 +27,6 @@ export const production: Profile = {
   // Five dollars: an approval costs the relayer gas, and a wallet costs nothing.
   // Five cents: more than a redemption costs on most chains.
   relayer: { minHolding: 5_000_000, minRedemption: 50_000 },
-  // SIBYL_PYTH_API_KEY has to be set.
   feeds: { live: true },
   log: { level: 'info', format: 'json' },
 }

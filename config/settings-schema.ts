@@ -38,6 +38,18 @@ export const SettingsSchema = Type.Object({
     env: 'SIBYL_PROFILE',
     description: 'Which set of values to start from: default, devnet or production.',
   }),
+  allowMissing: Type.Array(
+    Type.Enum([
+      ...(['SIBYL_CHAINS', 'SIBYL_SETTLEMENT_KEY', 'SIBYL_RELAYER_KEYS'] as const),
+      ...(['SIBYL_OPERATOR_KEY', 'SIBYL_RESOLUTION_KEY', 'SIBYL_PYTH_API_KEY'] as const),
+    ]),
+    {
+      env: 'SIBYL_ALLOW_MISSING',
+      maxItems: 6,
+      description:
+        'Settings that a production exchange may start without, separated by commas; a missing one stops the start else.',
+    },
+  ),
   service,
   front,
   web,

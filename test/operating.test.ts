@@ -8,6 +8,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { test } from 'node:test'
 import { parseYaml } from '@redocly/openapi-core'
+import { productionGaps } from '#config/production-gaps.ts'
 import { loadSettings, settingsList } from '#config/settings.ts'
 import { metricsIn, rules } from './support/alarms.ts'
 import { importsOf, ROOT, sourceFiles } from './support/imports.ts'
@@ -124,10 +125,13 @@ test('the compose file is whole, and its settings are those of an exchange that 
   }
   const key = `0x${'a1'.repeat(32)}`
   const chains = /```json\n(.*?)```/s.exec(textOf('docs/operating.md'))?.[1] ?? ''
-  const given: Record<string, string> = { SIBYL_DB_PASSWORD: 'secret', SIBYL_CHAINS: chains }
+  const given: Record<string, string> = {
+    ...{ SIBYL_DB_PASSWORD: 'secret', SIBYL_CHAINS: chains },
+    ...{ SIBYL_CORS_ORIGINS: '', SIBYL_PYTH_API_KEY: 'secret' },
+  }
   const environment = Object.entries(services.exchange?.environment ?? {}).map(([name, value]) => {
     const filled = value.replaceAll(
-      /\$\{(\w+):\?[^}]*\}/g,
+      /\$\{(\w+):?\?[^}]*\}/g,
       (_, variable: string) => given[variable] ?? '',
     )
     const secret = /^\/run\/secrets\/(\w+)$/.exec(filled)?.[1]
@@ -147,6 +151,10 @@ test('the compose file is whole, and its settings are those of an exchange that 
     2,
     'the example of the guide is one that is taken',
   )
+  // Only the chain of the guide is an example to replace; nothing else is left open.
+  const gaps = productionGaps(settings)
+  assert.deepEqual(new Set(gaps.map(({ setting }) => setting)), new Set(['SIBYL_CHAINS']))
+  for (const { problem } of gaps) assert.match(problem, /placeholder|local chain/)
   const { data, front } = settings
   assert(services.exchange?.volumes?.includes(`data:${data.dir}`))
   assert.match(textOf('Dockerfile'), new RegExp(`EXPOSE ${front.port} ${front.adminPort}\n`))

@@ -10,6 +10,7 @@ import { availableParallelism } from 'node:os'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { isReadable, type Log, makeLog } from '#config/logging.ts'
 import { makeFolder } from '#config/make-folder.ts'
+import { requireComplete } from '#config/production-gaps.ts'
 import { loadSettings, settingsWarnings, shownSettings } from '#config/settings.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { databaseUrlOf, isNode, makeAccountsBegun, PAGE } from '#config/thread-data.ts'
@@ -50,8 +51,10 @@ export async function boot(stop: AbortController): Promise<void> {
     process.stdout.write(
       shown.map(([name, value]) => `${name} = ${JSON.stringify(value)}\n`).join(''),
     )
+    requireComplete(settings)
     return
   }
+  requireComplete(settings)
   const log = makeLog(settings.log, 'main', process.stdout.isTTY === true)
   for (const warning of settingsWarnings(settings)) log.warn({}, warning)
   /** Closes what is open; each is told whether the exchange has failed. */

@@ -1,0 +1,140 @@
+/**
+ * Finds what the production profile still lacks: values that only the operator knows, and values copied from
+ * an example. An exchange would start without them, and trade without settling, or refuse its own page.
+ */
+
+import { devnet } from './devnet.ts'
+import { SettingsError } from './settings.ts'
+import type { Settings } from './settings-schema.ts'
+
+type Gap = { readonly setting: string; readonly problem: string }
+
+/** Refuses to start a production exchange with gaps; the message lists all of them. */
+export function requireComplete(settings: Settings): void {
+  const gaps = productionGaps(settings)
+  if (gaps.length === 0) return
+  throw new SettingsError(
+    [
+      'the production profile needs these settings before it starts:',
+      ...gaps.map(({ setting, problem }) => `  ${setting}: ${problem}`),
+      '  To go without a chain, a key or an API key on purpose, list its setting in SIBYL_ALLOW_MISSING, separated by commas.',
+    ].join('\n'),
+  )
+}
+
+/** Returns every missing or placeholder value, in the order of the settings; none outside production. */
+export function productionGaps(settings: Settings): Gap[] {
+  if (settings.profile !== 'production') return []
+  const { roles } = settings.cluster
+  const hasRole = (role: (typeof roles)[number]): boolean =>
+    roles.includes('all') || roles.includes(role)
+  const allowed = new Set<string>(settings.allowMissing)
+  const missing = [
+    ...missingChain(settings),
+    ...(hasRole('chain') || hasRole('prices') ? missingKeys(settings, hasRole) : []),
+    ...(hasRole('prices') ? missingPriceKey(settings) : []),
+  ].filter(({ setting }) => !allowed.has(setting))
+  return [
+    ...(hasRole('front') ? corsPlaceholders(settings) : []),
+    ...missingDatabase(settings),
+    ...missing,
+    ...chainPlaceholders(settings),
+  ]
+}
+
+function corsPlaceholders({ front }: Settings): Gap[] {
+  return front.corsOrigins.filter(isExample).map((origin) => ({
+    setting: 'SIBYL_CORS_ORIGINS',
+    problem: `${origin} is a placeholder; name the origins of your pages, or set it empty if only the exchange's own page is used`,
+  }))
+}
+
+function missingDatabase({ database, data }: Settings): Gap[] {
+  if (database.url !== '') return []
+  const problem =
+    'is not set; name a server as mysql://user:password@host:3306/name, or choose a file with ' +
+    `sqlite:${data.dir}/sibyl.db`
+  return [{ setting: 'SIBYL_DATABASE_URL', problem }]
+}
+
+function hasChain({ chains, chainRpc }: Settings): boolean {
+  return (
+    chains.length > 0 && (chainRpc.length > 0 || chains.every((each) => each.rpcUrls.length > 0))
+  )
+}
+
+function missingChain(settings: Settings): Gap[] {
+  if (hasChain(settings)) return []
+  const without = settings.chains.filter(({ rpcUrls }) => rpcUrls.length === 0)
+  const problem =
+    without.length === 0
+      ? 'is not set; without a chain orders match and nothing settles'
+      : `chain ${without.map(({ chainId }) => chainId).join(', ')} has no rpcUrls; nothing settles there`
+  return [{ setting: 'SIBYL_CHAINS', problem }]
+}
+
+function missingKeys(settings: Settings, hasRole: (role: 'chain' | 'prices') => boolean): Gap[] {
+  const { keys, settlement, resolution, quick, feeds, allowMissing } = settings
+  // Without a chain there is nothing to sign.
+  if (!hasChain(settings) && allowMissing.includes('SIBYL_CHAINS')) return []
+  const gap = (setting: string, work: string): Gap => ({
+    setting,
+    problem: `is not set; ${work}. Give a key (0x…) or the path of its file`,
+  })
+  return [
+    ...(hasRole('chain') && settlement.enabled && keys.settlement === ''
+      ? [gap('SIBYL_SETTLEMENT_KEY', 'no trade settles without it (SIBYL_SETTLEMENT is true)')]
+      : []),
+    ...(hasRole('chain') && keys.relayer.length === 0
+      ? [gap('SIBYL_RELAYER_KEYS', 'approvals, permits and redemptions are not relayed without it')]
+      : []),
+    ...(hasRole('prices') && quick.enabled && feeds.live && keys.operator === ''
+      ? [
+          gap(
+            'SIBYL_OPERATOR_KEY',
+            'no quick market opens without it (SIBYL_QUICK_MARKETS is true)',
+          ),
+        ]
+      : []),
+    ...(hasRole('chain') && resolution.autoSettle && keys.resolution === ''
+      ? [gap('SIBYL_RESOLUTION_KEY', 'resolutions wait without it (SIBYL_AUTO_SETTLE is true)')]
+      : []),
+  ]
+}
+
+function missingPriceKey({ feeds }: Settings): Gap[] {
+  if (!feeds.live || feeds.pyth.url === '' || feeds.pyth.apiKey !== '') return []
+  const problem = `is not set; ${new URL(feeds.pyth.url).host} needs it for prices (SIBYL_FEEDS_LIVE is true)`
+  return [{ setting: 'SIBYL_PYTH_API_KEY', problem }]
+}
+
+/** Finds chains copied from the guide: an address of a provider, or contracts of the local chain on another one. */
+function chainPlaceholders({ chains, chainRpc }: Settings): Gap[] {
+  const local = devnet.chains?.[0]
+  const settings = [
+    ...chainRpc.map((url) => ({ setting: 'SIBYL_CHAIN_RPC', url })),
+    ...chains.flatMap(({ rpcUrls }) => rpcUrls.map((url) => ({ setting: 'SIBYL_CHAINS', url }))),
+  ]
+  const examples = settings.filter(({ url }) => isExample(url))
+  const copied = chains.filter(
+    ({ chainId, contracts }) =>
+      chainId !== local?.chainId &&
+      contracts.settlement.toLowerCase() === local?.contracts.settlement.toLowerCase(),
+  )
+  return [
+    ...examples.map(({ setting, url }) => ({
+      setting,
+      problem: `${new URL(url).origin} is a placeholder; name your provider`,
+    })),
+    ...copied.map(({ chainId }) => ({
+      setting: 'SIBYL_CHAINS',
+      problem: `chain ${chainId} has the contracts of the local chain; name those that were deployed there`,
+    })),
+  ]
+}
+
+/** True for hosts that are reserved for examples and belong to no operator (RFC 2606). */
+function isExample(url: string): boolean {
+  if (!URL.canParse(url)) return false
+  return /(^|\.)(example|example\.(com|net|org)|invalid)$/.test(new URL(url).hostname)
+}
