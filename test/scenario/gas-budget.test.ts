@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts'
 import { openSettled, type SettledExchange } from '../support/settled.ts'
 
 type Listed = { trades: { status: string }[] }
-type Refusal = { code: string; message: string; retryAfterMs?: number }
+type Refusal = { code: string; message: string }
 
 const FILLS = 6
 
