@@ -13,7 +13,7 @@ import type { Address, MarketId } from '#domain/ids.ts'
 import { EXPIRATIONS_MAX, MARKETS_OPEN_MAX, ORDERS_PER_MARKET_MAX } from '#domain/limits.ts'
 import type { Market } from '#domain/market.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
-import { NO, type OpenOrderPlace, type Outcome, YES } from '#domain/order.ts'
+import { NO, type Outcome, YES } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { EventLog, SnapshotMeta, SnapshotWriter } from '#log/event-log.ts'
 import type { Behaviour, Context, Message } from '#runtime/actor.ts'
@@ -24,7 +24,13 @@ import { PendingCounts } from './market/pending.ts'
 import { readMarketSnapshot, type SnapshotRow } from './market/snapshot.ts'
 import type { MarketProtocol, MarketRules, MarketState, Recall } from './market/state.ts'
 import { someViews, type ToldMarkets } from './market-views.ts'
-import { booksOf, countOrders, type OrdersPage, orderCounter, pageOfOrders } from './open-orders.ts'
+import {
+  booksOf,
+  countOrders,
+  type OpenOrdersProtocol,
+  orderCounter,
+  pageOfOrders,
+} from './open-orders.ts'
 import type { Retention } from './retention.ts'
 import { hearLag, hearProjected, isLate, type ProjectionMark } from './thread-facts.ts'
 import type { Barred } from './trader-budgets.ts'
@@ -43,21 +49,8 @@ import {
 /** Everything that a market thread hears: what its markets hear, and what concerns all of them. */
 export type MarketThreadProtocol = MarketProtocol &
   HoldProtocol &
+  OpenOrdersProtocol &
   StandingProtocol & {
-    /**
-     * Open orders of a trader in one market or in all markets of this thread: the oldest behind a place, and
-     * how many there are in all.
-     */
-    OpenOrdersPage: {
-      takes: {
-        trader: Address
-        marketId?: MarketId
-        chainId?: number
-        after?: OpenOrderPlace
-        limit: number
-      }
-      answers: OrdersPage
-    }
     /** Some of the markets in which a trader has orders. */
     MarketsOf: {
       takes: { trader: Address; limit: number }

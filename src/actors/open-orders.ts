@@ -69,6 +69,23 @@ export function countOrders({ markets }: Hosts): {
 /** The place of one book in the merge: the order that is next, and when it was placed. */
 type Lane = TradersBook & { slot: number; placedAtMs: number }
 
+export type OpenOrdersProtocol = {
+  /**
+   * Open orders of a trader in one market or in all markets of this thread: the oldest behind a place, and
+   * how many there are in all.
+   */
+  OpenOrdersPage: {
+    takes: {
+      trader: Address
+      marketId?: MarketId
+      chainId?: number
+      after?: OpenOrderPlace
+      limit: number
+    }
+    answers: OrdersPage
+  }
+}
+
 export type OrdersPage = { orders: OpenOrder[]; count: number }
 
 export function pageOfOrders(

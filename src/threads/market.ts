@@ -27,7 +27,6 @@ import {
   recover,
 } from '#actors/market-thread.ts'
 import { viewsOf } from '#actors/market-views.ts'
-import { booksOf } from '#actors/open-orders.ts'
 import { type HeldOrder, OrderHolds, OrphanedOrders, unclaimedHolds } from '#actors/order-holds.ts'
 import { watchProjection } from '#actors/projection-lag.ts'
 import { Retention } from '#actors/retention.ts'
@@ -49,7 +48,7 @@ import {
   partitionsOf,
   SETTLEMENT_THREAD,
 } from '#config/topology.ts'
-import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
+import { type MarketId, toAddress } from '#domain/ids.ts'
 import { COMMIT_COMMANDS_MAX, COMMIT_EVENTS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
@@ -62,6 +61,7 @@ import { type Clock, systemClock } from '#runtime/clock.ts'
 import { beat } from '#runtime/heartbeat.ts'
 import { type ReplyChannel, type Served, serve } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
+import { withdrawBarred } from './barred-orders.ts'
 import { makeKit } from './kit.ts'
 import { openMarketLog, partitionsTaken } from './market-log.ts'
 import { riskRulesOf } from './market-risk.ts'
@@ -203,7 +203,7 @@ export function marketThread(data: ThreadData): ThreadParts {
     const command = { type, message } as Message<MarketThreadProtocol>
     if (hearAtOnce(thread, command)) {
       channel?.reply(replyTo, undefined)
-      withdrawBarred()
+      withdrawBarred(thread, hear)
       return
     }
     const marketId = marketIdOf(command)
@@ -212,22 +212,6 @@ export function marketThread(data: ThreadData): ThreadParts {
     const host = own ?? first
     if (host === undefined || isFull(host)) channel?.reply(replyTo, FULL)
     else host.hear(type, message, replyTo, channel)
-  }
-
-  /** Takes the orders of traders out whose failed fills have used up their budget. */
-  function withdrawBarred(): void {
-    for (const { chainId, trader } of thread.barred.splice(0)) {
-      const marketIds = new Set<MarketId>()
-      for (const { marketId } of booksOf(thread, { trader, chainId })) marketIds.add(marketId)
-      for (const marketId of marketIds) withdraw(marketId, trader)
-    }
-  }
-
-  function withdraw(marketId: MarketId, trader: Address): void {
-    const reply = (_: number, answer: unknown): void => {
-      if ((answer as { more?: true }).more === true) withdraw(marketId, trader)
-    }
-    hear('CancelOrders', { marketId, trader, reason: 'unfunded' }, 1, { reply })
   }
 
   /** A market that is open here says so itself, at less cost than its id. */
