@@ -76,6 +76,29 @@ test('a permit of 2^256 or more is refused by the shape of the order', async () 
   for (const value of [String(2n ** 256n), '9'.repeat(78), 1, 2n ** 256n]) assert.ok(!fits(value))
 })
 
+test('an order that is void on chain is refused, unless its market has accepted it before', async () => {
+  const submission = await submissionTo(market.id)
+  const flaw = reject('ORDER_NONCE_TOO_LOW', 'order.nonce')
+  const accepted = { orderHash: hash, status: 'accepted' } as OrderAccepted
+  for (const isKnown of [false, true]) {
+    const gateway = {
+      ...gatewayOf(reject('INTERNAL')),
+      recall: async () => (isKnown ? { ...accepted, left: 0 } : undefined),
+      place: async () => accepted,
+    } as unknown as MarketGateway
+    const service = makeOrderService({
+      ...{ board: boardOf(), gateway, verifier: verifierOf(), clock: systemClock },
+      expirationDaysMax: 366,
+      withdrawn: { flawOf: async () => flaw },
+    })
+    const answer = await service.place(submission, later())
+    assert.deepEqual(answer, isKnown ? accepted : flaw)
+    const check = await service.check(submission, later())
+    assert.ok(!isRejection(check))
+    assert.deepEqual(check.errors, [flaw])
+  }
+})
+
 test('while a market thread is away, a market that is not here may exist', async () => {
   const unknown = await submissionTo(marketNumbered(0x52).id)
   for (const [current, code] of [
