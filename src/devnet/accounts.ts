@@ -20,6 +20,8 @@ export const MAKER = 3
 export const RESOLVER = 4
 /** Quotes for `sibyl maker`, and is no demo trader: whoever trades with the maker trades with another. */
 export const DEMO_MAKER = 9
+/** Buys a few shares from the demo maker now and then. */
+export const DEMO_TAKER = 8
 export const DEMO_TRADERS = [10, 11, 12, 13, 14, 15, 16, 17, 18, 19] as const
 
 /** From here on a child follows from the private key alone. */

@@ -1,13 +1,15 @@
 /**
- * A client like any other that quotes both outcomes of every open market, so that a newcomer sees a
- * living book. In price markets, where nobody has shares yet, it splits some stablecoin first.
+ * A client that quotes both outcomes of every open market, so that a newcomer sees a living book. In markets where the
+ * maker has no shares yet, it splits stablecoin first. A second account buys a few shares of it each round, so that
+ * charts and trade lists move.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Market } from '#client/answers.ts'
+import type { Market, OpenOrder } from '#client/answers.ts'
+import type { OrderIntent } from '#client/build-order.ts'
 import type { Client } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
-import { drift, fairOfPrice, ladder } from './quotes.ts'
+import { cancelOrder, drift, fairOfPrice, ladder, OUTCOMES } from './quotes.ts'
 
 const UNIT = 1_000_000
 const CENT = 10_000
@@ -17,6 +19,8 @@ const TTL_SEC_MIN = 120
 /** A market that ends sooner is left alone. */
 const ENDS_SEC_MIN = 90
 const MARKETS_MAX = 50
+/** Shares that the second account buys at once. */
+const TAKEN = '3'
 
 type Quoted = { readonly id: string; readonly fair: number; readonly quick: boolean }
 
@@ -33,14 +37,14 @@ type MakerTerms = {
   readonly assets: readonly string[]
 }
 
-/** Quotes round by round until the signal aborts, and cancels everything then. */
+/** Quotes round by round until the signal aborts, and cancels everything then. Without a `taker` nothing is traded. */
 export async function runMaker(
-  client: Client,
+  clients: { readonly maker: Client; readonly taker?: Client | undefined },
   terms: MakerTerms,
   ports: { readonly say: (line: string) => void; readonly signal: AbortSignal },
 ): Promise<void> {
   const { say, signal } = ports
-  const maker = makeMaker(client, terms)
+  const maker = makeMaker(clients.maker, terms, clients.taker)
   let told = ''
   for (let round = 1; !signal.aborted; round++) {
     const said = await maker.quote().catch(troubleOf)
@@ -58,12 +62,13 @@ function troubleOf(error: unknown): string {
   throw error
 }
 
-function makeMaker(client: Client, terms: MakerTerms) {
+function makeMaker(client: Client, terms: MakerTerms, taker: Client | undefined) {
   const ttlSeconds = Math.max(TTL_SEC_MIN, TTL_ROUNDS * terms.pauseSec)
   const { levels, size, spread } = terms
   /** What each market seemed worth in the round before. */
   const fairs = new Map<string, number>()
   const funded = new Set<string>()
+  let rounds = 0
 
   /** The active price market of an asset, if the exchange has such markets. */
   async function quickMarket(asset: string, nowSec: number): Promise<Quoted[]> {
@@ -86,43 +91,97 @@ function makeMaker(client: Client, terms: MakerTerms) {
   }
 
   /** Shares for what it sells: at each of its prices, in both outcomes. */
-  async function fund({ id, quick }: Quoted): Promise<void> {
-    if (!quick || funded.has(id)) return
+  async function fund({ id }: Quoted): Promise<void> {
+    if (funded.has(id)) return
     const needed = BigInt(terms.size * terms.levels * 4)
     const { yes, no } = await client.chain.balances({ marketId: id })
     if (yes < needed || no < needed) await client.chain.split(id, needed)
     funded.add(id)
   }
 
-  async function cancelAll(): Promise<number> {
-    const old = await client.orders.list()
-    for (const { orderHash, marketId, side } of old) {
+  async function cancel(orders: readonly OpenOrder[]): Promise<void> {
+    for (const { orderHash, marketId, side } of orders) {
       const order = { orderHash, marketId, side: side === 0 ? 'buy' : 'sell' } as const
       await client.orders.cancel(order).catch(ended)
     }
+  }
+
+  async function cancelAll(): Promise<number> {
+    const old = await client.orders.list()
+    await cancel(old)
     return old.length
   }
 
+  /** Places quotes that only rest; returns those that would have met an order. */
+  async function place(quotes: readonly OrderIntent[]): Promise<{
+    readonly placed: number
+    readonly refused: readonly OrderIntent[]
+  }> {
+    const intents = quotes.map((quote) => ({ ...quote, postOnly: true }))
+    const results = await client.orders.placeBatch(intents)
+    const refused = quotes.filter((_, at) => {
+      const result = results[at]
+      return result?.ok === false && result.error.code === 'POST_ONLY_WOULD_MATCH'
+    })
+    return { placed: results.filter(({ ok }) => ok).length, refused }
+  }
+
+  /**
+   * Places the new quotes before it cancels the old ones, so that no side of a book is ever empty. Where a new quote
+   * would meet an old one of the other side, that side goes first: its new quotes are in the book by then.
+   */
+  async function replace(old: readonly OpenOrder[], quotes: readonly OrderIntent[]) {
+    const first = await place(quotes)
+    const { now, later } = cancelOrder(old, first.refused)
+    await cancel(now)
+    const second = first.refused.length === 0 ? { placed: 0 } : await place(first.refused)
+    await cancel(later)
+    return first.placed + second.placed
+  }
+
+  async function quoteMarket(market: Quoted, old: readonly OpenOrder[]): Promise<number> {
+    await fund(market).catch(troubleOf)
+    const fair = market.quick ? market.fair : drift(market.fair, Math.random())
+    fairs.set(market.id, fair)
+    const shared = { levels, size, spread, ttlSeconds, marketId: market.id }
+    return replace(old, [
+      ...ladder({ ...shared, outcome: 'YES', fair }),
+      ...ladder({ ...shared, outcome: 'NO', fair: UNIT - fair }),
+    ])
+  }
+
+  /** Buys from the maker's own best ask, and leaves a book alone where another trader is the best. */
+  async function take(market: Quoted): Promise<void> {
+    const outcome = rounds % 2 === 0 ? 'YES' : 'NO'
+    const { asks } = await client.orderbook(market.id, outcome)
+    const [best] = asks
+    const own = (await client.orders.list({ market: market.id })).some(
+      (order) =>
+        order.side === 1 && OUTCOMES[order.outcome] === outcome && order.price === best?.price,
+    )
+    if (best === undefined || !own || best.size !== BigInt(size)) return
+    await taker?.orders.place({
+      ...{ marketId: market.id, outcome, side: 'buy', price: best.price, size: TAKEN },
+      ...{ timeInForce: 'IOC', ttlSeconds },
+    })
+  }
+
   return {
-    /** One round: the old quotes go, since new ones could meet them, and new ones come. */
+    /** One round: each market's quotes are replaced, and in one market after the other something is traded. */
     async quote(): Promise<string> {
       const quoted = await markets()
       const live = new Set(quoted.map(({ id }) => id))
       for (const id of [...fairs.keys()]) if (!live.has(id)) fairs.delete(id)
       for (const id of funded) if (!live.has(id)) funded.delete(id)
-      await cancelAll()
+      const old = await client.orders.list()
       let placed = 0
       for (const market of quoted) {
-        await fund(market).catch(troubleOf)
-        const fair = market.quick ? market.fair : drift(market.fair, Math.random())
-        fairs.set(market.id, fair)
-        const shared = { levels, size, spread, ttlSeconds, marketId: market.id }
-        const results = await client.orders.placeBatch([
-          ...ladder({ ...shared, outcome: 'YES', fair }),
-          ...ladder({ ...shared, outcome: 'NO', fair: UNIT - fair }),
-        ])
-        placed += results.filter(({ ok }) => ok).length
+        const own = old.filter(({ marketId }) => marketId === market.id)
+        placed += await quoteMarket(market, own)
       }
+      await cancel(old.filter(({ marketId }) => !live.has(marketId)))
+      const traded = quoted[rounds++ % Math.max(1, quoted.length)]
+      if (traded !== undefined && taker !== undefined) await take(traded)
       return `${placed} orders in ${quoted.length} markets`
     },
     cancelAll,

@@ -1,5 +1,6 @@
 /** What the demo maker offers in one outcome: a ladder around what it thinks the outcome is worth. */
 
+import type { OpenOrder } from '#client/answers.ts'
 import type { OrderIntent } from '#client/build-order.ts'
 import { PRICE_MAX, PRICE_MIN } from '#domain/money.ts'
 
@@ -44,4 +45,22 @@ export function drift(fair: number, chance: number): number {
 export function fairOfPrice(startPrice: number, price: number): number {
   const percent = ((price - startPrice) / startPrice) * 100
   return Math.round(500_000 + Math.min(400_000, Math.max(-400_000, percent * 400_000)))
+}
+
+export const OUTCOMES = ['YES', 'NO'] as const
+
+/**
+ * Splits the old quotes into those to cancel before the refused new quotes are placed again, and those to cancel
+ * after. A refused quote would have met the other side of its outcome's book, so that side goes first.
+ */
+export function cancelOrder<Old extends Pick<OpenOrder, 'side' | 'outcome'>>(
+  old: readonly Old[],
+  refused: readonly Pick<OrderIntent, 'side' | 'outcome'>[],
+): { readonly now: readonly Old[]; readonly later: readonly Old[] } {
+  const isMet = ({ side, outcome }: Old) =>
+    refused.some(
+      (quote) =>
+        quote.outcome === OUTCOMES[outcome] && quote.side === (side === 0 ? 'sell' : 'buy'),
+    )
+  return { now: old.filter(isMet), later: old.filter((order) => !isMet(order)) }
 }

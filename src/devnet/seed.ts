@@ -10,6 +10,7 @@ import { UINT256_MAX } from '#domain/ids.ts'
 import { CATEGORIES } from '#domain/market.ts'
 import {
   DEMO_MAKER,
+  DEMO_TAKER,
   DEMO_TRADERS,
   DEPLOYER,
   devnetAccount,
@@ -78,7 +79,7 @@ export async function seedDevnet(url: string, deployment: Deployment): Promise<D
 
   const shares = TRADER_SHARES * BigInt(markets.length)
   await sender.send(owner, collateral, 'mint', [devnetAccount(RELAYER).address, RELAYER_USDC])
-  for (const index of [DEMO_MAKER, ...DEMO_TRADERS]) {
+  for (const index of [DEMO_TAKER, DEMO_MAKER, ...DEMO_TRADERS]) {
     const trader = devnetAccount(index)
     await sender.send(owner, collateral, 'mint', [trader.address, TRADER_USDC + shares])
     await sender.send(trader, collateral, 'approve', [conditionalTokens.address, shares])

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { test } from 'node:test'
 import { devnet } from '#config/devnet.ts'
-import { DEMO_MAKER, DEMO_TRADERS, devnetAccount } from '#devnet/accounts.ts'
+import { DEMO_MAKER, DEMO_TAKER, DEMO_TRADERS, devnetAccount } from '#devnet/accounts.ts'
 import { httpBatch, makeBatchSender } from '#devnet/batch-sender.ts'
 import { chainUrl, leaseChain, probeChain, startChainProcess } from '#devnet/chain-process.ts'
 import { DEMO_WORDS } from '#devnet/demo-words.ts'
@@ -21,7 +21,7 @@ test('the chain of the devnet', async (t) => {
 
   await t.test('has demo markets, and traders who can trade', async () => {
     assert.equal(chain.demoMarkets.length, DEMO_WORDS.length)
-    for (const index of [DEMO_MAKER, ...DEMO_TRADERS]) {
+    for (const index of [DEMO_TAKER, DEMO_MAKER, ...DEMO_TRADERS]) {
       const { address } = devnetAccount(index)
       assert.equal(await chain.balance(address), 1_000_000n * UNIT)
       for (const market of chain.demoMarkets) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { drift, fairOfPrice, ladder } from '#devnet/quotes.ts'
+import { cancelOrder, drift, fairOfPrice, ladder } from '#devnet/quotes.ts'
 
 const TERMS = {
   marketId: `0x${'ab'.repeat(32)}`,
@@ -41,4 +41,20 @@ test('a price market is even at its start price and nearly certain a percent awa
   assert.equal(fairOfPrice(6_000_000_000_000, 6_000_000_000_000), 500_000)
   assert.equal(fairOfPrice(6_000_000_000_000, 6_060_000_000_000), 900_000)
   assert.equal(fairOfPrice(6_000_000_000_000, 5_000_000_000_000), 100_000)
+})
+
+test('old quotes that block new ones are cancelled first, and only those', () => {
+  const old = [
+    { side: 0, outcome: 0 },
+    { side: 1, outcome: 0 },
+    { side: 0, outcome: 1 },
+    { side: 1, outcome: 1 },
+  ] as const
+  const [bidYes, askYes, bidNo, askNo] = old
+  assert.deepEqual(cancelOrder(old, []), { now: [], later: [...old] })
+  const refused = [
+    { side: 'buy', outcome: 'YES' },
+    { side: 'sell', outcome: 'NO' },
+  ] as const
+  assert.deepEqual(cancelOrder(old, refused), { now: [askYes, bidNo], later: [bidYes, askNo] })
 })

@@ -135,6 +135,25 @@ test('a devnet from its start to its end', async (t) => {
     assert.match((await command('demo:maker', '--help')).stdout, /--url <url>/)
   })
 
+  await t.test('the demo maker never empties a book, and trades in every round', async () => {
+    const [market] = await ann.markets()
+    const stream = ann.stream()
+    const empty: number[] = []
+    let changes = 0
+    const { book, ready } = stream.book({ marketId: market!.id, outcome: 'YES' }, () => {
+      changes++
+      if (book.bids(1).length === 0 || book.asks(1).length === 0) empty.push(changes)
+    })
+    await ready
+    const before = (await Promise.all((await ann.markets()).map(({ id }) => ann.trades(id)))).flat()
+    await command('demo:maker', '--rounds', '2', '--seconds', '1', '--url', exchange.url)
+    const after = (await Promise.all((await ann.markets()).map(({ id }) => ann.trades(id)))).flat()
+    assert.ok(after.length >= before.length + 2, 'one trade in each round')
+    await eventually(() => assert.ok(changes > 4))
+    assert.deepEqual(empty, [])
+    stream.close()
+  })
+
   await t.test('a kill under load loses nothing: same chain, markets and books', async () => {
     const accepted = new Set<string>()
     const bob = createClient({ url: exchange.url, signer: devnetKey(11), retries: 0 })

@@ -1,10 +1,11 @@
 /** `sibyl warp`, `sibyl market create` and `sibyl maker`: what moves a devnet, by way of its chain. */
 
+import type { Config } from '#client/answers.ts'
 import { registerApiKey } from '#client/api-keys.ts'
 import { type Client, createClient } from '#client/client.ts'
 import { signerAddress } from '#client/sign-order.ts'
 import { withApiKey } from '#client/tokens.ts'
-import { DEMO_MAKER, DEVNET_CHAIN_ID, devnetKey, MAKER } from '#devnet/accounts.ts'
+import { DEMO_MAKER, DEMO_TAKER, DEVNET_CHAIN_ID, devnetKey, MAKER } from '#devnet/accounts.ts'
 import { CommandError, readInteger } from '#devnet/command.ts'
 import { createMarket } from '#devnet/create-market.ts'
 import { runMaker } from '#devnet/demo-maker.ts'
@@ -115,25 +116,39 @@ export const maker = command({
       rounds: readInteger('rounds', values.rounds, 0, 1_000_000),
       assets: values.assets.split(',').filter((name) => /^[A-Za-z0-9]{1,32}$/.test(name)),
     }
-    const client = await makerOf({ ...values, 'chain-id': undefined }, io)
+    const clients = await makerOf({ ...values, 'chain-id': undefined }, io)
     const say = (line: string) => io.out(`${line}\n`)
-    await runMaker(client, terms, { say, signal: io.signal })
+    await runMaker(clients, terms, { say, signal: io.signal })
     return 0
   },
 })
 
-/** With a key where the exchange asks for one. */
+/** The maker, and on the local chain the account that buys from it. */
 async function makerOf(
   values: Parameters<typeof keyOf>[0],
   io: Parameters<typeof keyOf>[1],
+): Promise<{ maker: Client; taker?: Client }> {
+  const config = await readerOf(values, io).config()
+  if (config.chains.length === 0) throw new CommandError('this exchange has no chain to sign for')
+  const onDevnet = config.chains.some(({ chainId }) => chainId === DEVNET_CHAIN_ID)
+  // Not the one of the environment: the user would trade with himself.
+  if (isTraderNamed(values) || !onDevnet) {
+    return { maker: await tradingClient(values, io, config, keyOf(values, io, onDevnet)) }
+  }
+  return {
+    maker: await tradingClient(values, io, config, devnetKey(DEMO_MAKER)),
+    taker: await tradingClient(values, io, config, devnetKey(DEMO_TAKER)),
+  }
+}
+
+/** A client that has an API key where the exchange asks for one. */
+async function tradingClient(
+  values: Parameters<typeof keyOf>[0],
+  io: Parameters<typeof keyOf>[1],
+  { auth, serverTime }: Config,
+  signer: ReturnType<typeof keyOf>,
 ): Promise<Client> {
   const url = urlOf(values, io)
-  const { auth, chains, serverTime } = await readerOf(values, io).config()
-  if (chains.length === 0) throw new CommandError('this exchange has no chain to sign for')
-  const onDevnet = chains.some(({ chainId }) => chainId === DEVNET_CHAIN_ID)
-  // Not the one of the environment: the user would trade with himself.
-  const named = isTraderNamed(values) || !onDevnet
-  const signer = named ? keyOf(values, io, onDevnet) : devnetKey(DEMO_MAKER)
   const options = { url, signer, retries: 1 }
   if (!auth.bearer) return createClient(options)
   const kept = openKeyFolder(io).find(url, await signerAddress(signer))
