@@ -9,8 +9,8 @@ FILE=$(mktemp)
 trap 'rm -f "$FILE"' EXIT
 
 echo 'the markets:'
-curl -sS "$URL/api/v1/markets?limit=2" | jq -r '.markets[] | "  \(.id[:12])  \(.question)"'
-MARKET=$(curl -sS "$URL/api/v1/markets?limit=1" | jq -r '.markets[0].id')
+curl -sS "$URL/api/v1/markets?status=open&limit=2" | jq -r '.markets[] | "  \(.id[:12])  \(.question)"'
+MARKET=$(curl -sS "$URL/api/v1/markets?status=open&limit=1" | jq -r '.markets[0].id')
 
 # Account 13 is a demo trader of the local chain; elsewhere: --key-file, or SIBYL_TRADER_KEY.
 $SIBYL order buy "$MARKET" YES --size 1 --price 0.05 --account 13 --sign --url "$URL" > "$FILE"

@@ -5,8 +5,8 @@ import { demoTrader } from './connect.ts'
 const ann = demoTrader(10)
 const bob = demoTrader(11)
 
-const [market] = await ann.markets()
-if (market === undefined) throw new Error('the exchange has no market yet')
+const [market] = await ann.markets({ status: 'open' })
+if (market === undefined) throw new Error('no market is open')
 console.log(market.question)
 
 // Between what others bid and ask, if anybody does, so that the two meet each other.

@@ -21,9 +21,9 @@ await bob.chain.split(id, '50') // fifty dollars become fifty YES and fifty NO
 await fay.relayer.stablecoinPermit() // the exchange may take her dollars,
 await fay.relayer.ctfApproval() // and her shares when she sells some
 
-const terms = { marketId: id, outcome: 'YES', price: '0.40', size: '50' } as const
+const terms = { marketId: id, outcome: 'YES', price: '0.90', size: '50' } as const
 await bob.orders.place({ ...terms, side: 'sell', ttlSeconds: 3_600 })
-await fay.orders.place({ ...terms, side: 'buy', ttlSeconds: 3_600 })
+await fay.orders.place({ ...terms, side: 'buy', ttlSeconds: 3_600 }) // bob's, or cheaper ones
 await until(async () => (await fay.chain.balances({ marketId: id })).yes === 50_000_000n)
 console.log('the trade is settled: fay has 50 YES')
 

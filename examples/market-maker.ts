@@ -7,8 +7,8 @@ import { demoTraderWithKey } from './connect.ts'
 
 const rounds = Number(process.env.ROUNDS ?? Number.POSITIVE_INFINITY)
 const maker = await demoTraderWithKey(12)
-const [market] = await maker.markets()
-if (market === undefined) throw new Error('the exchange has no market yet')
+const [market] = await maker.markets({ status: 'open' })
+if (market === undefined) throw new Error('no market is open')
 const { id } = market
 
 const stream = maker.stream()

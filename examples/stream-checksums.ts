@@ -18,8 +18,8 @@ type BookMessage = {
 }
 
 const most = Number(process.env.CHANGES ?? Number.POSITIVE_INFINITY)
-const [market] = await demoTrader(10).markets()
-if (market === undefined) throw new Error('the exchange has no market yet')
+const [market] = await demoTrader(10).markets({ status: 'open' })
+if (market === undefined) throw new Error('no market is open')
 
 const bids = new Map<number, number>()
 const asks = new Map<number, number>()

@@ -80,7 +80,7 @@ async def main():
     account = trader()
     config = request("GET", "/config")
     chain = config["chains"][0]
-    market = request("GET", "/markets?limit=1")["markets"][0]
+    market = request("GET", "/markets?status=open&limit=1")["markets"][0]
     print(market["question"])
 
     order = {

@@ -16,6 +16,8 @@ export type MarketFilter = {
   readonly chainId?: number
   readonly category?: Market['category']
   readonly resolved?: boolean
+  /** Only markets that take orders, or only those that do not any more; all, and the open ones first, if left out. */
+  readonly status?: 'open' | 'ended'
   /** Quick markets too. */
   readonly quick?: boolean
   readonly search?: string
@@ -29,7 +31,7 @@ export type ClientReads = {
     filter?: MarketFilter & { readonly max?: number },
     options?: CallOptions,
   ): Promise<Market[]>
-  /** The same one by one, oldest first; a page is asked for when it is reached. */
+  /** The same one by one, open ones first; a page is asked for when it is reached. */
   eachMarket(filter?: MarketFilter, options?: CallOptions): AsyncGenerator<Market, void, undefined>
   /** Up to 300 candles, oldest first; `nextTo` leads to earlier ones. */
   candles(
@@ -73,12 +75,12 @@ export function createReads(ports: {
   const path = (name: string, id: string) => `/api/v1/${name}/${encodeURIComponent(id)}`
 
   async function* eachMarket(
-    { chainId, category, resolved, quick, search }: MarketFilter = {},
+    { chainId, category, resolved, status, quick, search }: MarketFilter = {},
     call?: CallOptions,
   ): AsyncGenerator<Market, void, undefined> {
     let cursor: string | undefined
     do {
-      const query = { chain_id: chainId, category, resolved, quick, search, cursor }
+      const query = { chain_id: chainId, category, resolved, status, quick, search, cursor }
       const page = await send<{ markets: Market[]; nextCursor: string | null }>(
         { method: 'GET', path: '/api/v1/markets', query },
         call,

@@ -42,10 +42,15 @@ function fixture() {
       ...{ orderHash: `0x${'a'.repeat(64)}`, trader: `0x${'1'.repeat(40)}`, side: 1, outcome: 0 },
       ...{ price, size: 1_000_000, added: 1_000_000, remaining: 1_000_000, expiresAtSec: 9e9 },
     })
+  const close = (at: number) =>
+    follow({
+      ...{ type: 'MarketClosed', marketId: markets[at]!.id, seq: 2, atMs: clock.nowMs() },
+      reason: 'expired',
+    })
   const sorted = markets
     .toSorted((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
     .map(({ id }) => id)
-  return { ask, read, rest, sorted, markets, route }
+  return { ask, read, rest, close, sorted, markets, route }
 }
 
 test('the pages of the list of markets are the whole list, oldest first', async () => {
@@ -65,6 +70,28 @@ test('the pages of the list of markets are the whole list, oldest first', async 
     cursor = page.nextCursor
   }
   assert.deepEqual(paged, sorted)
+})
+
+test('open markets are listed before ended ones on every page, and status narrows the list', async () => {
+  const { ask, read, close, sorted, markets } = fixture()
+  const over = [3, 20, 41].map((at) => markets[at]!.id)
+  for (const at of [3, 20, 41]) close(at)
+  const open = sorted.filter((id) => !over.includes(id))
+  const ended = sorted.filter((id) => over.includes(id))
+  const pages = async (query: object, limit: number) => {
+    const found: string[] = []
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const page = read(await ask({ ...query, limit, ...(cursor === undefined ? {} : { cursor }) }))
+      found.push(...page.markets.map(({ id }) => id))
+      cursor = page.nextCursor
+    }
+    return found
+  }
+  for (const limit of [1, 2, 19, 57, 58, 60]) {
+    assert.deepEqual(await pages({}, limit), [...open, ...ended], `pages of ${limit}`)
+    assert.deepEqual(await pages({ status: 'open' }, limit), open)
+    assert.deepEqual(await pages({ status: 'ended' }, limit), ended)
+  }
 })
 
 test('the list of markets is the same bytes until a market changes', async () => {

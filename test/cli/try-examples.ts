@@ -167,7 +167,7 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
 
   await t.test('a life without ether', async () => {
     tried.add('gasless-life.ts')
-    assert.match(await node('gasless-life.ts'), /50 YES\nfay has 130 dollars and 0 ether\n$/)
+    assert.match(await node('gasless-life.ts'), /50 YES\nfay has 105 dollars and 0 ether\n$/)
   })
 
   assert.deepEqual(new Set(await readdir(join(ROOT, 'examples'))), tried, 'all were tried')

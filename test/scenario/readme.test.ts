@@ -1,27 +1,67 @@
+/** Runs every block of TypeScript and of commands of the README and of docs/, alone and beside the demo maker. */
+
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { execFile, spawn } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { createClient } from '#client/client.ts'
+import { DEMO_MAKER, devnetAccount } from '#devnet/accounts.ts'
 import { tryChain } from '../client/try-chain.ts'
 import { eventually } from '../support/eventually.ts'
-import { startExchange } from '../support/exchange.ts'
+import { type Exchange, startExchange } from '../support/exchange.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const LOADER = pathToFileURL(join(ROOT, 'src/loader/hooks.js')).href
+const TIMEOUT_MS = 300_000
 const run = promisify(execFile)
 
-/** The code blocks of a section of a document, by language; sections of any depth end one. */
-async function blocks(document: string, section: string, language: string): Promise<string[]> {
-  const whole = await readFile(join(ROOT, document), 'utf8')
-  const [, text = ''] = whole.split(`# ${section}\n`)
-  const [own = ''] = text.split(/\n#{2,3} /)
-  return [...own.matchAll(new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 'gs'))].map(
-    ([, code]) => code!,
-  )
+type Block = { readonly name: string; readonly code: string }
+
+const DOCUMENTS = ['README.md', ...readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`)]
+
+/** The blocks of one language in all documents, each named by its document and its section. */
+function blocksOf(language: 'ts' | 'sh'): Block[] {
+  return DOCUMENTS.filter((name) => name.endsWith('.md')).flatMap((document) => {
+    const sections = readFileSync(join(ROOT, document), 'utf8').split(/^#+ /m)
+    return sections.flatMap((section) => {
+      const found = section.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'gms'))
+      const title = section.split('\n', 1)[0]!
+      return [...found].map(([, code]) => ({ name: `${document}: ${title}`, code: code! }))
+    })
+  })
+}
+
+/** What each block of TypeScript prints. A block without an entry here fails. */
+const PRINTED: Readonly<Record<string, RegExp>> = {
+  'README.md: By the SDK': /bob met 1 order\n.*size: 4000000\b.*size: \d+n/s,
+  'docs/sdk.md: Another signer': /status: 'accepted'/,
+  'docs/sdk.md: API keys': /cancelled/,
+  'docs/prices.md: The stream of prices': /^\d+(\.\d+)? \w+\n$/,
+  'docs/stream.md: SDK': /^\[.*\] \[.*\]\n/s,
+  'docs/settlement.md: How a market ends': /proposedOutcome: true.*YES won/s,
+  'docs/settlement.md: Without ether': /ether: 0n, stablecoin: 1\d{8}n/,
+}
+const MOVES_TIME = /devnet:warp/
+
+/** Blocks of commands that need more than a devnet: another machine, a key, or a chain of others. */
+const NOT_RUN: Readonly<Record<string, string>> = {
+  'README.md: Two commands': 'it starts an exchange, or runs this test',
+  'docs/devnet.md: The local chain':
+    'docs/settlement.md runs these commands; the last one needs a public chain',
+  'docs/prices.md: Where prices come from': 'makes a provider fail for all other blocks',
+  'docs/command-line.md: Who trades': 'needs the key file of a trader',
+  'docs/command-line.md: A devnet': 'runs in the tests of the command line; it moves time',
+  'docs/command-line.md: Conformance': 'runs in the tests of the command line',
+  'docs/cluster.md: Several machines': 'needs servers of NATS and a database',
+  'docs/operating.md: Install': 'needs a machine of its own',
+  'docs/operating.md: Backup': 'needs an installed exchange',
+  'docs/operating.md: Restore': 'needs an installed exchange',
+  'docs/operating.md: Rebuild': 'needs an installed exchange',
 }
 
 test('the examples of the README and of the guides run as they are written', async (t) => {
@@ -30,78 +70,117 @@ test('the examples of the README and of the guides run as they are written', asy
   await t.test('the configuration and the chain, as an integrator finds them', (subtest) =>
     tryChain(subtest, exchange),
   )
-  const here = (code: string): string => code.replaceAll('http://127.0.0.1:8080', exchange.url)
-  // As `npx node` would: the runtime of the project, whatever node runs npm.
-  const env = {
-    ...process.env,
-    PATH: [join(ROOT, 'node_modules/.bin'), process.env.PATH].join(delimiter),
-  }
-  // The first runs as a reader's does. The others load quickly, as npm's scripts do.
-  const loader = pathToFileURL(join(ROOT, 'src/loader/hooks.js'))
-  const quickly = { ...env, NODE_OPTIONS: `--import=${loader}` }
-  const one = async (...where: [document: string, section: string, language: string]) => {
-    const [code, ...rest] = await blocks(...where)
-    assert.ok(code !== undefined && rest.length === 0, where.join())
-    return code
-  }
+  const reader = createClient({ url: exchange.url })
   // It is open before it has read its markets from the chain; a reader is slower than that.
-  await eventually(async () =>
-    assert((await createClient({ url: exchange.url }).markets()).length > 0),
-  )
-  const trade = await one('README.md', 'By the SDK', 'ts')
-  const otherSigner = await one('docs/sdk.md', 'Another signer', 'ts')
+  await eventually(async () => assert((await reader.markets()).length > 0))
+  const runners = makeRunners(exchange)
 
-  await t.test('the first trade', async () => {
-    const arguments_ = ['--input-type=module-typescript', '-e', here(trade)]
-    const { stdout } = await run('node', arguments_, { cwd: ROOT, env })
-    assert.match(stdout, /bob met 1 order/)
-    assert.match(stdout, /price: 420000,\s+size: 4000000/)
-    assert.match(stdout, /size: 6000000n/)
-    const client = createClient({ url: exchange.url })
-    const [market] = await client.markets()
-    assert.equal((await client.trades(market!.id)).length, 1)
-    const { bids, asks } = await client.orderbook(market!.id)
-    assert.deepEqual([bids, asks], [[], []], 'what was left was cancelled')
-  })
-
-  await t.test('another signer', async () => {
-    const arguments_ = ['--input-type=module-typescript', '-e', here(otherSigner)]
-    const { stdout } = await run('node', arguments_, { cwd: ROOT, env: quickly })
-    assert.match(stdout, /status: 'accepted'/)
-  })
-
-  await t.test('curl', async (subtest) => {
-    const script = await one('README.md', 'By curl', 'sh')
-    const hasCurl = await run('curl', ['--version']).then(
-      () => true,
-      () => false,
-    )
-    if (!hasCurl) return subtest.skip('curl is not installed')
-    const folder = await mkdtemp(join(tmpdir(), 'sibyl-readme-'))
-    subtest.after(() => rm(folder, { recursive: true }))
-    // The file that the example leaves behind goes elsewhere.
-    const elsewhere = here(script).replaceAll('order.json', join(folder, 'order.json'))
-    const direct = elsewhere.replace('npx node', 'node')
-    const { stdout } = await run('sh', ['-e', '-c', direct], { cwd: ROOT, env: quickly })
-    const [, checked, placed] = /^(\{.*?\})(\{.*\})$/s.exec(stdout.trim()) ?? []
-    assert.equal((JSON.parse(checked ?? '') as { valid: boolean }).valid, true)
-    assert.equal((JSON.parse(placed ?? '') as { status: string }).status, 'accepted')
-  })
-
-  // These move time, and so come last.
-  const example = async (section: string): Promise<string> => {
-    const code = await one('docs/settlement.md', section, 'ts')
-    const arguments_ = ['--input-type=module-typescript', '-e', here(code)]
-    // Such an example waits in a loop; one that waits in vain must end.
-    const { stdout } = await run('node', arguments_, { cwd: ROOT, env: quickly, timeout: 300_000 })
-    return stdout
+  const scripts = blocksOf('ts')
+  const still = scripts.filter(({ code }) => !MOVES_TIME.test(code))
+  const moving = scripts.filter(({ code }) => MOVES_TIME.test(code))
+  const all = async (blocks: readonly Block[], how: string) => {
+    for (const { name, code } of blocks) {
+      await t.test(`${name}, ${how}`, async () => {
+        const expected = PRINTED[name]
+        assert.ok(expected !== undefined, 'say above what it prints')
+        assert.match(await runners.script(code), expected)
+      })
+    }
   }
+  const others = async (how: string) => {
+    await t.test(`curl, ${how}`, (subtest) => runners.curl(subtest))
+    await t.test(`the command line, ${how}`, () => runners.commands())
+  }
+  await all(still, 'alone')
+  await others('alone')
 
-  await t.test('a market’s whole life', async () => {
-    assert.match(await example('How a market ends'), /proposedOutcome: true.*YES won/s)
+  const stopMaker = await startMaker(t, exchange)
+  await all(still, 'beside the maker')
+  await others('beside the maker')
+  await t.test('the examples, beside the maker', async () => {
+    assert.match(await runners.example('first-trade.ts'), /bob met 1 order\n4 shares at/)
+    assert.match(await runners.example('market-maker.ts'), /round 1: [12] quotes/)
+    assert.match(await runners.example('stream-checksums.ts'), /book\.delta \d+: the checksum fits/)
+    assert.match(
+      await runners.example('gasless-life.ts'),
+      /fay has 1\d\d(\.\d+)? dollars and 0 ether/,
+    )
   })
-
-  await t.test('without ether', async () => {
-    assert.match(await example('Without ether'), /ether: 0n, stablecoin: 130000000n/)
+  await all(moving, 'beside the maker')
+  await stopMaker()
+  await all(moving, 'alone')
+  await t.test('the README’s trade still finds an open market', async () => {
+    const trade = scripts.find(({ name }) => name === 'README.md: By the SDK')
+    assert.match(await runners.script(trade?.code ?? ''), /bob met 1 order/)
   })
 })
+
+test('every block of commands in the documents is run, or its reason not to be is given', () => {
+  const names = new Set(blocksOf('sh').map(({ name }) => name))
+  assert.deepEqual([...names].sort(), [CURL, COMMANDS, ...Object.keys(NOT_RUN)].sort())
+})
+
+const CURL = 'README.md: By curl'
+const COMMANDS = 'docs/command-line.md: The command line'
+
+function makeRunners({ url }: Exchange) {
+  const here = (code: string): string => code.replaceAll('http://127.0.0.1:8080', url)
+  // As `npx node` would: the runtime of the project, whatever node runs npm. It loads quickly, as npm's scripts do.
+  const env = {
+    ...process.env,
+    SIBYL_URL: url,
+    PATH: [join(ROOT, 'node_modules/.bin'), process.env.PATH].join(delimiter),
+    NODE_OPTIONS: `--import=${LOADER}`,
+  }
+  const options = { cwd: ROOT, env, timeout: TIMEOUT_MS }
+  const block = (wanted: string): string => {
+    const found = blocksOf('sh').find(({ name }) => name === wanted)
+    assert.ok(found !== undefined, wanted)
+    return found.code
+  }
+  return {
+    async script(code: string): Promise<string> {
+      const line = ['--input-type=module-typescript', '-e', here(code)]
+      return (await run('node', line, options)).stdout
+    },
+    async example(file: string): Promise<string> {
+      const bounded = { ...env, ROUNDS: '1', CHANGES: '2' }
+      return (await run('node', [`examples/${file}`], { ...options, env: bounded })).stdout
+    },
+    async curl(subtest: TestContext): Promise<void> {
+      const hasCurl = await run('curl', ['--version']).catch(() => undefined)
+      if (hasCurl === undefined) return subtest.skip('curl is not installed')
+      const folder = await mkdtemp(join(tmpdir(), 'sibyl-readme-'))
+      subtest.after(() => rm(folder, { recursive: true }))
+      const direct = here(block(CURL)).replace('npx node', 'node')
+      const inFolder = { ...options, env: { ...env, TMPDIR: folder } }
+      const { stdout } = await run('sh', ['-e', '-c', direct], inFolder)
+      const [, checked, placed] = /^(\{.*?\})(\{.*\})$/s.exec(stdout.trim()) ?? []
+      assert.equal((JSON.parse(checked ?? '') as { valid: boolean }).valid, true)
+      assert.equal((JSON.parse(placed ?? '') as { status: string }).status, 'accepted')
+    },
+    async commands(): Promise<void> {
+      const lines = block(COMMANDS).trim().split('\n')
+      // What runs until it is stopped is tried in the tests of the command line.
+      for (const line of lines.filter((each) => !each.includes('until Ctrl-C'))) {
+        await run('sh', ['-e', '-c', line.replace('npx sibyl', 'node src/cli/sibyl.js')], options)
+      }
+    },
+  }
+}
+
+/** Starts the demo maker, waits until it quotes, and returns what stops it. */
+async function startMaker(t: TestContext, { url }: Exchange): Promise<() => Promise<void>> {
+  const line = ['--import', LOADER, 'src/cli/main.ts', 'maker', '--seconds', '1', '--url', url]
+  const maker = spawn(process.execPath, line, { cwd: ROOT, stdio: 'ignore' })
+  const gone = new Promise<void>((resolve) => maker.once('exit', () => resolve()))
+  const stop = async () => {
+    maker.kill('SIGINT')
+    await gone
+  }
+  t.after(stop)
+  const trader = devnetAccount(DEMO_MAKER).address
+  const reader = createClient({ url })
+  await eventually(async () => assert.ok((await reader.orders.list({ trader })).length > 20))
+  return stop
+}

@@ -25,7 +25,13 @@ import { markStale } from '#live/stale-reply.ts'
 import { TICKER_EXAMPLE, tickerBody, tickerFields } from '#live/ticker-shapes.ts'
 import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
 import { marketIdParam, minSeqParam } from '../orders/order-shapes.ts'
-import { type MarketSources, marketsFrom, placeOf } from './market-pages.ts'
+import {
+  cursorBehind,
+  LIST_STATUSES,
+  type MarketSources,
+  marketsFrom,
+  placeOf,
+} from './market-pages.ts'
 
 const MarketShape = Type.Object(
   {
@@ -109,7 +115,7 @@ export function listMarkets(ports: ListSources): AnswerRoute {
     tag: 'markets',
     summary: 'All markets',
     description:
-      `Quick markets are left out unless \`quick=true\`. Oldest first, up to ` +
+      `Quick markets are left out unless \`quick=true\`. Open ones first, then ended ones, each oldest first, up to ` +
       `${MARKETS_LISTED_MAX} at once; \`nextCursor\` leads to the rest. Each ${MARKETS_PER_READ} markets cost as ` +
       'much as one read. Best prices are of this moment. Every matched trade counts in ' +
       'last prices and volumes, until the chain refuses it.',
@@ -129,6 +135,12 @@ export function listMarkets(ports: ListSources): AnswerRoute {
         category: Type.Optional(oneOf(CATEGORIES, { description: 'Only of this category' })),
         resolved: Type.Optional(
           flag({ description: 'Only resolved ones, or only those that are not' }),
+        ),
+        status: Type.Optional(
+          oneOf(LIST_STATUSES, {
+            description:
+              'Only markets that take orders, or only those that expired, were resolved or withdrawn',
+          }),
         ),
         quick: Type.Optional(flag({ description: 'Quick markets too' })),
         search: Type.Optional(
@@ -172,6 +184,7 @@ export function listMarkets(ports: ListSources): AnswerRoute {
         ...(query.chain_id === undefined ? {} : { chainId: query.chain_id }),
         ...(query.category === undefined ? {} : { category: query.category }),
         ...(query.resolved === undefined ? {} : { resolved: query.resolved }),
+        ...(query.status === undefined ? {} : { status: query.status }),
         ...(query.quick === true ? {} : { quick: false }),
         ...(query.search === undefined ? {} : { search: query.search }),
       }
@@ -181,8 +194,8 @@ export function listMarkets(ports: ListSources): AnswerRoute {
       if (late !== undefined) return late
       await figures.prepare(marketIds)
       longest = Math.max(longest, page.length)
-      const last = page.length < limit ? undefined : page.at(-1)?.market
-      const next = last === undefined ? null : `${last.createdAt}-${last.id}`
+      const last = page.length < limit ? undefined : page.at(-1)
+      const next = last === undefined ? null : cursorBehind(last)
       const list = {
         before: '{"markets":[',
         items: page.map(written),

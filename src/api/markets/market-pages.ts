@@ -1,6 +1,6 @@
 /**
- * The markets that a list shows, oldest first behind a place: from the chain's index where there is a chain, else
- * from the board and the database together.
+ * The markets that a list shows behind a place, open ones before ended ones and each oldest first: from the chain's
+ * index where there is a chain, else from the board and the database together.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -11,8 +11,18 @@ import { type Rejection, reject } from '#domain/rejection.ts'
 import { byCreation, type MarketBoard } from '#live/market-board.ts'
 import type { FoundMarket, StoredMarket } from '#live/market-finder.ts'
 
-/** A place in the list: behind the market that was created then and has this id. */
-type MarketPlace = { readonly createdAt: number; readonly id: MarketId | undefined }
+/** A place in the list: behind the market that was created then and has this id, among the open or the ended ones. */
+type MarketPlace = {
+  readonly createdAt: number
+  readonly id: MarketId | undefined
+  readonly ended: boolean
+}
+
+export const LIST_STATUSES = ['open', 'ended'] as const
+type ListStatus = (typeof LIST_STATUSES)[number]
+
+/** A market of a list, and whether it stands among the ended ones. */
+type ListedMarket = FoundMarket & { readonly ended: boolean }
 
 export type MarketSources = {
   readonly board: MarketBoard
@@ -21,18 +31,20 @@ export type MarketSources = {
   readonly storedMarkets: (filter: {
     chainId?: number
     quick?: boolean
+    closed: boolean
     limit: number
-    after: MarketPlace
+    after: Pick<MarketPlace, 'createdAt' | 'id'>
   }) => Promise<readonly StoredMarket[]>
   /**
-   * With a chain: its markets, oldest first. Then it alone says which there are, so that none is
+   * With a chain: its markets, open ones first. Then it alone says which there are, so that none is
    * listed that a reorg took away, and none is missing that is over.
    */
   readonly chainMarkets?: (filter: ChainListFilter) => Promise<readonly ChainListedMarket[]>
 }
 
 type ChainListFilter = MarketFilter & {
-  readonly after?: { readonly createdAt: number; readonly id: MarketId }
+  readonly nowSec: number
+  readonly after?: { readonly createdAt: number; readonly id: MarketId; readonly ended: boolean }
   readonly limit: number
 }
 
@@ -45,10 +57,13 @@ type MarketFilter = {
   /** Left out: quick markets and all others. */
   readonly quick?: boolean
   readonly search?: string
+  /** Left out: open ones first, then those that have ended. */
+  readonly status?: ListStatus
 }
 
 function fits({ market, closed }: FoundMarket, filter: MarketFilter): boolean {
-  const { chainId, category, resolved, quick, search } = filter
+  const { chainId, category, resolved, quick, search, status } = filter
+  if (status !== undefined && (closed === undefined) !== (status === 'open')) return false
   if (chainId !== undefined && market.chainId !== chainId) return false
   if (category !== undefined && market.category !== category) return false
   if (resolved !== undefined && (closed === 'resolved') !== resolved) return false
@@ -57,15 +72,21 @@ function fits({ market, closed }: FoundMarket, filter: MarketFilter): boolean {
   return `${market.question}\n${market.description}`.toLowerCase().includes(search.toLowerCase())
 }
 
-const BEGINNING: MarketPlace = { createdAt: 0, id: undefined }
-const PLACE = /^(0|[1-9][0-9]{0,15})-(0x[0-9a-fA-F]{64})$/
+const BEGINNING: MarketPlace = { createdAt: 0, id: undefined, ended: false }
+const PLACE = /^(ended-)?(0|[1-9][0-9]{0,15})-(0x[0-9a-fA-F]{64})$/
 
 /** The place that a cursor names. */
 export function placeOf(cursor: string | undefined): MarketPlace | Rejection {
   if (cursor === undefined) return BEGINNING
   const parts = PLACE.exec(cursor)
   if (parts === null) return reject('INVALID_FIELD', 'cursor', 'cursor must be a nextCursor')
-  return { createdAt: Number(parts[1]), id: (parts[2] ?? '').toLowerCase() as MarketId }
+  const id = (parts[3] ?? '').toLowerCase() as MarketId
+  return { createdAt: Number(parts[2]), id, ended: parts[1] !== undefined }
+}
+
+/** The cursor that leads behind a market. */
+export function cursorBehind({ market, ended }: ListedMarket): string {
+  return `${ended ? 'ended-' : ''}${market.createdAt}-${market.id}`
 }
 
 function isBehind({ createdAt, id }: Market, place: MarketPlace): boolean {
@@ -74,30 +95,36 @@ function isBehind({ createdAt, id }: Market, place: MarketPlace): boolean {
 }
 
 /** The markets behind the place that fit; more than `limit` where the board and the database both have some. */
-export function marketsFrom(
+export async function marketsFrom(
   sources: MarketSources,
   filter: MarketFilter & { readonly limit: number },
   after: MarketPlace,
-): Promise<FoundMarket[]> {
+): Promise<ListedMarket[]> {
   const { chainMarkets } = sources
-  return chainMarkets === undefined
-    ? ofBoard(sources, filter, after)
-    : ofChain(sources, chainMarkets, filter, after)
+  if (chainMarkets !== undefined) return ofChain(sources, chainMarkets, filter, after)
+  const { status, limit } = filter
+  if (status !== undefined) return ofBoard(sources, { ...filter, status }, after)
+  if (after.ended) return ofBoard(sources, { ...filter, status: 'ended' }, after)
+  const open = await ofBoard(sources, { ...filter, status: 'open' }, after)
+  if (open.length >= limit) return open
+  return [...open, ...(await ofBoard(sources, { ...filter, status: 'ended' }, BEGINNING))]
 }
 
 async function ofChain(
   { board, nowMs }: MarketSources,
   chainMarkets: NonNullable<MarketSources['chainMarkets']>,
   filter: MarketFilter & { readonly limit: number },
-  { createdAt, id }: MarketPlace,
-): Promise<FoundMarket[]> {
-  const after = id === undefined ? {} : { after: { createdAt, id } }
-  const listed = await chainMarkets({ ...filter, ...after })
-  const nowSec = nowMs() / 1_000
+  { createdAt, id, ended }: MarketPlace,
+): Promise<ListedMarket[]> {
+  const after = id === undefined ? {} : { after: { createdAt, id, ended } }
+  const nowSec = Math.floor(nowMs() / 1_000)
+  const listed = await chainMarkets({ ...filter, ...after, nowSec })
   return listed.map((market) => {
     const shown = board.markets.get(market.id)
-    if (market.resolved) return { market, closed: 'resolved', shown }
-    return { market, closed: shown === undefined ? gone(market, nowSec) : shown.closed, shown }
+    if (market.resolved) return { market, closed: 'resolved', shown, ended: true }
+    const over = gone(market, nowSec)
+    const closed = shown === undefined ? over : shown.closed
+    return { market, closed, shown, ended: over !== undefined }
   })
 }
 
@@ -109,34 +136,36 @@ function gone(market: ChainListedMarket, nowSec: number): CloseReason | undefine
 
 async function ofBoard(
   sources: MarketSources,
-  filter: MarketFilter & { readonly limit: number },
+  filter: MarketFilter & { readonly limit: number; readonly status: ListStatus },
   after: MarketPlace,
-): Promise<FoundMarket[]> {
+): Promise<ListedMarket[]> {
   const { board } = sources
   const { chainId, quick, limit } = filter
-  // The database knows two of the filters; for the others more has to be read than is asked for.
+  const ended = filter.status === 'ended'
+  // The database knows three of the filters; for the others more has to be read than is asked for.
   const narrowed = filter.category ?? filter.resolved ?? filter.search
   const stored = await storedOrNone(
     sources,
     {
       ...(chainId === undefined ? {} : { chain_id: chainId }),
       ...(quick === undefined ? { quick: true } : {}),
+      closed: ended,
     },
     narrowed === undefined ? limit : MARKETS_LISTED_MAX,
     after,
   )
-  const found: FoundMarket[] = []
+  const found: ListedMarket[] = []
   for (const market of stored) {
     // What is on the board is newer than what the database says of it.
     if (board.markets.has(market.id)) continue
-    const entry = { market, closed: market.closeReason ?? undefined, shown: undefined }
+    const entry = { market, closed: market.closeReason ?? undefined, shown: undefined, ended }
     if (fits(entry, filter)) found.push(entry)
   }
   let listed = 0
   for (const shown of board.inOrder()) {
     const { market, closed } = shown
     if (!isBehind(market, after) || !fits({ market, closed, shown }, filter)) continue
-    found.push({ market, closed, shown })
+    found.push({ market, closed, shown, ended })
     listed++
     if (listed === limit) break
   }
@@ -146,16 +175,17 @@ async function ofBoard(
 /** A database that is away hides old markets; those that trade are listed nevertheless. */
 async function storedOrNone(
   { storedMarkets }: MarketSources,
-  query: { chain_id?: number; quick?: boolean },
+  query: { chain_id?: number; quick?: boolean; closed: boolean },
   limit: number,
-  after: MarketPlace,
+  { createdAt, id }: MarketPlace,
 ): Promise<readonly StoredMarket[]> {
   try {
     return await storedMarkets({
       ...(query.chain_id === undefined ? {} : { chainId: query.chain_id }),
       ...(query.quick === true ? {} : { quick: false }),
+      closed: query.closed,
       limit,
-      after,
+      after: { createdAt, id },
     })
   } catch (error) {
     if (error instanceof Fault && error.retryable) return []

@@ -42,10 +42,16 @@ export type ChainMarketFilter = {
   readonly asset?: string
   /** Words that the question or the description has, in any case. */
   readonly search?: string
-  /** The last one of the page before. */
-  readonly after?: { readonly createdAt: number; readonly id: MarketId }
+  /** Open markets come first, then those that ended by `nowSec`; without it all are sorted by age alone. */
+  readonly nowSec?: number
+  /** Only open markets or only ended ones; takes `nowSec`. */
+  readonly status?: MarketStatus
+  /** The last one of the page before, and whether it had ended. */
+  readonly after?: { readonly createdAt: number; readonly id: MarketId; readonly ended?: boolean }
   readonly limit: number
 }
+
+type MarketStatus = 'open' | 'ended'
 
 export type AssertionRecord = {
   readonly id: string
@@ -85,8 +91,24 @@ async function select(database: Database, sql: string, values: Values): Promise<
   return read(database, () => sqlConnection(database).execute<Raw[]>(sql, [...values], 'all'))
 }
 
-/** Markets of the chain that fit the filter, the oldest first. */
+/** Markets of the chain that fit the filter: the open ones first where `nowSec` is given, and the oldest first. */
 export async function listChainMarkets(
+  database: Database,
+  filter: ChainMarketFilter,
+): Promise<ChainMarketRecord[]> {
+  const { status, nowSec, after, limit, ...rest } = filter
+  if (nowSec === undefined || status !== undefined) return listByAge(database, filter)
+  const behind = after === undefined ? {} : { after }
+  if (after?.ended === true) {
+    return listByAge(database, { ...rest, ...behind, nowSec, limit, status: 'ended' })
+  }
+  const open = await listByAge(database, { ...rest, ...behind, nowSec, limit, status: 'open' })
+  if (open.length >= limit) return open
+  const ended = { ...rest, nowSec, limit: limit - open.length, status: 'ended' } as const
+  return [...open, ...(await listByAge(database, ended))]
+}
+
+async function listByAge(
   database: Database,
   filter: ChainMarketFilter,
 ): Promise<ChainMarketRecord[]> {
@@ -114,6 +136,12 @@ function conditions(filter: ChainMarketFilter): {
   if (filter.category !== undefined) need('category = ?', filter.category)
   if (filter.resolved !== undefined) need('resolved = ?', filter.resolved ? 1 : 0)
   if (filter.quick !== undefined) need('quick = ?', filter.quick ? 1 : 0)
+  if (filter.status === 'open') {
+    need('resolved = 0 and withdrawn = 0 and expires_at_sec > ?', filter.nowSec ?? 0)
+  }
+  if (filter.status === 'ended') {
+    need('(resolved = 1 or withdrawn = 1 or expires_at_sec <= ?)', filter.nowSec ?? 0)
+  }
   if (filter.asset !== undefined) need('asset = ?', filter.asset)
   if (filter.search !== undefined) {
     need('instr(searched, ?) > 0', filter.search.toLowerCase())

@@ -18,6 +18,8 @@ export type MarketFilter = {
   readonly category?: Category
   /** Quick markets only, or all others only. */
   readonly quick?: boolean
+  /** Closed markets only, or open ones only. */
+  readonly closed?: boolean
   /** Only markets that expire later than this, in Unix seconds. */
   readonly expiresAfterSec?: number
   readonly limit: number
@@ -59,6 +61,7 @@ export async function listMarkets(
     ...(filter.chainId === undefined ? {} : { chainId: filter.chainId }),
     ...(filter.category === undefined ? {} : { category: filter.category }),
     ...(filter.quick === undefined ? {} : { quick: filter.quick }),
+    ...(filter.closed === undefined ? {} : { closeReason: filter.closed ? { $ne: null } : null }),
     ...(filter.expiresAfterSec === undefined
       ? {}
       : { expiration: { $gt: filter.expiresAfterSec } }),

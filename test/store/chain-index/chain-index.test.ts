@@ -211,6 +211,35 @@ await onBothDatabases('what comes from the chain', ({ fresh }) => {
     assert.deepEqual(await ids({ limit: 1, after }), [2])
   })
 
+  it('open markets come before ended ones, page by page', async () => {
+    // The oldest one ends first.
+    const expire = (seconds: number) =>
+      sqlConnection(database).execute(
+        'update chain_markets set expires_at_sec = expires_at_sec + ? where market_id = ?',
+        [seconds, bytesOf(word(1))],
+        'run',
+      )
+    await expire(-1)
+    const markets = await listChainMarkets(database, { limit: 10 })
+    const nowSec = Math.min(...markets.map(({ expiration }) => expiration))
+    const isOpen = ({ expiration }: { expiration: number }) => expiration > nowSec
+    const [open, ended] = [markets.filter(isOpen), markets.filter((each) => !isOpen(each))]
+    assert.ok(open.length > 0 && ended.length > 0)
+    const list = (filter: object) => listChainMarkets(database, { limit: 10, nowSec, ...filter })
+    assert.deepEqual(await list({}), [...open, ...ended])
+    assert.deepEqual(await list({ status: 'open' }), open)
+    assert.deepEqual(await list({ status: 'ended' }), ended)
+    const paged = []
+    for (let after: object | undefined; ; ) {
+      const [next] = await list({ limit: 1, ...(after === undefined ? {} : { after }) })
+      if (next === undefined) break
+      paged.push(next)
+      after = { createdAt: next.createdAt, id: next.id, ended: !isOpen(next) }
+    }
+    assert.deepEqual(paged, [...open, ...ended])
+    await expire(1)
+  })
+
   it('a resolution is told step by step, and a reorg takes its steps back', async () => {
     const chainId = 2
     await claim(chainId)
