@@ -191,6 +191,7 @@ export const defaults: Settings = {
     url: '',
     level: 'info',
     format: 'auto',
+    requestsEvery: 0,
     retention: 0,
     archive: true,
     archiveDir: '',

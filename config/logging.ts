@@ -1,10 +1,12 @@
 /**
- * The logger of a thread: JSON lines where a machine reads them, readable lines on a terminal. Each
- * thread has a child with its name. Secrets are cut out by name, wherever they stand.
+ * The logger of a thread: JSON lines where a machine reads them, readable lines on a terminal. Every line has the
+ * names of its node and its thread. Secrets are cut out by the names of their fields, and out of addresses.
  */
 
 import { createRequire } from 'node:module'
+import { hostname } from 'node:os'
 import { pino } from 'pino'
+import { hideUrlSecrets } from './hidden-urls.ts'
 import type { Settings } from './settings-schema.ts'
 
 export type Log = {
@@ -17,23 +19,51 @@ export type Log = {
 }
 
 const SECRETS = ['privateKey', 'apiPrivateKey', 'api_private_key', 'authorization', 'password']
+/** Keys that every line has already; a field of the same name would be a second one. */
+const TAKEN = ['level', 'time', 'node', 'thread', 'msg']
 
 /** Whether a person reads what is written. */
 export function isReadable({ format }: Settings['log'], isTerminal: boolean): boolean {
   return format === 'pretty' || (format === 'auto' && isTerminal)
 }
 
-export function makeLog(settings: Settings['log'], thread: string, isTerminal: boolean): Log {
+/** `write` receives each line; without it lines go to the process's output. */
+export function makeLog(
+  settings: Pick<Settings, 'log' | 'cluster'>,
+  thread: string,
+  isTerminal: boolean,
+  write?: (line: string) => void,
+): Log {
   const options = {
-    level: settings.level,
-    base: { thread },
+    level: settings.log.level,
+    base: { node: nodeNameOf(settings), thread },
+    formatters: { log: renamed },
     redact: { paths: SECRETS.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]) },
   }
-  // Written in the calling thread and at once: a line about a crash must not be lost with it.
-  if (!isReadable(settings, isTerminal))
-    return pino(options, pino.destination({ fd: 1, sync: true }))
+  const lines = write === undefined ? outputOf(isReadable(settings.log, isTerminal)) : { write }
+  return pino(options, { write: (line: string) => void lines.write(hideUrlSecrets(line)) })
+}
+
+/** Written in the calling thread and at once: a line about a crash must not be lost with it. */
+function outputOf(readable: boolean): { write(line: string): unknown } {
+  if (!readable) return pino.destination({ fd: 1, sync: true })
   // Loaded only where a person reads.
   const pretty: typeof import('pino-pretty') = createRequire(import.meta.url)('pino-pretty')
-  const lines = { sync: true, ignore: 'pid,hostname', translateTime: 'HH:MM:ss.l' }
-  return pino(options, pretty.build(lines))
+  return pretty.build({ sync: true, ignore: 'pid,hostname,node', translateTime: 'HH:MM:ss.l' })
+}
+
+/** A machine outside a cluster is known by its own name. */
+function nodeNameOf({ cluster }: Pick<Settings, 'cluster'>): string {
+  return cluster.node === '' ? hostname() : cluster.node
+}
+
+/** Main writes about other threads and nodes: `thread` becomes `aboutThread`. */
+function renamed(fields: Record<string, unknown>): Record<string, unknown> {
+  if (!TAKEN.some((name) => name in fields)) return fields
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [
+      TAKEN.includes(name) ? `about${name[0]?.toUpperCase()}${name.slice(1)}` : name,
+      value,
+    ]),
+  )
 }

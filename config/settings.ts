@@ -15,6 +15,7 @@ import { nearestName } from '#domain/nearest-name.ts'
 import { COMMAND_VARIABLES } from './command-environment.ts'
 import { defaults } from './default.ts'
 import { devnet } from './devnet.ts'
+import { hideUrlSecrets } from './hidden-urls.ts'
 import { production } from './production.ts'
 import { ClusterKey, Key, PATTERN_WORDS } from './schema/patterns.ts'
 import { type Profile, type Settings, SettingsSchema } from './settings-schema.ts'
@@ -23,7 +24,10 @@ import { threadsFor } from './topology.ts'
 /** One line that names the setting and says what is wrong with it. */
 export class SettingsError extends Error {}
 
-const PROFILES: Record<string, Profile> = { default: {}, devnet, production }
+export const PROFILES: Record<string, Profile> = { default: {}, devnet, production }
+
+/** What settings are read from unless a caller gives something else. */
+export const environment: Readonly<Record<string, string | undefined>> = process.env
 
 /** A setting's own schema with what is noted beside it. */
 type Leaf = TSchema & {
@@ -50,7 +54,7 @@ export function settingsList(): { path: string; leaf: Leaf }[] {
 }
 
 export function loadSettings(
-  env: Readonly<Record<string, string | undefined>> = process.env,
+  env: Readonly<Record<string, string | undefined>> = environment,
 ): Settings {
   const list = settingsList()
   const known = new Map(list.map((entry) => [entry.leaf.env, entry]))
@@ -76,13 +80,13 @@ export function loadSettings(
     const value = parseText(leaf.secret ? withKeyFiles(text, leaf) : text, leaf)
     const problem = problemOf(leaf, value)
     if (problem !== undefined) {
-      const shown = leaf.secret ? '' : `, but it is ${JSON.stringify(text)}`
+      const shown = leaf.secret ? '' : `, but it is ${JSON.stringify(hideUrlSecrets(text))}`
       throw new SettingsError(`${leaf.env}: ${problem}${shown}`)
     }
     put(settings, path, value)
   }
   for (const { path, leaf } of list) {
-    const problem = problemOf(leaf, get(settings, path))
+    const problem = problemOf(leaf, valueAt(settings, path))
     if (problem !== undefined) throw new SettingsError(`${path} (${leaf.env}): ${problem}`)
   }
   checkNode(settings as unknown as Settings)
@@ -219,21 +223,9 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host)
 }
 
-/** The settings as one may show them, by their names in the environment: secrets are replaced. */
-export function shownSettings(settings: Settings): Record<string, unknown> {
-  const shown: Record<string, unknown> = {}
-  for (const { path, leaf } of settingsList()) {
-    const value = get(settings as unknown as Record<string, unknown>, path)
-    const isSet = Array.isArray(value) ? value.length > 0 : value !== ''
-    shown[leaf.env] = leaf.secret && isSet ? '(set)' : value
-  }
-  return shown
-}
-
 /** Private keys may be files. What is no key and no file is not shown: it could be half a key. */
 function withKeyFiles(text: string, leaf: Leaf): string {
-  const { pattern, items } = leaf as { pattern?: string; items?: { pattern?: string } }
-  if (![Key, ClusterKey].includes(items?.pattern ?? pattern ?? '')) return text
+  if (!isKeySetting(leaf)) return text
   const keys = text.split(',').map((part) => {
     const named = part.trim()
     if (named === '' || named.startsWith('0x')) return named
@@ -244,6 +236,12 @@ function withKeyFiles(text: string, leaf: Leaf): string {
     }
   })
   return keys.join(',')
+}
+
+/** True for private keys and shared secrets, which may be given as files. */
+export function isKeySetting(leaf: Leaf): boolean {
+  const { pattern, items } = leaf as { pattern?: string; items?: { pattern?: string } }
+  return [Key, ClusterKey].includes(items?.pattern ?? pattern ?? '')
 }
 
 function parseText(text: string, leaf: Leaf): unknown {
@@ -302,7 +300,8 @@ function isPlain(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function get(settings: Record<string, unknown>, path: string): unknown {
+/** Returns the value at a path such as `front.port`; undefined where there is none. */
+export function valueAt(settings: object, path: string): unknown {
   let value: unknown = settings
   for (const part of path.split('.')) value = isPlain(value) ? value[part] : undefined
   return value

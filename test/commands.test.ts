@@ -71,7 +71,7 @@ for (const name of asked) {
 test('who reads the settings may stop reading', async () => {
   const { code, out, err } = await run('settings', '| head -n 1')
   assert.deepEqual({ code, err }, { code: 0, err: '' })
-  assert.equal(out, 'SIBYL_PROFILE = "devnet"\n')
+  assert.equal(out, 'SIBYL_PROFILE = "devnet"  # default\n')
 })
 
 test('a number below zero is a value that is refused with what is allowed', async () => {

@@ -251,6 +251,14 @@ export const log = Type.Object({
     env: 'SIBYL_LOG_FORMAT',
     description: 'json, pretty, or auto: pretty on a terminal, json elsewhere.',
   }),
+  requestsEvery: Type.Integer({
+    env: 'SIBYL_LOG_REQUESTS_EVERY',
+    minimum: 0,
+    maximum: 1_000_000,
+    unit: 'requests',
+    description:
+      'One of so many HTTP requests is logged at info, with its route, status and latency: 1 logs all, 0 none.',
+  }),
   retention: Type.Integer({
     env: 'SIBYL_LOG_RETENTION',
     minimum: 0,

@@ -11,8 +11,9 @@ import { collectDefaultMetrics, Registry } from 'prom-client'
 import { isReadable, type Log, makeLog } from '#config/logging.ts'
 import { makeFolder } from '#config/make-folder.ts'
 import { requireComplete } from '#config/production-gaps.ts'
-import { loadSettings, settingsWarnings, shownSettings } from '#config/settings.ts'
+import { loadSettings, settingsWarnings } from '#config/settings.ts'
 import type { Settings } from '#config/settings-schema.ts'
+import { settingsLines } from '#config/shown-settings.ts'
 import { databaseUrlOf, isNode, makeAccountsBegun, PAGE } from '#config/thread-data.ts'
 import { endWithReader } from '#devnet/reader-gone.ts'
 import { backoff } from '#domain/backoff.ts'
@@ -46,16 +47,13 @@ const { get } = process.getBuiltinModule('node:http')
 export async function boot(stop: AbortController): Promise<void> {
   const settings = loadSettings()
   if (process.argv.includes('--settings')) {
-    const shown = Object.entries(shownSettings(settings))
     endWithReader()
-    process.stdout.write(
-      shown.map(([name, value]) => `${name} = ${JSON.stringify(value)}\n`).join(''),
-    )
+    process.stdout.write(`${settingsLines(settings).join('\n')}\n`)
     requireComplete(settings)
     return
   }
   requireComplete(settings)
-  const log = makeLog(settings.log, 'main', process.stdout.isTTY === true)
+  const log = makeLog(settings, 'main', process.stdout.isTTY === true)
   for (const warning of settingsWarnings(settings)) log.warn({}, warning)
   /** Closes what is open; each is told whether the exchange has failed. */
   const closers: ((failed: boolean) => Promise<void>)[] = []
@@ -89,7 +87,8 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
   const { signal } = stop
   const isTerminal = process.stdout.isTTY === true
   const version = versionOf()
-  const step = makeSteps(isReadable(given.log, isTerminal), log)
+  const readable = isReadable(given.log, isTerminal)
+  const step = makeSteps(readable, log)
   step(`starting ${given.service.name} ${version} (${given.profile})`)
   const clock = makeClockMemory()
   followClock(clock)
@@ -163,7 +162,8 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
   if (signal.aborted) return
   if (!hasFront) {
     const { node, roles } = settings.cluster
-    process.stdout.write(`${settings.service.name} node ${node} runs with ${roles.join(', ')}\n`)
+    const runs = `${settings.service.name} node ${node} runs with ${roles.join(', ')}`
+    announce({ log, readable, text: `${runs}\n`, fields: { roles }, message: runs })
     return
   }
 
@@ -174,17 +174,35 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
   if (signal.aborted) return
 
   // 7. Tell the person in front of it what there is.
-  process.stdout.write(
-    await banner({
-      settings,
-      version,
-      url,
-      databaseUrl,
-      cores,
-      signatures: `${(await loadRecovery()).name}, ${loadKeccak().name}`,
+  const signatures = `${(await loadRecovery()).name}, ${loadKeccak().name}`
+  announce({
+    ...{ log, readable },
+    text: await banner({
+      ...{ settings, version, url, databaseUrl, cores, signatures },
       devnet: chains.devnet,
     }),
-  )
+    fields: { url, signatures, database: describeDatabaseUrl(databaseUrl) },
+    message: `${settings.service.name} ${version} is open (${settings.profile})`,
+  })
+}
+
+/**
+ * Says that the exchange is open. Where standard output is for JSON, it gets one line of the log, and a person
+ * finds the text on standard error.
+ */
+function announce(opened: {
+  readonly log: Log
+  readonly readable: boolean
+  readonly text: string
+  readonly fields: object
+  readonly message: string
+}): void {
+  const { log, readable, text, fields, message } = opened
+  if (readable) process.stdout.write(text)
+  else {
+    log.info(fields, message)
+    process.stderr.write(text)
+  }
 }
 
 /** Says what the start is about to do: a line for a person, or one of the log for a machine. */

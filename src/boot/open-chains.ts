@@ -205,7 +205,8 @@ function clearData(dir: string): void {
   if (!hasData(dir)) return
   const paths = partitionPaths(dir, 0)
   if (existsSync(paths.database)) lockPartition(paths).release()
-  process.stdout.write(
+  // Standard output may be for JSON only.
+  process.stderr.write(
     `sibyl: the data of another chain was moved to ${moveAside(dir, new Date())}\n`,
   )
 }

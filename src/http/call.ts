@@ -93,6 +93,8 @@ export function makeSender(options: {
   readonly meter: StageMeter | undefined
   /** Whether the answer is paid for; where it is not, the request is refused by now. */
   readonly pays: (call: Call, bytes: number) => boolean
+  /** Is called after each answer. */
+  readonly answered: (call: Call, status: number, ms: number) => void
 }): Sender {
   const { cors, hold, release, draining, meter } = options
 
@@ -124,7 +126,9 @@ export function makeSender(options: {
   function finished(call: Call, status: number): void {
     call.phase = 'over'
     if (call.held) release(call)
-    record(call.compiled.meter, status, (performance.now() - call.startedAtMs) / 1_000)
+    const ms = performance.now() - call.startedAtMs
+    record(call.compiled.meter, status, ms / 1_000)
+    options.answered(call, status, ms)
   }
 
   function sendRaw(call: Call, reply: RawReply): void {

@@ -22,6 +22,7 @@ import { parseJson } from './json.ts'
 import { readParameter, readQuery, type Values } from './query.ts'
 import { makeBodyReader } from './read-body.ts'
 import { makeRepeatedErrors } from './repeated-errors.ts'
+import { makeRequestLog } from './request-log.ts'
 import type { AuthClass, Principal, RouteRequest, Takeover } from './route.ts'
 import { newWriteStages, TIMING_HEADER } from './write-stages.ts'
 
@@ -50,6 +51,8 @@ type PipelineSettings = {
   readonly requestsInFlightMax: number
   /** Addresses whose `X-Forwarded-For` is believed. */
   readonly trustedProxies?: readonly string[]
+  /** One of so many requests gets a line of the log; 0 is none. */
+  readonly logEvery?: number
 }
 
 type Pipeline = {
@@ -113,6 +116,7 @@ export function makePipeline(options: {
   const sender: Sender = makeSender({
     ...{ cors, hold, release, draining: calls.isDraining, meter },
     pays: (call, bytes) => charges.answer(call, bytes),
+    answered: makeRequestLog(log, settings.logEvery ?? 0),
   })
   const { sendRejection } = sender
   const charges = makeCharges(hooks, sendRejection)

@@ -53,6 +53,8 @@ export type FrontSettings = Partial<ConnectionSettings> & {
   readonly requestsInFlightMax: number
   /** Addresses of proxies whose `X-Forwarded-For` is believed. */
   readonly trustedProxies?: readonly string[]
+  /** One of so many requests gets a line of the log; 0 is none. */
+  readonly logEvery?: number
 }
 
 type FrontServices = Hooks & {

@@ -295,6 +295,7 @@ export function frontThread(data: ThreadData): ThreadParts {
         host: settings.front.host,
         port,
         trustedProxies: settings.front.trustedProxies,
+        logEvery: settings.log.requestsEvery,
         ...(settings.limits.enabled
           ? {
               connectionsPerIpMax: settings.front.connectionsPerIpMax,

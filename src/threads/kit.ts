@@ -41,7 +41,7 @@ export function makeKit(data: ThreadData, labels: Readonly<Record<string, string
   workerMeters(registry)
   const timers: NodeJS.Timeout[] = []
   return {
-    log: makeLog(data.settings.log, data.name, data.isTerminal),
+    log: makeLog(data.settings, data.name, data.isTerminal),
     registry,
     links: linkMeters(registry),
     metrics: () => registry.getMetricsAsJSON(),

@@ -31,6 +31,8 @@ const LEASE_MS = 6_000
 /** How often a lease is renewed, or asked for by who waits for it. */
 const LOOK_MS = 1_000
 const HOLDER_CHARS_MAX = 255
+/** Leases taken within this time are one line of the log: a store takes one for each partition. */
+const TAKEN_TOLD_MS = 250
 
 type Leases = {
   /**
@@ -91,6 +93,7 @@ function sharedLeases(url: string, holder: string, kit: Kit): Leases {
   let opening: Promise<Database> | undefined
   let looking = false
   let closed = false
+  let untold: Lease[] = []
 
   new Gauge({
     name: 'sibyl_lease_held',
@@ -159,8 +162,21 @@ function sharedLeases(url: string, holder: string, kit: Kit): Leases {
       role.asking = false
     }
     if (closed) return
-    log.info(role.lease, `holds the lease of ${role.name}`)
+    tellTaken(role.lease)
     await role.begin(role.lease)
+  }
+
+  function tellTaken(lease: Lease): void {
+    untold.push(lease)
+    if (untold.length > 1) return
+    setTimeout(() => {
+      const leases = Object.fromEntries(untold.map(({ role, epoch }) => [role, epoch]))
+      const [first] = untold
+      const count = untold.length
+      untold = []
+      const which = count === 1 ? `the lease of ${first?.role}` : `${count} leases`
+      log.info({ leases }, `holds ${which}`)
+    }, TAKEN_TOLD_MS).unref()
   }
 
   async function renew(): Promise<void> {

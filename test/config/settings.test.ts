@@ -4,13 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { PATTERN_WORDS } from '#config/schema/patterns.ts'
-import {
-  loadSettings,
-  SettingsError,
-  settingsList,
-  settingsWarnings,
-  shownSettings,
-} from '#config/settings.ts'
+import { loadSettings, SettingsError, settingsList, settingsWarnings } from '#config/settings.ts'
+import { shownSettings } from '#config/shown-settings.ts'
 
 const NODE = {
   SIBYL_ROLES: 'front',

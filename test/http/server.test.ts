@@ -92,6 +92,25 @@ test('a sane request id is kept and echoed, any other replaced', async (t) => {
   for (const id of made) assert.match(id ?? '', /^[0-9a-f]{12}-[0-9a-z]+$/)
 })
 
+test('one of so many requests is logged with its route, status and latency, and without its query', async (t) => {
+  const { url, lines } = await startTestFront(t, { logEvery: 2 })
+  for (let count = 0; count < 4; count++) await fetch(`${url}/healthz?token=hunter2`)
+  await fetch(`${url}/nowhere`)
+  await fetch(`${url}/nowhere`)
+  const told = lines.filter(({ message }) => message === 'a request was answered')
+  assert.equal(told.length, 3)
+  const [first, , last] = told.map(({ fields }) => fields as Record<string, unknown>)
+  assert.deepEqual(
+    { ...first, ms: 0, requestId: '' },
+    {
+      ...{ method: 'GET', route: '/healthz', status: 400, ms: 0, requestId: '', every: 2 },
+    },
+  )
+  assert(typeof first?.ms === 'number' && first.ms >= 0)
+  assert.equal(last?.status, 404)
+  assert(!JSON.stringify(told).includes('hunter2'))
+})
+
 test('HEAD answers what GET would, without the body', async (t) => {
   const { front, url } = await startTestFront(t)
   const text = await (await fetch(`${url}/healthz`)).text()

@@ -247,6 +247,6 @@ test('the settings can be shown, and secrets are not', async () => {
   const environment = { SIBYL_DATABASE_URL: 'mysql://a:hunter2@b/c' }
   const { code, said } = await runToEnd(environment, ['--settings'])
   assert.equal(code, 0)
-  assert.match(said, /^SIBYL_PORT = 8080$/m)
-  assert.match(said, /^SIBYL_DATABASE_URL = "\(set\)"$/m)
+  assert.match(said, /^SIBYL_PORT = 8080 {2}# default$/m)
+  assert.match(said, /^SIBYL_DATABASE_URL = "\(set\)" {2}# environment$/m)
 })

@@ -34,6 +34,8 @@ export type Exchange = {
   readonly pid: number
   /** What the children have written so far, the end of it. */
   readonly output: () => string
+  /** What they have written to standard output only. */
+  readonly standardOutput: () => string
   /** Ends the child by a signal; done when it is gone. */
   readonly kill: (signal?: NodeJS.Signals) => Promise<void>
   /** Sends the child a signal that does not end it, such as one that pauses it. */
@@ -94,6 +96,7 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
   let child: Child | undefined
   let url = ''
   let output = ''
+  let standardOutput = ''
 
   async function start(): Promise<void> {
     assert.equal(child, undefined, 'the exchange before this one is gone')
@@ -126,8 +129,9 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
     })
     running.add(node)
     let said = ''
+    const charsMax = options.outputCharsMax ?? OUTPUT_CHARS_MAX
     const hear = (chunk: Buffer): void => {
-      output = (output + chunk.toString()).slice(-(options.outputCharsMax ?? OUTPUT_CHARS_MAX))
+      output = (output + chunk.toString()).slice(-charsMax)
       if (url !== '') return
       said += chunk.toString()
       const found = (OPEN.exec(said) ?? RUNS.exec(said))?.[1]
@@ -135,6 +139,9 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
     }
     url = ''
     node.stdout.on('data', hear)
+    node.stdout.on('data', (chunk: Buffer) => {
+      standardOutput = (standardOutput + chunk.toString()).slice(-charsMax)
+    })
     node.stderr.on('data', hear)
     const exited = new Promise<string>((resolve) => {
       node.once('exit', (code, signal) => {
@@ -179,6 +186,7 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
       return child?.process.pid ?? 0
     },
     output: () => output,
+    standardOutput: () => standardOutput,
     kill,
     signal: (signal) => void child?.process.kill(signal),
     async stop() {

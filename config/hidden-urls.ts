@@ -1,0 +1,42 @@
+/** Cuts secrets out of addresses before a person or a log sees them: providers put keys into paths and queries. */
+
+const HIDDEN = '(hidden)'
+/** An address in a text, also in a line of JSON: it ends before white space, quotes, brackets and backslashes. */
+const URL_IN_TEXT = /\b([a-z][a-z0-9+.-]*:\/\/)([^\s"'`\\<>(){}|]+)/gi
+/** Shorter parts of a path are names of a network or a version, such as `v2` or `polygon-mainnet`. */
+const KEY_CHARS_MIN = 16
+const WORDS = /^[a-z]+([-_.][a-z]+)+$/
+const KEY_NAME = /key|token|secret|auth|pass|sig|jwt|credential/i
+
+/** Replaces user names, passwords and what looks like a key in every address of the text. */
+export function hideUrlSecrets(text: string): string {
+  if (!text.includes('://')) return text
+  return text.replace(URL_IN_TEXT, (_, scheme: string, rest: string) => {
+    const [, authority = '', path = '', query = ''] = /^([^/?#]*)([^?#]*)(.*)$/s.exec(rest) ?? []
+    const shownPath = path.split('/').map((part) => (isKeyLike(part) ? HIDDEN : part))
+    return `${scheme}${withoutUser(authority)}${shownPath.join('/')}${shownQuery(query)}`
+  })
+}
+
+/** Returns an address with its host only: for a provider of a chain, whose path may be a key of any form. */
+export function hideUrlPath(url: string): string {
+  if (!URL.canParse(url)) return HIDDEN
+  const { origin, pathname, search, hash } = new URL(url)
+  return `${pathname}${search}${hash}` === '/' ? origin : `${origin}/${HIDDEN}`
+}
+
+function isKeyLike(part: string): boolean {
+  return part.length >= KEY_CHARS_MIN && !WORDS.test(part)
+}
+
+function withoutUser(authority: string): string {
+  const at = authority.lastIndexOf('@')
+  return at < 0 ? authority : `${HIDDEN}${authority.slice(at)}`
+}
+
+function shownQuery(query: string): string {
+  return query.replace(/([?&#;])([^=&#;]*)(?:=([^&#;]*))?/g, (_, mark, name, value) => {
+    if (value === undefined) return `${mark}${isKeyLike(name) ? HIDDEN : name}`
+    return `${mark}${name}=${KEY_NAME.test(name) || isKeyLike(value) ? HIDDEN : value}`
+  })
+}

@@ -1,0 +1,57 @@
+/** The settings as `npm run settings` shows them: each value without secrets, and where it came from. */
+
+import { hideUrlPath, hideUrlSecrets } from './hidden-urls.ts'
+import { environment, isKeySetting, PROFILES, settingsList, valueAt } from './settings.ts'
+import type { Settings } from './settings-schema.ts'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** One line for each setting: `SIBYL_PORT = 9000  # environment`. */
+export function settingsLines(settings: Settings, env: Environment = environment): string[] {
+  const sources = settingSources(settings, env)
+  return Object.entries(shownSettings(settings)).map(
+    ([name, value]) => `${name} = ${JSON.stringify(value)}  # ${sources[name]}`,
+  )
+}
+
+/** Returns the settings by their names in the environment: secrets are replaced, keys in addresses hidden. */
+export function shownSettings(settings: Settings): Record<string, unknown> {
+  const shown: Record<string, unknown> = {}
+  for (const { path, leaf } of settingsList()) {
+    const value = valueAt(settings, path)
+    const isSet = Array.isArray(value) ? value.length > 0 : value !== ''
+    shown[leaf.env] = leaf.secret && isSet ? '(set)' : shownValue(value, path === 'chainRpc')
+  }
+  return shown
+}
+
+/** Returns where each value came from, by the name in the environment; a key in a file has the file's name. */
+export function settingSources(settings: Settings, env: Environment): Record<string, string> {
+  const profile = PROFILES[settings.profile] ?? {}
+  const sources: Record<string, string> = {}
+  for (const { path, leaf } of settingsList()) {
+    const text = env[leaf.env]
+    if (text !== undefined) sources[leaf.env] = fromEnvironment(text, isKeySetting(leaf))
+    else if (path !== 'profile' && valueAt(profile, path) !== undefined)
+      sources[leaf.env] = `profile ${settings.profile}`
+    else sources[leaf.env] = 'default'
+  }
+  return sources
+}
+
+function fromEnvironment(text: string, isKey: boolean): string {
+  const files = text.split(',').map((part) => part.trim())
+  const named = files.filter((part) => part !== '' && !part.startsWith('0x'))
+  return isKey && named.length > 0 ? `file ${named.join(', ')}` : 'environment'
+}
+
+/** Hides everything behind the host in addresses of providers, and what looks like a key in any other text. */
+function shownValue(value: unknown, isProvider: boolean): unknown {
+  if (typeof value === 'string') return isProvider ? hideUrlPath(value) : hideUrlSecrets(value)
+  if (Array.isArray(value)) return value.map((each) => shownValue(each, isProvider))
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value)
+  return Object.fromEntries(
+    entries.map(([name, each]) => [name, shownValue(each, isProvider || name === 'rpcUrls')]),
+  )
+}

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { loadSettings } from '#config/settings.ts'
+import type { ThreadData } from '#config/thread-data.ts'
+import { makeKit } from '#threads/kit.ts'
+import { makeLeases } from '#threads/leases.ts'
+import { onServerDatabase } from '../support/databases.ts'
+import { eventually } from '../support/eventually.ts'
+
+await onServerDatabase('leases of a thread', (databases) => {
+  it('64 leases taken at the start are one line of the log, and one taken later is another', async (t) => {
+    const url = await databases.migrated()
+    const settings = loadSettings({ SIBYL_DATABASE_URL: url })
+    const data = { name: 'store', settings, isTerminal: false } as ThreadData
+    const lines: { fields: object; message: string }[] = []
+    const kit = makeKit(data)
+    const info = (fields: object, message: string) => void lines.push({ fields, message })
+    const leases = makeLeases(data, { ...kit, log: { ...kit.log, info } })
+    t.after(async () => {
+      kit.quiet()
+      await leases.close()
+      databases.giveBack(url)
+    })
+    const roles = Array.from({ length: 64 }, (_, partition) => `projector/${partition}`)
+    await Promise.all(roles.map((role) => leases.hold(role, () => {})))
+    await eventually(() => assert.equal(lines.flatMap(rolesIn).length, 64))
+    assert.deepEqual(new Set(lines.flatMap(rolesIn)), new Set(roles))
+    assert(lines.length < 8, 'a slow machine may need a few lines')
+    const before = lines.length
+    await leases.hold('relayer/1', () => {})
+    await eventually(() => assert.equal(lines.length, before + 1))
+    assert.deepEqual(lines.at(-1), {
+      fields: { leases: { 'relayer/1': 1 } },
+      message: 'holds the lease of relayer/1',
+    })
+  })
+})
+
+function rolesIn({ fields }: { readonly fields: object }): string[] {
+  return Object.keys('leases' in fields ? (fields.leases as object) : {})
+}
