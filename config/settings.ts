@@ -5,7 +5,7 @@
  * start with one line that names it; the value of a secret is never shown.
  */
 
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import type { TSchema } from 'typebox'
@@ -230,12 +230,24 @@ function withKeyFiles(text: string, leaf: Leaf): string {
     const named = part.trim()
     if (named === '' || named.startsWith('0x')) return named
     try {
+      requirePrivate(named, leaf)
       return readFileSync(named, 'utf8').trim()
-    } catch {
+    } catch (error) {
+      if (error instanceof SettingsError) throw error
       throw new SettingsError(`${leaf.env}: it is neither a key (0x…) nor a file that can be read`)
     }
   })
   return keys.join(',')
+}
+
+/** Refuses a key file that every user of the machine can read, or that its group can change. */
+function requirePrivate(path: string, leaf: Leaf): void {
+  const mode = statSync(path).mode & 0o777
+  if ((mode & 0o027) === 0) return
+  throw new SettingsError(
+    `${leaf.env}: ${path} has mode ${mode.toString(8)}, so others than its owner and group can use the key; ` +
+      'chmod 600 it, or 640 where a group reads it',
+  )
 }
 
 /** True for private keys and shared secrets, which may be given as files. */

@@ -3,12 +3,19 @@
 import type { Hex, LocalAccount } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import { type Address, toAddress } from '#domain/ids.ts'
+import { hexAddress } from './call.ts'
+import { asked, type ChainClient } from './clients.ts'
 
 export type OwnAccount = { readonly account: LocalAccount; readonly address: Address }
 
 export function accountOf(key: string): OwnAccount {
   const account = privateKeyToAccount(key.toLowerCase() as Hex)
   return { account, address: toAddress(account.address) }
+}
+
+/** Returns the wei of an address in the newest block. */
+export function balanceOf({ viem }: ChainClient, address: Address): Promise<bigint> {
+  return asked(viem.getBalance({ address: hexAddress(address) }))
 }
 
 /** Each key once. */

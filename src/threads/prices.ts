@@ -142,7 +142,7 @@ export function pricesThread(data: ThreadData): ThreadParts {
     if (chain !== undefined) {
       const say = quickSaid
       quick = await startQuickMarkets({
-        ...{ chain, settings, log, writers, reads, say, rowsRefused: meters.rowsRefused },
+        ...{ chain, settings, kit, writers, reads, say, rowsRefused: meters.rowsRefused },
         feeds: () => feeds,
       })
     }
@@ -167,7 +167,7 @@ export function pricesThread(data: ThreadData): ThreadParts {
       })
     },
     // Providers that are away make no thread restart; `whyUnpriced` is told to the fronts.
-    health: () => (state === undefined ? leases.standby() || 'starting' : ''),
+    health: () => (state === undefined ? leases.standby() || 'starting' : (quick?.why() ?? '')),
     metrics: kit.metrics,
     async drain() {
       quiet()

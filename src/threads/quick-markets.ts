@@ -6,8 +6,9 @@ import type {
   QuickMarketsProtocol,
   QuickMarketsState,
 } from '#actors/quick-markets/state.ts'
-import { accountOf } from '#chain/accounts.ts'
+import { accountOf, balanceOf } from '#chain/accounts.ts'
 import { makeChainClient } from '#chain/clients.ts'
+import { marketFactory } from '#chain/market-factory.ts'
 import { predictQuickMarket } from '#chain/quick-market-id.ts'
 import { makeQuickMarketLane } from '#chain/quick-market-lane.ts'
 import type { Settings } from '#config/settings-schema.ts'
@@ -20,6 +21,7 @@ import type { Served } from '#runtime/serve.ts'
 import type { Reads } from '#store/reads/reads.ts'
 import { askWrite, type ClerkRef } from '#store/writes/ask-write.ts'
 import { makeJournal } from '#store/writes/journal.ts'
+import { startKeyWatch } from './key-watch.ts'
 import { type Kit, serveActor, type Writers } from './kit.ts'
 import { makeQuickPlaces } from './quick-places.ts'
 
@@ -40,31 +42,35 @@ const REPORT_AFTER_MS = 2_000
 export type QuickMarkets = {
   readonly state: QuickMarketsState
   readonly served: Served
+  /** Why the operator's key cannot do its job; empty while it can. */
+  why(): string
   stop(): void
 }
 
 export async function startQuickMarkets(ports: {
   readonly chain: Settings['chains'][number]
   readonly settings: Settings
-  readonly log: Kit['log']
+  readonly kit: Pick<Kit, 'log' | 'every'>
   readonly writers: Pick<Writers, 'marketOf'> & { readonly store: ClerkRef }
   readonly reads: Reads
   readonly feeds: () => readonly Feed[]
   readonly say: (event: QuickMarketsEvent) => void
   readonly rowsRefused: (row: 'mark', count: number) => void
 }): Promise<QuickMarkets> {
-  const { chain, settings, log, reads, feeds, say } = ports
+  const { chain, settings, reads, feeds, say } = ports
+  const { log } = ports.kit
   const { store, marketOf } = ports.writers
   const { feeds: rules, quick, keys } = settings
   const { chainId, rpcUrls, confirmations } = chain
   const contracts = contractsOf(chain)
   const own = accountOf(keys.operator)
+  const client = makeChainClient({
+    chainId,
+    rpcUrls,
+    onError: ({ host, why }) => log.debug({ host, why }, 'a request to the chain failed'),
+  })
   const lane = makeQuickMarketLane({
-    client: makeChainClient({
-      chainId,
-      rpcUrls,
-      onError: ({ host, why }) => log.debug({ host, why }, 'a request to the chain failed'),
-    }),
+    client,
     contracts,
     own,
     journal: makeJournal(store, reads),
@@ -136,5 +142,11 @@ export async function startQuickMarkets(ports: {
     batchMax: BATCH_MAX,
   })
   lane.start()
-  return { state, served, stop: lane.stop }
+  const factory = marketFactory(client, contracts.marketFactory)
+  const key = startKeyWatch(ports.kit, settings.relayer, {
+    ...{ setting: 'SIBYL_OPERATOR_KEY', chainId, address: own.address },
+    balanceWei: () => balanceOf(client, own.address),
+    role: { contract: 'market factory', isHeld: () => factory.isOperator(own.address) },
+  })
+  return { state, served, why: key.why, stop: lane.stop }
 }

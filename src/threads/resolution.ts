@@ -10,7 +10,7 @@ import {
   type ResolutionState,
   resolution,
 } from '#actors/resolution.ts'
-import { accountOf } from '#chain/accounts.ts'
+import { accountOf, balanceOf } from '#chain/accounts.ts'
 import { simulate } from '#chain/call.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { marketContract } from '#chain/market-contract.ts'
@@ -23,6 +23,7 @@ import type { Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { makeReads } from '#store/reads/reads.ts'
 import { makeJournal } from '#store/writes/journal.ts'
+import { startKeyWatch } from './key-watch.ts'
 import { linkWriters, makeKit, serveActor } from './kit.ts'
 import { makeLeases } from './leases.ts'
 import { resolutionMeters } from './meters/resolution.ts'
@@ -49,6 +50,7 @@ export function resolutionThread(data: ThreadData): ThreadParts {
   const { query } = reads
   let state: ResolutionState | undefined
   let served: Served | undefined
+  let key: ReturnType<typeof startKeyWatch> | undefined
   const meters = resolutionMeters(kit, () => state)
   const client = makeChainClient({
     chainId,
@@ -137,6 +139,10 @@ export function resolutionThread(data: ThreadData): ThreadParts {
       say: meters.said,
     })
     kit.every(settings.resolution.pollMs, look)
+    key = startKeyWatch(kit, settings.relayer, {
+      ...{ setting: 'SIBYL_RESOLUTION_KEY', chainId, address: own.address },
+      balanceWei: () => balanceOf(client, own.address),
+    })
     log.info({ key: own.address }, `settles resolutions on chain ${chainId}`)
   }
 
@@ -145,7 +151,7 @@ export function resolutionThread(data: ThreadData): ThreadParts {
     connect(peer, port) {
       if (writers.take(peer, port) === 'store') look()
     },
-    health: () => state?.why ?? (leases.standby() || 'starting'),
+    health: () => key?.why() || (state?.why ?? (leases.standby() || 'starting')),
     metrics: kit.metrics,
     async drain() {
       kit.quiet()

@@ -11,7 +11,7 @@ import type {
   SettlementState,
 } from '#actors/settlement/state.ts'
 import type { ComingBack, NextInLine } from '#actors/trader-standing.ts'
-import { accountOf } from '#chain/accounts.ts'
+import { accountOf, balanceOf } from '#chain/accounts.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
 import { makeCallReader, makeFundsRead } from '#chain/funds-read.ts'
@@ -43,6 +43,7 @@ import type { Lease } from '#store/engine/fence.ts'
 import { makeReads } from '#store/reads/reads.ts'
 import { makeJournal } from '#store/writes/journal.ts'
 import { loadKeccak } from '#verify/keccak.ts'
+import { startKeyWatch } from './key-watch.ts'
 import { linkWriters, makeKit, serveActor } from './kit.ts'
 import { makeLeases } from './leases.ts'
 import { makeLineClearing } from './line-clearing.ts'
@@ -96,6 +97,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
   })
   const states = new Map<number, SettlementState>()
   const held = new Map<number, Lease>()
+  const keys: ReturnType<typeof startKeyWatch>[] = []
   const meters = settlementMeters(kit, () => states)
   spendingMeters(kit, spending)
 
@@ -151,6 +153,16 @@ export function settlementThread(data: ThreadData): ThreadParts {
       startBlock: chain.startBlock,
     })
     await checkGrace(chainId, contract)
+    keys.push(
+      startKeyWatch(kit, settings.relayer, {
+        ...{ setting: 'SIBYL_SETTLEMENT_KEY', chainId, address: own.address },
+        balanceWei: () => balanceOf(client, own.address),
+        role: {
+          contract: 'settlement contract',
+          isHeld: () => contract.isOperator(own.address),
+        },
+      }),
+    )
     const clearLine = makeLineClearing({
       nextInLine,
       withdraw: async (leaving) => (leases.isSure(role) ? withdraw(leaving) : 0),
@@ -291,7 +303,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
         if (state.misfit !== '') return state.misfit
         if (state.behind) return `settlement is behind: ${statusOf(state).why || 'it catches up'}`
       }
-      return leases.standby()
+      return keys.map(({ why }) => why()).find((why) => why !== '') ?? leases.standby()
     },
     metrics: kit.metrics,
     async drain() {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -175,7 +175,7 @@ test('a private key may be in a file, and is shown neither there nor in the envi
   t.after(() => rmSync(folder, { recursive: true }))
   const [first, second] = [`0x${'a1'.repeat(32)}`, `0x${'b2'.repeat(32)}`]
   const file = join(folder, 'relayer.key')
-  writeFileSync(file, `${second}\n`)
+  writeFileSync(file, `${second}\n`, { mode: 0o600 })
   const settings = loadSettings({ SIBYL_RELAYER_KEYS: `${first}, ${file}` })
   assert.deepEqual(settings.keys.relayer, [first, second])
   assert.equal(shownSettings(settings).SIBYL_RELAYER_KEYS, '(set)')
@@ -185,6 +185,24 @@ test('a private key may be in a file, and is shown neither there nor in the envi
     (error: Error) =>
       error.message.startsWith('SIBYL_SETTLEMENT_KEY: ') && !error.message.includes(half),
   )
+})
+
+test('a key file that other users can read, or its group can change, is refused with its mode', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'sibyl-keys-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'settlement.key')
+  writeFileSync(file, `0x${'a1'.repeat(32)}\n`)
+  for (const name of ['SIBYL_SETTLEMENT_KEY', 'SIBYL_RELAYER_KEYS']) {
+    for (const mode of [0o644, 0o604, 0o660, 0o601]) {
+      chmodSync(file, mode)
+      const expected = new RegExp(`^${name}: ${file} has mode ${mode.toString(8)}, .*chmod 600`)
+      assert.throws(() => loadSettings({ [name]: file }), { message: expected })
+    }
+    for (const mode of [0o600, 0o400, 0o640, 0o440]) {
+      chmodSync(file, mode)
+      loadSettings({ [name]: file })
+    }
+  }
 })
 
 test('open writes on a public address are possible when they are asked for', () => {

@@ -1,0 +1,86 @@
+/**
+ * Watches whether a key of the exchange can do its job on a chain: it has its role in the contract and ether for its
+ * transactions. A key that cannot makes its thread not ready, with the reason; it is looked at again, so that a role
+ * or ether that arrives later needs no restart. While the chain cannot be asked, the last verdict stands.
+ */
+
+import { WEI_PER_GWEI } from '#chain/sender/fees.ts'
+import type { Log } from '#config/logging.ts'
+import type { Settings } from '#config/settings-schema.ts'
+import { Fault } from '#domain/fault.ts'
+import type { Address } from '#domain/ids.ts'
+import type { Kit } from './kit.ts'
+
+const GWEI_PER_ETHER = 1e9
+
+type KeyWatch = {
+  /** Empty while the key can do its job, otherwise the reason why not. */
+  why(): string
+  look(): Promise<void>
+}
+
+type WatchedKey = {
+  /** The setting that holds the key. */
+  readonly setting: string
+  readonly chainId: number
+  readonly address: Address
+  readonly balanceWei: () => Promise<bigint>
+  /** The role that the key needs in a contract, for keys that need one. */
+  readonly role?: { readonly contract: string; readonly isHeld: () => Promise<boolean> }
+}
+
+/** Looks at once, and then as often as the balances of the relayer are read. */
+export function startKeyWatch(
+  kit: Pick<Kit, 'log' | 'every'>,
+  { balanceMinGwei, balanceEveryMs }: Settings['relayer'],
+  key: WatchedKey,
+): KeyWatch {
+  const watch = makeKeyWatch(kit.log, balanceMinGwei, key)
+  void watch.look()
+  kit.every(balanceEveryMs, () => void watch.look())
+  return watch
+}
+
+export function makeKeyWatch(
+  log: Pick<Log, 'info' | 'warn' | 'debug'>,
+  balanceMinGwei: number,
+  key: WatchedKey,
+): KeyWatch {
+  const { setting, chainId, address } = key
+  let trouble: string | undefined
+  let looking = false
+
+  async function troubleOf(): Promise<string> {
+    const named = `${setting} is ${address}, which`
+    if (key.role !== undefined && !(await key.role.isHeld())) {
+      return `${named} is no operator of the ${key.role.contract} on chain ${chainId}: give it the role`
+    }
+    const gwei = Number((await key.balanceWei()) / WEI_PER_GWEI)
+    if (gwei >= balanceMinGwei) return ''
+    return (
+      `${named} has ${gwei / GWEI_PER_ETHER} ether on chain ${chainId}, less than ` +
+      `SIBYL_RELAYER_BALANCE_MIN_GWEI (${balanceMinGwei / GWEI_PER_ETHER}): send it ether`
+    )
+  }
+
+  return {
+    why: () => trouble ?? '',
+    async look() {
+      if (looking) return
+      looking = true
+      try {
+        const found = await troubleOf()
+        if (found === trouble) return
+        const fields = { setting, key: address, chainId }
+        if (found !== '') log.warn({ ...fields, why: found }, 'a key cannot do its job')
+        else log.info(fields, 'a key can do its job')
+        trouble = found
+      } catch (error) {
+        if (!(error instanceof Fault)) throw error
+        log.debug({ setting, chainId, why: error.message }, 'a key could not be checked')
+      } finally {
+        looking = false
+      }
+    },
+  }
+}
