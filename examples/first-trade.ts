@@ -20,7 +20,8 @@ const offer = await ann.orders.place({ ...terms, side: 'sell', size: '10' })
 const { matches } = await bob.orders.place({ ...terms, side: 'buy', size: '4' })
 console.log(`bob met ${matches} order`)
 
-const [trade] = await ann.trades(market.id)
+// The newest first; others may have traded meanwhile.
+const trade = (await ann.trades(market.id)).find(({ size }) => size === 4_000_000)
 console.log(`${Number(trade?.size) / 1e6} shares at ${Number(trade?.price) / 1e6}`)
 
 await ann.orders.cancel({ orderHash: offer.orderHash, marketId: market.id, side: 'sell' })

@@ -25,8 +25,8 @@ for (let round = 1; round <= rounds; round++) {
   quoted = []
   const fair = await fairPrice()
   for (const [side, price] of [
-    ['buy', Math.max(1, fair - 20_000)],
-    ['sell', Math.min(999_999, fair + 20_000)],
+    ['buy', Math.max(1_000, fair - 20_000)],
+    ['sell', Math.min(999_000, fair + 20_000)],
   ] as const) {
     const order = await maker.orders.sign({
       ...{ marketId: id, outcome: 'YES', side, price, size: '25' },

@@ -30,7 +30,7 @@ export type OrderIntent = {
   readonly marketId: string
   readonly side: 'buy' | 'sell'
   readonly outcome: 'YES' | 'NO'
-  /** Of one share: '0.42', or 420000 in millionths. */
+  /** Of one share: '0.42', or 420000 in millionths. Numbers below 100 are refused: 42 would be 0.000042. */
   readonly price: Amount
   /** In shares: '10' or '2.5', or 10000000 in millionths. */
   readonly size: Amount
@@ -76,8 +76,20 @@ function readOutcome(outcome: string): Outcome {
   throw refuse('INVALID_FIELD', 'outcome', `'${outcome}' is neither 'YES' nor 'NO'`)
 }
 
+/** Numbers below this are refused as prices: they were meant as cents, and count millionths of a dollar. */
+const PRICE_NUMBER_MIN = 100
+
 function readPrice(amount: Amount): Price {
   const price = readAmount('price', amount)
+  if (typeof amount === 'number' && amount >= 1 && amount < PRICE_NUMBER_MIN) {
+    const [meant, counted] = [(amount / 100).toFixed(2), (amount / 1e6).toFixed(6)]
+    throw refuse(
+      'PRICE_OUT_OF_RANGE',
+      'price',
+      `${amount} as a number counts millionths, which is ${counted} dollars; write '${meant}' for ${amount} cents, ` +
+        `or '${counted}' if that is meant`,
+    )
+  }
   if (isPrice(price)) return price
   const hint = typeof amount === 'string' ? '' : '; a number counts millionths'
   throw refuse(

@@ -37,12 +37,22 @@ export type Request = {
 
 export type Transport = <Answer>(request: Request, options?: CallOptions) => Promise<Answer>
 
+/** Returns the address of the exchange; a missing one, often a setting that is not there, is refused by name. */
+function readUrl(url: unknown): string {
+  if (typeof url === 'string' && /^https?:\/\/./.test(url)) return url
+  const given = typeof url === 'string' ? `'${url}'` : String(url)
+  const message = `url must be the address of an exchange, such as 'http://127.0.0.1:8080', and not ${given}`
+  throw new SibylError(url === undefined ? 'MISSING_FIELD' : 'INVALID_FIELD', message, {
+    field: 'url',
+  })
+}
+
 /** A pause that the server asks for beyond this is left to the caller. */
 const PAUSE_MS_MAX = 30_000
 const BACKOFF_MS_MAX = 5_000
 
 export function createTransport(options: TransportOptions): Transport {
-  const base = trimEnd(options.url, '/')
+  const base = trimEnd(readUrl(options.url), '/')
 
   async function attempt(request: Request, url: string, call: CallOptions): Promise<Attempt> {
     const timeout = AbortSignal.timeout(call.timeoutMs ?? options.timeoutMs)

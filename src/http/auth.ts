@@ -195,7 +195,8 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
       if (parts === undefined) return reject('UNAUTHORIZED_INVALID_TOKEN')
       const { payload, payloadBytes, segment, signature } = parts
       const nowSec = Math.floor(clock.nowMs() / 1_000)
-      if (payload.ts > nowSec + TOKEN_AHEAD_SEC_MAX) return reject('UNAUTHORIZED_INVALID_TOKEN')
+      const aheadSec = payload.ts - nowSec
+      if (aheadSec > TOKEN_AHEAD_SEC_MAX) return tooFarAhead(aheadSec)
       if (payload.ts <= nowSec - TOKEN_LIFE_SEC) {
         fitting.delete(token)
         return reject('UNAUTHORIZED_TOKEN_EXPIRED')
@@ -287,6 +288,16 @@ function readToken(token: string): TokenParts | undefined {
   if (payloadBytes === undefined || signature?.length !== 64) return undefined
   const payload = readPayload(payloadBytes)
   return payload === undefined ? undefined : { payload, payloadBytes, segment, signature }
+}
+
+/** Beyond this it is no clock that is off, but a time in another unit. */
+const CLOCK_OFF_SEC_MAX = 86_400
+
+function tooFarAhead(aheadSec: number): Rejection {
+  if (aheadSec > CLOCK_OFF_SEC_MAX) return reject('UNAUTHORIZED_INVALID_TOKEN')
+  const most = `the token's ts must be at most ${TOKEN_AHEAD_SEC_MAX} s ahead of the exchange's clock`
+  const detail = `${most}, and is ${aheadSec} s ahead: correct your clock`
+  return reject('UNAUTHORIZED_INVALID_TOKEN', undefined, detail)
 }
 
 /** Strictly: no padding, no other alphabet, no bits beyond the last byte. */

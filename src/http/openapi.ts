@@ -157,7 +157,7 @@ function parameters(route: Route, components: Record<string, Json>): Json[] {
 function requestBody(route: AnswerRoute, components: Record<string, Json>): Json {
   assert.ok(route.body !== undefined)
   return {
-    required: route.bodyOptional !== true,
+    required: route.bodyOptional !== true || route.shownBody !== undefined,
     content: {
       'application/json': {
         schema: written(route.shownBody ?? route.body, 'body', components),

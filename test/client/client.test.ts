@@ -345,7 +345,13 @@ test('the configuration is asked for once, and again after a failure', async (t)
   const { heard, url } = await scripted(t, [{ status: 500, body: {} }, { body: config }])
   const client = createClient({ url, retries: 0, signer: ann.key })
   assert.equal((await failure(client.config())).code, 'UNEXPECTED_ANSWER')
-  const intent = { marketId: MARKET, side: 'buy', outcome: 'YES', price: 1, size: 1 } as const
+  const intent = {
+    marketId: MARKET,
+    side: 'buy',
+    outcome: 'YES',
+    price: '0.000001',
+    size: 1,
+  } as const
   const submissions = await Promise.all([
     client.orders.sign({ ...intent, ttlSeconds: 100 }),
     client.orders.sign({ ...intent, ttlSeconds: 100 }),
@@ -356,9 +362,33 @@ test('the configuration is asked for once, and again after a failure', async (t)
   assert.equal(heard.length, 3)
 })
 
+test('an address that is missing or none is refused by name when the client is made', () => {
+  for (const [url, code] of [
+    [undefined, 'MISSING_FIELD'],
+    ['', 'INVALID_FIELD'],
+    ['127.0.0.1:8080', 'INVALID_FIELD'],
+  ] as const) {
+    assert.throws(
+      () => createClient({ url: url as string }),
+      (error) =>
+        error instanceof SibylError &&
+        error.code === code &&
+        error.field === 'url' &&
+        /^url must be the address of an exchange, such as 'http:/.test(error.message),
+      String(url),
+    )
+  }
+})
+
 test('what needs a signer says so, and a domain of the caller is not asked for', async (t) => {
   const { client } = await scripted(t, [{}])
-  const intent = { marketId: MARKET, side: 'buy', outcome: 'YES', price: 1, size: 1 } as const
+  const intent = {
+    marketId: MARKET,
+    side: 'buy',
+    outcome: 'YES',
+    price: '0.000001',
+    size: 1,
+  } as const
   const error = await failure(client.orders.place({ ...intent, ttlSeconds: 100 }))
   assert.deepEqual([error.code, error.field, error.attempts], ['MISSING_FIELD', 'signer', 0])
   assert.equal((await failure(client.orders.list())).field, 'signer')

@@ -69,7 +69,7 @@ test('an intent becomes the integers of the API', () => {
     expiration: String(NOW + 3_600),
     makerFeeRecipient: `0x${'0'.repeat(40)}`,
   })
-  const sale = draftOf({ side: 'sell', outcome: 'NO', price: 1, size: 1n })
+  const sale = draftOf({ side: 'sell', outcome: 'NO', price: 1n, size: 1n })
   assert.deepEqual([sale.side, sale.outcome, sale.price, sale.size], [1, 1, 1, 1])
   const dated = draftOf({ ttlSeconds: undefined, expiration: '18446744073709551615' })
   assert.equal(dated.expiration, '18446744073709551615')
@@ -106,6 +106,10 @@ test('what the exchange would refuse is refused before it is signed', () => {
   for (const price of ['0', '1', '1.000000', 0, 1_000_000, -1, '420000']) {
     assertRefused({ price }, 'PRICE_OUT_OF_RANGE', 'order.price', /0\.000001/)
   }
+  const cents =
+    /^price: 42 as a number counts millionths.*write '0\.42' for 42 cents, or '0\.000042'/
+  assertRefused({ price: 42 }, 'PRICE_OUT_OF_RANGE', 'order.price', cents)
+  assert.equal(draftOf({ price: 100 }).price, 100)
   for (const size of ['0', '0.000000', 0, -5]) {
     assertRefused({ size }, 'SIZE_NOT_POSITIVE', 'order.size', /above zero/)
   }

@@ -49,6 +49,12 @@ type Openapi = {
 const readDocument = async (name: string): Promise<Json> =>
   JSON.parse(await readFile(documentPath(name), 'utf8')) as Json
 
+/** The server always asked for these; the document of the last release did not say so. */
+const CORRECTED: ReadonlySet<string> = new Set([
+  'POST /api/v1/positions/{marketId}/sync: it needs a body now',
+  'POST /api/v1/positions/{marketId}/sync: body.userAddress is required now',
+])
+
 export async function tryDocuments(t: TestContext, exchange: Exchange): Promise<void> {
   const served = await documentsOf(exchange)
   const openapi = served['openapi.json'] as unknown as Openapi
@@ -75,7 +81,11 @@ export async function tryDocuments(t: TestContext, exchange: Exchange): Promise<
       const released = parseApiVersion((before.info as { version: string }).version)
       // A new major version is there to break things.
       if (parseApiVersion(API_VERSION)?.major !== released?.major) continue
-      assert.deepEqual(find({ before, after: served[name] }), [])
+      const broken = find({ before, after: served[name] })
+      assert.deepEqual(
+        broken.filter((each) => !CORRECTED.has(each)),
+        [],
+      )
     }
   })
 

@@ -19,6 +19,11 @@ const NOW_SEC = NOW_MS / 1_000
 const MISSING = ['UNAUTHORIZED_MISSING_HEADER', 'missing authorization header'] as const
 const FORMAT = ['UNAUTHORIZED_INVALID_FORMAT', 'invalid authorization format'] as const
 const TOKEN = ['UNAUTHORIZED_INVALID_TOKEN', 'invalid token format'] as const
+const ahead = (seconds: number) =>
+  [
+    'UNAUTHORIZED_INVALID_TOKEN',
+    `the token's ts must be at most 60 s ahead of the exchange's clock, and is ${seconds} s ahead: correct your clock`,
+  ] as const
 const EXPIRED = ['UNAUTHORIZED_TOKEN_EXPIRED', 'token expired'] as const
 const NOT_FOUND = ['UNAUTHORIZED_KEY_NOT_FOUND', 'API key not found'] as const
 const INACTIVE = ['UNAUTHORIZED_KEY_INACTIVE', 'API key is inactive'] as const
@@ -217,7 +222,8 @@ const ROWS: readonly Row[] = [
   ['a ts that is true', () => bearer({ ts: true }), TOKEN],
   ['a ts too large for anything', () => raw(`{"kid":"${kid}","ts":1e400,"n":"${n()}"}`), TOKEN],
   ['a ts in milliseconds', () => bearer({ ts: NOW_MS }), TOKEN],
-  ['a ts 61 seconds ahead', () => bearer({ ts: NOW_SEC + 61 }), TOKEN],
+  ['a ts 61 seconds ahead', () => bearer({ ts: NOW_SEC + 61 }), ahead(61)],
+  ['a clock ten minutes fast', () => bearer({ ts: NOW_SEC + 600 }), ahead(600)],
   [
     'a ts of the largest int64',
     () => raw(`{"kid":"${kid}","ts":9223372036854775807,"n":"${n()}"}`),

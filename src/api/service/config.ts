@@ -126,6 +126,59 @@ const Signature = Type.Object({
 
 const limit = (description: string) => Type.Integer({ description })
 
+/** Limits that every exchange has. */
+const LIMITS = {
+  priceMin: limit('Millionths of a dollar'),
+  priceMax: limit('Millionths of a dollar'),
+  sizeMin: limit('Millionths of a share'),
+  sizeMax: limit('Millionths of a share'),
+  expirationAheadSecondsMin: limit('How far ahead an order has to expire when it arrives'),
+  bodyBytesMax: limit('Bytes of a body'),
+  batchOrdersMax: limit('Orders of a batch'),
+  openOrdersPerMarketMax: limit('Open orders of a trader in a market'),
+  tradesListedMax: limit('Trades of a list'),
+  makersPerOrderMax: limit('Resting orders that one order meets; the rest of it is cancelled'),
+  permitBeyondExpirationSecondsMin: limit('How long a permit has to outlive its order'),
+  notionalMin: limit('The least price × size of an order, 6 decimals; 0 for none'),
+  pendingTradesPerTraderMax: limit('Unsettled trades of a trader; 0 for no limit'),
+  cooldownSeconds: limit('The first pause of a trader whose trade failed; 0 for none'),
+  cooldownSecondsMax: limit('The longest such pause'),
+  requestDeadlineMs: limit('How long a request may take'),
+  headerBytesMax: limit('Bytes of all headers of a request'),
+  headersMax: limit('Headers of a request'),
+  apiKeysPerAddressMax: limit('API keys of an address'),
+  apiKeyNameLengthMax: limit('Characters of the name of an API key'),
+  tokenAheadSecondsMax: limit('How far ahead the time of a token may be'),
+} as const
+
+/** Limits that an exchange has only where rates are limited, or where it relays. */
+const SOME_LIMITS = {
+  ipUnitsPerSecond: Type.Optional(limit('Units that an address earns per second')),
+  ipUnitsBurst: Type.Optional(limit('Units that an address may spend at once')),
+  siteTimes: Type.Optional(limit('How many addresses’ units the /48 of an IPv6 address has')),
+  keyUnitsPerSecond: Type.Optional(limit('Units that an API key earns per second')),
+  keyUnitsBurst: Type.Optional(limit('Units that an API key may spend at once')),
+  readUnits: Type.Optional(limit('Units of a read')),
+  writeUnits: Type.Optional(limit('Units of a write')),
+  registrationUnits: Type.Optional(limit('Units of the registration of an API key')),
+  unfundedOrdersPerSecond: Type.Optional(
+    limit('Orders refused for want of funds, paid off per second'),
+  ),
+  unfundedOrdersBurst: Type.Optional(limit('Orders refused for want of funds at once')),
+  connectionUnits: Type.Optional(limit('Units of a new connection')),
+  connectionsPerIpMax: Type.Optional(limit('Connections of an address')),
+  relayerDeadlineAheadSecondsMax: Type.Optional(
+    limit('How far ahead a relayed operation may expire'),
+  ),
+  relayerRedemptionsMax: Type.Optional(limit('Redemptions of one operation')),
+  relayerCancellationsMax: Type.Optional(limit('Orders that one operation withdraws')),
+  relayerOwnerGasPerDay: Type.Optional(
+    limit('Gas of one owner’s operations in a day; 0 for no limit'),
+  ),
+  relayerOwnerOperationsPerMinute: Type.Optional(limit('Operations of one owner per minute')),
+  relayerOwnerOperationsBurst: Type.Optional(limit('Operations of one owner at once')),
+} as const
+
 /** What a client of the stream can meet. */
 const STREAM_LIMITS = {
   streamConnectionsPerIpMax: Type.Optional(limit('Streams of one address; one more gets 429')),
@@ -255,7 +308,8 @@ export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
             ),
           }),
         ),
-        limits: Type.Object(STREAM_LIMITS, { additionalProperties: Type.Integer() }),
+        // All are named: a rule for others beside optional ones is a type that generators of clients get wrong.
+        limits: Type.Object({ ...LIMITS, ...SOME_LIMITS, ...STREAM_LIMITS }),
         chains: Type.Array(
           Type.Object({
             chainId: Type.Integer(),
@@ -319,7 +373,7 @@ function signatureBody({ domain, primaryType, types, nonce }: SignatureScheme) {
   }
 }
 
-function relayerLimits(relayer: RelayerFacts, limited: boolean): Record<string, number> {
+function relayerLimits(relayer: RelayerFacts, limited: boolean) {
   return {
     relayerDeadlineAheadSecondsMax: relayer.deadlineAheadSecMax,
     relayerRedemptionsMax: relayer.redemptionsMax,
@@ -334,7 +388,7 @@ function relayerLimits(relayer: RelayerFacts, limited: boolean): Record<string, 
   }
 }
 
-function rateLimits(rates: NonNullable<ConfigFacts['rates']>): Record<string, number> {
+function rateLimits(rates: NonNullable<ConfigFacts['rates']>) {
   return {
     ipUnitsPerSecond: rates.ipPerSecond,
     ipUnitsBurst: rates.ipBurst,
