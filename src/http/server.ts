@@ -132,11 +132,8 @@ export async function startFront(options: FrontOptions): Promise<Front> {
   ]
   const { liveExamples } = options
   const served = async () => JSON.stringify(document(await liveExamples?.()))
-  const growsOld = liveExamples !== undefined
-  const documents = [
-    openapi(served, { growsOld, nowMs: clock.nowMs }),
-    ...docs(`${info.title} API`),
-  ]
+  const isPersonal = liveExamples !== undefined
+  const documents = [openapi(served, { isPersonal }), ...docs(`${info.title} API`)]
   const table: Route[] = [
     ...options.routes,
     healthz(),

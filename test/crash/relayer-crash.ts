@@ -17,14 +17,19 @@ import { openRelayed, type Person, type Relayed } from '../support/relayed.ts'
 import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
 
 /** A request to the node, at which the exchange dies: before the node hears of it, or after. */
-export type KillPoint = { readonly method: string; readonly after: boolean }
+export type KillPoint = {
+  readonly method: string
+  readonly after: boolean
+  /** A request of the same operation that has to come first. */
+  readonly behind?: string
+}
 
 /** In the order in which an operation passes them. */
 export const KILL_POINTS: readonly KillPoint[] = [
   { method: 'eth_call', after: false },
   { method: 'eth_estimateGas', after: true },
-  // The row is there, nothing is signed.
-  { method: 'eth_maxPriorityFeePerGas', after: false },
+  // The row is there, nothing is signed. The simulation before it asked for fees, too.
+  { method: 'eth_maxPriorityFeePerGas', after: false, behind: 'eth_estimateGas' },
   // Signed and journalled, not broadcast.
   { method: 'eth_sendRawTransaction', after: false },
   // Broadcast, and the client was not answered.
@@ -92,23 +97,28 @@ export async function crashRelayerOnce(
     points.map(async (point) => {
       const owner = await relayed.person(UNIT)
       const request = await relayed.again(owner).relayer.sign.ctfApproval()
-      return { point, owner, request, isHere: false }
+      return { point, owner, request, isHere: false, isBehind: point.behind === undefined }
     }),
   )
   const dead = Promise.withResolvers<never>()
   dead.promise.catch(() => {})
   const underWay: typeof crowd = []
   proxy.before = async (method, params) => {
-    const held = underWay.find(({ point, owner }) => {
-      return point.method === method && isAbout(params, owner)
+    const held = underWay.find(({ point, owner, isBehind }) => {
+      return isBehind && point.method === method && isAbout(params, owner)
     })
+    for (const one of underWay) {
+      if (one.point.behind === method && isAbout(params, one.owner)) one.isBehind = true
+    }
     if (held === undefined) return
     if (held.point.after && !held.isHere) await relayed.chain.chain.request(method, params)
     held.isHere = true
     await dead.promise
   }
-  // The furthest first: what is held at a later moment asks nothing that an earlier one waits for.
-  for (const one of crowd.toReversed()) {
+  // Those held at a question that names their owner hold up no other. The rest follow, the furthest first: what is held
+  // at a later moment asks nothing that an earlier one waits for.
+  const [early, late] = [crowd.slice(0, 2), crowd.slice(2).toReversed()]
+  for (const one of [...early, ...late]) {
     underWay.push(one)
     void submitUntilHeld(relayed, one)
     await eventually(() => assert.ok(one.isHere, `it does not come to ${one.point.method}`))
@@ -160,14 +170,16 @@ export function randomPoints(kills: number, seed: number): KillPoint[] {
 async function killedAt(
   relayed: Relayed,
   proxy: RpcProxy,
-  { method, after }: KillPoint,
+  { method, after, behind }: KillPoint,
   owner: Person,
   request: RelayRequest,
 ): Promise<void> {
   const { chain, exchange } = relayed
   const dead = Promise.withResolvers<void>()
+  let isBehind = behind === undefined
   proxy.before = async (asked, params) => {
-    if (asked !== method) return
+    if (asked === behind) isBehind = true
+    if (asked !== method || !isBehind) return
     proxy.before = undefined
     if (after) await chain.chain.request(asked, params)
     await exchange.kill()

@@ -30,7 +30,14 @@ export async function startLyingProxy(upstream: string, lie: Lie) {
       return
     }
     const passed = request(
-      { hostname, port, method, path: url, headers: incoming.headers },
+      // What it changes has to be plain text.
+      {
+        hostname,
+        port,
+        method,
+        path: url,
+        headers: { ...incoming.headers, 'accept-encoding': '' },
+      },
       async (answer) => {
         const text = await textOf(answer)
         const told = lie.change?.(method, url, text) ?? text

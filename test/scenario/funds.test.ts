@@ -215,6 +215,7 @@ describe('an exchange that reserves funds', () => {
     }
     const open = async () => (await client.orders.list()).map(({ orderHash }) => orderHash)
 
+    await eventually(async () => assert.equal(cashOf(await client.funds()).held, '10000000'))
     const early = await codeOf(place(1n))
     assert.deepEqual([early.code, early.field], ['INVALID_PERMIT', 'permitSignature.nonce'])
     assert.match(early.message, /must be 0: the token's next nonce of the trader is 0/)

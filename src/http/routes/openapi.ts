@@ -1,4 +1,4 @@
-/** The OpenAPI document, written once, or every few seconds where its examples grow old. */
+/** The OpenAPI document, written once; where its examples are signed for their reader, for each request. */
 
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
@@ -9,9 +9,6 @@ import { type AnswerRoute, route } from '../route.ts'
 
 type Made = { readonly plain: Buffer; readonly zipped: Buffer; readonly etag: string }
 
-/** Its examples are signed for an hour. */
-const KEPT_MS = 10_000
-
 const zip = promisify(gzip)
 
 async function make(text: string): Promise<Made> {
@@ -21,10 +18,10 @@ async function make(text: string): Promise<Made> {
 
 export function openapi(
   document: () => Promise<string>,
-  { growsOld, nowMs }: { readonly growsOld: boolean; readonly nowMs: () => number },
+  /** Whether each reader gets examples of their own, as on the devnet. */
+  { isPersonal }: { readonly isPersonal: boolean },
 ): AnswerRoute {
   let made: Promise<Made> | undefined
-  let madeAtMs = 0
   return route({
     method: 'GET',
     path: '/openapi.json',
@@ -38,9 +35,8 @@ export function openapi(
     headers: ['accept-encoding'],
     responses: { 200: Type.Object({}, { description: 'An OpenAPI 3.1 document.' }) },
     async handle({ headers }) {
-      if (made === undefined || (growsOld && nowMs() - madeAtMs >= KEPT_MS)) {
+      if (made === undefined || isPersonal) {
         made = document().then(make)
-        madeAtMs = nowMs()
         made.catch(() => {
           made = undefined
         })
