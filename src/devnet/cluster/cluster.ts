@@ -9,7 +9,7 @@ import { OptionError, readInteger } from '../command.ts'
 const HELP = `An exchange of several nodes on this machine, with NATS, MariaDB and a local chain.
 
   npm run cluster                     starts it; Ctrl-C ends it, and its data with the next start
-  npm run cluster -- status           which nodes there are, and whether they are ready
+  npm run cluster -- status           which node serves which partitions and roles, and what is cut
   npm run cluster -- kill NODE        as if its machine lost its power
   npm run cluster -- drain NODE       hands over what it serves, then ends
   npm run cluster -- start NODE       one that was killed or drained

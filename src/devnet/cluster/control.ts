@@ -3,7 +3,8 @@
 import { createServer, request } from 'node:http'
 import { join } from 'node:path'
 import { CommandError } from '../command.ts'
-import { type ClusterNode, KINDS, type Kind } from './nodes.ts'
+import { reportOf, statusLines } from './node-status.ts'
+import { KINDS, type Kind } from './nodes.ts'
 import { type Cluster, wordsOf } from './open-cluster.ts'
 
 const socketIn = (folder: string): string => join(folder, 'control')
@@ -77,27 +78,12 @@ function isKind(word: string): word is Kind {
   return Object.hasOwn(KINDS, word)
 }
 
-async function statusOf({ nodes, nats }: Cluster): Promise<string> {
-  const lines = await Promise.all(
-    [...nodes.values()].map(async (node) => {
-      const state = node.isUp() ? await readiness(node) : 'down'
-      return `${node.name.padEnd(10)} ${node.isCut() ? 'cut off, ' : ''}${state}`
-    }),
-  )
+async function statusOf({ nodes, nats, threads }: Cluster): Promise<string> {
+  const reports = await Promise.all([...nodes.values()].map(reportOf))
   const up = Array.from({ length: nats.count }, (_, server) => nats.isUp(server)).filter(Boolean)
-  return `${lines.join('\n')}\nnats       ${up.length} of ${nats.count} servers\n`
-}
-
-/** In one line: ready, or why not. */
-async function readiness({ kind, url }: ClusterNode): Promise<string> {
-  if (kind !== 'front') return 'runs'
-  try {
-    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2_000) })
-    const text = await response.text()
-    return response.ok
-      ? `ready at ${url}`
-      : `not ready: ${text.replaceAll(/\s+/g, ' ').slice(0, 200)}`
-  } catch {
-    return 'does not answer'
-  }
+  const lines = [
+    ...statusLines(reports, threads),
+    `nats       ${up.length} of ${nats.count} servers`,
+  ]
+  return `${lines.join('\n')}\n`
 }

@@ -22,6 +22,8 @@ export type Kind = keyof typeof KINDS
 export type ClusterNode = {
   readonly name: string
   readonly kind: Kind
+  readonly roles: string
+  /** A front answers clients there, any node an operator. */
   readonly url: string
   /** Whether its process runs. */
   isUp(): boolean
@@ -65,7 +67,7 @@ export function makeNode(options: NodeOptions): ClusterNode {
       SIBYL_NODE: name,
       SIBYL_ROLES: KINDS[kind],
       SIBYL_DATA_DIR: dataDir,
-      SIBYL_PORT: String(port),
+      ...(kind === 'front' ? { SIBYL_PORT: String(port) } : { SIBYL_ADMIN_PORT: String(port) }),
     }
     const started = spawn(process.execPath, [...process.execArgv, MAIN], {
       env: { ...environment, ...own },
@@ -80,7 +82,7 @@ export function makeNode(options: NodeOptions): ClusterNode {
     }, isFinal)
   }
 
-  /** A front answers; the others have no port, and say that they run. */
+  /** A front answers when it is ready; the others say that they run. */
   async function isServing(): Promise<boolean> {
     if (kind === 'front') return (await fetch(`${url}/readyz`)).status === 200
     return readFileSync(logFile, 'utf8').slice(begun).includes(`node ${name} runs`)
@@ -90,6 +92,7 @@ export function makeNode(options: NodeOptions): ClusterNode {
   return {
     name,
     kind,
+    roles: KINDS[kind],
     url,
     isUp: () => !ended(),
     async start() {

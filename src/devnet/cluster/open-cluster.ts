@@ -17,6 +17,7 @@ const NATS_SERVERS = 3
 const GALERA_NODES = 3
 /** Of the whole cluster: each is served by one of the market nodes. */
 const MARKET_THREADS = 4
+const PARTITIONS = 8
 const NODES_MAX = 20
 
 type ClusterOptions = {
@@ -36,6 +37,7 @@ export type Cluster = {
   readonly databases: DatabaseServers
   readonly chain: Devnet
   readonly nodes: ReadonlyMap<string, ClusterNode>
+  readonly threads: { readonly marketThreads: number; readonly partitions: number }
   add(kind: Kind): Promise<ClusterNode>
   dispose(): Promise<void>
 }
@@ -129,7 +131,8 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     for (const kind of kinds) first.push(await make(kind))
     await Promise.all(first.map((node) => node.start()))
     for (const node of first) say(wordsOf(node))
-    return { nats, databases, chain, nodes, add, dispose }
+    const threads = { marketThreads: MARKET_THREADS, partitions: PARTITIONS }
+    return { nats, databases, chain, nodes, threads, add, dispose }
   } catch (error) {
     await dispose()
     throw error
@@ -154,6 +157,7 @@ function environmentOf({ url, contracts }: Devnet): Record<string, string> {
   }
   return {
     SIBYL_MARKET_THREADS: String(MARKET_THREADS),
+    SIBYL_LOG_PARTITIONS: String(PARTITIONS),
     SIBYL_CHAIN_RPC: url,
     SIBYL_CHAINS: JSON.stringify([chain]),
   }

@@ -1,0 +1,72 @@
+/** What a node of a local cluster serves, in the words of `npm run cluster -- status`. */
+
+import type { ClusterNode } from './nodes.ts'
+
+const ASK_TIMEOUT_MS = 2_000
+const MARKET_THREAD = /^market-(\d+)$/
+/** Parts that every node has, or every front, and checks that are no threads: they serve no slot of the cluster. */
+const COMMON = new Set(['bridge', 'log-copy', 'admin', 'clock', 'markets', 'price sources'])
+
+/** Part by part, as `/readyz` of a node answers. */
+type Checks = Readonly<Record<string, { readonly ok: boolean; readonly why?: string }>>
+export type NodeReport = {
+  readonly node: Pick<ClusterNode, 'name' | 'roles' | 'url'>
+  readonly state: 'down' | 'silent' | 'ready' | 'not ready'
+  readonly isCut: boolean
+  readonly checks: Checks
+}
+type Threads = { readonly marketThreads: number; readonly partitions: number }
+
+/** Asks a node which threads it runs. */
+export async function reportOf(node: ClusterNode): Promise<NodeReport> {
+  const report = { node, isCut: node.isCut(), checks: {} }
+  if (!node.isUp()) return { ...report, state: 'down' }
+  try {
+    const signal = AbortSignal.timeout(ASK_TIMEOUT_MS)
+    const response = await fetch(`${node.url}/readyz`, { signal })
+    const { checks } = (await response.json()) as { checks: Checks }
+    return { ...report, checks, state: response.ok ? 'ready' : 'not ready' }
+  } catch {
+    return { ...report, state: 'silent' }
+  }
+}
+
+/** Returns a line for each node, and one for market threads that no reachable node serves. */
+export function statusLines(reports: readonly NodeReport[], threads: Threads): string[] {
+  const served = new Set(
+    reports.filter(({ isCut }) => !isCut).flatMap(({ checks }) => Object.keys(checks)),
+  )
+  const names = Array.from({ length: threads.marketThreads }, (_, index) => `market-${index}`)
+  const unserved = names.filter((name) => !served.has(name))
+  return [
+    ...reports.map((report) => nodeLine(report, threads)),
+    ...(unserved.length === 0
+      ? []
+      : [`unserved   ${unserved.map((name) => withPartitions(name, threads)).join(', ')}`]),
+  ]
+}
+
+function nodeLine({ node, state, isCut, checks }: NodeReport, threads: Threads): string {
+  const parts = Object.keys(checks).filter((name) => !COMMON.has(name))
+  const serves = parts.map((name) => withPartitions(name, threads)).join(', ') || 'nothing now'
+  const unwell = Object.entries(checks)
+    .filter(([, { ok }]) => !ok)
+    .map(([name, { why }]) => `${name}: ${why}`)
+  return [
+    `${node.name.padEnd(10)} ${state === 'silent' ? 'does not answer' : state}`,
+    `roles ${node.roles}`,
+    ...(isCut ? ['cut off from NATS and the database'] : []),
+    ...(state === 'down' || state === 'silent' ? [] : [`at ${node.url}`, `serves ${serves}`]),
+    ...unwell,
+  ].join('; ')
+}
+
+/** Partitions go to market threads in turn, as `config/topology.ts` has it. */
+function withPartitions(name: string, { marketThreads, partitions }: Threads): string {
+  const [, thread] = MARKET_THREAD.exec(name) ?? []
+  if (thread === undefined) return name
+  const own = Array.from({ length: partitions }, (_, at) => at).filter(
+    (partition) => partition % marketThreads === Number(thread),
+  )
+  return `${name} (${own.length === 1 ? 'partition' : 'partitions'} ${own.join(', ')})`
+}
