@@ -58,33 +58,32 @@ export function loadSettings(
 ): Settings {
   const list = settingsList()
   const known = new Map(list.map((entry) => [entry.leaf.env, entry]))
+  // All that is wrong is listed at once: an operator who corrects one after the other starts as often.
+  const problems: string[] = []
   for (const name of Object.keys(env)) {
     const isOthers = name.startsWith('SIBYL_TEST_') || COMMAND_VARIABLES.has(name)
     if (name.startsWith('SIBYL_') && !isOthers && !known.has(name)) {
       const meant = nearestName(name, known.keys())
       const hint = meant === undefined ? 'npm run settings lists all' : `did you mean ${meant}?`
-      throw new SettingsError(`${name}: there is no such setting; ${hint}`)
+      problems.push(`${name}: there is no such setting; ${hint}`)
     }
   }
   const profileName = env.SIBYL_PROFILE ?? 'devnet'
   const profile = PROFILES[profileName]
   if (profile === undefined) {
     const names = Object.keys(PROFILES).join(', ')
-    throw new SettingsError(`SIBYL_PROFILE: must be one of ${names}, but it is "${profileName}"`)
+    problems.push(`SIBYL_PROFILE: must be one of ${names}, but it is "${profileName}"`)
   }
   const settings = structuredClone(defaults) as unknown as Record<string, unknown>
-  merge(settings, profile as Record<string, unknown>)
+  merge(settings, (profile ?? {}) as Record<string, unknown>)
   for (const { path, leaf } of list) {
     const text = env[leaf.env]
     if (text === undefined) continue
-    const value = parseText(leaf.secret ? withKeyFiles(text, leaf) : text, leaf)
-    const problem = problemOf(leaf, value)
-    if (problem !== undefined) {
-      const shown = leaf.secret ? '' : `, but it is ${JSON.stringify(hideUrlSecrets(text))}`
-      throw new SettingsError(`${leaf.env}: ${problem}${shown}`)
-    }
-    put(settings, path, value)
+    const read = readSetting(text, leaf)
+    if ('problem' in read) problems.push(read.problem)
+    else put(settings, path, read.value)
   }
+  if (problems.length > 0) throw new SettingsError(problems.join('\n'))
   for (const { path, leaf } of list) {
     const problem = problemOf(leaf, valueAt(settings, path))
     if (problem !== undefined) throw new SettingsError(`${path} (${leaf.env}): ${problem}`)
@@ -93,6 +92,20 @@ export function loadSettings(
   const checked = followCores(settings as unknown as Settings, availableParallelism())
   checkTogether(checked)
   return checked
+}
+
+/** Reads one setting from its text, or says what is wrong with it. */
+function readSetting(text: string, leaf: Leaf): { value: unknown } | { problem: string } {
+  try {
+    const value = parseText(leaf.secret ? withKeyFiles(text, leaf) : text, leaf)
+    const problem = problemOf(leaf, value)
+    if (problem === undefined) return { value }
+    const shown = leaf.secret ? '' : `, but it is ${JSON.stringify(hideUrlSecrets(text))}`
+    return { problem: `${leaf.env}: ${problem}${shown}` }
+  } catch (error) {
+    if (error instanceof SettingsError) return { problem: error.message }
+    throw error
+  }
 }
 
 /** Counts of threads that are left open follow the cores. */

@@ -96,9 +96,9 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
   // 1. The folders and the port, before anything else is started in vain.
   makeFolders(given)
   const hasFront = hasRole(given, 'front')
-  const port = hasFront ? await claimPort(given.front.host, given.front.port) : 0
+  const port = hasFront ? await claimPort(given.front.host, given.front.port, 'SIBYL_PORT') : 0
   const { adminHost, adminPort } = given.front
-  if (adminPort !== 0) await claimPort(adminHost, adminPort)
+  if (adminPort !== 0) await claimPort(adminHost, adminPort, 'SIBYL_ADMIN_PORT')
   if (signal.aborted) return
 
   // 2. The workers load their modules while the next steps wait for others.

@@ -9,9 +9,11 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { DEVNET_CHAIN_ID } from './accounts.ts'
 
 export type RecordedChain = {
   /** The hash of its first block. */
@@ -26,6 +28,10 @@ export type ChainRecord = Readonly<Record<string, RecordedChain>>
 const RECORD = 'chain.json'
 export const CHAIN_LOG = 'chain.log'
 const ASIDE = 'aside-'
+/** Folders of data of earlier local chains that are kept; older ones are deleted. */
+const ASIDE_KEPT = 3
+
+const ASIDE_NAME = /^aside-\d{4}-\d{2}-\d{2}T[\d-]+Z$/
 
 /** Nothing when the folder has never had a chain. */
 export function readChainRecord(dataDir: string): ChainRecord | undefined {
@@ -47,12 +53,25 @@ export function hasData(dataDir: string): boolean {
   return existsSync(join(dataDir, 'log')) || existsSync(join(dataDir, 'sibyl.db'))
 }
 
-/** Moves everything into a folder of its own within the data folder, and answers which. */
+/**
+ * Moves everything into a folder of its own within the data folder, and returns which. Of the data of local chains, which
+ * are gone, only the newest folders are kept; data of any other chain, or of none, is never deleted.
+ */
 export function moveAside(dataDir: string, now: Date): string {
   const folder = join(dataDir, `${ASIDE}${now.toISOString().replace(/[:.]/g, '-')}`)
   mkdirSync(folder, { recursive: true })
   for (const name of readdirSync(dataDir)) {
     if (!name.startsWith(ASIDE)) renameSync(join(dataDir, name), join(folder, name))
   }
+  const old = readdirSync(dataDir)
+    .filter((name) => ASIDE_NAME.test(name) && isLocal(join(dataDir, name)))
+    .sort()
+    .slice(0, -ASIDE_KEPT)
+  for (const name of old) rmSync(join(dataDir, name), { recursive: true, force: true })
   return folder
+}
+
+function isLocal(folder: string): boolean {
+  const record = readChainRecord(folder)
+  return record !== undefined && Object.keys(record).every((id) => id === String(DEVNET_CHAIN_ID))
 }

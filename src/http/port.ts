@@ -16,9 +16,12 @@ const DRAWN_FROM = 10_240
 const DRAWN_TO = 32_768
 const DRAWS_MAX = 100
 
-/** Resolves with the port, a free one for 0; a `PORT_IN_USE` fault when another process has it. */
-export async function claimPort(host: string, port: number): Promise<number> {
-  if (port !== 0) return tryPort(host, port)
+/**
+ * Resolves with the port, a free one for 0; a `PORT_IN_USE` fault when another process has it, which names the
+ * `setting` that chooses another port.
+ */
+export async function claimPort(host: string, port: number, setting?: string): Promise<number> {
+  if (port !== 0) return tryPort(host, port, setting)
   for (let draw = 1; ; draw++) {
     const drawn = randomInt(DRAWN_FROM, DRAWN_TO)
     try {
@@ -29,19 +32,27 @@ export async function claimPort(host: string, port: number): Promise<number> {
   }
 }
 
-function tryPort(host: string, port: number): Promise<number> {
+function tryPort(host: string, port: number, setting?: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer()
     probe.once('error', (cause: NodeJS.ErrnoException) => {
-      reject(listenFault(host, port, cause.code, cause))
+      reject(listenFault(host, port, { code: cause.code, cause, setting }))
     })
     probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve(port)))
   })
 }
 
-export function listenFault(host: string, port: number, code?: string, cause?: unknown): Fault {
+type Refused = {
+  readonly code?: string | undefined
+  readonly cause?: unknown
+  readonly setting?: string | undefined
+}
+
+export function listenFault(host: string, port: number, refused: Refused = {}): Fault {
+  const { code, cause, setting } = refused
+  const hint = setting === undefined ? '' : `; ${setting}=<another port> chooses another`
   return code === undefined || code === 'EADDRINUSE'
-    ? new Fault('PORT_IN_USE', `cannot listen on ${host}:${port}: the port is in use`, {
+    ? new Fault('PORT_IN_USE', `cannot listen on ${host}:${port}: the port is in use${hint}`, {
         retryable: true,
         cause,
       })

@@ -275,3 +275,15 @@ test('what the command of a trader takes from the environment is not the exchang
   })
   assert.deepEqual(settings, loadSettings({}))
 })
+
+test('all settings that are wrong are named at once, one in each line', () => {
+  const env = { SIBYL_PROT: '1', SIBYL_PORT: '70000', SIBYL_AUTH_BEARER: 'yes', SIBYL_PROFILE: 'x' }
+  assert.throws(
+    () => loadSettings(env),
+    (error: Error) => {
+      const names = error.message.split('\n').map((line) => line.split(':', 1)[0])
+      assert.deepEqual(names.sort(), Object.keys(env).sort())
+      return true
+    },
+  )
+})

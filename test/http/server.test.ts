@@ -421,7 +421,9 @@ test('a port that is in use is a clear fault', async (t) => {
     (error: Fault) => error instanceof Fault && error.code === 'PORT_IN_USE',
   )
   await assert.rejects(startTestFront(t, { port: front.port, sharePort: true }), /in use/)
-  await assert.rejects(claimPort('127.0.0.1', front.port), /in use/)
+  await assert.rejects(claimPort('127.0.0.1', front.port), /in use$/)
+  const named = claimPort('127.0.0.1', front.port, 'SIBYL_PORT')
+  await assert.rejects(named, /in use; SIBYL_PORT=<another port> chooses another$/)
 })
 
 test('several fronts share a port that was claimed first', async (t) => {
