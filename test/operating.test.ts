@@ -46,7 +46,8 @@ test('settings that the guides and the files of an operator name exist', () => {
     }
   }
   const files = [
-    ...['README.md', 'SECURITY.md', 'Dockerfile', 'compose.yaml', 'config/deploy/sibyl.service'],
+    ...['README.md', 'SECURITY.md', 'Dockerfile', 'compose.yaml'],
+    ...readdirSync(join(ROOT, 'config/deploy')).map((name) => `config/deploy/${name}`),
     ...readdirSync(join(ROOT, 'docs'))
       .filter((name) => name.endsWith('.md'))
       .map((name) => `docs/${name}`),
@@ -192,4 +193,10 @@ test('the Dockerfile and the unit name files that exist', () => {
     ([, name, value]) => [name, value],
   )
   assert.equal(loadSettings(Object.fromEntries(environment)).data.dir, '/var/lib/sibyl')
+  // The backup runs the command of `npm run backup` with the same settings.
+  const backup = textOf('config/deploy/sibyl-backup.service')
+  assert(backup.includes(`node_modules/.bin/${scripts.backup} --to `))
+  for (const [name, value] of environment.filter(([each]) => each !== 'SIBYL_LOG_FORMAT')) {
+    assert(backup.includes(`Environment=${name}=${value}\n`), name)
+  }
 })

@@ -11,6 +11,8 @@ export async function banner(run: {
   readonly settings: Settings
   readonly version: string
   readonly url: string
+  /** Where an operator asks: the admin port if there is one. */
+  readonly adminUrl: string
   readonly databaseUrl: string
   readonly cores: number
   /** Which implementations recover the signers of orders. */
@@ -50,7 +52,7 @@ export async function banner(run: {
     ...(run.devnet === undefined ? [] : await devnetLines(run.devnet, url)),
     '  Try it:',
     `    curl ${url}/api/v1/markets`,
-    `    curl ${url}/readyz`,
+    `    curl ${run.adminUrl}/readyz`,
     ...(settings.web.enabled ? [`    open ${url} in a browser to trade`] : []),
     `    open ${url}/docs in a browser`,
     ...(run.devnet === undefined

@@ -170,7 +170,8 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
   // 6. Ready for traffic, as a client sees it.
   step('waiting until every part is ready')
   const url = urlOf(settings.front.host, port)
-  await untilReady(adminPort === 0 ? url : urlOf(adminHost, adminPort), signal)
+  const adminUrl = adminPort === 0 ? url : urlOf(adminHost, adminPort)
+  await untilReady(adminUrl, signal)
   if (signal.aborted) return
 
   // 7. Tell the person in front of it what there is.
@@ -178,7 +179,7 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
   announce({
     ...{ log, readable },
     text: await banner({
-      ...{ settings, version, url, databaseUrl, cores, signatures },
+      ...{ settings, version, url, adminUrl, databaseUrl, cores, signatures },
       devnet: chains.devnet,
     }),
     fields: { url, signatures, database: describeDatabaseUrl(databaseUrl) },

@@ -62,12 +62,12 @@ const CONSTRAINT = new Set([
   'SQLITE_TOOBIG',
 ])
 
-const REFUSED = new Set([
-  'ER_ACCESS_DENIED_ERROR',
-  'ER_ACCESS_DENIED_NO_PASSWORD_ERROR',
-  'ER_DBACCESS_DENIED_ERROR',
-  'ER_BAD_DB_ERROR',
-  'ER_TABLEACCESS_DENIED_ERROR',
+const REFUSED = new Map([
+  ['ER_ACCESS_DENIED_ERROR', 'the database refused the login'],
+  ['ER_ACCESS_DENIED_NO_PASSWORD_ERROR', 'the database refused the login'],
+  ['ER_DBACCESS_DENIED_ERROR', 'the database user has no rights to the database: GRANT them'],
+  ['ER_BAD_DB_ERROR', 'the server has no such database: CREATE DATABASE it'],
+  ['ER_TABLEACCESS_DENIED_ERROR', 'the database user lacks rights to a table: GRANT them'],
 ])
 
 /** MariaDB's own numbers, which the driver has no name for or names as MySQL's namesakes. */
@@ -105,7 +105,8 @@ export function storeFault(error: unknown): Fault {
     return fault('STORE_CONSTRAINT', 'the database refused a row', false)
   }
   // An operator rotates a password while the exchange runs: it goes on once both sides have the same again.
-  if (REFUSED.has(code)) return fault('STORE_REFUSED', 'the database refused the login', true)
+  const refusal = REFUSED.get(code)
+  if (refusal !== undefined) return fault('STORE_REFUSED', refusal, true)
   if (code === 'SQLITE_CORRUPT' || code === 'SQLITE_NOTADB') {
     return fault('STORE_CORRUPT', 'the database file is damaged', false)
   }
