@@ -1,6 +1,6 @@
 /**
  * Finds what the production profile still lacks: values that only the operator knows, and values copied from
- * an example. An exchange would start without them, and trade without settling, or refuse its own page.
+ * an example, and keys that two parts would share. An exchange would start without them, and trade without settling, or refuse its own page.
  */
 
 import { devnet } from './devnet.ts'
@@ -39,6 +39,7 @@ export function productionGaps(settings: Settings): Gap[] {
     ...missingDatabase(settings),
     ...missing,
     ...chainPlaceholders(settings),
+    ...sharedKeys(settings),
   ]
 }
 
@@ -100,6 +101,24 @@ function missingKeys(settings: Settings, hasRole: (role: 'chain' | 'prices') => 
       ? [gap('SIBYL_RESOLUTION_KEY', 'resolutions wait without it (SIBYL_AUTO_SETTLE is true)')]
       : []),
   ]
+}
+
+/** Finds keys that two settings share: both would take the same nonces, and one of the transactions is lost. */
+function sharedKeys({ keys }: Settings): Gap[] {
+  const owners = new Map<string, string>()
+  const named: [string, string][] = [
+    ['SIBYL_SETTLEMENT_KEY', keys.settlement],
+    ...keys.relayer.map((key): [string, string] => ['SIBYL_RELAYER_KEYS', key]),
+    ['SIBYL_OPERATOR_KEY', keys.operator],
+    ['SIBYL_RESOLUTION_KEY', keys.resolution],
+  ]
+  return named.flatMap(([setting, text]) => {
+    const key = text.toLowerCase()
+    const owner = owners.get(key) ?? setting
+    if (key !== '') owners.set(key, owner)
+    if (owner === setting) return []
+    return [{ setting, problem: `holds the key of ${owner}; each needs a key of its own` }]
+  })
 }
 
 function missingPriceKey({ feeds }: Settings): Gap[] {

@@ -124,7 +124,11 @@ test('the compose file is whole, and its settings are those of an exchange that 
     for (const mount of mounted) assert(mount.split(':')[0]! in volumes, mount)
     for (const name of Object.keys(depends_on)) assert(name in services, name)
   }
-  const key = `0x${'a1'.repeat(32)}`
+  const keys: Record<string, string> = {}
+  const keyOf = (secret: string): string => {
+    keys[secret] ??= `0x${`a${Object.keys(keys).length}`.repeat(32)}`
+    return keys[secret]
+  }
   const chains = /```json\n(.*?)```/s.exec(textOf('docs/operating.md'))?.[1] ?? ''
   const given: Record<string, string> = {
     ...{ SIBYL_DB_PASSWORD: 'secret', SIBYL_CHAINS: chains },
@@ -137,7 +141,7 @@ test('the compose file is whole, and its settings are those of an exchange that 
     )
     const secret = /^\/run\/secrets\/(\w+)$/.exec(filled)?.[1]
     if (secret !== undefined) assert(services.exchange?.secrets?.includes(secret), secret)
-    return [name, secret === undefined ? filled : key]
+    return [name, secret === undefined ? filled : keyOf(secret)]
   })
   const image = [...textOf('Dockerfile').matchAll(/(SIBYL_\w+)=(\S+)/g)].map(([, name, value]) => [
     name,
@@ -146,7 +150,7 @@ test('the compose file is whole, and its settings are those of an exchange that 
   const settings = loadSettings(Object.fromEntries([...image, ...environment]))
   assert.equal(settings.profile, 'production')
   assert.equal(settings.database.url, 'mysql://sibyl:secret@database:3306/sibyl')
-  assert.equal(settings.keys.settlement, key)
+  assert.equal(settings.keys.settlement, keys.settlement_key)
   assert.equal(
     settings.chains[0]?.rpcUrls.length,
     2,

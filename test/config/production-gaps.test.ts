@@ -3,7 +3,10 @@ import { test } from 'node:test'
 import { productionGaps, requireComplete } from '#config/production-gaps.ts'
 import { loadSettings, SettingsError } from '#config/settings.ts'
 
-const KEY = `0x${'a1'.repeat(32)}`
+const [KEY, ...OTHERS] = ['a1', 'b2', 'c3', 'd4'].map((byte) => `0x${byte.repeat(32)}`) as [
+  string,
+  ...string[],
+]
 const [local] = loadSettings({}).chains
 const chain = {
   ...local,
@@ -17,9 +20,9 @@ const COMPLETE = {
   SIBYL_DATABASE_URL: 'mysql://sibyl:hunter2@db/sibyl',
   SIBYL_CHAINS: JSON.stringify([chain]),
   SIBYL_SETTLEMENT_KEY: KEY,
-  SIBYL_RELAYER_KEYS: KEY,
-  SIBYL_OPERATOR_KEY: KEY,
-  SIBYL_RESOLUTION_KEY: KEY,
+  SIBYL_RELAYER_KEYS: OTHERS[0]!,
+  SIBYL_OPERATOR_KEY: OTHERS[1]!,
+  SIBYL_RESOLUTION_KEY: OTHERS[2]!,
   SIBYL_PYTH_API_KEY: 'hunter2',
 }
 const CLUSTER = {
@@ -111,6 +114,19 @@ test('a chain copied from the guide is a placeholder, and its message holds no k
     /^SIBYL_CHAINS: chain 137 has the contracts of the local chain; name/,
   )
   assert(!problems.join().includes('secretkey'))
+})
+
+test('a key that two settings share is named with both, and is in no message', () => {
+  const env = {
+    ...COMPLETE,
+    SIBYL_RELAYER_KEYS: `${OTHERS[0]},${KEY.toUpperCase().replace('X', 'x')}`,
+  }
+  const [gap, ...more] = productionGaps(loadSettings(env))
+  assert.deepEqual(more, [])
+  assert.deepEqual(gap, {
+    setting: 'SIBYL_RELAYER_KEYS',
+    problem: 'holds the key of SIBYL_SETTLEMENT_KEY; each needs a key of its own',
+  })
 })
 
 test('an empty SIBYL_CORS_ORIGINS is a choice, and so is a database in a file', () => {
