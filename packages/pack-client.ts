@@ -33,6 +33,7 @@ const PUBLIC = [
   'eip1193-signer',
   'local-book',
   'order-nonce',
+  'reader',
   'sibyl-error',
   'sign-order',
   'stream',
@@ -83,7 +84,7 @@ async function laySources(folder: string): Promise<string[]> {
 
 const COMPILER = {
   target: 'ES2022',
-  lib: ['ES2024', 'DOM', 'DOM.Iterable', 'DOM.AsyncIterable'],
+  lib: ['ES2023', 'DOM', 'DOM.Iterable', 'DOM.AsyncIterable'],
   module: 'NodeNext',
   types: [],
   strict: true,

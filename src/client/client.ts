@@ -38,7 +38,7 @@ import { SibylError } from './sibyl-error.ts'
 import { type OrderSigner, signerAddress, signOrder } from './sign-order.ts'
 import { createStream } from './stream.ts'
 import type { SibylStream, StreamOptions } from './stream-types.ts'
-import { type CallOptions, createTransport, type HeaderLines } from './transport.ts'
+import { BACKOFF_MS, type CallOptions, createTransport, type HeaderLines } from './transport.ts'
 import { type ContractPins, createTrust } from './trusted-chain.ts'
 
 export type ClientOptions = {
@@ -152,10 +152,6 @@ export type Client = ClientReads & {
   stream(options?: Omit<StreamOptions, 'url' | 'headers'>): SibylStream
 }
 
-const TIMEOUT_MS = 15_000
-const RETRIES = 5
-const BACKOFF_MS = 100
-
 type BatchAnswer = {
   readonly results: readonly (
     | PlacedOrder
@@ -167,10 +163,10 @@ export function createClient(options: ClientOptions): Client {
   const send = createTransport({
     url: options.url,
     headers: options.headers,
-    timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
-    retries: options.retries ?? RETRIES,
-    backoffMs: options.backoffMs ?? BACKOFF_MS,
-    fetch: options.fetch ?? ((input, init) => fetch(input, init)),
+    timeoutMs: options.timeoutMs,
+    retries: options.retries,
+    backoffMs: options.backoffMs,
+    fetch: options.fetch,
   })
   const trust = createTrust({
     ...options.pins,

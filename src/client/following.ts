@@ -4,11 +4,12 @@
  * last of them.
  */
 
+import type { Deferred } from './deferred.ts'
 import type { ChannelMessage, Position } from './stream-messages.ts'
 
 export type Listener = {
   readonly take: (message: ChannelMessage) => boolean
-  readonly ready: PromiseWithResolvers<void>
+  readonly ready: Deferred<void>
   /** Whether it has had a snapshot; before that, nothing else makes sense to it. */
   begun: boolean
 }

@@ -8,6 +8,7 @@
 import { backoff } from '#domain/backoff.ts'
 import { trimEnd } from '#domain/trim-end.ts'
 import type { CancelledOrder, PlacedOrder } from './answers.ts'
+import { makeDeferred } from './deferred.ts'
 import { parseExactJson } from './exact-json.ts'
 import { LocalBook } from './local-book.ts'
 import { isPassing, SibylError } from './sibyl-error.ts'
@@ -51,10 +52,19 @@ const CLOSE_RESTART = 1012
 /** Heartbeats that may be missing before the connection is given up. */
 const SILENT_HEARTBEATS = 2.5
 
+/** Returns the class to connect with; Node before 22 has none of its own. */
+function socketClass(given: WebSocketClass | undefined): WebSocketClass {
+  const found = given ?? (globalThis.WebSocket as WebSocketClass | undefined)
+  if (found !== undefined) return found
+  const message =
+    "there is no WebSocket here: pass a WebSocket, such as that of 'ws', as stream({ WebSocket })"
+  throw new SibylError('MISSING_FIELD', message, { field: 'WebSocket' })
+}
+
 export function createStream(options: StreamOptions): SibylStream {
   const { backoffMs = BACKOFF_MS, backoffMsMax = BACKOFF_MS_MAX } = options
   const againMs = Math.min(backoffMsMax, AGAIN_MS)
-  const Socket: WebSocketClass = options.WebSocket ?? WebSocket
+  const Socket = socketClass(options.WebSocket)
   const url = `${trimEnd(options.url.replace(/^http/, 'ws'), '/')}/api/v1/stream`
   const listeners = new Map<string, Set<(event: never) => void>>()
   const replies = new Map<number, Reply>()
@@ -73,7 +83,7 @@ export function createStream(options: StreamOptions): SibylStream {
   let reconnectInMs: number | undefined
   let watchdog: ReturnType<typeof setTimeout> | undefined
   let repeating: ReturnType<typeof setTimeout> | undefined
-  let opening = Promise.withResolvers<void>()
+  let opening = makeDeferred<void>()
   // There may be no caller that waits when it fails.
   opening.promise.catch(() => undefined)
   const subscriptions = makeSubscriptions({
@@ -140,7 +150,7 @@ export function createStream(options: StreamOptions): SibylStream {
 
   /** From now on who asks waits for the next connection. */
   function awaitOpening(): void {
-    if (isOpen) opening = Promise.withResolvers<void>()
+    if (isOpen) opening = makeDeferred<void>()
     opening.promise.catch(() => undefined)
     isOpen = false
   }

@@ -3,6 +3,7 @@
  * step by the position that every message names. What does not follow is a gap, and is repaired by a new snapshot.
  */
 
+import { makeDeferred } from './deferred.ts'
 import {
   type Following,
   hasBeginners,
@@ -148,7 +149,7 @@ export function makeSubscriptions(ports: {
   return {
     start(request, take) {
       const key = keyOf(request)
-      const listener: Listener = { take, ready: Promise.withResolvers<void>(), begun: false }
+      const listener: Listener = { take, ready: makeDeferred<void>(), begun: false }
       // There may be nobody who waits for it.
       listener.ready.promise.catch(() => undefined)
       if (isOver) {

@@ -12,11 +12,14 @@ import { SibylError } from './sibyl-error.ts'
 export type TransportOptions = {
   readonly url: string
   /** For each attempt of its own, because a token serves once. */
-  readonly headers: (() => HeaderLines | Promise<HeaderLines>) | undefined
-  readonly timeoutMs: number
-  readonly retries: number
-  readonly backoffMs: number
-  readonly fetch: typeof fetch
+  readonly headers?: (() => HeaderLines | Promise<HeaderLines>) | undefined
+  /** How long one attempt may take; 15 s by default. */
+  readonly timeoutMs?: number | undefined
+  /** How often a request is sent again when that is safe and can help; 5 times by default. */
+  readonly retries?: number | undefined
+  /** The pause before the first retry, which doubles each time; 100 ms by default. */
+  readonly backoffMs?: number | undefined
+  readonly fetch?: typeof fetch | undefined
 }
 
 export type HeaderLines = Readonly<Record<string, string>>
@@ -50,16 +53,21 @@ function readUrl(url: unknown): string {
 /** A pause that the server asks for beyond this is left to the caller. */
 const PAUSE_MS_MAX = 30_000
 const BACKOFF_MS_MAX = 5_000
+export const BACKOFF_MS = 100
+const TIMEOUT_MS = 15_000
+const RETRIES = 5
 
 export function createTransport(options: TransportOptions): Transport {
   const base = trimEnd(readUrl(options.url), '/')
+  const { timeoutMs = TIMEOUT_MS, retries = RETRIES, backoffMs = BACKOFF_MS } = options
+  const fetchIt: typeof fetch = options.fetch ?? ((input, init) => fetch(input, init))
 
   async function attempt(request: Request, url: string, call: CallOptions): Promise<Attempt> {
-    const timeout = AbortSignal.timeout(call.timeoutMs ?? options.timeoutMs)
+    const timeout = AbortSignal.timeout(call.timeoutMs ?? timeoutMs)
     const signal = call.signal === undefined ? timeout : AbortSignal.any([timeout, call.signal])
     const headers = await options.headers?.()
     try {
-      const response = await options.fetch(url, {
+      const response = await fetchIt(url, {
         method: request.method,
         headers: {
           accept: 'application/json',
@@ -86,7 +94,7 @@ export function createTransport(options: TransportOptions): Transport {
       const read = readAttempt(request, result, attempts, unsure)
       if (!(read instanceof SibylError)) return read.answer as Answer
       unsure = read.outcomeUnknown
-      const pauseMs = attempts > options.retries ? undefined : pauseAfter(read, result, attempts)
+      const pauseMs = attempts > retries ? undefined : pauseAfter(read, result, attempts)
       if (pauseMs === undefined) throw read
       await pause(pauseMs, call.signal)
     }
@@ -95,8 +103,7 @@ export function createTransport(options: TransportOptions): Transport {
   /** How long to wait before the next attempt; undefined when another one cannot help. */
   function pauseAfter(error: SibylError, result: Attempt, attempts: number): number | undefined {
     // Clients that failed together must not come back together.
-    const jitteredMs =
-      backoff(options.backoffMs, BACKOFF_MS_MAX, attempts - 1) * (0.5 + Math.random() / 2)
+    const jitteredMs = backoff(backoffMs, BACKOFF_MS_MAX, attempts - 1) * (0.5 + Math.random() / 2)
     if ('failure' in result) return result.failure === 'ABORTED' ? undefined : jitteredMs
     const askedMs = retryAfterMs(result.response)
     if (askedMs !== undefined) {

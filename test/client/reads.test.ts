@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createClient } from '#client/client.ts'
+import { createReader } from '#client/reader.ts'
 
 /** A client whose server has so many markets and positions, three on a page. */
 function clientOf(count: number) {
@@ -16,7 +17,7 @@ function clientOf(count: number) {
     return Response.json({ markets: page, positions: page, nextCursor })
   }
   const client = createClient({ url: 'http://exchange', fetch: answer as typeof fetch })
-  return { client, asked }
+  return { client, asked, answer }
 }
 
 test('markets come to the last page, and more than wanted are an error and not cut off', async () => {
@@ -59,4 +60,18 @@ test('each read asks for what it is named after', async () => {
     '/api/v1/platform/stats?chain_id=7',
     '/api/v1/platform/stats',
   ])
+})
+
+test('a reader has the reads of a client, and needs a user’s address and chain', async () => {
+  const { asked, answer } = clientOf(4)
+  const reader = createReader({ url: 'http://exchange', fetch: answer as typeof fetch })
+  assert.equal((await reader.markets({ status: 'open' })).length, 4)
+  assert.deepEqual(asked, ['/api/v1/markets?status=open', '/api/v1/markets?status=open&cursor=3'])
+  await assert.rejects(reader.positions({ chainId: 5 }), {
+    code: 'MISSING_FIELD',
+    field: 'address',
+  })
+  const address = `0x${'1'.repeat(40)}`
+  await assert.rejects(reader.positions({ address }), { code: 'MISSING_FIELD', field: 'chainId' })
+  assert.equal((await reader.positions({ address, chainId: 5 })).length, 4)
 })

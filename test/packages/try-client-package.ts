@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { promisify } from 'node:util'
+import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import { devnetKey } from '#devnet/accounts.ts'
 import { packClient } from '../../packages/pack-client.ts'
@@ -163,6 +164,41 @@ export async function tryClientPackage(t: TestContext, { url }: Exchange): Promi
       )
     await writeFile(join(folder, 'own-socket.ts'), `${code}\nconsole.log('opened', opened)`)
     assert.match(await execute('own-socket.ts'), / ms\nopened 1\n$/)
+  })
+
+  await t.test('a page that only lists markets is a bundle below 40 kB, gzipped', async () => {
+    const entry = join(folder, 'reads.ts')
+    await writeFile(
+      entry,
+      `import { createReader } from 'sibyl-client/reader'
+       console.log((await createReader({ url: process.env.SIBYL_URL! }).markets()).length > 0)`,
+    )
+    const outfile = join(folder, 'reads.js')
+    await build({
+      ...{ entryPoints: [entry], outfile, bundle: true, minify: true },
+      ...{ format: 'esm', platform: 'browser', target: 'es2022', logLevel: 'silent' },
+    })
+    const bytes = gzipSync(await readFile(outfile)).length
+    assert.ok(bytes < 40_000, `${bytes} bytes`)
+    t.diagnostic(`markets() alone is ${bytes} bytes`)
+    assert.equal(await execute('reads.js'), 'true\n')
+  })
+
+  await t.test('without a WebSocket the stream asks for one', async () => {
+    await writeFile(
+      join(folder, 'no-socket.js'),
+      `import { createClient } from 'sibyl-client'
+       delete globalThis.WebSocket
+       try {
+         createClient({ url: process.env.SIBYL_URL }).stream()
+       } catch (error) {
+         console.log(error.code, error.message)
+       }`,
+    )
+    assert.match(
+      await execute('no-socket.js'),
+      /^MISSING_FIELD there is no WebSocket here: pass a WebSocket/,
+    )
   })
 
   await t.test('it can be bundled for browsers', async () => {

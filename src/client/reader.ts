@@ -1,0 +1,19 @@
+/**
+ * Reads of an exchange without a signer, a stream or a chain: a page that only lists markets bundles this and not the
+ * whole client.
+ */
+
+import { type ClientReads, createReads, type UserOfChain } from './reads.ts'
+import { SibylError } from './sibyl-error.ts'
+import { createTransport, type TransportOptions } from './transport.ts'
+
+/** Makes the reads of a client; those of a user need an `address` and a `chainId`. */
+export function createReader(options: TransportOptions): ClientReads {
+  return createReads({ send: createTransport(options), userOf: namedUser })
+}
+
+async function namedUser({ address, chainId }: UserOfChain) {
+  if (address !== undefined && chainId !== undefined) return { user: address, chainId }
+  const field = address === undefined ? 'address' : 'chainId'
+  throw new SibylError('MISSING_FIELD', `give the ${field}: a reader has no signer`, { field })
+}
