@@ -168,15 +168,20 @@ function sharedLeases(url: string, holder: string, kit: Kit): Leases {
 
   function tellTaken(lease: Lease): void {
     untold.push(lease)
-    if (untold.length > 1) return
-    setTimeout(() => {
-      const leases = Object.fromEntries(untold.map(({ role, epoch }) => [role, epoch]))
-      const [first] = untold
-      const count = untold.length
-      untold = []
-      const which = count === 1 ? `the lease of ${first?.role}` : `${count} leases`
-      log.info({ leases }, `holds ${which}`)
-    }, TAKEN_TOLD_MS).unref()
+    if (untold.length === 1) setTimeout(tellUntold, TAKEN_TOLD_MS).unref()
+  }
+
+  /** Waits while more leases are being asked for, so that those of a start are one line however slow the server is. */
+  function tellUntold(): void {
+    if (!closed && [...roles.values()].some(({ asking }) => asking)) {
+      setTimeout(tellUntold, TAKEN_TOLD_MS).unref()
+      return
+    }
+    const [first] = untold
+    const leases = Object.fromEntries(untold.map(({ role, epoch }) => [role, epoch]))
+    const which = untold.length === 1 ? `the lease of ${first?.role}` : `${untold.length} leases`
+    untold = []
+    log.info({ leases }, `holds ${which}`)
   }
 
   async function renew(): Promise<void> {

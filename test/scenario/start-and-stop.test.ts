@@ -232,7 +232,8 @@ test('a port that is taken stops the start with one line', async () => {
   const { code, said } = await runToEnd({ SIBYL_PORT: String(port) })
   server.close()
   assert.equal(code, 1)
-  assert.equal(said, `sibyl: cannot listen on 127.0.0.1:${port}: the port is in use\n`)
+  const hint = 'the port is in use; SIBYL_PORT=<another port> chooses another'
+  assert.equal(said, `sibyl: cannot listen on 127.0.0.1:${port}: ${hint}\n`)
 })
 
 test('a database that is away stops the start with one line, without its password', async () => {
