@@ -129,7 +129,7 @@ export function makeWorld(options: {
       // An exchange may ask for a least sum.
       const least = Math.ceil(((limits.notionalMin ?? 0) * UNIT) / PRICE)
       return client.orders.sign({
-        ...{ side: 'buy', outcome: 'YES', price: PRICE, ttlSeconds: TTL_SECONDS },
+        ...{ side: 'buy', outcome: 'YES', price: BigInt(PRICE), ttlSeconds: TTL_SECONDS },
         ...{ size: Math.max(SIZE, least), marketId: changes.marketId ?? (await openMarket()).id },
         ...changes,
       })
