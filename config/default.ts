@@ -80,13 +80,13 @@ export const defaults: Settings = {
     redemptionsMax: 20,
     // A dollar: a wallet with less has nothing yet that an approval is good for.
     minHolding: 1_000_000,
-    // A cent: on a cheap chain more than the gas of a redemption.
+    // One cent: on a cheap chain a redemption's gas costs less.
     minRedemption: 10_000,
     ownerPerMinute: 20,
     ownerBurst: 20,
-    // A permit, an approval and a few changes of mind.
+    // Enough for a permit, an approval and a few repetitions.
     newcomerGasPerDay: 500_000,
-    // Settling a trade costs the exchange about as much.
+    // About the gas that settling a trade costs the exchange.
     gasPerTrade: 100_000,
     tradersPercent: 50,
     ownerGasPerDay: 10_000_000,

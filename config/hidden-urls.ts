@@ -3,7 +3,7 @@
 const HIDDEN = '(hidden)'
 /** An address in a text, also in a line of JSON: it ends before white space, quotes, brackets and backslashes. */
 const URL_IN_TEXT = /\b([a-z][a-z0-9+.-]*:\/\/)([^\s"'`\\<>(){}|]+)/gi
-/** Shorter parts of a path are names of a network or a version, such as `v2` or `polygon-mainnet`. */
+/** Shorter path segments name a network or a version, such as `v2` or `polygon-mainnet`. */
 const KEY_CHARS_MIN = 16
 const WORDS = /^[a-z]+([-_.][a-z]+)+$/
 const KEY_NAME = /key|token|secret|auth|pass|sig|jwt|credential/i
@@ -18,7 +18,7 @@ export function hideUrlSecrets(text: string): string {
   })
 }
 
-/** Returns an address with its host only: for a provider of a chain, whose path may be a key of any form. */
+/** Returns only the host of a chain provider's address, because its path may be a key of any form. */
 export function hideUrlPath(url: string): string {
   if (!URL.canParse(url)) return HIDDEN
   const { origin, pathname, search, hash } = new URL(url)

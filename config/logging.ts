@@ -19,7 +19,7 @@ export type Log = {
 }
 
 const SECRETS = ['privateKey', 'apiPrivateKey', 'api_private_key', 'authorization', 'password']
-/** Keys that every line has already; a field of the same name would be a second one. */
+/** Keys that every line has already; a field of the same name would appear twice. */
 const TAKEN = ['level', 'time', 'node', 'thread', 'msg']
 
 /** Whether a person reads what is written. */
@@ -52,7 +52,7 @@ function outputOf(readable: boolean): { write(line: string): unknown } {
   return pretty.build({ sync: true, ignore: 'pid,hostname,node', translateTime: 'HH:MM:ss.l' })
 }
 
-/** A machine outside a cluster is known by its own name. */
+/** Outside a cluster, the machine's name is the node's name. */
 function nodeNameOf({ cluster }: Pick<Settings, 'cluster'>): string {
   return cluster.node === '' ? hostname() : cluster.node
 }

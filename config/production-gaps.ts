@@ -1,6 +1,7 @@
 /**
- * Finds what the production profile still lacks: values that only the operator knows, and values copied from
- * an example, and keys that two parts would share. An exchange would start without them, and trade without settling, or refuse its own page.
+ * Finds gaps of the production profile: missing values that only the operator knows, values copied from an example,
+ * and keys that two settings share. Without this check an exchange would start and then trade without settling, or
+ * refuse its own page.
  */
 
 import { devnet } from './devnet.ts'

@@ -13,9 +13,8 @@ export const production: Profile = {
   data: { dir: '/var/lib/sibyl' },
   database: { queryThreads: 2 },
   markets: { partitions: 64 },
-  // A fill is a fill: funds before matching. One dollar at least, and a pause after a trade that
-  // failed by its trader's fault.
-  // Settlement has no fees: what one trader's fills may cost the operator in a day is bounded.
+  // A fill is a fill: funds before matching. One dollar at least, and a pause after a trade that failed by its
+  // trader's fault. Settlement has no fees, so the gas of one trader's fills in a day is limited.
   risk: {
     funds: 'reserve',
     minNotional: 1_000_000,
@@ -24,8 +23,8 @@ export const production: Profile = {
     gasPerDay: 100_000_000,
     failedGasPerDay: 2_000_000,
   },
-  // Five dollars: an approval costs the relayer gas, and a wallet costs nothing.
-  // Five cents: more than a redemption costs on most chains.
+  // Five dollars: an approval costs the relayer gas, and a wallet costs nothing. Five cents: on most chains a
+  // redemption's gas costs less.
   relayer: { minHolding: 5_000_000, minRedemption: 50_000 },
   feeds: { live: true },
   log: { level: 'info', format: 'json' },

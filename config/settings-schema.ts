@@ -47,7 +47,7 @@ export const SettingsSchema = Type.Object({
       env: 'SIBYL_ALLOW_MISSING',
       maxItems: 6,
       description:
-        'Settings that a production exchange may start without, separated by commas; a missing one stops the start else.',
+        'Settings that a production exchange may start without, separated by commas; any other missing one stops the start.',
     },
   ),
   service,

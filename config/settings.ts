@@ -26,7 +26,7 @@ export class SettingsError extends Error {}
 
 export const PROFILES: Record<string, Profile> = { default: {}, devnet, production }
 
-/** What settings are read from unless a caller gives something else. */
+/** Default sources of the settings. */
 export const environment: Readonly<Record<string, string | undefined>> = process.env
 
 /** A setting's own schema with what is noted beside it. */
@@ -58,7 +58,7 @@ export function loadSettings(
 ): Settings {
   const list = settingsList()
   const known = new Map(list.map((entry) => [entry.leaf.env, entry]))
-  // All that is wrong is listed at once: an operator who corrects one after the other starts as often.
+  // List all problems at once, so that the operator needs one more start and not one per problem.
   const problems: string[] = []
   for (const name of Object.keys(env)) {
     const isOthers = name.startsWith('SIBYL_TEST_') || COMMAND_VARIABLES.has(name)
@@ -94,7 +94,7 @@ export function loadSettings(
   return checked
 }
 
-/** Reads one setting from its text, or says what is wrong with it. */
+/** Reads one setting from its text, or returns what is wrong with it. */
 function readSetting(text: string, leaf: Leaf): { value: unknown } | { problem: string } {
   try {
     const value = parseText(leaf.secret ? withKeyFiles(text, leaf) : text, leaf)
@@ -231,7 +231,7 @@ function checkNode(settings: Settings): void {
   }
 }
 
-/** Whether only this machine can reach what listens there. */
+/** True if only this machine can reach the address. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host)
 }

@@ -45,7 +45,7 @@ function fromEnvironment(text: string, isKey: boolean): string {
   return isKey && named.length > 0 ? `file ${named.join(', ')}` : 'environment'
 }
 
-/** Hides everything behind the host in addresses of providers, and what looks like a key in any other text. */
+/** Hides everything after the host in provider URLs, and anything that looks like a key in other texts. */
 function shownValue(value: unknown, isProvider: boolean): unknown {
   if (typeof value === 'string') return isProvider ? hideUrlPath(value) : hideUrlSecrets(value)
   if (Array.isArray(value)) return value.map((each) => shownValue(each, isProvider))

@@ -13,11 +13,11 @@ export type HostileWork = {
   readonly url: string
   readonly addresses: readonly string[]
   readonly seconds: number
-  /** All of them if it is left out. */
+  /** All attacks by default. */
   readonly only?: string | undefined
 }
 
-/** By attack, what each address did. */
+/** By attack: the counts of each address. */
 export type HostileResult = Readonly<Record<string, readonly object[]>>
 
 const [work] = (await once(process, 'message')) as [HostileWork]

@@ -1,6 +1,6 @@
 /**
  * Attacks on the HTTP front from one address, each as fast as the default limits let it and bounded in time. They
- * read what they receive and throw it away, so that they cost less than what they attack.
+ * discard all answers, so that they cost less CPU time than the exchange under attack.
  */
 
 import { Agent, type IncomingMessage, request } from 'node:http'
@@ -22,14 +22,14 @@ type Shot = {
 const JSON_TYPE = { 'content-type': 'application/json' }
 const PULSE_MS = 20
 const CONNECTIONS = 50
-/** What an address may spend in a second, in reads and in writes. */
+/** Reads and writes that one address may spend per second. */
 const READS_PER_SECOND = 500
 const WRITES_PER_SECOND = 100
 
 const times = <T>(count: number, make: (at: number) => T): T[] =>
   Array.from({ length: count }, (_, at) => make(at))
 
-/** Media types that a pattern takes quadratic time for. */
+/** Media types for which a naive pattern takes quadratic time. */
 export function longContentTypes(url: string, address: string, seconds: number) {
   const shot: Shot = {
     ...{ method: 'POST', path: '/api/v1/orders', body: '{}' },
@@ -38,7 +38,7 @@ export function longContentTypes(url: string, address: string, seconds: number) 
   return pound(url, address, { seconds, perSecond: WRITES_PER_SECOND, shots: [shot] })
 }
 
-/** Bodies that fit no schema: unknown keys, empty items, fractions, keys that are there twice. */
+/** Bodies that fit no schema: unknown keys, empty items, fractions, duplicate keys. */
 export function misfitBodies(url: string, address: string, seconds: number) {
   const keys = (count: number) => `{${times(count, (at) => `"k${at}":1`).join(',')}}`
   const list = (item: string, count: number) => `{"orders":[${times(count, () => item).join(',')}]}`
@@ -76,7 +76,7 @@ export function largeFiles(url: string, address: string, seconds: number) {
   return pound(url, address, { seconds, perSecond: READS_PER_SECOND, shots })
 }
 
-/** Sends the shots in turn at a steady rate; what finds no free connection is left out. */
+/** Sends the requests in turn at a steady rate; skips a request if no connection is free. */
 async function pound(
   url: string,
   address: string,

@@ -1,15 +1,15 @@
 /**
  * `npm run soak -- hostile`: an honest client places orders and asks for `/healthz` while one address, then ten,
- * attack the front and the stream in every known way at once, each within the default limits: media types and
- * bodies that are dear to refuse, lists of markets, large files, ticker topics, and snapshots of a deep book.
+ * attack the front and the stream in every known way at once, each within the default limits: media types and bodies
+ * that are expensive to refuse, lists of markets, large files, ticker topics, and snapshots of a deep book.
  *
  *   --minutes 10     how long each of the two attacks lasts
  *   --attack name    only this one of them
  *
- * Each phase prints the p50 and p99 of both, their ratio to the quiet phase before, and the memory. It fails (exit
- * code 1) when a p50 or p99 is more than 1.5 times the quiet one, when an honest request fails, or when memory grows in
- * the second half of an attack. The attackers are a process of their own, but share the cores: on few cores a
- * part of the ratio is theirs.
+ * Each phase prints the p50 and p99 of both requests, their ratio to the quiet phase, and the memory. It fails (exit
+ * code 1) when a p50 or p99 is more than 1.5 times the quiet one, when an honest request fails, or when memory grows
+ * in the second half of an attack. The attackers run in their own process but share the cores, so on few cores they
+ * cause part of the ratio.
  */
 
 import { fork } from 'node:child_process'
@@ -66,7 +66,7 @@ const ids = markets.map(({ id }) => id)
 const traders = [makeTrader()]
 const residentMiB = await openResident(exchange.dataDir)
 
-/** Sends at a steady rate whatever the answers do; resolves when each has its answer, or none came in time. */
+/** Sends at a steady rate without waiting for answers; resolves when every request has been answered or timed out. */
 function steadily(
   driver: Driver,
   requests: readonly Request[],
@@ -93,7 +93,7 @@ function steadily(
   })
 }
 
-/** The honest client's figures over so many seconds. */
+/** Measures the honest client for the given number of seconds. */
 async function measure(seconds: number): Promise<Phase> {
   const [orders, health] = [new Histogram(), new Histogram()]
   let failed = 0
@@ -125,7 +125,7 @@ async function measure(seconds: number): Promise<Phase> {
   return { orders: figures(orders), healthz: figures(health), failed, residentMiB: memory }
 }
 
-/** Starts the attackers; resolves with what they did once they have ended. */
+/** Starts the attackers; resolves with their counts when they have ended. */
 function attackFrom(addresses: readonly string[], seconds: number): Promise<HostileResult> {
   const child = fork(new URL('./hostile-attackers.ts', import.meta.url))
   const work: HostileWork = { url, addresses, seconds, only: ONLY }
@@ -147,7 +147,7 @@ function ratios(now: Phase, quiet: Phase): number[] {
 
 const top = (samples: readonly number[]): number => Math.max(0, ...samples)
 
-/** By how many times the memory of the second half is above that of the first. */
+/** Ratio of the memory in the second half to that in the first. */
 function growth({ residentMiB: samples }: Phase): number {
   const middle = Math.floor(samples.length / 2)
   return ratioOf(top(samples.slice(middle)), top(samples.slice(0, middle)))

@@ -1,6 +1,6 @@
 /**
- * Attacks on the stream from one address, each within the default limits and bounded in time. They read what
- * they receive and throw it away, so that they cost less than what they attack.
+ * Attacks on the stream from one address, each within the default limits and bounded in time. They discard all
+ * answers, so that they cost less CPU time than the exchange under attack.
  */
 
 import { randomInt } from 'node:crypto'
@@ -32,7 +32,7 @@ export async function tickerTopics(
   const ids = markets.map(({ id }) => id)
   const size = Math.min(TICKER_MARKETS, Math.max(1, ids.length - 1))
   const frame = (): string => {
-    // Some of the first `size` change places with others each time: that makes another set.
+    // Swap some of the first `size` markets each time to get another set.
     for (let count = 0; count < 8; count++) {
       const [one, other] = [randomInt(size), randomInt(ids.length)]
       const id = ids[one]!
@@ -85,11 +85,11 @@ export async function deepenBook(url: string, levels = 8_000): Promise<void> {
   const marketId = await firstMarket(url)
   const trader = makeTrader()
   const batchSize = 50
-  // An address may place 400 orders at once; connections cost it something, too.
+  // An address may place 400 orders at once, and its connections cost units, too.
   for (let from = 0; from < levels; from += batchSize) {
     const orders = Array.from({ length: batchSize }, (_, index) => {
       const price = 1_000 + 10 * (from + index)
-      // The first of two is the one that buys; the other side is left out.
+      // The first order of each pair is the buy; the sell is not placed.
       return signOrders({ count: 2, traders: [trader], markets: [marketId], domain, price })[1]
     })
     await post(url, `127.0.8.${1 + Math.floor(from / 300)}`, JSON.stringify({ orders }))
@@ -102,7 +102,7 @@ type Plan = {
   /** Frames of all sockets together. */
   readonly perSecond: number
   readonly framesPerSocketMax?: number
-  /** What each socket sends once, before the others. */
+  /** Frames that each socket sends once at its start. */
   readonly first?: string
   readonly frame: () => string
 }

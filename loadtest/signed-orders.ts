@@ -56,7 +56,7 @@ export function makeOrderSigner(domain: OrderDomain): OrderSigner {
   }
 }
 
-/** One permit without a limit for each trader: without reservation all orders of a trader may bring the same. */
+/** One unlimited permit per trader: without reservation all orders of a trader may carry the same one. */
 export function signPermits(
   traders: readonly Trader[],
   domain: OrderDomain,

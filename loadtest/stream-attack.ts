@@ -1,7 +1,7 @@
 /**
- * `npm run soak -- stream-attack [seconds [attack]]`: an honest client places orders and asks for `/healthz` while one
- * address, then ten, attack the stream (`hostile-stream.ts`). Prints the quantiles of each phase beside the
- * quiet ones, and the memory. Exits with 1 when the exchange ends or the honest client gets no answer.
+ * `npm run soak -- stream-attack [seconds [attack]]`: an honest client places orders and asks for `/healthz` while
+ * one address, then ten, attack the stream (`hostile-stream.ts`). Prints the quantiles of each phase next to those of
+ * the quiet phase, and the memory. Exits with 1 when the exchange ends or the honest client gets no answer.
  */
 
 import { readdirSync, readFileSync } from 'node:fs'

@@ -9,7 +9,7 @@ import { archiveDirOf, databaseUrlOf } from '#config/thread-data.ts'
 import { OptionError, runCommand } from '#devnet/command.ts'
 import { backup } from './upkeep/backup.ts'
 
-// What it writes is for its own user, as the exchange's files are.
+// Only the user that runs it can read its files, as with the exchange's own.
 process.umask(0o077)
 
 const say = (line: string): boolean => process.stdout.write(`${line}\n`)

@@ -15,7 +15,7 @@ import { migrate } from '#store/engine/migrate.ts'
 import { makeDatabaseFolder } from './upkeep/database-folder.ts'
 import { rebuild } from './upkeep/rebuild.ts'
 
-// What it writes is for its own user, as the exchange's files are.
+// Only the user that runs it can read its files, as with the exchange's own.
 process.umask(0o077)
 
 const say = (line: string): boolean => process.stdout.write(`${line}\n`)

@@ -178,7 +178,7 @@ export const relayer = Type.Object({
     maximum: 1_000_000_000_000_000,
     unit: '1e-6 stablecoin',
     description:
-      'What each relayed redemption has to pay at least: more than its gas costs. 0 asks for nothing.',
+      'The smallest payout of a redemption that is relayed; set it above the cost of its gas. 0 is no minimum.',
   }),
   ownerPerMinute: Type.Integer({
     env: 'SIBYL_RELAYER_OWNER_PER_MINUTE',
@@ -200,7 +200,7 @@ export const relayer = Type.Object({
     maximum: 1_000_000_000_000,
     unit: 'gas',
     description:
-      'Gas that is spent in a day (UTC), per chain, for an owner without settled trades in 30 days, on redemptions and on all else each.',
+      'Gas per day (UTC) and chain for an owner without settled trades in the last 30 days: once for redemptions, once for all other operations.',
   }),
   gasPerTrade: Type.Integer({
     env: 'SIBYL_RELAYER_GAS_PER_TRADE',
@@ -216,7 +216,7 @@ export const relayer = Type.Object({
     maximum: 100,
     unit: '%',
     description:
-      'The share of the gas of a day that is kept for owners with a settled trade in 30 days.',
+      'The share of the daily gas that is kept for owners with a settled trade in the last 30 days.',
   }),
   ownerGasPerDay: Type.Integer({
     env: 'SIBYL_RELAYER_OWNER_GAS_PER_DAY',
@@ -355,8 +355,8 @@ export const settlement = Type.Object({
     maximum: 604_800,
     unit: 's',
     description:
-      'A trade that has not settled after so long, while the chain could be reached, fails with the ' +
-      'reason and an alarm. Above the highest lag, and below the grace of the settlement contract.',
+      'A trade that has not settled after this time, while the chain was reachable, fails with the reason and ' +
+      'an alarm. Must be above the highest lag and below the grace of the settlement contract.',
   }),
   retryGasMax: Type.Integer({
     env: 'SIBYL_SETTLEMENT_RETRY_GAS_MAX',
@@ -364,8 +364,8 @@ export const settlement = Type.Object({
     maximum: 1_000_000_000,
     unit: 'gas',
     description:
-      'Gas of transactions that a trade may waste by refusals without a side at fault, or by reverts; ' +
-      'then it fails. What a simulation refuses is not sent.',
+      'Gas that a trade may waste by on-chain refusals without a side at fault, or by reverts; ' +
+      'then it fails. Trades that a simulation refuses are not sent.',
   }),
   gasMax: Type.Integer({
     env: 'SIBYL_SETTLEMENT_GAS_MAX',

@@ -257,7 +257,7 @@ export const log = Type.Object({
     maximum: 1_000_000,
     unit: 'requests',
     description:
-      'One of so many HTTP requests is logged at info, with its route, status and latency: 1 logs all, 0 none.',
+      'Logs every nth HTTP request at info, with its route, status and latency: 1 logs all, 0 none.',
   }),
   retention: Type.Integer({
     env: 'SIBYL_LOG_RETENTION',

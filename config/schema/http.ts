@@ -26,8 +26,8 @@ export const front = Type.Object({
     maximum: 65_535,
     description:
       'The port of /metrics, /readyz and /healthz, without rate limits; then the other port has ' +
-      '/healthz only. 0 leaves all of them on the other port, where /readyz tells its parts only if ' +
-      'it listens on this machine alone, without proxies.',
+      '/healthz only. 0 serves all of them on the main port, where /readyz names its parts only if ' +
+      'it listens on a loopback address without proxies.',
   }),
   threads: Type.Integer({
     env: 'SIBYL_FRONT_THREADS',
@@ -293,14 +293,15 @@ export const stream = Type.Object({
     minimum: 1,
     maximum: 10_000_000,
     unit: 'subscriptions',
-    description: 'Subscriptions of all WebSockets of one IPv4 address or IPv6 /64, counted alike.',
+    description:
+      'Subscriptions of all WebSockets of one IPv4 address or IPv6 /64, counted in the same way.',
   }),
   subscriptionsTotal: Type.Integer({
     env: 'SIBYL_STREAM_SUBSCRIPTIONS_TOTAL',
     minimum: 1,
     maximum: 100_000_000,
     unit: 'subscriptions',
-    description: 'Subscriptions of all WebSockets of one front thread, counted alike.',
+    description: 'Subscriptions of all WebSockets of one front thread, counted in the same way.',
   }),
   messagesPerSecond: Type.Integer({
     env: 'SIBYL_STREAM_MESSAGES_PER_SECOND',

@@ -154,8 +154,8 @@ export const quick = Type.Object({
     maximum: 10_000,
     unit: 'bps',
     description:
-      'How far the moves that the price sources saw may be apart while one source decides against the ' +
-      'others; beyond that a market goes to the optimistic oracle.',
+      'The largest difference between the price moves of two sources at which one source may decide ' +
+      'against the others; beyond it the optimistic oracle decides the market.',
   }),
   pollMs: Type.Integer({
     env: 'SIBYL_QUICK_POLL_MS',

@@ -57,9 +57,9 @@ export const risk = Type.Object({
     maximum: 1_000_000_000,
     unit: 'fills',
     description:
-      'Settled fills that one trader may cause on a chain in a day (UTC); beyond it new orders are ' +
-      'refused. An order pays for one fill at most: a taker for the last fill of its match, a maker ' +
-      'for the fill that uses it up before. Open orders and unsettled fills count, once for each ' +
+      'Settled fills that one trader may cause on a chain in a day (UTC); at the limit new orders are ' +
+      'refused. An order pays for at most one fill: a taker for the last fill of its match, a maker ' +
+      'for an earlier fill that uses it up. Open orders and unsettled fills count once for each ' +
       'market thread. 0 is no limit.',
   }),
   gasPerDay: Type.Integer({
@@ -67,7 +67,8 @@ export const risk = Type.Object({
     minimum: 0,
     maximum: 1_000_000_000_000,
     unit: 'gas',
-    description: 'Gas of those fills, by their share of their transactions. 0 is no limit.',
+    description:
+      'Gas of those fills: each has an equal share of the gas of its transaction. 0 is no limit.',
   }),
   failedGasPerDay: Type.Integer({
     env: 'SIBYL_RISK_FAILED_GAS_PER_DAY',

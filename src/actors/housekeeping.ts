@@ -86,7 +86,7 @@ function attempt(thread: MarketThread, partition: number, work: () => void): voi
   }
 }
 
-/** Ends what is under way in a partition until `tidy` looks at it again. The other partitions go on. */
+/** Stops the work in a partition until the next `tidy`. The other partitions continue. */
 function giveUp(thread: MarketThread, partition: number, error: unknown): void {
   if (!(error instanceof Fault)) throw error
   thread.trouble = error.message

@@ -67,7 +67,7 @@ export type MarketThreadProtocol = MarketProtocol &
      * their file is away.
      */
     Markets: { takes: { after?: MarketId; partitions?: readonly number[] }; answers: ToldMarkets }
-    /** Answered like any other command without events: only by a thread that still owns its log. */
+    /** Like any command without events, only a thread that still owns its log answers it. */
     Confirm: { takes: object; answers: { owner: true } }
     /** Whether the settlement of a chain is so far behind that its markets take cancels only. */
     SettlementLag: {
@@ -140,7 +140,7 @@ export type MarketThread = {
   /** By chain: how many trades of each trader are pending in the markets of this thread. */
   readonly counts: Map<number, PendingCounts>
   readonly holds: TraderHolds
-  /** Traders whose failed fills have used up their budget, and whose orders have still to leave. */
+  /** Traders whose failed fills have used up their budget, and whose orders are still in the books. */
   readonly barred: Barred[]
   /** Partitions that the database is too late with, and what is known of each: `projection-lag.ts`. */
   readonly late: Set<number>

@@ -71,8 +71,8 @@ type Lane = TradersBook & { slot: number; placedAtMs: number }
 
 export type OpenOrdersProtocol = {
   /**
-   * Open orders of a trader in one market or in all markets of this thread: the oldest behind a place, and
-   * how many there are in all.
+   * Returns open orders of a trader in one market or in all markets of this thread: the oldest ones after a cursor,
+   * and the total count.
    */
   OpenOrdersPage: {
     takes: {

@@ -19,7 +19,7 @@ export type OrderEndingsProtocol = {
     answers: undefined
   }
   Stepped: { takes: { marketId: MarketId; more: boolean }; answers: undefined }
-  /** Of a market, or without one of the look through all markets. */
+  /** The market that failed; left out if the scan of all markets failed. */
   Failed: {
     takes: { marketId: MarketId | undefined; why: string; retry: boolean }
     answers: undefined
@@ -29,7 +29,10 @@ export type OrderEndingsProtocol = {
   Stop: { takes: object; answers: undefined }
 }
 
-/** The database refuses it: the orders of the market, or without one of those not looked at yet, stay as they are. */
+/**
+ * The database refuses the write. The orders of the market stay as they are; without a market, those that were not
+ * scanned yet.
+ */
 export type OrderEndingsEvent = {
   readonly type: 'OrdersNotEnded'
   readonly marketId: MarketId | undefined
@@ -93,12 +96,12 @@ export const orderEndings: Behaviour<OrderEndingsState, OrderEndingsProtocol, Or
   Failed(state, { marketId, why, retry }, context) {
     state.underway = false
     if (retry) {
-      // Others go first: it may be this market alone that fails.
+      // Move it behind the others: perhaps only this market fails.
       if (marketId !== undefined && state.closed.delete(marketId)) state.closed.add(marketId)
       if (!state.stopped) context.after(RETRY_MS, { type: 'Again', message: {} })
       return undefined
     }
-    // What the database refuses is left to the next start: reads go by the market, which is closed.
+    // A refused write waits for the next start. Reads are still right, because they check that the market is closed.
     if (marketId === undefined) state.look = undefined
     else state.closed.delete(marketId)
     context.emit({ type: 'OrdersNotEnded', marketId, why })

@@ -140,7 +140,7 @@ function writeRested(event: OrderRested, into: JsonBytes): void {
 }
 
 const RESTED_CELLS = HEAD_CELLS + 13
-/** The nonce of the permit, of an order that a failed trade gave back. */
+/** The nonce of the permit of an order that returned after a failed trade. */
 const PERMIT_CELLS = 1
 
 /** What marks an event, in the cell that says what is unusual about it. Older logs know the first only. */

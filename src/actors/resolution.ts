@@ -80,7 +80,7 @@ export type ResolutionState = {
   readonly ended: Map<string, number>
   /** What the chain refused, and when it is tried again. */
   readonly pauses: Map<string, Pause>
-  /** How often a transaction of it has reverted: each costs gas, so there is a bound. */
+  /** Number of its transactions that reverted; bounded, because each costs gas. */
   readonly reverts: Map<string, number>
   recovered: boolean
   looking: boolean
@@ -90,7 +90,7 @@ export type ResolutionState = {
 
 const PAUSE_MS = 5_000
 const PAUSE_MS_MAX = 3_600_000
-/** Transactions of one resolution that may revert although their trial succeeded. */
+/** Limit of transactions of one resolution that revert although their simulation succeeded. */
 const REVERTS_MAX = 5
 
 export function newResolution(ports: ResolutionPorts): ResolutionState {

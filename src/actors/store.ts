@@ -78,8 +78,8 @@ type PartitionProgress = {
   due: number
   fault: string
   /**
-   * The database refuses what comes next, or contradicts it. Skipping it would lose a trade without a trace, so
-   * the partition stops here; the others go on.
+   * The database refuses the partition's next events, or contradicts them. Skipping them could lose a trade
+   * unnoticed, so this partition stops; the others continue.
    */
   refused: boolean
 }
@@ -252,7 +252,7 @@ export function whyBehind(state: StoreState): string {
   return state.fault
 }
 
-/** A partition is tried again later, or not before the next start when trying again cannot help. */
+/** Retries a partition later, or only after the next start if a retry cannot help. */
 function failed(
   state: StoreState,
   progress: PartitionProgress,
@@ -264,7 +264,7 @@ function failed(
   else progress.refused = true
 }
 
-/** Tries again later, once for all that failed. */
+/** Schedules one retry for all partitions that failed. */
 function again(state: StoreState, context: StoreContext): void {
   if (context.nowMs < state.retryAtMs) return
   state.retryAtMs = context.nowMs + RETRY_MS

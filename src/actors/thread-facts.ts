@@ -4,8 +4,8 @@
 type Epochs = { readonly epochs: Map<number, number> }
 
 /**
- * A place in the log: it ended there at `atMs`, and what the database lacks was appended after `afterMs`.
- * So the log itself is read only where the database may really be late.
+ * A place in the log: the log ended there at `atMs`, and events that the database lacks were appended after
+ * `afterMs`. So a reader opens the log only if the database may lag.
  */
 export type ProjectionMark = {
   readonly offset: number

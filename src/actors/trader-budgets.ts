@@ -1,8 +1,8 @@
 /**
- * The budgets of traders, as a market thread knows them: settlement publishes what each trader has spent today on
- * a chain, and the thread adds what may still follow: unsettled fills that the trader pays for, and open orders, each
- * of which may become such a fill. Other market threads hold as much of them at most, so what is held here counts
- * once for every thread: then the sum over all threads stays within the budget.
+ * The budgets of traders, as a market thread knows them. Settlement publishes what each trader has spent today on a
+ * chain. The thread adds possible further spending: unsettled fills that the trader pays for, and open orders, each
+ * of which may become such a fill. It multiplies its own count by the number of market threads, because each of them
+ * may hold as many; so the sum over all threads stays within the budget.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -19,9 +19,9 @@ import {
   type TraderSpending,
 } from '#domain/trader-spending.ts'
 
-/** Gas that is set aside for a fill before its receipt is there. */
+/** Gas that is assumed for a fill until its receipt arrives. */
 const GAS_PER_FILL = 100_000
-/** Room comes back as trades settle and orders end. */
+/** Budget becomes free as trades settle and orders end. */
 const ROOM_AGAIN_SEC = 5
 
 type ChainSpending = { readonly day: number; readonly traders: Map<Address, TraderSpending> }
@@ -38,7 +38,7 @@ export class TraderBudgets {
     this.#threads = marketThreads
   }
 
-  /** Takes over what settlement knows; returns traders whose failed fills have used up their budget since. */
+  /** Stores the sums from settlement; returns traders whose failed fills have newly used up their budget. */
   merge(chainId: number, day: number, spending: readonly TraderSpending[]): Barred[] {
     const known = this.#chains.get(chainId)
     if (known !== undefined && known.day > day) return []
@@ -57,7 +57,7 @@ export class TraderBudgets {
     return barred
   }
 
-  /** Why the trader may place no order for now; undefined when there is no reason. */
+  /** Returns why the trader may not place an order now; undefined if they may. */
   flaw(
     chainId: number,
     trader: Address,

@@ -1,7 +1,7 @@
 /**
- * Holds of traders at a market thread (`domain/trader-hold.ts`), and what a trader's open orders and
- * unsettled trades need. The relayer asks for both in one message: orders that are handled before it are in
- * the answer, those behind it are refused.
+ * Holds of traders at a market thread (`domain/trader-hold.ts`), and what a trader's open orders and unsettled trades
+ * need. One message of the relayer sets the hold and returns the needs: orders handled before it are in the answer,
+ * later ones are refused.
  */
 
 import { needOf } from '#domain/funds.ts'
@@ -21,7 +21,7 @@ import type { MarketState } from './market/state.ts'
 import { booksOf, type Hosts } from './open-orders.ts'
 
 export type HoldProtocol = {
-  /** Replaces the trader's hold, and answers the needs; to be told again before `untilMs`. */
+  /** Replaces the trader's hold and returns the needs; the relayer renews it before `untilMs`. */
   HoldTrader: { takes: TraderHold; answers: TraderNeeds | Rejection }
   /** The trader's unsettled sales of these outcomes of a market, and whether the market takes orders. */
   UnsettledSales: {
@@ -30,12 +30,12 @@ export type HoldProtocol = {
   }
 }
 
-/** More than any allowance that is not without limit. */
+/** More than any limited allowance. */
 const COST_UNKNOWN = 2n ** 128n
 
 type Held = Pick<TraderHold, 'orders' | 'untilMs'>
 
-/** The thread, as far as it matters here. */
+/** The parts of the market thread that are used here. */
 type Host = Hosts & {
   readonly holds: TraderHolds
   readonly away: ReadonlyMap<number, string>
@@ -44,7 +44,7 @@ type Host = Hosts & {
 export class TraderHolds {
   readonly #held = new Map<string, Held>()
 
-  /** False when as many traders are held as may be. */
+  /** False if the maximum number of traders is held. */
   put({ chainId, trader, orders, untilMs }: TraderHold, nowMs: number): boolean {
     const key = keyOf(chainId, trader)
     this.#held.delete(key)
@@ -55,13 +55,13 @@ export class TraderHolds {
     return true
   }
 
-  /** Why an order is refused for now. */
+  /** Returns why an order is refused for now. */
   flaw(
     chainId: number,
     { trader, side, permit }: Pick<VerifiedOrder, 'trader' | 'side' | 'permit'>,
     nowMs: number,
   ): Rejection | undefined {
-    // Nearly always there is none.
+    // Fast path: usually there is no hold.
     if (this.#held.size === 0) return undefined
     const held = this.#held.get(keyOf(chainId, trader))
     if (held === undefined || held.untilMs <= nowMs) return undefined
@@ -85,7 +85,7 @@ export function holdTrader(
   hold: TraderHold,
   { nowMs }: { readonly nowMs: number },
 ): TraderNeeds | Rejection {
-  // The markets of a partition that cannot be opened are not here, and their needs not known.
+  // If a partition cannot be opened, the needs in its markets are not known.
   if (thread.away.size > 0 || !thread.holds.put(hold, nowMs)) return reject('OVERLOADED')
   return hold.again ? NO_NEEDS : needsOf(thread, hold, Math.floor(nowMs / 1_000))
 }
@@ -107,7 +107,7 @@ function needsOf(
     }
   }
   if (openBuys + openSells >= ORDERS_WEIGHED_MAX) {
-    // There may be more than were looked at.
+    // More orders may exist than were scanned.
     openSells = Math.max(1, openSells)
     openCost = COST_UNKNOWN
   }
@@ -134,7 +134,7 @@ export function unsettledSales(
 ): (UnsettledTrades & { isOpen: boolean }) | Rejection {
   if (thread.away.size > 0) return reject('OVERLOADED')
   const state = thread.markets.get(marketId)?.state
-  // A market that is over and settled has left its thread.
+  // A market that has ended and settled has left its thread.
   if (state === undefined) return { count: 0, tradeIds: [], isOpen: false }
   const sells = new Named()
   for (const { tradeId, trade } of state.pending.of(trader, marketId)) {

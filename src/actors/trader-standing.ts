@@ -19,7 +19,7 @@ export type StandingProtocol = {
   TradersPaused: { takes: { pauses: readonly TraderPause[] }; answers: undefined }
   /** The pauses that this thread knows of. */
   PausedTraders: { takes: object; answers: { pauses: TraderPause[] } }
-  /** What traders have cost the operator on a day: the newest sums of those that changed. */
+  /** The operator's cost of traders on a day: the newest sums of those that changed. */
   TradersSpent: {
     takes: { chainId: number; day: number; spending: readonly TraderSpending[] }
     answers: undefined

@@ -11,7 +11,7 @@ export async function banner(run: {
   readonly settings: Settings
   readonly version: string
   readonly url: string
-  /** Where an operator asks: the admin port if there is one. */
+  /** The operator's address: the admin port if there is one. */
   readonly adminUrl: string
   readonly databaseUrl: string
   readonly cores: number

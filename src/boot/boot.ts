@@ -188,8 +188,8 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
 }
 
 /**
- * Says that the exchange is open. Where standard output is for JSON, it gets one line of the log, and a person
- * finds the text on standard error.
+ * Announces that the exchange is open. If standard output is for JSON, it gets one log line, and the banner goes to
+ * standard error.
  */
 function announce(opened: {
   readonly log: Log

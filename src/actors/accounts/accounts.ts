@@ -284,7 +284,7 @@ function drop(state: AccountsState, context: AccountsContext): void {
   if (dropSome(state)) context.after(0, { type: 'Continue', message: {} })
 }
 
-/** Looks whether what the message under way has changed is covered, and emits whose it was, once each. */
+/** Checks the accounts that the current message changed, and emits each one that is not covered, once. */
 function tellChanges(state: AccountsState, context: AccountsContext): void {
   coverChanged(state, context)
   for (const account of state.changed) {

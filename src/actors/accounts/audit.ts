@@ -81,7 +81,7 @@ export function needsOf({ chains, trades }: AccountsState): Map<string, Needs> {
     for (const account of accounts.values()) {
       add(account, STABLECOIN, account.cash)
       add(account, 'allowance', account.unpermitted)
-      // Which permits count is the chain's to say: here none is part of what needs an allowance.
+      // The log does not know which permits count, so needs with a permit are left out of the allowance here.
       for (const { counts, needs: permitted } of account.permits.values()) {
         if (counts) continue
         const sums = of(account, 'allowance')

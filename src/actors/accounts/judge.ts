@@ -94,7 +94,7 @@ function compared(
 
 function permitFlaw(state: AccountsState, account: Account, permit: Uint64): Rejection | undefined {
   if (permitNonceFlaw(account, permit) === undefined) return undefined
-  // Orders of a market that has closed may still hold their permits.
+  // Orders of a closed market may still hold their permits.
   dropClosed(state, account)
   return permitNonceFlaw(account, permit)
 }

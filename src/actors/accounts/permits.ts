@@ -1,13 +1,13 @@
 /**
- * Which permits of an account count. The token uses the permits of an owner in the order of their nonces, so
- * one is good only while every nonce between the chain's next one and its own belongs to an order of the
- * trader that is open, pending or promised: settlement brings those permits along. A permit whose nonce the
- * chain has used up, by our settlement, by a stranger or by the trader, counts no more: from then on the
- * allowance on chain has to cover its order. The same holds behind a gap, which an order leaves that ends.
+ * Decides which permits of an account count. The token accepts the permits of an owner only in the order of their
+ * nonces. So a permit counts only while every nonce between the chain's next one and its own belongs to an open,
+ * pending or promised order of the trader: settlement sends those permits along. A permit whose nonce is used on
+ * chain, by our settlement, another account or the trader, no longer counts: from then on the allowance on chain must
+ * cover its order. The same applies after a gap, which an order leaves when it ends with its permit unused.
  *
- * What a permit that does not count would have covered is part of the account's `unpermitted` needs.
+ * If a permit does not count, its order's needs are part of the account's `unpermitted` needs.
  *
- *   chain's next nonce 5      orders with 5, 6, 8      5 and 6 count, 8 does not; the next order brings 7
+ *   chain's next nonce 5      orders with 5, 6, 8      5 and 6 count, 8 does not; the next order must use 7
  */
 
 import type { OrderHash, Uint64 } from '#domain/ids.ts'
@@ -20,8 +20,8 @@ export function newSums(): Sums {
 }
 
 /**
- * Takes up the permit of an order, once for the order, each of its trades and its promise; undefined when it
- * has none. Where another order holds the same nonce only one of the two can be used, so the second waits.
+ * Registers the permit of an order, once for the order, each of its trades and its promise; undefined when it has
+ * none. If another order holds the same nonce, only one of the two can be used, so the second waits.
  */
 export function holdPermit(
   account: Account,
@@ -44,7 +44,7 @@ export function holdPermit(
   return permit
 }
 
-/** One of those that held it needs it no more. */
+/** Releases one use of the permit. */
 export function dropPermit(account: Account, permit: PermitNeed | undefined): void {
   if (permit === undefined) return
   permit.uses--
@@ -64,7 +64,7 @@ function waitingFor({ permits }: Account, nonce: Uint64): PermitNeed | undefined
   return undefined
 }
 
-/** Adds to what an order or a trade needs of the allowance, unless its permit stands for that. */
+/** Adds to the allowance that an order or a trade needs, unless its permit covers it. */
 export function addAllowed(
   account: Account,
   permit: PermitNeed | undefined,
@@ -74,7 +74,7 @@ export function addAllowed(
   if (permit?.counts !== true) add(account.unpermitted, more)
 }
 
-/** Decides anew which permits count: after the chain's nonce has changed, and when one came or went. */
+/** Recomputes which permits count, after the chain's nonce has changed or a permit was added or removed. */
 export function recountPermits(account: Account): void {
   const { nonces, nonce, permitsFrom, permitsEnd } = account
   let end = nonce
@@ -87,7 +87,7 @@ export function recountPermits(account: Account): void {
   for (let at = nonce; at < end; at++) setCounts(account, nonces.get(at), true)
 }
 
-/** Rejects a permit with another nonce than the next one of the trader. */
+/** Rejects a permit whose nonce is not the trader's next one. */
 export function permitNonceFlaw(account: Account, permit: Uint64): Rejection | undefined {
   const { nonce, permitsEnd, block } = account
   const field = 'permitSignature.nonce'

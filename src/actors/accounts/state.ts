@@ -28,7 +28,7 @@ export type ReserveOrder = {
   readonly outcome: Outcome
   readonly price: Price
   readonly size: Shares
-  /** The nonce of the permit that it travels with: then it needs no allowance of before. */
+  /** The nonce of the permit that it carries: then it needs no earlier allowance. */
   readonly permit: Uint64 | undefined
 }
 
@@ -249,12 +249,12 @@ export type Account = {
   readonly trader: Address
   readonly chain: ChainAccounts
   readonly cash: Sums
-  /** The part of `cash` that needs an allowance: all but what travels with a permit that counts. */
+  /** The part of `cash` that needs an allowance: all but the needs of orders whose permit counts. */
   readonly unpermitted: Sums
   /** The permits of its orders, and which of them holds a nonce. */
   readonly permits: Map<OrderHash, PermitNeed>
   readonly nonces: Map<bigint, PermitNeed>
-  /** The first nonce of those that count, and the first behind them. */
+  /** The first nonce that counts, and the first after those that count. */
   permitsFrom: bigint
   permitsEnd: bigint
   readonly holdings: Map<FundsToken, Holding>
@@ -282,14 +282,14 @@ export type Account = {
   namedAtMs: number
 }
 
-/** A permit that travels with an order, and what its order, trades and promise need of the stablecoin. */
+/** An order's permit, and the stablecoin that the order, its trades and its promise need. */
 export type PermitNeed = {
   readonly nonce: Uint64
   readonly orderHash: OrderHash
   readonly needs: Sums
-  /** Its order, the trades of that, and its promise. */
+  /** Number of uses: the order, its trades and its promise. */
   uses: number
-  /** Whether the chain would take it in its turn; otherwise the allowance has to cover the needs. */
+  /** True while the token would accept it in its turn; otherwise the allowance must cover the needs. */
   counts: boolean
 }
 

@@ -199,12 +199,12 @@ export class PendingTrades {
     for (let index = 0; index < fills.length; index++) {
       const { maker, makerHash, size, price: makerPrice } = fills[index]!
       const isBuy = taker.side === BUY
-      // What fails comes back at the price of its order, so that is what the buyer may have to pay.
+      // A failed trade's quantity returns at the price of its order, so the buyer may have to pay that price.
       const price = isBuy ? taker.price : makerPrice
       const sides = isBuy
         ? { buyer: trader, seller: maker, buyHash: orderHash, sellHash: makerHash }
         : { buyer: maker, seller: trader, buyHash: makerHash, sellHash: orderHash }
-      // The taker pays for the last fill; each fill before it used up a maker, who pays for it.
+      // The taker pays for the last fill. Every earlier fill used up a maker, and that maker pays.
       const takerPays = index === fills.length - 1
       const payer = isBuy === takerPays ? 'buyer' : 'seller'
       this.#add(numberOf(seq, index), { outcome, size, price, payer, ...sides })

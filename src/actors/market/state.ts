@@ -179,6 +179,6 @@ export type RiskRules = {
   readonly pendingTradesMax: number
   /** Who pauses; no trader does where it is left out. */
   readonly pauses?: TraderPauses
-  /** What settling the trades of a trader may cost in a day; left out where it may cost anything. */
+  /** Daily limits on the cost of settling a trader's trades; left out if there are none. */
   readonly budgets?: TraderBudgets
 }

@@ -171,7 +171,7 @@ export const quickMarkets: Behaviour<QuickMarketsState, QuickMarketsProtocol, Qu
     const row = state.rows.get(marketId)
     const attempts = row?.attempts.get('ask oracle')
     if (row === undefined || attempts === undefined) return undefined
-    // While the oracle has not decided, it is asked again, later each time.
+    // While the oracle has not decided, ask again with growing pauses.
     if (outcome === undefined) failed(state, attempts, context, '')
     else row.oracleOutcome = outcome
     advance(state, row, context)

@@ -1,4 +1,4 @@
-/** What every source reported of a market's two instants: whose reports are waited for, and which have a vote. */
+/** The reports of every source about a market's start and end: which ones to wait for, and which ones vote. */
 
 import type { PriceSource } from '#domain/asset-price.ts'
 import {
@@ -20,10 +20,10 @@ export type Judged = {
 }
 
 /**
- * Returns the reports of all sources; undefined while one of them is waited for. A source that reported in the
- * minute before the end is waited for until its reports are exact, at most one and a half times `graceMs`: so the
- * verdict does not depend on which source came first, nor on a restart. A source that was absent then is asked for its
- * history once, and only if no present source saw the same side.
+ * Returns the reports of all sources, or undefined while it waits for one of them. It waits for exact reports of
+ * every source that reported in the minute before the end, for at most 1.5 × `graceMs`. So the verdict does not
+ * depend on which source was first, nor on a restart. A source that was absent is asked for its history once, and
+ * only if no present source saw the same side.
  */
 export function sourcesOf(
   state: QuickMarketsState,
@@ -51,7 +51,7 @@ export function sourcesOf(
     const { failures } = ask(state, known, { asset, source, boundarySec }, context)
     return isPresent(source) || failures === 0
   }
-  /** Both instants are asked for at once. */
+  /** Requests both instants at once. */
   const areAwaited = (some: readonly PriceSource[]): boolean =>
     some
       .flatMap((source) => [isAwaited(source, startSec), isAwaited(source, endSec)])

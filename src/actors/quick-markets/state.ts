@@ -41,7 +41,7 @@ export type QuickMarketsEvent =
   /** It can be traded. Told again after a restart. */
   | { readonly type: 'QuickMarketOpened'; readonly quickMarket: QuickMarket; readonly atMs: number }
   | {
-      /** Contested: prices do not decide it, the oracle does. Told again after a restart that lost the answer. */
+      /** The oracle decides the market, not prices. Emitted again if a restart lost the answer. */
       readonly type: 'QuickMarketResolved' | 'QuickMarketContested'
       readonly quickMarket: QuickMarket
       readonly atMs: number
@@ -78,7 +78,10 @@ export type QuickMarketsOptions = {
   readonly reportAfterMs: number
   /** How far sources may be apart. */
   readonly deviationMax: number
-  /** How far the moves that two sources saw may be apart while one decides against the other, in basis points. */
+  /**
+   * The largest difference between the moves of two sources, in basis points, at which one may decide against the
+   * other.
+   */
   readonly agreementBps: number
   /** Pauses between attempts: the first, doubled each time, up to the last. */
   readonly retryMs: number
@@ -105,7 +108,7 @@ export type QuickMarketsPorts = {
     readonly resolution: QuickResolution
     readonly atMs: number
   }) => Promise<QuickMarket>
-  /** Records that the oracle has to decide. The first record stays, and an outcome by prices is refused from then on. */
+  /** Records that the oracle must decide. The first record stays; from then on an outcome by prices is refused. */
   readonly contest: (contested: {
     readonly chainId: number
     readonly marketId: MarketId

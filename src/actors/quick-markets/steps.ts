@@ -131,7 +131,7 @@ function decide(state: QuickMarketsState, row: Row, context: QuickContext): void
   take(row, { name: 'decide', work, done }, context)
 }
 
-/** Asks the chain now and then whether the oracle has decided; once that is recorded, the market can end. */
+/** Asks the chain with growing pauses whether the oracle has decided; once that is recorded, the market can end. */
 function awaitOracle(state: QuickMarketsState, row: Row, context: QuickContext): void {
   const { quickMarket } = row
   if (quickMarket.resolution !== null) {

@@ -42,12 +42,12 @@ export function strikeOf(
   return undefined
 }
 
-/** What follows from the prices: an outcome, or that the sources contradict each other too much for one. */
+/** The result of the prices: an outcome, or a contested market. */
 export type Verdict = { readonly resolution: QuickResolution; readonly isContested: boolean }
 
 /**
- * How the market ends, as far as the sources can tell by now. The strike's own source is judged first; if it
- * cannot tell within `ownMs`, the first fallback that can tell both instants is judged instead.
+ * Returns the verdict that the sources allow so far. The strike's own source is judged first. If it has no report
+ * within `ownMs`, the first fallback with reports of both instants is judged instead.
  */
 export function verdictOn(
   state: QuickMarketsState,
@@ -83,8 +83,8 @@ export function verdictOn(
  * The print decides if more sources saw its side than the other. If not, the source's own mean before the end
  * decides, unless it repeats the print and at least as many sources as support it contradict it by more than
  * `agreementBps`: then the market is contested. An example with a bound of 10: pyth 100 to 99.6, print and mean;
- * binance and coinbase 100 to 100.2. Two sources, 60 basis points away, contradict one: contested. Undefined while a
- * source may still tell, or nothing decides.
+ * binance and coinbase 100 to 100.2. Two sources, 60 basis points away, contradict one: contested. Undefined while
+ * reports may still arrive, or if nothing decides.
  */
 function judge(
   state: QuickMarketsState,

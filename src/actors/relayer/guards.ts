@@ -1,8 +1,8 @@
 /**
- * The relayer pays for no last look. Before it sends what takes an approval, an allowance, a permit's nonce
- * or money from its owner's orders, it has the market threads refuse new orders of that owner, and reads in
- * the same breath what the open orders and unsettled trades there need. The hold lasts until the operation
- * has ended, so nothing can be matched in between that the check has not seen.
+ * Keeps the relayer from helping a trader out of a match. Before it sends an operation that takes an approval, an
+ * allowance, a permit's nonce or money from its owner's orders, one message makes the market threads refuse new
+ * orders of that owner, and returns what their open orders and unsettled trades need. The hold lasts until the
+ * operation has ended, so every match before that was part of the check.
  */
 
 import type { RelayGuard } from '#chain/relay-examination.ts'
@@ -10,7 +10,7 @@ import { type Rejection, reject } from '#domain/rejection.ts'
 import type { RelayKind } from '#domain/relay.ts'
 import type { HeldOrders, TraderNeeds, UnsettledTrades } from '#domain/trader-hold.ts'
 
-/** Why the operation is refused: something still needs what it would take away. */
+/** Returns why the operation is refused: orders or trades still need what it would take away. */
 export function needsFlaw(
   { holds, field, buysMax }: RelayGuard,
   needs: TraderNeeds,
@@ -28,7 +28,7 @@ export function needsFlaw(
   return reject('ORDERS_OPEN', field, detail)
 }
 
-/** `what` is what the trades need. */
+/** `what` names the thing that the trades need. */
 export function tradesPending(
   field: string,
   { count, tradeIds }: UnsettledTrades,
@@ -41,7 +41,7 @@ export function tradesPending(
   return { ...reject('TRADES_PENDING', field, detail), tradeIds }
 }
 
-/** What is held for an operation that a process before this one sent, whose details are not known. */
+/** The hold for an operation that an earlier process sent, whose details are not known. */
 export function heldAgain(kind: RelayKind): HeldOrders | undefined {
   if (kind === 'ctf-approval') return 'sells'
   return kind === 'stablecoin-permit' || kind === 'propose-resolution' ? 'buys' : undefined

@@ -26,8 +26,8 @@ export type RelayerPorts = {
   /** What all have spent since then, by the budget that paid. */
   readonly gasSince: (sinceMs: number) => Promise<Readonly<Record<RelayPurpose, number>>>
   /**
-   * The same request, if it was here, what its owner has spent of the budget that it is paid from, and how
-   * many trades of the owner have settled lately.
+   * Returns the same request if it was received before, the owner's spending from its budget, and the number of the
+   * owner's recently settled trades.
    */
   readonly find: (
     key: RelayKey,
@@ -40,8 +40,8 @@ export type RelayerPorts = {
   }>
   readonly examine: (operation: RelayOperation) => Promise<RelayExamination | Rejection>
   /**
-   * Has the market threads refuse these new orders of the owner until `lift`; answers what the open orders
-   * and unsettled trades need. Also after a rejection, `lift` is to be called.
+   * Makes the market threads refuse these new orders of the owner until `lift`; returns what the open orders and
+   * unsettled trades need. Call `lift` also after a rejection.
    */
   readonly hold: (
     key: RelayKey,

@@ -211,7 +211,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
       leave(state, one, { txHash: found.doneBy, status: 'confirmed' }, context)
       return undefined
     }
-    // The signature is the owner's: only now does it count against the owner's rate.
+    // Count against the owner's rate only now: the signature is known to be the owner's.
     const limited = drawFor(state, one.operation.owner, context.nowMs)
     if (limited !== undefined) return refuse(state, one, limited, context)
     one.examination = found
@@ -362,7 +362,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
   Unwritten(state, { trouble, ...writing }, context) {
     context.emit({ type: 'trouble', where: 'write', trouble })
     if (trouble.retryable) context.after(AGAIN_MS, { type: 'Write', message: writing })
-    // The database will never take it. The journal keeps an end that is not acknowledged, for the next start.
+    // The database refuses it permanently. The journal keeps an unacknowledged end for the next start.
     else if (writing.transaction !== undefined) release(state, writing, context)
     return undefined
   },
@@ -391,7 +391,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
   },
 }
 
-/** Ends what was followed, once its end is written down. */
+/** Ends an operation once its end is recorded. */
 function release(state: RelayerState, { change, transaction }: Writing, context: RelayerContext) {
   const one = state.underway.get(change.key)
   if (transaction === undefined || one?.attempt !== change.attempt) return
@@ -421,7 +421,7 @@ function tryOut(
   return undefined
 }
 
-/** What a process before this one has sent holds its owner's orders until it ends. */
+/** An operation that an earlier process sent holds its owner's orders until it ends. */
 function holdAgain(
   state: RelayerState,
   one: Underway,

@@ -116,7 +116,7 @@ export type RelayerRules = {
   readonly gasPerDay: Readonly<
     Record<RelayPurpose, { readonly ownerGas: number; readonly allGas: number }>
   >
-  /** What wallets may spend that have settled few trades, or none. */
+  /** Limits of wallets with few or no settled trades. */
   readonly newcomers: {
     /** Gas of an owner without trades, out of each budget. */
     readonly ownerGas: number
@@ -179,7 +179,7 @@ export type Owner = {
   fullAtMs: number
   gas: Record<RelayPurpose, number>
   day: number
-  /** How many of its trades have settled lately. */
+  /** Number of its recently settled trades. */
   trades: number
 }
 

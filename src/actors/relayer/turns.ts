@@ -83,7 +83,7 @@ export function leave(
   forget(state, one, context)
 }
 
-/** The operation is not under way any more: its owner may order again, and the next may begin. */
+/** Ends an operation: its owner may place orders again, and the next operation may begin. */
 export function forget(state: RelayerState, one: Underway, context: RelayerContext): void {
   state.underway.delete(one.key)
   if (one.isHolding) state.ports.lift(one.key)

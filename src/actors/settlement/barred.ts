@@ -1,6 +1,7 @@
 /**
- * Trades of a trader whose fills failed on chain for more gas than a day allows. They were matched before that was
- * known. Each would be sent, fail and cost again, so they fail without a transaction, by that trader's fault.
+ * Fails the unsent trades of a trader whose failed fills have used up the gas budget of the day. They were matched
+ * before that was known. Each would be sent, fail and cost gas again, so they fail without a transaction, by that
+ * trader's fault.
  */
 
 import type { FaultySide } from '#domain/trade.ts'

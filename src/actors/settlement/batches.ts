@@ -106,7 +106,7 @@ export function hearNews(
   }
 }
 
-/** What came into a block: older trades that others wait for, and permits that need not be brought again. */
+/** Handles trades that came into a block: others may wait for them, and their permits need not be sent again. */
 function noteBlock(
   state: SettlementState,
   { tradeIds }: Batch,

@@ -41,8 +41,8 @@ export function statusOf(state: SettlementState): SettlementStatus {
 }
 
 /**
- * Finds how long the oldest trade that could have settled has waited. A trade that is set back while others settle does
- * not count: it alone must not stop the chain's markets. Nor does one whose market is silent about it.
+ * Finds how long the oldest trade that could have settled has waited. A trade that is set back while others settle
+ * does not count: it alone must not stop the chain's markets. Nor does one whose market has not answered about it.
  */
 export function watchLag(state: SettlementState, context: SettlementContext): void {
   const { nowMs } = context

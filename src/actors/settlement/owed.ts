@@ -1,9 +1,9 @@
 /**
- * Trades that lack what older trades of the same trader will bring, as when shares are sold that were bought a moment
- * ago. An older trade brings dollars or shares, and never an allowance, an approval or a permit. So a trade waits
- * only if the side at fault lacks a balance, and if what both sides have covers it together with what their trades on
- * their way bring and take. It waits for these trades and for nothing else: once they are decided, it is examined again if
- * they brought what was missing, and fails if not. What the trader does meanwhile changes nothing.
+ * Trades that lack a balance which older trades of the same trader will bring, such as a sale of shares that were
+ * bought a moment ago. An older trade brings dollars or shares, and never an allowance, an approval or a permit. So a
+ * trade waits only if the side at fault lacks a balance, and if both sides' balances together with their trades in
+ * flight cover it. It waits for these trades and for nothing else. Once they are decided, it is examined again if
+ * they brought what was missing, and fails if not. Other actions of the trader meanwhile change nothing.
  *
  *   Ann has 2 YES on chain   1. buys 5 YES, sent, in no block      2. sells 6 YES: refused, has 2, waits for 1
  *                            1 settles: 2 + 5 cover 6, examined again.     1 fails: 2 fails too, at once.
@@ -28,7 +28,7 @@ import type {
 } from './state.ts'
 import { byAge } from './turns.ts'
 
-/** Where a trade is while it is found out what becomes of it. */
+/** Places of a trade while it is examined. */
 export type Examined = 'looking' | 'trying' | 'sending'
 
 const EXAMINATIONS: Readonly<Record<Examined, Examination>> = {
@@ -40,11 +40,11 @@ const EXAMINATIONS: Readonly<Record<Examined, Examination>> = {
 type Judged = {
   readonly held: Held
   readonly refusal: RefusedTrade
-  /** What it waits for, if it does. */
+  /** The older trades that it waits for, if it does. */
   readonly owed: Owed | undefined
 }
 
-/** The refused that are still where they were refused, the oldest first. */
+/** Refused trades that are still in the place where they were refused, the oldest first. */
 export function judge(
   state: SettlementState,
   refused: readonly RefusedTrade[],
@@ -75,7 +75,7 @@ function owedOf(trade: Trade, refusal: RefusedTrade, underWay: UnderWay): Owed |
     const { token, amount: needs } = takenFrom(trade, side)
     const changes = new Map<TradeId, bigint>()
     for (const { other, isSent } of underWay.get(trade[side]) ?? []) {
-      // A younger one counts too once it is sent: it comes before this one.
+      // A younger trade counts too once it is sent: it settles before this one.
       if (!isSent && byAge(other, trade) >= 0) continue
       const change = changeOf(other, trade[side], token)
       if (change !== 0n) changes.set(other.tradeId, change)
@@ -98,7 +98,7 @@ function takenFrom(
     : { token: outcomeToken(marketId, outcome), amount: BigInt(size) }
 }
 
-/** By how much a trade changes what the trader has of the token. */
+/** Returns the change of the trader's token balance by a trade. */
 function changeOf(trade: Trade, trader: Address, token: FundsToken): bigint {
   const [cost, shares] = [takenFrom(trade, 'buyer'), takenFrom(trade, 'seller')]
   let change = 0n
@@ -127,8 +127,8 @@ function unminedTrades({ batches, held }: SettlementState): Trade[] {
 }
 
 /**
- * By trader, the trades that are to be sent, or are sent and in no block that the examination has seen. Those that
- * it refuses are not among them, nor those that are set back and may be tried for long.
+ * Returns by trader the trades that are to be sent, or are sent and in no block that the examination has seen. It
+ * leaves out refused trades, and trades with setbacks, which may be retried for long.
  */
 function tradesUnderWay(
   state: SettlementState,
@@ -148,7 +148,7 @@ function tradesUnderWay(
   return underWay
 }
 
-/** The trade waits for older ones; those that came into a block during its examination are decided. */
+/** Makes the trade wait for older ones. Those that came into a block during its examination are decided. */
 export function awaitOlder(
   state: SettlementState,
   held: Held,
@@ -164,9 +164,9 @@ export function awaitOlder(
   goOn(state, held, context)
 }
 
-/** Trades are decided: those that wait for them go on, or fail. */
+/** Handles decided trades: those that wait for them are examined again, or fail. */
 export function settleOwed(state: SettlementState, context: SettlementContext): void {
-  // One that fails decides it for those that wait for it in turn.
+  // A trade that fails here also decides those that wait for it.
   for (const [tradeId, how] of state.decided) {
     state.decided.delete(tradeId)
     const trade = state.held.get(tradeId)?.trade
@@ -182,7 +182,10 @@ export function settleOwed(state: SettlementState, context: SettlementContext): 
   }
 }
 
-/** What a decided trade changes for one that waits, also one that it does not wait for but that took from it. */
+/**
+ * Applies a decided trade to one that waits. The decided one may also have taken from its balance without being
+ * awaited.
+ */
 function count({ owed }: Held, tradeId: TradeId, how: Decided, trade?: Trade): void {
   for (const side of owed?.sides ?? []) {
     const expected = side.changes.get(tradeId)
@@ -200,7 +203,7 @@ function goOn(state: SettlementState, { owed, trade }: Held, context: Settlement
   if (owed.sides.some(({ changes }) => changes.size > 0)) return
   const ahead = unminedTrades(state)
   const isCovered = ({ trader, token, has, needs }: OwedSide): boolean => {
-    // What is sent comes before this trade; whether it brings something is not known yet.
+    // A sent trade settles before this one; its result is not known yet.
     const taken = ahead.map((other) => changeOf(other, trader, token)).filter((by) => by < 0n)
     return taken.reduce((sum, by) => sum + by, has) >= needs
   }

@@ -1,9 +1,9 @@
 /**
- * One permit of an owner at a time. A permit is public as soon as its transaction is in the pool, and any account may
- * submit it first. One alone is harmless: the allowance that it brings is the same. But each permit replaces the
- * allowance of the one before, so a stranger who submits two at once leaves the owner with the second one's only, and
- * the trade of the first one takes from it. So a transaction has trades of one unused permit of an owner, the one
- * with the lowest nonce, and the next permit waits until that transaction is in a block.
+ * Sends one permit of an owner at a time. A permit is public as soon as its transaction is in the pool, and any
+ * account may submit it first. For a single permit this is harmless: it brings the same allowance. But each permit
+ * replaces the allowance of the one before. If another account submits two at once, only the allowance of the second
+ * remains, and the trade of the first takes from it. So a transaction contains at most one unused permit of an owner,
+ * the one with the lowest nonce, and the next permit waits until that transaction is in a block.
  *
  *   waiting: A1 (permit 0)  A2 (permit 1)  A3 (no permit)      sent now: A1 A3      A2, once that is mined
  */
@@ -28,7 +28,7 @@ export function onePermitEach(
   )
 }
 
-/** The order of each owner whose permit is in a transaction that is in no block yet. */
+/** By owner: the order whose permit is in a transaction that is in no block yet. */
 function permitsUnderWay(state: SettlementState): Map<Address, OrderHash> {
   const underWay = new Map<Address, OrderHash>()
   for (const { mined, ended, tradeIds } of state.batches.values()) {

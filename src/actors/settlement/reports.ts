@@ -36,7 +36,7 @@ export function end(
   const held = state.held.get(tradeId)
   if (held === undefined) return
   leaveQueue(state, held)
-  // What has failed must never settle: a transaction that may still settle it decides.
+  // A failed trade must never settle: if a transaction may still settle it, that transaction decides.
   if (status === 'failed' && isUnderWay(state, tradeId)) {
     held.place = 'sent'
     return
@@ -63,7 +63,7 @@ export function end(
   })
 }
 
-/** Whether a transaction of ours that is not final has the trade in it: that one decides. */
+/** True if one of our transactions that is not final contains the trade. */
 export function isUnderWay(state: SettlementState, tradeId: TradeId): boolean {
   for (const { ended, tradeIds } of state.batches.values()) {
     if (!ended && tradeIds.includes(tradeId)) return true

@@ -29,7 +29,7 @@ const SYSTEMIC: ReadonlySet<string> = new Set([
 
 const MARKET_UNKNOWN = 'MarketUnknown'
 
-/** Where a trade is in no transaction, and nothing is being found out about it. */
+/** Places of a trade that is in no transaction and under no examination. */
 const IDLE: ReadonlySet<Place> = new Set(['queued', 'waiting', 'owed'])
 
 /** The chain does not know the market yet; it is looked for again after a while. */
@@ -48,9 +48,9 @@ export function wait(state: SettlementState, held: Held, context: SettlementCont
 }
 
 /**
- * Its transaction reverted, or its block refused what a simulation had not, and no side is at fault. It is tried again,
- * less and less often, until its deadline. One whose refusals have cost too much gas fails in the name of both, so
- * that the two quantities do not meet again.
+ * Handles a trade whose transaction reverted, or that was refused on chain after a good simulation, without a side at
+ * fault. It is retried with growing pauses until its deadline. If its refusals have cost too much gas, it fails with
+ * fault `both`, so that the two quantities do not match again.
  */
 export function setBack(
   state: SettlementState,
@@ -80,10 +80,10 @@ export function setBack(
 export const OUT_OF_TIME = 'OrderExpired'
 
 /**
- * Refused, and so not sent. The trade fails at once by the fault of the side that lacks something: no later try may
- * succeed because that side acted meanwhile. It waits only for older trades that bring what is missing. What
- * the contract refuses without naming a side would be refused again: it fails in the name of both, so that the
- * two quantities do not meet again.
+ * Handles trades that the simulation refused. A trade fails at once by the fault of the side that lacks something: a
+ * retry would let that side act meanwhile. It waits only for older trades that bring what is missing. A trade that
+ * the contract refuses without naming a side would be refused again: it fails with fault `both`, so that the two
+ * quantities do not match again.
  */
 export function refuse(
   state: SettlementState,
@@ -97,7 +97,7 @@ export function refuse(
     if (reason === OUT_OF_TIME) {
       failAtLast(state, held, reason, context)
     } else if (reason === 'AlreadySettled' || (reason === MARKET_UNKNOWN && from !== 'sending')) {
-      // Its batch finds out which transaction did it, or whether the market is there by then.
+      // Its batch will find the transaction that settled it, or that the market is on chain by then.
       requeue(state, trade.tradeId, 0)
     } else if (reason === MARKET_UNKNOWN) {
       missMarket(state, trade.marketId, context.nowMs)
@@ -124,9 +124,9 @@ export function failingByLook(
 }
 
 /**
- * A transaction could not be made of these trades, or not be tried out, and not because the chain is away: what is wrong
- * is in one of them. They are halved until that one is alone. It fails if this process cannot deal with its data;
- * if it is a node that does not take it, it is tried again until its deadline, less and less often.
+ * Handles trades whose transaction could not be built or simulated although the chain is reachable: one of them is
+ * bad. The batch is halved until that trade is alone. It fails if this process cannot handle its data; if a node does
+ * not accept it, it is retried with growing pauses until its deadline.
  */
 export function isolateFailing(
   state: SettlementState,
@@ -145,7 +145,7 @@ export function isolateFailing(
     end(state, first.trade.tradeId, ending, context)
     return
   }
-  // Others have been sent since it failed before: it is this trade, and no lag of all.
+  // Others were sent since its last failure, so only this trade is stuck, and it is no lag.
   if (state.sentAtMs > first.failedAtMs && first.failures > 0) first.setbacks++
   first.failedAtMs = context.nowMs
   first.trouble = why
@@ -161,8 +161,8 @@ function halve(state: SettlementState, tradeIds: readonly TradeId[]): void {
 }
 
 /**
- * Trades that have not settled although the chain could be reached for so long. One that is in a transaction is decided
- * by that transaction. One whose market does not say what it knows of it cannot be told either.
+ * Fails trades that have not settled although the chain was reachable until their deadline. A trade that is in a
+ * transaction is decided by that transaction. A trade whose market does not answer cannot be reported yet.
  */
 export function failOverdue(state: SettlementState, context: SettlementContext): void {
   for (const [tradeId, { place, reachableAtMs, trouble }] of state.held) {

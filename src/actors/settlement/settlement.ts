@@ -79,9 +79,9 @@ const READ_GAP_MS = 50
 const ENDED_READ_MAX = 2_000
 const ASK_AGAIN_MS = 200
 const UNRIPE_AGAIN_MS = 2_000
-/** Between two answers of the chain: after longer it counts as having been away. */
+/** Longest time between two answers of the chain during which it counts as reachable. */
 const OUTAGE_MS = 30_000
-/** After as many failures in a row of its submission, and none of the poll, a batch is halved. */
+/** After this many failed submissions in a row while the poll succeeds, a batch is halved. */
 const SUBMIT_FAILURES_MAX = 4
 
 export function newSettlement(rules: SettlementRules, ports: SettlementPorts): SettlementState {
@@ -329,8 +329,8 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
 }
 
 /**
- * Whether a submission failed because of what was submitted: it will not succeed as it is, or has failed several
- * times while the chain answered other questions.
+ * True if a submission failed because of its content: retrying it unchanged cannot succeed, or it has failed several
+ * times while the chain answered other requests.
  */
 function isAboutTrades(
   { pauses }: SettlementState,

@@ -71,9 +71,9 @@ export type SettlementProtocol = {
     takes: {
       step: Step
       why: string
-      /** Whether the same may succeed later; else what was asked is at fault. */
+      /** True if the same request may succeed later; otherwise its content is at fault. */
       retry: boolean
-      /** Whether it was no failure outside, but of this process with the data it had. */
+      /** True if this process failed on its own data, and nothing outside. */
       unexpected: boolean
       tradeIds?: readonly TradeId[]
       batch?: string
@@ -126,7 +126,7 @@ export type SettlementEvent =
   | { readonly type: 'BatchReverts'; readonly trades: number; readonly why: string }
   /** The chain and a market disagree about a trade, and both have the last word. */
   | { readonly type: 'Contradiction'; readonly tradeId: TradeId; readonly what: string }
-  /** A trade failed because it had not settled in time. */
+  /** A trade failed because it had not settled by its deadline. */
   | { readonly type: 'TradeOverdue'; readonly tradeId: TradeId; readonly why: string }
   | { readonly type: 'StepFailed'; readonly step: Step; readonly why: string }
   | { readonly type: 'LagChanged'; readonly behind: boolean; readonly lagMs: number }
@@ -165,7 +165,7 @@ export type SettlementPorts = {
   readonly keyOf: (trade: TradeWithOrders) => string
   /** Tells the market; resolves always. */
   readonly report: (marketId: MarketId, report: TradeReport) => Promise<ReportAnswer>
-  /** Traders whose failed fills have used up their budget of today; left out where there is none. */
+  /** Traders whose failed fills have used up today's budget; left out if there is no budget. */
   readonly barred?: () => ReadonlySet<Address>
   /** Takes those out of the books who would meet in vain what comes back; resolves always. */
   readonly clearLine: (plan: LinePlan) => Promise<ClearedLine>
@@ -190,11 +190,11 @@ export type Place =
   | 'sent'
   /** Its market is not on chain yet. */
   | 'waiting'
-  /** It lacks what older trades of the same trader will bring. */
+  /** It lacks a balance that older trades of the same trader will bring. */
   | 'owed'
   | 'ended'
 
-/** What a trade lacks until older ones have settled. */
+/** The balance that a trade lacks until older ones have settled. */
 export type Owed = {
   readonly refusal: RefusedTrade
   readonly sides: readonly OwedSide[]
@@ -226,14 +226,14 @@ export type Held = {
   notBeforeMs: number
   /** What is to be done before it goes into a batch. */
   first: 'look' | 'try' | undefined
-  /** What it waits for in the place `owed`. */
+  /** The trades that it waits for in the place `owed`. */
   owed: Owed | undefined
-  /** How often it could not settle for a reason that is no side's fault, while others did. */
+  /** Number of times it could not settle without a side at fault while others did. */
   setbacks: number
-  /** How often its transaction could not even be tried out. */
+  /** Number of times its transaction could not even be simulated. */
   failures: number
   failedAtMs: number
-  /** Why it has not settled yet, as far as that is known. */
+  /** The last known reason why it has not settled; empty if there is none. */
   trouble: string
   /** `reachableMs` when it was read. */
   readonly reachableAtMs: number
@@ -307,7 +307,7 @@ export type SettlementState = {
   writtenTold: number
   writtenRead: number
   lastPollMs: number
-  /** For how long the chain could be reached since the start. */
+  /** Time for which the chain was reachable since the start. */
   reachableMs: number
   /** When a transaction was last sent. */
   sentAtMs: number

@@ -85,7 +85,7 @@ const MARKET_EXAMPLE = {
 }
 
 const nextCursor = Type.Union([Type.String(), Type.Null()], {
-  description: 'Pass it as `cursor` for the next ones; null at the end',
+  description: 'Pass it as `cursor` to get the next page; null on the last page',
 })
 
 /** Markets of a list that cost as much as one read. */
@@ -99,12 +99,12 @@ type ListSources = MarketSources & {
 
 export function listMarkets(ports: ListSources): AnswerRoute {
   const { board, figures, waiters, joined } = ports
-  /** Each market by its figures, which are another object after each change: they go together. */
+  /** Keyed by the market's figures, which are a new object after each change. */
   const listed = new WeakMap<
     MarketFigures,
     { readonly closed: FoundMarket['closed']; readonly item: RawReply }
   >()
-  /** How many markets the longest list had: those of the database are not counted otherwise. */
+  /** Length of the longest list so far: the only estimate of how many markets the database has. */
   let longest = 0
   return route({
     method: 'GET',
@@ -115,14 +115,14 @@ export function listMarkets(ports: ListSources): AnswerRoute {
     tag: 'markets',
     summary: 'All markets',
     description:
-      `Quick markets are left out unless \`quick=true\`. Open ones first, then ended ones, each oldest first, up to ` +
-      `${MARKETS_LISTED_MAX} at once; \`nextCursor\` leads to the rest. Each ${MARKETS_PER_READ} markets cost as ` +
-      'much as one read. Best prices are of this moment. Every matched trade counts in ' +
+      `Quick markets are left out unless \`quick=true\`. Open markets come first, then ended ones, each oldest first, up to ` +
+      `${MARKETS_LISTED_MAX} per page; \`nextCursor\` leads to the rest. Each ${MARKETS_PER_READ} markets cost as ` +
+      'much as one read. Best prices are current. Every matched trade counts in ' +
       'last prices and volumes, until the chain refuses it.',
     cacheControl: 'no-cache',
     revalidates: true,
     headers: ['accept-encoding'],
-    // A filter looks at every market, also where few are listed.
+    // A filter scans every market, even if it lists few.
     weigh({ limit, category, resolved, search }) {
       const there = Math.max(board.markets.size, longest)
       const isNarrowed = (category ?? resolved ?? search) !== undefined
@@ -206,7 +206,7 @@ export function listMarkets(ports: ListSources): AnswerRoute {
     },
   })
 
-  /** A market as it stands in the list; the same object as long as nothing of it has changed. */
+  /** Returns a market's list entry; the same object as long as the market is unchanged. */
   function written(found: FoundMarket): RawReply {
     const { market, closed } = found
     const known = figures.of(market.id)
@@ -219,7 +219,7 @@ export function listMarkets(ports: ListSources): AnswerRoute {
   }
 }
 
-/** How many markets a list has, by its `limit`. */
+/** Returns how many markets a list can have, given its `limit`. */
 function pageOf(limit: number | undefined): number {
   return Math.min(limit ?? MARKETS_LISTED_MAX, MARKETS_LISTED_MAX)
 }

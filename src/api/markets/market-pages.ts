@@ -1,6 +1,6 @@
 /**
- * The markets that a list shows behind a place, open ones before ended ones and each oldest first: from the chain's
- * index where there is a chain, else from the board and the database together.
+ * Pages of the market list: open markets before ended ones, each oldest first. They come from the chain's index if
+ * there is a chain, otherwise from the board and the database together.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -11,7 +11,7 @@ import { type Rejection, reject } from '#domain/rejection.ts'
 import { byCreation, type MarketBoard } from '#live/market-board.ts'
 import type { FoundMarket, StoredMarket } from '#live/market-finder.ts'
 
-/** A place in the list: behind the market that was created then and has this id, among the open or the ended ones. */
+/** A place in the list: after the market with this creation time and id, among the open or the ended ones. */
 type MarketPlace = {
   readonly createdAt: number
   readonly id: MarketId | undefined
@@ -21,13 +21,13 @@ type MarketPlace = {
 export const LIST_STATUSES = ['open', 'ended'] as const
 type ListStatus = (typeof LIST_STATUSES)[number]
 
-/** A market of a list, and whether it stands among the ended ones. */
+/** A market of a list, and whether it is among the ended ones. */
 type ListedMarket = FoundMarket & { readonly ended: boolean }
 
 export type MarketSources = {
   readonly board: MarketBoard
   readonly nowMs: () => number
-  /** Markets that the database holds, oldest first, behind a place. */
+  /** Markets of the database after a place, oldest first. */
   readonly storedMarkets: (filter: {
     chainId?: number
     quick?: boolean
@@ -36,8 +36,8 @@ export type MarketSources = {
     after: Pick<MarketPlace, 'createdAt' | 'id'>
   }) => Promise<readonly StoredMarket[]>
   /**
-   * With a chain: its markets, open ones first. Then it alone says which there are, so that none is
-   * listed that a reorg took away, and none is missing that is over.
+   * With a chain: its markets, open ones first. The chain's index is then the only source, so the list has no market
+   * that a reorg removed, and no ended market is missing.
    */
   readonly chainMarkets?: (filter: ChainListFilter) => Promise<readonly ChainListedMarket[]>
 }
@@ -54,10 +54,10 @@ type MarketFilter = {
   readonly chainId?: number
   readonly category?: Category
   readonly resolved?: boolean
-  /** Left out: quick markets and all others. */
+  /** Both quick markets and others by default. */
   readonly quick?: boolean
   readonly search?: string
-  /** Left out: open ones first, then those that have ended. */
+  /** By default open ones first, then those that have ended. */
   readonly status?: ListStatus
 }
 
@@ -79,7 +79,8 @@ const PLACE = /^(ended-)?(0|[1-9][0-9]{0,15})-(0x[0-9a-fA-F]{64})$/
 export function placeOf(cursor: string | undefined): MarketPlace | Rejection {
   if (cursor === undefined) return BEGINNING
   const parts = PLACE.exec(cursor)
-  if (parts === null) return reject('INVALID_FIELD', 'cursor', 'cursor must be a nextCursor')
+  if (parts === null)
+    return reject('INVALID_FIELD', 'cursor', 'cursor must be the nextCursor of an earlier page')
   const id = (parts[3] ?? '').toLowerCase() as MarketId
   return { createdAt: Number(parts[2]), id, ended: parts[1] !== undefined }
 }
@@ -94,7 +95,7 @@ function isBehind({ createdAt, id }: Market, place: MarketPlace): boolean {
   return id > place.id
 }
 
-/** The markets behind the place that fit; more than `limit` where the board and the database both have some. */
+/** Returns matching markets after the place; more than `limit` if the board and the database both have some. */
 export async function marketsFrom(
   sources: MarketSources,
   filter: MarketFilter & { readonly limit: number },
@@ -142,7 +143,7 @@ async function ofBoard(
   const { board } = sources
   const { chainId, quick, limit } = filter
   const ended = filter.status === 'ended'
-  // The database knows three of the filters; for the others more has to be read than is asked for.
+  // The database supports three of the filters; for the others, read more rows than requested.
   const narrowed = filter.category ?? filter.resolved ?? filter.search
   const stored = await storedOrNone(
     sources,
@@ -156,7 +157,7 @@ async function ofBoard(
   )
   const found: ListedMarket[] = []
   for (const market of stored) {
-    // What is on the board is newer than what the database says of it.
+    // The board is newer than the database.
     if (board.markets.has(market.id)) continue
     const entry = { market, closed: market.closeReason ?? undefined, shown: undefined, ended }
     if (fits(entry, filter)) found.push(entry)
@@ -172,7 +173,7 @@ async function ofBoard(
   return found.sort((a, b) => byCreation(a.market, b.market))
 }
 
-/** A database that is away hides old markets; those that trade are listed nevertheless. */
+/** If the database is away, old markets are missing, but markets that trade are still listed. */
 async function storedOrNone(
   { storedMarkets }: MarketSources,
   query: { chain_id?: number; quick?: boolean; closed: boolean },

@@ -44,7 +44,7 @@ type SignedOrder = {
   readonly permit?: PermitSignature
 }
 
-/** What the verify pool finds: the digest, who signed it, and what is wrong with that and the permit. */
+/** The result of the verify pool: the digest, its signer, and flaws of the signature and the permit. */
 type Inspection = {
   readonly orderHash: OrderHash
   readonly recovered: Address | null
@@ -84,7 +84,7 @@ export function makeOrderService(ports: {
   /** There where an order needs its funds reserved. */
   readonly funds?: FundsGateway | undefined
   readonly verifier: OrderVerifier
-  /** There where what traders withdraw on chain is indexed. */
+  /** Present if withdrawals of orders on chain are indexed. */
   readonly withdrawn?: Pick<WithdrawnOrders, 'flawOf'> | undefined
   /** Resolves when the markets of this one's thread are on the board for the first time; undefined once they were. */
   readonly known?: (marketId: MarketId) => Promise<void> | undefined
@@ -95,7 +95,7 @@ export function makeOrderService(ports: {
   readonly minNotional?: number
   /** How far ahead an order may end. */
   readonly expirationDaysMax: number
-  /** How long after its match a trade may settle: a permit has to be good for so long. */
+  /** How long after its match a trade may settle; a permit must be valid until then. */
   readonly settleSec?: number
   /** Told how long each verification took. */
   readonly meter?: StageMeter
@@ -213,7 +213,7 @@ export function makeOrderService(ports: {
       if (isRejection(order)) return order
       const voided = await ports.withdrawn?.flawOf(order, signed.chainId)
       if (voided === undefined) return order
-      // An order that was accepted before is answered by its market, as it was then.
+      // If the order was accepted before, its market repeats that answer.
       const before = await gateway.recall(order, { deadlineAtMs })
       return before === undefined || isRejection(before) ? voided : order
     },
@@ -300,7 +300,7 @@ export function within(context: OrderContext, manner: OrderContext['manner']): O
 /** After these it is not known whether the order was placed. */
 const UNKNOWN: ReadonlySet<RejectionCode> = new Set(['OUTCOME_UNKNOWN', 'INTERNAL'])
 
-/** The trader cannot pay for it, could not pay for another, or has cost the operator too much today. */
+/** Refusals because of the trader: missing funds, a pause after a failed trade, or a used-up gas budget. */
 const UNFUNDED: ReadonlySet<RejectionCode> = new Set([
   'INSUFFICIENT_FUNDS',
   'INSUFFICIENT_ALLOWANCE',

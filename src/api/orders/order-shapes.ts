@@ -39,14 +39,14 @@ const PermitInput = Type.Object(
   {
     nonce: uint64({
       description:
-        "The token's next nonce of the trader; behind open orders with permits, the one after theirs",
+        "The trader's next nonce of the token, or the first nonce after those that open orders hold",
     }),
     value: uint256({
       description: `The amount, as decimal text: at least price × size, rounded up, and ${MAKERS_PER_ORDER_MAX} units more, because each fill is rounded up; never more than \`size\``,
     }),
     deadline: uint64({
       description:
-        'Unix seconds, at least the `expiration` of the order and `limits.permitBeyondExpirationSecondsMin` of `/api/v1/config`',
+        'Unix seconds, at least the `expiration` of the order plus `limits.permitBeyondExpirationSecondsMin` of `/api/v1/config`',
     }),
     v: safeInteger({ max: 28, description: '27 or 28; 0 and 1 are taken too' }),
     r: bytes32({ description: '0x and 64 hex digits' }),
@@ -56,7 +56,7 @@ const PermitInput = Type.Object(
     ...closed,
     title: 'PermitSignature',
     description:
-      'An ERC-2612 permit of the stablecoin, signed by the trader of a buy for the settlement contract, and used just before the first trade of the order settles. A permit that could not pay for the order is refused: 400 `INVALID_PERMIT`. It replaces the allowance that is there then: a trader with several open orders does better with one allowance for all of them.',
+      'An ERC-2612 permit of the stablecoin, signed by the trader of a buy for the settlement contract, and used just before the first trade of the order settles. A permit that could not pay for the order is refused: 400 `INVALID_PERMIT`. It replaces the existing allowance, so a trader with several open orders should rather approve one allowance for all of them.',
   },
 )
 
@@ -184,7 +184,7 @@ export function readOrderPlace(
   if (cursor === undefined) return {}
   const [, placedAtMs, orderHash] = PLACE.exec(cursor) ?? []
   if (orderHash === undefined) {
-    return reject('INVALID_FIELD', 'cursor', 'cursor must be a nextCursor')
+    return reject('INVALID_FIELD', 'cursor', 'cursor must be the nextCursor of an earlier page')
   }
   return { after: { placedAtMs: Number(placedAtMs), orderHash: orderHash as OrderHash } }
 }

@@ -325,7 +325,7 @@ export function syncPosition(
       'positions show them too; a reorganisation that the indexer sees drops them. Lists of holders ' +
       'and sums stay as of the indexed block. The cost of shares that are gone goes with them, and ' +
       'shares that the indexer has not seen yet have none. Answers 503 when the chain cannot be ' +
-      'read. The user is named in the body; the server also accepts `userAddress` in the query instead.',
+      'read. `userAddress` belongs in the body; the server also accepts it in the query instead.',
     params: Type.Object(
       { marketId: marketName({ description: 'The market’s id, or its contract' }) },
       closed,

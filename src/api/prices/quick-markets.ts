@@ -73,14 +73,14 @@ const ProviderShape = Type.Object(
     start: Type.Union([ObservationShape, Type.Null()]),
     end: Type.Union([ObservationShape, Type.Null()]),
     direction: Type.Union([Type.Enum([...DIRECTIONS]), Type.Null()], {
-      description: 'Where it saw the price go; null unless it reported both instants',
+      description: 'Direction of its move from start to end; null unless it reported both instants',
     }),
     moveBps: Type.Union([Type.Number(), Type.Null()], {
-      description: 'How far, in basis points of its start',
+      description: 'Size of that move in basis points of its start price',
     }),
     counted: Type.Boolean({
       description:
-        'Whether it has a vote: it reported both instants, and not only other prices were reported',
+        'Whether it has a vote: it reported both instants, and its reports are near those of another source, if there are any',
     }),
   },
   { title: 'PriceProvider' },
@@ -211,10 +211,10 @@ export function quickMarketRoutes(ports: {
       description:
         'Both observations with the providers’ own reports, and the comparison. `decidedBy` differs ' +
         'from the source of the strike only where that source could not tell the end; then both ' +
-        'prices are of the source that decided. `providers` has what every source reported. `average` ' +
-        'decided where more sources did not see the side of the print than the other. Where the sources ' +
-        'contradict that by more than the bound, the market is `contested`, and `decidedBy` is null until ' +
-        'the optimistic oracle has decided, then `oracle`.',
+        'prices are of the source that decided. `providers` has the reports of every source. If the side of ' +
+        'the end price had no majority of the sources, `average` decided. If the sources contradict that ' +
+        'by more than the bound, the market is `contested`, and `decidedBy` is null until the optimistic ' +
+        'oracle has decided, then `oracle`.',
       params: Type.Object(
         { ...assetParams.properties, id: safeInteger({ min: 1, description: 'The record' }) },
         { additionalProperties: false },
@@ -267,7 +267,7 @@ export function quickMarketRoutes(ports: {
   ]
 }
 
-/** Of a contested market, what the sources said; it has no outcome by prices. */
+/** The reports of the sources about a contested market, which has no outcome by prices. */
 function evidenceOf(found: QuickMarketRecord) {
   const { resolution } = found
   const told = resolution ?? found.contested
@@ -292,7 +292,7 @@ function evidenceOf(found: QuickMarketRecord) {
       `${averagedSecs(endSecOf(found), found.intervalSec).join(', ')} is the end; where that is contradicted, ` +
       'too, by moves that are further apart than the bound, the optimistic oracle decides',
     comparison: comparisonOf(found),
-    // It is on chain and has no outcome there: clients know no other word for it.
+    // The market is on chain without an outcome; existing clients know no other value for that.
     onChain: found.onChain === 'contested' ? 'created' : found.onChain,
     createTxHash: found.createTxHash,
     reportTxHash: found.reportTxHash,
@@ -309,7 +309,7 @@ function comparisonOf({ resolution, contested }: QuickMarketRecord): string | nu
   return `${decidingPrice(told)} ${told.outcome === YES ? '>=' : '<'} ${told.start.price}: ${name}`
 }
 
-/** The other sources with a report of the end. Rows of earlier versions have them as they are. */
+/** Returns the other sources with a report of the end. Rows of earlier versions store them directly. */
 function comparedBody({ source, sources, compared }: QuickResolution) {
   const others =
     sources?.flatMap(({ source: other, start, end }) =>

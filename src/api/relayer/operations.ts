@@ -72,7 +72,7 @@ type Operation<Body extends TSchema> = {
   readonly summary: string
   readonly description: string
   readonly examples: Readonly<Record<string, Example>>
-  /** The largest body that it takes; that of a request for one thing if not said. */
+  /** The largest accepted body in bytes; by default that of a request for one item. */
   readonly bodyBytesMax?: number
   /** How often its cost is counted; once if not said. */
   readonly times?: (body: Static<Body>) => number
@@ -143,7 +143,7 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
     operationId: 'relayCtfRedemptions',
     body: BatchCtfRedemptionBody,
     summary: 'Redeem several markets in one transaction',
-    description: `All of them or none. Each is signed for itself; the nonces of the signatures follow each other. ${REDEMPTION}`,
+    description: `All of them are redeemed, or none. Each has its own signature; the nonces of the signatures are consecutive. ${REDEMPTION}`,
     errors: ['TRADES_PENDING', 'ORDERS_OPEN', 'NOTIONAL_TOO_SMALL'],
     examples: { 'two markets': BATCH_EXAMPLE },
     read: batchCtfRedemptionOf,
@@ -199,7 +199,7 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       body: ProposeResolutionBody,
       summary: 'Propose the outcome of an expired market',
       description:
-        "Asserts the outcome at the oracle and opens the dispute window. The bond is the proposer's, by a permit for the market's `bond()`; on a test chain it may be left out, then the relayer posts it. A bond of one's own is refused where the rest of the balance or the allowance would not cover the proposer's open orders and unsettled trades (409).",
+        "Asserts the outcome at the oracle and opens the dispute window. The bond is the proposer's, by a permit for the market's `bond()`; on a test chain it may be left out, then the relayer posts it. The proposer's own bond is refused if the remaining balance or allowance would not cover their open orders and unsettled trades (409).",
       errors: ['TRADES_PENDING', 'ORDERS_OPEN'],
       examples: {
         'with a bond': PROPOSAL_EXAMPLE,
@@ -223,7 +223,7 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       body: CancelOrdersBody,
       summary: 'Withdraw orders on chain',
       description:
-        "The settlement contract refuses them once its delay has passed, whatever the exchange does; they leave the book as soon as the chain has it. The owner signs the orders' hashes. Only orders that this exchange has accepted (404 `ORDER_NOT_FOUND`).",
+        "The settlement contract refuses them once its delay has passed, whatever the exchange does; they leave the book as soon as the cancellation is on chain. The owner signs the orders' hashes. Only orders that this exchange has accepted (404 `ORDER_NOT_FOUND`).",
       errors: ['ORDER_NOT_FOUND'],
       examples: { 'one order': CANCELLATION_EXAMPLE },
       bodyBytesMax: BODY_BYTES_MAX,

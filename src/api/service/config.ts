@@ -30,7 +30,7 @@ export type ConfigFacts = {
   readonly bearer: boolean
   /** Whether a token serves once only. */
   readonly singleUse: boolean
-  /** How long a permit has to be good beyond the expiration of its order. */
+  /** How long a permit must stay valid after its order expires. */
   readonly settleSec: number
   readonly deadlineMs: number
   /** What is asked of traders whatever they hold. */
@@ -132,48 +132,50 @@ const LIMITS = {
   priceMax: limit('Millionths of a dollar'),
   sizeMin: limit('Millionths of a share'),
   sizeMax: limit('Millionths of a share'),
-  expirationAheadSecondsMin: limit('How far ahead an order has to expire when it arrives'),
+  expirationAheadSecondsMin: limit('Shortest time from arrival to expiration of an order'),
   bodyBytesMax: limit('Bytes of a body'),
   batchOrdersMax: limit('Orders of a batch'),
   openOrdersPerMarketMax: limit('Open orders of a trader in a market'),
   tradesListedMax: limit('Trades of a list'),
-  makersPerOrderMax: limit('Resting orders that one order meets; the rest of it is cancelled'),
-  permitBeyondExpirationSecondsMin: limit('How long a permit has to outlive its order'),
-  notionalMin: limit('The least price × size of an order, 6 decimals; 0 for none'),
+  makersPerOrderMax: limit('Resting orders that one order can match; the rest of it is cancelled'),
+  permitBeyondExpirationSecondsMin: limit(
+    'Shortest time from the expiration of an order to the deadline of its permit',
+  ),
+  notionalMin: limit('Smallest price × size of an order, 6 decimals; 0 for no minimum'),
   pendingTradesPerTraderMax: limit('Unsettled trades of a trader; 0 for no limit'),
-  cooldownSeconds: limit('The first pause of a trader whose trade failed; 0 for none'),
-  cooldownSecondsMax: limit('The longest such pause'),
-  requestDeadlineMs: limit('How long a request may take'),
+  cooldownSeconds: limit('First pause of a trader whose trade failed; 0 for none'),
+  cooldownSecondsMax: limit('Longest such pause'),
+  requestDeadlineMs: limit('Longest time of a request'),
   headerBytesMax: limit('Bytes of all headers of a request'),
   headersMax: limit('Headers of a request'),
   apiKeysPerAddressMax: limit('API keys of an address'),
   apiKeyNameLengthMax: limit('Characters of the name of an API key'),
-  tokenAheadSecondsMax: limit('How far ahead the time of a token may be'),
+  tokenAheadSecondsMax: limit('How far the time of a token may be ahead of the exchange'),
 } as const
 
 /** Limits that an exchange has only where rates are limited, or where it relays. */
 const SOME_LIMITS = {
   ipUnitsPerSecond: Type.Optional(limit('Units that an address earns per second')),
   ipUnitsBurst: Type.Optional(limit('Units that an address may spend at once')),
-  siteTimes: Type.Optional(limit('How many addresses’ units the /48 of an IPv6 address has')),
+  siteTimes: Type.Optional(limit('Units of an IPv6 /48, as a multiple of those of one address')),
   keyUnitsPerSecond: Type.Optional(limit('Units that an API key earns per second')),
   keyUnitsBurst: Type.Optional(limit('Units that an API key may spend at once')),
   readUnits: Type.Optional(limit('Units of a read')),
   writeUnits: Type.Optional(limit('Units of a write')),
   registrationUnits: Type.Optional(limit('Units of the registration of an API key')),
   unfundedOrdersPerSecond: Type.Optional(
-    limit('Orders refused for want of funds, paid off per second'),
+    limit('Orders refused for lack of funds that are forgiven per second'),
   ),
-  unfundedOrdersBurst: Type.Optional(limit('Orders refused for want of funds at once')),
+  unfundedOrdersBurst: Type.Optional(limit('Orders that may be refused for lack of funds at once')),
   connectionUnits: Type.Optional(limit('Units of a new connection')),
   connectionsPerIpMax: Type.Optional(limit('Connections of an address')),
   relayerDeadlineAheadSecondsMax: Type.Optional(
-    limit('How far ahead a relayed operation may expire'),
+    limit('Longest time until a relayed operation expires'),
   ),
   relayerRedemptionsMax: Type.Optional(limit('Redemptions of one operation')),
   relayerCancellationsMax: Type.Optional(limit('Orders that one operation withdraws')),
   relayerOwnerGasPerDay: Type.Optional(
-    limit('Gas of one owner’s operations in a day; 0 for no limit'),
+    limit('Gas of one owner’s operations per day; 0 for no limit'),
   ),
   relayerOwnerOperationsPerMinute: Type.Optional(limit('Operations of one owner per minute')),
   relayerOwnerOperationsBurst: Type.Optional(limit('Operations of one owner at once')),
@@ -186,7 +188,7 @@ const STREAM_LIMITS = {
     'Subscriptions of one stream; a ticker counts as one for every five markets that it names',
   ),
   streamSubscriptionsPerIpMax: Type.Optional(
-    limit('Subscriptions of all streams of one address, counted alike'),
+    limit('Subscriptions of all streams of one address, counted in the same way'),
   ),
   streamMessagesPerSecond: limit('Frames that a stream may send per second'),
   streamMessagesBurst: limit('Frames that a stream may send at once'),
@@ -308,7 +310,7 @@ export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
             ),
           }),
         ),
-        // All are named: a rule for others beside optional ones is a type that generators of clients get wrong.
+        // All limits are named: client generators mishandle `additionalProperties` beside optional properties.
         limits: Type.Object({ ...LIMITS, ...SOME_LIMITS, ...STREAM_LIMITS }),
         chains: Type.Array(
           Type.Object({
