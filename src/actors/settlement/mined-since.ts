@@ -5,7 +5,7 @@
  * examined again.
  */
 
-import type { Trade } from '#domain/trade.ts'
+import type { TradeToSettle } from '#domain/trade.ts'
 import type { Examination, SettlementState } from './state.ts'
 
 /** An examination begins: what was in a block before, it sees. */
@@ -13,17 +13,20 @@ export function watchMined(state: SettlementState, examination: Examination): vo
   state.minedSince.set(examination, new Map())
 }
 
-export function noteMined(state: SettlementState, trade: Trade): void {
+export function noteMined(state: SettlementState, trade: TradeToSettle): void {
   for (const [examination, mined] of state.minedSince) {
     if (state.busy.has(examination)) mined.set(trade.tradeId, trade)
   }
 }
 
 /** It has failed, and brings nothing. */
-export function unnoteMined(state: SettlementState, { tradeId }: Trade): void {
+export function unnoteMined(state: SettlementState, { tradeId }: TradeToSettle): void {
   for (const mined of state.minedSince.values()) mined.delete(tradeId)
 }
 
-export function minedDuring(state: SettlementState, examination: Examination): Iterable<Trade> {
+export function minedDuring(
+  state: SettlementState,
+  examination: Examination,
+): Iterable<TradeToSettle> {
   return state.minedSince.get(examination)?.values() ?? []
 }

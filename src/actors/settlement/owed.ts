@@ -13,8 +13,9 @@ import type { RefusedTrade } from '#chain/settlement-trial.ts'
 import { type FundsToken, outcomeToken, STABLECOIN } from '#domain/funds.ts'
 import type { Address, TradeId } from '#domain/ids.ts'
 import { costCeil } from '#domain/money.ts'
-import type { Trade } from '#domain/trade.ts'
+import type { Trade, TradeToSettle } from '#domain/trade.ts'
 import { minedDuring } from './mined-since.ts'
+import { isPermitBefore } from './permit-turns.ts'
 import { leaveQueue, requeue } from './queue.ts'
 import { end } from './reports.ts'
 import type {
@@ -59,14 +60,19 @@ export function judge(
   const isOwing = found.some(({ refusal }) => refusal.has !== undefined)
   const underWay: UnderWay = isOwing ? tradesUnderWay(state, refused, from) : new Map()
   return found.map(({ held, refusal }) => {
-    const owed = owedOf(held.trade, refusal, underWay)
+    const owed = owedOf(state, held.trade, refusal, underWay)
     // A younger trade may need what this one brings once it has settled.
     if (owed !== undefined) note(underWay, held.trade, false)
     return { held, refusal, owed }
   })
 }
 
-function owedOf(trade: Trade, refusal: RefusedTrade, underWay: UnderWay): Owed | undefined {
+function owedOf(
+  state: SettlementState,
+  trade: TradeToSettle,
+  refusal: RefusedTrade,
+  underWay: UnderWay,
+): Owed | undefined {
   const sides: OwedSide[] = []
   // The other side has to stay covered as well: older trades may take from it meanwhile.
   for (const side of ['buyer', 'seller'] as const) {
@@ -77,6 +83,8 @@ function owedOf(trade: Trade, refusal: RefusedTrade, underWay: UnderWay): Owed |
     for (const { other, isSent } of underWay.get(trade[side]) ?? []) {
       // A younger trade counts too once it is sent: it settles before this one.
       if (!isSent && byAge(other, trade) >= 0) continue
+      // An older one that brings a later permit of the same owner waits for this one.
+      if (!isSent && isPermitBefore(state, trade, other)) continue
       const change = changeOf(other, trade[side], token)
       if (change !== 0n) changes.set(other.tradeId, change)
     }
@@ -109,9 +117,9 @@ function changeOf(trade: Trade, trader: Address, token: FundsToken): bigint {
   return change
 }
 
-type UnderWay = Map<Address, { readonly other: Trade; readonly isSent: boolean }[]>
+type UnderWay = Map<Address, { readonly other: TradeToSettle; readonly isSent: boolean }[]>
 
-function note(underWay: UnderWay, other: Trade, isSent: boolean): void {
+function note(underWay: UnderWay, other: TradeToSettle, isSent: boolean): void {
   for (const trader of new Set([other.buyer, other.seller])) {
     const known = underWay.get(trader) ?? []
     underWay.set(trader, known)
@@ -120,7 +128,7 @@ function note(underWay: UnderWay, other: Trade, isSent: boolean): void {
 }
 
 /** Trades that are sent and in no block yet. */
-function unminedTrades({ batches, held }: SettlementState): Trade[] {
+function unminedTrades({ batches, held }: SettlementState): TradeToSettle[] {
   return [...batches.values()]
     .filter(({ mined, ended }) => !mined && !ended)
     .flatMap(({ tradeIds }) => tradeIds.flatMap((tradeId) => held.get(tradeId)?.trade ?? []))

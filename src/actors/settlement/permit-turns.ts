@@ -6,13 +6,17 @@
  * the one with the lowest nonce, and the next permit waits until that transaction is in a block.
  *
  *   waiting: A1 (permit 0)  A2 (permit 1)  A3 (no permit)      sent now: A1 A3      A2, once that is mined
+ *
+ * A trade that waits for others (`owed.ts`) keeps its turn only while none of them waits for a turn: two that wait
+ * for each other would stop the chain until their deadline.
  */
 
-import type { Address, OrderHash } from '#domain/ids.ts'
+import type { Address, OrderHash, TradeId } from '#domain/ids.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
-import type { Place, SettlementState } from './state.ts'
+import type { Held, Place, SettlementState } from './state.ts'
 
-const TO_BE_SENT: ReadonlySet<Place> = new Set(['queued', 'looking', 'trying', 'owed'])
+const TO_BE_SENT: ReadonlySet<Place> = new Set(['queued', 'looking', 'trying'])
+const ON_ITS_WAY: ReadonlySet<Place> = new Set(['sending', 'sent'])
 
 export function onePermitEach(
   state: SettlementState,
@@ -46,12 +50,37 @@ function permitOf({ usedPermits }: SettlementState, { buy }: TradeToSettle) {
   return usedPermits.has(buy.orderHash) ? undefined : buy.permit
 }
 
+/** Whether two buys of one owner bring permits, and the first has to go first. */
+export function isPermitBefore(
+  state: SettlementState,
+  first: TradeToSettle,
+  second: TradeToSettle,
+): boolean {
+  if (first.buyer !== second.buyer) return false
+  const [before, after] = [permitOf(state, first), permitOf(state, second)]
+  return before !== undefined && after !== undefined && Number(before.nonce) < Number(after.nonce)
+}
+
+/** Whether a trade waits only for trades that come to their end whatever has its turn. */
+function waitsForNoTurn(state: SettlementState, { owed }: Held): boolean {
+  const isFree = (tradeId: TradeId): boolean => {
+    const held = state.held.get(tradeId)
+    if (held === undefined || ON_ITS_WAY.has(held.place)) return true
+    return TO_BE_SENT.has(held.place) && permitOf(state, held.trade) === undefined
+  }
+  return owed?.sides.every(({ changes }) => [...changes.keys()].every(isFree)) === true
+}
+
 /** Orders with an unused permit whose trades are to be sent, the lowest nonce first. */
 function byNonce(
   state: SettlementState,
 ): readonly { readonly buyer: Address; readonly orderHash: OrderHash; readonly nonce: number }[] {
   return [...state.held.values()]
-    .filter(({ place, setbacks }) => setbacks === 0 && TO_BE_SENT.has(place))
+    .filter((held) => held.setbacks === 0 && permitOf(state, held.trade) !== undefined)
+    .filter(
+      (held) =>
+        TO_BE_SENT.has(held.place) || (held.place === 'owed' && waitsForNoTurn(state, held)),
+    )
     .flatMap(({ trade }) => {
       const permit = permitOf(state, trade)
       if (permit === undefined) return []

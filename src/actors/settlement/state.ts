@@ -10,13 +10,7 @@ import type { RefusedTrade } from '#chain/settlement-trial.ts'
 import type { FundsToken } from '#domain/funds.ts'
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
-import type {
-  FaultySide,
-  Trade,
-  TradeStatus,
-  TradeToSettle,
-  TradeWithOrders,
-} from '#domain/trade.ts'
+import type { FaultySide, TradeStatus, TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
 import type { Context } from '#runtime/actor.ts'
 import type { PendingTrades } from '#store/reads/settlements.ts'
 import type { TradeReport } from '../market/state.ts'
@@ -295,7 +289,7 @@ export type SettlementState = {
   readonly standing: Set<Address>
   readonly busy: Set<Step>
   /** By examination: the trades that came into a block while it was under way. */
-  readonly minedSince: Map<Examination, Map<TradeId, Trade>>
+  readonly minedSince: Map<Examination, Map<TradeId, TradeToSettle>>
   /** By step: not before this time, after a failure. */
   readonly pauses: Map<Step, { untilMs: number; failures: number; why: string }>
   recovered: boolean

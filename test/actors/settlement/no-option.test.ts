@@ -257,4 +257,47 @@ describe('permits of one owner', () => {
     await world.steps(5)
     for (const id of [first, second, plain, other]) assert.equal(world.status(id), 'confirmed')
   })
+
+  it('wait for no trade that waits for one of them, when their seller sells on what was just bought', async () => {
+    const world = new World({ maxLagMs: 60_000 })
+    world.automine = false
+    const bought = world.trade({ seller: MAKER, buyer: RESELLER, size: 20 })
+    await world.step()
+    // The order with the later permit has the better price, so it trades first.
+    const second = world.trade({ seller: RESELLER, buyer: OWNER, size: 8, permit: 8 })
+    const first = world.trade({ seller: RESELLER, buyer: OWNER, size: 12, permit: 7 })
+    world.refuses = (id) => {
+      const isThere = world.settledBy.has(keyOf({ tradeId: bought }))
+      return !isThere && (id === first || id === second) ? LACKS_SHARES : undefined
+    }
+    await world.steps(3)
+    world.automine = true
+    await world.steps(100)
+    for (const id of [first, second]) assert.equal(world.status(id), 'confirmed')
+    assert.deepEqual(
+      world.rows.map(({ tradeIds }) => tradeIds),
+      [[bought], [first], [second]],
+    )
+    assert.deepEqual(world.saidOf('LagChanged'), [])
+  })
+
+  it('do not wait in a ring with those of another owner', async () => {
+    const world = new World({ maxLagMs: 60_000 })
+    const other = traderNumbered(98)
+    const [late, otherLate, early, otherEarly] = [
+      world.trade({ seller: MAKER, buyer: OWNER, size: 5, permit: 8 }),
+      world.trade({ seller: MAKER, buyer: other, size: 5, permit: 8 }),
+      world.trade({ seller: other, buyer: OWNER, size: 5, permit: 7 }),
+      world.trade({ seller: OWNER, buyer: other, size: 5, permit: 7 }),
+    ]
+    // Each owner sells what its own later permit buys, to the earlier permit of the other one.
+    world.refuses = (id) => (id === early || id === otherEarly ? LACKS_SHARES : undefined)
+    await world.step()
+    world.refuses = () => undefined
+    await world.steps(100)
+    for (const id of [late, otherLate, early, otherEarly]) {
+      assert.equal(world.status(id), 'confirmed')
+    }
+    assert.deepEqual(world.saidOf('LagChanged'), [])
+  })
 })
