@@ -23,7 +23,7 @@ const OF_BATCH_MAX = 96
 type StoredPermit = { readonly owner: Address; readonly permit: PermitSignature }
 
 type SparePermitsOptions = {
-  /** The latest permits that came with orders of these owners. */
+  /** Permits that came with orders of these owners; of several with one nonce the first counts. */
   readonly stored: (owners: readonly Address[]) => Promise<readonly StoredPermit[]>
   /** The next nonce of an owner on chain. */
   readonly nonceOf: (owner: Address) => Promise<bigint>
@@ -72,10 +72,15 @@ async function nextNonce(nonceOf: SparePermitsOptions['nonceOf'], owner: Address
   }
 }
 
-/** Those that the chain has not used, in the order of their nonces. */
+/** Those that the chain has not used, in the order of their nonces; of each nonce the first. */
 function inTurn(permits: readonly PermitSignature[], next: bigint): PermitSignature[] {
-  return permits
-    .filter((permit) => isCarriable(permit) && BigInt(permit.nonce) >= next)
+  const byNonce = new Map<string, PermitSignature>()
+  for (const permit of permits) {
+    // An owner who replaces an order signs for the same nonce again, and the token takes one of them.
+    if (isCarriable(permit) && !byNonce.has(permit.nonce)) byNonce.set(permit.nonce, permit)
+  }
+  return [...byNonce.values()]
+    .filter(({ nonce }) => BigInt(nonce) >= next)
     .sort((a, b) => Number(BigInt(a.nonce) - BigInt(b.nonce)))
     .slice(0, OF_OWNER_MAX)
 }

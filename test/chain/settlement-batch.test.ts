@@ -104,6 +104,21 @@ test('a permit comes with 32 of those before it at most', async () => {
   assert.deepEqual(nonces, [...Array.from({ length: 32 }, (_, nonce) => nonce), 200])
 })
 
+test('permits that an owner signed for the same nonce take one place among the 32, the first of them', async () => {
+  const stored = [7, ...Array<number>(40).fill(5), 6].map((nonce, at) => ({
+    owner: 'Ann' as Address,
+    permit: permitOf(`other ${at}`, nonce),
+  }))
+  const spare = makeSparePermits({ stored: async () => stored, nonceOf: async () => 5n })
+  const trades = [trade(buy('Ann1', 8))]
+  const { earlier } = await spare(trades, new Set())
+  const { permits } = batchOf(trades, new Set(), earlier)
+  assert.deepEqual(
+    permits.map(({ permit }) => permit),
+    [stored[1]!.permit, stored[41]!.permit, stored[0]!.permit, permitOf('Ann1', 8)],
+  )
+})
+
 test('owners whose permits are too many for one transaction go with the next one', async () => {
   const names = ['Ann1', 'Bob1', 'Cid1', 'Dan1']
   const trades = [...names.map((name) => trade(buy(name, 40))), trade(buy('Eve1'))]

@@ -102,7 +102,10 @@ function asSigned(record: OrderRecord): VerifiedOrder {
 /** Permits of one owner that one read brings. */
 const PERMITS_OF_OWNER_MAX = 64
 
-/** The latest permits that came with orders of these traders, whatever has become of the orders. */
+/**
+ * Permits that came with orders of these traders: those of open orders, then the latest, whatever has become of
+ * the orders. A trader who replaces orders often has many later ones than those that rest.
+ */
 export async function permitsOf(
   database: Database,
   { chainId, owners }: { readonly chainId: number; readonly owners: readonly Address[] },
@@ -110,16 +113,25 @@ export async function permitsOf(
   const isMysql = database.address.dialect === 'mysql'
   const mine = isMysql ? 'permit_owner = ?' : 'trader = ? and permit is not null'
   const found: { owner: Address; permit: PermitSignature }[] = []
+  // `length` keeps SQLite from the index of all orders with permits, of which few are open.
+  const reads = [
+    `select permit from orders where trader = ? and chain_id = ? and status = 'open' and length(permit) > 0 limit ?`,
+    `select permit from orders where ${mine} and chain_id = ? order by placed_at_ms desc limit ?`,
+  ]
   for (const owner of owners) {
-    const rows = await read(database, () =>
-      sqlConnection(database).execute<{ permit: string }[]>(
-        `select permit from orders where ${mine} and chain_id = ?
-          order by placed_at_ms desc limit ?`,
-        [bytesOf(owner), chainId, PERMITS_OF_OWNER_MAX],
-        'all',
-      ),
-    )
-    for (const row of rows) found.push({ owner, permit: JSON.parse(row.permit) as PermitSignature })
+    const permits = new Set<string>()
+    for (const statement of reads) {
+      const rows = await read(database, () =>
+        sqlConnection(database).execute<{ permit: string }[]>(
+          statement,
+          [bytesOf(owner), chainId, PERMITS_OF_OWNER_MAX],
+          'all',
+        ),
+      )
+      for (const { permit } of rows) permits.add(permit)
+    }
+    for (const permit of permits)
+      found.push({ owner, permit: JSON.parse(permit) as PermitSignature })
   }
   return found
 }

@@ -203,15 +203,42 @@ await onBothDatabases('reads', (databases) => {
       await project(database, batch(1, 2, { orders: rows }))
       const owner = order('plain').trader
       const found = await permitsOf(database, { chainId, owners: [owner, address('nobody')] })
-      assert.equal(found.length, 64)
+      const nonces = found.map(({ permit }) => Number(permit.nonce))
+      const open = Array.from({ length: 35 }, (_, half) => 2 * half)
+      const ended = Array.from({ length: 32 }, (_, half) => 69 - 2 * half)
       assert.deepEqual(
-        [found[0], found[63]],
-        [
-          { owner, permit: permitOf(69) },
-          { owner, permit: permitOf(6) },
-        ],
+        nonces.slice(0, 35).sort((a, b) => a - b),
+        open,
       )
+      assert.deepEqual(nonces.slice(35), ended)
+      assert.ok(found.every((each) => each.owner === owner))
       assert.deepEqual(await permitsOf(database, { chainId: 999, owners: [owner] }), [])
+    })
+  })
+
+  it('brings the permit of an open order first, however often its trader has replaced later ones', async () => {
+    await withStore(databases, async (database) => {
+      const { chainId } = market('m')
+      const permitOf = (nonce: number, value: number) =>
+        ({
+          nonce: String(nonce),
+          value: `${value}`,
+          deadline: '1',
+          v: 27,
+          r: '0x1',
+          s: '0x2',
+        }) as const
+      const quote = (name: string, nonce: number, value: number) =>
+        order(name, { permit: permitOf(nonce, value) as never })
+      const rows = Array.from({ length: 70 }, (_, at) =>
+        orderRow(quote(`q${at}`, 6, at), { status: 'cancelled', placedAtMs: START_MS + 1 + at }),
+      )
+      rows.push(orderRow(quote('resting', 5, 1), { status: 'open', placedAtMs: START_MS }))
+      await project(database, batch(1, 2, { orders: rows }))
+      const owner = order('resting').trader
+      const found = await permitsOf(database, { chainId, owners: [owner] })
+      assert.deepEqual(found[0], { owner, permit: permitOf(5, 1) })
+      assert.equal(found.length, 65)
     })
   })
 
