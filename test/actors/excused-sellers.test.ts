@@ -129,6 +129,15 @@ test('a buy of the other outcome, one of after the sale, and one of himself excu
   assert.doesNotMatch(market.said()[0]!, /excused/)
 })
 
+for (const reason of ['SharesNotApproved', 'OrderCancelled', 'GasBudgetSpent']) {
+  test(`tokens that are owed to a seller do not excuse ${reason}`, () => {
+    const market = resold()
+    market.report('c', { ...failedBy('seller'), reason })
+    assert.equal(market.said()[0], 'TradeFailed 7-0 0xaa')
+    assert(!market.book().some((line) => own.includes(line)), 'the seller loses all orders')
+  })
+}
+
 test('with both at fault the buyer is, and the excused seller gets nothing back', () => {
   const market = resold()
   market.place(buy('NO').at(0.2).size(1).by('cat').named('cats'))

@@ -169,7 +169,7 @@ export function given(given_: Given = {}) {
       const outcome = {
         status: 'failed',
         txHash: '0xaa',
-        reason: 'refused',
+        reason: 'InsufficientShares',
         fault: 'none',
       } as const
       return { tradeId: told.tradeOf(taker, fill), ...outcome, size, buy, sell, ...what }

@@ -126,6 +126,9 @@ function tradeOf({ size, buy, sell }: TradeReport): PendingTrade {
   }
 }
 
+/** Refusals for want of tokens. Nobody owes a seller the approval, or anything else that the others are about. */
+const LACKS_TOKENS: ReadonlySet<string> = new Set(['InsufficientShares', 'BothUnfunded'])
+
 /** Whether the seller, found at fault, lacked only what another owes him. */
 type Excuse = { readonly excused?: 'seller' }
 
@@ -134,8 +137,8 @@ export function excuseOf(
   report: TradeReport,
   { nowMs }: MarketContext,
 ): Excuse {
-  const { fault, tradeId, sell } = report
-  if (fault !== 'seller' && fault !== 'both') return {}
+  const { fault, reason, tradeId, sell } = report
+  if ((fault !== 'seller' && fault !== 'both') || !LACKS_TOKENS.has(reason)) return {}
   const sale = { seller: sell.trader, outcome: sell.outcome, tradeId }
   return state.pending.isOwed(sale, nowMs) ? { excused: 'seller' } : {}
 }
