@@ -22,7 +22,7 @@ const SAME_SIGNAL_MS = 1_000
 /** After a stop that failed nothing is left to be done; what still runs then hangs. */
 const ENDS_WITHIN_MS = 10_000
 
-/** Files of the exchange are for its own user: 0600, folders 0700. Threads cannot set it, and have it. */
+/** Files of the exchange are for its own user: 0600, folders 0700. Threads cannot set the mask but inherit it. */
 process.umask(0o077)
 
 const stop = new AbortController()

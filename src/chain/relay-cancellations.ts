@@ -19,9 +19,9 @@ type RelayCancellations = {
   call(operation: Cancellation): Call
 }
 
-/** What the exchange knows of orders. */
+/** The exchange's knowledge of orders. */
 export type AcceptedOrders = {
-  /** Which of the orders it has accepted. */
+  /** Returns those of the orders that it has accepted. */
   readonly accepted: (
     orders: readonly (Pick<Order, 'marketId' | 'outcome'> & { readonly orderHash: OrderHash })[],
   ) => Promise<readonly boolean[]>
@@ -32,8 +32,8 @@ export function relayCancellations(
   { accepted }: AcceptedOrders,
 ): RelayCancellations {
   /**
-   * Only orders that the exchange has accepted can settle, so only they need a cancellation. One that is
-   * filled or withdrawn already needs none; a single one that needs it is enough.
+   * Only orders that the exchange has accepted can settle, so only they need a cancellation. An order that is already
+   * filled or withdrawn needs none; the operation is worthwhile if at least one order does.
    */
   async function ordersFlaw(operation: CancelOrders): Promise<Rejection | undefined> {
     const { chainId, orders } = operation

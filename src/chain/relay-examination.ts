@@ -5,11 +5,11 @@ import type { Claim } from '#domain/relay.ts'
 import type { HeldOrders } from '#domain/trader-hold.ts'
 
 /**
- * What the operation would take from the owner's open orders and unsettled trades. Sells need the approval,
- * so the guard of a revocation lets none through; buys need what `buysMax` says is left for them.
+ * The effect of the operation on the owner's open orders and unsettled trades. Sells need the approval, so a
+ * revocation is allowed only if there are none; buys may need at most `buysMax`.
  */
 export type RelayGuard = {
-  /** Which new orders of the owner wait until the operation has ended. */
+  /** Kinds of new orders of the owner that are refused until the operation has ended. */
   readonly holds: HeldOrders
   /** The field of the request that a refusal names. */
   readonly field: string

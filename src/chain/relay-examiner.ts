@@ -68,9 +68,9 @@ type RelayExaminerOptions = AcceptedOrders & {
   readonly marketAddressOf: (marketId: MarketId) => Promise<Address | undefined>
   /** The outcome tokens that the owner holds and that have not lost, as far as is known. */
   readonly tokensHeldBy: (owner: Address) => Promise<bigint>
-  /** What a redemption has to pay at least, in units of stablecoin. */
+  /** Smallest payout of a redemption, in units of stablecoin. */
   readonly minRedemption: bigint
-  /** Why the owner's tokens of these outcomes are not redeemed yet: unsettled sales need them. */
+  /** Returns why the owner's tokens of these outcomes cannot be redeemed yet: unsettled sales need them. */
   readonly salesFlaw: (
     owner: Address,
     redemption: Redemption,

@@ -1,11 +1,11 @@
-/** What relayed operations would take from their owner's open orders and unsettled trades. */
+/** The effect of relayed operations on their owner's open orders and unsettled trades. */
 
 import type { Address } from '#domain/ids.ts'
 import type { CtfApproval, StablecoinPermit } from '#domain/relay.ts'
 import type { RelayGuard } from './relay-examination.ts'
 import type { MarketFacts } from './relay-facts.ts'
 
-/** An allowance that no number of orders uses up: tokens of six decimals are far fewer. */
+/** An allowance that orders cannot use up: the supply of a token with six decimals is far smaller. */
 const COVERS_ALL = 2n ** 128n
 
 /**

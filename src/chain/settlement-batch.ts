@@ -2,16 +2,16 @@
  * Builds one transaction of the settlement contract: each order once, fills by index, and the unused permits
  * of buyers, each just before the first fill of its order.
  *
- * A permit replaces the allowance that was there, and the stablecoin takes the permits of an owner only in
- * the order of their nonces. So the buys of an owner with a permit in the batch change places among
- * themselves: first those that use the allowance of before, then order by order as the permits are
- * numbered. Every other fill stays where it is, because it may need what another one brings.
+ * A permit replaces the existing allowance, and the stablecoin accepts the permits of an owner only in the order of
+ * their nonces. So the buys of an owner with a permit in the batch change places among themselves: first those that
+ * use the earlier allowance, then order by order in the order of the permits' nonces. Every other fill keeps its
+ * place, because it may need tokens that another fill brings.
  *
  *   before   A1 (permit 1)  other  B1 (permit 0)  A2
  *   after    B1 (permit 0)  other  A1 (permit 1)  A2
  *
- * A permit also needs the earlier permits of its owner: see `spare-permits.ts`. They come just before it. A
- * permit that no call can carry is left out, as if the order had none.
+ * A permit also needs the earlier permits of its owner: see `spare-permits.ts`. They come just before it. A permit
+ * that cannot be encoded is left out, as if the order had none.
  */
 
 import { type Address, type OrderHash, parseUint256 } from '#domain/ids.ts'
@@ -71,7 +71,7 @@ export function batchOf(
   return { trades: arranged, orders, fills, permits }
 }
 
-/** The permit that a buy brings, unless it is used or no call can carry it. */
+/** Returns the permit of a buy, unless it is used or cannot be encoded. */
 export function unusedPermit(
   order: VerifiedOrder,
   usedPermits: ReadonlySet<OrderHash>,
@@ -83,7 +83,7 @@ export function unusedPermit(
 
 const WORD = /^0x[0-9a-f]{64}$/i
 
-/** Whether the contract's arguments have room for it; one of before this was checked may not fit. */
+/** True if the permit fits the contract's argument types; permits accepted by earlier versions may not. */
 export function isCarriable({ nonce, value, deadline, v, r, s }: PermitSignature): boolean {
   const isUint256 = (text: string) => parseUint256(text) !== undefined
   const isSignature = (v === 27 || v === 28) && WORD.test(r) && WORD.test(s)

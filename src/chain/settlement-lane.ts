@@ -321,7 +321,7 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
   }
 }
 
-/** A log that cannot be decoded says nothing of its trade, which the contract is asked about before it is sent again. */
+/** Ignores a log that cannot be decoded: before its trade is sent again, the contract is asked about it. */
 function readable(log: ChainLog): ReturnType<typeof settlementEvent> {
   try {
     return settlementEvent(log)

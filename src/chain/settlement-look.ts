@@ -70,7 +70,7 @@ export function makeSettlementLook(client: ChainClient, readFunds: ReadFunds): S
   }
 }
 
-/** Refusals by which an older trade of the same trader may bring what is missing. */
+/** Refusals for a missing balance, which an older trade of the same trader may bring. */
 const LACKS_BALANCE: ReadonlySet<string> = new Set([
   'InsufficientCollateral',
   'InsufficientShares',
@@ -78,8 +78,8 @@ const LACKS_BALANCE: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Adds what each side has of what the trade takes from it, where a balance is too low. A side without the allowance or
- * the approval is left out: no trade brings these. An order with a permit may bring its allowance.
+ * If a balance is too low, adds what each side has of the token that it pays with. It leaves out a side without
+ * allowance or approval, because no trade brings these. An order with a permit may bring its allowance.
  */
 function withHoldings(
   refused: readonly RefusedTrade[],

@@ -27,7 +27,7 @@ export type RefusedTrade = {
   readonly tradeId: TradeId
   readonly fault: FaultySide
   readonly reason: string
-  /** What each side has of what the trade takes from it, where older trades could bring what one lacks. */
+  /** The balance of each side in the token that it pays with, if older trades could bring what is missing. */
   readonly has?: { readonly buyer?: bigint; readonly seller?: bigint }
 }
 
@@ -68,7 +68,7 @@ const GAS_PER_BYTE = 16
 /** Simulations of one batch. Each leaves out what it refuses; the rest of a batch beyond it waits. */
 const ROUNDS_MAX = 6
 
-/** Settlement knows by the name that no trade can settle now. */
+/** By this name settlement recognises that no trade can settle now. */
 const COLLATERAL_STOPPED: Revert = {
   name: 'CollateralStopped',
   args: [],
@@ -137,7 +137,7 @@ export function makeSettlementTrial(options: {
     return { client, blockNumber }
   }
 
-  /** Whether the stablecoin moves for an account that is no trader, as it would for the contract. */
+  /** Returns whether the stablecoin moves for an account that is no trader. */
   async function collateralMoves({ client, blockNumber }: Where): Promise<boolean> {
     const own = hexAddress(from)
     const { data } = callOf(stablecoin, testUSDCAbi, 'transferFrom', [own, own, 0n])
@@ -201,7 +201,7 @@ export function makeSettlementTrial(options: {
         where = await newest(headNumber)
         continue
       }
-      // Neither account moves its collateral. Either the stablecoin stands still, or it blocks both.
+      // Neither account can move its collateral: the stablecoin is halted, or it blocks both.
       if (found.some(isUnexplained) && !(await collateralMoves(where))) {
         return { refused, revert: COLLATERAL_STOPPED }
       }
@@ -214,7 +214,7 @@ export function makeSettlementTrial(options: {
   }
 }
 
-/** The stablecoin refuses both sides, and the contract cannot tell why. */
+/** The stablecoin refuses both sides; the contract does not know the reason. */
 function isUnexplained({ fault, reason }: RefusedTrade): boolean {
   return fault === 'none' && reason === 'CollateralRefused'
 }
@@ -227,7 +227,10 @@ function without(
   return trades.filter(({ tradeId }) => !left.has(tradeId))
 }
 
-/** The call for these trades; or which of them no call can carry, by the fault of the side whose order it is. */
+/**
+ * Returns the call for these trades, or those that cannot be encoded, each by the fault of the side whose order it
+ * is.
+ */
 function encoded(
   contract: SettlementContract,
   trades: readonly TradeToSettle[],

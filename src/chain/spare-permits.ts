@@ -1,11 +1,11 @@
 /**
- * Permits of orders that are not in a batch, but that a permit in it needs. The stablecoin takes the permits of an
- * owner only in the order of their nonces, so one that was not used holds up all later ones: that of an order
- * that still rests, was cancelled, or met a seller without shares. It is read from the database and goes along.
+ * Finds earlier permits that a permit in a batch needs. The stablecoin accepts the permits of an owner only in the
+ * order of their nonces. So an unused one blocks all later ones: that of an order that still rests, was cancelled, or
+ * matched a seller without shares. It is read from the database and sent along.
  *
- *   the chain's next nonce is 4; an order with permit 6 settles      4 and 5 go along, 3 is spent
+ *   the chain's next nonce is 4; an order with permit 6 settles      4 and 5 are sent along, 3 is used
  *
- * At most 32 permits of an owner go along. An owner who needs more lacks the allowance, by the owner's own fault.
+ * At most 32 permits of an owner are sent along. An owner who needs more lacks the allowance and is at fault.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -17,7 +17,7 @@ import { type EarlierPermits, isCarriable, unusedPermit } from './settlement-bat
 const OF_OWNER_MAX = 32
 /** Above every nonce. */
 const NO_NONCE = 2n ** 256n
-/** Permits of one transaction beyond those of its own orders: a node takes only so many bytes. */
+/** Permits of one transaction beyond those of its own orders: nodes limit the size of a transaction. */
 const OF_BATCH_MAX = 96
 
 type StoredPermit = { readonly owner: Address; readonly permit: PermitSignature }
@@ -62,7 +62,7 @@ export function makeSparePermits({ stored, nonceOf }: SparePermitsOptions): Spar
   }
 }
 
-/** A stablecoin that does not say has no permits; a node that does not answer is asked again. */
+/** A stablecoin without `nonces` has no permits; a request that a node does not answer is retried. */
 async function nextNonce(nonceOf: SparePermitsOptions['nonceOf'], owner: Address): Promise<bigint> {
   try {
     return await nonceOf(owner)

@@ -5,10 +5,10 @@
 
 import { SibylError } from './sibyl-error.ts'
 
-/** A smaller difference is the time that the answer took. */
+/** A smaller difference is only the latency of the answer. */
 const DIFFERENCE_SEC_MIN = 30
 const CORRECTION_SEC_MAX = 300
-/** The local chain, whose time tests move. Its signatures are worth nothing on any other chain. */
+/** The local chain, whose time tests move. Its signatures are valid on no other chain. */
 const DEVNET_CHAIN_ID = 31_337
 
 /** Throws `CLOCK_DIFFERS` if the exchange's clock is off by more than may be corrected. */

@@ -76,7 +76,7 @@ function readOutcome(outcome: string): Outcome {
   throw refuse('INVALID_FIELD', 'outcome', `'${outcome}' is neither 'YES' nor 'NO'`)
 }
 
-/** Numbers below this are refused as prices: they were meant as cents, and count millionths of a dollar. */
+/** Numbers below this are refused as prices: they count millionths of a dollar and were probably meant as cents. */
 const PRICE_NUMBER_MIN = 100
 
 function readPrice(amount: Amount): Price {

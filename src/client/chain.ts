@@ -222,7 +222,7 @@ export function createClientChain(ports: {
         const { usdc, tokens, settlement } = await reach()
         const before = await approvals(await owner(undefined))
         const sent: Sent[] = []
-        // Tokens may count an unlimited allowance down; half of it is still more than there is money.
+        // Some tokens reduce an unlimited allowance with each use; half of it still exceeds any supply.
         if (before.stablecoin < (wanted > HALF_OF_ALL ? HALF_OF_ALL : wanted)) {
           const args = [settlement, wanted]
           sent.push(await send({ ...usdc, functionName: 'approve', args }))

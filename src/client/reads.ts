@@ -16,7 +16,7 @@ export type MarketFilter = {
   readonly chainId?: number
   readonly category?: Market['category']
   readonly resolved?: boolean
-  /** Only markets that take orders, or only those that do not any more; all, and the open ones first, if left out. */
+  /** Only markets that accept orders, or only ended ones; by default all, the open ones first. */
   readonly status?: 'open' | 'ended'
   /** Quick markets too. */
   readonly quick?: boolean
@@ -31,7 +31,7 @@ export type ClientReads = {
     filter?: MarketFilter & { readonly max?: number },
     options?: CallOptions,
   ): Promise<Market[]>
-  /** The same one by one, open ones first; a page is asked for when it is reached. */
+  /** The same markets one by one, open ones first; pages are requested as they are reached. */
   eachMarket(filter?: MarketFilter, options?: CallOptions): AsyncGenerator<Market, void, undefined>
   /** Up to 300 candles, oldest first; `nextTo` leads to earlier ones. */
   candles(

@@ -7,9 +7,9 @@ import type { RejectionCode } from '#domain/rejection.ts'
 import type { OrderSubmission } from './order-submission.ts'
 
 /**
- * The server's codes, and those of the SDK: no answer came, none came in time, the answer was none of Sibyl's, the caller
- * aborted it; or the SDK refused to sign because the exchange named other contracts than before, a clock too far off, or
- * a bond above the bound.
+ * The server's codes, and those of the SDK: no answer, a timeout, an answer that is not Sibyl's, a request that the
+ * caller aborted; or the SDK refused to sign because the contracts differ from the expected ones, the clocks differ
+ * too much, or the bond is above the limit.
  */
 export type ErrorCode =
   | RejectionCode

@@ -40,7 +40,10 @@ export type Request = {
 
 export type Transport = <Answer>(request: Request, options?: CallOptions) => Promise<Answer>
 
-/** Returns the address of the exchange; a missing one, often a setting that is not there, is refused by name. */
+/**
+ * Returns the address of the exchange; rejects a missing one, often an unset variable, with a message that names
+ * `url`.
+ */
 function readUrl(url: unknown): string {
   if (typeof url === 'string' && /^https?:\/\/./.test(url)) return url
   const given = typeof url === 'string' ? `'${url}'` : String(url)
@@ -134,7 +137,7 @@ function readAttempt(
   unsure: boolean,
 ): { readonly answer: unknown } | SibylError {
   const what = `${request.method} ${request.path}`
-  // A read carries nothing out.
+  // A read changes nothing, so its outcome is never unknown.
   const isWrite = request.method !== 'GET'
   if ('failure' in result) {
     const { failure, cause } = result

@@ -31,10 +31,10 @@ export function createTrust(pins: ContractPins): TrustChain {
     for (const name of SIGNED_CONTRACTS) {
       const expected = pinned[name] ?? remembered?.[name]
       if (expected === undefined || expected === said[name]) continue
-      const origin = pinned[name] === undefined ? 'it said before' : 'createClient was given'
+      const origin = pinned[name] === undefined ? 'its first answer was' : 'createClient was given'
       throw new SibylError(
         'EXCHANGE_CHANGED',
-        `the exchange says that ${name} of chain ${chainId} is ${said[name]}, ${origin} ${expected}; nothing was signed`,
+        `${name} of chain ${chainId} is ${said[name]} according to the exchange, but ${origin} ${expected}; nothing was signed`,
         { field: `pins.${name}` },
       )
     }

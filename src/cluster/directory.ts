@@ -23,8 +23,8 @@ const MOVE_DOUBLINGS_MAX = 7
 /** Hashes that are kept. */
 const WEIGHTS_MAX = 100_000
 /**
- * A claim that is further above the highest known epoch of its slot is not believed: each take-over raises it by one. A
- * claim near the largest integer would leave no epoch to take the slot with.
+ * A claim that is further above the highest known epoch of its slot is ignored: each takeover raises the epoch by
+ * one. A claim near the largest integer would leave no epoch for the next takeover.
  */
 const EPOCH_LEAP_MAX = 1_000_000
 /** More nodes than this are a mistake; further ones are not heard. */

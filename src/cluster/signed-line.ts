@@ -34,7 +34,7 @@ export function signLine(line: NodeLine, key: string, refused: () => void): Node
     return undefined
   }
 
-  /** An answer is bound to its question: that of another question does not fit. */
+  /** The signature of an answer includes its request's subject, so it fits no other request. */
   const answerTo = (subject: string, question: Uint8Array): string =>
     `answer ${subject} ${Buffer.from(question.subarray(-SIGNATURE_BYTES)).toString('hex')}`
 

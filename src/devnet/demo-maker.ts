@@ -1,6 +1,6 @@
 /**
- * A client that quotes both outcomes of every open market, so that a newcomer sees a living book. In markets where the
- * maker has no shares yet, it splits stablecoin first. A second account buys a few shares of it each round, so that
+ * A client that quotes both outcomes of every open market, so that new users see an active book. In markets where the
+ * maker has no shares yet, it splits stablecoin first. A second account buys a few shares from it each round, so that
  * charts and trade lists move.
  */
 
@@ -112,7 +112,7 @@ function makeMaker(client: Client, terms: MakerTerms, taker: Client | undefined)
     return old.length
   }
 
-  /** Places quotes that only rest; returns those that would have met an order. */
+  /** Places post-only quotes; returns those that would have matched an order. */
   async function place(quotes: readonly OrderIntent[]): Promise<{
     readonly placed: number
     readonly refused: readonly OrderIntent[]
@@ -127,8 +127,9 @@ function makeMaker(client: Client, terms: MakerTerms, taker: Client | undefined)
   }
 
   /**
-   * Places the new quotes before it cancels the old ones, so that no side of a book is ever empty. Where a new quote
-   * would meet an old one of the other side, that side goes first: its new quotes are in the book by then.
+   * Places the new quotes before it cancels the old ones, so that no side of a book is ever empty. If a new quote
+   * would match an old one of the other side, that old side is cancelled first: its new quotes are in the book by
+   * then.
    */
   async function replace(old: readonly OpenOrder[], quotes: readonly OrderIntent[]) {
     const first = await place(quotes)
@@ -150,7 +151,7 @@ function makeMaker(client: Client, terms: MakerTerms, taker: Client | undefined)
     ])
   }
 
-  /** Buys from the maker's own best ask, and leaves a book alone where another trader is the best. */
+  /** Buys at the best ask if it is the maker's own; skips books where another trader's ask is the best. */
   async function take(market: Quoted): Promise<void> {
     const outcome = rounds % 2 === 0 ? 'YES' : 'NO'
     const { asks } = await client.orderbook(market.id, outcome)

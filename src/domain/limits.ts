@@ -9,7 +9,7 @@ export const ORDER_EXPIRATION_AHEAD_SEC_MIN = 60
 /** The largest request body: that of a batch. */
 export const BODY_BYTES_MAX = 64 * 1024
 
-/** The largest body of a request for one thing. */
+/** The largest body of a request for one item. */
 export const SMALL_BODY_BYTES_MAX = 4 * 1024
 
 /** Orders in one `POST /api/v1/orders/batch`. */
@@ -168,7 +168,7 @@ export const RELAYS_IN_LINE_MAX = 16
 /** Trades that a refusal names; there may be more of them. */
 export const TRADES_NAMED_MAX = 100
 
-/** Traders whose new orders a market thread refuses because the relayer changes what they need. */
+/** Traders that the relayer can hold at a market thread at once. */
 export const TRADERS_HELD_MAX = 10_000
 
 /** Open orders of a trader whose needs a market thread adds up for the relayer. */
@@ -202,7 +202,7 @@ export const SETTLEMENT_STANDING_MAX = 100_000
 /** Orders whose permit is known to have been used. */
 export const SETTLEMENT_PERMITS_MAX = 10_000
 
-/** Permits of one trader that may wait for each other: settlement brings no more of them along. */
+/** Permits of one trader that may wait for each other; settlement sends at most this many along. */
 export const PERMITS_AHEAD_MAX = 32
 
 /** Trades listed by `GET /api/v1/pending-trades` and `/api/v1/failed-trades`, and how many unless said. */
@@ -244,7 +244,7 @@ export const FIGURES_KEPT_MAX = 100_000
 /** Characters of the words that markets are searched by. */
 export const SEARCH_CHARS_MAX = 200
 
-/** Traders of one chain whose spending of the day is kept; those charged longest ago give way. */
+/** Traders of one chain whose daily spending is kept; those charged longest ago are evicted. */
 export const SPENDING_TRADERS_MAX = 100_000
 
 /** Traders of one chain whose faults are remembered; the oldest give way. */

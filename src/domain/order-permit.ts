@@ -1,8 +1,8 @@
 /**
- * What a stablecoin permit must satisfy before it counts for its order, as far as the order and the permit
- * tell by themselves. The verify pool recovers who signed it; the accounts know which nonce is next.
+ * The rules of a stablecoin permit that can be checked from the order and the permit alone. The verify pool recovers
+ * the signer; the accounts know the next nonce.
  *
- * - It travels with a buy: a sell pays no stablecoin.
+ * - It belongs to a buy: a sell pays no stablecoin.
  * - Its value covers what the order needs (`funds.ts`), with a unit for each fill that it can have. A
  *   permit that is short by these units would fail the last trade of the order.
  * - Its deadline is not before the last moment at which a trade of the order can settle: a match in the
@@ -22,7 +22,7 @@ export function permitValueMin({ side, price, size }: Exposed): bigint {
   return BigInt(needOf({ side, price }, size))
 }
 
-/** Everything that is wrong with the permit; `settleSec` is how long after its match a trade may settle. */
+/** Returns every flaw of the permit; `settleSec` is how long after its match a trade may settle. */
 export function permitFlaws(
   order: Exposed & Pick<Order, 'expiration'>,
   { value, deadline }: Pick<PermitSignature, 'value' | 'deadline'>,

@@ -29,7 +29,7 @@ export type QuickResolution = {
   readonly start: Mark
   readonly end: Mark
   readonly outcome: Outcome
-  /** What every source reported of both instants, the deciding one included. */
+  /** The reports of every source about start and end, the deciding one included. */
   readonly sources?: readonly SourceMarks[]
   /** The other sources with a report of the end; rows of earlier versions have this instead of `sources`. */
   readonly compared?: readonly { readonly start: Mark | null; readonly end: Mark }[]
@@ -65,7 +65,7 @@ export type QuickTerms = {
 
 export type QuickMarket = QuickTerms & {
   readonly id: number
-  /** What the sources said where they contradict each other; its outcome is what one source alone says. */
+  /** The reports of sources that contradict each other; its outcome is that of one source alone. */
   readonly contested: QuickResolution | null
   readonly resolution: QuickResolution | null
   readonly resolvedAtMs: number | null

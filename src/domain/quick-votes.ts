@@ -20,7 +20,10 @@ type Votes = {
   readonly farOpponents: number
 }
 
-/** Counts who supports the side that one source saw. A source whose two prices are equal votes for neither side. */
+/**
+ * Counts the sources for and against the side that one source saw. A source whose two prices are equal votes for
+ * neither side.
+ */
 export function votesOn(
   judged: { readonly source: PriceSource; readonly start: Mark; readonly end: Mark },
   others: readonly SourceMarks[],
@@ -42,10 +45,10 @@ export function votesOn(
   return { supporters, opponents, farOpponents }
 }
 
-/** What the contract takes of an evidence, in bytes. */
+/** The largest evidence that the contract accepts, in bytes. */
 const EVIDENCE_CHARS_MAX = 1_024
 
-/** What every source said, in words that a disputer at the oracle can check. */
+/** Describes the reports of every source in a text that a disputer at the oracle can check. */
 export function evidenceText({ sources = [] }: QuickResolution): string {
   const said = (mark: Mark | null): string =>
     mark === null ? 'nothing' : `${mark.price} at ${mark.atMs}`

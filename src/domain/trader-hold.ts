@@ -1,12 +1,12 @@
 /**
- * A hold: while the relayer takes back an approval or an allowance of a trader, the market threads refuse
- * the trader's new orders that would need it. The answer to a hold says what the trader's open orders and
- * unsettled trades need. No order can join them afterwards, so the relayer decides by it without a race.
+ * A hold: while the relayer takes back an approval or an allowance of a trader, the market threads refuse the
+ * trader's new orders that would need it. The answer to a hold contains the needs of the trader's open orders and
+ * unsettled trades. No such order can be added afterwards, so the relayer's decision has no race.
  */
 
 import type { Address, TradeId } from './ids.ts'
 
-/** `permit-buys` are the buys that travel with a permit: their permit needs the nonce that is being used. */
+/** `permit-buys` are buys with a permit: their permit needs the nonce that the operation uses. */
 export type HeldOrders = 'sells' | 'buys' | 'permit-buys'
 
 /** The whole hold of a trader; one with no kind of orders lifts it. */
@@ -15,7 +15,7 @@ export type TraderHold = {
   readonly trader: Address
   readonly orders: readonly HeldOrders[]
   readonly untilMs: number
-  /** The relayer has the needs already: they are not added up again. */
+  /** True for a renewal: the relayer has the needs already, so they are not computed again. */
   readonly again?: true
 }
 
@@ -42,7 +42,7 @@ export const NO_NEEDS: TraderNeeds = {
   sells: { count: 0, tradeIds: [] },
 }
 
-/** Adds up what two market threads answered. */
+/** Adds up the answers of two market threads. */
 export function addNeeds(one: TraderNeeds, other: TraderNeeds): TraderNeeds {
   const trades = (a: UnsettledTrades, b: UnsettledTrades): UnsettledTrades => ({
     count: a.count + b.count,

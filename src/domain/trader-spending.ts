@@ -1,15 +1,15 @@
 /**
- * What settling the trades of a trader has cost the operator in a day (UTC), and how much it may cost. Settlement
- * has no fees, so a trader's fills are the operator's gas.
+ * The operator's cost of settling a trader's trades in a day (UTC), and its limits. Settlement has no fees, so the
+ * operator pays the gas of every fill.
  *
- * An order pays for at most one fill. Of the fills of one match, every one but the last uses up a maker: that maker
- * pays for it. The taker pays for the last one. So the trader who splits an amount into many small orders pays
- * for each of them, on either side, and no trader can use up the budget of another by trading with them.
+ * An order pays for at most one fill. In one match every fill but the last uses up a maker, and that maker pays for
+ * it. The taker pays for the last fill. So the trader who splits an amount into many small orders pays for each of
+ * them, on either side, and no trader can use up the budget of another by trading with them.
  *
  *   Eve asks 500 times for $1, Ann buys $500 of them   Eve pays for 499 fills, Ann for 1
  *   Ann asks once for $500, Eve buys $1 of it 500 times   Eve pays for 500 fills, Ann for none
  *
- * Gas of a fill that failed on chain by the fault of one side is that side's, and has a budget of its own.
+ * Gas of a fill that failed on chain by the fault of one side is charged to that side, in a separate budget.
  */
 
 import type { Address } from './ids.ts'
@@ -42,7 +42,7 @@ export function dayOf(ms: number): number {
   return Math.floor(ms / DAY_MS)
 }
 
-/** When the budgets of the day after begin. */
+/** Start of the next day's budgets. */
 export function nextDayMs(ms: number): number {
   return (dayOf(ms) + 1) * DAY_MS
 }

@@ -222,7 +222,7 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
         if (use === 'full') return reject('OVERLOADED')
         if (options.claim !== undefined) {
           const refused = await options.claim({ keyId: key.id, nonce, issuedSec })
-          // A client that is told to try again may do so with the same token.
+          // The client may retry with the same token.
           if (refused?.rejected === 'OVERLOADED') nonces.release(key.id, nonce)
           if (refused !== undefined) return refused
         }
@@ -290,7 +290,7 @@ function readToken(token: string): TokenParts | undefined {
   return payload === undefined ? undefined : { payload, payloadBytes, segment, signature }
 }
 
-/** Beyond this it is no clock that is off, but a time in another unit. */
+/** A larger difference is not a wrong clock but a time in another unit. */
 const CLOCK_OFF_SEC_MAX = 86_400
 
 function tooFarAhead(aheadSec: number): Rejection {

@@ -56,7 +56,7 @@ export type Call = {
   bytes: Buffer | undefined
   /** When its body began to be parsed, where that is of interest. */
   parseFromMs: number
-  /** How many times the cost of its route it has paid. */
+  /** Multiple of its route's cost that it has paid. */
   timesPaid: number
   phase: 'open' | 'reading' | 'handling' | 'sending' | 'over'
   /** Whether an abort handler is attached and the request counts as in flight. */
@@ -91,7 +91,7 @@ export function makeSender(options: {
   readonly release: (call: Call) => void
   readonly draining: () => boolean
   readonly meter: StageMeter | undefined
-  /** Whether the answer is paid for; where it is not, the request is refused by now. */
+  /** Charges for the answer; if false, the request has already been refused. */
   readonly pays: (call: Call, bytes: number) => boolean
   /** Is called after each answer. */
   readonly answered: (call: Call, status: number, ms: number) => void

@@ -1,6 +1,6 @@
 /**
- * What requests pay: on arrival, for the length of a body before it is parsed, and for what body and query turn
- * out to ask for. Each is paid before the work that it is for; a request that cannot pay is refused here.
+ * Charges requests: on arrival, for the length of a body before it is parsed, and for the items that body and query
+ * ask for. Each charge comes before its work; a request that cannot pay is refused here.
  */
 
 import { SMALL_BODY_BYTES_MAX } from '#domain/limits.ts'
@@ -14,7 +14,7 @@ export type Arrival = {
   readonly route: string
   readonly auth: AuthClass
   readonly cost: CostClass
-  /** How many times the cost is due; once if not said. */
+  /** Multiple of the cost that is due; 1 by default. */
   readonly weight?: number
   readonly ip: string
   /** The `Authorization` header, '' if there is none; read on `write` and `token` routes only. */
@@ -28,7 +28,7 @@ export type LimitHooks = {
    * principal after authentication. It answers at once: what it knows is in memory.
    */
   readonly limit?: (arrival: Arrival, principal: Principal | undefined) => LimitVerdict | undefined
-  /** Called besides where a body asks for several things at once: so many more than one. */
+  /** Also called if a body asks for several items at once, with their number minus one. */
   readonly limitMore?: (
     arrival: Arrival,
     principal: Principal | undefined,
@@ -37,20 +37,20 @@ export type LimitHooks = {
 }
 
 type Charges = {
-  /** Pays once what the route costs, or a request of this class. */
+  /** Charges once for the route, or for a request of this class. */
   arrival(call: Call, cost?: CostClass): boolean
-  /** Pays for a body of this length: to parse and refuse it costs something, whatever is in it. */
+  /** Charges for a body of this length: even parsing and refusing it costs something. */
   body(call: Call, bytes: number): boolean
-  /** Pays for an answer of this length: the bandwidth of an address is bounded like its requests. */
+  /** Charges for an answer of this length, so that the bandwidth of an address is limited like its requests. */
   answer(call: Call, bytes: number): boolean
-  /** Pays for the rest of what asks for several things at once, or for something dearer than usual. */
+  /** Charges for further items of a request, or for one that is more expensive than usual. */
   rest(call: Call): boolean
 }
 
-/** So many bytes of a body are part of the cost of a request. */
+/** Bytes of a body that the cost of a request includes. */
 const BYTES_PER_COST = SMALL_BODY_BYTES_MAX
 
-/** So many bytes of an answer are part of the cost of a read: 8 MiB a second by the default limits. */
+/** Bytes of an answer that the cost of a read includes: 8 MiB per second with the default limits. */
 const ANSWER_BYTES_PER_READ = 16 * 1024
 
 export function makeCharges(
@@ -64,7 +64,7 @@ export function makeCharges(
     return false
   }
 
-  /** Pays until the cost is paid so many times; what was paid for the length of a body counts. */
+  /** Charges up to the given multiple of the cost; earlier charges for the length of a body count. */
   function pays(call: Call, times: number): boolean {
     const more = times - call.timesPaid
     if (limitMore === undefined || more <= 0) return true

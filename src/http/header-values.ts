@@ -1,9 +1,9 @@
 /**
- * Request headers whose values have parts. They are split and compared, never matched by a pattern: a header
- * is up to 4 KiB of whatever a client likes, and is read before its sender is known.
+ * Request headers whose values have parts. They are split and compared, never matched by a pattern: a header is up to
+ * 4 KiB of arbitrary text, and is read before its sender is authenticated.
  */
 
-/** Longer than any media type that we take. */
+/** Longer than any media type that we accept. */
 const MEDIA_TYPE_CHARS_MAX = 100
 
 /** Whether the media type is JSON in UTF-8: `application/json`, with no other parameter than its charset. */
@@ -36,7 +36,7 @@ export function encodingFor(
   return available.find((encoding) => taken.has(encoding))
 }
 
-/** Whether a weight refuses what it stands at: `q=0`, `q=0.0`, … */
+/** True if a weight excludes its encoding: `q=0`, `q=0.0`, … */
 function isZero(weight: string): boolean {
   const [name, value = ''] = partsOf(weight, '=')
   return name === 'q' && value !== '' && Number(value) === 0

@@ -1,6 +1,6 @@
 /**
- * Lists whose items are kept as bytes: joined again only when an item is another one, and compressed once for
- * all who ask, on the thread pool. Bounded in lists; the one that was asked for longest ago goes first.
+ * Lists whose items are kept as bytes. A list is joined again only when an item changed, and compressed once for all
+ * clients, on the thread pool. The number of lists is bounded; the least recently used one is evicted.
  */
 
 import { promisify } from 'node:util'
@@ -30,7 +30,7 @@ export type JoinedAnswers = {
 
 /** A shorter list is not worth compressing. */
 const ZIPPED_BYTES_MIN = 4_096
-/** The fastest: the list of a busy exchange is another one a moment later. */
+/** The fastest level: the list of a busy exchange changes within moments. */
 const LEVEL = 1
 const COMMA = Buffer.from(',')
 const GZIP = ['gzip'] as const
@@ -38,7 +38,7 @@ const GZIP = ['gzip'] as const
 const zip = promisify(gzip)
 
 export function joinAnswers(options: { readonly listsMax: number }): JoinedAnswers {
-  /** The one that was asked for last is the last. */
+  /** Most recently used last. */
   const lists = new Map<string, Joined>()
 
   function joined(name: string, list: List): Joined {

@@ -31,7 +31,7 @@ const SAFE_NUMERAL_LENGTH = 15
 /** The longest numeral worth keeping: the sign and digits of a 64-bit integer. */
 const NUMERAL_LENGTH_MAX = 21
 
-/** Values that any body may have, and how many bytes each further one takes at least: an order's take 35. */
+/** Values that any body may have, and the least bytes for each further one; the values of an order take 35 each. */
 const VALUES_FREE = 256
 const BYTES_PER_VALUE = 16
 /** The same of numerals that cost a second parse: long integers, fractions and exponents. */
@@ -127,8 +127,8 @@ function shapeFlaw({ depth, values, odd }: Shape, bytes: number): string | undef
 }
 
 /**
- * Counts the levels, values, keys and odd numerals of JSON. Of text that is not valid JSON the figures mean
- * nothing, but it is read to its end like any other.
+ * Counts the levels, values, keys and odd numerals of JSON. For text that is not valid JSON the figures are
+ * meaningless, but reading it still ends.
  */
 function readShape(text: string): Shape {
   let depth = 0

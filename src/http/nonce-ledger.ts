@@ -9,7 +9,7 @@ import { SharedTable, type SharedTableMemory } from './shared-table.ts'
 export type NonceLedger = {
   /** Records the use of a token: `used` when it had been used, `full` when there is no room. */
   use(keyId: string, nonce: string, untilSec: number, nowSec: number): 'first' | 'used' | 'full'
-  /** Takes a use back that nothing was done for: the token may come again. */
+  /** Takes back a use whose request was not carried out, so that the token can be used again. */
   release(keyId: string, nonce: string): void
 }
 

@@ -51,7 +51,7 @@ type PipelineSettings = {
   readonly requestsInFlightMax: number
   /** Addresses whose `X-Forwarded-For` is believed. */
   readonly trustedProxies?: readonly string[]
-  /** One of so many requests gets a line of the log; 0 is none. */
+  /** Every nth request is logged; 0 logs none. */
   readonly logEvery?: number
 }
 

@@ -6,7 +6,7 @@ import type { Call, Sender } from './call.ts'
 import { isJsonType } from './header-values.ts'
 
 type BodyReader = {
-  /** Whether the length of the body is beyond doubt; a request without that is refused here. */
+  /** Returns whether the length of the body is unambiguous; refuses the request if not. */
   isFramed(call: Call, req: HttpRequest): boolean
   /** Whether a body as it is announced may come; one that may not is refused here. */
   isWelcome(call: Call, req: HttpRequest): boolean
@@ -20,12 +20,12 @@ const DISCARDED_BYTES_MAX = 8 * 1024 * 1024
 const LENGTH = /^[0-9]{1,15}$/
 
 /**
- * Returns why it is in doubt where the body ends. The library takes the first of two lengths, and whatever ends
- * in `chunked` for that; a proxy before us may take the other, and see another request begin in the body.
+ * Returns why the end of the body is ambiguous. The library uses the first of two lengths, and treats any encoding
+ * that ends in `chunked` as chunked. A proxy in front may decide otherwise and see another request begin in the body.
  */
 function framingFlaw(req: HttpRequest): Rejection | undefined {
   const [length, encoding] = [req.getHeader('content-length'), req.getHeader('transfer-encoding')]
-  // Most reads have neither; to go through all headers would be half of their cost.
+  // Most reads have neither header, and scanning all headers would be half of their cost.
   if (length === '' && encoding === '' && req.getMethod() === 'get') return undefined
   let [lengths, encodings] = [0, 0]
   req.forEach((name) => {

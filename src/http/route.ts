@@ -125,7 +125,7 @@ type RouteDefinition<
   readonly body?: Body
   /** What the document says of the body where the handler checks more of it than `body` does. */
   readonly shownBody?: TSchema
-  /** The largest body that it takes; that of a request for one thing if not said. */
+  /** The largest accepted body in bytes; by default that of a request for one item. */
   readonly bodyBytesMax?: number
   /** How often the cost is due where the body asks for several things at once. */
   readonly times?: (body: Static<Body>) => number

@@ -53,7 +53,7 @@ export type FrontSettings = Partial<ConnectionSettings> & {
   readonly requestsInFlightMax: number
   /** Addresses of proxies whose `X-Forwarded-For` is believed. */
   readonly trustedProxies?: readonly string[]
-  /** One of so many requests gets a line of the log; 0 is none. */
+  /** Every nth request is logged; 0 logs none. */
   readonly logEvery?: number
 }
 
@@ -69,7 +69,7 @@ export type FrontOptions = {
   readonly routes: readonly Route[]
   /** Whether the routes of operation are here, at a port of their own, or nothing else is; here if not said. */
   readonly operation?: 'here' | 'apart' | 'alone'
-  /** Whether no other machine can reach its port, so that it may tell what is of use to operators only. */
+  /** True if no other machine can reach its port, so that it may show details for operators. */
   readonly isPrivate?: boolean
   readonly settings: FrontSettings
   readonly services: FrontServices

@@ -14,9 +14,9 @@ import { scalarOf } from './schemas.ts'
 // Enough for every field of a body; the library's own limit is too low to tell all of them.
 Settings.Set({ maxErrors: 64 })
 
-/** Flaws that are told at once: more than a request has fields. */
+/** Flaws reported at once: more than a request has fields. */
 const FLAWS_MAX = 32
-/** Unknown keys of one object that are looked at; with more, the first alone is told. */
+/** Unknown keys of one object that are reported one by one; with more, only the first is reported. */
 const UNKNOWN_KEYS_MAX = 8
 
 export type Validator = {
@@ -134,8 +134,8 @@ function compileNormaliser(schema: TSchema): ((value: unknown) => unknown) | und
 }
 
 /**
- * Returns why the value has far more than the schema has room for. To list every flaw of such a value would
- * cost a thousand times what a good one does.
+ * Rejects a value with far more items or keys than the schema allows. Listing every flaw of such a value would cost a
+ * thousand times as much as validating a good one.
  */
 function excess(schema: TSchema, value: unknown, path: string): Rejection | undefined {
   const { properties, items, maxItems } = schema as SchemaNode

@@ -38,7 +38,7 @@ export class LevelBook {
     return this.#of(side)?.list(count) ?? []
   }
 
-  /** How many prices of both sides have something resting. */
+  /** Number of price levels of both sides. */
   get levelCount(): number {
     return (this.#bids?.count ?? 0) + (this.#asks?.count ?? 0)
   }
@@ -53,7 +53,7 @@ export class LevelBook {
     return this.#of(side)?.edge(count)
   }
 
-  /** The levels that are worse than a price, down to another one; all of them when that is left out. */
+  /** Returns the levels worse than a price, down to another price; all of them by default. */
   worseThan(side: Side, price: number, until?: number): ShownLevel[] {
     return this.#of(side)?.worseThan(price, until) ?? []
   }

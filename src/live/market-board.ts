@@ -58,7 +58,7 @@ type Completeness = {
   isWhole(): boolean
   /**
    * Whether the thread of this market, or every thread, is followed now and has confirmed within a second that it is
-   * the owner. Else a market that is not here may still exist, and what is here may be stale.
+   * the owner. Otherwise a market that is missing here may still exist, and the data here may be stale.
    */
   isCurrent(marketId?: MarketId): boolean
 }
@@ -83,7 +83,7 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
   const markets = new Map<MarketId, ShownMarket>()
   /** The one that went last is the last. */
   const gone = new Set<MarketId>()
-  /** Until a market comes or goes. */
+  /** Cached until a market is added or removed. */
   let sorted: readonly ShownMarket[] | undefined
 
   function forget(marketId: MarketId): void {

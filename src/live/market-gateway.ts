@@ -272,7 +272,7 @@ export function makeGateway(
   }
 }
 
-/** The thread could not confirm that it serves the market. For a read that means: try again. */
+/** The thread could not confirm that it serves the market. A read should be retried. */
 function isUnconfirmed(answer: object): boolean {
   return isRejection(answer) && answer.rejected === 'OUTCOME_UNKNOWN'
 }

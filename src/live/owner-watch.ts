@@ -1,7 +1,8 @@
 /**
- * Whether a market thread is the owner of its log, as far as a front knows. The front asks every 250 ms; a thread that
- * another node has replaced, or that cannot reach the log, does not confirm (`threads/market.ts`). The time counts from
- * when the question was sent, so what is shown here was complete at most a second ago while the owner is confirmed.
+ * Whether a market thread is the owner of its log, as far as a front knows. The front asks every 250 ms; a thread
+ * that another node has replaced, or that cannot reach the log, does not confirm (`threads/market.ts`). The time
+ * counts from when the request was sent. So while the owner is confirmed, the data here was complete at most a second
+ * ago.
  */
 
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
@@ -13,11 +14,11 @@ export const CONFIRM_EVERY_MS = 250
 const CONFIRMED_MS_MAX = 1_000
 
 type OwnerWatch = {
-  /** Asks the thread, unless a question is under way. */
+  /** Asks the thread, unless a request is in flight. */
   ask(): Promise<void>
   /** Whether the thread has confirmed within the last second. */
   isConfirmed(): boolean
-  /** The thread was linked, or its link has ended: what another one confirmed does not count. */
+  /** Resets the confirmation: the thread was linked, or its link has ended. */
   changed(): void
 }
 

@@ -18,7 +18,7 @@ const WAIT_MS_MAX = 2_000
 /** The answer must leave before the deadline of its request. */
 const MARGIN_MS = 50
 const WAITERS_MAX = 1_000
-/** Of one IPv4 address or IPv6 /64, so that no client takes all places. */
+/** Waiters of one IPv4 address or IPv6 /64, so that no client takes all places. */
 const WAITERS_PER_ADDRESS_MAX = 50
 
 /** The request that waits, and the address that sent it where that is known. */
@@ -27,7 +27,7 @@ type Waiting = RequestContext & { readonly ip?: string | undefined }
 const TOO_MANY = reject(
   'RATE_LIMITED',
   'minSeq',
-  `an address may have ${WAITERS_PER_ADDRESS_MAX} reads that wait for minSeq`,
+  `at most ${WAITERS_PER_ADDRESS_MAX} reads of one address can wait for minSeq`,
 )
 
 type Waiter = { readonly minSeq: number; readonly done: () => void }
@@ -60,7 +60,7 @@ export function makeSeqWaiters(
   /** Who waits for markets to be followed. */
   const looking = new Set<() => void>()
   let count = 0
-  /** How many wait, by the range of their address. */
+  /** Number of waiters by address range. */
   const ranges = new Map<string, number>()
 
   /** Whether `done` was called in time, or why nothing is waited for; hands it out before it waits. */

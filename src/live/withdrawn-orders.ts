@@ -1,12 +1,12 @@
 /**
- * Refuses orders that are void on chain: those that their trader withdrew there, one by one or all below a
- * nonce. They would match and then fail. A withdrawal counts from the block that tells of it: the contract
- * lets trades that were matched before it settle for a while, and a new order is none of these.
+ * Refuses orders that are void on chain: those that their trader withdrew there, one by one or all below a nonce.
+ * They would match and then fail. A withdrawal counts from the block that contains it. The contract lets trades that
+ * matched earlier settle for a while, but a new order is not among them.
  *
- * A front remembers which traders have withdrawn anything, from the database at its start and from what the
- * indexer tells; all others pass without a question. What a trader has withdrawn is read from the database
- * with their next order, and again after each change. Anybody may withdraw for the price of gas, so memory
- * is bounded: where there are too many, every trader is asked for once and remembered for a while.
+ * A front remembers which traders have withdrawn anything, from the database at its start and from messages of the
+ * indexer; orders of all others pass without a read. A trader's withdrawals are read from the database with their
+ * next order, and again after each change. Any account can withdraw for the price of gas, so memory is bounded: if
+ * there are too many, every trader is read once and remembered for a while.
  */
 
 import type { ChainEvent } from '#domain/chain-event.ts'
@@ -15,9 +15,9 @@ import type { Address, OrderHash, Uint64 } from '#domain/ids.ts'
 import type { VerifiedOrder } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 
-/** Traders of one chain that are remembered. */
+/** Traders of one chain that are remembered at most. */
 const TRADERS_MAX = 100_000
-/** Those of whom it is remembered what they have withdrawn, and how many orders of each. */
+/** Traders whose withdrawals are remembered at most, and orders of each. */
 const READ_MAX = 5_000
 const ORDERS_MAX = 100
 /** The pause before the database is asked again. */
@@ -38,7 +38,7 @@ type WithdrawnOrdersPorts = {
     readonly orderHash: OrderHash
     readonly ordersMax: number
   }) => Promise<Withdrawn>
-  /** Calls back after so long; a front that ends does not wait for it. */
+  /** Calls back after the delay; a front that ends does not wait for it. */
   readonly after: (ms: number, then: () => void) => void
   readonly tradersMax?: number
 }
@@ -48,7 +48,7 @@ type Order = Pick<VerifiedOrder, 'trader' | 'orderHash' | 'nonce'>
 export type WithdrawnOrders = {
   /** Undefined at once for a trader who has withdrawn nothing, as nearly all; else once it is known. */
   flawOf(order: Order, chainId: number): Promise<Rejection | undefined> | undefined
-  /** Takes what the indexer has written of a chain. */
+  /** Applies the withdrawals that the indexer has written for a chain. */
   followed(chainId: number, events: readonly ChainEvent[]): void
   /** Forgets what is known, of one chain or of all, and loads it again: something was missed or undone. */
   reload(chainId?: number): void
@@ -57,9 +57,9 @@ export type WithdrawnOrders = {
 type Read = { readonly beforeNonce: bigint; readonly orders: ReadonlySet<OrderHash> }
 
 type Chain = {
-  /** Those who may have withdrawn something. */
+  /** Traders who may have withdrawn something. */
   readonly traders: Set<Address>
-  /** Whether everybody else has withdrawn nothing. */
+  /** True if all other traders have withdrawn nothing. */
   isWhole: boolean
   /** What is known of single traders, the latest read last. */
   readonly read: Map<Address, Read>
@@ -125,14 +125,15 @@ export function makeWithdrawnOrders(ports: WithdrawnOrdersPorts): WithdrawnOrder
       const asked = { chainId, trader, orderHash, ordersMax: ORDERS_MAX }
       const { beforeNonce, orderHashes, isWithdrawn } = await ports.withdrawnBy(asked)
       const read = { beforeNonce: BigInt(beforeNonce), orders: new Set(orderHashes) }
-      // A trader with more orders than are remembered is asked for each time.
+      // For a trader with more withdrawn orders than are remembered, every order needs a read.
       if (changes === chain.changes && orderHashes.length < ORDERS_MAX) {
         remember(chain, trader, read)
       }
       return flawIn(read, order, isWithdrawn)
     } catch (error) {
       if (!(error instanceof Fault)) throw error
-      const detail = 'it cannot be looked up what the trader has withdrawn on chain: try again'
+      const detail =
+        'the orders that the trader has withdrawn on chain cannot be read now: retry with the same order'
       return reject('OVERLOADED', undefined, detail)
     }
   }

@@ -169,8 +169,8 @@ export interface EventLog<Event extends LogEvent> extends LogReader<Event> {
   /** Settles when all of it is durable; rejects with `LOG_APPEND_FAILED` when that is not known. */
   append(partition: number, batch: LogBatch<Event>): Promise<Appended>
   /**
-   * Returns the owned partitions that another owner has taken; rejects if that cannot be found out. Left out by a log
-   * in files, which a lock keeps for one process.
+   * Returns the owned partitions that another owner has taken; rejects if the server does not answer. A log in files
+   * has no such method: a lock keeps it for one process.
    */
   readonly takenOver?: () => Promise<readonly number[]>
   /** After a failed append: opens the file anew; what it then holds is the truth. */

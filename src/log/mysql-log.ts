@@ -85,7 +85,7 @@ export async function openMysqlLog<Event extends LogEvent>(
   const copier = makeCopier<Event>({ ...rest, dataDir, form, logId: home.id })
   const bases = makeBaseJobs({ dataDir, logId: home.id, address })
   const encoder = new BatchEncoder()
-  /** A connection of its own: an append under way must not keep an owner from finding out whether it is one. */
+  /** A separate connection: an append in flight must not delay the check of ownership. */
   const confirming = new MysqlServer(address)
   const held = new Map<number, Held>()
 

@@ -40,7 +40,7 @@ export type RunningWorker = {
   readonly heartbeat: Heartbeat
   /** How often it had beaten at the last health check. */
   beats: number
-  /** The CPU time of its thread when it was last seen to go on. */
+  /** The CPU time of its thread at its last known progress. */
   cpuMsAtBeat: number
   /** What it said before it died. */
   crash: string

@@ -17,13 +17,13 @@ type Attached = {
   readonly params: { readonly sessionId: string; readonly workerInfo: { readonly title: string } }
 }
 
-/** A worker that stops by itself may take so many times the timeout, as long as its event loop turns. */
+/** A worker that stops by itself may take this multiple of the timeout, as long as its event loop turns. */
 const STOPPING_TIMES = 6
 
 /**
- * Breaks off what the worker runs, unless its event loop turns after all, and waits until it has ended. `stop` asks
- * it to end by itself, which it does as soon as it can. Returns `turns` if nothing was broken off, and `stuck` if
- * the worker neither ended nor went on within the timeout.
+ * Interrupts the code that the worker runs, unless its event loop turns after all, and waits until it has ended.
+ * `stop` asks it to end by itself, which it does as soon as it can. Returns `turns` if nothing was broken off, and
+ * `stuck` if the worker neither ended nor went on within the timeout.
  */
 export async function endStuck(
   { worker, exited, heartbeat, beats: seen }: StuckWorker,

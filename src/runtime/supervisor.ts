@@ -92,9 +92,9 @@ export type Supervisor = {
 
 /** Health checks in a row that a worker may leave unanswered without a heartbeat. */
 const MISSED_HEALTH_MAX = 3
-/** The same for a worker that cannot simply be terminated: to break it off ends all of its connections. */
+/** The same for a worker that cannot simply be terminated: interrupting it ends all of its connections. */
 const MISSED_HEALTH_MAX_STUCK = 6
-/** A worker that has hardly run meanwhile may wait for a core: it is allowed so many times as many checks. */
+/** A worker that used hardly any CPU time may be waiting for a core: it is allowed this multiple of the checks. */
 const WAITING_TIMES = 2
 
 export function makeSupervisor(options: SupervisorOptions): Supervisor {
@@ -389,7 +389,7 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
         }
         continue
       }
-      // A worker that is busy goes on, however long it takes to answer.
+      // A busy worker continues, however long it takes to answer.
       host.missedHealth = isBeating ? 0 : host.missedHealth + 1
       const why = isBeating
         ? 'is too busy to answer'
@@ -411,8 +411,8 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
   }
 
   /**
-   * Breaks off what a worker is stuck in that may not be terminated, and has it stop by itself. If it cannot be
-   * ended, the other threads go on without it, and the next health check tries again.
+   * Interrupts a stuck worker that may not be terminated, and makes it stop by itself. If it cannot be ended, the
+   * other threads go on without it, and the next health check tries again.
    */
   async function end(host: Host, running: RunningWorker): Promise<void> {
     if (host.isEnding || stopping) return

@@ -1,7 +1,7 @@
 /**
- * The part of a book that the stream shows: the best levels of each side. To its readers these are the whole book:
- * a level that falls behind the last one is removed, one that moves up is added. So a reader that applies what it is
- * told always has the best levels, and no message is larger than two sides of them.
+ * The part of a book that the stream shows: the best levels of each side. For subscribers these are the whole book: a
+ * level that drops out is removed, one that moves up is added. So a subscriber that applies every message always has
+ * the best levels, and no message is larger than two sides of them.
  */
 
 import { BOOK_LEVELS_SHOWN_MAX } from '#domain/limits.ts'
@@ -16,7 +16,9 @@ export function edgesOf(book: LevelBook): Edges {
   return [book.edge(BUY, BOOK_LEVELS_SHOWN_MAX), book.edge(SELL, BOOK_LEVELS_SHOWN_MAX)]
 }
 
-/** What a reader that has seen the book up to `before` must be told, if these prices of a side have changed. */
+/**
+ * Returns the changes for a subscriber that has seen the levels up to `before`, if these prices of a side changed.
+ */
 export function shownChanges(
   book: LevelBook,
   side: Side,

@@ -16,9 +16,9 @@ export type ConnectionCountMemory = {
 }
 
 export type ConnectionCount = {
-  /** What all fronts have counted of the range. */
+  /** Sum of all fronts for the range. */
   of(range: string): number
-  /** Counts more of the range here, or less. */
+  /** Changes this front's count of the range. */
   add(range: string, by: number): void
 }
 

@@ -32,7 +32,7 @@ export type Subscription = {
   /** How many had been published when it began to lag, and how many were seen to be dropped. */
   lagAt: number
   missed: number
-  /** Whether its next snapshot is paid for: it was asked for, or the server has to start over. */
+  /** True if its next snapshot is already paid for: the client requested it, or the server has to start over. */
   paid: boolean
   taken: TakenOrders | undefined
   asking: boolean
@@ -55,7 +55,7 @@ export type Connection = {
   settling: boolean
   /** Frames that wait for their turn; their bytes are bounded by the intake. */
   readonly frames: { readonly message: ArrayBuffer; readonly isBinary: boolean }[]
-  /** What its subscriptions count as. */
+  /** Sum of the weights of its subscriptions. */
   subscribed: number
   /** Requests that still wait for their answer. */
   inFlight: number

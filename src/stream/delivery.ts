@@ -99,7 +99,7 @@ export function makeDelivery(ports: {
     for (const sub of waiting) {
       if (ws.getBufferedAmount() > lowWaterBytes) return
       if (units >= TURN_UNITS) {
-        // Others have their turn before the rest.
+        // Other connections get their turn before the rest is sent.
         setImmediate(() => pump(connection))
         return
       }
@@ -121,7 +121,7 @@ export function makeDelivery(ports: {
     // Until then it is not known here where its chain stands.
     if (!ports.isFollowed(feed)) return
     if (!sub.paid) {
-      // A reader that has lagged pays for what it gets again; without, it waits and lags on.
+      // A lagging reader pays for repeated snapshots; while it cannot pay, it waits.
       const what = { cost: 'read', weight: snapshotWeight(feed) } as const
       if (ports.draw?.(what, connection.ip, undefined) === false) return
       sub.paid = true

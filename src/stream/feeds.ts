@@ -41,7 +41,7 @@ export type BookFeed<M> = {
   /** Of a conflated book: the prices that changed since it was last told, and whether all did. */
   readonly changed: readonly [bids: Set<number>, asks: Set<number>]
   all: boolean
-  /** Where the levels end that its readers have seen. */
+  /** The last level of each side that its readers have seen. */
   edges: Edges
 }
 type TradesFeed<M> = {
@@ -74,7 +74,7 @@ export type TickerFeed<M> = {
   /** When the figures of its markets were last asked for, and whether they are being asked for. */
   preparedAtMs: number
   preparing: boolean
-  /** The last snapshot of all markets, for those who come in numbers. */
+  /** The last snapshot of all markets, shared by clients that subscribe at the same time. */
   written:
     | {
         readonly last: number

@@ -128,7 +128,7 @@ export type Request = { readonly id: FrameId | undefined } & (
 /** A frame that was not; `malformed` when no client that reads the documentation sends it. */
 type Misread = {
   readonly id: FrameId | undefined
-  /** Finds out what is wrong, which takes longer than to see that something is. */
+  /** Lists the flaws of a frame, which is slower than detecting that there is one. */
   readonly why: () => Rejection
   readonly malformed: boolean
 }
@@ -145,11 +145,11 @@ export function isMisread(read: Request | Misread): read is Misread {
   return 'why' in read
 }
 
-/** Where the id of a frame is looked for that is refused without being parsed. */
+/** Bytes at the start of a refused frame in which its id is searched; the frame is not parsed. */
 const ID_WITHIN = 512
 const ID_FIELD = /"id": ?(?:"([^"\\]{0,64})"|([0-9]{1,15})(?![0-9.e]))/
 
-/** The id of a frame that is refused, if it stands at its beginning: nothing else of the frame is looked at. */
+/** Returns the id of a refused frame if it is near the beginning; reads nothing else of the frame. */
 export function idOf(bytes: ArrayBuffer): FrameId | undefined {
   const start = Buffer.from(bytes, 0, Math.min(bytes.byteLength, ID_WITHIN)).toString()
   const [, text, number] = ID_FIELD.exec(start) ?? []

@@ -46,7 +46,7 @@ export type StreamSettings = ChannelLimits &
     readonly connectionsPerIp: number
     /** How many times as many an IPv6 /48 may have as one /64 of it; any number if not said. */
     readonly siteTimes?: number
-    /** What the subscriptions of one connection, of one address and of all connections may count as. */
+    /** Largest sum of subscription weights of one connection, of one address and of all connections. */
     readonly subscriptionsMax: number
     readonly subscriptionsPerIp: number
     readonly subscriptionsTotal: number
@@ -74,7 +74,7 @@ const ANSWERS_MS_MAX = 5_000
 export const MALFORMED_MAX = 100
 /** Frames over the rate within the window that end a connection, in seconds' worth of the rate. */
 const EXCESS_SECONDS = 10
-/** A frame that its address cannot pay for counts like so many: each costs an answer, and none is drawn for it. */
+/** A frame that its address cannot pay for counts as this many frames: it still costs an answer. */
 const UNPAID_EXCESS = 5
 export const WINDOW_MS = 10_000
 /** Heartbeats are spread over so many turns of the wheel. */
@@ -267,7 +267,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
     answerError(connection, idOf(message), reject('OVERLOADED'))
   }
 
-  /** Refuses a frame that is too many; a connection that goes on sending such frames is closed. */
+  /** Refuses a frame above the rate limit; closes a connection that keeps sending them. */
   function refuse(connection: Connection, message: ArrayBuffer, excess: number): void {
     answerError(connection, idOf(message), reject('RATE_LIMITED'))
     connection.excess += excess
@@ -276,7 +276,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
     }
   }
 
-  /** Carries a frame out that is paid for, and returns the units that it took. */
+  /** Handles a frame that is paid for, and returns the units that it took. */
   function handle(connection: Connection, message: ArrayBuffer, isBinary: boolean): number {
     if (connection.ws === undefined || connection.doomedAtMs !== undefined) return 0
     const units = frameWeight(message.byteLength)

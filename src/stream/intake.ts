@@ -1,7 +1,7 @@
 /**
- * Frames in the order in which they came, a bounded amount of work in each turn of the event loop. A read of one
- * socket may bring thousands of frames: those beyond the budget of the turn wait, and the connections take turns.
- * So requests over HTTP and all other sockets are served in between.
+ * Handles frames in the order of arrival, with a bounded amount of work in each turn of the event loop. One read of a
+ * socket may bring thousands of frames: those beyond the budget of the turn wait, and the connections take turns. So
+ * HTTP requests and all other sockets are served in between.
  */
 
 import { FRAMES_WAITING_BYTES_MAX } from '#domain/limits.ts'
@@ -12,16 +12,16 @@ import type { Connection } from './connection.ts'
 export const TURN_UNITS = 100
 
 type Intake = {
-  /** Handles the frame now or in one of the next turns; false when too much waits already. */
+  /** Handles the frame now or in a later turn; false if the queue is full. */
   take(connection: Connection, message: ArrayBuffer, isBinary: boolean): boolean
-  /** Drops what waits of a connection. */
+  /** Drops the waiting frames of a connection. */
   forget(connection: Connection): void
 }
 
 export function makeIntake(ports: {
   /** Handles a frame and returns the units that it took. */
   readonly handle: (connection: Connection, message: ArrayBuffer, isBinary: boolean) => number
-  /** Nothing of the connection waits any more. */
+  /** Called when no frame of the connection waits any more. */
   readonly emptied: (connection: Connection) => void
 }): Intake {
   /** The connections that have frames waiting, in the order in which they are served. */
@@ -36,7 +36,7 @@ export function makeIntake(ports: {
     plan()
   }
 
-  /** After each turn in which something was handled another one begins, with a budget of its own. */
+  /** Each turn that handled a frame is followed by another one with its own budget. */
   function plan(): void {
     if (isPlanned) return
     isPlanned = true
@@ -66,7 +66,7 @@ export function makeIntake(ports: {
         return true
       }
       if (waitingBytes + message.byteLength > FRAMES_WAITING_BYTES_MAX) return false
-      // The library uses its buffer again.
+      // Copy: the library reuses its buffer.
       connection.frames.push({ message: message.slice(0), isBinary })
       waitingBytes += message.byteLength
       queue.add(connection)

@@ -1,12 +1,12 @@
 /**
- * The last snapshot of each feed, for clients that ask for it between two messages of its topic. Bounded in bytes:
- * the one that was used longest ago makes way.
+ * The last snapshot of each feed, for clients that request it between two messages of its topic. Bounded in bytes:
+ * the least recently used one is evicted.
  */
 
 import type { Feed } from './feeds.ts'
 
 type KeptSnapshots<M> = {
-  /** The snapshot as it was written since the last message of the topic; else it is written anew. */
+  /** Returns the snapshot written since the last message of the topic, or writes a new one. */
   of(feed: Feed<M>, write: () => string): string
   forget(feed: Feed<M>): void
 }
@@ -14,7 +14,7 @@ type KeptSnapshots<M> = {
 type Kept = { readonly published: number; readonly text: string }
 
 export function keepSnapshots<M>(bytesMax: number): KeptSnapshots<M> {
-  /** The one that was used last is the last. */
+  /** Most recently used last. */
   const kept = new Map<Feed<M>, Kept>()
   let bytes = 0
 

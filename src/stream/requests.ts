@@ -31,7 +31,7 @@ import {
 } from './weights.ts'
 
 type Requests = {
-  /** Carries a request out, and returns the units that were drawn for it. */
+  /** Handles a request, and returns the units charged for it. */
   act(connection: Connection, request: Request): number
   /** Ends a subscription. */
   drop(sub: Subscription): void
@@ -53,7 +53,7 @@ export type RequestPorts = {
     readonly subscriptionsMax: number
     readonly subscriptionsPerIp: number
     readonly subscriptionsTotal: number
-    /** How many times as much an IPv6 /48 may have as one /64 of it; any number if not said. */
+    /** Limit of an IPv6 /48 as a multiple of that of one /64; unlimited by default. */
     readonly siteTimes?: number
     /** Requests of one connection that wait for an answer at once. */
     readonly requestsInFlightMax: number
@@ -80,12 +80,12 @@ export function makeRequests(
   const { answer, answerError } = delivery
   const errors = makeRepeatedErrors(log, clock)
   let subscriptions = 0
-  /** What all subscriptions count as. */
+  /** Sum of the weights of all subscriptions. */
   let subscribed = 0
-  /** What was drawn for the request that is being carried out. */
+  /** Units charged for the current request. */
   let units = 0
 
-  /** Draws what a request costs besides its frame; answers for it when there is nothing left to draw from. */
+  /** Charges a request beyond its frame; answers `RATE_LIMITED` if the address has no units left. */
   function pays(
     connection: Connection,
     { op, id }: Request,
@@ -266,7 +266,7 @@ export function makeRequests(
       refused !== undefined ||
       !pays(connection, request, { snapshot: subscribeWeight(feed, since) })
     ) {
-      // A topic that was made for nothing must not stay.
+      // Remove a topic that was created without need.
       if (sub === undefined) channels.leave(feed, NOBODY)
       return
     }
@@ -303,18 +303,18 @@ export function makeRequests(
     return replay === undefined ? snapshotWeight(feed) : replayWeight(replay.texts)
   }
 
-  /** Why a connection cannot have so many subscriptions more. */
+  /** Returns why a connection cannot have this many more subscriptions. */
   function noRoomFor(connection: Connection, size: number): Rejection | undefined {
     const { subscriptionsMax, subscriptionsPerIp, subscriptionsTotal, siteTimes } = settings
     if (connection.subscribed + size > subscriptionsMax) {
-      const detail = `a connection may have ${subscriptionsMax} subscriptions`
+      const detail = `a connection may have at most ${subscriptionsMax} subscriptions`
       return reject('RATE_LIMITED', 'channel', detail)
     }
     const [range = '', site] = rangesOf(connection)
     const siteMax = subscriptionsPerIp * (siteTimes ?? Number.POSITIVE_INFINITY)
     const isFull = count.of(keyOf(range)) + size > subscriptionsPerIp
     if (isFull || (site !== undefined && count.of(keyOf(site)) + size > siteMax)) {
-      const detail = `the connections of one address may have ${subscriptionsPerIp} subscriptions`
+      const detail = `the connections of one address may have at most ${subscriptionsPerIp} subscriptions`
       return reject('RATE_LIMITED', 'channel', detail)
     }
     return subscribed + size > subscriptionsTotal ? reject('OVERLOADED') : undefined

@@ -100,7 +100,7 @@ export function makeShelf<M>(ports: {
     leave(feed, member) {
       feed.topic.members.delete(member)
       if (feed.topic.members.size > 0 || feeds.get(feed.topic.name) !== feed) return
-      // There are as many sets of markets as clients can think of; none of them is worth keeping.
+      // Clients can invent any number of market sets, so none is kept without subscribers.
       if (feed.kind === 'ticker' && feed.marketIds !== undefined) {
         forget(feed)
         return

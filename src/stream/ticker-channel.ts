@@ -27,15 +27,15 @@ const PREPARING_MS_MAX = 3_000
 /** So long is what was prepared for a snapshot good for one, and the list of the newest markets. */
 const PREPARED_MS = 1_000
 
-/** Lines that are told in one turn of the event loop, about 500 kB. */
+/** Lines that are sent in one turn of the event loop, about 500 kB. */
 const LINES_PER_TURN = 2_000
 
 type Line = {
-  /** The state of the market and of its figures that it was written of. */
+  /** The state of the market and of its figures that the line was written from. */
   readonly seq: Sequence
   readonly traded: MarketFigures | undefined
   readonly text: string
-  /** The same without its number, as short as it can be compared. */
+  /** The same without its number, in a short form for comparison. */
   readonly brief: string
 }
 
@@ -68,7 +68,7 @@ export function makeTickerChannel<M>(ports: {
   const told = new Map<MarketId, string>()
   /** Each market as it was last written; it ends with what the board shows of it. */
   const lines = new WeakMap<ShownMarket, Line>()
-  /** These are about to be told something: until then it is not known what their readers have. */
+  /** Feeds with messages that are not sent yet: until then the state of their readers is not known. */
   const untold = new Set<TickerFeed<M>>()
   let ticking = false
   let newest = { atMs: Number.NEGATIVE_INFINITY, marketIds: [] as readonly MarketId[], count: 0 }
@@ -110,7 +110,7 @@ export function makeTickerChannel<M>(ports: {
     if (changed.size > 0) tick()
   }
 
-  /** Tells each feed its lines, a bounded number of them in each turn of the event loop. */
+  /** Sends each feed its lines, a bounded number in each turn of the event loop. */
   async function tell(entries: ReadonlyMap<TickerFeed<M>, readonly string[]>): Promise<void> {
     for (const feed of entries.keys()) untold.add(feed)
     let lines = 0
@@ -226,7 +226,7 @@ export function makeTickerChannel<M>(ports: {
       }
       const some: MarketId[] = []
       for (const id of new Set(marketIds)) {
-        // The board's own text of it: those of the request would be kept for each subscription.
+        // Use the board's own string: the string of the request would be kept for each subscription.
         const known = board().markets.get(id)?.market.id
         if (known !== undefined) some.push(known)
         else if (!board().isCurrent()) return reject('OVERLOADED')

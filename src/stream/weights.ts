@@ -1,7 +1,7 @@
 /**
- * What each request of the stream costs, in units of one read or one write, and how much of a limit a subscription
- * takes. A frame is paid for before it is parsed, and what it asks for before that is done. One read pays for about
- * 40 µs of the front's event loop: the figures are of snapshots as they are written, not as they are kept.
+ * The cost of each stream request, in units of one read or one write, and the weight of each subscription. A frame is
+ * charged before it is parsed, and its request before it is handled. One read pays for about 40 µs of the front's
+ * event loop: the figures are of snapshots as they are written, not as they are kept.
  */
 
 import { BOOK_LEVELS_SHOWN_MAX, TICKERS_TOLD_MAX } from '#domain/limits.ts'
@@ -25,10 +25,10 @@ const FUNDS_READS = 2
 const TICKERS_PER_SUBSCRIPTION = 5
 const ALL_TICKERS_SUBSCRIPTIONS = 20
 
-/** What a write counts as in the budget of a turn. */
+/** Weight of a write in the budget of a turn. */
 export const WRITE_UNITS = 5
 
-/** Draws so many times what a read or a write costs; false when there is nothing left to draw from. */
+/** Charges a multiple of the cost of a read or a write; false if the address has no units left. */
 export type Draw = (
   what: { readonly cost: 'read' | 'write'; readonly weight: number },
   ip: string,
@@ -37,7 +37,7 @@ export type Draw = (
 
 type OpWeight = { readonly cost: 'read' | 'write'; readonly weight: number | 'snapshot' }
 
-/** What a request costs besides its frame. */
+/** Returns the cost of a request beyond its frame. */
 export const OP_WEIGHTS: Readonly<Record<Request['op'], OpWeight>> = {
   subscribe: { cost: 'read', weight: 'snapshot' },
   snapshot: { cost: 'read', weight: 'snapshot' },
@@ -50,10 +50,10 @@ export const OP_WEIGHTS: Readonly<Record<Request['op'], OpWeight>> = {
   cancel: { cost: 'write', weight: 1 },
 }
 
-/** What it costs to find out why a frame does not fit, besides reading it. */
+/** Cost of listing the flaws of a frame, beyond reading it. */
 export const MISFIT_WEIGHT = { cost: 'read', weight: 5 } as const
 
-/** What it costs to read a frame, whatever it says. */
+/** Returns the cost of reading a frame, whatever it contains. */
 export function frameWeight(bytes: number): number {
   return 1 + Math.floor(bytes / FRAME_BYTES_PER_READ)
 }
@@ -84,7 +84,7 @@ export function snapshotWeight(feed: Feed<unknown>): number {
   }
 }
 
-/** How many subscriptions a feed counts as. */
+/** Returns the number of subscriptions that a feed counts as. */
 export function subscriptionSize(feed: Feed<unknown>): number {
   if (feed.kind !== 'ticker') return 1
   if (feed.marketIds === undefined) return ALL_TICKERS_SUBSCRIPTIONS

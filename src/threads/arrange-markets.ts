@@ -1,4 +1,4 @@
-/** Has markets opened and closed, and withdrawn orders cancelled, at the threads of the markets. */
+/** Asks the market threads to open and close markets and to cancel withdrawn orders. */
 
 import type { MarketsDue } from '#actors/indexer.ts'
 import { MARKETS_OPEN_MAX } from '#domain/limits.ts'
@@ -6,18 +6,18 @@ import { isRejection } from '#domain/rejection.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import type { Writers } from './kit.ts'
 
-/** Rejections that pass: what was asked for is asked for again at the next look. */
+/** Temporary rejections: the request is repeated at the next poll. */
 const PASSING: readonly string[] = ['OVERLOADED', 'STORAGE_FULL']
 
 type MarketArranger = {
   /** Asks each market by itself: one that rejects or does not answer delays no other. */
   arrange(due: MarketsDue): Promise<void>
-  /** Asks for everything again: a reorg or another market thread may have changed the answers. */
+  /** Repeats every request: a reorg or a new market thread may have changed the answers. */
   forget(): void
 }
 
 export function makeMarketArranger(marketOf: Writers['marketOf']): MarketArranger {
-  /** What a market thread has answered for good. */
+  /** Requests that a market thread has answered finally. */
   const answered = new Set<string>()
 
   async function once(key: string, ask: () => Promise<unknown>): Promise<void> {

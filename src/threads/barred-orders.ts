@@ -1,4 +1,4 @@
-/** Takes the orders of traders out of every book whose failed fills have used up their budget of the day. */
+/** Removes from every book the orders of traders whose failed fills have used up their budget of the day. */
 
 import type { MarketThread } from '#actors/market-thread.ts'
 import { booksOf } from '#actors/open-orders.ts'

@@ -264,7 +264,7 @@ export function linkFront(
         },
       }),
     )
-    // What the indexer before this one wrote last may not have arrived.
+    // The last messages of the previous indexer may be lost.
     ports.withdrawn()?.reload()
   }
 
@@ -324,7 +324,7 @@ export function linkFront(
       marketId === undefined
         ? loads.every((_, index) => isCurrent(index))
         : isCurrent(threadOfMarket(marketId, topology)),
-    /** Why the board may not show every market as it is; empty if it does. */
+    /** Returns why the board may be stale or incomplete; empty if it is not. */
     why(): string {
       const loading = loads.filter(({ isLoaded }) => !isLoaded()).length
       if (loading > 0) return `${loading} threads are loading`

@@ -45,7 +45,10 @@ import type { Queries, Query } from '#store/reads/queries.ts'
 import { askWrite, type ClerkRef } from '#store/writes/ask-write.ts'
 import type { AskPage } from './query-pages.ts'
 
-/** How old the list of the chain's markets may be. Of stored ones it may be older: those that trade are on the board. */
+/**
+ * Largest age of the list of the chain's markets. That of stored ones may be older: markets that trade are on the
+ * board.
+ */
 const CHAIN_MARKETS_KEPT_MS_MAX = 250
 const LISTS_KEPT_MAX = 20
 

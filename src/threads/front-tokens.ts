@@ -2,9 +2,9 @@
  * Tokens that are used once among all nodes that share a database: what this front takes, it claims there before
  * it counts, many in one statement. While the database is away no token is taken, and the client is to come again.
  *
- * A claim whose answer is lost may be in the database although its token was refused. So the number of a claim follows
- * from its token: when the token comes again to this process, its fronts know their own claim and accept it. That
- * the same token is not accepted twice here is the ledger's part (`http/nonce-ledger.ts`).
+ * A claim whose answer is lost may be in the database although its token was refused. So the number of a claim
+ * follows from its token: when the token is sent again to this process, its fronts recognise their own claim and
+ * accept it. The ledger ensures that the same token is not accepted twice here (`http/nonce-ledger.ts`).
  */
 
 import { createHmac } from 'node:crypto'
@@ -122,7 +122,7 @@ export function openTokenClaims(
       const asked = { keyId, nonce, claim: claim.subarray(0, CLAIM_BYTES), issuedSec, untilSec }
       const outcome = await batcher.ask(asked)
       if (isRejection(outcome) || outcome === 'away') return reject('OVERLOADED')
-      // Whether it was used before uses were recorded is not known, as after the start of a process that is alone.
+      // The token may have been used before uses were recorded, as after the start of a single process.
       if (outcome === 'early') return reject('UNAUTHORIZED_TOKEN_EXPIRED')
       return outcome === 'won' ? undefined : reject('UNAUTHORIZED_TOKEN_USED')
     },

@@ -36,7 +36,7 @@ export async function openMarketLog(
   return openMysqlLog({ ...place, url, watch: watchLog(settings, kit) })
 }
 
-/** Returns the partitions that another owner has taken; undefined if that is not found out within a second. */
+/** Returns the partitions that another owner has taken; undefined if the log does not answer within a second. */
 export async function partitionsTaken(
   events: Pick<EventLog<MarketEvent>, 'takenOver'>,
   log: Kit['log'],

@@ -1,4 +1,4 @@
-/** What a market thread asks of traders whatever they hold, as the settings have it. */
+/** The risk rules of a market thread that do not depend on a trader's funds, from the settings. */
 
 import type { RiskRules } from '#actors/market/state.ts'
 import { TraderBudgets } from '#actors/trader-budgets.ts'

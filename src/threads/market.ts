@@ -390,8 +390,8 @@ export function marketThread(data: ThreadData): ThreadParts {
   }
 
   /**
-   * Resolves with whether no other owner had taken a partition after the batch was handled. Appends meet the log's fence
-   * by themselves; an answer without events, such as that an order is not there, would not.
+   * Resolves with whether no other owner had taken a partition after the batch was handled. The log's fence protects
+   * appends, but not an answer without events, such as that an order does not exist.
    */
   async function confirm(): Promise<boolean> {
     const taken = await partitionsTaken(events, log)

@@ -1,7 +1,7 @@
 /**
- * The relayer's holds at the market threads: which new orders they refuse while an operation is under way.
- * A hold ends by itself after `HOLD_MS`, so that a relayer that is gone stops no trader for long. It is told
- * again until it is lifted, and to a market thread that has just started.
+ * The relayer's holds at the market threads: new orders that they refuse while an operation is in progress. A hold
+ * expires after `HOLD_MS`, so that a crashed relayer blocks no trader for long. It is renewed until it is lifted, and
+ * sent to a market thread that has just started.
  */
 
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
@@ -26,10 +26,10 @@ export const RENEW_MS = 10_000
 const ASK_MS = 2_000
 
 type RelayHolds = {
-  /** Holds the orders at every market thread; answers what the owner's orders and trades need. */
+  /** Holds the orders at every market thread; returns what the owner's orders and trades need. */
   hold(key: RelayKey, owner: Address, orders: HeldOrders): Promise<TraderNeeds | Rejection>
   lift(key: RelayKey): void
-  /** A market thread was linked, or has lost what it was told. */
+  /** Sends all holds again: a market thread was linked, or lost messages. */
   linked(market: MarketRef): void
   renew(): void
 }
@@ -41,7 +41,7 @@ export function makeRelayHolds(
 ): RelayHolds {
   const held = new Map<RelayKey, { readonly owner: Address; readonly orders: HeldOrders }>()
 
-  /** All that is held of an owner, by whichever operations. */
+  /** Returns everything that is held for an owner by all operations. */
   function holdOf(owner: Address): TraderHold {
     const orders = new Set<HeldOrders>()
     for (const each of held.values()) if (each.owner === owner) orders.add(each.orders)
@@ -62,7 +62,7 @@ export function makeRelayHolds(
       )
       let needs = NO_NEEDS
       for (const answer of answers) {
-        // Without an answer of all of them it is not known what the owner's orders need.
+        // The needs are complete only if every market thread has answered.
         if (isUnanswered(answer)) return reject('PART_UNAVAILABLE')
         if (isRejection(answer)) return answer
         needs = addNeeds(needs, answer)

@@ -1,7 +1,7 @@
 /**
- * What the relayer asks the exchange itself before it pays: which orders were accepted, and which sales are
- * unsettled. The market threads answer first, because the database follows them; the database knows the
- * orders that a market thread has forgotten.
+ * The relayer's questions to the exchange before it pays: which orders were accepted, and which sales are unsettled.
+ * It asks the market threads first, because the database lags behind them; the database knows the orders that a
+ * market thread has forgotten.
  */
 
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
@@ -37,7 +37,7 @@ export function makeRelayKnowledge(exchange: {
           const answer = await marketOf(marketId).ask('RecallOrder', asked, ASK_MS)
           if (isUnanswered(answer)) throw away()
           if ('unknown' in answer) return false
-          // The rejection of an order that has ended says that it was there.
+          // The rejection for an ended order shows that it was accepted.
           if (isRejection(answer)) return answer.rejected === 'ORDER_CLOSED'
           return true
         }),

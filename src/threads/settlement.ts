@@ -62,7 +62,7 @@ const RPC_TIMEOUT_MS = 5_000
 const LINE_ASK_MS = 1_000
 /** How often a market thread is asked for its pauses that has not answered. */
 const PAUSES_EVERY_MS = 1_000
-/** How often the journal is read for what traders have spent. */
+/** Interval between reads of the journal for the traders' spending. */
 const SPENDING_EVERY_MS = 1_000
 
 /** One node at a time settles the trades of a chain. */
@@ -211,7 +211,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
     )
   }
 
-  /** A trade must settle or fail before the contract stops accepting it, whatever its orders' traders do. */
+  /** A trade must settle or fail before the contract stops accepting it, whatever its traders do. */
   async function checkGrace(
     chainId: number,
     contract: ReturnType<typeof settlementContract>,

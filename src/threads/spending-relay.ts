@@ -1,7 +1,7 @@
 /**
  * Publishes to the market threads what each trader has cost the operator today. It reads the journal of settlement
- * transactions behind the last one that it has charged; after a start, back to the beginning of the day. Nothing is
- * kept but sums of the day.
+ * transactions after the last one that it has charged; after a start, back to the beginning of the day. It keeps only
+ * the sums of the day.
  */
 
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
@@ -24,7 +24,7 @@ type MarketRef = Pick<Ref<MarketThreadProtocol>, 'tell'>
 
 /** Transactions of one read. */
 const PAGE = 50
-/** Traders of one message, and about what each of them takes on the way. */
+/** Traders in one message, and about how many bytes each takes. */
 const TOLD_MAX = 1_000
 const TRADER_BYTES = 96
 /** The database learns of a trade's end soon after the journal closes; after this time it is charged as it stands. */
@@ -49,13 +49,13 @@ type ChainSums = {
 export type SpendingRelay = {
   /** Begins to add up what a chain's settlement key spends. */
   follow(chain: { readonly chainId: number; readonly sender: Address }): void
-  /** A market thread was linked, or has lost what it was told. */
+  /** Publishes all sums again: a market thread was linked, or lost messages. */
   linked(market: MarketRef): void
-  /** Reads what has been spent since; throws what the database throws. */
+  /** Reads the spending since the last read; throws faults of the database. */
   tick(nowMs: number): Promise<void>
   /** Traders whose failed fills have used up their budget today. */
   barred(chainId: number): ReadonlySet<Address>
-  /** By chain and budget: how many traders have used it up today. */
+  /** Number of traders who have used up a budget today, by chain and budget. */
   spent(): { readonly chainId: number; readonly budget: Budget; readonly traders: number }[]
 }
 

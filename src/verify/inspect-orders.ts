@@ -31,7 +31,7 @@ export type OrderInspection = {
   readonly recovered: Address | null
   /** Null when the trader signed the order, else a sentence that says what is wrong. */
   readonly flaw: string | null
-  /** What is wrong with the signature of the permit; left out when nothing is, or when there is none. */
+  /** The flaw of the permit's signature; left out if it is valid or there is no permit. */
   readonly permitFlaw?: string
 }
 

@@ -1,7 +1,7 @@
 /**
- * Who signed the permit of an order: the token's own digest over the order's trader as the owner and our
- * settlement contract as the spender. Accepts exactly the signatures that the token accepts: `s` in the
- * lower half of its range, `v` 27 or 28.
+ * Checks the signer of an order's permit: the token's own digest, with the order's trader as the owner and our
+ * settlement contract as the spender. Accepts exactly the signatures that the token accepts: `s` in the lower half of
+ * its range, `v` 27 or 28.
  */
 
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -13,7 +13,7 @@ import { hex, makeRecoverer } from './recover.ts'
 import type { RecoveryEngine } from './recovery-engine.ts'
 import { makeTypedDataHasher } from './typed-data-hash.ts'
 
-/** Returns what is wrong with the signature of a permit; null when its owner signed it. */
+/** Returns the flaw of a permit's signature; null if its owner signed it. */
 export type PermitInspector = (owner: Address, permit: PermitSignature) => string | null
 
 /** A chain's settlement contract, and the token whose permits it uses. */

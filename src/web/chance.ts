@@ -1,12 +1,12 @@
 /**
- * One probability per market. A share of YES and a share of NO together pay a dollar, so the book of NO is also a book of
- * YES at the other price: the tighter one on each side counts. NO is always what YES leaves.
+ * One probability per market. A share of YES and a share of NO together pay a dollar, so the book of NO is also a
+ * book of YES at the other price: the tighter one on each side counts. The chance of NO is 100% minus that of YES.
  */
 
 import { ONE } from '#domain/money.ts'
 
 type Prices = {
-  /** Of YES and NO, 0 where there is none. */
+  /** Prices of YES and NO; 0 if there is none. */
   readonly bestBidPrices: readonly [number, number]
   readonly bestAskPrices: readonly [number, number]
   readonly lastPrices: readonly [number, number] | null

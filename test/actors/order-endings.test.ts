@@ -114,7 +114,7 @@ test('a market whose orders the database refuses to end does not stop the others
   assert.equal(left.get(marketId(4)), 0)
 })
 
-test('a market that fails again and again lets the others go first', async () => {
+test('a market that fails repeatedly is retried after the others', async () => {
   const found = new Map([1, 2].map((n) => [marketId(n), 1]))
   const busy = new Fault('STORE_UNAVAILABLE', 'locked', { retryable: true })
   const { tell, left, clock, drained } = ending(found, [], new Map([[marketId(1), busy]]))

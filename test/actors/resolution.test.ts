@@ -195,7 +195,7 @@ test('no more than the limit are under way at once', async () => {
   assert.equal(world.sent.length, RESOLUTIONS_UNDERWAY_MAX + 5)
 })
 
-test('one that reverts although its trial succeeds is given up, and the others go on', async () => {
+test('a resolution that reverts although its simulation succeeds is given up, and the others continue', async () => {
   const world = new World()
   world.due = [settle(1)]
   for (let time = 0; time < 50; time++) {

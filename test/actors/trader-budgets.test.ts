@@ -112,7 +112,7 @@ test('a trader whose failed fills use up their budget is named once, and sums of
   assert(isRejection(budgets.flaw(CHAIN, eve, asking())))
 })
 
-test('only so many traders are remembered, those charged last', () => {
+test('a bounded number of traders is remembered: those charged last', () => {
   const budgets = new TraderBudgets(limits({ fillsPerDay: 1 }), 1)
   const many = Array.from({ length: SPENDING_TRADERS_MAX + 1 }, (_, n) =>
     spending(`0x${n.toString(16).padStart(40, '0')}` as Address, { fills: 1 }),

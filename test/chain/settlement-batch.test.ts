@@ -129,7 +129,7 @@ test('owners whose permits are too many for one transaction go with the next one
   )
 })
 
-test('a permit that no call can carry is left out', () => {
+test('a permit that cannot be encoded is left out', () => {
   const flaws = [
     { value: String(2n ** 256n) },
     { deadline: '-1' },

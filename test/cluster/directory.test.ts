@@ -406,7 +406,7 @@ test('a slot that could not be started where it belongs comes back, and waits tw
   assert.deepEqual(w.owners(SLOTS), before, 'all are served where they were')
 })
 
-test('a claim with an epoch near the largest integer is not believed, and the slot can still be taken', () => {
+test('a claim with an epoch near the largest integer is ignored, and the slot can still be taken', () => {
   const cluster = world()
   const a = cluster.add('a', SLOTS)
   cluster.add('b', SLOTS)

@@ -39,7 +39,7 @@ test('answers that overlap may come in either order, but in one order for all', 
   )
 })
 
-test('what is not known may have happened, may happen late, or never', () => {
+test('a request with an unknown outcome may have happened, may happen late, or never', () => {
   const unknown = ['place', 'unknown', 0, NEVER] as const
   assert(isRight(history(unknown, ['read', 'not open', 2, 3])))
   assert(isRight(history(unknown, ['read', 'not open', 2, 3], ['read', 'open', 4, 5])))

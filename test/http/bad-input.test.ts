@@ -290,7 +290,7 @@ test('bodies that are too large, announced or not', async (t) => {
   assert.equal(front.inFlight(), 0)
 })
 
-test('a route that takes one thing takes a small body, and the answer names the limit', async (t) => {
+test('a route for one item accepts only a small body, and the answer names the limit', async (t) => {
   const { url } = await startObserved(t)
   assert.equal((await postText(`${url}/maybe`, '{}'.padEnd(4_096, ' '))).status, 200)
   const response = await postText(`${url}/maybe`, '{}'.padEnd(4_097, ' '))

@@ -391,7 +391,7 @@ test('each item of a batch costs, and one that cannot be paid for is refused who
   assert.equal((await send(14)).status, 200)
 })
 
-test('a body costs by its length before it is parsed, and that counts for what it asks for', async (t) => {
+test('a body costs by its length before it is parsed, and that counts towards the cost of its items', async (t) => {
   const { url } = await startLimitedFront(t, {}, { ipBurst: 100, ipPerSecond: 0.001 })
   const send = (text: string) => postText(`${url}/many`, text)
   const rubbish = await send('['.padEnd(20_000, ' '))

@@ -92,7 +92,7 @@ test('a sane request id is kept and echoed, any other replaced', async (t) => {
   for (const id of made) assert.match(id ?? '', /^[0-9a-f]{12}-[0-9a-z]+$/)
 })
 
-test('one of so many requests is logged with its route, status and latency, and without its query', async (t) => {
+test('every nth request is logged with its route, status and latency, and without its query', async (t) => {
   const { url, lines } = await startTestFront(t, { logEvery: 2 })
   for (let count = 0; count < 4; count++) await fetch(`${url}/healthz?token=hunter2`)
   await fetch(`${url}/nowhere`)
@@ -204,7 +204,7 @@ test('/readyz is 503 and says why as long as a part is not ready', async (t) => 
   assert.deepEqual(await response.json(), { status: 'not ready', checks })
 })
 
-test('/readyz tells strangers whether the exchange is ready, and nothing of its parts', async (t) => {
+test('/readyz shows the public whether the exchange is ready, and none of its parts', async (t) => {
   const checks: Record<string, { ok: boolean; why?: string }> = { log: { ok: true } }
   const services = { readiness: () => checks }
   const [open, closed] = [

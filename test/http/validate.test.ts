@@ -13,20 +13,20 @@ const keys = (count: number) =>
 const told = (value: unknown) =>
   validator.flaws(value).map(({ rejected, field }) => `${rejected} ${field}`)
 
-test('of an object with far too many keys, the first unknown one alone is told', () => {
+test('only the first unknown key of an object with far too many keys is reported', () => {
   assert.deepEqual(told({ a: [], ...keys(5_500) }), ['INVALID_FIELD k0'])
   assert.deepEqual(told({ a: [], b: keys(5_500) }), ['INVALID_FIELD b.k0'])
   assert.deepEqual(told({ a: [{ c: 1 }, keys(5_500)] }), ['INVALID_FIELD a[1].k0'])
   assert.equal(validator.flaw({ a: [], b: keys(5_500) }).field, 'b.k0')
 })
 
-test('of an array with too many items, none is looked at', () => {
+test('an array with too many items is refused before its items are checked', () => {
   const flaw = validator.flaw({ a: Array.from({ length: 20_000 }, () => ({})) })
   assert.deepEqual([flaw.rejected, flaw.field], ['INVALID_FIELD', 'a'])
   assert.equal(flaw.detail, 'a must not have more than 3 items')
 })
 
-test('every flaw of a value of usual size is told', () => {
+test('every flaw of a value of usual size is reported', () => {
   assert.deepEqual(told({ a: [{}, { c: 'x' }], b: keys(3) }).toSorted(), [
     'INVALID_FIELD a[1].c',
     'INVALID_FIELD b.k0',
@@ -38,7 +38,7 @@ test('every flaw of a value of usual size is told', () => {
   assert.deepEqual(told({ a: [{ c: 1, d: 2 }] }), [])
 })
 
-test('no more flaws are told at once than a request has fields', () => {
+test('at most as many flaws are reported at once as a request has fields', () => {
   const wide = compileValidator(
     Type.Object(
       Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`k${at}`, Type.Integer()])),

@@ -73,7 +73,7 @@ test('only so many wait at once', async () => {
   assert.equal(await waiting[0], undefined)
 })
 
-test('only so many reads of one address wait at once, and others still do', async () => {
+test('a bounded number of reads of one address can wait at once, and other addresses still can', async () => {
   const { waiters, advance } = waitersAt(5)
   const wait = (ip: string) => waiters.until(id, 6, { deadlineAtMs: 60_000, ip })
   const waiting = Array.from({ length: 50 }, () => wait('192.0.2.1'))

@@ -71,7 +71,7 @@ function given({ tradersMax = 100 } = {}) {
   return { ...its, epochs, orders }
 }
 
-test('a trader who has withdrawn nothing passes without a question', async () => {
+test('orders of a trader who has withdrawn nothing pass without a database read', async () => {
   const its = given()
   await its.turn()
   assert.equal(its.known.flawOf(anOrder('ann'), CHAIN_ID), undefined)
@@ -108,7 +108,7 @@ test('an order that was withdrawn by its hash is refused, and others of its trad
   assert.equal(await its.flaw('ann', 'other'), 'good')
 })
 
-test('what was withdrawn before the start is loaded, also when the database is away at first', async () => {
+test('withdrawals from before the start are loaded, also when the database is away at first', async () => {
   const its = given()
   its.setAway(true)
   its.withdrawBelow('ann', 500, false)
@@ -132,7 +132,7 @@ test('a withdrawal that a reorg took back voids nothing', async () => {
   assert.equal(await its.flaw('ann', 'a'), 'good')
 })
 
-test('with more withdrawers than are remembered every trader is asked for once', async () => {
+test('with more withdrawers than are remembered, every trader is read from the database once', async () => {
   const its = given({ tradersMax: 2 })
   for (const name of ['t1', 't2', 't3']) its.withdrawBelow(name, 500, false)
   its.known.reload()

@@ -159,7 +159,7 @@ function tests(databases: TestDatabases): void {
     assert.deepEqual(events, range(1, 3).map(note))
   })
 
-  test('an owner finds out by a question which partitions were taken over, without an append', async () => {
+  test('an owner learns without an append which partitions were taken over', async () => {
     const place = await placed()
     const fenced: number[] = []
     const watch: MysqlLogWatch = {
@@ -180,7 +180,7 @@ function tests(databases: TestDatabases): void {
     await first.append(1, batch(1))
   })
 
-  test('an owner whose server is away does not find out whether it is one', async () => {
+  test('an owner whose server is away cannot confirm its ownership', async () => {
     const place = await placed()
     const proxy = await cuttingProxy(place.url)
     disposed.push(proxy.close)

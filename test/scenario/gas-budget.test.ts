@@ -71,7 +71,7 @@ describe('an exchange that settles six fills of a trader in a day', () => {
     assert.match(metrics, /sibyl_settlement_budgets_spent\{[^}]*budget="fills"[^}]*\} 1/)
   })
 
-  it('takes the orders of a trader out of every market whose fill failed on chain beyond its budget', async () => {
+  it('removes the orders of a trader from every market when failed fills exceed the budget', async () => {
     const other = s.chain.demoMarkets[1]?.id as string
     const client = s.clientOf(13)
     const bid = { outcome: 'YES', price: '0.1', size: '1', ttlSeconds: 3_600, side: 'buy' }

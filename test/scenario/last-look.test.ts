@@ -18,7 +18,7 @@ type Answer = { readonly status: number; readonly body: Record<string, unknown> 
 
 const MIN_REDEMPTION = 10_000n
 
-test('the relayer pays for no last look', async (t) => {
+test('the relayer does not help a trader out of a match', async (t) => {
   const relayed = await startRelayed(t, {
     environment: { ...SETTLING, SIBYL_RELAYER_MIN_REDEMPTION: String(MIN_REDEMPTION) },
   })

@@ -146,7 +146,7 @@ test('the subscriptions of all connections of a front are bounded', async (t) =>
   assert.equal(refused.code, 'OVERLOADED')
 })
 
-test('a reader that lags pays for what it is given again', async (t) => {
+test('a reader that lags pays for the snapshots that it receives again', async (t) => {
   let isEmpty = false
   const drawn: Draw[] = []
   let refused = 0
@@ -179,7 +179,7 @@ test('a reader that lags pays for what it is given again', async (t) => {
   assert.equal(drawn.length, before + 1)
 })
 
-test('what is wrong with a frame is found out only if that is paid for', async (t) => {
+test('the flaws of a frame are listed only if the address can pay for that', async (t) => {
   const drawn: number[] = []
   let left = 9
   const draw = ({ weight }: Draw) => {

@@ -33,7 +33,7 @@ test('a seller meets the dearest first, and the average is rounded down', () => 
   assert.equal(fill.slippage, 2_308)
 })
 
-test('an amount buys what the book sells for it, up to the limit', () => {
+test('an amount buys as many shares as the book sells for it, up to the limit', () => {
   const buy = (amount: bigint, price = 430_000) =>
     sharesFromBook({ side: 'buy', price, amount }, ASKS)
   assert.equal(buy(4_200_000n), 10_000_000)
@@ -46,7 +46,7 @@ test('an amount buys what the book sells for it, up to the limit', () => {
   )
 })
 
-test('what an amount buys never costs more than the amount and a rounding unit per level', () => {
+test('a purchase by amount never costs more than the amount and a rounding unit per level', () => {
   fc.assert(
     fc.property(
       fc.array(

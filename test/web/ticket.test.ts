@@ -76,7 +76,7 @@ test('grouped digits are groups, as the page writes them, and an ambiguous comma
   }
 })
 
-test('a price below a cent that looks like dollars is asked about', () => {
+test('the page asks about a price below a cent that looks like dollars', () => {
   assert.equal(meantCents('0.42'), '42')
   assert.equal(meantCents(' .5 '), '50')
   assert.equal(meantCents('0.425'), '42.5')

@@ -15,7 +15,7 @@ export const approve = command({
   options: {
     amount: {
       value: '<dollars>',
-      help: 'how much the exchange may take in all, or unlimited',
+      help: 'how many dollars the exchange may take in total, or unlimited',
       default: '10000',
     },
     'own-gas': { help: 'sends the transactions itself, where the trader has ether' },

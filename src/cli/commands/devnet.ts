@@ -131,7 +131,7 @@ async function makerOf(
   const config = await readerOf(values, io).config()
   if (config.chains.length === 0) throw new CommandError('this exchange has no chain to sign for')
   const onDevnet = config.chains.some(({ chainId }) => chainId === DEVNET_CHAIN_ID)
-  // Not the one of the environment: the user would trade with himself.
+  // Not the account of the environment: users would trade with themselves.
   if (isTraderNamed(values) || !onDevnet) {
     return { maker: await tradingClient(values, io, config, keyOf(values, io, onDevnet)) }
   }
@@ -141,7 +141,7 @@ async function makerOf(
   }
 }
 
-/** A client that has an API key where the exchange asks for one. */
+/** Returns a client, with an API key if the exchange requires one. */
 async function tradingClient(
   values: Parameters<typeof keyOf>[0],
   io: Parameters<typeof keyOf>[1],

@@ -24,7 +24,9 @@ import { freePorts, until } from './local-servers.ts'
 const PROVIDER = '/usr/lib/galera/libgalera_smm.so'
 const SERVER = '/usr/sbin/mariadbd'
 const DATABASES = ['sibyl_log', 'sibyl_other', 'sibyl'] as const
-/** A server that copies its files to another cannot do so as root. One alone runs as the user that starts it. */
+/**
+ * A server that copies its files to another must not run as root. A single server runs as the user that starts it.
+ */
 const userOf = (count: number): string =>
   count > 1 && process.getuid?.() === 0 ? 'mysql' : userInfo().username
 

@@ -18,9 +18,9 @@ export type NatsServers = {
   kill(server: number): Promise<void>
   /** Pauses it, or lets it go on. */
   signal(server: number, signal: 'SIGSTOP' | 'SIGCONT'): void
-  /** Cuts the routes between all of them: each goes on alone, with the clients that it has. */
+  /** Cuts the routes between all servers: each continues alone with its own clients. */
   split(): void
-  /** Lets them find each other again. */
+  /** Restores the routes. */
   join(): void
   /** Starts those that are down. */
   heal(): Promise<void>
@@ -38,7 +38,7 @@ export async function openNatsServers(folder: string, count: number): Promise<Na
   const ports = await freePorts(count * 2)
   const clients = ports.slice(0, count)
   const routes = ports.slice(count)
-  // Servers reach each other, and name themselves to each other, by wires only: so a cut leaves no other way.
+  // Servers connect to each other and advertise themselves only through wires, so a cut leaves no other route.
   const wires = await openWires(routes.map(routeTo).join())
   const running: (ChildProcess | undefined)[] = Array.from({ length: count })
 

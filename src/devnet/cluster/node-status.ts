@@ -4,7 +4,7 @@ import type { ClusterNode } from './nodes.ts'
 
 const ASK_TIMEOUT_MS = 2_000
 const MARKET_THREAD = /^market-(\d+)$/
-/** Parts that every node has, or every front, and checks that are no threads: they serve no slot of the cluster. */
+/** Parts of every node or every front, and checks that are no threads: they serve no slot of the cluster. */
 const COMMON = new Set(['bridge', 'log-copy', 'admin', 'clock', 'markets', 'price sources'])
 
 /** Part by part, as `/readyz` of a node answers. */

@@ -23,7 +23,7 @@ export type ClusterNode = {
   readonly name: string
   readonly kind: Kind
   readonly roles: string
-  /** A front answers clients there, any node an operator. */
+  /** The port where a front serves clients, and any node serves operators. */
   readonly url: string
   /** Whether its process runs. */
   isUp(): boolean
@@ -82,7 +82,7 @@ export function makeNode(options: NodeOptions): ClusterNode {
     }, isFinal)
   }
 
-  /** A front answers when it is ready; the others say that they run. */
+  /** A front counts as started when it is ready; other nodes when they print that they run. */
   async function isServing(): Promise<boolean> {
     if (kind === 'front') return (await fetch(`${url}/readyz`)).status === 200
     return readFileSync(logFile, 'utf8').slice(begun).includes(`node ${name} runs`)

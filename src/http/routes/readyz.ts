@@ -1,6 +1,6 @@
 /**
- * Whether the exchange can do its work now; and part by part, where only operators ask: the names and troubles
- * of its threads are of use to an attacker.
+ * Whether the exchange is ready; part by part only where operators ask, because names and failures of its threads
+ * help an attacker.
  */
 
 import Type from 'typebox'
@@ -29,7 +29,7 @@ const body = <Status extends string>(status: Status) =>
       }),
       {
         description:
-          'Part by part; empty but at the port of operation, or where no other machine can ask',
+          'Status of each part; empty except on the admin port, or on a loopback address without proxies',
       },
     ),
   })

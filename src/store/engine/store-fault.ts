@@ -104,7 +104,7 @@ export function storeFault(error: unknown): Fault {
   if (isConstraint(error)) {
     return fault('STORE_CONSTRAINT', 'the database refused a row', false)
   }
-  // An operator rotates a password while the exchange runs: it goes on once both sides have the same again.
+  // Retryable: an operator may be rotating the password while the exchange runs.
   const refusal = REFUSED.get(code)
   if (refusal !== undefined) return fault('STORE_REFUSED', refusal, true)
   if (code === 'SQLITE_CORRUPT' || code === 'SQLITE_NOTADB') {

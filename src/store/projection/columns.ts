@@ -219,7 +219,10 @@ function permitText({ nonce, value, deadline, v, r, s }: PermitSignature): strin
 
 const REASON_LENGTH_MAX = 1_000
 
-/** The reason comes from a chain's node: it is made text that any database takes rather than stopping the projection. */
+/**
+ * The reason comes from a chain's node: convert it to text that every database accepts, so that it cannot stop the
+ * projection.
+ */
 function reasonText(reason: string): string | null {
   return textOrNull(reason.slice(0, REASON_LENGTH_MAX).toWellFormed())
 }

@@ -30,7 +30,7 @@ export function makeTurnProjector(
     writing = false
   }
 
-  /** A batch that is refused fails alone: then each has a transaction of its own. */
+  /** A refused batch fails alone: then each batch gets its own transaction. */
   async function writeSome(some: readonly Waiting[]): Promise<void> {
     try {
       const projected = await projectTogether(

@@ -34,7 +34,7 @@ export async function ordersByHash(
   return found.map((row) => orderRecord(row, closed.has(row.marketId)))
 }
 
-/** Those of the orders that the database has, whatever has become of them. */
+/** Returns those of the orders that the database has, open or ended. */
 export async function storedOrders(
   database: Database,
   filter: { readonly orderHashes: readonly OrderHash[] },

@@ -1,6 +1,6 @@
 /**
- * What settlement transactions cost, and which traders it is charged to: `domain/trader-spending.ts` says by which
- * rule. It follows from the journal and the trades, so that a restart comes to the same sums.
+ * The cost of settlement transactions, and the traders that it is charged to by the rule of
+ * `domain/trader-spending.ts`. It is computed from the journal and the trades, so a restart finds the same sums.
  */
 
 import type { Address, TradeId } from '#domain/ids.ts'
@@ -31,7 +31,7 @@ export type ChargesFilter = {
   readonly limit: number
 }
 
-/** Reasons that a chain gives after a simulation found nothing, and the side that each blames. */
+/** Reasons of on-chain refusals after a good simulation, and the side at fault for each. */
 const AT_FAULT: Readonly<Record<string, readonly ('buyer' | 'seller')[]>> = {
   InsufficientCollateral: ['buyer'],
   InsufficientAllowance: ['buyer'],
@@ -66,7 +66,7 @@ type TradeRead = {
   more: number
 }
 
-/** Transactions of a key by falling nonce, with what each of them cost which trader. */
+/** Returns transactions of a key by descending nonce, with each trader's share of the cost. */
 export async function settlementCharges(
   database: Database,
   { chainId, sender, above, below, except, limit }: ChargesFilter,

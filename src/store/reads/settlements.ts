@@ -103,8 +103,8 @@ function asSigned(record: OrderRecord): VerifiedOrder {
 const PERMITS_OF_OWNER_MAX = 64
 
 /**
- * Permits that came with orders of these traders: those of open orders, then the latest, whatever has become of
- * the orders. A trader who replaces orders often has many later ones than those that rest.
+ * Returns permits of these traders' orders: those of open orders first, then the latest, open or ended. A trader
+ * who replaces orders often has many permits that are later than those of resting orders.
  */
 export async function permitsOf(
   database: Database,

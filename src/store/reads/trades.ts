@@ -85,7 +85,7 @@ export async function newestPendingTrades(
   return { ...page, count: Number(count[0]?.pending ?? 0) }
 }
 
-/** How many trades of a trader with others have settled since then, at most so many on each side. */
+/** Counts trades of a trader with others that settled since then, up to a maximum per side. */
 export async function settledTradesOf(
   database: Database,
   filter: {

@@ -7,13 +7,13 @@ import { bytesOf, hexOf } from '../engine/hex.ts'
 export type Withdrawn = {
   /** Orders with a lower nonce are void; '0' when the trader has withdrawn none that way. */
   readonly beforeNonce: Uint64
-  /** Single orders, at most as many as were asked for. */
+  /** Single orders, at most the requested number. */
   readonly orderHashes: readonly OrderHash[]
   /** Whether the order that was asked for is one of them, also when they are too many. */
   readonly isWithdrawn: boolean
 }
 
-/** What one trader has withdrawn; effective at once, although the chain waits for its delay. */
+/** Returns a trader's withdrawals; they count at once, although the contract applies them after its delay. */
 export async function withdrawnBy(
   database: Database,
   args: {

@@ -33,8 +33,8 @@ const tuples = (rows: number, columns: number): string =>
     .join(', ')
 
 /**
- * Writes rows together; where the database refuses one of them, each by itself, so that the others do not wait for it
- * for ever. Answers how many were refused.
+ * Writes rows together. If the database refuses one, writes each row by itself, so that one bad row does not block
+ * the others. Returns how many were refused.
  */
 async function recordAll<Row>(
   rows: readonly Row[],
@@ -52,7 +52,7 @@ async function recordAll<Row>(
   return refused
 }
 
-/** Writes prices over those of the same seconds, and forgets old ones. Answers how many the database refused. */
+/** Writes prices over those of the same seconds, and deletes old ones. Returns how many the database refused. */
 export async function recordPrices(database: Database, batch: PriceBatch): Promise<number> {
   return recordAll(batch.prices, (prices) => writePrices(database, { ...batch, prices }))
 }
@@ -107,7 +107,7 @@ export async function pricesSince(
 
 type MarkBatch = { readonly marks: readonly Mark[]; readonly fromSec: number }
 
-/** Writes marks; of two of the same source and boundary the later write counts. Answers how many were refused. */
+/** Writes marks; of two with the same source and boundary the later write counts. Returns how many were refused. */
 export async function recordMarks(database: Database, batch: MarkBatch): Promise<number> {
   return recordAll(batch.marks, (marks) => writeMarks(database, { ...batch, marks }))
 }

@@ -1,7 +1,6 @@
 /**
- * Quick markets. One is opened once: a caller that opens it again hears what there is, with the
- * strike of the first time. One is decided once, too: the first decision stays, and a contested market takes none but
- * that of the oracle.
+ * Quick markets. One is opened once: a caller that opens it again hears what there is, with the strike of the first
+ * time. It is also decided only once: the first decision stays, and a contested market accepts only the oracle's.
  */
 
 import assert from 'node:assert/strict'

@@ -59,8 +59,8 @@ export function costAtMost({ price, size }: Pick<Meeting, 'price' | 'size'>, fil
 }
 
 /**
- * How many shares a market order needs to spend an amount, or to bring it in: the levels are met best first, up to the
- * limit price. Never more than the book has there.
+ * Returns the shares that a market order must buy to spend an amount, or sell to receive it. It uses the best levels
+ * first, up to the limit price, and never more than they hold.
  */
 export function sharesFromBook(
   { side, price, amount }: Pick<Meeting, 'side' | 'price'> & { readonly amount: bigint },

@@ -70,7 +70,7 @@ export function MarketHead(props: {
   )
 }
 
-/** One chance per market, and NO as what YES leaves; the last price is each outcome's own. */
+/** Shows one chance per market, with NO as 100% minus YES; each outcome has its own last price. */
 function Chance(props: {
   readonly model: MarketModel
   readonly market: Market

@@ -31,7 +31,7 @@ export type Estimate = {
   readonly price: number
   readonly size: number
   readonly fill: Fill
-  /** The most that a buyer can pay; what a seller gets for what fills at once. */
+  /** The most that a buyer can pay, or a seller's proceeds from the part that fills at once. */
   readonly cost: bigint
   /** What the shares pay if they win. */
   readonly payout: bigint
@@ -92,7 +92,7 @@ export function createTicket(model: MarketModel): TicketModel {
     if (kind.value === 'limit') return readCents(price.value)
     if (worst.value !== undefined) return { value: worst.value }
     const doing = side.value === 'buy' ? 'sells' : 'buys'
-    return { error: `Nobody ${doing} ${model.outcome.value} now. Place a limit order instead.` }
+    return { error: `No trader ${doing} ${model.outcome.value} now. Place a limit order instead.` }
   })
   const meantPrice = computed(() => (kind.value === 'limit' ? meantCents(price.value) : undefined))
   const sizeRead = computed(() => readShares(size.value))
@@ -230,7 +230,7 @@ export function createTicket(model: MarketModel): TicketModel {
           timer ??= setTimeout(() => {
             timer = undefined
             pulse.value++
-            // The book decides how much a market order comes to.
+            // The cost of a market order depends on the book.
             if (kind.peek() === 'market') relate()
           }, ESTIMATE_MS)
         }),

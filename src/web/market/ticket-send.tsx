@@ -1,4 +1,4 @@
-/** The button that sends the order, and what stands in its way. */
+/** The button that sends the order, and the reasons why it cannot. */
 
 import { money } from '../format.ts'
 import { account } from '../state/account.ts'

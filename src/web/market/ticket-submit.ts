@@ -34,7 +34,7 @@ export type Submitting = {
 export function createSubmitting(model: MarketModel, ticket: TicketModel): Submitting {
   const stage = signal<Stage>('idle')
   const faults = signal<readonly string[]>([])
-  /** What was warned of, and for which order. */
+  /** The shown warning, and its order. */
   const warned = signal<{ readonly text: string; readonly order: string } | undefined>(undefined)
   const warning = computed(() =>
     warned.value?.order === orderOf(ticket, model) ? warned.value.text : undefined,
@@ -96,7 +96,7 @@ export function createSubmitting(model: MarketModel, ticket: TicketModel): Submi
   return { stage, faults, warning, submit, stopWaiting }
 }
 
-/** Says that the trader sells more than the page knows of; undefined where the shares are there. */
+/** Warns that the trader sells more shares than the account holds; undefined if it holds enough. */
 function shortSale(model: MarketModel, ticket: TicketModel): string | undefined {
   const wanted = ticket.estimate.peek()
   const held = heldShares(model)
@@ -106,7 +106,7 @@ function shortSale(model: MarketModel, ticket: TicketModel): string | undefined 
   return `You hold ${shares(held)} ${model.outcome.peek()}: ${missing} are missing. The sale fails unless they arrive first.`
 }
 
-/** Names the order in the ticket, so that a warning counts for that one only. */
+/** Identifies the order in the ticket, so that a confirmed warning applies to that order only. */
 function orderOf({ kind, side, price, size }: TicketModel, { outcome }: MarketModel): string {
   return [kind.value, side.value, price.value, size.value, outcome.value].join(' ')
 }

@@ -30,7 +30,7 @@ export function readCents(text: string): Read {
   if (text.trim() === '') return { error: 'Enter a price.' }
   const read = scaled(text, DECIMALS - 2, 'The price is not a number of cents like 42.3.')
   if ('error' in read || isPrice(read.value)) return read
-  return { error: 'The price has to be between 0 and 100 cents.' }
+  return { error: 'The price must be between 0 and 100 cents.' }
 }
 
 /** Returns the price in cents that was probably meant: `0.42`, the API's way to write 42 cents, is 0.42 cents here. */
@@ -45,7 +45,7 @@ export function readShares(text: string): Read {
   if (text.trim() === '') return { error: 'Enter how many shares.' }
   const read = scaled(text, DECIMALS, 'The number of shares is not one like 10 or 2.5.')
   if ('error' in read || isShares(read.value)) return read
-  return { error: 'The number of shares has to be above zero.' }
+  return { error: 'The number of shares must be above zero.' }
 }
 
 /** Dollars: `12.50` is 12500000. */
@@ -53,7 +53,7 @@ export function readDollars(text: string): Read {
   if (text.trim() === '') return { error: 'Enter an amount.' }
   const read = scaled(text, DECIMALS, 'The amount is not one like 12.50.')
   if ('error' in read || read.value > 0) return read
-  return { error: 'The amount has to be above zero.' }
+  return { error: 'The amount must be above zero.' }
 }
 
 /** Whether the page should repeat the number as it was understood. */

@@ -60,7 +60,7 @@ export function OpenOrders({ marketId }: { readonly marketId?: string }) {
   )
 }
 
-/** Asks once more: every open order would leave its place in the book. */
+/** Asks for confirmation: every open order would lose its place in the book. */
 function CancelAll({ orders }: { readonly orders: readonly StreamOrder[] }) {
   const isAsking = useSignal(false)
   const cannot = orders.length === 0 || cancelling.value.size > 0

@@ -267,7 +267,7 @@ test('a permit counts only with the next nonce of the token, behind those of ope
   assert.deepEqual(its.withdrawn(), [])
 })
 
-test('an order whose permit was used by a stranger leaves unless the allowance covers it', () => {
+test('an order whose permit another account used leaves unless the allowance covers it', () => {
   const its = withPermits()
   its.placeWith('a', 5)
   its.placeWith('b', 6)

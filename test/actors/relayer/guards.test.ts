@@ -176,7 +176,7 @@ function interleave(
   }
 }
 
-test('strangers use up their part of the day’s gas, and traders go on', async () => {
+test('wallets without trades use up only their part of the day’s gas, and traders are still served', async () => {
   const world = new World()
   const day = { ownerGas: 10_000_000, allGas: 100_000_000 }
   const { relay, state } = await start(world, {
@@ -235,7 +235,7 @@ test('an owner’s gas of a day grows with settled trades, up to what any owner 
   }
 })
 
-test('an end that the database will never take is told once and keeps no place', async () => {
+test('an end that the database refuses permanently is reported once and frees its place', async () => {
   const world = new World()
   const { relay, advance, state, events } = await start(world)
   assert.equal(code(await relay(approval('a'))), 'pending')

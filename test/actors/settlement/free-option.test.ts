@@ -108,7 +108,7 @@ async function run(history: History, later?: Later) {
   return { world, model, trades }
 }
 
-it('whether a trade settles does not depend on what its trader does two blocks after the first look', async (t) => {
+it('a trader’s actions two blocks after the first check do not change whether a trade settles', async (t) => {
   const count = { compared: 0, refused: 0, waited: 0, late: 0 }
   const property = fc.asyncProperty(
     anyHistory,

@@ -1,4 +1,6 @@
-/** Orders that were withdrawn on chain by their trader, for MySQL and MariaDB: a new order asks for those of its own. */
+/**
+ * Orders that were withdrawn on chain by their trader, for MySQL and MariaDB: each new order looks up its own trader.
+ */
 
 import { Migration } from '@mikro-orm/migrations'
 

@@ -1,6 +1,6 @@
 /**
- * Orders that came with a permit by their trader, for MySQL and MariaDB, which have no index over some of the rows only:
- * the column is null for an order without a permit.
+ * Index of orders with a permit by their trader, for MySQL and MariaDB. They have no partial index, so the column is
+ * null for an order without a permit.
  */
 
 import { Migration } from '@mikro-orm/migrations'

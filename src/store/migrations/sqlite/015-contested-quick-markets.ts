@@ -1,4 +1,4 @@
-/** What the price sources said of a quick market that they contradict each other about, for SQLite. */
+/** The reports of price sources that contradict each other about a quick market, for SQLite. */
 
 import { Migration } from '@mikro-orm/migrations'
 

@@ -1,4 +1,4 @@
-/** Orders that were withdrawn on chain by their trader, for SQLite: a new order asks for those of its own. */
+/** Orders that were withdrawn on chain by their trader, for SQLite: each new order looks up its own trader. */
 
 import { Migration } from '@mikro-orm/migrations'
 

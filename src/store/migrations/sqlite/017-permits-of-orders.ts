@@ -1,4 +1,7 @@
-/** Orders that came with a permit by their trader, for SQLite: settlement looks for permits that a later one needs. */
+/**
+ * Index of orders with a permit by their trader, for SQLite: settlement looks up earlier permits that a later one
+ * needs.
+ */
 
 import { Migration } from '@mikro-orm/migrations'
 
