@@ -9,7 +9,7 @@ import type { Deferred } from '#runtime/actor.ts'
 import { accountOf, holdingOf, unuse, use } from './account.ts'
 import { readNext } from './funds-reading.ts'
 import { closedBecause, judge } from './judge.ts'
-import { promise, promiseAgain } from './promises.ts'
+import { otherPermitFlaw, promise, promiseAgain } from './promises.ts'
 import type {
   Account,
   AccountsContext,
@@ -45,6 +45,8 @@ export function askFor(
   const chain = state.chains.get(order.chainId)
   const closed = notHere(state, chain, order.trader, context.nowMs)
   if (chain === undefined || closed !== undefined) return refused(closed, context)
+  const other = otherPermitFlaw(state, order)
+  if (other !== undefined) return refused(other, context)
   if (asked.promises && promiseAgain(state, orderHash, deadlineAtMs)) return GRANTED
   if (state.promises.has(orderHash)) return GRANTED
   const account = accountOf(state, chain, order.trader)
@@ -166,6 +168,8 @@ function answerNow(
   }
   const { orderHash } = order
   if (state.orders.has(orderHash)) return GRANTED
+  const other = otherPermitFlaw(state, order)
+  if (other !== undefined) return other
   if (promises && promiseAgain(state, orderHash, deadlineAtMs)) return GRANTED
   return answerTo(state, account, { order, deadlineAtMs, promises })
 }

@@ -6,6 +6,7 @@
  */
 
 import type { OrderHash } from '#domain/ids.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
 import { addPromise, removePromise } from './account.ts'
 import { holdPermit } from './permits.ts'
 import type { Account, AccountsState, Holding, ReserveOrder } from './state.ts'
@@ -26,6 +27,24 @@ export function promise(
     asked: 1,
     untilMs: deadlineAtMs + state.rules.graceMs,
   })
+}
+
+/**
+ * Rejects an order that is under way with another permit, or with one while this has none. The permit is no part of
+ * an order's hash, and its market takes whichever comes first: what was judged for one must not pass the other.
+ */
+export function otherPermitFlaw(
+  { promises }: AccountsState,
+  { orderHash, permit }: ReserveOrder,
+): Rejection | undefined {
+  const promised = promises.get(orderHash)
+  if (promised === undefined || promised.permit?.nonce === permit) return undefined
+  const how =
+    promised.permit === undefined
+      ? 'without one'
+      : `with the permit of nonce ${promised.permit.nonce}`
+  const detail = `permitSignature must not change: the same order is under way ${how}`
+  return reject('INVALID_PERMIT', 'permitSignature', detail)
 }
 
 /** The order is promised to one more asker; false when nothing is promised to it. */

@@ -224,6 +224,10 @@ test('without an allowance a buy is refused, and with a permit it is not', () =>
   its.place(ann('a'))
   assert.match(its.reserve(ann('b')), /^INSUFFICIENT_ALLOWANCE: .*5000000 are allowed, 4210000 are/)
   assert.equal(its.reserve(ann('c'), { permit: '0' as Uint64 }), 'granted')
+  const another = /^INVALID_PERMIT: permitSignature .* under way with the permit of nonce 0/
+  assert.match(its.reserve(ann('c')), another, 'the same order without it')
+  assert.match(its.reserve(ann('c'), { permit: '1' as Uint64 }), another)
+  assert.equal(its.reserve(ann('c'), { permit: '0' as Uint64 }), 'granted')
 })
 
 const permitted = (nonce: number) => ({ permit: String(nonce) as Uint64 })
