@@ -50,7 +50,7 @@ export type WithdrawnOrders = {
   flawOf(order: Order, chainId: number): Promise<Rejection | undefined> | undefined
   /** Applies the withdrawals that the indexer has written for a chain. */
   followed(chainId: number, events: readonly ChainEvent[]): void
-  /** Forgets what is known, of one chain or of all, and loads it again: something was missed or undone. */
+  /** Drops the known withdrawals of one chain or all, and loads them again after a lost message or a reorg. */
   reload(chainId?: number): void
 }
 

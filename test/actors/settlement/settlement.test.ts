@@ -436,7 +436,7 @@ describe('settlement fails', () => {
     assertIdle(world.state)
   })
 
-  it('at once what needs the funds of a trade that is set back', async () => {
+  it('fails at once a trade that needs the funds of a trade with setbacks', async () => {
     const world = new World({ inFlightMax: 1 })
     const [a, b, c] = [101, 102, 103].map(traderNumbered)
     assert(a !== undefined && b !== undefined && c !== undefined)
@@ -450,7 +450,7 @@ describe('settlement fails', () => {
     assert.deepEqual([world.status(setBack), world.status(poor)], ['matched', 'failed'])
   })
 
-  it('at once, in the name of both, what the contract refuses without a side at fault', async () => {
+  it('fails at once, with fault both, a trade that the contract refuses without a side at fault', async () => {
     const world = new World()
     const faults: unknown[] = []
     world.answers = ({ status, fault, txHash }) => {
@@ -471,7 +471,7 @@ describe('settlement fails', () => {
     assertIdle(world.state)
   })
 
-  it('not at once what makes its batch revert: it is tried again alone, less and less often', async () => {
+  it('retries a trade that makes its batch revert alone, with growing pauses', async () => {
     const world = new World()
     const [good, bad] = several(world, 2)
     assert(good !== undefined && bad !== undefined)
@@ -1101,7 +1101,7 @@ describe('settlement is behind', () => {
     assert.deepEqual(lags(world), [true])
   })
 
-  it('not for a trade that makes its batch revert, and still for the others', async () => {
+  it('ignores a trade that makes its batch revert, and still counts the others', async () => {
     const world = new World({ maxLagMs: 10_000 })
     const bad = world.trade()
     world.reverts = (ids) => (ids.includes(bad) ? PANIC : undefined)
