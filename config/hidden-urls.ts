@@ -12,7 +12,11 @@ const KEY_NAME = /key|token|secret|auth|pass|sig|jwt|credential/i
 export function hideUrlSecrets(text: string): string {
   if (!text.includes('://')) return text
   return text.replace(URL_IN_TEXT, (_, scheme: string, rest: string) => {
-    const [, authority = '', path = '', query = ''] = /^([^/?#]*)([^?#]*)(.*)$/s.exec(rest) ?? []
+    const pathAt = indexOf(rest, /[/?#]/)
+    const queryAt = indexOf(rest, /[?#]/)
+    const authority = rest.slice(0, pathAt)
+    const path = rest.slice(pathAt, queryAt)
+    const query = rest.slice(queryAt)
     const shownPath = path.split('/').map((part) => (isKeyLike(part) ? HIDDEN : part))
     return `${scheme}${withoutUser(authority)}${shownPath.join('/')}${shownQuery(query)}`
   })
@@ -23,6 +27,12 @@ export function hideUrlPath(url: string): string {
   if (!URL.canParse(url)) return HIDDEN
   const { origin, pathname, search, hash } = new URL(url)
   return `${pathname}${search}${hash}` === '/' ? origin : `${origin}/${HIDDEN}`
+}
+
+/** Where the first such character is; the end of the text if there is none. */
+function indexOf(text: string, character: RegExp): number {
+  const at = text.search(character)
+  return at === -1 ? text.length : at
 }
 
 function isKeyLike(part: string): boolean {

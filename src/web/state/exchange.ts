@@ -17,7 +17,9 @@ const PING_MS = 10_000
 const RETRY_MS = 2_000
 
 /** The origin; in a test there is none. */
-export const exchangeUrl = typeof location === 'undefined' ? '' : location.origin
+/** Outside a browser, as in tests, no exchange is asked. */
+export const exchangeUrl =
+  typeof location === 'undefined' ? 'http://127.0.0.1:8080' : location.origin
 
 /** Reads what is public. Whoever signs has `client` of `account.ts`. */
 export const reader = createClient({ url: exchangeUrl })
