@@ -339,12 +339,12 @@ describe('settlement', () => {
   it(
     'shares that were bought in a batch that is in no block yet can be sold on',
     inWorld(async (world) => {
-      const reseller = chain.chain.account(8)
+      const reseller = chain.chain.account(6)
       await chain.fund(reseller, { collateral: 1_000_000n })
       await chain.automine(false)
-      await world.trade({ buyer: 8 })
+      await world.trade({ buyer: 6 })
       await world.until('it is sent', () => batchesOf(world) === 1)
-      await world.trade({ seller: 8, buyer: 13, price: 0.6 })
+      await world.trade({ seller: 6, buyer: 13, price: 0.6 })
       for (let steps = 0; steps < 3; steps++) await world.step()
       assert.deepEqual(await world.statuses(), ['submitted', 'matched'])
       await chain.automine(true)
