@@ -5,26 +5,34 @@
  * clock moves. Two traders have hostile code in their accounts, and the collateral turns hostile for a batch
  * now and then (`hostility.ts`).
  *
- * Checked after every transaction: what became of each fill, exactly, and that a simulation said so. Checked every few
- * transactions and at the end: every balance, allowance, approval and filled amount; that
+ * Checked after every transaction: what became of each fill, exactly, by the events and by what `settle` returned, and
+ * for a tenth of the batches that a simulation returned the same. Checked every few transactions and at the end: every balance, allowance, approval and filled amount; that
  * collateral is neither created nor lost; that no order is filled beyond its size; that the
  * settlement contract holds nothing. Nobody's balance can differ from the model's, which moves
  * funds by genuine signatures only.
  */
 import assert from 'node:assert/strict'
 import {
+  bytesToHex,
+  concat,
   decodeFunctionResult,
   encodeAbiParameters,
   encodeFunctionData,
   type Hex,
+  hexToBytes,
   keccak256,
   numberToHex,
   slice,
   toEventSelector,
 } from 'viem'
-import { type PrivateKeyAccount, sign as signHash } from 'viem/accounts'
+import type { PrivateKeyAccount } from 'viem/accounts'
 import { refusalsOf } from '#chain/settlement-contract.ts'
 import { devnetKey } from '#devnet/accounts.ts'
+import { type MarketId, toAddress, type Uint64 } from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import type { Outcome, Side } from '#domain/order.ts'
+import { loadKeccak } from '#verify/keccak.ts'
+import { makeOrderSigner } from '../../../loadtest/signed-orders.ts'
 import { type Arming, makeHostility } from './hostility.ts'
 import {
   amount,
@@ -61,6 +69,10 @@ export type FuzzReport = {
   rejected: Record<string, number>
   otherCalls: Record<string, number>
   transactions: number
+  /** Batches that a simulation was compared with. */
+  simulated: number
+  /** Calls back into the settlement by a token or a trader's code, all of which must fail. */
+  calledBack: number
   stateChecks: number
   seconds: number
 }
@@ -76,15 +88,19 @@ const POOL_MIN = 60
 const MARKET_LIFE_CALLS = 8_000
 /** Batches between two looks at all state, unless the options say otherwise. */
 const CHECK_EVERY = 40
+/** The share of batches that are simulated first. A simulation costs as much as the batch itself. */
+const SIMULATED = 0.1
+/** Where a batch is sent: the code there calls the settlement and logs what `settle` returned. */
+const REPEATER: Hex = `0x${'5e'.repeat(20)}`
 const GAS = numberToHex(16_777_216)
 const UNKNOWN_MARKET = keccak256('0x')
+const { keccak256: nativeKeccak } = loadKeccak()
 const FIRST_DEPOSIT = 50_000n * UNIT
 
 export async function fuzz(options: {
   seed: number
   calls: number
   checkEvery?: number
-  log?: (line: string) => void
 }): Promise<FuzzReport> {
   const started = performance.now()
   const { checkEvery = CHECK_EVERY } = options
@@ -103,12 +119,22 @@ export async function fuzz(options: {
     rejected: {},
     otherCalls: {},
     transactions: 0,
+    simulated: 0,
+    calledBack: 0,
     stateChecks: 0,
     seconds: 0,
   }
   const traders = Array.from({ length: TRADERS }, (_, index) => chain.account(10 + index))
-  const keys = new Map(traders.map(({ address }, index) => [address, devnetKey(10 + index)]))
+  const keys = new Map(
+    traders.map(({ address }, index) => [address, hexToBytes(devnetKey(10 + index))]),
+  )
+  const signOrder = makeOrderSigner({
+    chainId: chain.id,
+    verifyingContract: toAddress(settlement.address),
+  })
   const stranger = chain.account(4)
+  await chain.setCode(REPEATER, repeaterCode(settlement.address))
+  await chain.send(owner, settlement, 'setOperator', [REPEATER, true])
   const hostility = await makeHostility(world, model, traders.slice(0, DELEGATED))
   const tokenNonces = new Map<Hex, bigint>()
   const permitNonces = new Map<Hex, bigint>()
@@ -125,6 +151,7 @@ export async function fuzz(options: {
   const settledTopic = toEventSelector(
     'TradeSettled(bytes32,address,address,bytes32,bytes32,bytes32,uint8,uint64,uint64,uint256)',
   )
+  const calledBackTopic = toEventSelector('CalledBack(bool,bytes)')
   const rejectedTopic = toEventSelector('TradeRejected(bytes32,bytes32,bytes32,uint8,uint8)')
 
   /** Sends a transaction in a block whose time is known beforehand; undefined if it reverted. */
@@ -267,7 +294,7 @@ export async function fuzz(options: {
     for (const { id } of markets) model.markets.delete(id)
   }
 
-  async function newOrder(): Promise<Signed> {
+  function newOrder(): Signed {
     const trader = random.pick(traders)
     nonce += 1n
     const unknown = random.chance(0.02)
@@ -283,14 +310,31 @@ export async function fuzz(options: {
       size: randomSize(),
       nonce,
       expiration: now + BigInt(60 + random.below(40_000)),
-      makerFeeRecipient: ZERO,
+      makerFeeRecipient: random.chance(0.01) ? stranger.address : ZERO,
     }
-    const hash = world.hashOrder(order)
     const forged = random.chance(0.03)
     const signer = forged ? random.pick(traders) : trader
-    const signature = await signHash({ hash, privateKey: keys.get(signer.address)!, to: 'hex' })
+    const { hash, signature } = signOrder(
+      {
+        marketId: order.marketId as MarketId,
+        trader: toAddress(order.trader),
+        side: order.side as Side,
+        outcome: order.outcome as Outcome,
+        price: Number(order.price) as Price,
+        size: Number(order.size) as Shares,
+        nonce: String(order.nonce) as Uint64,
+        expiration: String(order.expiration) as Uint64,
+        makerFeeRecipient: toAddress(order.makerFeeRecipient),
+      },
+      keys.get(signer.address)!,
+    )
     const genuine = signer.address === trader.address
-    return { order, hash, genuine, signed: { order, ...compact(signature) } }
+    return {
+      order,
+      hash: bytesToHex(hash),
+      genuine,
+      signed: { order, ...compact(signature as Hex) },
+    }
   }
 
   /** Mostly everyday sizes, sometimes a single unit and sometimes far more than anybody has. */
@@ -337,19 +381,18 @@ export async function fuzz(options: {
   }
 
   function tradeIdOf({ buy, sell, seq: number, fillIndex, price, size }: ModelFill): Hex {
-    return keccak256(
-      encodeAbiParameters(TRADE_ID, [
-        BigInt(chain.id),
-        settlement.address,
-        buy.order.marketId,
-        number,
-        fillIndex,
-        buy.hash,
-        sell.hash,
-        price,
-        size,
-      ]),
-    )
+    const terms = encodeAbiParameters(TRADE_ID, [
+      BigInt(chain.id),
+      settlement.address,
+      buy.order.marketId,
+      number,
+      fillIndex,
+      buy.hash,
+      sell.hash,
+      price,
+      size,
+    ])
+    return bytesToHex(nativeKeccak(hexToBytes(terms)))
   }
 
   async function randomPermit(): Promise<Permit> {
@@ -376,13 +419,14 @@ export async function fuzz(options: {
     // up.
     const stale = ({ hash, order, genuine }: Signed) =>
       !genuine ||
+      order.makerFeeRecipient !== ZERO ||
       order.marketId === UNKNOWN_MARKET ||
       amount(model.filled, hash) === order.size ||
       order.expiration + model.grace < now ||
       isCancelled(model, { order, hash, genuine }, now)
     pool = pool.filter((known) => !random.chance(stale(known) ? 0.7 : 0.03))
-    for (let i = random.below(8); i > 0; i -= 1) pool.push(await newOrder())
-    while (pool.length < POOL_MIN) pool.push(await newOrder())
+    for (let i = random.below(8); i > 0; i -= 1) pool.push(newOrder())
+    while (pool.length < POOL_MIN) pool.push(newOrder())
     if (random.chance(0.2)) await armed(hostility.rearm(random))
     const isHostile = random.chance(0.2)
     if (isHostile) for (const arming of hostility.arm(random, traders)) await armed(arming)
@@ -414,14 +458,20 @@ export async function fuzz(options: {
         permits,
       ],
     })
-    const foreseen = await simulated(data)
-    const receipt = await send(owner.address, settlement.address, data)
+    const foreseen = random.chance(SIMULATED) ? await simulated(data) : undefined
+    const receipt = await send(owner.address, REPEATER, data)
     assert.ok(receipt, `the batch reverted, seed ${options.seed}`)
     const refusals = expected.map(({ result }) => {
       if (result.settled) return undefined
       return { fault: result.fault.toLowerCase(), reason: result.reason }
     })
-    assert.deepEqual(foreseen, refusals, `seed ${options.seed}`)
+    if (foreseen !== undefined) {
+      report.simulated += 1
+      assert.deepEqual(foreseen, refusals, `simulated, seed ${options.seed}`)
+    }
+    const returned = receipt.logs.find(({ address }) => address === REPEATER)?.data
+    assert.ok(returned)
+    assert.deepEqual(refusalsOf(returned), refusals, `returned, seed ${options.seed}`)
     assert.deepEqual(verdictsOf(receipt), expected, `seed ${options.seed}`)
     for (const { result } of expected) {
       report.calls += 1
@@ -466,9 +516,13 @@ export async function fuzz(options: {
 
   function verdictsOf({ logs }: Rpc): { tradeId: Hex; result: Expected }[] {
     return logs.flatMap(({ address, topics, data }): { tradeId: Hex; result: Expected }[] => {
-      if (address !== settlement.address.toLowerCase()) return []
       const [topic, tradeId] = topics as [Hex, Hex]
       const word = (index: number) => slice(data, 32 * index, 32 * index + 32)
+      if (topic === calledBackTopic) {
+        report.calledBack += 1
+        assert.equal(BigInt(word(0)), 0n, `a call back settled, seed ${options.seed}`)
+      }
+      if (address !== settlement.address.toLowerCase()) return []
       if (topic === settledTopic) {
         return [{ tradeId, result: { settled: true, cost: BigInt(word(6)) } }]
       }
@@ -752,7 +806,6 @@ export async function fuzz(options: {
         if (markets.length > 0) await closeMarkets()
         await openMarkets()
         nextMarkets = report.calls + MARKET_LIFE_CALLS
-        options.log?.(`${report.calls} calls, ${report.settled} settled`)
       }
       await settleBatch()
       batches += 1
@@ -765,6 +818,20 @@ export async function fuzz(options: {
   }
   report.seconds = Math.round((performance.now() - started) / 100) / 10
   return report
+}
+
+/** Forwards its call to `target`; logs what that returned, or reverts with it. */
+function repeaterCode(target: Hex): Hex {
+  return concat([
+    '0x365f5f37', // calldatacopy(0, 0, calldatasize)
+    '0x5f5f365f5f73', // call(gas, target, 0, 0, calldatasize, 0, 0)
+    target,
+    '0x5af1',
+    '0x3d5f5f3e', // returndatacopy(0, 0, returndatasize)
+    '0x602a57', // if the call failed:
+    '0x3d5ffd', //   revert(0, returndatasize)
+    '0x5b3d5fa000', // log0(0, returndatasize)
+  ])
 }
 
 const TRADE_ID = [

@@ -4,7 +4,7 @@
  */
 import type { Hex } from 'viem'
 import { costCeil, isPrice, isShares } from '#domain/money.ts'
-import type { Fault, Order, Reason } from './world.ts'
+import { type Fault, type Order, type Reason, ZERO } from './world.ts'
 
 export const UNLIMITED = 2n ** 256n - 1n
 
@@ -82,6 +82,7 @@ export function settleInModel(model: Model, fill: ModelFill, tradeId: Hex, now: 
   }
   const bad =
     failing('InvalidSignature', ({ genuine }) => !genuine) ??
+    failing('FeeRecipientNotZero', ({ order }) => order.makerFeeRecipient !== ZERO) ??
     failing('OrderExpired', ({ order }) => now > order.expiration + model.grace) ??
     failing('OrderCancelled', (known) => isCancelled(model, known, now)) ??
     failing('OrderOverfilled', ({ hash, order }) => amount(model.filled, hash) + size > order.size)
