@@ -6,7 +6,7 @@
  * now and then (`hostility.ts`).
  *
  * Checked after every transaction: what became of each fill, exactly, by the events and by what `settle` returned, and
- * for a tenth of the batches that a simulation returned the same. Checked every few transactions and at the end: every balance, allowance, approval and filled amount; that
+ * for some of the batches that a simulation returned the same. Checked every few transactions and at the end: every balance, allowance, approval and filled amount; that
  * collateral is neither created nor lost; that no order is filled beyond its size; that the
  * settlement contract holds nothing. Nobody's balance can differ from the model's, which moves
  * funds by genuine signatures only.
@@ -88,7 +88,7 @@ const POOL_MIN = 60
 const MARKET_LIFE_CALLS = 8_000
 /** Batches between two looks at all state, unless the options say otherwise. */
 const CHECK_EVERY = 40
-/** The share of batches that are simulated first. A simulation costs as much as the batch itself. */
+/** The share of batches that are simulated first, unless the options say otherwise: it costs as much as the batch. */
 const SIMULATED = 0.1
 /** Where a batch is sent: the code there calls the settlement and logs what `settle` returned. */
 const REPEATER: Hex = `0x${'5e'.repeat(20)}`
@@ -101,9 +101,10 @@ export async function fuzz(options: {
   seed: number
   calls: number
   checkEvery?: number
+  simulated?: number
 }): Promise<FuzzReport> {
   const started = performance.now()
-  const { checkEvery = CHECK_EVERY } = options
+  const { checkEvery = CHECK_EVERY, simulated: share = SIMULATED } = options
   const random = seeded(options.seed)
   const world = await startWorld()
   const { chain, settlement, collateral, conditionalTokens, multicall, owner } = world
@@ -458,7 +459,7 @@ export async function fuzz(options: {
         permits,
       ],
     })
-    const foreseen = random.chance(SIMULATED) ? await simulated(data) : undefined
+    const foreseen = random.chance(share) ? await simulated(data) : undefined
     const receipt = await send(owner.address, REPEATER, data)
     assert.ok(receipt, `the batch reverted, seed ${options.seed}`)
     const refusals = expected.map(({ result }) => {
