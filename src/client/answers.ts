@@ -100,6 +100,8 @@ export type Market = Ticker & {
   /** The best YES ask; 0 when there is none. */
   readonly bestAskPrice: number
   readonly createdAt: number
+  /** In lists, of a resolved market: 0 = YES, 1 = NO. */
+  readonly winningOutcome?: 0 | 1
 }
 
 export type Level = {

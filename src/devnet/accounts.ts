@@ -18,6 +18,8 @@ export const OPERATOR = 2
 export const MAKER = 3
 /** A key of its own, because a key's transactions are numbered by one sender only. */
 export const RESOLVER = 4
+/** Gives test money to wallets that have none, by the trading page. */
+export const FAUCET = 7
 /** Quotes for `sibyl maker`, and is no demo trader: whoever trades with the maker trades with another. */
 export const DEMO_MAKER = 9
 /** Buys a few shares from the demo maker now and then. */

@@ -14,6 +14,7 @@ import {
   DEMO_TRADERS,
   DEPLOYER,
   devnetAccount,
+  FAUCET,
   MAKER,
   OPERATOR,
   RELAYER,
@@ -27,6 +28,8 @@ const TRADER_USDC = 1_000_000n * UNIT
 const TRADER_SHARES = 100_000n * UNIT
 /** For the bonds that the relayer posts. */
 const RELAYER_USDC = 1_000_000n * UNIT
+/** 100,000 wallets get 10,000 each. */
+const FAUCET_USDC = 1_000_000_000n * UNIT
 const DAY_SEC = 86_400
 const NO_COLLECTION: Hex = `0x${'0'.repeat(64)}`
 const BOTH_OUTCOMES = [1n, 2n]
@@ -79,6 +82,7 @@ export async function seedDevnet(url: string, deployment: Deployment): Promise<D
 
   const shares = TRADER_SHARES * BigInt(markets.length)
   await sender.send(owner, collateral, 'mint', [devnetAccount(RELAYER).address, RELAYER_USDC])
+  await sender.send(owner, collateral, 'mint', [devnetAccount(FAUCET).address, FAUCET_USDC])
   for (const index of [DEMO_TAKER, DEMO_MAKER, ...DEMO_TRADERS]) {
     const trader = devnetAccount(index)
     await sender.send(owner, collateral, 'mint', [trader.address, TRADER_USDC + shares])

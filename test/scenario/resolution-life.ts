@@ -294,6 +294,10 @@ async function live(life: Life): Promise<void> {
   const settled = await life.assertion(proposer, true, { disputed: true, settled: true })
   await life.stands({ expired: true, resolved: true, winningOutcome: 0, assertion: settled })
   await life.winnerTold()
+  await eventually(async () => {
+    const [listed] = (await ann().markets()).filter(({ id }) => id === market.id)
+    assert.equal(listed?.winningOutcome, 0)
+  })
   await life.after('resolved', 'resolved')
 
   // Redeemed: each has what their tokens are worth.

@@ -129,7 +129,7 @@ test('the resolution goes from open to redeemed, and says what can be done', () 
   assert.equal(deedOf(at(1_000, none)), 'propose')
   const proposed = { ...none, expired: true, assertion }
   assert.deepEqual(steps(at(1_199, proposed)), now('proposed'))
-  assert.equal(deedOf(at(1_199, proposed)), 'wait')
+  assert.equal(deedOf(at(1_199, proposed)), 'dispute')
   assert.equal(deedOf(at(1_200, proposed)), 'settle')
   const disputed = { ...proposed, assertion: { ...assertion, disputed: true } }
   const withDispute = ['open', 'expired', 'proposed', '[disputed]', 'settled', 'redeem']

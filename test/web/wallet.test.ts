@@ -2,9 +2,17 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { encodeFunctionData, type Hex, parseAbi, zeroHash } from 'viem'
 import type { ChainConfig } from '#client/answers.ts'
 import { SibylError } from '#client/sibyl-error.ts'
 import { wordsOf } from '#web/error-words.ts'
+import {
+  approveCall,
+  disputeCall,
+  mergeCall,
+  splitCall,
+  transferCall,
+} from '#web/wallet/chain-calls.ts'
 import { switchChain } from '#web/wallet/chain-switch.ts'
 import { readFunds } from '#web/wallet/token-reads.ts'
 
@@ -74,4 +82,38 @@ test('whatever went wrong is said in words', () => {
   assert.match(wordsOf(new SibylError('WALLET_FAILED', 'it', { cause })), /already asking/)
   assert.equal(wordsOf(new Error('no way')), 'No way.')
   assert.equal(wordsOf(undefined), 'Something went wrong.')
+})
+
+test('the page encodes its transactions as the contracts have them', () => {
+  const [stablecoin, conditionalTokens, oracle, trader] = [1, 2, 3, 4].map(
+    (digit) => `0x${String(digit).repeat(40)}` as const,
+  ) as [Hex, Hex, Hex, Hex]
+  const contracts = { stablecoin, conditionalTokens, oracle }
+  const id: Hex = `0x${'ab'.repeat(32)}`
+  const abi = parseAbi([
+    'function approve(address spender, uint256 value)',
+    'function transfer(address to, uint256 value)',
+    'function splitPosition(address token, bytes32 parent, bytes32 condition, uint256[] sets, uint256 amount)',
+    'function mergePositions(address token, bytes32 parent, bytes32 condition, uint256[] sets, uint256 amount)',
+    'function disputeAssertion(bytes32 assertionId, address disputer)',
+  ])
+  const sets = [stablecoin, zeroHash, id, [1n, 2n], 7n] as const
+  const dataOf = (functionName: string, args: readonly unknown[]) =>
+    encodeFunctionData({ abi, functionName, args } as never)
+  assert.deepEqual(
+    [
+      approveCall(contracts, oracle, 7n),
+      transferCall(contracts, trader, 7n),
+      splitCall(contracts, id, 7n),
+      mergeCall(contracts, id, 7n),
+      disputeCall(contracts, id, trader),
+    ],
+    [
+      { to: stablecoin, data: dataOf('approve', [oracle, 7n]) },
+      { to: stablecoin, data: dataOf('transfer', [trader, 7n]) },
+      { to: conditionalTokens, data: dataOf('splitPosition', sets) },
+      { to: conditionalTokens, data: dataOf('mergePositions', sets) },
+      { to: oracle, data: dataOf('disputeAssertion', [id, trader]) },
+    ],
+  )
 })

@@ -28,6 +28,7 @@ import { marketIdParam, minSeqParam } from '../orders/order-shapes.ts'
 import {
   cursorBehind,
   LIST_STATUSES,
+  type ListedMarket,
   type MarketSources,
   marketsFrom,
   placeOf,
@@ -46,13 +47,25 @@ const MarketShape = Type.Object(
     resolved: Type.Boolean(),
     bestAskPrice: Type.Integer({ description: 'Best YES ask, 6 decimals; 0 when there is none' }),
     createdAt: Type.Integer({ description: 'Unix seconds' }),
+    winningOutcome: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 1,
+        description:
+          'In the list, of a market that the chain has resolved: 0 = YES, 1 = NO. `GET ' +
+          '/api/v1/resolution/{marketId}` has it of one market',
+      }),
+    ),
     ...tickerFields,
   },
   { title: 'Market' },
 )
 
-function marketBody(found: FoundMarket, figures: FiguresBook): Static<typeof MarketShape> {
-  const { market, closed, shown } = found
+function marketBody(
+  found: FoundMarket & Pick<ListedMarket, 'winningOutcome'>,
+  figures: FiguresBook,
+): Static<typeof MarketShape> {
+  const { market, closed, shown, winningOutcome = null } = found
   return {
     id: market.id,
     question: market.question,
@@ -65,6 +78,7 @@ function marketBody(found: FoundMarket, figures: FiguresBook): Static<typeof Mar
     resolved: closed === 'resolved',
     bestAskPrice: shown?.books[YES].bestAsk ?? 0,
     createdAt: market.createdAt,
+    ...(winningOutcome === null ? {} : { winningOutcome }),
     ...tickerBody({ quick: market.quick, closed }, shown, figures.of(market.id)),
   }
 }
@@ -102,7 +116,7 @@ export function listMarkets(ports: ListSources): AnswerRoute {
   /** Keyed by the market's figures, which are a new object after each change. */
   const listed = new WeakMap<
     MarketFigures,
-    { readonly closed: FoundMarket['closed']; readonly item: RawReply }
+    Pick<ListedMarket, 'closed' | 'winningOutcome'> & { readonly item: RawReply }
   >()
   /** Length of the longest list so far: the only estimate of how many markets the database has. */
   let longest = 0
@@ -207,14 +221,19 @@ export function listMarkets(ports: ListSources): AnswerRoute {
   })
 
   /** Returns a market's list entry; the same object as long as the market is unchanged. */
-  function written(found: FoundMarket): RawReply {
-    const { market, closed } = found
+  function written(found: ListedMarket): RawReply {
+    const { market, closed, winningOutcome } = found
     const known = figures.of(market.id)
     const before = known === undefined ? undefined : listed.get(known)
-    if (before !== undefined && before.closed === closed) return before.item
+    if (
+      before !== undefined &&
+      before.closed === closed &&
+      before.winningOutcome === winningOutcome
+    )
+      return before.item
     const raw = Buffer.from(writeJson(marketBody(found, figures)))
     const item: RawReply = { status: 200, raw, headers: { etag: entityTag(raw) } }
-    if (known !== undefined) listed.set(known, { closed, item })
+    if (known !== undefined) listed.set(known, { closed, winningOutcome, item })
     return item
   }
 }

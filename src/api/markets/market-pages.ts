@@ -7,6 +7,7 @@ import { Fault } from '#domain/fault.ts'
 import type { MarketId } from '#domain/ids.ts'
 import { MARKETS_LISTED_MAX } from '#domain/limits.ts'
 import type { Category, CloseReason, Market } from '#domain/market.ts'
+import type { Outcome } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import { byCreation, type MarketBoard } from '#live/market-board.ts'
 import type { FoundMarket, StoredMarket } from '#live/market-finder.ts'
@@ -21,8 +22,11 @@ type MarketPlace = {
 export const LIST_STATUSES = ['open', 'ended'] as const
 type ListStatus = (typeof LIST_STATUSES)[number]
 
-/** A market of a list, and whether it is among the ended ones. */
-type ListedMarket = FoundMarket & { readonly ended: boolean }
+/** A market of a list, whether it is among the ended ones, and what the chain has decided. */
+export type ListedMarket = FoundMarket & {
+  readonly ended: boolean
+  readonly winningOutcome?: Outcome | null | undefined
+}
 
 export type MarketSources = {
   readonly board: MarketBoard
@@ -48,7 +52,11 @@ type ChainListFilter = MarketFilter & {
   readonly limit: number
 }
 
-type ChainListedMarket = Market & { readonly resolved: boolean; readonly withdrawn: boolean }
+type ChainListedMarket = Market & {
+  readonly resolved: boolean
+  readonly winningOutcome: Outcome | null
+  readonly withdrawn: boolean
+}
 
 type MarketFilter = {
   readonly chainId?: number
@@ -122,7 +130,10 @@ async function ofChain(
   const listed = await chainMarkets({ ...filter, ...after, nowSec })
   return listed.map((market) => {
     const shown = board.markets.get(market.id)
-    if (market.resolved) return { market, closed: 'resolved', shown, ended: true }
+    if (market.resolved) {
+      const { winningOutcome } = market
+      return { market, closed: 'resolved', shown, ended: true, winningOutcome }
+    }
     const over = gone(market, nowSec)
     const closed = shown === undefined ? over : shown.closed
     return { market, closed, shown, ended: over !== undefined }

@@ -1,7 +1,6 @@
 /** All markets: how likely, how tight, how much is traded, how long; found by words, category and order. */
 
 import { signal } from '@preact/signals'
-import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Market } from '#client/answers.ts'
 import { chanceOf } from '../chance.ts'
@@ -10,6 +9,7 @@ import { nowSec, secondsUntil } from '../state/clock.ts'
 import { chain } from '../state/exchange.ts'
 import { markets } from '../state/markets.ts'
 import { marketLink } from '../state/router.ts'
+import { type Column, Table } from '../table.tsx'
 import {
   categoriesOf,
   type Filter,
@@ -40,7 +40,7 @@ export function MarketList() {
       <QuickStrip />
       <section class="panel" aria-label="All markets">
         <Controls />
-        <Table />
+        <Listed />
       </section>
     </>
   )
@@ -118,47 +118,22 @@ const CATEGORY_NAMES: Readonly<Record<string, string>> = {
   general: 'General',
 }
 
-function Table() {
+function Listed() {
   const all = markets.value
-  if (all === undefined) return <p class="empty">Loading markets …</p>
-  const here = all.filter(({ chainId }) => chainId === (chain.value?.chainId ?? chainId))
-  const listed = listedMarkets(here, filter.value, nowSec.value)
-  const shown = listed.slice(0, rows.value)
-  if (listed.length === 0) {
-    return (
-      <p class="empty" role="status">
-        {all.length === 0 ? 'There are no markets yet.' : 'No market is like that.'}
-      </p>
-    )
-  }
+  const here = all?.filter(({ chainId }) => chainId === (chain.value?.chainId ?? chainId))
+  const listed = here && listedMarkets(here, filter.value, nowSec.value)
+  const count = listed?.length ?? 0
   return (
     <>
-      <table class="table market-table">
-        <caption class="hidden-text">Markets</caption>
-        <thead>
-          <tr>
-            <th scope="col">Market</th>
-            <Head sort="chance">Chance</Head>
-            <th scope="col" class="number wide">
-              Bid / ask
-            </th>
-            <th scope="col" class="number">
-              Spread
-            </th>
-            <th scope="col" class="number wide">
-              24h
-            </th>
-            <Head sort="volume">24h volume</Head>
-            <Head sort="ends">Ends in</Head>
-          </tr>
-        </thead>
-        <tbody>
-          {shown.map((market) => (
-            <Row key={market.id} market={market} />
-          ))}
-        </tbody>
-      </table>
-      {shown.length < listed.length ? (
+      <Table
+        caption="Markets"
+        rows={listed?.slice(0, rows.value)}
+        columns={columnsOf(filter.value)}
+        keyOf={({ id }) => id}
+        empty={all?.length === 0 ? 'There are no markets yet.' : 'No market is like that.'}
+        class="market-table"
+      />
+      {rows.value < count ? (
         <p class="more">
           <button
             type="button"
@@ -166,7 +141,7 @@ function Table() {
               rows.value += ROWS
             }}
           >
-            Show more of {listed.length}
+            Show more of {count}
           </button>
         </p>
       ) : null}
@@ -174,66 +149,97 @@ function Table() {
   )
 }
 
-function Head(props: { readonly sort: Sort; readonly children: ComponentChildren }) {
-  const isSorted = filter.value.sort === props.sort
-  const direction = props.sort === 'ends' ? 'ascending' : 'descending'
+function columnsOf({ sort }: Filter): readonly Column<Market>[] {
+  const sortBy = (by: Sort) => ({
+    direction:
+      sort === by ? (by === 'ends' ? ('ascending' as const) : ('descending' as const)) : undefined,
+    change: () => change({ sort: by }),
+  })
+  return [
+    { name: 'Market', class: 'market-cell', cell: (market) => <Name market={market} /> },
+    {
+      name: 'Chance',
+      isNumber: true,
+      class: 'head-chance',
+      sort: sortBy('chance'),
+      cell: (market) => <Chance market={market} />,
+    },
+    { name: 'Bid / ask', isNumber: true, isWide: true, cell: bestPrices },
+    {
+      name: 'Spread',
+      isNumber: true,
+      class: 'head-spread',
+      tone: 'quiet',
+      cell: (market) => {
+        const spread = spreadOf(market)
+        return spread === undefined ? NOTHING : cents(spread)
+      },
+    },
+    {
+      name: '24h',
+      isNumber: true,
+      isWide: true,
+      class: 'head-change',
+      tone: (market) => tone(market.priceChanges24h?.[YES] ?? undefined),
+      cell: ({ priceChanges24h }) => {
+        const moved = priceChanges24h?.[YES] ?? undefined
+        return moved === undefined ? NOTHING : signedCents(moved)
+      },
+    },
+    {
+      name: '24h volume',
+      isNumber: true,
+      class: 'head-volume',
+      sort: sortBy('volume'),
+      cell: ({ volume24h }) => (volume24h === null ? NOTHING : shortMoney(volume24h)),
+    },
+    {
+      name: 'Ends in',
+      isNumber: true,
+      class: 'head-ends',
+      sort: sortBy('ends'),
+      cell: ({ expiration }) => <Left expiration={expiration} />,
+    },
+  ]
+}
+
+function Name({ market }: { readonly market: Market }) {
   return (
-    <th
-      scope="col"
-      class={`number head-${props.sort}`}
-      aria-sort={isSorted ? direction : undefined}
-    >
-      <button type="button" class="plain head" onClick={() => change({ sort: props.sort })}>
-        <span aria-hidden="true" class="head-sign">
-          {isSorted ? (props.sort === 'ends' ? '↑' : '↓') : ''}
-        </span>
-        {props.children}
-      </button>
-    </th>
+    <>
+      <a href={marketLink(market.id)}>{market.question}</a>
+      <span class="market-tags">
+        <span class="badge">{CATEGORY_NAMES[market.category] ?? market.category}</span>
+        <State market={market} />
+      </span>
+    </>
   )
 }
 
-function Row({ market }: { readonly market: Market }) {
-  const chance = chanceOf(market)
-  const spread = spreadOf(market)
-  const change24h = market.priceChanges24h?.[YES] ?? undefined
-  const bid = market.bestBidPrices[YES]
-  const ask = market.bestAskPrices[YES]
+/** What is decided has a winner, and what has ended has no chance any more. */
+function Chance({ market }: { readonly market: Market }) {
+  const winner = market.winningOutcome
+  if (winner !== undefined) {
+    return <strong class={winner === 0 ? 'up' : 'down'}>{winner === 0 ? 'YES' : 'NO'} won</strong>
+  }
+  const chance = isOver(market, nowSec.value) ? undefined : chanceOf(market)
+  if (chance === undefined) return <>{NOTHING}</>
   return (
-    <tr>
-      <td class="market-cell">
-        <a href={marketLink(market.id)}>{market.question}</a>
-        <span class="market-tags">
-          <span class="badge">{CATEGORY_NAMES[market.category] ?? market.category}</span>
-          <State market={market} />
-        </span>
-      </td>
-      <td class="num number chance">
-        {chance === undefined ? (
-          NOTHING
-        ) : (
-          <>
-            <progress class="chance-bar" max={1_000_000} value={chance} aria-hidden="true" />
-            <span class="chance-text">{percent(chance)}</span>
-          </>
-        )}
-      </td>
-      <td class="num number wide">
-        <span class="up">{bid === 0 ? NOTHING : cents(bid)}</span>
-        <span class="quiet"> / </span>
-        <span class="down">{ask === 0 ? NOTHING : cents(ask)}</span>
-      </td>
-      <td class="num number quiet">{spread === undefined ? NOTHING : cents(spread)}</td>
-      <td class={`num number wide ${tone(change24h)}`}>
-        {change24h === undefined ? NOTHING : signedCents(change24h)}
-      </td>
-      <td class="num number head-volume">
-        {market.volume24h === null ? NOTHING : shortMoney(market.volume24h)}
-      </td>
-      <td class="num number">
-        <Left expiration={market.expiration} />
-      </td>
-    </tr>
+    <>
+      <progress class="chance-bar" max={1_000_000} value={chance} aria-hidden="true" />
+      <span class="chance-text">{percent(chance)}</span>
+    </>
+  )
+}
+
+function bestPrices({ bestBidPrices, bestAskPrices }: Market) {
+  const bid = bestBidPrices[YES]
+  const ask = bestAskPrices[YES]
+  return (
+    <>
+      <span class="up">{bid === 0 ? NOTHING : cents(bid)}</span>
+      <span class="quiet"> / </span>
+      <span class="down">{ask === 0 ? NOTHING : cents(ask)}</span>
+    </>
   )
 }
 

@@ -51,8 +51,14 @@ export function MarketHead(props: {
         </span>
       </div>
       <dl class="market-figures num">
-        <Chance model={model} market={market} which={0} />
-        <Chance model={model} market={market} which={1} />
+        {status === 'open' ? (
+          <>
+            <Chance model={model} market={market} which={0} />
+            <Chance model={model} market={market} which={1} />
+          </>
+        ) : (
+          <Outcome model={model} quick={props.quick} />
+        )}
         <div>
           <dt>Volume 24h</dt>
           <dd>{market.volume24h === null ? NOTHING : shortMoney(market.volume24h)}</dd>
@@ -70,6 +76,30 @@ export function MarketHead(props: {
   )
 }
 
+/** What has ended has no chance any more: it has a winner, or waits for one. */
+function Outcome({ model, quick }: { readonly model: MarketModel; readonly quick: QuickModel }) {
+  const winner = model.resolution.value?.winningOutcome ?? quick.market.value?.outcome ?? undefined
+  const assertion = model.resolution.value?.assertion
+  const waiting =
+    assertion === undefined
+      ? 'Not decided yet'
+      : `${assertion.proposedOutcome ? 'YES' : 'NO'} is ${assertion.disputed ? 'disputed' : 'proposed'}`
+  return (
+    <div>
+      <dt>Outcome</dt>
+      <dd>
+        {winner === undefined ? (
+          waiting
+        ) : (
+          <strong class={winner === 0 ? 'up' : 'down'}>
+            {winner === 0 ? 'YES' : 'NO'} has won
+          </strong>
+        )}
+      </dd>
+    </div>
+  )
+}
+
 /** Shows one chance per market, with NO as 100% minus YES; each outcome has its own last price. */
 function Chance(props: {
   readonly model: MarketModel
@@ -79,8 +109,7 @@ function Chance(props: {
   const { model, market, which } = props
   const traded = model.tape.value.find(({ outcome }) => outcome === which)?.price
   const last = traded ?? market.lastPrices?.[which] ?? 0
-  const winner = model.resolution.value?.winningOutcome
-  const yes = winner === undefined ? chanceOf(liveOf(model, market)) : winner === 0 ? ONE : 0
+  const yes = chanceOf(liveOf(model, market))
   const shown = yes === undefined || which === 0 ? yes : ONE - yes
   const change = market.priceChanges24h?.[which] ?? null
   return (

@@ -4,6 +4,7 @@ import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import type { Market } from '#client/answers.ts'
 import { cents, NOTHING } from '../format.ts'
+import { FaucetPanel } from '../portfolio/faucet-panel.tsx'
 import { OpenOrders } from '../portfolio/open-orders.tsx'
 import { account } from '../state/account.ts'
 import { nowSec, secondsUntil } from '../state/clock.ts'
@@ -111,6 +112,7 @@ export function MarketView({ marketId }: { readonly marketId: string }) {
       </div>
       <div class="market-column market-side">
         <div class="in-trade in-ticket">
+          <FaucetPanel />
           {market.status === 'open' && secondsUntil(market.expiration) > 0 ? (
             <Ticket model={model} ticket={ticket} submitting={submitting} />
           ) : (

@@ -1,15 +1,11 @@
 /** The rules of the market, and how far its resolution is: with what can be done about it now. */
 
-import { useSignal } from '@preact/signals'
 import type { Market } from '#client/answers.ts'
-import type { Client } from '#client/client.ts'
 import { assetPrice, money, timeLeft } from '../format.ts'
-import { account, trading } from '../state/account.ts'
 import { nowSec, secondsUntil } from '../state/clock.ts'
-import { refreshFunds } from '../state/funds.ts'
-import { showError, showToast } from '../state/toasts.ts'
 import type { MarketModel } from './market-model.ts'
 import type { QuickModel } from './quick-model.ts'
+import { ResolutionDeed } from './resolution-deed.tsx'
 import { deedOf, resolutionSteps, type Step } from './resolution-steps.ts'
 
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'short' })
@@ -49,6 +45,10 @@ export function Rules({ market, quick }: Omit<Props, 'model'>) {
           <div>
             <dt>Each share pays</dt>
             <dd>$1 if its outcome wins, else nothing</dd>
+          </div>
+          <div>
+            <dt>Fees</dt>
+            <dd>No fees; the exchange pays the gas of trades and redemptions</dd>
           </div>
           <div>
             <dt>Contract</dt>
@@ -107,7 +107,7 @@ export function Resolution({ model, market }: Props) {
       </ol>
       <div class="rules">
         <Standing model={model} market={market} />
-        <Deed model={model} market={market} deed={deedOf(standing)} />
+        <ResolutionDeed model={model} market={market} deed={deedOf(standing)} />
       </div>
     </section>
   )
@@ -148,83 +148,5 @@ function Standing({ model, market }: Pick<Props, 'model' | 'market'>) {
     <p>Trading has ended. The exchange reports the outcome to the chain.</p>
   ) : (
     <p>Trading has ended. Whoever knows the outcome can propose it.</p>
-  )
-}
-
-function Deed(props: {
-  readonly model: MarketModel
-  readonly market: Market
-  readonly deed: ReturnType<typeof deedOf>
-}) {
-  const { model, market, deed } = props
-  const busy = useSignal(false)
-  if (deed === undefined || deed === 'wait') return null
-  if (account.value === undefined) return <p class="quiet">Connect an account to take part.</p>
-
-  const doIt = async (work: (client: Client) => Promise<unknown>, words: string) => {
-    busy.value = true
-    try {
-      await work(await trading())
-      showToast('done', words)
-    } catch (error) {
-      showError(error)
-    } finally {
-      busy.value = false
-      model.refresh()
-      void refreshFunds()
-    }
-  }
-  const propose = (outcome: 'YES' | 'NO') => () =>
-    void doIt((client) => client.resolution.propose({ market, outcome }), `${outcome} is proposed.`)
-
-  if (deed === 'propose') {
-    return (
-      <div class="row">
-        <button type="button" disabled={busy.value} onClick={propose('YES')}>
-          Propose YES
-        </button>
-        <button type="button" disabled={busy.value} onClick={propose('NO')}>
-          Propose NO
-        </button>
-        <span class="quiet">Costs no gas; a wrong proposal loses its bond.</span>
-      </div>
-    )
-  }
-  if (deed === 'settle') {
-    const winningOutcome =
-      model.resolution.value?.assertion?.proposedOutcome === true ? 'YES' : 'NO'
-    return (
-      <button
-        type="button"
-        class="main"
-        disabled={busy.value}
-        onClick={() =>
-          void doIt(
-            (client) => client.resolution.settle({ market, winningOutcome }),
-            'The market is being settled.',
-          )
-        }
-      >
-        Settle as {winningOutcome}
-      </button>
-    )
-  }
-  const winner = model.resolution.value?.winningOutcome
-  const held = model.position.value
-  const won = (winner === 0 ? held?.yesShares : held?.noShares) ?? 0
-  return (
-    <button
-      type="button"
-      class="main"
-      disabled={busy.value || won === 0}
-      onClick={() =>
-        void doIt(
-          (client) => client.relayer.ctfRedemption({ market }),
-          'Redeemed. The money is on its way to your account.',
-        )
-      }
-    >
-      {won === 0 ? 'Your shares pay nothing' : `Redeem ${money(won)}`}
-    </button>
   )
 }

@@ -20,7 +20,7 @@ type Standing = {
 }
 
 /** What can be done now, by anybody who is connected. */
-type ResolutionDeed = 'propose' | 'wait' | 'settle' | 'redeem' | undefined
+export type DeedName = 'propose' | 'dispute' | 'settle' | 'redeem' | undefined
 
 export function resolutionSteps(standing: Standing): readonly Step[] {
   const { status, quick } = standing
@@ -42,7 +42,7 @@ function presentOf({ status, expiration, nowSec, hasShares }: Standing): StepNam
   return status?.expired === true || nowSec >= expiration ? 'expired' : 'open'
 }
 
-export function deedOf(standing: Standing): ResolutionDeed {
+export function deedOf(standing: Standing): DeedName {
   const { status, quick, nowSec } = standing
   switch (presentOf(standing)) {
     case 'redeem':
@@ -50,7 +50,7 @@ export function deedOf(standing: Standing): ResolutionDeed {
     case 'expired':
       return quick ? undefined : 'propose'
     case 'proposed':
-      return nowSec >= (status?.assertion?.expirationTime ?? 0) ? 'settle' : 'wait'
+      return nowSec >= (status?.assertion?.expirationTime ?? 0) ? 'settle' : 'dispute'
     default:
       return undefined
   }

@@ -2,6 +2,7 @@
 
 import { cents, decimal } from '../format.ts'
 import { account } from '../state/account.ts'
+import { type Column, Table } from '../table.tsx'
 import type { MarketModel } from './market-model.ts'
 import { ownSideOf, type TapeTrade } from './tape-merge.ts'
 import { TransactionLink } from './transaction-link.tsx'
@@ -16,6 +17,27 @@ const clock = new Intl.DateTimeFormat(undefined, {
   hour12: false,
 })
 
+const COLUMNS: readonly Column<TapeTrade>[] = [
+  { name: 'Time', class: 'num', tone: 'quiet', cell: ({ ts }) => clock.format(ts) },
+  {
+    name: 'Of',
+    tone: ({ outcome }) => (outcome === 0 ? 'up' : 'down'),
+    cell: (trade) => <Of trade={trade} />,
+  },
+  {
+    name: 'Price',
+    isNumber: true,
+    cell: ({ takerSide, price }) => (
+      <>
+        <TakerSign side={takerSide} />
+        {cents(price)}
+      </>
+    ),
+  },
+  { name: 'Shares', isNumber: true, cell: ({ size }) => decimal(size, 2) },
+  { name: 'Chain', cell: (trade) => <TradeStatus {...trade} /> },
+]
+
 export function Tape({ model }: { readonly model: MarketModel }) {
   const trades = model.tape.value.slice(0, SHOWN)
   return (
@@ -23,57 +45,32 @@ export function Tape({ model }: { readonly model: MarketModel }) {
       <div class="panel-head">
         <h2 id="tape-title">Trades</h2>
       </div>
-      {trades.length === 0 ? (
-        <p class="empty">No trades yet.</p>
-      ) : (
-        <div class="tape-rows">
-          <table class="table tape-table">
-            <thead>
-              <tr>
-                <th scope="col">Time</th>
-                <th scope="col">Of</th>
-                <th scope="col" class="number">
-                  Price
-                </th>
-                <th scope="col" class="number">
-                  Shares
-                </th>
-                <th scope="col">Chain</th>
-              </tr>
-            </thead>
-            <tbody>
-              {trades.map((trade) => (
-                <TradeRow key={trade.tradeId} trade={trade} owner={account.value?.address} />
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
+      <Table
+        caption="Trades"
+        rows={trades}
+        columns={COLUMNS}
+        keyOf={({ tradeId }) => tradeId}
+        empty="No trades yet."
+        class="tape-table"
+        rowClass={(trade) => (ownSide(trade) === undefined ? '' : 'tape-own')}
+      />
     </section>
   )
 }
 
-function TradeRow(props: { readonly trade: TapeTrade; readonly owner: string | undefined }) {
-  const { trade } = props
-  const own = ownSideOf(trade, props.owner)
+function ownSide(trade: TapeTrade): 'buy' | 'sell' | undefined {
+  return ownSideOf(trade, account.value?.address)
+}
+
+function Of({ trade }: { readonly trade: TapeTrade }) {
+  const own = ownSide(trade)
   return (
-    <tr class={own === undefined ? '' : 'tape-own'}>
-      <td class="num quiet">{clock.format(trade.ts)}</td>
-      <td class={trade.outcome === 0 ? 'up' : 'down'}>
-        {trade.outcome === 0 ? 'YES' : 'NO'}
-        {own === undefined ? null : (
-          <span class="hidden-text">{own === 'buy' ? ', you bought' : ', you sold'}</span>
-        )}
-      </td>
-      <td class="num number">
-        <TakerSign side={trade.takerSide} />
-        {cents(trade.price)}
-      </td>
-      <td class="num number">{decimal(trade.size, 2)}</td>
-      <td>
-        <TradeStatus {...trade} compact />
-      </td>
-    </tr>
+    <>
+      {trade.outcome === 0 ? 'YES' : 'NO'}
+      {own === undefined ? null : (
+        <span class="hidden-text">{own === 'buy' ? ', you bought' : ', you sold'}</span>
+      )}
+    </>
   )
 }
 
@@ -95,20 +92,19 @@ const STATUS_CLASSES: Readonly<Record<string, string>> = {
   submitted: 'badge badge-warn',
 }
 
-export function TradeStatus(props: {
+function TradeStatus(props: {
   readonly status: string
   readonly txHash: string
-  readonly reason?: string
-  readonly compact?: boolean
+  readonly reason: string
 }) {
-  const { status, txHash, reason = '', compact = false } = props
+  const { status, txHash, reason } = props
   const badge = (
     <span class={STATUS_CLASSES[status] ?? 'badge'} title={reason || undefined}>
       {status}
     </span>
   )
   return (
-    <TransactionLink txHash={txHash} compact={compact}>
+    <TransactionLink txHash={txHash} compact>
       {badge}
     </TransactionLink>
   )

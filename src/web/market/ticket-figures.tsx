@@ -43,6 +43,7 @@ export function TicketFigures(props: {
           )}
         </>
       ) : null}
+      <Figure name="Fees">No fees</Figure>
       {isBuy ? (
         <>
           {isMarket ? (

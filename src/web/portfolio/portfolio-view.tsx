@@ -7,6 +7,7 @@ import { freeStablecoin, funds } from '../state/funds.ts'
 import { ownOrders } from '../state/own-orders.ts'
 import { realisedProfit, watchPositions } from '../state/own-positions.ts'
 import { Activity } from './activity.tsx'
+import { FaucetPanel } from './faucet-panel.tsx'
 import { totalsOf } from './holdings.ts'
 import { OpenOrders } from './open-orders.tsx'
 import { Permissions } from './permissions.tsx'
@@ -21,6 +22,7 @@ export function PortfolioView() {
     <div class="portfolio">
       <h1 class="hidden-text">Portfolio</h1>
       <Sums />
+      <FaucetPanel />
       <Permissions />
       <Positions />
       <OpenOrders />

@@ -5,9 +5,46 @@ import { cents, money, NOTHING, roundCents, shares, signedMoney, UNIT } from '..
 import { marketOf } from '../state/markets.ts'
 import { positions, redeem, redeeming, winnerOf } from '../state/own-positions.ts'
 import { marketLink } from '../state/router.ts'
+import { type Column, Table } from '../table.tsx'
 import { type Holding, holdingsOf } from './holdings.ts'
 
 export const holdings = computed(() => holdingsOf(positions.value ?? [], marketOf, winnerOf))
+
+const COLUMNS: readonly Column<Holding>[] = [
+  { name: 'Market', class: 'question', cell: Market },
+  {
+    name: 'Outcome',
+    tone: ({ outcome }) => (outcome === 0 ? 'up' : 'down'),
+    cell: ({ outcome }) => (outcome === 0 ? 'YES' : 'NO'),
+  },
+  { name: 'Shares', isNumber: true, cell: (held) => shares(held.shares) },
+  { name: 'Average', isNumber: true, isWide: true, tone: 'quiet', cell: averageOf },
+  {
+    name: 'Price',
+    isNumber: true,
+    isWide: true,
+    cell: ({ price }) => (price === undefined ? NOTHING : cents(price)),
+  },
+  {
+    name: 'Cost',
+    isNumber: true,
+    isWide: true,
+    tone: 'quiet',
+    cell: ({ cost }) => money(cost),
+  },
+  {
+    name: 'Value',
+    isNumber: true,
+    cell: ({ value }) => (value === undefined ? NOTHING : money(value)),
+  },
+  {
+    name: 'Profit',
+    isNumber: true,
+    tone: ({ profit }) => tone(profit),
+    cell: ({ profit }) => (profit === undefined ? NOTHING : signedMoney(profit)),
+  },
+  { name: 'Redeem', isNameHidden: true, class: 'number', cell: Redeem },
+]
 
 export function Positions() {
   return (
@@ -16,81 +53,45 @@ export function Positions() {
         <h2 id="positions">Positions</h2>
         <span class="badge num">{holdings.value.length}</span>
       </div>
-      {positions.value === undefined ? (
-        <p class="empty">Loading …</p>
-      ) : holdings.value.length === 0 ? (
-        <p class="empty">You hold no shares.</p>
-      ) : (
-        <div class="scroll">
-          <table class="table">
-            <thead>
-              <tr>
-                <th scope="col">Market</th>
-                <th scope="col">Outcome</th>
-                <NumberHead>Shares</NumberHead>
-                <NumberHead wide>Average</NumberHead>
-                <NumberHead wide>Price</NumberHead>
-                <NumberHead wide>Cost</NumberHead>
-                <NumberHead>Value</NumberHead>
-                <NumberHead>Profit</NumberHead>
-                <th scope="col">
-                  <span class="hidden-text">Redeem</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {holdings.value.map((holding) => (
-                <Row key={`${holding.position.marketId}${holding.outcome}`} {...holding} />
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
+      <Table
+        caption="Positions"
+        rows={positions.value === undefined ? undefined : holdings.value}
+        columns={COLUMNS}
+        keyOf={({ position, outcome }) => `${position.marketId}${outcome}`}
+        empty="You hold no shares."
+        hasCards
+      />
     </section>
   )
 }
 
-function NumberHead({ children, wide }: { readonly children: string; readonly wide?: boolean }) {
+function averageOf({ cost, shares: held }: Holding): string {
+  return roundCents(Number((cost * UNIT) / held))
+}
+
+function Market({ position }: Holding) {
   return (
-    <th scope="col" class={wide === true ? 'number wide' : 'number'}>
-      {children}
-    </th>
+    <>
+      <a href={marketLink(position.marketId)}>{position.marketQuestion}</a>{' '}
+      {position.resolved ? <span class="badge">Resolved</span> : null}
+    </>
   )
 }
 
-function Row(holding: Holding) {
-  const { position, outcome, cost, price, value, profit } = holding
+function Redeem({ position, value }: Holding) {
   const { marketId, marketQuestion, resolved } = position
-  const average = Number((cost * UNIT) / holding.shares)
+  if (!resolved || value === undefined || value === 0n) return null
+  const isBusy = redeeming.value.has(marketId)
   return (
-    <tr>
-      <td class="question">
-        <a href={marketLink(marketId)}>{marketQuestion}</a>{' '}
-        {resolved ? <span class="badge">Resolved</span> : null}
-      </td>
-      <td class={outcome === 0 ? 'up' : 'down'}>{outcome === 0 ? 'YES' : 'NO'}</td>
-      <td class="num number">{shares(holding.shares)}</td>
-      <td class="num number wide quiet">{roundCents(average)}</td>
-      <td class="num number wide">{price === undefined ? NOTHING : cents(price)}</td>
-      <td class="num number wide quiet">{money(cost)}</td>
-      <td class="num number">{value === undefined ? NOTHING : money(value)}</td>
-      <td class={`num number ${tone(profit)}`}>
-        {profit === undefined ? NOTHING : signedMoney(profit)}
-      </td>
-      <td class="number">
-        {resolved && value !== undefined && value > 0n ? (
-          <button
-            type="button"
-            class="small main"
-            disabled={redeeming.value.has(marketId)}
-            aria-label={`Redeem ${marketQuestion}`}
-            onClick={() => void redeem(position)}
-          >
-            {redeeming.value.has(marketId) ? 'Redeeming …' : 'Redeem'}
-          </button>
-        ) : null}
-      </td>
-    </tr>
+    <button
+      type="button"
+      class="small main"
+      disabled={isBusy}
+      aria-label={`Redeem ${marketQuestion}`}
+      onClick={() => void redeem(position)}
+    >
+      {isBusy ? 'Redeeming …' : 'Redeem'}
+    </button>
   )
 }
 

@@ -20,11 +20,16 @@ type DemoTrader = { readonly address: string; readonly name: string }
 /** Of the well-known accounts of the devnet, those that have money and shares. */
 const DEMO_FIRST = 10
 const DEMO_COUNT = 10
+/** … and the one that gives test money to others. */
+const FAUCET = 7
 const PLACE = 'sibyl account'
 
 export const account = signal<Account | undefined>(undefined)
 /** None on a chain with value. */
 export const demoTraders = signal<readonly DemoTrader[]>([])
+
+/** Undefined on a chain with value, and where its node cannot be reached. */
+export const faucetAddress = signal<string | undefined>(undefined)
 
 /** The devnet's node, which every page may ask. */
 export const node = computed(() => {
@@ -133,6 +138,7 @@ export function startAccounts(): void {
         demoTraders.value = addresses
           .map((address, at) => ({ address, name: `Demo trader ${at}` }))
           .slice(DEMO_FIRST, DEMO_FIRST + DEMO_COUNT)
+        faucetAddress.value = addresses[FAUCET]
         const kept = demoTraders.value.find(({ address }) => address === name)
         if (kind === 'demo' && kept !== undefined && account.value === undefined)
           void connectDemo(kept)

@@ -25,10 +25,20 @@ export async function readFunds(
   const { stablecoin, conditionalTokens, settlement } = contracts
   const [balance, allowance, approved] = await Promise.all([
     call(provider, stablecoin, BALANCE_OF, [owner]),
-    call(provider, stablecoin, ALLOWANCE, [owner, settlement]),
+    readAllowance(provider, contracts, owner, settlement),
     call(provider, conditionalTokens, IS_APPROVED_FOR_ALL, [owner, settlement]),
   ])
   return { stablecoin: balance, allowance, sharesApproved: approved !== 0n }
+}
+
+/** How much of an owner's stablecoin a contract may take. */
+export function readAllowance(
+  provider: Provider,
+  { stablecoin }: ChainConfig['contracts'],
+  owner: string,
+  spender: string,
+): Promise<bigint> {
+  return call(provider, stablecoin, ALLOWANCE, [owner, spender])
 }
 
 async function call(

@@ -6,6 +6,7 @@ import { eventually } from '../../support/eventually.ts'
 import { connectDemo, type Stage, says, ticketOf } from './stage.ts'
 
 const ANN = 10
+const BOB = 11
 const DISPUTE_SEC = 7_200
 const HEARD_SEC = 2
 /** A request that is under way while time is moved may be answered as late; the page asks again. */
@@ -38,11 +39,17 @@ export async function resolutionAndRedemption(t: TestContext, stage: Stage): Pro
   await says(resolution, /^Trading goes on for/)
   const { serverTime } = await stage.client(ANN).config({ fresh: true })
   await stage.warp(week.expiration - serverTime + 1)
+  const head = page.locator('.market-head')
+  await says(head, 'Not decided yet')
+  await says(resolution, /the exchange posts the bond of \$500\.00\./)
   await resolution.getByRole('button', { name: 'Propose YES' }).click()
   await says(resolution, /^YES was proposed with a bond of \$500\.00\./)
+  await says(head, 'YES is proposed')
   await stage.warp(DISPUTE_SEC)
   await resolution.getByRole('button', { name: 'Settle as YES' }).click()
   await says(resolution, 'YES has won')
+  await says(head, 'YES has won')
+  assert.doesNotMatch(await head.innerText(), /%/)
   const balance = page.getByRole('button', { name: /^\$/ })
   const before = moneyOf(await balance.innerText())
   await resolution.getByRole('button', { name: 'Redeem $100,000.00' }).click()
@@ -51,6 +58,33 @@ export async function resolutionAndRedemption(t: TestContext, stage: Stage): Pro
   await page.getByRole('link', { name: 'Portfolio' }).click()
   const activity = page.getByRole('region', { name: 'Activity' })
   await says(activity.getByRole('row', { name: /Redeemed/ }), '+$100,000.00')
+}
+
+/** Of the market that the story before has ended. */
+export async function listNamesTheWinner(t: TestContext, stage: Stage): Promise<void> {
+  const page = await stage.visit(t, '')
+  await page.getByLabel('State').selectOption('Ended')
+  const row = page.getByRole('row', { name: stage.markets.week.question })
+  await says(row, 'YES won')
+  assert.doesNotMatch(await row.innerText(), /%/)
+}
+
+/** The market of a month is proposed wrongly, and another trader disputes that. */
+export async function proposalIsDisputed(t: TestContext, stage: Stage): Promise<void> {
+  const { month } = stage.markets
+  const page = await stage.visit(t, `#/m/${month.id}`, MOVED)
+  await connectDemo(page, BOB)
+  const { serverTime } = await stage.client(ANN).config({ fresh: true })
+  await stage.warp(month.expiration - serverTime + 1)
+  await eventually(() => stage.client(ANN).resolution.propose({ market: month, outcome: 'NO' }))
+  const balance = page.getByRole('button', { name: /^\$/ })
+  const resolution = page.getByRole('region', { name: 'Resolution' })
+  await resolution.getByRole('button', { name: 'Dispute NO' }).click()
+  await says(resolution, /^You post a bond of \$500\.00 at the oracle/)
+  const before = moneyOf(await balance.innerText())
+  await resolution.getByRole('button', { name: 'Post $500.00 and dispute' }).click()
+  await says(resolution, 'NO was proposed and is disputed: the oracle decides.')
+  await eventually(async () => assert.equal(before - moneyOf(await balance.innerText()), 500))
 }
 
 function moneyOf(text: string): number {

@@ -8,7 +8,12 @@ import { test } from 'node:test'
 import { findBrowser, MISSING_BROWSER } from '../../support/browser.ts'
 import { servicesRequired } from '../../support/required-services.ts'
 import { docsExecute } from './docs-stories.ts'
-import { quickMarketEnds, resolutionAndRedemption } from './ending-stories.ts'
+import {
+  listNamesTheWinner,
+  proposalIsDisputed,
+  quickMarketEnds,
+  resolutionAndRedemption,
+} from './ending-stories.ts'
 import { accessible, phone } from './look-stories.ts'
 import { openStage } from './stage.ts'
 import { marketOrder, shortSaleWarns, silentWallet, ticketUnderstands } from './ticket-stories.ts'
@@ -19,6 +24,7 @@ import {
   tradeOfTwo,
   walletThatRefuses,
 } from './trading-stories.ts'
+import { freshWallet } from './wallet-stories.ts'
 
 const skip = findBrowser() === undefined && !servicesRequired ? MISSING_BROWSER : false
 
@@ -32,6 +38,7 @@ test('the trading page in a browser', { skip }, async (t) => {
       ticketUnderstands,
     'a sale of more than is held, and cancelling all, are asked about first': shortSaleWarns,
     'a wallet that never answers does not lock the ticket': silentWallet,
+    'a fresh wallet gets test money, splits and merges it, and trades': freshWallet,
     'a wallet that refuses is quoted in words': walletThatRefuses,
     'an order that is refused says why': refusalSaysWhy,
     'on a phone all of it can be used': phone,
@@ -39,6 +46,8 @@ test('the trading page in a browser', { skip }, async (t) => {
     'the server restarts and the page catches up': restartIsCaughtUp,
     'a quick market ends while one looks at it': quickMarketEnds,
     'an outcome is proposed, settled and redeemed': resolutionAndRedemption,
+    'the list names the winner of a market that has ended': listNamesTheWinner,
+    'a wrong proposal is disputed with a bond': proposalIsDisputed,
     'the page of the documentation explains itself, and executes its example': docsExecute,
   }
   for (const [name, story] of Object.entries(stories)) {

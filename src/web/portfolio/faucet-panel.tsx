@@ -1,0 +1,22 @@
+/** Offers test money where the account has none; there is nothing to see otherwise. */
+
+import { money } from '../format.ts'
+import { askFaucet, FAUCET_DOLLARS, isPouring, needsFaucet } from '../state/faucet.ts'
+
+export function FaucetPanel() {
+  if (!needsFaucet.value) return null
+  return (
+    <section class="panel notice" aria-label="Test money">
+      <p>This account has no dollars yet.</p>
+      <span class="space" />
+      <button
+        type="button"
+        class="main"
+        disabled={isPouring.value}
+        onClick={() => void askFaucet()}
+      >
+        {isPouring.value ? 'Waiting for the chain …' : `Get ${money(FAUCET_DOLLARS, 0)} to test`}
+      </button>
+    </section>
+  )
+}

@@ -1,0 +1,67 @@
+/**
+ * The few transactions that a trader sends from the page, as bytes: each is four bytes for its function, then words of
+ * 32 bytes. A library that can encode every function would be larger than the rest of the page.
+ */
+
+export type ChainCall = { readonly to: string; readonly data: string; readonly value?: bigint }
+
+type Contracts = {
+  readonly stablecoin: string
+  readonly conditionalTokens: string
+  readonly oracle: string
+}
+
+const APPROVE = '095ea7b3'
+const TRANSFER = 'a9059cbb'
+const SPLIT_POSITION = '72ce4275'
+const MERGE_POSITIONS = '9e7212ad'
+const DISPUTE_ASSERTION = 'a6a22b43'
+/** Of a collection that stands for itself, as those of binary markets do. */
+const NO_COLLECTION = `0x${'0'.repeat(64)}`
+/** YES and NO as sets of outcomes, with their count before them. */
+const BOTH_OUTCOMES = [2n, 1n, 2n]
+/** Where these begin: behind the five words of the call. */
+const BOTH_OUTCOMES_AT = 5n * 32n
+
+/** Lets a contract take stablecoin of the sender. */
+export function approveCall({ stablecoin }: Contracts, spender: string, amount: bigint): ChainCall {
+  return { to: stablecoin, data: encode(APPROVE, [spender, amount]) }
+}
+
+export function transferCall({ stablecoin }: Contracts, to: string, amount: bigint): ChainCall {
+  return { to: stablecoin, data: encode(TRANSFER, [to, amount]) }
+}
+
+/** Turns dollars into as many shares of YES and of NO. */
+export function splitCall(contracts: Contracts, marketId: string, amount: bigint): ChainCall {
+  return setsCall(SPLIT_POSITION, contracts, marketId, amount)
+}
+
+/** Turns as many shares of YES and of NO back into dollars. */
+export function mergeCall(contracts: Contracts, marketId: string, amount: bigint): ChainCall {
+  return setsCall(MERGE_POSITIONS, contracts, marketId, amount)
+}
+
+/** Disputes a proposal at the oracle, which takes the same bond of the sender. */
+export function disputeCall({ oracle }: Contracts, assertionId: string, by: string): ChainCall {
+  return { to: oracle, data: encode(DISPUTE_ASSERTION, [assertionId, by]) }
+}
+
+function setsCall(
+  selector: string,
+  { stablecoin, conditionalTokens }: Contracts,
+  marketId: string,
+  amount: bigint,
+): ChainCall {
+  const words = [stablecoin, NO_COLLECTION, marketId, BOTH_OUTCOMES_AT, amount, ...BOTH_OUTCOMES]
+  return { to: conditionalTokens, data: encode(selector, words) }
+}
+
+function encode(selector: string, words: readonly (string | bigint)[]): string {
+  return `0x${selector}${words.map(word).join('')}`
+}
+
+function word(value: string | bigint): string {
+  const digits = typeof value === 'bigint' ? value.toString(16) : value.slice(2).toLowerCase()
+  return digits.padStart(64, '0')
+}

@@ -1,0 +1,86 @@
+/** Stories of a wallet that comes with nothing: its key is the test's, and signs what the page asks for. */
+
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import type { Page } from 'playwright-core'
+import { createPublicClient, createWalletClient, http } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { hardhat } from 'viem/chains'
+import { eventually } from '../../support/eventually.ts'
+import { type Stage, says, sendOrder } from './stage.ts'
+
+type WalletWindow = {
+  askWallet(method: string, params: readonly unknown[] | undefined): Promise<unknown>
+}
+
+/** A wallet whose answers come from the test. */
+function announceWallet(): void {
+  const provider = {
+    request: ({ method, params }: { method: string; params?: readonly unknown[] }) =>
+      (globalThis as unknown as WalletWindow).askWallet(method, params),
+    on: () => provider,
+  }
+  const info = { uuid: 'f', rdns: 'test.fresh', name: 'Fresh wallet', icon: '' }
+  addEventListener('eip6963:requestProvider', () => {
+    dispatchEvent(
+      new CustomEvent('eip6963:announceProvider', { detail: Object.freeze({ info, provider }) }),
+    )
+  })
+}
+
+async function connectFresh(page: Page, rpcUrl: string): Promise<void> {
+  const account = privateKeyToAccount(generatePrivateKey())
+  const transport = http(rpcUrl)
+  const wallet = createWalletClient({ account, chain: hardhat, transport })
+  const node = createPublicClient({ chain: hardhat, transport })
+  await page.exposeFunction('askWallet', async (method: string, params: readonly never[] = []) => {
+    switch (method) {
+      case 'eth_requestAccounts':
+      case 'eth_accounts':
+        return [account.address]
+      case 'eth_signTypedData_v4':
+        return account.signTypedData(JSON.parse(params[1] ?? '{}'))
+      case 'eth_sendTransaction':
+        return wallet.sendTransaction(params[0]!)
+      default:
+        return node.request({ method, params } as never)
+    }
+  })
+  await page.getByRole('button', { name: 'Connect', exact: true }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Fresh wallet' }).click()
+  await page.getByRole('dialog').waitFor({ state: 'hidden' })
+}
+
+export async function freshWallet(t: TestContext, stage: Stage): Promise<void> {
+  const { quarter } = stage.markets
+  const page = await stage.visit(t, `#/m/${quarter.id}`, { before: `(${announceWallet})()` })
+  const { chains } = await stage.client(10).config()
+  await connectFresh(page, chains[0]?.rpcUrl ?? '')
+  const balance = page.getByRole('button', { name: /^\$/ })
+  await says(balance, '$0.00')
+  await page.getByRole('button', { name: 'Get $10,000 to test' }).click()
+  await says(balance, '$10,000.00')
+  await says(page.getByRole('region', { name: 'Ticket' }), 'No fees')
+
+  const position = page.getByRole('region', { name: 'Your position' })
+  await says(position, 'You have no shares of this market.')
+  await position.getByText('Split and merge').click()
+  await position.getByLabel('Dollars').fill('100')
+  const [split, merge] = ['Split', 'Merge'].map((name) => position.getByRole('button', { name }))
+  assert.equal(await merge?.isDisabled(), true, 'there is nothing to merge')
+  await split?.click()
+  await says(page.getByRole('log'), '$100.00 became 100.00 YES and 100.00 NO.')
+  await says(balance, '$9,900.00')
+  await says(position.getByRole('row', { name: /^NO/ }), '100.00')
+  await position.getByLabel('Dollars').fill('40')
+  await merge?.click()
+  await says(page.getByRole('log'), '40.00 YES and 40.00 NO became $40.00.')
+  await says(balance, '$9,940.00')
+  await eventually(async () => {
+    const rows = await position.getByRole('row').allInnerTexts()
+    assert.match(rows.join('\n'), /YES\s+60\.00[\s\S]*NO\s+60\.00/)
+  })
+  // It signs its permissions and orders, without ether.
+  await sendOrder(page, { side: 'Buy', cents: '1', shares: '200' })
+  await says(page.getByRole('log'), 'the order is in the book')
+}
