@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { connect, createServer, type Server, type Socket } from 'node:net'
-import { after, it } from 'node:test'
+import { it } from 'node:test'
 import { onBothDatabases, onServerDatabase } from '../support/databases.ts'
+import { doorTo } from '../support/door.ts'
 import { eventually } from '../support/eventually.ts'
 import {
   assertOpen,
@@ -30,39 +30,6 @@ await onBothDatabases('a store that is killed between batches', ({ fresh }) => {
       await assertProjected(expected, databaseUrl)
     }))
 })
-
-/** A door in front of the server that can be shut: what is open is cut, what comes is refused. */
-async function doorTo(
-  target: URL,
-): Promise<{ url: string; shut(): void; reopen(): Promise<void> }> {
-  const sockets = new Set<Socket>()
-  let server: Server | undefined
-  let port = 0
-  const reopen = async () => {
-    server = createServer((socket) => {
-      const onward = connect(Number(target.port || 3306), target.hostname)
-      for (const end of [socket, onward]) {
-        sockets.add(end)
-        end.on('close', () => sockets.delete(end))
-        // A cut in the middle of a transfer is what the door is for.
-        end.on('error', () => {})
-      }
-      socket.pipe(onward).pipe(socket)
-    })
-    await new Promise<void>((resolve) => server?.listen(port, '127.0.0.1', resolve))
-    port = (server.address() as { port: number }).port
-  }
-  const shut = () => {
-    server?.close()
-    for (const socket of sockets) socket.destroy()
-  }
-  await reopen()
-  after(shut)
-  const url = new URL(target)
-  url.hostname = '127.0.0.1'
-  url.port = String(port)
-  return { url: url.href, shut, reopen }
-}
 
 await onServerDatabase('a database that is away', ({ fresh }) => {
   it('stops nothing but the projection, which catches up', () =>

@@ -5,7 +5,7 @@
  */
 
 import { mkdirSync, readFileSync } from 'node:fs'
-import type { Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { dirname } from 'node:path'
 import { MikroORM, type Options, type Transaction } from '@mikro-orm/core'
 import type {
@@ -28,12 +28,14 @@ import { RelayEntity } from '../entities/relay.ts'
 import { TradeEntity } from '../entities/trade.ts'
 import { type DatabaseAddress, parseDatabaseUrl, placesOf } from './database-url.ts'
 import { type Lease, passFence } from './fence.ts'
+import { type Logins, makeLogins } from './logins.ts'
 import { makeServers, type Servers } from './servers.ts'
 import {
   closedFault,
   isConnectionLost,
   isConstraint,
   isServerIdle,
+  loginRefusal,
   storeFault,
 } from './store-fault.ts'
 import { type Copier, keepWriteAhead, type WriteAhead } from './write-ahead.ts'
@@ -44,6 +46,8 @@ export type Database = {
   readonly orm: MikroORM<AbstractSqlDriver>
   /** Where the address names several servers. */
   readonly servers?: Servers | undefined
+  /** Of a MySQL server. */
+  readonly logins?: Logins
   /** Of SQLite, opened for writing. */
   readonly writeAhead?: WriteAhead | undefined
   /** A transaction that is open already: those inside are parts of it, each undone by itself. */
@@ -61,6 +65,8 @@ type DatabaseOptions = {
   readonly patient?: boolean
   /** For who writes much to SQLite: a thread that copies its write-ahead file back. */
   readonly copier?: (path: string) => Copier
+  /** The clock of pauses between refused logins. */
+  readonly nowMs?: () => number
 }
 
 /** How long a writer of SQLite waits for another one, and a connection to MySQL for its server. */
@@ -103,8 +109,9 @@ export async function openDatabase(url: string, options: DatabaseOptions = {}): 
     // Not by `init`, which looks for extensions of the ORM and loads those for migrations every time.
     const silentMsMax = options.patient === true ? Number.POSITIVE_INFINITY : SILENT_MS_MAX
     const servers = serversOf(address, silentMsMax)
-    orm = new MikroORM(await ormOptions(address, { readOnly, connectionsMax, servers }))
-    const database = { address, readOnly, orm, servers }
+    const logins = makeLogins(options.nowMs)
+    orm = new MikroORM(await ormOptions(address, { readOnly, connectionsMax, servers, logins }))
+    const database = { address, readOnly, orm, servers, logins }
     const writeAhead = await prepareConnections(database, options.copier)
     return { ...database, writeAhead }
   } catch (error) {
@@ -129,7 +136,7 @@ export async function read<T>(
     try {
       return await ask(database.orm.em.fork())
     } catch (error) {
-      leaveIdle(database, error)
+      noteFailure(database, error)
       const isElsewhere = database.servers !== undefined && isServerIdle(error)
       if (attempt < READ_ATTEMPTS_MAX && (isElsewhere || isConnectionLost(error))) continue
       throw storeFault(error)
@@ -171,14 +178,16 @@ export async function transact<T>(
     if (within === undefined) await database.writeAhead?.wrote()
     return result
   } catch (error) {
-    leaveIdle(database, error)
+    noteFailure(database, error)
     throw storeFault(error)
   }
 }
 
-/** Of several servers one may be there and not be part of the cluster. */
-function leaveIdle({ servers }: Database, error: unknown): void {
+/** Of several servers one may be there and not be part of the cluster; and any may refuse the login. */
+function noteFailure({ servers, logins }: Database, error: unknown): void {
   if (isServerIdle(error)) servers?.leave('the server is not part of the cluster')
+  const refusal = loginRefusal(error)
+  if (refusal !== undefined) logins?.refused(refusal)
 }
 
 /** Undefined where the address names one. */
@@ -198,7 +207,13 @@ export async function ormOptions(
     readOnly = false,
     connectionsMax,
     servers,
-  }: { readOnly?: boolean; connectionsMax: number; servers?: Servers | undefined },
+    logins = makeLogins(),
+  }: {
+    readOnly?: boolean
+    connectionsMax: number
+    servers?: Servers | undefined
+    logins?: Logins
+  },
 ): Promise<Partial<Options<AbstractSqlDriver>>> {
   const common: Partial<Options<AbstractSqlDriver>> = {
     entities: [
@@ -241,7 +256,7 @@ export async function ormOptions(
     driverOptions: {
       connectTimeout: PATIENCE_MS,
       queueLimit: WAITING_MAX,
-      ...(servers === undefined ? {} : { stream: dialer(servers) }),
+      stream: dialer(address, servers, logins),
       ...(address.tls ? { ssl: sslOf(address.caFile) } : {}),
     },
   }
@@ -251,10 +266,17 @@ export async function ormOptions(
  * Dials the current server, and has the driver check the certificate against its name: else it would compare
  * each server's certificate with the first name of the address.
  */
-function dialer(servers: Servers): (options: { readonly config: { host: string } }) => Socket {
+function dialer(
+  { host, port }: { readonly host: string; readonly port: number },
+  servers: Servers | undefined,
+  logins: Logins,
+): (options: { readonly config: { host: string } }) => Socket {
+  if (servers === undefined) {
+    return () => logins.dial(() => connect(port, host).setNoDelay(true).setKeepAlive(true))
+  }
   return ({ config }) => {
     config.host = servers.place.host
-    return servers.dial()
+    return logins.dial(() => servers.dial())
   }
 }
 
@@ -292,11 +314,12 @@ async function prepareConnections(
     ...(database.readOnly ? ['set session transaction read only'] : []),
   ]
   pool.on('connection', (fresh) => {
+    database.logins?.accepted()
     // The driver runs these before anything else on the connection; if one fails, it must not serve.
     for (const statement of statements) {
       fresh.query(statement, (error: unknown) => {
         if (error === null) return
-        leaveIdle(database, error)
+        noteFailure(database, error)
         fresh.destroy()
       })
     }

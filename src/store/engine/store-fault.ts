@@ -62,12 +62,15 @@ const CONSTRAINT = new Set([
   'SQLITE_TOOBIG',
 ])
 
+/** Refuses a statement. The others refuse a login. */
+const TABLE_REFUSED = 'ER_TABLEACCESS_DENIED_ERROR'
+
 const REFUSED = new Map([
   ['ER_ACCESS_DENIED_ERROR', 'the database refused the login'],
   ['ER_ACCESS_DENIED_NO_PASSWORD_ERROR', 'the database refused the login'],
   ['ER_DBACCESS_DENIED_ERROR', 'the database user has no rights to the database: GRANT them'],
   ['ER_BAD_DB_ERROR', 'the server has no such database: CREATE DATABASE it'],
-  ['ER_TABLEACCESS_DENIED_ERROR', 'the database user lacks rights to a table: GRANT them'],
+  [TABLE_REFUSED, 'the database user lacks rights to a table: GRANT them'],
 ])
 
 /** MariaDB's own numbers, which the driver has no name for or names as MySQL's namesakes. */
@@ -131,6 +134,12 @@ export function isConnectionLost(error: unknown): boolean {
     // The driver's word for a connection that can serve no more, whatever it was that ended it.
     ((error as { fatal?: unknown } | null)?.fatal === true && !REFUSED.has(code))
   )
+}
+
+/** Returns the server's answer if it refused a login; undefined for every other error. */
+export function loginRefusal(error: unknown): object | undefined {
+  const said = described(error)
+  return REFUSED.has(said.code) && said.code !== TABLE_REFUSED ? said : undefined
 }
 
 /** Whether the server answers and does nothing: a part of a cluster that is without its majority, or just comes. */

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -27,6 +28,7 @@ import {
   onServerDatabase,
   TEST_MYSQL_URL,
 } from '../../support/databases.ts'
+import { doorTo } from '../../support/door.ts'
 import { eventually } from '../../support/eventually.ts'
 import { batch, id, opening, order, orderOf, orderRow, trade, withStore } from '../batches.ts'
 
@@ -38,6 +40,8 @@ function fault(code: string, retryable: boolean) {
     return true
   }
 }
+
+const REFUSED_LOGIN = fault('STORE_REFUSED', true)
 
 /** Ends every connection to the database, as a restart of the server would. */
 async function killConnections(name: string): Promise<number> {
@@ -253,6 +257,35 @@ await onServerDatabase('a store whose connections were killed', (databases) => {
       const found = await recentTrades(database, { marketId: id('m'), limit: 100 })
       assert.equal(found.length, batches.length, `${kills} kills, ${faults} faults`)
     })
+  })
+
+  it('waits twice as long before each further login while logins are refused, up to 30 s', async (t) => {
+    const url = new URL(TEST_MYSQL_URL)
+    const user = `sibyl_${randomBytes(4).toString('hex')}`
+    await onServer(`create user ${user}@'%' identified by 'new'`)
+    t.after(() => onServer(`drop user ${user}@'%'`))
+    url.username = user
+    url.password = 'old'
+    url.pathname = 'information_schema'
+    const door = await doorTo(url)
+    let nowMs = 0
+    const database = await openDatabase(door.url, { nowMs: () => nowMs })
+    t.after(() => closeDatabase(database))
+    const ask = () => read(database, (em) => em.getConnection().execute('select 1 as one'))
+    const refusals: number[] = []
+    for (let second = 0; second <= 125; second++) {
+      nowMs = 1_000 * second
+      const before = door.passed
+      const calls = Array.from({ length: 10 }, () => assert.rejects(ask(), REFUSED_LOGIN))
+      await Promise.all(calls)
+      if (door.passed > before) refusals.push(second)
+    }
+    assert.deepEqual(refusals, [0, 1, 3, 7, 15, 31, 61, 91, 121])
+
+    await onServer(`alter user ${user}@'%' identified by 'old'`)
+    await assert.rejects(ask(), REFUSED_LOGIN, 'the pause is not over')
+    nowMs = 151_000
+    assert.deepEqual(await ask(), [{ one: 1 }])
   })
 
   it('says that a login is refused without naming the password', async () => {

@@ -1,0 +1,45 @@
+/**
+ * Logins to a MySQL server. After a refused login the next one waits, each time twice as long: a server may lock an
+ * account after too many of them, and its log fills up. Meanwhile calls fail at once with the same refusal, unless a
+ * connection from before is free.
+ */
+
+import { Socket } from 'node:net'
+import { backoff } from '#domain/backoff.ts'
+
+export type Logins = {
+  /** Dials the server, or returns a socket that fails at once with the last refusal. */
+  dial(connect: () => Socket): Socket
+  accepted(): void
+  refused(error: object): void
+}
+
+const PAUSE_MS = 1_000
+const PAUSE_MS_MAX = 30_000
+
+export function makeLogins(nowMs: () => number = () => performance.now()): Logins {
+  let refusals = 0
+  let pausedUntilMs = Number.NEGATIVE_INFINITY
+  let refusal: object = {}
+  /** True if the server was dialled since the last refusal; several calls may report the same one. */
+  let isDialled = false
+
+  return {
+    dial(connect) {
+      // A copy, since the driver changes the error that it is given.
+      if (nowMs() < pausedUntilMs) return new Socket().destroy(Object.assign(new Error(), refusal))
+      isDialled = true
+      return connect()
+    },
+    accepted() {
+      refusals = 0
+      pausedUntilMs = Number.NEGATIVE_INFINITY
+    },
+    refused(error) {
+      if (!isDialled) return
+      isDialled = false
+      refusal = error
+      pausedUntilMs = nowMs() + backoff(PAUSE_MS, PAUSE_MS_MAX, refusals++)
+    },
+  }
+}
