@@ -6,11 +6,14 @@ import type { LevelPair } from './local-book.ts'
 
 type Of<Type extends string> = { readonly type: Type; readonly sub: string }
 type Reset = { readonly reset?: true }
+/** The newest changes may be missing. */
+type Stale = { readonly stale?: true }
 export type OrderStatus = 'accepted' | 'partially_filled' | 'filled' | 'cancelled' | 'expired'
 
 export type BookMessage =
   | (Of<'book.snapshot'> &
-      Reset & {
+      Reset &
+      Stale & {
         readonly marketId: string
         readonly outcome: 0 | 1
         readonly seq: number
@@ -44,7 +47,8 @@ type TradeFields = {
 
 export type TradesMessage =
   | (Of<'trades.snapshot'> &
-      Reset & {
+      Reset &
+      Stale & {
         readonly marketId: string
         readonly seq: number
         /** The latest that the exchange has at hand, oldest first; `client.trades` has them all. */
@@ -133,7 +137,8 @@ type Step = { readonly cursor: string; readonly prevCursor: string }
 
 export type MarketMessage =
   | (Of<'market.snapshot'> &
-      Reset & {
+      Reset &
+      Stale & {
         readonly marketId?: string
         readonly state?: 'open' | 'expired' | 'resolved' | 'withdrawn'
         /** The last that the chain told. */
@@ -193,7 +198,8 @@ export type QuickMarketMessage =
 export type TickerMessage =
   /** Those that were named, or the newest open ones; `count` says how many there are in all. */
   | (Of<'ticker.snapshot'> &
-      Reset & {
+      Reset &
+      Stale & {
         readonly tickers: readonly StreamTicker[]
         readonly count: number
         readonly cursor: string

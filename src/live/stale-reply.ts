@@ -8,9 +8,10 @@ import type { MarketBoard } from './market-board.ts'
 /** Additive: a client that does not know it reads the answer as before. */
 const STALE = { 'sibyl-stale': 'true' }
 
+/** Without a market: the answer lists markets of every owner. */
 export function markStale<Answer extends RawReply | Rejection>(
   board: Pick<MarketBoard, 'isCurrent'>,
-  marketId: MarketId,
+  marketId: MarketId | undefined,
   answer: Answer,
 ): Answer {
   if (isRejection(answer) || board.isCurrent(marketId)) return answer

@@ -299,6 +299,14 @@ export function makeChannels<M>(ports: {
     }
   }
 
+  /** Whether an owner of the feed's markets is not confirmed, so that newer changes may be missing here. */
+  function isStale(feed: Feed<M>): boolean {
+    const { isCurrent } = board()
+    if (isCurrent()) return false
+    const some = feed.kind === 'markets' ? 'all' : marketsOf(feed)
+    return some === 'all' || some.some((marketId) => !isCurrent(marketId))
+  }
+
   function topicForgotten(feed: Feed<M>): void {
     snapshots.forget(feed)
     switch (feed.kind) {
@@ -394,7 +402,10 @@ export function makeChannels<M>(ports: {
       const position = typeof since === 'string' ? feed.topic.positionOf(since) : since
       return position === undefined ? undefined : feed.topic.replay(position, horizonOf(feed))
     },
-    snapshot: written,
+    snapshot(feed, reset) {
+      const text = written(feed, reset)
+      return text !== undefined && isStale(feed) ? messages.markStale(text) : text
+    },
     ordersSnapshot(feed, taken, reset) {
       const { name } = feed.topic
       const trader = checksumAddress(feed.trader)

@@ -29,6 +29,11 @@ const levelsText = (levels: readonly ShownLevel[]): string => {
 
 const resetText = (reset: boolean): string => (reset ? ',"reset":true' : '')
 
+/** Marks a snapshot. It is kept without the mark, because the mark may go without any other change. */
+export function markStale(text: string): string {
+  return `${text.slice(0, -1)},"stale":true}`
+}
+
 /** Which book it is. */
 export type BookOf = { readonly shown: ShownMarket; readonly outcome: Outcome }
 

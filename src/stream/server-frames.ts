@@ -19,6 +19,12 @@ const ts = Type.Integer({ description: 'Unix milliseconds' })
 const reset = Type.Optional(
   Type.Literal(true, { description: 'Forget what you had: something in between is not known' }),
 )
+const stale = Type.Optional(
+  Type.Literal(true, {
+    description:
+      'The newest changes may be missing: the owner of a market has not confirmed itself',
+  }),
+)
 const named = { sub: Type.String({ description: 'Which subscription it belongs to' }) }
 const echoed = { id: Type.Optional(Id) }
 const market = { marketId: Type.String() }
@@ -116,6 +122,7 @@ export const SERVER_FRAMES = {
     checksum,
     ts,
     reset,
+    stale,
   }),
   'book.delta': message('book.delta', {
     ...named,
@@ -142,6 +149,7 @@ export const SERVER_FRAMES = {
     ),
     ts,
     reset,
+    stale,
   }),
   trade: message('trade', {
     ...named,
@@ -224,6 +232,7 @@ export const SERVER_FRAMES = {
     cursor,
     ts,
     reset,
+    stale,
   }),
   market: message('market', {
     ...named,
@@ -248,6 +257,7 @@ export const SERVER_FRAMES = {
     cursor,
     ts,
     reset,
+    stale,
   }),
   ticker: message('ticker', {
     ...named,

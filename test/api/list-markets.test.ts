@@ -15,8 +15,8 @@ const COUNT = 60
 
 type Body = { markets: { id: string; bestAskPrice: number }[]; count: number; nextCursor: string }
 
-function fixture() {
-  const board = makeBoard({ isWhole: () => true, isCurrent: () => true })
+function fixture(isCurrent: () => boolean = () => true) {
+  const board = makeBoard({ isWhole: () => true, isCurrent })
   const clock = systemClock
   const follow = (event: object) => assert.ok(board.follow([event as MarketEvent]))
   // The newest has the lowest id, so that the order is not that of ids or arrival.
@@ -129,4 +129,18 @@ test('a list of markets costs by how many it lists, and by how many a filter loo
   assert.equal(weigh({ limit: 1 }), 1)
   assert.equal(weigh({ limit: 26 }), 2)
   assert.equal(weigh({ limit: 1, search: 'rain' }), 3)
+})
+
+test('a list is marked as stale while an owner of markets is not confirmed, plain and compressed', async () => {
+  let isCurrent = true
+  const { ask } = fixture(() => isCurrent)
+  const marks = async () => {
+    const replies = [await ask(), await ask({}, 'gzip')]
+    return replies.map(({ headers }) => headers?.['sibyl-stale'])
+  }
+  assert.deepEqual(await marks(), [undefined, undefined])
+  isCurrent = false
+  assert.deepEqual(await marks(), ['true', 'true'])
+  isCurrent = true
+  assert.deepEqual(await marks(), [undefined, undefined])
 })

@@ -70,6 +70,8 @@ export type StreamOptions = {
   readonly parts?: Partial<Omit<StreamPorts, 'authenticator'>> & {
     readonly authenticator?: Pick<Authenticator, 'identify'> & Partial<Authenticator>
   }
+  /** Whether the owner of a market, or of every market, is confirmed. */
+  readonly isCurrent?: MarketBoard['isCurrent']
   /** What the database says that markets have traded. */
   readonly stored?: Parameters<typeof makeFiguresBook>[0]['stored']
 }
@@ -124,7 +126,10 @@ export async function startStream(
       ...options.parts?.authenticator,
     },
   })
-  const board: MarketBoard = makeBoard({ isWhole: () => true, isCurrent: () => true }, hub)
+  const board: MarketBoard = makeBoard(
+    { isWhole: () => true, isCurrent: options.isCurrent ?? (() => true) },
+    hub,
+  )
   const started = await startTestFront(t, {}, { routes: [stream(hub, settings)] })
   front = started.front
   const url = started.url.replace('http', 'ws')

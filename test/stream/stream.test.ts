@@ -586,3 +586,34 @@ test('a shutdown at once waits for no answer', async (t) => {
   await stream.hub.shutdown({ atOnce: true })
   assert.equal((await client.ended()).code, 1012)
 })
+
+test('snapshots of markets are marked as stale while their owner is not confirmed, and no others', async (t) => {
+  let cut: readonly string[] = []
+  const other = marketIdOf(1)
+  const stream = await startStream(t, {
+    markets: 2,
+    isCurrent: (marketId) => (marketId === undefined ? cut.length === 0 : !cut.includes(marketId)),
+  })
+  const client = await stream.connect()
+  const marks = async () => {
+    const found: Record<string, unknown> = {}
+    const asked = [
+      ...[M, other].map((marketId) => ({ channel: 'book', marketId, outcome: 0 })),
+      ...[M, other].map((marketId) => ({ channel: 'trades', marketId })),
+      ...[M, other].map((marketId) => ({ channel: 'market', marketId })),
+      ...[{ channel: 'market' }, { channel: 'ticker' }, { channel: 'ticker', marketIds: [other] }],
+    ]
+    for (const [at, wanted] of asked.entries()) {
+      const { sub } = await client.ask({ op: 'subscribe', ...wanted }, 'subscribed')
+      const snapshot = await client.next(`${wanted.channel}.snapshot`)
+      found[`${at} ${wanted.channel}`] = snapshot.stale
+      await client.ask({ op: 'unsubscribe', sub }, 'unsubscribed')
+    }
+    return Object.entries(found).flatMap(([name, stale]) => (stale === true ? [name] : []))
+  }
+  assert.deepEqual(await marks(), [])
+  cut = [M]
+  assert.deepEqual(await marks(), ['0 book', '2 trades', '4 market', '6 market', '7 ticker'])
+  cut = []
+  assert.deepEqual(await marks(), [])
+})

@@ -132,7 +132,8 @@ export function listMarkets(ports: ListSources): AnswerRoute {
       `Quick markets are left out unless \`quick=true\`. Open markets come first, then ended ones, each oldest first, up to ` +
       `${MARKETS_LISTED_MAX} per page; \`nextCursor\` leads to the rest. Each ${MARKETS_PER_READ} markets cost as ` +
       'much as one read. Best prices are current. Every matched trade counts in ' +
-      'last prices and volumes, until the chain refuses it.',
+      'last prices and volumes, until the chain refuses it. The header `sibyl-stale: true` marks a list that may ' +
+      'lack the newest changes of some markets.',
     cacheControl: 'no-cache',
     revalidates: true,
     headers: ['accept-encoding'],
@@ -216,7 +217,8 @@ export function listMarkets(ports: ListSources): AnswerRoute {
         after: `],"count":${page.length},"nextCursor":${JSON.stringify(next)}}`,
       }
       const accepted = request.headers['accept-encoding'] ?? ''
-      return joined.answer(JSON.stringify(query), list, accepted)
+      const answer = await joined.answer(JSON.stringify(query), list, accepted)
+      return markStale(board, undefined, answer)
     },
   })
 
