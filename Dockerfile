@@ -5,7 +5,8 @@ RUN apt-get update && apt-get install -y --no-install-recommends python3 make g+
 WORKDIR /opt/sibyl
 COPY package.json package-lock.json .npmrc ./
 COPY src/loader ./src/loader
-RUN npm ci --omit=dev
+# The image has its own Node 22: the one that npm brings would be 120 MB more.
+RUN npm ci --omit=dev && rm -r node_modules/node node_modules/.bin/node
 COPY config ./config
 COPY contracts ./contracts
 COPY workers ./workers

@@ -5,13 +5,14 @@
 
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
 import { dirname, join, normalize } from 'node:path'
 import { test } from 'node:test'
 import { parseYaml } from '@redocly/openapi-core'
 import { productionGaps } from '#config/production-gaps.ts'
 import { loadSettings, settingsList } from '#config/settings.ts'
 import { metricsIn, rules } from './support/alarms.ts'
-import { importsOf, ROOT, sourceFiles } from './support/imports.ts'
+import { importsOf, ROOT, sourceFiles, targetOf } from './support/imports.ts'
 
 const textOf = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
 
@@ -165,18 +166,56 @@ test('the compose file is whole, and its settings are those of an exchange that 
   assert.match(textOf('Dockerfile'), new RegExp(`EXPOSE ${front.port} ${front.adminPort}\n`))
 })
 
-test('an exchange needs nothing of what is installed for its developers', () => {
-  const { devDependencies } = JSON.parse(textOf('package.json')) as { devDependencies: object }
-  const left = Object.keys(devDependencies)
-  const files = sourceFiles().filter((file) => /^(src|config|workers)\//.test(file))
-  assert(files.length > 300)
-  const wrong = files.flatMap((file) =>
-    importsOf(file)
-      .filter(({ typeOnly }) => !typeOnly)
-      .filter(({ from }) => left.some((name) => from === name || from.startsWith(`${name}/`)))
-      .map(({ from }) => `${file}: ${from}`),
+/** What is loaded only for a local chain: `requireDevnetPackages` runs before both. */
+const LOCAL_CHAIN = ['src/devnet/open-devnet.ts', 'src/devnet/chain-host.ts']
+
+/** The files and libraries that these files load, import, or start as a thread or a process. */
+function loadedFrom(entries: readonly string[]): string[] {
+  const loaded = new Set(entries)
+  for (const file of loaded) {
+    if (!/\.(ts|tsx|js|cjs)$/.test(file) || !existsSync(join(ROOT, file))) continue
+    const imports = importsOf(file).filter(({ typeOnly }) => !typeOnly)
+    const text = textOf(file)
+    const required = text.matchAll(/\brequire\(['"]([^'"]+)['"]\)/g)
+    const started = text.matchAll(/new URL\(\s*['"](\.[^'"]+\.[jt]s)['"],\s*import\.meta\.url/g)
+    const named = [...required, ...started].map(([, from = '']) => from)
+    for (const from of [...imports.map((each) => each.from), ...named]) {
+      const target = targetOf(file, from)
+      if (!LOCAL_CHAIN.includes(target)) loaded.add(target)
+    }
+  }
+  return [...loaded]
+}
+
+test('an exchange and its commands load nothing that a production install leaves out', () => {
+  const { scripts, bin, dependencies, optionalDependencies, devDependencies } = JSON.parse(
+    textOf('package.json'),
+  ) as Record<string, Record<string, string>>
+  const commands = ['start', 'settings', 'audit', 'backup', 'restore', 'rebuild', 'postinstall']
+  const started = commands.flatMap((name) => scripts?.[name]?.match(/\bsrc\/\S+/g) ?? [])
+  const workers = sourceFiles().filter((file) => file.startsWith('workers/'))
+  const loaded = loadedFrom([...started, ...Object.values(bin ?? {}), ...workers])
+  for (const file of ['src/boot/boot.ts', 'src/log/base-thread.ts', 'src/cli/run.ts']) {
+    assert(loaded.includes(file), file)
+  }
+  const isOf = (name: string, from: string): boolean => from === name || from.startsWith(`${name}/`)
+  const installed = Object.keys({ ...dependencies, ...optionalDependencies })
+  const libraries = loaded.filter((each) => !existsSync(join(ROOT, each)) && !isBuiltin(each))
+  assert(libraries.includes('pino') && libraries.includes('viem'))
+  assert.deepEqual(
+    libraries.filter((each) => !installed.some((name) => isOf(name, each))),
+    [],
   )
-  assert.deepEqual(wrong, [])
+  // A name that is put together and resolved later, as the artifacts of a package are.
+  const left = Object.keys(devDependencies ?? {})
+  const ours = loaded.filter((each) => existsSync(join(ROOT, each)))
+  const naming = ours.filter((file) =>
+    left.some((name) => new RegExp(`['"\`]${name}/`).test(textOf(file))),
+  )
+  assert.deepEqual(naming, [])
+  // The local chain does need them: the doors above are the right ones.
+  const local = loadedFrom(LOCAL_CHAIN)
+  assert(local.includes('hardhat/hre') && local.includes('src/devnet/artifact.ts'))
 })
 
 test('the Dockerfile and the unit name files that exist', () => {

@@ -32,7 +32,7 @@ import { loadRecovery } from '#verify/recover.ts'
 import { banner } from './banner.ts'
 import { bundlePage } from './bundle-page.ts'
 import { hasRole, nodeSpecs, nodeWorkersAhead } from './node-specs.ts'
-import { type OpenChains, openChains } from './open-chains.ts'
+import { type OpenChains, openChains, requireLocalChain } from './open-chains.ts'
 import { prepareDatabase } from './prepare-database.ts'
 import { simulatePrices } from './simulate-prices.ts'
 import { registerThreadMeters } from './thread-meters.ts'
@@ -53,6 +53,7 @@ export async function boot(stop: AbortController): Promise<void> {
     return
   }
   requireComplete(settings)
+  requireLocalChain(settings)
   const log = makeLog(settings, 'main', process.stdout.isTTY === true)
   for (const warning of settingsWarnings(settings)) log.warn({}, warning)
   /** Closes what is open; each is told whether the exchange has failed. */

@@ -17,6 +17,7 @@ import {
   writeChainRecord,
 } from '#devnet/chain-record.ts'
 import type { Devnet } from '#devnet/open-devnet.ts'
+import { requireDevnetPackages } from '#devnet/packages.ts'
 import { Fault } from '#domain/fault.ts'
 import { lockPartition, partitionPaths } from '#log/log-folder.ts'
 import { type ClockMemory, moveClock } from '#runtime/clock.ts'
@@ -44,6 +45,12 @@ type Ports = {
   readonly log: SupervisorLog
   /** Is told what is about to be done. */
   readonly step: (what: string) => void
+}
+
+/** Refuses a start that would need a local chain where its packages are not installed. */
+export function requireLocalChain({ devnet, chainRpc, chains }: Settings): void {
+  const isNamed = chainRpc.length > 0 || chains.some(({ rpcUrls }) => rpcUrls.length > 0)
+  if (devnet.enabled && !isNamed) requireDevnetPackages()
 }
 
 export async function openChains(settings: Settings, ports: Ports): Promise<OpenChains> {

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { DEVNET_CHAIN_ID } from '../accounts.ts'
 import { CommandError } from '../command.ts'
 import { type Devnet, openDevnet } from '../open-devnet.ts'
+import { requireDevnetPackages } from '../packages.ts'
 import { type DatabaseServers, missingServers, openDatabaseServers } from './database-servers.ts'
 import { missingNats, type NatsServers, openNatsServers } from './nats-servers.ts'
 import { type ClusterNode, type Kind, makeNode } from './nodes.ts'
@@ -44,6 +45,7 @@ export type Cluster = {
 
 export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   const { folder, say } = options
+  requireDevnetPackages()
   const missing = missingNats() ?? missingServers(options.galera ? GALERA_NODES : 1)
   if (missing !== undefined) {
     throw new CommandError(

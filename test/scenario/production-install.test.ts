@@ -1,0 +1,79 @@
+/**
+ * An exchange in a folder like the one that `npm ci --omit=dev` makes: it starts without the packages of the local
+ * chain, and says in one sentence that they are missing if it should start one.
+ */
+
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { eventually } from '../support/eventually.ts'
+import { ROOT } from '../support/imports.ts'
+import { TEST_PARTITIONS } from '../support/partitions.ts'
+
+type Lock = { readonly packages: Record<string, { readonly dev?: boolean }> }
+
+/** Sources are copied, since Node resolves packages from where a file really is; packages are links. */
+function installForProduction(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'sibyl-production-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  for (const name of ['config', 'contracts', 'src', 'workers', 'package.json']) {
+    cpSync(join(ROOT, name), join(folder, name), { recursive: true })
+  }
+  const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as Lock
+  for (const [path, { dev }] of Object.entries(lock.packages)) {
+    if (dev === true || !/^node_modules\/(@[^/]+\/)?[^/]+$/.test(path)) continue
+    mkdirSync(dirname(join(folder, path)), { recursive: true })
+    symlinkSync(join(ROOT, path), join(folder, path))
+  }
+  return folder
+}
+
+type Run = { readonly child: ChildProcess; readonly said: () => string; ended: Promise<number> }
+
+function start(t: TestContext, cwd: string, environment: Record<string, string>): Run {
+  const child = spawn(process.execPath, ['--import', './src/loader/hooks.js', 'src/main.cjs'], {
+    cwd,
+    env: { PATH: process.env.PATH ?? '', SIBYL_PORT: '0', SIBYL_DATA_DIR: 'data', ...environment },
+  })
+  t.after(() => child.kill('SIGKILL'))
+  let said = ''
+  for (const output of [child.stdout, child.stderr]) {
+    output.on('data', (chunk: Buffer) => {
+      said += chunk.toString()
+    })
+  }
+  const ended = new Promise<number>((resolve) => {
+    child.once('close', (code) => resolve(code ?? -1))
+  })
+  return { child, said: () => said, ended }
+}
+
+const WITHOUT_CHAIN = {
+  SIBYL_PROFILE: 'production',
+  SIBYL_DATABASE_URL: 'sqlite:data/sibyl.db',
+  SIBYL_CORS_ORIGINS: '',
+  SIBYL_HOST: '127.0.0.1',
+  SIBYL_FEEDS_LIVE: 'false',
+  SIBYL_LOG_PARTITIONS: String(TEST_PARTITIONS),
+  SIBYL_ALLOW_MISSING: 'SIBYL_CHAINS',
+}
+const SENTENCE =
+  'sibyl: the local chain (SIBYL_DEVNET) needs hardhat and @uma/contracts-node, which npm ci --omit=dev leaves ' +
+  'out; run npm ci, or name a chain in SIBYL_CHAINS and set SIBYL_DEVNET=false\n'
+
+test('a production install starts, and refuses a local chain in one sentence', async (t) => {
+  const folder = installForProduction(t)
+  for (const environment of [{}, { ...WITHOUT_CHAIN, SIBYL_DEVNET: 'true' }]) {
+    const { said, ended } = start(t, folder, environment)
+    assert.deepEqual({ code: await ended, said: said() }, { code: 1, said: SENTENCE })
+  }
+  const { child, said, ended } = start(t, folder, WITHOUT_CHAIN)
+  const isOpen = (): boolean => /is open \(production\)/.test(said())
+  await eventually(() => assert(isOpen() || child.exitCode !== null, said()))
+  assert(isOpen(), said())
+  child.kill('SIGTERM')
+  assert.equal(await ended, 0, said())
+})
