@@ -20,7 +20,7 @@ import { type MarketThread, marketThread, newMarketThread } from '#actors/market
 import { PACKED } from '#actors/packed-event.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { EventLog } from '#log/event-log.ts'
-import { openSqliteLog } from '#log/sqlite-log.ts'
+import { openSqliteLog } from '#log/partition/sqlite-log.ts'
 import { endpointOf } from '#runtime/endpoint.ts'
 import { processorTimes, quick, report } from './bench.ts'
 import type { Flows } from './flow-thread.ts'

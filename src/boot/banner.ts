@@ -4,7 +4,7 @@ import { DEVNET_CHAIN_ID } from '#config/devnet.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { reserves } from '#config/thread-data.ts'
 import type { Devnet } from '#devnet/open-devnet.ts'
-import { describeMysqlAddress } from '#log/mysql-server.ts'
+import { describeMysqlAddress } from '#log/server/mysql-server.ts'
 import { describeDatabaseUrl } from '#store/engine/database-url.ts'
 
 export async function banner(run: {

@@ -20,9 +20,9 @@ import {
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { Fault } from '#domain/fault.ts'
-import { createMark } from './durable-mark.ts'
-import type { RowHome } from './record.ts'
-import { createTables, FILE_FORMAT } from './schema.ts'
+import { createMark } from './partition/durable-mark.ts'
+import type { RowHome } from './partition/record.ts'
+import { createTables, FILE_FORMAT } from './partition/schema.ts'
 
 /** More than a machine has use for; each partition is a file with a commit of its own. */
 const PARTITIONS_MAX = 256

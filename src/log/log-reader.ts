@@ -7,12 +7,12 @@
 import { statSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { Fault } from '#domain/fault.ts'
-import { BatchReader } from './batches.ts'
-import { readMark } from './durable-mark.ts'
 import type { EventForm, LogEvent, LogReader } from './event-log.ts'
 import { partitionPaths, readIdentity } from './log-folder.ts'
-import { UPCASTERS, type Upcasters, WHOLE } from './record.ts'
-import { sqliteFault } from './sqlite-fault.ts'
+import { BatchReader } from './partition/batches.ts'
+import { readMark } from './partition/durable-mark.ts'
+import { UPCASTERS, type Upcasters, WHOLE } from './partition/record.ts'
+import { sqliteFault } from './partition/sqlite-fault.ts'
 
 const BUSY_MS_MAX = 5_000
 

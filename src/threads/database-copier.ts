@@ -1,6 +1,6 @@
 /** The thread that copies the write-ahead file of the embedded database back into it, as the log's does. */
 
-import { makeCheckpointer } from '#log/checkpointer.ts'
+import { makeCheckpointer } from '#log/partition/checkpointer.ts'
 import type { Copier } from '#store/engine/write-ahead.ts'
 
 export function databaseCopier(path: string): Copier {

@@ -4,7 +4,13 @@ import { test } from 'node:test'
 import { PACKED, readRows } from '#actors/packed-event.ts'
 import type { Address, MarketId, Uint64, Uint256 } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
-import { BatchEncoder, type BatchRow, batchCrc, decodeBatch, UPCASTERS } from '#log/record.ts'
+import {
+  BatchEncoder,
+  type BatchRow,
+  batchCrc,
+  decodeBatch,
+  UPCASTERS,
+} from '#log/partition/record.ts'
 import { buy, sell } from '../support/orders.ts'
 import { randomFrom, withSeeds } from '../support/random.ts'
 import { given, packed, signed } from './market-fixture.ts'

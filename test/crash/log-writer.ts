@@ -8,7 +8,7 @@ import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { MarketId } from '#domain/ids.ts'
-import { openMysqlLog } from '#log/mysql-log.ts'
+import { openMysqlLog } from '#log/server/mysql-log.ts'
 import type { Noted } from '../log/flow.ts'
 import { RACED_PARTITIONS } from './log-crash.ts'
 

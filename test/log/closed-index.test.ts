@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ClosedIndex } from '#log/closed-index.ts'
+import { ClosedIndex } from '#log/closed/closed-index.ts'
 import { withSeeds } from '../support/random.ts'
 
 test('the index agrees with a map through growth, removal and fingerprints that are shared', () => {

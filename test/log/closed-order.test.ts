@@ -10,7 +10,7 @@ import {
   encodeClosedOrders,
   fingerprintAt,
   fingerprintOf,
-} from '#log/closed-order.ts'
+} from '#log/closed/closed-order.ts'
 import { withSeeds } from '../support/random.ts'
 import { closedOrder } from './flow.ts'
 

@@ -5,7 +5,7 @@ import { afterEach, test } from 'node:test'
 import { Fault } from '#domain/fault.ts'
 import { type OrderHash, tradeId } from '#domain/ids.ts'
 import type { EventLog, LogRecord } from '#log/event-log.ts'
-import type { SqliteLogOptions } from '#log/sqlite-log.ts'
+import type { SqliteLogOptions } from '#log/partition/sqlite-log.ts'
 import { randomFrom } from '../support/random.ts'
 import { closedOrder, contentOf, flowOf, marketNamed, type Noted, notes } from './flow.ts'
 

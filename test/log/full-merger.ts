@@ -4,7 +4,7 @@
  */
 
 import { readdirSync, writeSync } from 'node:fs'
-import { type MergeJob, mergeClosed } from '#log/closed-merge.ts'
+import { type MergeJob, mergeClosed } from '#log/closed/closed-merge.ts'
 
 const [job] = process.argv.slice(2)
 if (job === undefined) throw new Error('a job is needed')

@@ -6,7 +6,7 @@
 import { writeSync } from 'node:fs'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId } from '#domain/ids.ts'
-import { openSqliteLog } from '#log/sqlite-log.ts'
+import { openSqliteLog } from '#log/partition/sqlite-log.ts'
 import { type Noted, notes } from './flow.ts'
 
 const [dataDir] = process.argv.slice(2)

@@ -5,7 +5,7 @@
 
 import { writeSync } from 'node:fs'
 import type { OrderHash } from '#domain/ids.ts'
-import { openSqliteLog } from '#log/sqlite-log.ts'
+import { openSqliteLog } from '#log/partition/sqlite-log.ts'
 import { randomFrom } from '../support/random.ts'
 import { closedOrder, marketNamed, type Noted, notes } from './flow.ts'
 

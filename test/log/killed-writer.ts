@@ -2,7 +2,7 @@
 
 import { statSync, writeSync } from 'node:fs'
 import { partitionPaths } from '#log/log-folder.ts'
-import { openSqliteLog } from '#log/sqlite-log.ts'
+import { openSqliteLog } from '#log/partition/sqlite-log.ts'
 import { flowOf, type Noted } from './flow.ts'
 
 const [dataDir, seed, count] = process.argv.slice(2)

@@ -14,8 +14,8 @@ import {
   missingServers,
   openDatabaseServers,
 } from '#devnet/cluster/database-servers.ts'
-import { openMysqlLog } from '#log/mysql-log.ts'
-import { MysqlServer, parseMysqlAddress } from '#log/mysql-server.ts'
+import { openMysqlLog } from '#log/server/mysql-log.ts'
+import { MysqlServer, parseMysqlAddress } from '#log/server/mysql-server.ts'
 import { closeDatabase, openDatabase, read, transact } from '#store/engine/database.ts'
 import { randomFrom } from '../support/random.ts'
 import { servicesRequired } from '../support/required-services.ts'

@@ -15,7 +15,7 @@ import {
   RECORD_VERSION,
   UPCASTERS,
   WHOLE,
-} from '#log/record.ts'
+} from '#log/partition/record.ts'
 
 type Fixture = {
   logId: string

@@ -5,7 +5,7 @@
 
 import { openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { openSqliteLog } from '#log/sqlite-log.ts'
+import { openSqliteLog } from '#log/partition/sqlite-log.ts'
 import { flowOf, type Noted } from './flow.ts'
 
 const [dataDir, seed, count] = process.argv.slice(2)

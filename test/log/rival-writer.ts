@@ -3,7 +3,7 @@
 import { parentPort } from 'node:worker_threads'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId } from '#domain/ids.ts'
-import { openSqliteLog } from '#log/sqlite-log.ts'
+import { openSqliteLog } from '#log/partition/sqlite-log.ts'
 import { type Noted, notes } from './flow.ts'
 
 const [dataDir, partitions, own] = process.argv.slice(2)

@@ -8,7 +8,7 @@ import { partitionOf } from '#config/topology.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
-import { openSqliteLog } from '#log/sqlite-log.ts'
+import { openSqliteLog } from '#log/partition/sqlite-log.ts'
 import { TEST_PARTITIONS } from './partitions.ts'
 
 export type SeededMarket = { readonly market: Market; readonly closed?: CloseReason }

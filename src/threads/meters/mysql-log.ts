@@ -1,7 +1,7 @@
 /** What is counted of a log that lies in a database: how long appends take, and what goes wrong. */
 
 import { Counter, Histogram } from 'prom-client'
-import type { MysqlLogWatch } from '#log/mysql-log.ts'
+import type { MysqlLogWatch } from '#log/server/mysql-log.ts'
 import type { Kit } from '../kit.ts'
 
 export function mysqlLogWatch({ registry, log }: Kit): MysqlLogWatch {

@@ -18,10 +18,10 @@ import { basename, join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import Database from 'better-sqlite3'
 import { Fault } from '#domain/fault.ts'
-import { createMark } from './durable-mark.ts'
-import { type PartitionPaths, removePartition } from './log-folder.ts'
+import { type PartitionPaths, removePartition } from '../log-folder.ts'
+import { createMark } from '../partition/durable-mark.ts'
+import { parseState, STATE_SELECT } from '../partition/schema.ts'
 import { type LogRows, type Place, refused } from './mysql-rows.ts'
-import { parseState, STATE_SELECT } from './schema.ts'
 
 /** A piece of a file is a row: small enough for every server's largest packet. */
 const PIECE_BYTES = 1024 * 1024

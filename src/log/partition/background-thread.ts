@@ -2,9 +2,9 @@
 
 import { parentPort } from 'node:worker_threads'
 import { Fault } from '#domain/fault.ts'
-import { writeSegment } from './archive-writer.ts'
+import { writeSegment } from '../archive/archive-writer.ts'
+import { mergeClosed } from '../closed/closed-merge.ts'
 import type { JobAnswer, JobRequest } from './background-jobs.ts'
-import { mergeClosed } from './closed-merge.ts'
 import { sqliteFault } from './sqlite-fault.ts'
 
 function run(request: JobRequest): unknown {

@@ -9,14 +9,13 @@ import assert from 'node:assert/strict'
 import Database from 'better-sqlite3'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId, OrderHash, TradeId } from '#domain/ids.ts'
-import { ArchiveKeeper, type ArchiveOptions } from './archive-keeper.ts'
-import type { ArchiveJob, Segment } from './archive-writer.ts'
-import { ClosedKeeper } from './closed-keeper.ts'
-import type { MergeJob } from './closed-merge.ts'
-import { CLOSED_ORDER_BYTES } from './closed-order.ts'
-import type { RunMeta } from './closed-run.ts'
-import { IndexChanges } from './closed-table.ts'
-import { DurableMark } from './durable-mark.ts'
+import { ArchiveKeeper, type ArchiveOptions } from '../archive/archive-keeper.ts'
+import type { ArchiveJob, Segment } from '../archive/archive-writer.ts'
+import { ClosedKeeper } from '../closed/closed-keeper.ts'
+import type { MergeJob } from '../closed/closed-merge.ts'
+import { CLOSED_ORDER_BYTES } from '../closed/closed-order.ts'
+import type { RunMeta } from '../closed/closed-run.ts'
+import { IndexChanges } from '../closed/closed-table.ts'
 import type {
   Appended,
   ClosedOrder,
@@ -31,7 +30,8 @@ import type {
   TradeState,
   Truncated,
   TruncationFloor,
-} from './event-log.ts'
+} from '../event-log.ts'
+import { DurableMark } from './durable-mark.ts'
 import type { MarketRow } from './market-table.ts'
 import {
   type FileOptions,

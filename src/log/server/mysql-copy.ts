@@ -4,9 +4,11 @@
  */
 
 import { Fault } from '#domain/fault.ts'
-import type { EventForm, EventLog, LogEvent } from './event-log.ts'
+import type { EventForm, EventLog, LogEvent } from '../event-log.ts'
+import { createLog, partitionPaths, renewPartition } from '../log-folder.ts'
+import { UPCASTERS } from '../partition/record.ts'
+import { openSqliteLog, type SqliteLogOptions } from '../partition/sqlite-log.ts'
 import { chainedCrc, decodeBody, isFence } from './log-body.ts'
-import { createLog, partitionPaths, renewPartition } from './log-folder.ts'
 import { fetchBase, POSITION, type Position, positionOf, positionText } from './mysql-base.ts'
 import {
   doubtsAbout,
@@ -17,8 +19,6 @@ import {
   untilKnown,
 } from './mysql-rows.ts'
 import { type MysqlAddress, MysqlServer } from './mysql-server.ts'
-import { UPCASTERS } from './record.ts'
-import { openSqliteLog, type SqliteLogOptions } from './sqlite-log.ts'
 
 /** A first read of a large partition while its base is being replaced elsewhere. */
 const FETCH_TRIES_MAX = 3

@@ -15,7 +15,7 @@ import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { ORDER_CLOSE_REASONS } from '#domain/market-event.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Outcome, Side } from '#domain/order.ts'
-import type { ClosedOrder } from './event-log.ts'
+import type { ClosedOrder } from '../event-log.ts'
 
 export const CLOSED_ORDER_BYTES = 128
 

@@ -5,7 +5,7 @@
 
 import type BetterSqlite3 from 'better-sqlite3'
 import { Fault } from '#domain/fault.ts'
-import type { EventForm, LogEvent, LogRecord } from './event-log.ts'
+import type { EventForm, LogEvent, LogRecord } from '../event-log.ts'
 import { type BatchRow, corrupt, decodeBatch, type RowHome, type Upcasters } from './record.ts'
 import { parseState, STATE_SELECT } from './schema.ts'
 

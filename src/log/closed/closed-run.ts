@@ -20,6 +20,8 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
+import { syncFolder } from '../log-folder.ts'
+import { corrupt, type RowHome, rowCrc } from '../partition/record.ts'
 import {
   addToFilter,
   blockMayHold,
@@ -31,8 +33,6 @@ import {
   shrunkFilter,
 } from './closed-filter.ts'
 import { CLOSED_ORDER_BYTES, type HashKey, hashKeyAt } from './closed-order.ts'
-import { syncFolder } from './log-folder.ts'
-import { corrupt, type RowHome, rowCrc } from './record.ts'
 
 const BLOCK_ORDERS = 64
 const BLOCK_BYTES = BLOCK_ORDERS * CLOSED_ORDER_BYTES

@@ -7,11 +7,11 @@
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type BetterSqlite3 from 'better-sqlite3'
+import { corrupt, type RowHome, rowCrc } from '../partition/record.ts'
+import { checkTally, EMPTY, minus, plus, type Tally } from '../partition/schema.ts'
+import { removeSlowly } from '../snapshots/snapshot-writer.ts'
 import { forgetAfterSecAt, type HashKey } from './closed-order.ts'
 import { ClosedRun, type RunMeta } from './closed-run.ts'
-import { corrupt, type RowHome, rowCrc } from './record.ts'
-import { checkTally, EMPTY, minus, plus, type Tally } from './schema.ts'
-import { removeSlowly } from './snapshot-writer.ts'
 
 /** So many runs of one level become one of the next. */
 const FAN_IN = 4

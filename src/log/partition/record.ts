@@ -7,8 +7,8 @@
 import assert from 'node:assert/strict'
 import { crc32 } from 'node:zlib'
 import { Fault } from '#domain/fault.ts'
-import type { EventForm, LogEvent, LogRecord } from './event-log.ts'
-import { JsonBytes } from './json-bytes.ts'
+import type { EventForm, LogEvent, LogRecord } from '../event-log.ts'
+import { JsonBytes } from '../json-bytes.ts'
 
 export const RECORD_VERSION = 2
 

@@ -18,6 +18,8 @@ import {
 import { dirname, join } from 'node:path'
 import { deflateRawSync } from 'node:zlib'
 import Database from 'better-sqlite3'
+import { syncFolder } from '../log-folder.ts'
+import { type BatchRow, batchCrc, corrupt, type RowHome } from '../partition/record.ts'
 import {
   ARCHIVE_FORMAT,
   blockCrc,
@@ -30,8 +32,6 @@ import {
   segmentName,
   segmentsIn,
 } from './archive-format.ts'
-import { syncFolder } from './log-folder.ts'
-import { type BatchRow, batchCrc, corrupt, type RowHome } from './record.ts'
 
 /** A block is compressed at this size. */
 const BLOCK_BYTES = 1024 * 1024

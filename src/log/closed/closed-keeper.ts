@@ -6,12 +6,12 @@
 
 import { randomBytes } from 'node:crypto'
 import { Fault } from '#domain/fault.ts'
+import type { RowHome } from '../partition/record.ts'
+import type { FileState } from '../partition/schema.ts'
+import { sqliteFault } from '../partition/sqlite-fault.ts'
 import type { MergeJob } from './closed-merge.ts'
 import type { ClosedRun, RunMeta } from './closed-run.ts'
 import type { ClosedTable } from './closed-table.ts'
-import type { RowHome } from './record.ts'
-import type { FileState } from './schema.ts'
-import { sqliteFault } from './sqlite-fault.ts'
 
 /** Rows that are in a run already and that one step removes from the table, and about how many orders. */
 const REMOVED_ROWS = 2_048

@@ -6,9 +6,9 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
+import { corrupt, type RowHome, rowCrc } from '../partition/record.ts'
 import { CLOSED_ORDER_BYTES, forgetAfterSecAt, isReopenedAt } from './closed-order.ts'
 import { ClosedRun, type RunMeta, RunWriter } from './closed-run.ts'
-import { corrupt, type RowHome, rowCrc } from './record.ts'
 
 export type MergeJob = {
   /** The folder of runs, and the new file in it. */

@@ -6,9 +6,9 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import type { Fault } from '#domain/fault.ts'
 import type { MarketId } from '#domain/ids.ts'
-import { CHUNK_BYTES_MAX, type SnapshotMeta } from './event-log.ts'
-import { corrupt, type RowHome, rowCrc } from './record.ts'
-import { sqliteFault } from './sqlite-fault.ts'
+import { CHUNK_BYTES_MAX, type SnapshotMeta } from '../event-log.ts'
+import { corrupt, type RowHome, rowCrc } from '../partition/record.ts'
+import { sqliteFault } from '../partition/sqlite-fault.ts'
 
 /** Before each chunk, and at the very end. */
 export const LABEL_BYTES = 8

@@ -6,12 +6,12 @@
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
-import { copyPartition } from './copy-log.ts'
-import { partitionPaths, readIdentity } from './log-folder.ts'
+import { copyPartition } from '../copy-log.ts'
+import { partitionPaths, readIdentity } from '../log-folder.ts'
+import { openSqliteLog } from '../partition/sqlite-log.ts'
 import { POSITION, positionText, uploadBase } from './mysql-base.ts'
 import { beginAdopted, LogRows, makeTables, nameHome, refused } from './mysql-rows.ts'
 import { MysqlServer, parseMysqlAddress } from './mysql-server.ts'
-import { openSqliteLog } from './sqlite-log.ts'
 
 const PATIENCE = { totalMs: 60_000 }
 

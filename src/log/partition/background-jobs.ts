@@ -5,9 +5,9 @@
 
 import { Worker } from 'node:worker_threads'
 import { Fault } from '#domain/fault.ts'
-import type { ArchiveJob, Segment } from './archive-writer.ts'
-import type { MergeJob } from './closed-merge.ts'
-import type { RunMeta } from './closed-run.ts'
+import type { ArchiveJob, Segment } from '../archive/archive-writer.ts'
+import type { MergeJob } from '../closed/closed-merge.ts'
+import type { RunMeta } from '../closed/closed-run.ts'
 
 /** What can be asked of it, by name. */
 type Jobs = {

@@ -11,8 +11,12 @@
 import { randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { OrderHash } from '#domain/ids.ts'
-import { CLOSED_ORDER_BYTES, decodeClosedOrder, encodeClosedOrders } from './closed-order.ts'
-import type { EventForm, LogBatch, LogEvent, TradeState } from './event-log.ts'
+import {
+  CLOSED_ORDER_BYTES,
+  decodeClosedOrder,
+  encodeClosedOrders,
+} from '../closed/closed-order.ts'
+import type { EventForm, LogBatch, LogEvent, TradeState } from '../event-log.ts'
 import {
   type BatchEncoder,
   batchCrc,
@@ -21,7 +25,7 @@ import {
   RECORD_VERSION,
   type RowHome,
   type Upcasters,
-} from './record.ts'
+} from '../partition/record.ts'
 
 const BATCH = 1
 const FENCE = 2

@@ -6,8 +6,6 @@
 
 import assert from 'node:assert/strict'
 import { Fault } from '#domain/fault.ts'
-import { AckedMark, checkAcked } from './acked-mark.ts'
-import { makeBaseJobs } from './base-jobs.ts'
 import type {
   Appended,
   EventForm,
@@ -15,15 +13,17 @@ import type {
   LogBatch,
   LogEvent,
   PartitionState,
-} from './event-log.ts'
+} from '../event-log.ts'
+import { partitionPaths } from '../log-folder.ts'
+import { BatchEncoder, WHOLE } from '../partition/record.ts'
+import { openSqliteLog, type SqliteLogOptions } from '../partition/sqlite-log.ts'
+import { AckedMark, checkAcked } from './acked-mark.ts'
+import { makeBaseJobs } from './base-jobs.ts'
 import { chainedCrc, encodeBody, newFence } from './log-body.ts'
-import { partitionPaths } from './log-folder.ts'
 import { POSITION, positionText } from './mysql-base.ts'
 import { asFault, makeCopier, openHome } from './mysql-copy.ts'
 import { LogRows, type Place, partsTakenOver, refused } from './mysql-rows.ts'
 import { LOG_URL_SHAPE, MysqlServer, parseMysqlAddress } from './mysql-server.ts'
-import { BatchEncoder, WHOLE } from './record.ts'
-import { openSqliteLog, type SqliteLogOptions } from './sqlite-log.ts'
 
 /** How long an append is tried again before it is said that nobody knows what became of it. */
 const APPEND_MS_MAX = 8_000

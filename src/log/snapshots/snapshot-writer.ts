@@ -9,8 +9,8 @@ import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId } from '#domain/ids.ts'
-import { CHUNK_BYTES_MAX, type SnapshotMeta, type SnapshotWriter } from './event-log.ts'
-import type { RowHome } from './record.ts'
+import { CHUNK_BYTES_MAX, type SnapshotMeta, type SnapshotWriter } from '../event-log.ts'
+import type { RowHome } from '../partition/record.ts'
 import {
   chunkCrc,
   draftOf,

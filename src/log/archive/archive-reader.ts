@@ -4,6 +4,8 @@
  */
 
 import { Fault } from '#domain/fault.ts'
+import type { EventForm, LogArchive, LogEvent, LogReader, LogRecord } from '../event-log.ts'
+import { decodeBatch, UPCASTERS, WHOLE } from '../partition/record.ts'
 import {
   damaged,
   type NamedSegment,
@@ -13,8 +15,6 @@ import {
   type SegmentMeta,
   segmentsIn,
 } from './archive-format.ts'
-import type { EventForm, LogArchive, LogEvent, LogReader, LogRecord } from './event-log.ts'
-import { decodeBatch, UPCASTERS, WHOLE } from './record.ts'
 
 type Block<Event extends LogEvent> = {
   readonly path: string

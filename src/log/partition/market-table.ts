@@ -6,7 +6,7 @@
 
 import type BetterSqlite3 from 'better-sqlite3'
 import type { MarketId } from '#domain/ids.ts'
-import type { LogEvent } from './event-log.ts'
+import type { LogEvent } from '../event-log.ts'
 import { corrupt, type RowHome, rowCrc } from './record.ts'
 import { checkTally, EMPTY, minus, plus, type Tally } from './schema.ts'
 

@@ -14,8 +14,8 @@ import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync } fro
 import { join } from 'node:path'
 import { inflateRawSync } from 'node:zlib'
 import { Fault } from '#domain/fault.ts'
-import { type BatchRow, type RowHome, rowCrc } from './record.ts'
-import { sqliteFault } from './sqlite-fault.ts'
+import { type BatchRow, type RowHome, rowCrc } from '../partition/record.ts'
+import { sqliteFault } from '../partition/sqlite-fault.ts'
 
 export const ARCHIVE_FORMAT = 1
 export const LABEL_BYTES = 8

@@ -9,6 +9,9 @@
 import assert from 'node:assert/strict'
 import type BetterSqlite3 from 'better-sqlite3'
 import type { OrderHash } from '#domain/ids.ts'
+import type { ClosedOrder } from '../event-log.ts'
+import { corrupt, type RowHome, rowCrc } from '../partition/record.ts'
+import { checkTally, EMPTY, type FileState, minus, plus, type Tally } from '../partition/schema.ts'
 import { ClosedIndex } from './closed-index.ts'
 import {
   CLOSED_ORDER_BYTES,
@@ -23,9 +26,6 @@ import {
   orderHashAt,
 } from './closed-order.ts'
 import type { ClosedRuns } from './closed-runs.ts'
-import type { ClosedOrder } from './event-log.ts'
-import { corrupt, type RowHome, rowCrc } from './record.ts'
-import { checkTally, EMPTY, type FileState, minus, plus, type Tally } from './schema.ts'
 
 /**
  * Closed orders in one row of their table. A look-up reads and checks its whole row, so rows are

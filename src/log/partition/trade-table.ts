@@ -7,7 +7,7 @@ import assert from 'node:assert/strict'
 import type BetterSqlite3 from 'better-sqlite3'
 import { type MarketId, parseTradeId, type TradeId } from '#domain/ids.ts'
 import type { TradeStatus } from '#domain/trade.ts'
-import type { TradeState } from './event-log.ts'
+import type { TradeState } from '../event-log.ts'
 import { corrupt, type RowHome, rowCrc } from './record.ts'
 import { checkTally, EMPTY, minus, plus, type Tally } from './schema.ts'
 

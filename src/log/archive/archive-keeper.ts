@@ -7,10 +7,10 @@
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Fault } from '#domain/fault.ts'
+import type { RowHome } from '../partition/record.ts'
+import type { FileState } from '../partition/schema.ts'
 import { DRAFT, partitionArchive, readSegmentMeta, segmentsIn } from './archive-format.ts'
 import type { ArchiveJob, Segment } from './archive-writer.ts'
-import type { RowHome } from './record.ts'
-import type { FileState } from './schema.ts'
 
 /** Where segments go, and what they are like. */
 export type ArchiveOptions = {

@@ -4,14 +4,14 @@
  */
 
 import { Fault } from '#domain/fault.ts'
+import type { EventForm, EventLog, LogEvent } from '../event-log.ts'
+import { partitionPaths } from '../log-folder.ts'
+import { WHOLE } from '../partition/record.ts'
 import { AckedMark, checkAcked } from './acked-mark.ts'
-import type { EventForm, EventLog, LogEvent } from './event-log.ts'
-import { partitionPaths } from './log-folder.ts'
 import { positionOf } from './mysql-base.ts'
 import { asFault, type Copied, makeCopier, openHome } from './mysql-copy.ts'
 import { LogRows, refused } from './mysql-rows.ts'
 import { LOG_URL_SHAPE, MysqlServer, parseMysqlAddress } from './mysql-server.ts'
-import { WHOLE } from './record.ts'
 
 /** How long the database is asked again before a look at it counts as failed. */
 const PATIENCE = { totalMs: 2_000 }

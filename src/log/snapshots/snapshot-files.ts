@@ -7,9 +7,9 @@ import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { rename } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { MarketId, Sequence } from '#domain/ids.ts'
-import type { Snapshot, SnapshotMeta, SnapshotWriter } from './event-log.ts'
-import { syncFolder } from './log-folder.ts'
-import { corrupt, type RowHome } from './record.ts'
+import type { Snapshot, SnapshotMeta, SnapshotWriter } from '../event-log.ts'
+import { syncFolder } from '../log-folder.ts'
+import { corrupt, type RowHome } from '../partition/record.ts'
 import {
   DRAFT,
   draftOf,
