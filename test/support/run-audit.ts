@@ -9,11 +9,11 @@ export function runAudit(
   environment: Record<string, string>,
   args: readonly string[] = [],
 ): Promise<Ended> {
-  return runMain('src/audit.ts', environment, args)
+  return runMain('src/operator/audit-command.ts', environment, args)
 }
 
 export function runRebuild(environment: Record<string, string>): Promise<Ended> {
-  return runMain('src/rebuild.ts', environment, [])
+  return runMain('src/operator/rebuild-command.ts', environment, [])
 }
 
 function runMain(

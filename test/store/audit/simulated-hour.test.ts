@@ -130,7 +130,7 @@ async function settleOnChain(
 }
 
 function runAudit(dataDir: string): Promise<{ code: number; said: string }> {
-  const child = spawn(process.execPath, [...process.execArgv, 'src/audit.ts'], {
+  const child = spawn(process.execPath, [...process.execArgv, 'src/operator/audit-command.ts'], {
     cwd: fileURLToPath(new URL('../../..', import.meta.url)),
     env: { PATH: process.env.PATH ?? '', SIBYL_DATA_DIR: dataDir },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -12,8 +12,8 @@ import { openLogReader } from '#log/log-reader.ts'
 import { closeDatabase, openDatabase } from '#store/engine/database.ts'
 import { describeDatabaseUrl } from '#store/engine/database-url.ts'
 import { migrate } from '#store/engine/migrate.ts'
-import { makeDatabaseFolder } from './upkeep/database-folder.ts'
-import { rebuild } from './upkeep/rebuild.ts'
+import { makeDatabaseFolder } from './database-folder.ts'
+import { rebuild } from './rebuild.ts'
 
 // Only the user that runs it can read its files, as with the exchange's own.
 process.umask(0o077)

@@ -7,7 +7,7 @@ import { resolve, sep } from 'node:path'
 import { loadSettings } from '#config/settings.ts'
 import { archiveDirOf, databaseUrlOf } from '#config/thread-data.ts'
 import { OptionError, runCommand } from '#devnet/command.ts'
-import { backup } from './upkeep/backup.ts'
+import { backup } from './backup.ts'
 
 // Only the user that runs it can read its files, as with the exchange's own.
 process.umask(0o077)

@@ -8,7 +8,7 @@ import { resolve } from 'node:path'
 import { loadSettings } from '#config/settings.ts'
 import { archiveDirOf, databaseUrlOf } from '#config/thread-data.ts'
 import { OptionError, runCommand } from '#devnet/command.ts'
-import { restore } from './upkeep/restore.ts'
+import { restore } from './restore.ts'
 
 // Only the user that runs it can read its files, as with the exchange's own.
 process.umask(0o077)

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, it } from 'node:test'
 import { Fault } from '#domain/fault.ts'
-import { rebuild } from '#upkeep/rebuild.ts'
+import { rebuild } from '#operator/rebuild.ts'
 import { onBothDatabases } from '../support/databases.ts'
 import {
   archiveIn,
