@@ -4,7 +4,6 @@
  * that trade, not like those that are over.
  */
 
-import { PACKED } from '#actors/packed-event.ts'
 import { partitionOf } from '#config/topology.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import type { Market } from '#domain/market.ts'
@@ -12,6 +11,7 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { SELL, YES } from '#domain/order.ts'
 import { openSqliteLog } from '#log/partition/sqlite-log.ts'
+import { PACKED } from '#protocol/packed-event.ts'
 import { type Database, sqlConnection } from '#store/engine/database.ts'
 import { claimLog } from '#store/projection/checkpoints.ts'
 import { TEST_PARTITIONS } from '../test/support/partitions.ts'

@@ -7,10 +7,10 @@ import {
   marketThread,
   newMarketThread,
 } from '#actors/market-thread.ts'
-import { PACKED } from '#actors/packed-event.ts'
 import { partitionOf } from '#config/topology.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { openSqliteLog } from '#log/partition/sqlite-log.ts'
+import { PACKED } from '#protocol/packed-event.ts'
 import type { Message } from '#runtime/actor.ts'
 
 /** Commands of one append. */

@@ -7,12 +7,12 @@
 
 import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { PACKED } from '#actors/packed-event.ts'
 import { makeFolder } from '#config/make-folder.ts'
 import { Fault } from '#domain/fault.ts'
 import { openArchive, wholeLog } from '#log/archive/archive-reader.ts'
 import { copyArchive, copyLog } from '#log/copy-log.ts'
 import { openLogReader } from '#log/log-reader.ts'
+import { PACKED } from '#protocol/packed-event.ts'
 import { copyDatabase } from '#store/copies/copy-database.ts'
 import { closeDatabase, openDatabase } from '#store/engine/database.ts'
 import { checkpoints } from '#store/projection/checkpoints.ts'

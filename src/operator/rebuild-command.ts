@@ -3,12 +3,12 @@
  * where something is missing or it was interrupted, and with 2 where an option is wrong.
  */
 
-import { PACKED } from '#actors/packed-event.ts'
 import { loadSettings } from '#config/settings.ts'
 import { archiveDirOf, databaseUrlOf } from '#config/thread-data.ts'
 import { CommandError, runCommand } from '#devnet/command.ts'
 import { openArchive, wholeLog } from '#log/archive/archive-reader.ts'
 import { openLogReader } from '#log/log-reader.ts'
+import { PACKED } from '#protocol/packed-event.ts'
 import { closeDatabase, openDatabase } from '#store/engine/database.ts'
 import { describeDatabaseUrl } from '#store/engine/database-url.ts'
 import { migrate } from '#store/engine/migrate.ts'

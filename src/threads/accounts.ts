@@ -14,7 +14,6 @@ import type {
   AccountsState,
   LoadedAccounts,
 } from '#actors/accounts/state.ts'
-import { PACKED } from '#actors/packed-event.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { makeFundsChain } from '#chain/funds-chain.ts'
 import { type SettlementContract, settlementContract } from '#chain/settlement-contract.ts'
@@ -27,6 +26,7 @@ import { reject } from '#domain/rejection.ts'
 import type { LogReader } from '#log/event-log.ts'
 import { openLogReader } from '#log/log-reader.ts'
 import { type LogEnds, openLogEnds } from '#log/server/log-ends.ts'
+import { PACKED } from '#protocol/packed-event.ts'
 import type { Protocol } from '#runtime/actor.ts'
 import { systemClock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'

@@ -4,13 +4,13 @@
  * itself now and then.
  */
 
-import { PACKED } from '#actors/packed-event.ts'
 import type { StoreProtocol } from '#actors/store.ts'
 import { channelOptions, type ThreadData } from '#config/thread-data.ts'
 import { BRIDGE_THREAD, isAccountsThread } from '#config/topology.ts'
 import { Fault } from '#domain/fault.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { type LogFollower, openLogFollower } from '#log/server/log-follower.ts'
+import { PACKED } from '#protocol/packed-event.ts'
 import type { Protocol } from '#runtime/actor.ts'
 import { Channel } from '#runtime/channel.ts'
 import type { ThreadParts } from '#runtime/thread.ts'

@@ -1,6 +1,5 @@
 /** The log of a market thread as the settings have it: in files, or in a server of which the files are a copy. */
 
-import { PACKED } from '#actors/packed-event.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { archiveDirOf, isNode } from '#config/thread-data.ts'
 import { Fault } from '#domain/fault.ts'
@@ -8,6 +7,7 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import type { EventLog } from '#log/event-log.ts'
 import { openSqliteLog, type SqliteLogOptions } from '#log/partition/sqlite-log.ts'
 import { type MysqlLogWatch, openMysqlLog } from '#log/server/mysql-log.ts'
+import { PACKED } from '#protocol/packed-event.ts'
 import { inTime } from '#runtime/in-time.ts'
 import type { Kit } from './kit.ts'
 import { mysqlLogWatch } from './meters/mysql-log.ts'

@@ -16,7 +16,6 @@ import {
   type PartitionAppended,
   prepare,
 } from '#actors/market-batch.ts'
-import { MARKET_FORMS } from '#actors/market-forms.ts'
 import { type MarketFollowerProtocol, MarketReaders } from '#actors/market-readers.ts'
 import {
   hearAtOnce,
@@ -55,6 +54,7 @@ import { reject } from '#domain/rejection.ts'
 import type { MovingProtocol } from '#live/patient-ref.ts'
 import type { EventLog } from '#log/event-log.ts'
 import { type DiskRoom, isDiskFull, openDiskRoom } from '#log/partition/disk-room.ts'
+import { MARKET_FORMS } from '#protocol/market-forms.ts'
 import type { Message } from '#runtime/actor.ts'
 import { Channel, type Unanswered } from '#runtime/channel.ts'
 import { type Clock, systemClock } from '#runtime/clock.ts'

@@ -17,7 +17,6 @@ import {
   type OrderEndingsState,
   orderEndings,
 } from '#actors/order-endings.ts'
-import { PACKED } from '#actors/packed-event.ts'
 import type { SettlementProtocol } from '#actors/settlement/state.ts'
 import {
   newStore,
@@ -32,6 +31,7 @@ import { LOG_COPY_THREAD, marketThreadName, SETTLEMENT_THREAD } from '#config/to
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { LogReader } from '#log/event-log.ts'
 import { openLogReader } from '#log/log-reader.ts'
+import { PACKED } from '#protocol/packed-event.ts'
 import type { Protocol } from '#runtime/actor.ts'
 import type { Channel } from '#runtime/channel.ts'
 import type { ReplyChannel, Served } from '#runtime/serve.ts'

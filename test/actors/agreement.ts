@@ -5,9 +5,9 @@
 
 import assert from 'node:assert/strict'
 import type { OpenOrder } from '#actors/market/state.ts'
-import { PACKED } from '#actors/packed-event.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { openLogReader } from '#log/log-reader.ts'
+import { PACKED } from '#protocol/packed-event.ts'
 import { closeDatabase, type Database, openDatabase, read } from '#store/engine/database.ts'
 import { eventually } from '../support/eventually.ts'
 

@@ -12,7 +12,6 @@ import type {
   RiskRules,
   TradeReport,
 } from '#actors/market/state.ts'
-import { PACKED } from '#actors/packed-event.ts'
 import type { Address, MarketId, TradeId, Uint64 } from '#domain/ids.ts'
 import { tradeId, ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Market } from '#domain/market.ts'
@@ -20,6 +19,7 @@ import type { MarketEvent, OrdersMatched } from '#domain/market-event.ts'
 import { ONE } from '#domain/money.ts'
 import { BUY, byAge, type Manner, OUTCOMES, SELL, type VerifiedOrder, YES } from '#domain/order.ts'
 import { JsonBytes } from '#log/json-bytes.ts'
+import { PACKED } from '#protocol/packed-event.ts'
 import { hashNamed, nameOf, type OrderBuilder, traderNamed } from '../support/orders.ts'
 import { stateHashOf } from './state-hash.ts'
 

@@ -18,7 +18,6 @@ import {
   newMarketThread,
   recover,
 } from '#actors/market-thread.ts'
-import { PACKED } from '#actors/packed-event.ts'
 import { watchProjection } from '#actors/projection-lag.ts'
 import type { Retention } from '#actors/retention.ts'
 import { partitionOf } from '#config/topology.ts'
@@ -27,6 +26,7 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import { OUTCOMES } from '#domain/order.ts'
 import type { EventLog } from '#log/event-log.ts'
 import { openSqliteLog, type SqliteLogOptions } from '#log/partition/sqlite-log.ts'
+import { PACKED } from '#protocol/packed-event.ts'
 import type { Message } from '#runtime/actor.ts'
 import { aMarket, START_SEC } from './market-fixture.ts'
 import { stateHashOf } from './state-hash.ts'

@@ -11,7 +11,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Hex } from 'viem'
 import type { RiskRules } from '#actors/market/state.ts'
-import { PACKED } from '#actors/packed-event.ts'
 import { newSettlement, settlement } from '#actors/settlement/settlement.ts'
 import type {
   ReportAnswer,
@@ -65,6 +64,7 @@ import {
 import { isRejection } from '#domain/rejection.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
 import { openLogReader } from '#log/log-reader.ts'
+import { PACKED } from '#protocol/packed-event.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
 import { claimLog } from '#store/projection/checkpoints.ts'

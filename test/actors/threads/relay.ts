@@ -3,8 +3,8 @@
  * broadcast channel, and tells what it hears and is answered, in that order.
  */
 
-import { MARKET_FORMS } from '#actors/market-forms.ts'
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
+import { MARKET_FORMS } from '#protocol/market-forms.ts'
 import { Channel } from '#runtime/channel.ts'
 import { makeRef, type ReplaceableRef } from '#runtime/ref.ts'
 import { runThreads, type ThreadParts } from '#runtime/thread.ts'

@@ -6,7 +6,7 @@
  *
  * A list begins with a letter for its kind, the id of its market, or 0 if it is that of the event
  * before, and its number. The order of its cells never changes. A new field goes to the end, and a list
- * without it stays readable. `test/actors/fixtures/packed-v2.json` has one of each kind as they lie in
+ * without it stays readable. `test/protocol/fixtures/packed-v2.json` has one of each kind as they lie in
  * logs today; `packed-v1.json` those of older logs, which name their market and their kind in full.
  */
 

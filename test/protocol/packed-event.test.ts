@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { PACKED, readRows } from '#actors/packed-event.ts'
 import type { Address, MarketId, Uint64, Uint256 } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import {
@@ -11,15 +10,16 @@ import {
   decodeBatch,
   UPCASTERS,
 } from '#log/partition/record.ts'
+import { PACKED, readRows } from '#protocol/packed-event.ts'
+import { given, packed, signed } from '../actors/market-fixture.ts'
+import { randomFlow } from '../actors/random-flow.ts'
 import { buy, sell } from '../support/orders.ts'
 import { randomFrom, withSeeds } from '../support/random.ts'
-import { given, packed, signed } from './market-fixture.ts'
-import { randomFlow } from './random-flow.ts'
 
 const stored = (events: readonly MarketEvent[]) => PACKED.read(packed(events))
 
 function fixture(version: number): { events: MarketEvent[]; rows: unknown[] } {
-  const path = new URL(`./fixtures/packed-v${version}.json`, import.meta.url)
+  const path = new URL(`../actors/fixtures/packed-v${version}.json`, import.meta.url)
   return JSON.parse(readFileSync(path, 'utf8'))
 }
 
