@@ -1,17 +1,17 @@
 /** A log that is filled before an exchange starts on it: commands through the host of markets, without a thread. */
 
-import { commit, prepare } from '#actors/market-batch.ts'
-import {
-  type MarketThread,
-  type MarketThreadProtocol,
-  marketThread,
-  newMarketThread,
-} from '#actors/market-thread.ts'
 import { partitionOf } from '#config/topology.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { openSqliteLog } from '#log/partition/sqlite-log.ts'
 import { PACKED } from '#protocol/packed-event.ts'
 import type { Message } from '#runtime/actor.ts'
+import { commit, prepare } from '#services/market/host/market-batch.ts'
+import {
+  type MarketThread,
+  type MarketThreadProtocol,
+  marketThread,
+  newMarketThread,
+} from '#services/market/host/market-host.ts'
 
 /** Commands of one append. */
 const BATCH = 1_000

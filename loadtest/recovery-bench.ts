@@ -14,14 +14,18 @@ import { join } from 'node:path'
 import { deserialize } from 'node:v8'
 import { Worker } from 'node:worker_threads'
 import { wrap } from 'comlink'
-import { housekeep } from '#actors/housekeeping.ts'
-import { commit, prepare } from '#actors/market-batch.ts'
-import { type MarketThread, marketThread, newMarketThread } from '#actors/market-thread.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { EventLog } from '#log/event-log.ts'
 import { openSqliteLog } from '#log/partition/sqlite-log.ts'
 import { PACKED } from '#protocol/packed-event.ts'
 import { endpointOf } from '#runtime/endpoint.ts'
+import { housekeep } from '#services/market/host/housekeeping.ts'
+import { commit, prepare } from '#services/market/host/market-batch.ts'
+import {
+  type MarketThread,
+  marketThread,
+  newMarketThread,
+} from '#services/market/host/market-host.ts'
 import { processorTimes, quick, report } from './bench.ts'
 import type { Flows } from './flow-thread.ts'
 import type { FlowCommand } from './market-flow.ts'

@@ -4,7 +4,6 @@
  * that was answered sees what it did. The board decides nothing.
  */
 
-import type { MarketView } from '#actors/market/state.ts'
 import type { MarketId, Sequence, TradeId } from '#domain/ids.ts'
 import { MARKETS_GONE_KNOWN_MAX, TRADES_LISTED_MAX } from '#domain/limits.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
@@ -12,6 +11,7 @@ import type { MarketEvent, MarketFact, OrdersMatched } from '#domain/market-even
 import { tradesOf } from '#domain/match-trades.ts'
 import { BUY, NO, type Outcome, SELL, YES } from '#domain/order.ts'
 import type { Trade, TradeStatus } from '#domain/trade.ts'
+import type { MarketView } from '#services/market/state.ts'
 import { LevelBook, mergedLevels, type ShownLevel } from './level-book.ts'
 
 export type ShownTrade = Trade & { readonly status: TradeStatus; readonly txHash: string }

@@ -3,14 +3,6 @@
  * answer into the rejection that tells a client what to do.
  */
 
-import type {
-  OpenOrder,
-  OrderAccepted,
-  OrderCancelled,
-  PendingOfOrder,
-  RecalledOrder,
-} from '#actors/market/state.ts'
-import type { MarketThreadProtocol } from '#actors/market-thread.ts'
 import type { Address, MarketId, OrderHash, Sequence } from '#domain/ids.ts'
 import { CANCELLED_LISTED_MAX } from '#domain/limits.ts'
 import { byAge, type Manner, type Side, type VerifiedOrder } from '#domain/order.ts'
@@ -21,6 +13,14 @@ import { isUnanswered, type Unanswered } from '#runtime/channel.ts'
 import type { Clock } from '#runtime/clock.ts'
 import { inTime } from '#runtime/in-time.ts'
 import type { Ref } from '#runtime/ref.ts'
+import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
+import type {
+  OpenOrder,
+  OrderAccepted,
+  OrderCancelled,
+  PendingOfOrder,
+  RecalledOrder,
+} from '#services/market/state.ts'
 
 export type MarketRef = Ref<MarketThreadProtocol>
 

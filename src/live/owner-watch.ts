@@ -5,10 +5,10 @@
  * ago.
  */
 
-import type { MarketThreadProtocol } from '#actors/market-thread.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import type { Ref } from '#runtime/ref.ts'
+import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
 
 export const CONFIRM_EVERY_MS = 250
 const CONFIRMED_MS_MAX = 1_000

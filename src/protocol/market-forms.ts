@@ -3,11 +3,11 @@
  * answers. As objects they would cost both threads several times as much on the way.
  */
 
-import type { MarketProtocol, OrderAccepted, OrderCancelled } from '#actors/market/state.ts'
 import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Manner, Outcome, PermitSignature, Side, VerifiedOrder } from '#domain/order.ts'
 import type { Form, Forms } from '#runtime/channel.ts'
+import type { MarketProtocol, OrderAccepted, OrderCancelled } from '#services/market/state.ts'
 
 type Writable<Message> = { -readonly [Field in keyof Message]: Message[Field] }
 type PlaceOrder = MarketProtocol['PlaceOrder']['takes']

@@ -1,9 +1,9 @@
 /** One client of the stream and what it follows, as plain data; the hub is the only one to change it. */
 
 import type { WebSocket } from 'uWebSockets.js'
-import type { OrdersPage } from '#actors/open-orders.ts'
 import { siteOf } from '#http/client-ip.ts'
 import type { Principal } from '#http/route.ts'
+import type { OrdersPage } from '#services/market/host/open-orders.ts'
 import type { Feed } from './feeds.ts'
 import type { FrameId } from './frames.ts'
 

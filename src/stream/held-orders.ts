@@ -4,7 +4,6 @@
  * die; while this thread lives, it cancels them itself, until the markets have answered.
  */
 
-import type { HeldOrder, HoldsProtocol } from '#actors/order-holds.ts'
 import type { MarketId, OrderHash } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { VerifiedOrder } from '#domain/order.ts'
@@ -13,6 +12,7 @@ import type { MarketGateway } from '#live/market-gateway.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Ref } from '#runtime/ref.ts'
+import type { HeldOrder, HoldsProtocol } from '#services/market/host/order-holds.ts'
 import { makeUnsettledFills } from './unsettled-fills.ts'
 
 export type HeldOrders = {

@@ -3,7 +3,6 @@
  * subscribers, and the total of a level may be an integer that no JSON number of JavaScript holds.
  */
 
-import type { OrdersPage } from '#actors/open-orders.ts'
 import { orderCursor } from '#api/orders/order-shapes.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { OrderHash, TradeId } from '#domain/ids.ts'
@@ -15,6 +14,7 @@ import type { TradeStatus } from '#domain/trade.ts'
 import type { PriceEvent, QuickMarketEvent } from '#live/asset-shapes.ts'
 import type { ShownLevel } from '#live/level-book.ts'
 import type { ShownMarket, ShownTrade } from '#live/market-board.ts'
+import type { OrdersPage } from '#services/market/host/open-orders.ts'
 import { checksumOf } from './checksum.ts'
 import type { Happening, ResolutionFacts } from './happening.ts'
 import type { CursorStep } from './shelf.ts'

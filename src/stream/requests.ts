@@ -1,6 +1,5 @@
 /** What clients ask for on the stream, one function per kind of request. */
 
-import type { OrderAccepted } from '#actors/market/state.ts'
 import { mannerOf } from '#api/orders/order-manner.ts'
 import type { OrderService } from '#api/orders/order-service.ts'
 import { acceptedBody } from '#api/orders/order-shapes.ts'
@@ -13,6 +12,7 @@ import { makeRepeatedErrors } from '#http/repeated-errors.ts'
 import type { Principal } from '#http/route.ts'
 import type { MarketGateway, OrderContext } from '#live/market-gateway.ts'
 import type { Clock } from '#runtime/clock.ts'
+import type { OrderAccepted } from '#services/market/state.ts'
 import type { Channels } from './channels.ts'
 import { type Connection, rangesOf, type Subscription } from './connection.ts'
 import type { ConnectionCount } from './connection-count.ts'

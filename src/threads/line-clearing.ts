@@ -5,8 +5,8 @@
 
 import { type Leaving, leavingOf, questionsOf } from '#actors/settlement/next-in-line.ts'
 import type { ClearedLine, LinePlan } from '#actors/settlement/state.ts'
-import type { ComingBack, NextInLine } from '#actors/trader-standing.ts'
 import type { SettlementLane } from '#chain/settlement-lane.ts'
+import type { ComingBack, NextInLine } from '#services/market/host/trader-standing.ts'
 
 /** Withdrawals that are under way together: a market's other orders do not wait long for them. */
 const WITHDRAWALS_MAX = 25

@@ -5,11 +5,11 @@
  * thread, or of all, each of them soon knows what one of them knows.
  */
 
-import type { MarketThreadProtocol } from '#actors/market-thread.ts'
-import { type TraderPause, TraderPauses } from '#actors/trader-pauses.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import type { Ref } from '#runtime/ref.ts'
+import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
+import { type TraderPause, TraderPauses } from '#services/market/host/trader-pauses.ts'
 
 type MarketRef = Ref<MarketThreadProtocol>
 

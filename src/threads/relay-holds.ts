@@ -4,7 +4,6 @@
  * sent to a market thread that has just started.
  */
 
-import type { MarketThreadProtocol } from '#actors/market-thread.ts'
 import type { Address } from '#domain/ids.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { RelayKey } from '#domain/relay.ts'
@@ -17,6 +16,7 @@ import {
 } from '#domain/trader-hold.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import type { Ref } from '#runtime/ref.ts'
+import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
 
 type MarketRef = Ref<MarketThreadProtocol>
 

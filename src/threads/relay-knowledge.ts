@@ -4,7 +4,6 @@
  * market thread has forgotten.
  */
 
-import type { MarketThreadProtocol } from '#actors/market-thread.ts'
 import { tradesPending } from '#actors/relayer/guards.ts'
 import type { AcceptedOrders } from '#chain/relay-cancellations.ts'
 import { Fault } from '#domain/fault.ts'
@@ -13,6 +12,7 @@ import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Redemption } from '#domain/relay.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import type { Ref } from '#runtime/ref.ts'
+import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
 import type { Query } from '#store/reads/queries.ts'
 
 type MarketRef = Ref<MarketThreadProtocol>

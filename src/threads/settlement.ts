@@ -1,6 +1,5 @@
 /** The settlement thread: one settlement actor per chain, each with the lane of its key. */
 
-import type { MarketProtocol } from '#actors/market/state.ts'
 import { statusOf } from '#actors/settlement/lag.ts'
 import type { Leaving } from '#actors/settlement/next-in-line.ts'
 import { newSettlement, settlement } from '#actors/settlement/settlement.ts'
@@ -10,7 +9,6 @@ import type {
   SettlementProtocol,
   SettlementState,
 } from '#actors/settlement/state.ts'
-import type { ComingBack, NextInLine } from '#actors/trader-standing.ts'
 import { accountOf, balanceOf } from '#chain/accounts.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
@@ -39,6 +37,8 @@ import { isUnanswered } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'
 import { type ThreadParts, Unfit } from '#runtime/thread.ts'
+import type { ComingBack, NextInLine } from '#services/market/host/trader-standing.ts'
+import type { MarketProtocol } from '#services/market/state.ts'
 import type { Lease } from '#store/engine/fence.ts'
 import { makeReads } from '#store/reads/reads.ts'
 import { makeJournal } from '#store/writes/journal.ts'

@@ -4,8 +4,6 @@
  * the sums of the day.
  */
 
-import type { MarketThreadProtocol } from '#actors/market-thread.ts'
-import { dropOldest } from '#actors/trader-budgets.ts'
 import type { Address } from '#domain/ids.ts'
 import { SPENDING_TRADERS_MAX } from '#domain/limits.ts'
 import {
@@ -18,6 +16,8 @@ import {
   type TraderSpending,
 } from '#domain/trader-spending.ts'
 import type { Ref } from '#runtime/ref.ts'
+import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
+import { dropOldest } from '#services/market/host/trader-budgets.ts'
 import type { ChargesFilter, SettlementCharge } from '#store/reads/settlement-charges.ts'
 
 type MarketRef = Pick<Ref<MarketThreadProtocol>, 'tell'>

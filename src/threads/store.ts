@@ -9,7 +9,6 @@ import {
   newApiKeys,
 } from '#actors/api-keys.ts'
 import { type ClerkProtocol, type ClerkState, clerk, newClerk } from '#actors/clerk.ts'
-import type { MarketThreadProtocol } from '#actors/market-thread.ts'
 import {
   newOrderEndings,
   type OrderEndingsEvent,
@@ -36,6 +35,7 @@ import type { Protocol } from '#runtime/actor.ts'
 import type { Channel } from '#runtime/channel.ts'
 import type { ReplyChannel, Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
+import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
 import { isShared } from '#store/engine/database-url.ts'
 import type { StoreReply } from '#store/engine/reply.ts'

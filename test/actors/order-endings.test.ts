@@ -11,8 +11,8 @@ import {
 import { Fault } from '#domain/fault.ts'
 import type { MarketId } from '#domain/ids.ts'
 import { serve } from '#runtime/serve.ts'
+import { marketId } from '../services/market/thread-fixture.ts'
 import { simulatedClock } from '../support/simulated-clock.ts'
-import { marketId } from './thread-fixture.ts'
 
 /** Markets with so many steps of orders each, found two at a time. */
 function ending(

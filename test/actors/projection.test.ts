@@ -6,10 +6,10 @@ import { PROJECTION_ROWS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { BUY, OUTCOMES, SELL } from '#domain/order.ts'
 import type { OrderChange, ProjectionBatch } from '#store/projection/rows.ts'
+import { given } from '../services/market/market-fixture.ts'
+import { randomFlow } from '../services/market/random-flow.ts'
 import { buy, sell } from '../support/orders.ts'
 import { type Random, withSeeds } from '../support/random.ts'
-import { given } from './market-fixture.ts'
-import { randomFlow } from './random-flow.ts'
 
 type OrderLine = Pick<OrderChange, 'status' | 'remaining'>
 

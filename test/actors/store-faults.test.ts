@@ -9,9 +9,11 @@ import {
   expectedFrom,
   projectedTo,
   untilProjected,
-} from './agreement.ts'
-import { openMarkets, openOrders, withExchanges } from './exchange-fixture.ts'
-import { orderStream } from './order-stream.ts'
+} from '../services/market/agreement.ts'
+import { openMarkets, openOrders, withExchanges } from '../services/market/exchange-fixture.ts'
+import { orderStream } from '../services/market/order-stream.ts'
+import { onBothDatabases, onServerDatabase } from '../support/databases.ts'
+import { eventually } from '../support/eventually.ts'
 
 await onBothDatabases('a store that is killed between batches', ({ fresh }) => {
   it('loses nothing and writes nothing twice', () =>

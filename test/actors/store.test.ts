@@ -14,9 +14,9 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import type { LogReader } from '#log/event-log.ts'
 import { serve } from '#runtime/serve.ts'
 import type { ProjectionBatch } from '#store/projection/rows.ts'
+import { given } from '../services/market/market-fixture.ts'
 import { buy, sell } from '../support/orders.ts'
 import { simulatedClock } from '../support/simulated-clock.ts'
-import { given } from './market-fixture.ts'
 
 const away = new Fault('STORE_UNAVAILABLE', 'no server answers', { retryable: true })
 const foreign = new Fault('STORE_FOREIGN_LOG', 'another log', { retryable: false })

@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { MarketView } from '#actors/market/state.ts'
 import { listTrades } from '#api/markets/list-trades.ts'
 import type { Address, TradeId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
@@ -10,6 +9,7 @@ import { keepAnswers } from '#http/kept-answers.ts'
 import { makeReadCache } from '#http/read-cache.ts'
 import { makeBoard, type ShownTrade } from '#live/market-board.ts'
 import { systemClock } from '#runtime/clock.ts'
+import type { MarketView } from '#services/market/state.ts'
 import { marketNumbered } from '../support/seeded-markets.ts'
 
 const market = marketNumbered(0x61)

@@ -15,13 +15,18 @@ import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { OpenOrder } from '#actors/market/state.ts'
 import type { OrderHash } from '#domain/ids.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { isUnanswered } from '#runtime/channel.ts'
+import type { OpenOrder } from '#services/market/state.ts'
 import { closeDatabase, type Database, openDatabase, read } from '#store/engine/database.ts'
-import { assertOpen, assertProjected, expectedFrom, untilProjected } from '../actors/agreement.ts'
-import { type OrderStream, orderStream, type StreamAsk } from '../actors/order-stream.ts'
+import {
+  assertOpen,
+  assertProjected,
+  expectedFrom,
+  untilProjected,
+} from '../services/market/agreement.ts'
+import { type OrderStream, orderStream, type StreamAsk } from '../services/market/order-stream.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Random, randomFrom } from '../support/random.ts'
 import { TEST_FLAGS } from '../support/test-flags.ts'

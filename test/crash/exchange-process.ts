@@ -3,11 +3,11 @@
  * driven over the process's own channel: what comes in is asked, and each answer goes out at once.
  */
 
-import type { MarketView, OpenOrder } from '#actors/market/state.ts'
 import type { Market } from '#domain/market.ts'
 import { tuneV8 } from '#runtime/v8-flags.ts'
-import { openOrders, startExchange } from '../actors/exchange-fixture.ts'
-import type { StreamAsk } from '../actors/order-stream.ts'
+import type { MarketView, OpenOrder } from '#services/market/state.ts'
+import { openOrders, startExchange } from '../services/market/exchange-fixture.ts'
+import type { StreamAsk } from '../services/market/order-stream.ts'
 
 export type ToExchange =
   | { readonly asks: readonly (StreamAsk & { readonly id: number })[] }

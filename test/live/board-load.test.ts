@@ -8,13 +8,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
-import { viewOf } from '#actors/market/market.ts'
-import {
-  type DozeProtocol,
-  type MarketFollowerProtocol,
-  MarketReaders,
-} from '#actors/market-readers.ts'
-import type { MarketThreadProtocol } from '#actors/market-thread.ts'
 import type { MarketId } from '#domain/ids.ts'
 import { BUY, OUTCOMES, SELL, type Side } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
@@ -25,8 +18,15 @@ import { readRows } from '#protocol/packed-event.ts'
 import { Channel } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { makeRef } from '#runtime/ref.ts'
-import { given } from '../actors/market-fixture.ts'
-import { randomFlow } from '../actors/random-flow.ts'
+import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
+import {
+  type DozeProtocol,
+  type MarketFollowerProtocol,
+  MarketReaders,
+} from '#services/market/host/market-readers.ts'
+import { viewOf } from '#services/market/market.ts'
+import { given } from '../services/market/market-fixture.ts'
+import { randomFlow } from '../services/market/random-flow.ts'
 import { eventually } from '../support/eventually.ts'
 import { hashNamed } from '../support/orders.ts'
 import { type Random, randomFrom } from '../support/random.ts'

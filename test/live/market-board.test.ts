@@ -6,7 +6,7 @@ import type { MarketId } from '#domain/ids.ts'
 import { MARKETS_GONE_KNOWN_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { makeBoard } from '#live/market-board.ts'
-import { aMarket } from '../actors/market-fixture.ts'
+import { aMarket } from '../services/market/market-fixture.ts'
 
 const marketId = (n: number) => `0x${n.toString(16).padStart(64, '0')}` as MarketId
 const opened = (n: number): MarketEvent => ({

@@ -2,13 +2,13 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { viewOf } from '#actors/market/market.ts'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId } from '#domain/ids.ts'
 import { TRADES_LISTED_MAX } from '#domain/limits.ts'
 import { makeBoard } from '#live/market-board.ts'
 import { makeFiguresBook, type StoredFigures } from '#live/market-figures.ts'
-import { given, MARKET_ID, START_SEC } from '../actors/market-fixture.ts'
+import { viewOf } from '#services/market/market.ts'
+import { given, MARKET_ID, START_SEC } from '../services/market/market-fixture.ts'
 import { buy, sell } from '../support/orders.ts'
 import { simulatedClock } from '../support/simulated-clock.ts'
 

@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { createLog } from '#log/log-folder.ts'
 import { isDiskFull, openDiskRoom } from '#log/partition/disk-room.ts'
-import { signed } from '../actors/market-fixture.ts'
-import { type Command, marketId, open, startHost } from '../actors/thread-fixture.ts'
+import { signed } from '../services/market/market-fixture.ts'
+import { type Command, marketId, open, startHost } from '../services/market/thread-fixture.ts'
 import { buy, hashNamed } from '../support/orders.ts'
 
 const MIB = 1024 * 1024

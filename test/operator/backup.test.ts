@@ -23,7 +23,7 @@ import { restore } from '#operator/restore.ts'
 import { PACKED } from '#protocol/packed-event.ts'
 import { type Database, read } from '#store/engine/database.ts'
 import { saveTransaction } from '#store/writes/transactions.ts'
-import type { Command } from '../actors/thread-fixture.ts'
+import type { Command } from '../services/market/thread-fixture.ts'
 import { onBothDatabases } from '../support/databases.ts'
 import {
   archiveIn,

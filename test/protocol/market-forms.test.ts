@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MessageChannel } from 'node:worker_threads'
-import type { MarketProtocol, OrderAccepted, OrderCancelled } from '#actors/market/state.ts'
 import type { Address, MarketId, Uint64 } from '#domain/ids.ts'
 import { ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
@@ -11,6 +10,7 @@ import { NO, SELL, type VerifiedOrder } from '#domain/order.ts'
 import { reject } from '#domain/rejection.ts'
 import { MARKET_FORMS } from '#protocol/market-forms.ts'
 import { Channel, type ChannelOptions, type Form } from '#runtime/channel.ts'
+import type { MarketProtocol, OrderAccepted, OrderCancelled } from '#services/market/state.ts'
 import { hashNamed, traderNamed } from '../support/orders.ts'
 
 type Takes = { [K in keyof MarketProtocol]: MarketProtocol[K]['takes'] }

@@ -11,8 +11,8 @@ import {
   UPCASTERS,
 } from '#log/partition/record.ts'
 import { PACKED, readRows } from '#protocol/packed-event.ts'
-import { given, packed, signed } from '../actors/market-fixture.ts'
-import { randomFlow } from '../actors/random-flow.ts'
+import { given, packed, signed } from '../services/market/market-fixture.ts'
+import { randomFlow } from '../services/market/random-flow.ts'
 import { buy, sell } from '../support/orders.ts'
 import { randomFrom, withSeeds } from '../support/random.ts'
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { BUY } from '#domain/order.ts'
-import { signed } from '../actors/market-fixture.ts'
+import { signed } from '../services/market/market-fixture.ts'
 import { eventually } from '../support/eventually.ts'
 import { buy, traderNamed } from '../support/orders.ts'
 import { marketIdOf, startStream } from './stream-fixture.ts'

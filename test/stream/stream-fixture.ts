@@ -6,8 +6,6 @@
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import { viewOf } from '#actors/market/market.ts'
-import type { MarketView } from '#actors/market/state.ts'
 import type { MarketId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
@@ -17,10 +15,12 @@ import type { PriceEvent, QuickMarket } from '#live/asset-shapes.ts'
 import { type MarketBoard, makeBoard } from '#live/market-board.ts'
 import { makeFiguresBook } from '#live/market-figures.ts'
 import { systemClock } from '#runtime/clock.ts'
+import { viewOf } from '#services/market/market.ts'
+import type { MarketView } from '#services/market/state.ts'
 import { makeStreamHub, type StreamHub, type StreamPorts } from '#stream/hub.ts'
 import { stream } from '#stream/routes/stream.ts'
-import { given, openOrdersIn, START_SEC } from '../actors/market-fixture.ts'
 import { type LogLine, startTestFront } from '../http/front-fixture.ts'
+import { given, openOrdersIn, START_SEC } from '../services/market/market-fixture.ts'
 import { eventually } from '../support/eventually.ts'
 
 export type Given = ReturnType<typeof given>

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { reject } from '#domain/rejection.ts'
 import { makeMarketArranger } from '#threads/arrange-markets.ts'
-import { aMarket } from '../actors/market-fixture.ts'
-import { marketId } from '../actors/thread-fixture.ts'
+import { aMarket } from '../services/market/market-fixture.ts'
+import { marketId } from '../services/market/thread-fixture.ts'
 
 const due = (...numbers: number[]) => ({
   open: numbers.map((n) => aMarket({ id: marketId(n) })),

@@ -4,8 +4,8 @@ import type { MarketId } from '#domain/ids.ts'
 import type { QuickMarket } from '#domain/quick-market.ts'
 import { reject } from '#domain/rejection.ts'
 import { makeQuickPlaces } from '#threads/quick-places.ts'
-import { START_SEC } from '../actors/market-fixture.ts'
-import { type Command, inFolder, marketId, startHost } from '../actors/thread-fixture.ts'
+import { START_SEC } from '../services/market/market-fixture.ts'
+import { type Command, inFolder, marketId, startHost } from '../services/market/thread-fixture.ts'
 import { traderNamed } from '../support/orders.ts'
 
 const INTERVAL_SEC = 900

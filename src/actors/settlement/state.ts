@@ -12,9 +12,9 @@ import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { FaultySide, TradeStatus, TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
 import type { Context } from '#runtime/actor.ts'
+import type { ComingBack, InLine } from '#services/market/host/trader-standing.ts'
+import type { TradeReport } from '#services/market/state.ts'
 import type { PendingTrades } from '#store/reads/settlements.ts'
-import type { TradeReport } from '../market/state.ts'
-import type { ComingBack, InLine } from '../trader-standing.ts'
 
 export type SettlementProtocol = {
   /** The thread's timer: looks whether anything is due. */

@@ -3,7 +3,6 @@
  * its signature. The same for one order, a batch and a check without placing.
  */
 
-import type { OrderAccepted } from '#actors/market/state.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { isPrice, isShares } from '#domain/money.ts'
 import {
@@ -26,6 +25,7 @@ import type { WithdrawnOrders } from '#live/withdrawn-orders.ts'
 import type { Clock } from '#runtime/clock.ts'
 import { inTime } from '#runtime/in-time.ts'
 import type { StageMeter } from '#runtime/stage-meter.ts'
+import type { OrderAccepted } from '#services/market/state.ts'
 import { mannerFlawNow, mannerOf, optionsFlaw } from './order-manner.ts'
 import { OrderSubmission, orderOf, permitOf } from './order-shapes.ts'
 

@@ -1,7 +1,6 @@
 /** The shapes of orders in the API: as they are submitted, as they are answered, as they are listed. */
 
 import Type, { type Static } from 'typebox'
-import type { OpenOrder, OrderAccepted } from '#actors/market/state.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { MarketId, OrderHash } from '#domain/ids.ts'
 import { BATCH_ORDERS_MAX, MAKERS_PER_ORDER_MAX } from '#domain/limits.ts'
@@ -17,6 +16,7 @@ import {
   uint64,
   uint256,
 } from '#http/schemas.ts'
+import type { OpenOrder, OrderAccepted } from '#services/market/state.ts'
 
 const closed = { additionalProperties: false } as const
 

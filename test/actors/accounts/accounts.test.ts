@@ -18,6 +18,7 @@ import type { MarketId, Sequence, TradeId, Uint64 } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, type PermitSignature, SELL, YES } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
+import { given, MARKET_ID, START_SEC } from '../../services/market/market-fixture.ts'
 import {
   buy,
   hashNamed,
@@ -26,7 +27,6 @@ import {
   sell,
   traderNamed,
 } from '../../support/orders.ts'
-import { given, MARKET_ID, START_SEC } from '../market-fixture.ts'
 import { driven, later } from './accounts-fixture.ts'
 import { modelChain } from './model-chain.ts'
 

@@ -9,7 +9,6 @@
  */
 
 import assert from 'node:assert/strict'
-import type { TradeReport } from '#actors/market/state.ts'
 import { newSettlement, settlement } from '#actors/settlement/settlement.ts'
 import type {
   ReportAnswer,
@@ -20,7 +19,6 @@ import type {
   SettlementState,
 } from '#actors/settlement/state.ts'
 import { takerOf } from '#actors/settlement/turns.ts'
-import type { ComingBack, InLine } from '#actors/trader-standing.ts'
 import type {
   SettlementLane,
   SettlementNews,
@@ -33,6 +31,8 @@ import { type Address, type MarketId, type OrderHash, type TradeId, tradeId } fr
 import { BUY, SELL, type Side, type VerifiedOrder, YES } from '#domain/order.ts'
 import type { FaultySide, TradeStatus, TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
 import { type Served, serve } from '#runtime/serve.ts'
+import type { ComingBack, InLine } from '#services/market/host/trader-standing.ts'
+import type { TradeReport } from '#services/market/state.ts'
 import { makeLineClearing } from '#threads/line-clearing.ts'
 
 export const NOON_MS = 1_800_014_400_000

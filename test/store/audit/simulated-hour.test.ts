@@ -25,8 +25,8 @@ import { migrate } from '#store/engine/migrate.ts'
 import { claimLog } from '#store/projection/checkpoints.ts'
 import { project } from '#store/projection/project.ts'
 import { recentTrades, type TradeRecord } from '#store/reads/trades.ts'
-import { given, START_SEC } from '../../actors/market-fixture.ts'
-import { randomFlow } from '../../actors/random-flow.ts'
+import { given, START_SEC } from '../../services/market/market-fixture.ts'
+import { randomFlow } from '../../services/market/random-flow.ts'
 import { type Random, randomFrom } from '../../support/random.ts'
 import {
   type Bare,

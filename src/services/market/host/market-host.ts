@@ -1,0 +1,489 @@
+/**
+ * A market thread hosts the markets of some log partitions. It passes commands to the markets they are
+ * for, and brings everything back from snapshots and logs when it starts or when an append failed. How
+ * a batch is prepared and made durable is in `market-batch.ts`, what happens between batches in
+ * `housekeeping.ts`.
+ */
+
+import assert from 'node:assert/strict'
+import { Book } from '#book/book.ts'
+import type { BookSnapshot } from '#book/snapshot.ts'
+import { Fault } from '#domain/fault.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { EXPIRATIONS_MAX, MARKETS_OPEN_MAX, ORDERS_PER_MARKET_MAX } from '#domain/limits.ts'
+import type { Market } from '#domain/market.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import { NO, type Outcome, YES } from '#domain/order.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import type { EventLog, SnapshotMeta, SnapshotWriter } from '#log/event-log.ts'
+import type { Behaviour, Context, Message } from '#runtime/actor.ts'
+import { apply, bookOptions, firstAnswer, market, newMarket } from '../market.ts'
+import { PendingCounts } from '../pending.ts'
+import { readMarketSnapshot, type SnapshotRow } from '../snapshot.ts'
+import type { MarketProtocol, MarketRules, MarketState, Recall } from '../state.ts'
+import type { CancelQuota } from './cancel-quota.ts'
+import { type Due, DueMarkets, planExpiry } from './due-markets.ts'
+import { someViews, type ToldMarkets } from './market-views.ts'
+import {
+  booksOf,
+  countOrders,
+  type OpenOrdersProtocol,
+  orderCounter,
+  pageOfOrders,
+} from './open-orders.ts'
+import type { Retention } from './retention.ts'
+import { hearLag, hearProjected, isLate, type ProjectionMark } from './thread-facts.ts'
+import type { Barred } from './trader-budgets.ts'
+import { type HoldProtocol, holdTrader, TraderHolds, unsettledSales } from './trader-holds.ts'
+import { Residence, TraderIndex } from './trader-index.ts'
+import {
+  hearPaused,
+  hearSpent,
+  nextInLine,
+  pausedTraders,
+  pendingMarketsOf,
+  type StandingProtocol,
+  standingOf,
+} from './trader-standing.ts'
+
+/** Everything that a market thread hears: what its markets hear, and what concerns all of them. */
+export type MarketThreadProtocol = MarketProtocol &
+  HoldProtocol &
+  OpenOrdersProtocol &
+  StandingProtocol & {
+    /** Some of the markets in which a trader has orders. */
+    MarketsOf: {
+      takes: { trader: Address; limit: number }
+      answers: { marketIds: MarketId[] }
+    }
+    /** How many orders rest in the markets of this thread, by chain. */
+    CountOrders: {
+      takes: object
+      answers: { chains: (readonly [chainId: number, orders: number])[] }
+    }
+    /**
+     * The markets of this thread, or of these partitions of it, for a reader that has just come, behind the one
+     * it was told last. `more` when there are others behind the last of these; `away` when some cannot be told, as
+     * their file is away.
+     */
+    Markets: { takes: { after?: MarketId; partitions?: readonly number[] }; answers: ToldMarkets }
+    /** Like any command without events, only a thread that still owns its log answers it. */
+    Confirm: { takes: object; answers: { owner: true } }
+    /** Whether the settlement of a chain is so far behind that its markets take cancels only. */
+    SettlementLag: {
+      takes: { chainId: number; behind: boolean; epoch?: number }
+      answers: undefined
+    }
+    /** The database holds everything of the partition up to and with this offset. */
+    Projected: { takes: { partition: number; offset: number }; answers: undefined }
+  }
+
+type MarketThreadOptions = {
+  readonly log: EventLog<MarketEvent>
+  readonly partitionOf: (marketId: MarketId) => number
+  readonly rules: Omit<MarketRules, 'seed' | 'ordersMax'>
+  readonly ordersMax?: number
+  /** A number that no client can guess. */
+  readonly seed: number
+  readonly snapshotEvery: number
+  /** Left out where the log keeps nothing that only the database has use for. */
+  readonly retention?: Retention
+  /** Left out where limits are off. */
+  readonly cancelQuota?: CancelQuota
+  /** While the disk is full there are no new orders and markets; cancels and reports have room. */
+  readonly room?: { readonly isFull: boolean }
+  /** Called now and then while something long goes on: the thread is not stuck. */
+  readonly progress?: () => void
+  /** How late the database may be, and the chains whose trades wait for it; left out where none does. */
+  readonly lag?: { readonly maxMs: number; readonly chains: Pick<ReadonlySet<number>, 'has'> }
+}
+
+export type Hosted = Due & {
+  state: MarketState
+  readonly partition: number
+  eventsSinceSnapshot: number
+  /** Up to where its newest snapshot goes. */
+  snapshot: Pick<SnapshotMeta, 'seq' | 'atOffset'> | undefined
+}
+
+export type SnapshotJob = {
+  readonly hosted: Hosted
+  readonly writer: SnapshotWriter
+  readonly books: BookSnapshot[]
+  /** What is left to be handed over of the pending trades and held orders. */
+  readonly pending: SnapshotRow[]
+  /** Chunks that are copied and not yet handed over, each with its outcome. */
+  readonly copied: { readonly outcome: Outcome; readonly chunk: Buffer<ArrayBuffer> }[]
+  /** Whether all of it was handed over, and it only waits for the disk. */
+  isEnding: boolean
+}
+
+export type MarketThread = {
+  readonly markets: Map<MarketId, Hosted>
+  /** Which traders have orders in which books. */
+  readonly traders: TraderIndex<BookPlace>
+  /** When each market has something to expire. */
+  readonly expiring: DueMarkets<Hosted>
+  /** Orders that may still expire in the batch under way. */
+  expirationsLeft: number
+  /** Markets that are resolved, and wait to be unloaded. */
+  readonly over: Set<Hosted>
+  readonly recall: Recall
+  readonly options: MarketThreadOptions
+  /** By partition. */
+  readonly rules: Map<number, MarketRules>
+  /** By partition: the last offset that the database holds. */
+  readonly projected: Map<number, number>
+  /** Chains whose settlement is behind. The settlement thread says so again whenever it is linked. */
+  readonly behind: Set<number>
+  readonly epochs: Map<number, number>
+  /** By chain: how many trades of each trader are pending in the markets of this thread. */
+  readonly counts: Map<number, PendingCounts>
+  readonly holds: TraderHolds
+  /** Traders whose failed fills have used up their budget, and whose orders are still in the books. */
+  readonly barred: Barred[]
+  /** Partitions that the database is too late with, and what is known of each: `projection-lag.ts`. */
+  readonly late: Set<number>
+  readonly marks: Map<number, ProjectionMark>
+  /** Partitions that remember as many closed orders as they can. */
+  readonly crowded: Set<number>
+  /** Partitions that cannot be opened at present, and why. None of their markets is here meanwhile. */
+  readonly away: Map<number, string>
+  /** What last went wrong with a snapshot or a truncation, until `takeTrouble`. Markets go on. */
+  trouble: string
+  /** Markets that were unloaded, until `takeGone`. */
+  gone: MarketId[]
+  committing: boolean
+  job: SnapshotJob | undefined
+  /** Markets that have said enough to deserve a new snapshot. */
+  readonly due: Set<MarketId>
+  /** Partitions that may have something to truncate, or to forget. */
+  readonly truncatable: Set<number>
+  readonly forgettable: Set<number>
+}
+
+type BookPlace = { readonly hosted: Hosted; readonly outcome: Outcome }
+
+type ThreadContext = Context<MarketThreadProtocol, MarketEvent>
+
+export function newMarketThread(options: MarketThreadOptions): MarketThread {
+  const thread: MarketThread = {
+    markets: new Map(),
+    traders: new TraderIndex(),
+    expiring: new DueMarkets(),
+    expirationsLeft: EXPIRATIONS_MAX,
+    over: new Set(),
+    recall: { closed: new Map(), trades: new Map() },
+    options,
+    rules: new Map(),
+    projected: new Map(),
+    behind: new Set(),
+    epochs: new Map(),
+    counts: new Map(),
+    holds: new TraderHolds(),
+    barred: [],
+    late: new Set(),
+    marks: new Map(),
+    crowded: new Set(),
+    away: new Map(),
+    trouble: '',
+    gone: [],
+    committing: false,
+    job: undefined,
+    due: new Set(),
+    truncatable: new Set(),
+    forgettable: new Set(),
+  }
+  for (const partition of options.log.owned) loadPartition(thread, partition)
+  for (const [marketId, { partition }] of thread.markets) {
+    const routed = options.partitionOf(marketId)
+    if (routed === partition) continue
+    throw new Fault(
+      'MARKET_MOVED',
+      `${marketId} has its history in partition ${partition}, but commands for it would go to ` +
+        `partition ${routed}: a market cannot be pinned to another one once it is open`,
+      { retryable: false },
+    )
+  }
+  return thread
+}
+
+/** Runs the market's own handler, or says that there is no such market. */
+function inMarket<Answer>(
+  thread: MarketThread,
+  marketId: MarketId,
+  handle: (state: MarketState) => Answer,
+): Answer | Rejection {
+  const hosted = thread.markets.get(marketId)
+  return hosted === undefined ? reject('MARKET_NOT_FOUND') : handle(hosted.state)
+}
+
+const OWNER = { owner: true } as const
+
+export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketEvent> = {
+  OpenMarket(thread, message, context) {
+    const { market: opened } = message
+    let hosted = thread.markets.get(opened.id)
+    if (hosted === undefined) {
+      const partition = thread.options.partitionOf(opened.id)
+      if (!thread.options.log.owned.includes(partition)) return reject('MARKET_NOT_FOUND')
+      // A market that is over may have been here before, and its history may be gone.
+      if (opened.expiration <= Math.floor(context.nowMs / 1_000)) return reject('MARKET_CLOSED')
+      if (thread.options.room?.isFull === true) return reject('STORAGE_FULL')
+      if (thread.markets.size >= MARKETS_OPEN_MAX) return reject('OVERLOADED')
+      hosted = host(thread, opened, partition)
+    }
+    return market.OpenMarket(hosted.state, message, context)
+  },
+
+  PlaceOrder(thread, message, context) {
+    const hosted = thread.markets.get(message.order.marketId)
+    if (hosted === undefined) return reject('MARKET_NOT_FOUND')
+    if (thread.crowded.has(hosted.partition)) {
+      const full = reject('OVERLOADED', undefined, 'the log remembers as many orders as it can')
+      return firstAnswer(hosted.state, message.order, context) ?? full
+    }
+    if (thread.options.room?.isFull === true) {
+      return firstAnswer(hosted.state, message.order, context) ?? reject('STORAGE_FULL')
+    }
+    const isSpent = thread.options.cancelQuota?.isSpent(message.order.trader, context.nowMs)
+    const refused = isSpent
+      ? reject('CANCEL_QUOTA_SPENT', 'order.trader')
+      : thread.holds.flaw(hosted.state.market.chainId, message.order, context.nowMs)
+    if (refused !== undefined) return firstAnswer(hosted.state, message.order, context) ?? refused
+    return market.PlaceOrder(hosted.state, message, context)
+  },
+
+  CancelOrder(thread, message, context) {
+    return inMarket(thread, message.marketId, (state) =>
+      market.CancelOrder(state, message, context),
+    )
+  },
+
+  KeepOrder(thread, message, context) {
+    return inMarket(thread, message.marketId, (state) => market.KeepOrder(state, message, context))
+  },
+
+  RecallOrder(thread, message, context) {
+    return inMarket(thread, message.marketId, (state) =>
+      market.RecallOrder(state, message, context),
+    )
+  },
+
+  CancelOrders(thread, message, context) {
+    return inMarket(thread, message.marketId, (state) =>
+      market.CancelOrders(state, message, context),
+    )
+  },
+
+  CloseMarket(thread, message, context) {
+    const hosted = thread.markets.get(message.marketId)
+    if (hosted === undefined) return reject('MARKET_NOT_FOUND')
+    const answer = market.CloseMarket(hosted.state, message, context)
+    if (hosted.state.closed === 'resolved') thread.over.add(hosted)
+    return answer
+  },
+
+  Expire(thread, message, context) {
+    const hosted = thread.markets.get(message.marketId)
+    if (hosted === undefined) return undefined
+    const { state } = hosted
+    const before = state.seq
+    market.Expire(state, { ...message, ordersMax: thread.expirationsLeft }, context)
+    thread.expirationsLeft -= Math.min(thread.expirationsLeft, state.seq - before)
+    planExpiry(thread.expiring, hosted)
+    return undefined
+  },
+
+  Snapshot(thread, message, context) {
+    return inMarket(thread, message.marketId, (state) => market.Snapshot(state, message, context))
+  },
+
+  ReportTrade(thread, message, context) {
+    return inMarket(thread, message.marketId, (state) => {
+      const isHeard = !isLate(thread, state.market.chainId, message.epoch)
+      return isHeard ? market.ReportTrade(state, message, context) : reject('OVERLOADED')
+    })
+  },
+
+  OpenOrdersPage(thread, asked, { nowMs }: ThreadContext) {
+    const nowSec = Math.floor(nowMs / 1_000)
+    return pageOfOrders(booksOf(thread, asked), asked.trader, asked, nowSec)
+  },
+
+  MarketsOf(thread, { trader, limit }) {
+    const marketIds = new Set<MarketId>()
+    for (const { book, marketId } of booksOf(thread, { trader })) {
+      if (book.oldestOf(trader) >= 0) marketIds.add(marketId)
+      if (marketIds.size === limit) break
+    }
+    return { marketIds: [...marketIds] }
+  },
+
+  CountOrders: countOrders,
+
+  Confirm: () => OWNER,
+
+  Markets(thread, { after, partitions }) {
+    const away = partitions?.some((partition) => thread.away.has(partition))
+    const told = someViews(thread, after, partitions)
+    return { ...told, away: away ?? thread.away.size > 0, dozes: true }
+  },
+
+  HoldTrader: holdTrader,
+  UnsettledSales: unsettledSales,
+  Standing: standingOf,
+  NextInLine: nextInLine,
+  PendingMarkets: pendingMarketsOf,
+  PausedTraders: pausedTraders,
+  SettlementLag: hearLag,
+  TradersPaused: hearPaused,
+  TradersSpent: hearSpent,
+  Projected: hearProjected,
+}
+
+/**
+ * Hears at once what concerns no market and is told only once: it must not be lost because a mailbox
+ * is full or a file away. Answers whether it was such a message.
+ */
+export function hearAtOnce(thread: MarketThread, command: Message<MarketThreadProtocol>): boolean {
+  if (command.type === 'SettlementLag') hearLag(thread, command.message)
+  else if (command.type === 'TradersPaused') hearPaused(thread, command.message)
+  else if (command.type === 'TradersSpent') hearSpent(thread, command.message)
+  else if (command.type === 'Projected') hearProjected(thread, command.message)
+  else return false
+  return true
+}
+
+function host(
+  thread: MarketThread,
+  opened: Market,
+  partition: number,
+  chunks: readonly [Iterable<Uint8Array>, Iterable<Uint8Array>] = [[], []],
+): Hosted {
+  const rules = rulesOf(thread, partition)
+  const counts = thread.counts.get(opened.chainId) ?? new PendingCounts()
+  thread.counts.set(opened.chainId, counts)
+  const state = newMarket(opened, rules, thread.recall, counts)
+  const hosted: Hosted = {
+    state,
+    partition,
+    eventsSinceSnapshot: 0,
+    snapshot: undefined,
+    dueSec: Number.POSITIVE_INFINITY,
+  }
+  hosted.state = { ...state, books: [bookOf(YES), bookOf(NO)] }
+  thread.markets.set(opened.id, hosted)
+  return hosted
+
+  function bookOf(outcome: Outcome): Book {
+    const traders = new Residence<BookPlace>({ hosted, outcome }, thread.traders)
+    const options = { ...bookOptions(rules), traders }
+    const [chunk, ...more] = chunks[outcome]
+    return chunk === undefined ? new Book(options) : Book.restore([chunk, ...more], options)
+  }
+}
+
+/** What all markets of a partition go by. */
+function rulesOf(thread: MarketThread, partition: number): MarketRules {
+  const { rules, seed, ordersMax = ORDERS_PER_MARKET_MAX, lag } = thread.options
+  const known = thread.rules.get(partition)
+  if (known !== undefined) return known
+  const behind = {
+    has: (chainId: number) =>
+      thread.behind.has(chainId) ||
+      (thread.late.has(partition) && lag?.chains.has(chainId) === true),
+  }
+  const made = { ...rules, seed, ordersMax, behind, openOrders: orderCounter(thread) }
+  thread.rules.set(partition, made)
+  return made
+}
+
+/**
+ * After a failed append: drops all of the partition and goes back to what its file holds. Answers
+ * whether it could be opened; if it could not, `away` says why, none of its markets is here, and it
+ * is to be tried again. A file that is damaged is no such case: that fault is thrown.
+ */
+export function recover(thread: MarketThread, partition: number): boolean {
+  thread.recall.closed.clear()
+  thread.recall.trades.clear()
+  if (thread.job?.hosted.partition === partition) thread.job = undefined
+  dropMarkets(thread, partition)
+  try {
+    thread.options.log.reopen(partition)
+    loadPartition(thread, partition)
+    thread.away.delete(partition)
+    return true
+  } catch (error) {
+    goAway(thread, partition, error)
+    return false
+  }
+}
+
+export function goAway(thread: MarketThread, partition: number, error: unknown): void {
+  if (!(error instanceof Fault && error.retryable)) throw error
+  dropMarkets(thread, partition)
+  thread.away.set(partition, error.message)
+}
+
+function dropMarkets(thread: MarketThread, partition: number): void {
+  for (const [marketId, hosted] of thread.markets) {
+    if (hosted.partition !== partition) continue
+    hosted.state.pending.drop()
+    thread.markets.delete(marketId)
+    thread.due.delete(marketId)
+    thread.over.delete(hosted)
+  }
+  thread.traders.drop(({ hosted }) => hosted.partition === partition)
+  thread.truncatable.delete(partition)
+  thread.forgettable.delete(partition)
+}
+
+/** Records read at once on recovery. */
+const REPLAY_BATCH = 4_096
+
+function loadPartition(thread: MarketThread, partition: number): void {
+  const { log } = thread.options
+  for (const meta of log.snapshots(partition)) restore(thread, partition, meta)
+  const { lastOffset } = log.state(partition)
+  // What lies before is in the snapshots, and only waits for the database to have it.
+  for (let offset = log.truncationFloor(partition).offset; offset <= lastOffset; ) {
+    const records = log.read(partition, offset, REPLAY_BATCH)
+    assert(records.length > 0, `partition ${partition} ends before ${lastOffset}`)
+    for (const { event } of records) replay(thread, partition, event)
+    offset += records.length
+    thread.options.progress?.()
+  }
+  for (const hosted of thread.markets.values()) {
+    if (hosted.partition !== partition) continue
+    if (hosted.state.closed === 'resolved') thread.over.add(hosted)
+    planExpiry(thread.expiring, hosted)
+  }
+}
+
+function replay(thread: MarketThread, partition: number, event: MarketEvent): void {
+  let hosted = thread.markets.get(event.marketId)
+  if (hosted === undefined) {
+    assert(event.type === 'MarketOpened', `${event.marketId} begins with ${event.type}`)
+    hosted = host(thread, event.market, partition)
+  }
+  // A snapshot may hold more of its market than another market still needs of the log.
+  if (event.seq <= hosted.state.seq) return
+  apply(hosted.state, event)
+  hosted.eventsSinceSnapshot++
+}
+
+function restore(thread: MarketThread, partition: number, meta: SnapshotMeta): void {
+  const snapshot = thread.options.log.readSnapshot(partition, meta.marketId)
+  assert(snapshot !== undefined)
+  const { head, books, pending, held } = readMarketSnapshot(snapshot)
+  const hosted = host(thread, head.market, partition, books)
+  hosted.snapshot = meta
+  hosted.state.pending.restore(pending)
+  for (const row of held) hosted.state.held.restore(row)
+  hosted.state.seq = head.seq
+  hosted.state.closed = head.closed ?? undefined
+  hosted.state.updatedAtMs = head.updatedAtMs
+  hosted.state.unsettled = head.unsettled
+  thread.options.progress?.()
+}

@@ -1,0 +1,132 @@
+/**
+ * The fronts that follow a market thread. Each hears every event, except those of the partitions that it lets
+ * doze because nobody there watches or trades: of these it hears which markets open and close, and nothing else.
+ * A front that has just come hears all.
+ */
+
+import type { MarketId } from '#domain/ids.ts'
+import { isMarketFact, type MarketEvent, type MarketFact } from '#domain/market-event.ts'
+import type { Channel } from '#runtime/channel.ts'
+import type { MarketView } from '../state.ts'
+import type { PartitionAppended } from './market-batch.ts'
+
+/** What a market thread tells those who follow it. */
+export type MarketFollowerProtocol = {
+  /** Events, as `packed-event.ts` reads them: the very bytes that are durable. */
+  MarketEvents: { takes: { rows: readonly Uint8Array[] }; answers: undefined }
+  /** Instead of all events of the partitions that a follower lets doze: what it must know of their markets. */
+  MarketFacts: { takes: { events: readonly MarketFact[] }; answers: undefined }
+  /** The thread went back to what its log holds; what was told before may not be true any more. */
+  MarketsReloaded: { takes: { views: readonly MarketView[] }; answers: undefined }
+  /** They are over, the database has all of them, and they are not here any more. */
+  MarketsGone: { takes: { marketIds: readonly MarketId[] }; answers: undefined }
+}
+
+/** What a front says of the partitions that it follows. Both are answered, so that it knows that they were heard. */
+export type DozeProtocol = {
+  /** From here on it hears which markets of these open and close, and nothing else. */
+  Doze: { takes: { partitions: readonly number[] }; answers: { heard: true } }
+  /** From here on it hears everything of these again; what they are now it asks for. */
+  Wake: { takes: { partitions: readonly number[] }; answers: { heard: true } }
+}
+
+type Reader = Pick<Channel<MarketFollowerProtocol>, 'tell'>
+
+/** What is told of a commit: what each partition has appended, and all that was said. */
+type Committed = {
+  readonly appended: readonly Pick<PartitionAppended, 'partition' | 'rows'>[]
+  readonly said: readonly MarketEvent[]
+}
+
+/** About what an id, a row of the log beside its bytes, and a price with its size take on the way. */
+const ID_BYTES = 128
+const ROW_BYTES = 64
+const LEVEL_BYTES = 24
+const MARKET_BYTES = 1_024
+
+const HEARD = { heard: true } as const
+
+export class MarketReaders<R extends Reader = Reader> {
+  /** Each with the partitions that it lets doze. */
+  readonly #readers = new Map<R, Set<number>>()
+  readonly #partitionOf: (marketId: MarketId) => number
+  readonly #owned: readonly number[]
+
+  constructor(owned: readonly number[], partitionOf: (marketId: MarketId) => number) {
+    this.#owned = owned
+    this.#partitionOf = partitionOf
+  }
+
+  add(reader: R): void {
+    this.#readers.set(reader, new Set())
+  }
+
+  delete(reader: R): void {
+    this.#readers.delete(reader)
+  }
+
+  [Symbol.iterator](): Iterator<R> {
+    return this.#readers.keys()
+  }
+
+  /** Whether the message is one of these. */
+  hears(type: string): type is keyof DozeProtocol {
+    return type === 'Doze' || type === 'Wake'
+  }
+
+  hear(reader: R, type: keyof DozeProtocol, message: unknown): DozeProtocol['Doze']['answers'] {
+    const dozing = this.#readers.get(reader)
+    const { partitions } = message as DozeProtocol['Doze']['takes']
+    for (const partition of partitions) {
+      if (type === 'Wake') dozing?.delete(partition)
+      else if (this.#owned.includes(partition)) dozing?.add(partition)
+    }
+    return HEARD
+  }
+
+  committed({ appended, said }: Committed): void {
+    const all = appended.flatMap(({ rows }) => rows)
+    const bytes = bytesOf(all)
+    for (const [reader, dozing] of this.#readers) {
+      if (dozing.size === 0) {
+        reader.tell('MarketEvents', { rows: all }, bytes)
+        continue
+      }
+      const rows = appended.flatMap((each) => (dozing.has(each.partition) ? [] : each.rows))
+      if (rows.length > 0) reader.tell('MarketEvents', { rows }, bytesOf(rows))
+      if (appended.some(({ partition }) => dozing.has(partition))) {
+        this.#tellFacts(reader, dozing, said)
+      }
+    }
+  }
+
+  reloaded(views: readonly MarketView[]): void {
+    const bytes = bytesOfViews(views)
+    for (const reader of this) reader.tell('MarketsReloaded', { views }, bytes)
+  }
+
+  gone(marketIds: readonly MarketId[]): void {
+    if (marketIds.length === 0) return
+    const bytes = ID_BYTES * marketIds.length
+    for (const reader of this) reader.tell('MarketsGone', { marketIds }, bytes)
+  }
+
+  #tellFacts(reader: R, dozing: ReadonlySet<number>, said: readonly MarketEvent[]): void {
+    const events = said
+      .filter(isMarketFact)
+      .filter(({ marketId }) => dozing.has(this.#partitionOf(marketId)))
+    if (events.length > 0) reader.tell('MarketFacts', { events }, MARKET_BYTES * events.length)
+  }
+}
+
+function bytesOf(rows: readonly Uint8Array[]): number {
+  let bytes = ROW_BYTES * rows.length
+  for (const row of rows) bytes += row.byteLength
+  return bytes
+}
+
+function bytesOfViews(views: readonly MarketView[]): number {
+  let levels = 0
+  for (const { bids, asks } of views) for (const side of [...bids, ...asks]) levels += side.length
+  return LEVEL_BYTES * levels + MARKET_BYTES * views.length
+}

@@ -1,0 +1,51 @@
+/** The markets of a thread as a reader sees them, a part at a time: there may be very many. */
+
+import type { MarketId } from '#domain/ids.ts'
+import { MARKETS_TOLD_MAX } from '#domain/limits.ts'
+import { viewOf } from '../market.ts'
+import type { MarketState, MarketView } from '../state.ts'
+
+/** Levels after which no more markets are told in one message. */
+const LEVELS_TOLD = 20_000
+
+/** `dozes`: it knows what partitions are that doze; a thread of an older version does not. */
+export type ToldMarkets = { views: MarketView[]; more: boolean; away: boolean; dozes?: true }
+
+type Hosts = {
+  readonly markets: ReadonlyMap<
+    MarketId,
+    { readonly state: MarketState; readonly partition: number }
+  >
+}
+
+/** Those behind the one that was told last, of all or of these partitions; from the first on if that one is gone. */
+export function someViews(
+  { markets }: Hosts,
+  after?: MarketId,
+  partitions?: readonly number[],
+): { views: MarketView[]; more: boolean } {
+  const views: MarketView[] = []
+  let levels = 0
+  let isBehind = after === undefined || !markets.has(after)
+  for (const [marketId, hosted] of markets) {
+    if (isBehind && partitions?.includes(hosted.partition) !== false) {
+      if (views.length >= MARKETS_TOLD_MAX || levels > LEVELS_TOLD) return { views, more: true }
+      const view = viewOf(hosted.state)
+      for (const side of [...view.bids, ...view.asks]) levels += side.length
+      views.push(view)
+    }
+    if (marketId === after) isBehind = true
+  }
+  return { views, more: false }
+}
+
+/** All of a partition, part by part. */
+export function* viewsOf(hosts: Hosts, partition: number): Generator<MarketView[]> {
+  let after: MarketId | undefined
+  for (let more = true; more; ) {
+    const part = someViews(hosts, after, [partition])
+    yield part.views
+    more = part.more
+    after = part.views.at(-1)?.market.id
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * Whether the database follows the log. Settlement finds its trades in the database, so it cannot know of
+ * those that the projection has not brought there. The host of the markets knows both ends: where the log
+ * ends, and from the store how far the database has come. While the oldest event in between is older than
+ * the highest lag, the partition's markets on chains that are settled take cancels only.
+ */
+
+import { Fault } from '#domain/fault.ts'
+import type { MarketThread } from './market-host.ts'
+
+/** Before the store has said anything. */
+const UNHEARD = -1
+
+/** What has changed: partitions that are late from now on, and by how much, or no more. */
+type ProjectionNews = {
+  readonly partition: number
+  readonly behind: boolean
+  readonly lagMs: number
+}
+
+/** Looks, from time to time, how far the database is behind each partition. */
+export function watchProjection(thread: MarketThread, nowMs: number): ProjectionNews[] {
+  const { lag, log } = thread.options
+  const news: ProjectionNews[] = []
+  if (lag === undefined) return news
+  for (const partition of log.owned) {
+    if (thread.away.has(partition)) continue
+    const lagMs = knownLag(thread, partition, nowMs, lag.maxMs)
+    if (lagMs === undefined) continue
+    const behind = lagMs > lag.maxMs
+    if (behind === thread.late.has(partition)) continue
+    if (behind) thread.late.add(partition)
+    else thread.late.delete(partition)
+    news.push({ partition, behind, lagMs })
+  }
+  return news
+}
+
+/** Undefined while the log cannot be read; then it stays as it was. */
+function knownLag(...asked: Parameters<typeof lagOf>): number | undefined {
+  try {
+    return lagOf(...asked)
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error
+    return undefined
+  }
+}
+
+function lagOf(thread: MarketThread, partition: number, nowMs: number, maxMs: number): number {
+  const { log } = thread.options
+  const end = log.lastOffset(partition)
+  const projected = thread.projected.get(partition)
+  const mark = thread.marks.get(partition)
+  if (projected === undefined) {
+    if (mark !== undefined) return end === 0 ? 0 : nowMs - mark.afterMs
+    thread.marks.set(partition, { offset: UNHEARD, atMs: nowMs, afterMs: nowMs })
+    return 0
+  }
+  if (projected >= end) {
+    thread.marks.set(partition, { offset: end, atMs: nowMs, afterMs: nowMs })
+    return 0
+  }
+  let afterMs = mark?.afterMs ?? Number.NEGATIVE_INFINITY
+  if (mark === undefined || mark.offset <= projected) {
+    // What was appended before the thread started may be of any age.
+    const isFirst = mark === undefined || mark.offset === UNHEARD
+    afterMs = isFirst ? Number.NEGATIVE_INFINITY : mark.atMs
+    thread.marks.set(partition, { offset: end, atMs: nowMs, afterMs })
+  }
+  if (nowMs - afterMs <= maxMs) return nowMs - afterMs
+  const [oldest] = log.read(partition, projected + 1, 1)
+  return oldest === undefined ? 0 : nowMs - oldest.event.atMs
+}

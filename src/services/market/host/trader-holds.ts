@@ -1,0 +1,163 @@
+/**
+ * Holds of traders at a market thread (`domain/trader-hold.ts`), and what a trader's open orders and unsettled trades
+ * need. One message of the relayer sets the hold and returns the needs: orders handled before it are in the answer,
+ * later ones are refused.
+ */
+
+import { needOf } from '#domain/funds.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { ORDERS_WEIGHED_MAX, TRADERS_HELD_MAX, TRADES_NAMED_MAX } from '#domain/limits.ts'
+import { costCeil } from '#domain/money.ts'
+import { BUY, type Outcome, SELL, type VerifiedOrder } from '#domain/order.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import {
+  type HeldOrders,
+  NO_NEEDS,
+  type TraderHold,
+  type TraderNeeds,
+  type UnsettledTrades,
+} from '#domain/trader-hold.ts'
+import type { MarketState } from '../state.ts'
+import { booksOf, type Hosts } from './open-orders.ts'
+
+export type HoldProtocol = {
+  /** Replaces the trader's hold and returns the needs; the relayer renews it before `untilMs`. */
+  HoldTrader: { takes: TraderHold; answers: TraderNeeds | Rejection }
+  /** The trader's unsettled sales of these outcomes of a market, and whether the market takes orders. */
+  UnsettledSales: {
+    takes: { marketId: MarketId; trader: Address; outcomes: readonly Outcome[] }
+    answers: (UnsettledTrades & { isOpen: boolean }) | Rejection
+  }
+}
+
+/** More than any limited allowance. */
+const COST_UNKNOWN = 2n ** 128n
+
+type Held = Pick<TraderHold, 'orders' | 'untilMs'>
+
+/** The parts of the market thread that are used here. */
+type Host = Hosts & {
+  readonly holds: TraderHolds
+  readonly away: ReadonlyMap<number, string>
+}
+
+export class TraderHolds {
+  readonly #held = new Map<string, Held>()
+
+  /** False if the maximum number of traders is held. */
+  put({ chainId, trader, orders, untilMs }: TraderHold, nowMs: number): boolean {
+    const key = keyOf(chainId, trader)
+    this.#held.delete(key)
+    if (orders.length === 0) return true
+    if (this.#held.size >= TRADERS_HELD_MAX) this.#sweep(nowMs)
+    if (this.#held.size >= TRADERS_HELD_MAX) return false
+    this.#held.set(key, { orders, untilMs })
+    return true
+  }
+
+  /** Returns why an order is refused for now. */
+  flaw(
+    chainId: number,
+    { trader, side, permit }: Pick<VerifiedOrder, 'trader' | 'side' | 'permit'>,
+    nowMs: number,
+  ): Rejection | undefined {
+    // Fast path: usually there is no hold.
+    if (this.#held.size === 0) return undefined
+    const held = this.#held.get(keyOf(chainId, trader))
+    if (held === undefined || held.untilMs <= nowMs) return undefined
+    const needs: readonly HeldOrders[] =
+      side === SELL ? ['sells'] : permit === undefined ? ['buys'] : ['buys', 'permit-buys']
+    if (!needs.some((kind) => held.orders.includes(kind))) return undefined
+    return reject('ALLOWANCE_CHANGING', 'order.trader')
+  }
+
+  #sweep(nowMs: number): void {
+    for (const [key, { untilMs }] of this.#held) if (untilMs <= nowMs) this.#held.delete(key)
+  }
+}
+
+function keyOf(chainId: number, trader: Address): string {
+  return `${chainId} ${trader}`
+}
+
+export function holdTrader(
+  thread: Host,
+  hold: TraderHold,
+  { nowMs }: { readonly nowMs: number },
+): TraderNeeds | Rejection {
+  // If a partition cannot be opened, the needs in its markets are not known.
+  if (thread.away.size > 0 || !thread.holds.put(hold, nowMs)) return reject('OVERLOADED')
+  return hold.again ? NO_NEEDS : needsOf(thread, hold, Math.floor(nowMs / 1_000))
+}
+
+function needsOf(
+  thread: Host,
+  { trader, chainId }: Pick<TraderHold, 'trader' | 'chainId'>,
+  nowSec: number,
+): TraderNeeds {
+  let [openBuys, openSells, openCost, unsettledCost] = [0, 0, 0n, 0n]
+  for (const { book } of booksOf(thread, { trader, chainId })) {
+    const left = ORDERS_WEIGHED_MAX - openBuys - openSells
+    for (const { side, price, remaining, expiresAtSec } of book.ordersOf(trader, left)) {
+      if (expiresAtSec <= nowSec) continue
+      if (side === BUY) {
+        openBuys++
+        openCost += BigInt(needOf({ side, price }, remaining))
+      } else openSells++
+    }
+  }
+  if (openBuys + openSells >= ORDERS_WEIGHED_MAX) {
+    // More orders may exist than were scanned.
+    openSells = Math.max(1, openSells)
+    openCost = COST_UNKNOWN
+  }
+  const buys = new Named()
+  const sells = new Named()
+  for (const { state } of thread.markets.values()) {
+    if (state.market.chainId !== chainId || !state.pending.has(trader)) continue
+    for (const { tradeId, trade } of state.pending.of(trader, state.market.id)) {
+      if (trade.seller === trader) sells.add(tradeId)
+      if (trade.buyer !== trader) continue
+      buys.add(tradeId)
+      // No share costs more than a dollar.
+      const { price, size } = trade
+      unsettledCost += BigInt(price === undefined ? size : costCeil(price, size))
+    }
+  }
+  return { openBuys, openSells, openCost, unsettledCost, buys: buys.told, sells: sells.told }
+}
+
+export function unsettledSales(
+  thread: Host,
+  { marketId, trader, outcomes }: HoldProtocol['UnsettledSales']['takes'],
+  { nowMs }: { readonly nowMs: number },
+): (UnsettledTrades & { isOpen: boolean }) | Rejection {
+  if (thread.away.size > 0) return reject('OVERLOADED')
+  const state = thread.markets.get(marketId)?.state
+  // A market that has ended and settled has left its thread.
+  if (state === undefined) return { count: 0, tradeIds: [], isOpen: false }
+  const sells = new Named()
+  for (const { tradeId, trade } of state.pending.of(trader, marketId)) {
+    if (trade.seller === trader && outcomes.includes(trade.outcome)) sells.add(tradeId)
+  }
+  return { ...sells.told, isOpen: isOpen(state, nowMs) }
+}
+
+function isOpen({ closed, market }: MarketState, nowMs: number): boolean {
+  return closed === undefined && Math.floor(nowMs / 1_000) < market.expiration
+}
+
+/** Counts trades, and names the first. */
+class Named {
+  #count = 0
+  readonly #tradeIds: UnsettledTrades['tradeIds'][number][] = []
+
+  add(tradeId: UnsettledTrades['tradeIds'][number]): void {
+    this.#count++
+    if (this.#tradeIds.length < TRADES_NAMED_MAX) this.#tradeIds.push(tradeId)
+  }
+
+  get told(): UnsettledTrades {
+    return { count: this.#count, tradeIds: this.#tradeIds }
+  }
+}

@@ -1,0 +1,145 @@
+/**
+ * What a market thread is asked and told about traders, in all of its markets: who pauses, who may place
+ * nothing for now, where trades of a trader are pending, and who is next in line for what may come back.
+ */
+
+import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import { BUY, expiresAtSec, type Outcome, SELL, type Side } from '#domain/order.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import type { TraderSpending } from '#domain/trader-spending.ts'
+import type { PendingCounts } from '../pending.ts'
+import { standingFlaw } from '../standing.ts'
+import type { MarketState, Recall, RiskRules } from '../state.ts'
+import type { Barred } from './trader-budgets.ts'
+import type { TraderPause } from './trader-pauses.ts'
+
+export type StandingProtocol = {
+  /** Pauses of traders that this thread may not know of. */
+  TradersPaused: { takes: { pauses: readonly TraderPause[] }; answers: undefined }
+  /** The pauses that this thread knows of. */
+  PausedTraders: { takes: object; answers: { pauses: TraderPause[] } }
+  /** The operator's cost of traders on a day: the newest sums of those that changed. */
+  TradersSpent: {
+    takes: { chainId: number; day: number; spending: readonly TraderSpending[] }
+    answers: undefined
+  }
+  /** Why the trader may place no order in this market for now. */
+  Standing: {
+    takes: { marketId: MarketId; trader: Address }
+    answers: { refused?: Rejection } | Rejection
+  }
+  /** Markets in which trades of the trader are pending. */
+  PendingMarkets: { takes: { trader: Address }; answers: { marketIds: MarketId[] } }
+  /** Whose orders would meet what comes back. */
+  NextInLine: { takes: ComingBack; answers: NextInLine | Rejection }
+}
+
+/** What failed trades may give back to one side of a book, and so who is in line for it on the other. */
+export type ComingBack = {
+  readonly marketId: MarketId
+  readonly outcome: Outcome
+  /** The side that the line is on. */
+  readonly side: Side
+  readonly orders: readonly {
+    readonly orderHash: OrderHash
+    readonly price: Price
+    readonly expiration: Uint64
+    /** What one of those trades took of it. */
+    readonly size: Shares
+  }[]
+}
+
+/** The line, the first first, and how much comes back to it. */
+export type NextInLine = { readonly size: number; readonly line: readonly InLine[] }
+
+export type InLine = {
+  readonly trader: Address
+  readonly price: Price
+  readonly remaining: Shares
+  /** Trades of his are pending: he may be owed what he lacks. */
+  readonly isPending: boolean
+}
+
+/** Orders that an answer names. */
+const LINE_MAX = 1_000
+
+/** The thread, as far as it matters here. */
+type Host = {
+  readonly markets: ReadonlyMap<MarketId, { readonly state: MarketState }>
+  readonly counts: ReadonlyMap<number, PendingCounts>
+  readonly recall: Pick<Recall, 'closed'>
+  readonly barred: Barred[]
+  readonly options: { readonly rules: { readonly risk?: RiskRules } }
+}
+
+export function hearPaused(
+  { options }: Host,
+  { pauses }: StandingProtocol['TradersPaused']['takes'],
+): undefined {
+  options.rules.risk?.pauses?.merge(pauses)
+}
+
+export function hearSpent(
+  { options, barred }: Host,
+  { chainId, day, spending }: StandingProtocol['TradersSpent']['takes'],
+): undefined {
+  barred.push(...(options.rules.risk?.budgets?.merge(chainId, day, spending) ?? []))
+}
+
+export function pausedTraders({ options }: Host): { pauses: TraderPause[] } {
+  return { pauses: options.rules.risk?.pauses?.all() ?? [] }
+}
+
+export function standingOf(
+  { markets }: Host,
+  { marketId, trader }: StandingProtocol['Standing']['takes'],
+  { nowMs }: { readonly nowMs: number },
+): { refused?: Rejection } | Rejection {
+  const hosted = markets.get(marketId)
+  if (hosted === undefined) return reject('MARKET_NOT_FOUND')
+  const refused = standingFlaw(hosted.state, trader, nowMs)
+  return refused === undefined ? {} : { refused }
+}
+
+export function pendingMarketsOf(
+  { markets, counts }: Host,
+  { trader }: { readonly trader: Address },
+): { marketIds: MarketId[] } {
+  const marketIds: MarketId[] = []
+  // Most traders have nothing pending, and then there is no need to look at every market.
+  if (![...counts.values()].some((count) => count.of(trader) > 0)) return { marketIds }
+  for (const [marketId, { state }] of markets) {
+    if (state.pending.has(trader)) marketIds.push(marketId)
+  }
+  return { marketIds }
+}
+
+export function nextInLine(
+  { markets, counts, recall }: Host,
+  { marketId, outcome, side, orders }: ComingBack,
+  { nowMs }: { readonly nowMs: number },
+): NextInLine | Rejection {
+  const hosted = markets.get(marketId)
+  if (hosted === undefined) return reject('MARKET_NOT_FOUND')
+  let size = 0
+  let limit = 0
+  for (const order of orders) {
+    // One that still rests grows in its place, where nobody meets it; one that ended otherwise stays ended.
+    if (recall.closed.get(order.orderHash)?.reason !== 'filled') continue
+    if (expiresAtSec(order.expiration) * 1_000 <= nowMs) continue
+    size += order.size
+    const isFurther = side === BUY ? order.price < limit : order.price > limit
+    if (limit === 0 || isFurther) limit = order.price
+  }
+  const line: InLine[] = []
+  if (size === 0) return { size, line }
+  const book = hosted.state.books[outcome]
+  const pending = counts.get(hosted.state.market.chainId)
+  for (const slot of book.makers(side === BUY ? SELL : BUY, limit)) {
+    if (line.length === LINE_MAX) break
+    const { trader, price, remaining } = book.read(slot)
+    line.push({ trader, price, remaining, isPending: (pending?.of(trader) ?? 0) > 0 })
+  }
+  return { size, line }
+}

@@ -1,0 +1,36 @@
+/** What is counted of a market thread: where the time of its commands goes. */
+
+import { Histogram } from 'prom-client'
+import type { BatchTimes } from '#runtime/channel.ts'
+import type { Command } from '#runtime/serve.ts'
+import { makeStageMeter } from '#runtime/stage-meter.ts'
+import type { Kit } from '#threads/kit.ts'
+import type { MarketThreadProtocol } from './host/market-host.ts'
+
+export function marketMeters({ registry }: Kit) {
+  const stages = makeStageMeter(registry)
+  const commitSeconds = new Histogram({
+    name: 'sibyl_market_commit_seconds',
+    help: 'Time to make a batch of commands durable',
+    buckets: [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 1],
+    registers: [registry],
+  })
+  return {
+    committed(tookMs: number): void {
+      commitSeconds.observe(tookMs / 1_000)
+    },
+    /** A caller that waits for an answer waits for the whole of its batch. */
+    handled(batch: readonly Command<MarketThreadProtocol>[], times: BatchTimes): void {
+      const { begunMs, handledMs, durableMs } = times
+      let waiting = 0
+      for (const { replyTo, sentAtMs } of batch) {
+        if (replyTo === 0) continue
+        waiting++
+        if (sentAtMs > 0) stages.record('queue', begunMs - sentAtMs)
+      }
+      if (waiting === 0) return
+      stages.record('match', handledMs - begunMs, waiting)
+      stages.record('commit', durableMs - handledMs, waiting)
+    },
+  }
+}

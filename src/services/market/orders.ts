@@ -1,0 +1,375 @@
+/**
+ * What happens to the orders of a market: they match, rest and end, and each of these is said in an
+ * event. The handlers of `market.ts` and `market-trades.ts` are made of these steps. Every order runs
+ * through them, so what they need comes as parameters, however many: an object per call would be one
+ * more per order.
+ */
+
+import assert from 'node:assert/strict'
+import { MatchResult, match } from '#book/match.ts'
+import type { OrderList } from '#book/order-list.ts'
+import type { RestingOrder } from '#book/order-record.ts'
+import type { Address, OrderHash } from '#domain/ids.ts'
+import { MAKERS_PER_EVENT_MAX, MAKERS_PER_ORDER_MAX } from '#domain/limits.ts'
+import type { CloseReason } from '#domain/market.ts'
+import type {
+  Fill,
+  MarketEvent,
+  OrderClosed,
+  OrderCloseReason,
+  OrderRested,
+  OrdersMatched,
+  PendingTrade,
+  TradeFailed,
+} from '#domain/market-event.ts'
+import type { Shares } from '#domain/money.ts'
+import { expiresAtSec, type Outcome, type VerifiedOrder } from '#domain/order.ts'
+import type { ClosedOrder } from '#log/event-log.ts'
+import type { PureContext } from '#runtime/actor.ts'
+import type { TraderPause } from './host/trader-pauses.ts'
+import type { MarketState } from './state.ts'
+
+export type MarketContext = PureContext<MarketEvent>
+
+/**
+ * What the last match found. Reused by every market of the thread: handlers run to completion, one
+ * after another.
+ */
+export const matched = new MatchResult()
+
+export function secondsOf(ms: number): number {
+  return Math.floor(ms / 1_000)
+}
+
+/** Says that something happened. Its effect on the books is the caller's. */
+export function emit(state: MarketState, context: MarketContext, event: MarketEvent): void {
+  note(state, event)
+  context.emit(event)
+}
+
+/** What every event changes, whether it is said now or read back from the log. */
+export function note(state: MarketState, event: MarketEvent): void {
+  if (event.seq !== state.seq + 1) {
+    assert.fail(`market ${state.market.id}: event ${event.seq} comes after ${state.seq}`)
+  }
+  state.seq = event.seq
+  state.updatedAtMs = event.atMs
+  const ended = state.pending.follow(event)
+  state.held.follow(event, ended, state)
+  if (event.type === 'TradeFailed' && ended !== undefined) pauseAtFault(state, event, ended)
+  switch (event.type) {
+    case 'OrdersMatched':
+      state.unsettled += event.fills.length
+      break
+    case 'TradeConfirmed':
+    case 'TradeFailed':
+      state.unsettled--
+      break
+    case 'TradeReverted':
+      state.unsettled++
+      break
+    default:
+      break
+  }
+}
+
+/** Who was at fault, by the chain's word and what excuses the seller. */
+export function tradersAtFault(
+  { fault, excused }: Pick<TradeFailed, 'fault' | 'excused'>,
+  { buyer, seller }: { readonly buyer: Address; readonly seller: Address },
+): Set<Address> {
+  const atFault = new Set<Address>()
+  if (fault === 'buyer' || fault === 'both') atFault.add(buyer)
+  if ((fault === 'seller' || fault === 'both') && excused === undefined) atFault.add(seller)
+  return atFault
+}
+
+function pauseAtFault(state: MarketState, event: TradeFailed, trade: PendingTrade): void {
+  const pauses = state.rules.risk?.pauses
+  if (pauses === undefined) return
+  for (const trader of tradersAtFault(event, trade)) {
+    pauses.fault(state.market.chainId, trader, event.atMs)
+  }
+}
+
+/** A fault that no trade tells of. It is in no log: a restart forgets it. */
+export function pauseFor(
+  { market: { chainId }, rules }: MarketState,
+  trader: Address,
+  { nowMs }: MarketContext,
+): TraderPause | undefined {
+  rules.risk?.pauses?.fault(chainId, trader, nowMs)
+  return rules.risk?.pauses?.of(chainId, trader)
+}
+
+/** Whether the market takes no orders; it closes here when its time has come. */
+export function closedBy(state: MarketState, nowSec: number, context: MarketContext): boolean {
+  if (state.closed === undefined && nowSec >= state.market.expiration) {
+    endMarket(state, 'expired', context)
+  }
+  return state.closed !== undefined
+}
+
+export function endMarket(state: MarketState, reason: CloseReason, context: MarketContext): void {
+  state.closed = reason
+  for (const book of state.books) book.clear()
+  emit(state, context, {
+    type: 'MarketClosed',
+    marketId: state.market.id,
+    seq: state.seq + 1,
+    atMs: context.nowMs,
+    reason,
+  })
+}
+
+/** Takes a resting order out: for this reason, or as expired if that has happened before. */
+export function withdraw(
+  state: MarketState,
+  outcome: Outcome,
+  slot: number,
+  resting: RestingOrder,
+  context: MarketContext,
+  why: 'cancelled' | 'unfunded' = 'cancelled',
+): OrderCloseReason {
+  const past = resting.expiresAtSec <= secondsOf(context.nowMs)
+  const reason = past ? 'expired' : why
+  state.books[outcome].remove(slot)
+  close(state, outcome, resting, resting.orderHash, reason, context)
+  return reason
+}
+
+/**
+ * Matches the quantity and rests what remains; answers how many makers it met. The events are in
+ * the order in which replaying them never crosses a book: removals, fills, then what rests. `first`
+ * is what an order that a failed trade gives back was when it was placed. What is to be filled at
+ * once does not rest: what remains of it is cancelled. What is `held` ends with its session.
+ */
+export function admit(
+  state: MarketState,
+  order: VerifiedOrder,
+  quantity: Shares,
+  first: ClosedOrder | undefined,
+  context: MarketContext,
+  atOnce = false,
+  held = false,
+): number {
+  const { outcome } = order
+  const taker = { trader: order.trader, side: order.side, price: order.price, size: quantity }
+  const rules = {
+    nowSec: secondsOf(context.nowMs),
+    selfTrade: state.rules.selfTrade,
+    makersMax: MAKERS_PER_ORDER_MAX,
+  }
+  match(state.books[outcome], taker, rules, matched)
+  const { fills, left, limited } = matched
+  closeAll(state, outcome, matched.expired, 'expired', context)
+  closeAll(state, outcome, matched.selfTraded, 'self-trade', context)
+  const matches = fills.length
+  if (matches > 0) tellFills(state, order, quantity, first !== undefined, context, held)
+  if (limited && matches === 0 && first === undefined) return 0
+
+  const life = {
+    orderHash: order.orderHash,
+    trader: order.trader,
+    side: order.side,
+    price: order.price,
+    size: order.size,
+    remaining: left as Shares,
+    expiresAtSec: expiresAtSec(order.expiration),
+    placedAtMs: first?.placedAtMs ?? context.nowMs,
+    matches: first?.matches ?? matches,
+  }
+  if (left === 0) {
+    close(state, outcome, life, order.orderHash, atOnce ? 'taken' : 'filled', context)
+  } else if (limited || atOnce) {
+    // Limited, it met as many makers as one order may, and cannot rest without crossing the book.
+    close(state, outcome, { ...life, remaining: 0 }, order.orderHash, 'cancelled', context)
+    if (first === undefined && matches > 0) rememberTaken(state, order.orderHash, quantity - left)
+  } else {
+    const rests = state.books[outcome].rest(life, life.remaining, life.matches)
+    assert(rests, 'there is room for the order, it was checked before')
+    tellRest(state, life, outcome, left as Shares, context, {
+      order,
+      isNew: matches === 0 && first === undefined,
+      returned: first !== undefined,
+      held: held && matches === 0,
+    })
+  }
+  return matches
+}
+
+/** The exchange itself ended the rest of it: who asks again hears what it was first told, and not that it is closed. */
+function rememberTaken(state: MarketState, orderHash: OrderHash, filled: number): void {
+  const closed = state.recall.closed.get(orderHash)
+  assert(closed !== undefined, 'it was closed just now')
+  state.recall.closed.set(orderHash, { ...closed, reason: 'taken', size: filled as Shares })
+}
+
+/** Tells of the fills in `matched`, in as many events as they need, and of the makers they ended. */
+function tellFills(
+  state: MarketState,
+  taker: VerifiedOrder,
+  quantity: Shares,
+  known: boolean,
+  context: MarketContext,
+  held: boolean,
+): void {
+  const list = matched.fills
+  let left: number = quantity
+  for (let from = 0; from < list.length; from += MAKERS_PER_EVENT_MAX) {
+    const to = Math.min(list.length, from + MAKERS_PER_EVENT_MAX)
+    const fills: Fill[] = new Array(to - from)
+    for (let index = from; index < to; index++) {
+      const size = list.taken(index)
+      left -= size
+      fills[index - from] = {
+        makerHash: list.orderHash(index),
+        maker: list.trader(index),
+        price: list.price(index),
+        size,
+        makerRemaining: list.remaining(index),
+      }
+    }
+    const event: OrdersMatched = {
+      type: 'OrdersMatched',
+      marketId: state.market.id,
+      seq: state.seq + 1,
+      atMs: context.nowMs,
+      taker,
+      takerRemaining: left,
+      fills,
+    }
+    if (known || from > 0) emit(state, context, { ...event, known: true })
+    else emit(state, context, held ? { ...event, held: true } : event)
+    for (let index = from; index < to; index++) {
+      const { makerHash, makerRemaining } = fills[index - from]!
+      if (makerRemaining === 0) closeOne(state, taker.outcome, list, index, makerHash, context)
+    }
+  }
+}
+
+/** Says that an order rests, whole, in part, or with what came back to it. */
+export function tellRest(
+  state: MarketState,
+  resting: RestingOrder,
+  outcome: Outcome,
+  added: Shares,
+  context: MarketContext,
+  more: {
+    readonly order: VerifiedOrder | undefined
+    readonly isNew?: boolean
+    readonly returned: boolean
+    readonly held?: boolean
+    readonly kept?: boolean
+  },
+): void {
+  const event: { -readonly [Field in keyof OrderRested]: OrderRested[Field] } = {
+    type: 'OrderRested',
+    marketId: state.market.id,
+    seq: state.seq + 1,
+    atMs: context.nowMs,
+    orderHash: resting.orderHash,
+    trader: resting.trader,
+    side: resting.side,
+    outcome,
+    price: resting.price,
+    size: resting.size,
+    added,
+    remaining: resting.remaining,
+    expiresAtSec: resting.expiresAtSec,
+    placedAtMs: resting.placedAtMs,
+    matches: resting.matches,
+  }
+  if (more.isNew && more.order !== undefined) event.order = more.order
+  else if (more.returned) {
+    event.returned = true
+    if (more.order?.permit !== undefined) event.permit = more.order.permit.nonce
+  }
+  if (more.held) event.held = true
+  else if (more.kept) event.kept = true
+  emit(state, context, event)
+}
+
+/** What is told and remembered of an order that ends. */
+type Ending = Omit<RestingOrder, 'orderHash' | 'remaining'> & { readonly remaining: number }
+
+/** Says that an order, already out of the book, has ended, and remembers its first answer. */
+export function close(
+  state: MarketState,
+  outcome: Outcome,
+  order: Ending,
+  orderHash: OrderHash,
+  reason: OrderCloseReason,
+  context: MarketContext,
+): void {
+  const marketId = state.market.id
+  const { trader, side, price, size, remaining, expiresAtSec, placedAtMs, matches } = order
+  const pending = reason === 'cancelled' ? state.pending.sizeOf(trader, orderHash) : 0
+  const event: OrderClosed = {
+    type: 'OrderClosed',
+    marketId,
+    seq: state.seq + 1,
+    atMs: context.nowMs,
+    orderHash,
+    trader,
+    side,
+    outcome,
+    price,
+    size,
+    reason,
+    remaining,
+    expiresAtSec,
+    placedAtMs,
+    matches,
+  }
+  emit(state, context, pending === 0 ? event : { ...event, pending })
+  state.recall.closed.set(orderHash, {
+    orderHash,
+    marketId,
+    trader,
+    side,
+    outcome,
+    price,
+    size,
+    reason,
+    matches,
+    placedAtMs,
+    expiresAtSec,
+    forgetAfterSec: Math.min(expiresAtSec, state.market.expiration),
+  })
+}
+
+/** A maker that a match has used up. */
+function closeOne(
+  state: MarketState,
+  outcome: Outcome,
+  list: OrderList,
+  index: number,
+  orderHash: OrderHash,
+  context: MarketContext,
+): void {
+  const ending: Ending = {
+    trader: list.trader(index),
+    side: list.side(index),
+    price: list.price(index),
+    size: list.size(index),
+    remaining: 0,
+    expiresAtSec: list.expiresAtSec(index),
+    placedAtMs: list.placedAtMs(index),
+    matches: list.matches(index),
+  }
+  close(state, outcome, ending, orderHash, 'filled', context)
+}
+
+export function closeAll(
+  state: MarketState,
+  outcome: Outcome,
+  list: OrderList,
+  reason: OrderCloseReason,
+  context: MarketContext,
+): void {
+  for (let index = 0; index < list.length; index++) {
+    const order = list.order(index)
+    close(state, outcome, order, order.orderHash, reason, context)
+  }
+}

@@ -1,0 +1,75 @@
+/** The log of a market thread as the settings have it: in files, or in a server of which the files are a copy. */
+
+import type { Settings } from '#config/settings-schema.ts'
+import { archiveDirOf, isNode } from '#config/thread-data.ts'
+import { Fault } from '#domain/fault.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import type { EventLog } from '#log/event-log.ts'
+import { openSqliteLog, type SqliteLogOptions } from '#log/partition/sqlite-log.ts'
+import { type MysqlLogWatch, openMysqlLog } from '#log/server/mysql-log.ts'
+import { PACKED } from '#protocol/packed-event.ts'
+import { inTime } from '#runtime/in-time.ts'
+import type { Kit } from '#threads/kit.ts'
+import { mysqlLogWatch } from '../mysql-log-metrics.ts'
+
+/** How long a batch waits to learn whether its partitions are still this thread's own. */
+const CONFIRM_MS_MAX = 1_000
+
+type LogPlace = {
+  readonly partitions: number
+  /** The partitions of this thread. */
+  readonly own: readonly number[]
+  readonly isDiskFull: () => boolean
+}
+
+export async function openMarketLog(
+  settings: Settings,
+  kit: Kit,
+  { partitions, own, isDiskFull }: LogPlace,
+): Promise<EventLog<MarketEvent>> {
+  const place = {
+    ...{ form: PACKED, dataDir: settings.data.dir, partitions, own },
+    ...archiveOf(settings, isDiskFull),
+  }
+  const { url } = settings.log
+  if (url === '') return openSqliteLog(place)
+  return openMysqlLog({ ...place, url, watch: watchLog(settings, kit) })
+}
+
+/** Returns the partitions that another owner has taken; undefined if the log does not answer within a second. */
+export async function partitionsTaken(
+  events: Pick<EventLog<MarketEvent>, 'takenOver'>,
+  log: Kit['log'],
+): Promise<readonly number[] | undefined> {
+  const asked = (events.takenOver?.() ?? Promise.resolve([])).catch((error: unknown) => {
+    if (!(error instanceof Fault)) throw error
+    return error
+  })
+  const taken = await inTime(asked, CONFIRM_MS_MAX)
+  if (taken !== undefined && !(taken instanceof Fault)) return taken
+  log.warn({ why: taken?.message ?? 'no answer in time' }, 'the log could not confirm its owner')
+  return undefined
+}
+
+/** Where the log keeps what it no longer holds; nothing where it is not kept. */
+function archiveOf(settings: Settings, isFull: () => boolean): Pick<SqliteLogOptions, 'archive'> {
+  const { archive, archiveMiBMax } = settings.log
+  if (!archive) return {}
+  const bytesMax = archiveMiBMax * 1024 * 1024
+  return { archive: { dir: archiveDirOf(settings), bytesMax, isFull } }
+}
+
+/** On one of several nodes, a thread whose partition was taken over ends: it runs elsewhere. */
+function watchLog(settings: Settings, kit: Kit): MysqlLogWatch {
+  const watch = mysqlLogWatch(kit)
+  if (!isNode(settings)) return watch
+  return {
+    ...watch,
+    fenced(partition) {
+      watch.fenced(partition)
+      setImmediate(() => {
+        throw new Error(`partition ${partition} of the log was taken over by another node`)
+      })
+    },
+  }
+}

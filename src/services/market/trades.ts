@@ -1,0 +1,198 @@
+/**
+ * What becomes of a market's trades on chain: a report is checked, recorded, and, where the chain
+ * refused the trade, undone in the books.
+ */
+
+import assert from 'node:assert/strict'
+import { parseTradeId } from '#domain/ids.ts'
+import type { PendingTrade } from '#domain/market-event.ts'
+import { isShares, type Shares } from '#domain/money.ts'
+import { BUY, expiresAtSec, OUTCOMES, SELL, type VerifiedOrder } from '#domain/order.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import type { TradeStatus } from '#domain/trade.ts'
+import type { TraderPause } from './host/trader-pauses.ts'
+import {
+  admit,
+  close,
+  closedBy,
+  emit,
+  type MarketContext,
+  secondsOf,
+  tellRest,
+  tradersAtFault,
+} from './orders.ts'
+import type { MarketState, TradeReport } from './state.ts'
+
+/** A report that cannot be about a trade of this market; its sender is wrong. */
+export function reportFlaw(state: MarketState, report: TradeReport): Rejection | undefined {
+  const { tradeId, buy, sell } = report
+  const place = parseTradeId(tradeId)
+  if (place === undefined || place.marketId !== state.market.id || place.sequence > state.seq) {
+    return reject('NOT_FOUND', 'report.tradeId')
+  }
+  const pair = buy.side === BUY && sell.side === SELL && buy.outcome === sell.outcome
+  const here = buy.marketId === state.market.id && sell.marketId === state.market.id
+  return pair && here ? undefined : reject('INVALID_FIELD', 'report', 'not a pair of this market')
+}
+
+/** Whether more would go back to an order than it ever lost. */
+export function isOverdrawn(state: MarketState, { buy, sell, size }: TradeReport): boolean {
+  const gone = ({ outcome, orderHash, size: whole }: VerifiedOrder): number =>
+    whole - (state.books[outcome].find(orderHash)?.remaining ?? 0)
+  return !isShares(size) || size > Math.min(gone(buy), gone(sell))
+}
+
+/** Where a trade may go from where it is. Failed is final: its quantity is back in the book. */
+export function mayBecome(from: TradeStatus, to: TradeStatus): boolean {
+  switch (to) {
+    case 'submitted':
+    case 'confirmed':
+    case 'failed':
+      return from === 'matched' || from === 'submitted' || from === 'reverted'
+    case 'reverted':
+      return from === 'confirmed'
+    case 'matched':
+      return false
+  }
+}
+
+export function recordTrade(
+  state: MarketState,
+  report: TradeReport,
+  context: MarketContext,
+  excused: Excuse = {},
+): void {
+  const { tradeId, txHash, reason, fault, status } = report
+  const head = { marketId: state.market.id, seq: state.seq + 1, atMs: context.nowMs }
+  switch (status) {
+    case 'matched':
+      return
+    case 'submitted':
+      emit(state, context, { type: 'TradeSubmitted', ...head, tradeId, txHash })
+      break
+    case 'confirmed':
+      emit(state, context, { type: 'TradeConfirmed', ...head, tradeId, txHash })
+      break
+    case 'failed':
+      emit(state, context, {
+        type: 'TradeFailed',
+        ...head,
+        tradeId,
+        txHash,
+        reason,
+        fault,
+        ...excused,
+      })
+      break
+    case 'reverted':
+      emit(state, context, {
+        type: 'TradeReverted',
+        ...head,
+        tradeId,
+        txHash,
+        reason,
+        trade: tradeOf(report),
+      })
+      break
+  }
+  state.recall.trades.set(tradeId, { tradeId, status, txHash, atMs: context.nowMs })
+}
+
+/** What becomes of the report, and the pauses of its traders for the threads of other markets. */
+export function reported(
+  { market, rules }: MarketState,
+  { buy, sell }: TradeReport,
+  status: TradeStatus,
+): { status: TradeStatus; paused?: TraderPause[] } {
+  const pauses = rules.risk?.pauses
+  if (pauses === undefined || status !== 'failed') return { status }
+  const paused: TraderPause[] = []
+  for (const trader of new Set([buy.trader, sell.trader])) {
+    const pause = pauses.of(market.chainId, trader)
+    if (pause !== undefined) paused.push(pause)
+  }
+  return paused.length === 0 ? { status } : { status, paused }
+}
+
+function tradeOf({ size, buy, sell }: TradeReport): PendingTrade {
+  return {
+    outcome: sell.outcome,
+    size,
+    price: buy.price,
+    buyer: buy.trader,
+    seller: sell.trader,
+    buyHash: buy.orderHash,
+    sellHash: sell.orderHash,
+  }
+}
+
+/** Refusals for want of tokens. Nobody owes a seller the approval, or anything else that the others are about. */
+const LACKS_TOKENS: ReadonlySet<string> = new Set(['InsufficientShares', 'BothUnfunded'])
+
+/** Whether the seller, found at fault, lacked only what another owes him. */
+type Excuse = { readonly excused?: 'seller' }
+
+export function excuseOf(
+  state: MarketState,
+  report: TradeReport,
+  { nowMs }: MarketContext,
+): Excuse {
+  const { fault, reason, tradeId, sell } = report
+  if ((fault !== 'seller' && fault !== 'both') || !LACKS_TOKENS.has(reason)) return {}
+  const sale = { seller: sell.trader, outcome: sell.outcome, tradeId }
+  return state.pending.isOwed(sale, nowMs) ? { excused: 'seller' } : {}
+}
+
+/**
+ * A trade that the chain refused: the trader at fault loses their orders in this market, and the
+ * quantity of the other side goes back to its order. The orders at fault leave first, so that what
+ * goes back does not meet them again. A seller who is excused keeps his orders, but gets nothing back:
+ * he has no tokens for it.
+ */
+export function failTrade(state: MarketState, report: TradeReport, context: MarketContext): void {
+  const { fault, buy, sell } = report
+  const excuse = excuseOf(state, report, context)
+  recordTrade(state, report, context, excuse)
+  if (closedBy(state, secondsOf(context.nowMs), context)) return
+  const trade = { buyer: buy.trader, seller: sell.trader }
+  const atFault = tradersAtFault({ fault, ...excuse }, trade)
+  for (const trader of atFault) {
+    for (const outcome of OUTCOMES) {
+      for (const resting of state.books[outcome].ordersOf(trader)) {
+        state.books[outcome].cancel(resting.orderHash)
+        close(state, outcome, resting, resting.orderHash, 'unfunded', context)
+      }
+    }
+  }
+  for (const order of [buy, sell]) {
+    if (atFault.has(order.trader)) continue
+    if (order === sell && excuse.excused !== undefined) continue
+    giveBack(state, order, report.size, context)
+  }
+}
+
+/**
+ * A resting order keeps its place and grows: it was there before the orders behind it. One that the
+ * failed trade had filled comes back as a new arrival. One that ended otherwise stays ended.
+ */
+function giveBack(
+  state: MarketState,
+  order: VerifiedOrder,
+  quantity: Shares,
+  context: MarketContext,
+): void {
+  if (expiresAtSec(order.expiration) <= secondsOf(context.nowMs)) return
+  const book = state.books[order.outcome]
+  const remaining = book.grow(order.orderHash, quantity)
+  if (remaining !== undefined) {
+    const resting = book.find(order.orderHash)
+    assert(resting !== undefined)
+    const returned = { order, isNew: false, returned: true }
+    tellRest(state, resting, order.outcome, quantity, context, returned)
+    return
+  }
+  const closed = state.recall.closed.get(order.orderHash)
+  if (closed?.reason !== 'filled' || book.isFull) return
+  state.recall.closed.delete(order.orderHash)
+  admit(state, order, quantity, closed, context)
+}

@@ -1,0 +1,147 @@
+/**
+ * Holds the log, the markets and the database to each other: what the events of the log come to,
+ * naively, is what the markets hold open and what the rows say.
+ */
+
+import assert from 'node:assert/strict'
+import type { MarketEvent } from '#domain/market-event.ts'
+import { openLogReader } from '#log/log-reader.ts'
+import { PACKED } from '#protocol/packed-event.ts'
+import type { OpenOrder } from '#services/market/state.ts'
+import { closeDatabase, type Database, openDatabase, read } from '#store/engine/database.ts'
+import { eventually } from '../../support/eventually.ts'
+
+type OrderLine = { status: string; remaining: number }
+
+export type Expected = {
+  readonly orders: Map<string, OrderLine>
+  /** By `market/seq/fill`. */
+  readonly trades: Map<string, string>
+  readonly offsets: number[]
+}
+
+export function eventsOf(dataDir: string): { events: MarketEvent[]; offsets: number[] } {
+  const log = openLogReader(dataDir, { form: PACKED })
+  const events: MarketEvent[] = []
+  const offsets: number[] = []
+  for (let partition = 0; partition < log.partitions; partition++) {
+    const last = log.lastOffset(partition)
+    offsets.push(last)
+    for (let offset = 1; offset <= last; ) {
+      const records = log.read(partition, offset, 1_000)
+      for (const { event } of records) events.push(event)
+      offset += records.length
+    }
+  }
+  void log.close()
+  return { events, offsets }
+}
+
+/** What the events come to, one by one. An order or a trade that comes twice is told at once. */
+export function expectedFrom(dataDir: string): Expected {
+  const { events, offsets } = eventsOf(dataDir)
+  const orders = new Map<string, OrderLine>()
+  const trades = new Map<string, string>()
+  const marketOf = new Map<string, string>()
+  const enter = (order: { orderHash: string; marketId: string }, remaining: number) => {
+    assert(!orders.has(order.orderHash), `${order.orderHash} was taken twice`)
+    orders.set(order.orderHash, { status: 'open', remaining })
+    marketOf.set(order.orderHash, order.marketId)
+  }
+  for (const event of events) {
+    if (event.type === 'OrderRested') {
+      if (event.order !== undefined) enter(event.order, event.remaining)
+      else orders.set(event.orderHash, { status: 'open', remaining: event.remaining })
+    } else if (event.type === 'OrdersMatched') {
+      const { taker, takerRemaining: remaining, fills, known } = event
+      if (!known) enter(taker, remaining)
+      orders.set(taker.orderHash, { status: remaining === 0 ? 'filled' : 'open', remaining })
+      for (const [index, { makerHash, makerRemaining }] of fills.entries()) {
+        const status = makerRemaining === 0 ? 'filled' : 'open'
+        orders.set(makerHash, { status, remaining: makerRemaining })
+        trades.set(`${event.marketId}/${event.seq}/${index}`, 'matched')
+      }
+    } else if (event.type === 'OrderClosed') {
+      orders.set(event.orderHash, { status: event.reason, remaining: event.remaining })
+    } else if (event.type === 'MarketClosed') {
+      for (const [hash, line] of orders) {
+        if (line.status !== 'open' || marketOf.get(hash) !== event.marketId) continue
+        orders.set(hash, { ...line, status: 'market-closed' })
+      }
+    } else if (event.type !== 'MarketOpened') {
+      const status = event.type.slice('Trade'.length).toLowerCase()
+      trades.set(event.tradeId.replaceAll('-', '/'), status)
+    }
+  }
+  return { orders, trades, offsets }
+}
+
+/** The markets hold open what the log says is open. */
+export function assertOpen(expected: Expected, open: readonly OpenOrder[]): void {
+  const held = new Map(open.map(({ orderHash, remaining }) => [orderHash as string, remaining]))
+  assert.equal(held.size, open.length, 'an order is open twice')
+  for (const [hash, { status, remaining }] of expected.orders) {
+    assert.equal(held.get(hash), status === 'open' ? remaining : undefined, hash)
+  }
+}
+
+/** How far the database has come, by partition. */
+export async function projectedTo(databaseUrl: string): Promise<number[]> {
+  return withDatabase(databaseUrl, checkpointsOf)
+}
+
+/** Waits until the database has come so far. It is opened once: that takes longer than to ask it. */
+export async function untilProjected(expected: Expected, databaseUrl: string): Promise<void> {
+  await withDatabase(databaseUrl, (database) =>
+    eventually(async () => assert.deepEqual(await checkpointsOf(database), expected.offsets)),
+  )
+}
+
+async function checkpointsOf(database: Database): Promise<number[]> {
+  const rows = await read(database, (em) =>
+    em
+      .getConnection()
+      .execute<{ log_offset: number | string }[]>(
+        'select log_offset from checkpoints order by log_partition',
+      ),
+  )
+  return rows.map((row) => Number(row.log_offset))
+}
+
+async function withDatabase<T>(url: string, work: (database: Database) => Promise<T>): Promise<T> {
+  const database = await openDatabase(url, { readOnly: true })
+  try {
+    return await work(database)
+  } finally {
+    await closeDatabase(database)
+  }
+}
+
+/** The database says what the log says, row by row. */
+export async function assertProjected(expected: Expected, databaseUrl: string): Promise<void> {
+  const database = await openDatabase(databaseUrl, { readOnly: true })
+  try {
+    const ask = <Row extends object>(sql: string) =>
+      read(database, (em) => em.getConnection().execute<Row[]>(sql))
+    const orders = await ask<{ hash: string; status: string; remaining: number | string }>(
+      // The rows of orders that ended with their market follow in steps.
+      `select lower(hex(order_hash)) as hash, remaining_e6 as remaining,
+        case when status = 'open' and close_reason is not null then 'market-closed' else status end
+          as status
+        from orders join markets using (market_id)`,
+    )
+    assert.equal(orders.length, expected.orders.size, 'the orders of the database')
+    for (const { hash, status, remaining } of orders) {
+      assert.deepEqual({ status, remaining: Number(remaining) }, expected.orders.get(`0x${hash}`))
+    }
+    const trades = await ask<{ market: string; seq: number; fill: number; status: string }>(
+      'select lower(hex(market_id)) as market, seq, fill_index as fill, status from trades',
+    )
+    assert.equal(trades.length, expected.trades.size, 'the trades of the database')
+    for (const { market, seq, fill, status } of trades) {
+      assert.equal(status, expected.trades.get(`0x${market}/${Number(seq)}/${Number(fill)}`))
+    }
+  } finally {
+    await closeDatabase(database)
+  }
+}

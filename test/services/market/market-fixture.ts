@@ -1,0 +1,253 @@
+/**
+ * One market without a thread or a log: commands in, answers and events out, a clock that the test
+ * owns. Events are told as short lines and books as small tables, so that a test reads as a story.
+ */
+
+import type { Address, MarketId, TradeId, Uint64 } from '#domain/ids.ts'
+import { tradeId, ZERO_ADDRESS } from '#domain/ids.ts'
+import type { Market } from '#domain/market.ts'
+import type { MarketEvent, OrdersMatched } from '#domain/market-event.ts'
+import { ONE } from '#domain/money.ts'
+import { BUY, byAge, type Manner, OUTCOMES, SELL, type VerifiedOrder, YES } from '#domain/order.ts'
+import { JsonBytes } from '#log/json-bytes.ts'
+import { PACKED } from '#protocol/packed-event.ts'
+import { apply, market, newMarket } from '#services/market/market.ts'
+import type {
+  MarketProtocol,
+  MarketState,
+  OpenOrder,
+  Recall,
+  RiskRules,
+  TradeReport,
+} from '#services/market/state.ts'
+import { hashNamed, nameOf, type OrderBuilder, traderNamed } from '../../support/orders.ts'
+import { stateHashOf } from './state-hash.ts'
+
+export const START_SEC = 1_700_000_000
+export const MARKET_ID = `0x${'ab'.repeat(32)}` as MarketId
+
+/** A trader's open orders as a walk through every order of every book finds them, the oldest first. */
+export function openOrdersIn(
+  states: readonly MarketState[],
+  trader: Address,
+  limit = Number.POSITIVE_INFINITY,
+  nowSec = START_SEC,
+): { orders: OpenOrder[]; count: number } {
+  const orders: OpenOrder[] = []
+  for (const { market: where, books } of states) {
+    for (const outcome of OUTCOMES) {
+      for (const side of [BUY, SELL] as const) {
+        for (const order of books[outcome].orders(side)) {
+          if (order.trader !== trader || order.expiresAtSec <= nowSec) continue
+          orders.push({ ...order, marketId: where.id, outcome })
+        }
+      }
+    }
+  }
+  return { orders: orders.sort(byAge).slice(0, limit), count: orders.length }
+}
+
+export function aMarket(more: Partial<Market> = {}): Market {
+  return {
+    id: MARKET_ID,
+    question: 'Will it rain?',
+    description: '',
+    category: 'general',
+    contractAddress: traderNamed('contract'),
+    maker: traderNamed('maker'),
+    expiration: START_SEC + 1_000_000,
+    chainId: 31_337,
+    createdAt: START_SEC,
+    quick: false,
+    ...more,
+  }
+}
+
+/** The events as a row of the log holds them. */
+export function packed(events: readonly MarketEvent[]): unknown[] {
+  return events.map((event, index) => {
+    const text = new JsonBytes()
+    PACKED.write(event, events[index - 1], text)
+    return JSON.parse(text.bytes.toString('utf8'))
+  })
+}
+
+/** The order as its trader signed it. */
+export function signed(builder: OrderBuilder, marketId = MARKET_ID): VerifiedOrder {
+  const { orderHash, trader, side, outcome, price, size, expiresAtSec } = builder.fields
+  return {
+    marketId,
+    trader,
+    side,
+    outcome,
+    price,
+    size,
+    nonce: '7' as Uint64,
+    expiration: String(expiresAtSec) as Uint64,
+    makerFeeRecipient: ZERO_ADDRESS,
+    orderHash,
+    signature: `0x${'11'.repeat(65)}`,
+  }
+}
+
+export type Given = {
+  readonly selfTrade?: 'allow' | 'cancel-resting'
+  readonly ordersMax?: number
+  readonly market?: Partial<Market>
+  readonly risk?: RiskRules
+  readonly settled?: boolean
+}
+
+export function given(given_: Given = {}) {
+  const { selfTrade = 'allow', ordersMax = 1_000_000, market: more, risk, settled = true } = given_
+  const recall: Recall = { closed: new Map(), trades: new Map() }
+  const rules = {
+    ...{ selfTrade, ordersMax, seed: 42 },
+    settled: { has: () => settled },
+    ...(risk === undefined ? {} : { risk }),
+  }
+  const opened = aMarket(more)
+  const state = newMarket(opened, rules, recall)
+  const events: MarketEvent[] = []
+  const orders = new Map<string, VerifiedOrder>()
+  let read = 0
+  let nowMs = START_SEC * 1_000
+  const context = {
+    get nowMs() {
+      return nowMs
+    },
+    // Through JSON, as the log does it: what does not survive it would be lost.
+    emit: (event: MarketEvent) => void events.push(JSON.parse(JSON.stringify(event))),
+  }
+  const ask = <K extends keyof MarketProtocol>(
+    type: K,
+    message: MarketProtocol[K]['takes'],
+  ): MarketProtocol[K]['answers'] => market[type](state, message as never, context)
+
+  const matchOf = (taker: string): OrdersMatched => {
+    const found = events.findLast(
+      (event) => event.type === 'OrdersMatched' && nameOf(event.taker.orderHash) === taker,
+    )
+    if (found?.type !== 'OrdersMatched') throw new Error(`${taker} has matched nothing`)
+    return found
+  }
+  const told = {
+    state,
+    recall,
+    events,
+    ask,
+    marketId: opened.id,
+    get nowSec() {
+      return Math.floor(nowMs / 1_000)
+    },
+    /** Moves the clock to so many seconds after the start. */
+    at(seconds: number) {
+      nowMs = (START_SEC + seconds) * 1_000
+    },
+    open: () => ask('OpenMarket', { market: opened }),
+    place(builder: OrderBuilder, manner?: Manner) {
+      const order = signed(builder, opened.id)
+      orders.set(nameOf(order.orderHash), order)
+      return ask('PlaceOrder', manner === undefined ? { order } : { order, manner })
+    },
+    cancel(name: string, side: 'buy' | 'sell', by?: string) {
+      return ask('CancelOrder', {
+        marketId: opened.id,
+        orderHash: hashNamed(name),
+        side: side === 'buy' ? BUY : SELL,
+        ...(by === undefined ? {} : { trader: traderNamed(by) }),
+      })
+    },
+    /** The id of a fill of the newest match of this taker. */
+    tradeOf: (taker: string, fill = 0): TradeId => tradeId(opened.id, matchOf(taker).seq, fill),
+    /** What the settlement would report of that fill. */
+    reportOf(taker: string, what: Partial<TradeReport>, fill = 0): TradeReport {
+      const event = matchOf(taker)
+      const { makerHash, size } = event.fills[fill]!
+      const maker = orders.get(nameOf(makerHash))!
+      const [buy, sell] = event.taker.side === BUY ? [event.taker, maker] : [maker, event.taker]
+      const outcome = {
+        status: 'failed',
+        txHash: '0xaa',
+        reason: 'InsufficientShares',
+        fault: 'none',
+      } as const
+      return { tradeId: told.tradeOf(taker, fill), ...outcome, size, buy, sell, ...what }
+    },
+    report(taker: string, what: Partial<TradeReport>, fill = 0) {
+      return ask('ReportTrade', {
+        marketId: opened.id,
+        report: told.reportOf(taker, what, fill),
+      })
+    },
+    /** What was said since this was last asked. */
+    said(): string[] {
+      const lines = events.slice(read).map(tell)
+      read = events.length
+      return lines
+    },
+    book: () => drawn(state),
+    /** The same market, brought up from its events alone. */
+    replayed(): MarketState {
+      const fresh = newMarket(opened, rules, { closed: new Map(), trades: new Map() })
+      for (const event of events) apply(fresh, event)
+      return fresh
+    },
+    hash: () => stateHashOf(state),
+  }
+  told.open()
+  read = events.length
+  return told
+}
+
+const units = (amount: number): string => String(amount / ONE)
+const sideNames = ['buy', 'sell'] as const
+const outcomeNames = ['YES', 'NO'] as const
+
+export function tell(event: MarketEvent): string {
+  switch (event.type) {
+    case 'MarketOpened':
+      return 'market opened'
+    case 'MarketClosed':
+      return `market closed: ${event.reason}`
+    case 'OrderRested': {
+      const back = event.returned ? ` (${units(event.added)} came back)` : ''
+      const what = `${sideNames[event.side]} ${outcomeNames[event.outcome]}`
+      return `${nameOf(event.orderHash)} rests: ${what} ${units(event.remaining)} at ${units(event.price)}${back}`
+    }
+    case 'OrdersMatched': {
+      const fills = event.fills.map(
+        ({ makerHash, size, price, makerRemaining }) =>
+          `${nameOf(makerHash)} ${units(size)} at ${units(price)}, ${units(makerRemaining)} left`,
+      )
+      const again = event.known ? ' again' : ''
+      const taker = nameOf(event.taker.orderHash)
+      return `${taker} meets${again} ${fills.join('; ')} | ${units(event.takerRemaining)} of it left`
+    }
+    case 'OrderClosed':
+      return `${nameOf(event.orderHash)} ended: ${event.reason}, ${units(event.remaining)} rested${
+        event.pending === undefined ? '' : `, ${units(event.pending)} pending`
+      }`
+    case 'TradeFailed':
+      return `${event.type} ${event.tradeId.slice(67)} ${event.txHash}${
+        event.excused === undefined ? '' : `, ${event.excused} excused`
+      }`
+    default:
+      return `${event.type} ${event.tradeId.slice(67)} ${event.txHash}`
+  }
+}
+
+/** Every resting order in price-time priority: `YES buy 0.42 a 10`. */
+export function drawn(state: MarketState): string[] {
+  const lines: string[] = []
+  for (const outcome of OUTCOMES) {
+    for (const side of [BUY, SELL] as const) {
+      for (const order of state.books[outcome].orders(side)) {
+        const where = `${outcome === YES ? 'YES' : 'NO'} ${sideNames[side]}`
+        const { price, remaining, orderHash } = order
+        lines.push(`${where} ${units(price)} ${nameOf(orderHash)} ${units(remaining)}`)
+      }
+    }
+  }
+  return lines
+}

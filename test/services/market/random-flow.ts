@@ -1,0 +1,146 @@
+/**
+ * A long random life of one market: orders, resubmissions, cancels, time, and what the chain makes of
+ * its trades. It keeps what the market answered, so that a test can hold the market to it.
+ */
+
+import type { OrderHash } from '#domain/ids.ts'
+import { tradeId } from '#domain/ids.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import { BUY, type Manner, type VerifiedOrder } from '#domain/order.ts'
+import { isRejection } from '#domain/rejection.ts'
+import type { OrderAccepted, TradeReport } from '#services/market/state.ts'
+import { buy, sell } from '../../support/orders.ts'
+import type { Random } from '../../support/random.ts'
+import { type given, START_SEC, signed } from './market-fixture.ts'
+
+type Given = ReturnType<typeof given>
+type Fill = { readonly report: Omit<TradeReport, 'status' | 'txHash' | 'fault' | 'reason'> }
+
+export type Flow = {
+  readonly placed: VerifiedOrder[]
+  /** The first answer to each order that was accepted. */
+  readonly firstAnswers: Map<OrderHash, OrderAccepted>
+  /** The manner in which each of them was placed, where it had one. */
+  readonly manners: Map<OrderHash, Manner>
+  readonly trades: Fill[]
+  /** Resubmissions and what they were answered. */
+  readonly repeats: { orderHash: OrderHash; answer: unknown; open: boolean; reason: string }[]
+  step(): void
+}
+
+const TRADERS = ['ann', 'bob', 'cat', 'dan', 'eve', 'fay']
+
+export function randomFlow(market: Given, random: Random): Flow {
+  const byHash = new Map<OrderHash, VerifiedOrder>()
+  const ended = new Map<OrderHash, string>()
+  let seconds = 0
+  let count = 0
+  let read = 0
+
+  function newOrder(): VerifiedOrder {
+    const side = random.chance(0.5) ? buy : sell
+    // Few prices around the middle, the sides overlapping, so that about half of them cross.
+    const price = 500_000 + random.int(-6, 6) * 1_000
+    const lives = random.chance(0.2) ? random.int(60, 90) : random.int(60, 100_000)
+    const order = signed(
+      side(random.chance(0.5) ? 'YES' : 'NO')
+        .exactly(random.int(1, 40) * 250_000)
+        .by(random.pick(TRADERS))
+        .until(START_SEC + seconds + lives)
+        .named(`o${count++}`),
+      market.marketId,
+    )
+    return { ...order, price: price as Price }
+  }
+
+  function newManner(): Manner | undefined {
+    return random.chance(0.25) ? random.pick(['POST_ONLY', 'IOC', 'FOK'] as const) : undefined
+  }
+
+  function place(order: VerifiedOrder, manner: Manner | undefined): unknown {
+    const isNew = !flow.firstAnswers.has(order.orderHash)
+    const answer = market.ask('PlaceOrder', manner === undefined ? { order } : { order, manner })
+    if (!isRejection(answer) && isNew) {
+      flow.firstAnswers.set(order.orderHash, answer)
+      if (manner !== undefined) flow.manners.set(order.orderHash, manner)
+    }
+    return answer
+  }
+
+  function follow(events: readonly MarketEvent[]): void {
+    for (const event of events) {
+      if (event.type === 'OrderClosed') ended.set(event.orderHash, event.reason)
+      if (event.type === 'OrderRested') ended.delete(event.orderHash)
+      if (event.type !== 'OrdersMatched') continue
+      for (const [index, { makerHash, size }] of event.fills.entries()) {
+        const maker = byHash.get(makerHash)!
+        const taker = event.taker
+        const [bought, sold] = taker.side === BUY ? [taker, maker] : [maker, taker]
+        const id = tradeId(market.marketId, event.seq, index)
+        flow.trades.push({ report: { tradeId: id, size: size as Shares, buy: bought, sell: sold } })
+      }
+    }
+  }
+
+  function repeat(): void {
+    if (flow.placed.length === 0) return
+    const order = random.pick(flow.placed)
+    const { orderHash } = order
+    const open = market.state.books[order.outcome].find(orderHash) !== undefined
+    const isKnown = flow.firstAnswers.has(orderHash)
+    // Whatever it is asked with now: what counts is what it was first answered.
+    const answer = place(order, newManner())
+    // The resubmission itself may be what finds it expired.
+    follow(market.events.slice(read))
+    read = market.events.length
+    if (!isKnown) return
+    flow.repeats.push({ orderHash, answer, open, reason: ended.get(orderHash) ?? '' })
+  }
+
+  function report(): void {
+    if (flow.trades.length === 0) return
+    const { report: known } = random.pick(flow.trades)
+    const status = random.pick(['submitted', 'confirmed', 'failed', 'reverted'] as const)
+    const fault = random.pick(['buyer', 'seller', 'both', 'none'] as const)
+    const txHash = `0x0${random.int(1, 3)}`
+    const told: TradeReport = { ...known, status, fault, txHash, reason: 'whatever' }
+    const { marketId } = market
+    const answer = market.ask('ReportTrade', { marketId, report: told })
+    if (isRejection(answer)) throw new Error(`a true report was refused: ${answer.rejected}`)
+  }
+
+  const flow: Flow = {
+    placed: [],
+    firstAnswers: new Map(),
+    manners: new Map(),
+    trades: [],
+    repeats: [],
+    step() {
+      const { marketId } = market
+      const chance = random.next()
+      if (chance < 0.55) {
+        const order = newOrder()
+        byHash.set(order.orderHash, order)
+        flow.placed.push(order)
+        place(order, newManner())
+      } else if (chance < 0.62) repeat()
+      else if (chance < 0.8 && flow.placed.length > 0) {
+        // Young orders, because old ones are gone.
+        const order = flow.placed.at(-random.int(1, Math.min(60, flow.placed.length)))!
+        const { orderHash, side } = order
+        market.ask('CancelOrder', { marketId, orderHash, side })
+      } else if (chance < 0.81) {
+        const [{ trader }] = [newOrder()]
+        market.ask('CancelOrders', { marketId, trader })
+      } else if (chance < 0.9) {
+        seconds += random.int(0, 4)
+        market.at(seconds)
+        if (random.chance(0.5)) market.ask('Expire', { marketId })
+      } else report()
+      follow(market.events.slice(read))
+      read = market.events.length
+    },
+  }
+  return flow
+}

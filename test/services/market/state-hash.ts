@@ -1,0 +1,18 @@
+/** The whole state of a market in one text, to hold two against each other. */
+
+import { NO, YES } from '#domain/order.ts'
+import type { MarketState } from '#services/market/state.ts'
+
+export function stateHashOf(state: MarketState): string {
+  return [
+    state.market.id,
+    state.seq,
+    state.updatedAtMs,
+    state.unsettled,
+    JSON.stringify(state.pending.rows()),
+    JSON.stringify(state.held.rows(state).toSorted()),
+    state.closed ?? 'open',
+    state.books[YES].stateHash(),
+    state.books[NO].stateHash(),
+  ].join(':')
+}

@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { MarketId } from '#domain/ids.ts'
+import type { Price } from '#domain/money.ts'
+import { BUY } from '#domain/order.ts'
+import { isRejection } from '#domain/rejection.ts'
+import { isUnanswered } from '#runtime/channel.ts'
+import { eventually } from '../../support/eventually.ts'
+import { assertOpen, assertProjected, eventsOf, expectedFrom, untilProjected } from './agreement.ts'
+import { openMarkets, openOrders, withExchanges } from './exchange-fixture.ts'
+import { orderStream } from './order-stream.ts'
+
+const hashesOf = (events: ReturnType<typeof eventsOf>['events']) => {
+  const hashes = new Set<string>()
+  for (const event of events) {
+    if (event.type === 'OrderRested' && event.order) hashes.add(event.orderHash)
+    if (event.type === 'OrdersMatched') hashes.add(event.taker.orderHash)
+  }
+  return hashes
+}
+
+test('what is answered is durable, and a command that is alone waits for no other', () =>
+  withExchanges(async (start, dataDir) => {
+    const exchange = await start({ store: false })
+    const stream = orderStream(1, 4)
+    await openMarkets(exchange, stream)
+    for (let n = 0; n < 60; n++) {
+      const { marketId, ask } = stream.next()
+      if (ask[0] !== 'PlaceOrder') continue
+      const answer = await exchange.ask(marketId, ...ask)
+      assert('status' in answer && answer.status === 'accepted')
+      assert(hashesOf(eventsOf(dataDir).events).has(ask[1].order.orderHash))
+    }
+  }))
+
+test('every reader hears the events before the answers to them', () =>
+  withExchanges(async (start, dataDir) => {
+    const exchange = await start({ store: false, relays: 2 })
+    const stream = orderStream(2, 3)
+    await openMarkets(exchange, stream)
+    const halves = await Promise.all(
+      Array.from({ length: 40 }, (_, turn) =>
+        exchange.askAll(stream.take(10), turn % 2 === 0 ? 'front-0' : 'front-1'),
+      ),
+    )
+    assert.equal(halves.flat().length, 400)
+    const known = hashesOf(eventsOf(dataDir).events)
+    // What the other's answers were told with may still be on its way.
+    await eventually(() => {
+      for (const story of exchange.heard.values()) {
+        const told = story.flatMap((line) => ('event' in line ? [line.event] : []))
+        assert.deepEqual(hashesOf(told), known)
+      }
+    })
+    for (const [relay, story] of exchange.heard) {
+      const seqs = new Map<string, number>()
+      const seen = new Set<string>()
+      let answers = 0
+      for (const line of story) {
+        if ('event' in line) {
+          const { event } = line
+          assert.equal(event.seq, (seqs.get(event.marketId) ?? 0) + 1, `${relay} has no gap`)
+          seqs.set(event.marketId, event.seq)
+          for (const hash of hashesOf([event])) seen.add(hash)
+        } else if ('answer' in line) {
+          const answer = line.answer as { orderHash?: string; status?: string }
+          answers++
+          if (answer.status === 'accepted') assert(seen.has(answer.orderHash!), 'told before')
+        }
+      }
+      assert(answers >= 200, relay)
+      assert.deepEqual(seen, known)
+    }
+  }))
+
+test('a market thread that is killed under requests comes back as it was', () =>
+  withExchanges(async (start, dataDir) => {
+    const exchange = await start({
+      store: false,
+      env: { SIBYL_MARKET_THREADS: '2' },
+    })
+    const stream = orderStream(3, 6)
+    await openMarkets(exchange, stream)
+    let asked = 0
+    let answered = 0
+    let unanswered = 0
+    for (let kill = 1; kill <= 3; kill++) {
+      const under = Array.from({ length: 20 }, () => exchange.askAll(stream.take(25)))
+      asked += 500
+      await under[2]
+      await exchange.supervisor.kill('market-0')
+      for (const answer of (await Promise.all(under)).flat()) {
+        if (isUnanswered(answer)) unanswered++
+        else answered++
+      }
+      await exchange.untilLinked('market-0', kill + 1)
+      assert.equal(exchange.linkedTimes('market-1'), 1, 'the other thread never notices')
+    }
+    assert.equal(answered + unanswered, asked)
+    const expected = expectedFrom(dataDir)
+    assertOpen(expected, await openOrders(exchange))
+  }))
+
+test('what is not answered is resubmitted, and is there once', () =>
+  withExchanges(async (start, dataDir) => {
+    const exchange = await start({ store: false })
+    const stream = orderStream(4, 3)
+    await openMarkets(exchange, stream)
+    const asks = stream.take(600)
+    const first = exchange.askAll(asks)
+    await exchange.supervisor.kill('market-0')
+    const answers = await first
+    await exchange.untilLinked('market-0', 2)
+    const lost = asks.filter((_, index) => isUnanswered(answers[index]))
+    const again = await exchange.askAll(lost)
+    assert(again.every((answer) => !isUnanswered(answer)))
+    const placed = asks.filter(({ ask }) => ask[0] === 'PlaceOrder')
+    const expected = expectedFrom(dataDir)
+    assert.equal(expected.orders.size, placed.length)
+  }))
+
+test('a full mailbox is an answer', () =>
+  withExchanges(async (start, dataDir) => {
+    const env = { SIBYL_MARKET_MAILBOX_MAX: '20' }
+    const exchange = await start({ store: false, env })
+    const stream = orderStream(5, 1)
+    await openMarkets(exchange, stream)
+    const answers = await exchange.askAll(stream.take(400))
+    const codes = answers.map((answer) => (isRejection(answer) ? answer.rejected : 'accepted'))
+    assert(codes.includes('OVERLOADED'))
+    const accepted = codes.filter((code) => code === 'accepted').length
+    assert(accepted >= 20)
+    const { orders } = expectedFrom(dataDir)
+    assert(orders.size <= accepted)
+  }))
+
+test('the number of market threads may change between starts', () =>
+  withExchanges(async (start, dataDir) => {
+    const stream = orderStream(6, 12)
+    let views: unknown
+    for (const [round, threads] of ['1', '3', '2'].entries()) {
+      const env = { SIBYL_MARKET_THREADS: threads }
+      const exchange = await start({ env })
+      const all = async () => {
+        const seen: { market: { id: MarketId } }[] = []
+        for (const thread of exchange.markets) {
+          const answer = await exchange.askThread(thread, 'Markets', {})
+          seen.push(...(answer as { views: typeof seen }).views)
+        }
+        return seen.toSorted((a, b) => (a.market.id < b.market.id ? -1 : 1))
+      }
+      if (round === 0) await openMarkets(exchange, stream)
+      else assert.deepEqual(await all(), views)
+      await exchange.askAll(stream.take(300))
+      views = await all()
+      const expected = expectedFrom(dataDir)
+      assertOpen(expected, await openOrders(exchange))
+      await untilProjected(expected, exchange.databaseUrl)
+      await assertProjected(expected, exchange.databaseUrl)
+      assert.equal(await exchange.stop(), true, 'it stops in good order')
+    }
+  }))
+
+test('an order that names a session goes with its front, which may die before it is answered', () =>
+  withExchanges(async (start) => {
+    const exchange = await start({ store: false, relays: 2 })
+    const stream = orderStream(9, 1)
+    await openMarkets(exchange, stream)
+    const orders = stream
+      .take(20)
+      .flatMap(({ ask }) => (ask[0] === 'PlaceOrder' ? [ask[1].order] : []))
+    const inNameOf = (session: string | undefined, from: number, to: number) =>
+      orders.slice(from, to).map((order) => {
+        const terms = { ...order, side: BUY, price: 100_000 as Price } as const
+        const message = session === undefined ? { order: terms } : { order: terms, session }
+        return {
+          marketId: order.marketId,
+          ask: ['PlaceOrder', message] as ['PlaceOrder', typeof message],
+        }
+      })
+    await exchange.askAll(inNameOf(undefined, 0, 3), 'front-1')
+    await exchange.askAll(inNameOf('lives', 3, 6), 'front-0')
+    const open = async () =>
+      (await openOrders(exchange)).map(({ orderHash }) => orderHash).toSorted()
+    const stays = await open()
+    assert.equal(stays.length, 6)
+    // The events come before the answers: the front that asked dies between the two, or close to it.
+    void exchange.askAll(inNameOf('dies', 6, 16), 'front-1')
+    const rested = () => exchange.heard.get('front-0')!.filter((line) => 'event' in line).length
+    await eventually(() => assert(rested() > 7))
+    await exchange.supervisor.kill('front-1')
+    await eventually(() => assert.equal(rested(), 7 + 2 * 10, 'ten came, and ten went'))
+    assert.deepEqual(await open(), stays)
+  }))

@@ -1,0 +1,58 @@
+/**
+ * Stands where a front stands: linked to the market threads, it passes on what it is told over a
+ * broadcast channel, and tells what it hears and is answered, in that order.
+ */
+
+import { MARKET_FORMS } from '#protocol/market-forms.ts'
+import { Channel } from '#runtime/channel.ts'
+import { makeRef, type ReplaceableRef } from '#runtime/ref.ts'
+import { runThreads, type ThreadParts } from '#runtime/thread.ts'
+import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
+import type { RelayCall, RelayData } from '../exchange-fixture.ts'
+
+function relayThread({ name, airwave, deadlineMs }: RelayData): ThreadParts {
+  const air = new BroadcastChannel(airwave)
+  const refs = new Map<string, ReplaceableRef<MarketThreadProtocol>>()
+
+  function refOf(peer: string): ReplaceableRef<MarketThreadProtocol> {
+    let ref = refs.get(peer)
+    if (ref === undefined) {
+      ref = makeRef<MarketThreadProtocol>()
+      refs.set(peer, ref)
+    }
+    return ref
+  }
+
+  air.onmessage = (event) => {
+    const { data } = event as unknown as { data: RelayCall | { from: string } }
+    if (!('to' in data) || data.to !== name) return
+    // Asked together, so that they travel together.
+    for (const { id, peer, type, message } of data.calls) {
+      void refOf(peer)
+        .ask(type, message as never)
+        .then((answer) => air.postMessage({ from: name, id, answer }))
+    }
+  }
+
+  return {
+    start: async () => {},
+    connect(peer, port) {
+      const options = { inFlightMax: 10_000, batchMax: 128, deadlineMs, forms: MARKET_FORMS }
+      refOf(peer).replace(
+        new Channel<MarketThreadProtocol>(port, options, {
+          heard: (type, message) => air.postMessage({ from: name, peer, type, message }),
+        }),
+      )
+      air.postMessage({ from: name, linked: peer })
+    },
+    health: () => '',
+    metrics: async () => [],
+    drain: async () => {},
+    async stop() {
+      for (const ref of refs.values()) ref.close()
+      air.close()
+    },
+  }
+}
+
+runThreads({ relay: relayThread })
