@@ -17,10 +17,10 @@ import {
 } from '#domain/funds.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
+import type { FundsContracts } from '#services/accounts/chain/funds-logs.ts'
 import { headerOf } from './block-reads.ts'
 import { type Call, hexAddress } from './call.ts'
 import { asked, type ChainClient } from './clients.ts'
-import type { FundsContracts } from './funds-logs.ts'
 import { multicall } from './multicall.ts'
 import { positionIdOf } from './position-id.ts'
 

@@ -3,7 +3,6 @@
  * reservation of an order that was not placed.
  */
 
-import type { AccountsProtocol, FundsView, ReserveOrder } from '#actors/accounts/state.ts'
 import type { Address } from '#domain/ids.ts'
 import type { Order, VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
@@ -11,6 +10,7 @@ import type { RequestContext } from '#http/request-context.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Ref } from '#runtime/ref.ts'
+import type { AccountsProtocol, FundsView, ReserveOrder } from '#services/accounts/state.ts'
 
 type AccountsRef = Ref<AccountsProtocol>
 

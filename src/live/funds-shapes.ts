@@ -1,9 +1,9 @@
 /** Funds as clients see them. Amounts are decimal text, because an allowance may be any uint256. */
 
 import Type, { type Static } from 'typebox'
-import type { FundsView } from '#actors/accounts/state.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { type FundsToken, STABLECOIN } from '#domain/funds.ts'
+import type { FundsView } from '#services/accounts/state.ts'
 
 const amount = (description: string) => Type.String({ description })
 

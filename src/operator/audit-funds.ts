@@ -6,8 +6,6 @@
  * yet, is gone at the next one.
  */
 
-import { makeShadow, type Shadow, type ShadowNeeds } from '#actors/accounts/shadow.ts'
-import type { LoadedAccounts } from '#actors/accounts/state.ts'
 import type { Funds } from '#client/answers.ts'
 import { createClient } from '#client/client.ts'
 import { type FundsToken, STABLECOIN } from '#domain/funds.ts'
@@ -16,6 +14,8 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import type { LogReader } from '#log/event-log.ts'
 import { openLogReader } from '#log/log-reader.ts'
 import { PACKED } from '#protocol/packed-event.ts'
+import { makeShadow, type Shadow, type ShadowNeeds } from '#services/accounts/shadow.ts'
+import type { LoadedAccounts } from '#services/accounts/state.ts'
 import type { Difference } from '#store/audit/audit-trades.ts'
 import { newestTraders } from '#store/audit/newest-traders.ts'
 import type { Database } from '#store/engine/database.ts'

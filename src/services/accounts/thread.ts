@@ -4,18 +4,7 @@
  * are not covered any more.
  */
 
-import { accounts } from '#actors/accounts/accounts.ts'
-import type { AccountsFollowerProtocol } from '#actors/accounts/followers.ts'
-import { ACCOUNTS_FORMS } from '#actors/accounts/forms.ts'
-import { newAccounts } from '#actors/accounts/new-accounts.ts'
-import type {
-  AccountsEvent,
-  AccountsProtocol,
-  AccountsState,
-  LoadedAccounts,
-} from '#actors/accounts/state.ts'
 import { makeChainClient } from '#chain/clients.ts'
-import { makeFundsChain } from '#chain/funds-chain.ts'
 import { type SettlementContract, settlementContract } from '#chain/settlement-contract.ts'
 import { contractsOf, databaseUrlOf, isNode, type ThreadData } from '#config/thread-data.ts'
 import { accountsThreadOf, isFrontThread, LOG_COPY_THREAD } from '#config/topology.ts'
@@ -32,9 +21,15 @@ import { systemClock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { makeReads } from '#store/reads/reads.ts'
-import { linkWriters, makeFollowers, makeKit, serveActor } from './kit.ts'
-import { detach, makeLeases } from './leases.ts'
-import { accountsMeters } from './meters/accounts.ts'
+import { linkWriters, makeFollowers, makeKit, serveActor } from '#threads/kit.ts'
+import { detach, makeLeases } from '#threads/leases.ts'
+import { accounts } from './accounts.ts'
+import { makeFundsChain } from './chain/funds-chain.ts'
+import type { AccountsFollowerProtocol } from './followers.ts'
+import { ACCOUNTS_FORMS } from './forms.ts'
+import { accountsMeters } from './metrics.ts'
+import { newAccounts } from './new-accounts.ts'
+import type { AccountsEvent, AccountsProtocol, AccountsState, LoadedAccounts } from './state.ts'
 
 const TICK_MS = 50
 /** The logs are also looked at without being told. */

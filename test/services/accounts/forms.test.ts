@@ -3,13 +3,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MessageChannel } from 'node:worker_threads'
-import { ACCOUNTS_FORMS } from '#actors/accounts/forms.ts'
-import type { AccountsProtocol } from '#actors/accounts/state.ts'
 import type { MarketId, Uint64 } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { NO, SELL } from '#domain/order.ts'
 import { reject } from '#domain/rejection.ts'
 import { Channel, type ChannelOptions } from '#runtime/channel.ts'
+import { ACCOUNTS_FORMS } from '#services/accounts/forms.ts'
+import type { AccountsProtocol } from '#services/accounts/state.ts'
 import { hashNamed, traderNamed } from '../../support/orders.ts'
 
 const OPTIONS: ChannelOptions = {

@@ -1,10 +1,10 @@
 /** What is counted of accounts: what is reserved for how many, what was refused, what was withdrawn. */
 
 import { Counter, Gauge } from 'prom-client'
-import type { AccountsEvent, AccountsState, AccountsStatus } from '#actors/accounts/state.ts'
-import { statusOf } from '#actors/accounts/view.ts'
 import { systemClock } from '#runtime/clock.ts'
-import type { Kit } from '../kit.ts'
+import type { Kit } from '#threads/kit.ts'
+import type { AccountsEvent, AccountsState, AccountsStatus } from './state.ts'
+import { statusOf } from './view.ts'
 
 export function accountsMeters({ registry, log }: Kit, state: () => AccountsState | undefined) {
   const registers = [registry]

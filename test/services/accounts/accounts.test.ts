@@ -1,12 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { makeShadow } from '#actors/accounts/shadow.ts'
-import type {
-  AccountsRules,
-  FundsView,
-  LoadedAccounts,
-  ReserveOrder,
-} from '#actors/accounts/state.ts'
 import {
   type NeedsOrder,
   type NeedsTrade,
@@ -18,7 +11,13 @@ import type { MarketId, Sequence, TradeId, Uint64 } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, type PermitSignature, SELL, YES } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
-import { given, MARKET_ID, START_SEC } from '../../services/market/market-fixture.ts'
+import { makeShadow } from '#services/accounts/shadow.ts'
+import type {
+  AccountsRules,
+  FundsView,
+  LoadedAccounts,
+  ReserveOrder,
+} from '#services/accounts/state.ts'
 import {
   buy,
   hashNamed,
@@ -27,6 +26,7 @@ import {
   sell,
   traderNamed,
 } from '../../support/orders.ts'
+import { given, MARKET_ID, START_SEC } from '../market/market-fixture.ts'
 import { driven, later } from './accounts-fixture.ts'
 import { modelChain } from './model-chain.ts'
 

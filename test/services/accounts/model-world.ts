@@ -5,7 +5,6 @@
  */
 
 import assert from 'node:assert/strict'
-import type { Account, ReserveOrder } from '#actors/accounts/state.ts'
 import {
   type FundsToken,
   type NeedsOrder,
@@ -28,9 +27,10 @@ import { costCeil, type Price, type Shares } from '#domain/money.ts'
 import { BUY, byAge, type Outcome, SELL, type Side, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
 import type { FaultySide } from '#domain/trade.ts'
-import { given, START_SEC } from '../../services/market/market-fixture.ts'
+import type { Account, ReserveOrder } from '#services/accounts/state.ts'
 import { traderNamed } from '../../support/orders.ts'
 import type { Random } from '../../support/random.ts'
+import { given, START_SEC } from '../market/market-fixture.ts'
 import { driven, later } from './accounts-fixture.ts'
 import { EMPTY, type ModelChain, modelChain } from './model-chain.ts'
 import {

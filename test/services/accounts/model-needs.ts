@@ -3,7 +3,6 @@
  * and every question walks through it. It stands for the database, and for what accounts should know.
  */
 
-import type { LoadedAccounts } from '#actors/accounts/state.ts'
 import {
   type FundsToken,
   type NeedsOrder,
@@ -16,6 +15,7 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import { tradesOf } from '#domain/match-trades.ts'
 import { costCeil, type Shares } from '#domain/money.ts'
 import { BUY, type VerifiedOrder } from '#domain/order.ts'
+import type { LoadedAccounts } from '#services/accounts/state.ts'
 
 export type KnownTrade = NeedsTrade & { status: 'pending' | 'confirmed' | 'failed' }
 

@@ -10,18 +10,18 @@
  */
 
 import type { Hex } from 'viem'
+import { inconsistent } from '#chain/block-links.ts'
+import { type Header, hexOf, type LogFilter, logsOf, receiptLogsOf } from '#chain/block-reads.ts'
+import { bitsOf, hasBits, mayContain } from '#chain/bloom.ts'
+import { hexAddress } from '#chain/call.ts'
+import { type ChainLog, topicsOf } from '#chain/chain-log.ts'
+import { type ChainClient, isTooMuch } from '#chain/clients.ts'
+import { settlementEvent } from '#chain/settlement-contract.ts'
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
 import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
 import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
 import type { SettledTrade } from '#domain/funds.ts'
 import type { Address } from '#domain/ids.ts'
-import { inconsistent } from './block-links.ts'
-import { type Header, hexOf, type LogFilter, logsOf, receiptLogsOf } from './block-reads.ts'
-import { bitsOf, hasBits, mayContain } from './bloom.ts'
-import { hexAddress } from './call.ts'
-import { type ChainLog, topicsOf } from './chain-log.ts'
-import { type ChainClient, isTooMuch } from './clients.ts'
-import { settlementEvent } from './settlement-contract.ts'
 
 export type FundsContracts = {
   readonly settlement: Address

@@ -3,13 +3,13 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { makeChainClient } from '#chain/clients.ts'
-import { makeFundsChain } from '#chain/funds-chain.ts'
 import { Fault } from '#domain/fault.ts'
 import { type FundsStep, outcomeToken } from '#domain/funds.ts'
 import { type Address, type MarketId, type OrderHash, toAddress } from '#domain/ids.ts'
-import { MAX_UINT256, UNIT } from '../contracts/support/world.ts'
-import { openTestChain } from '../support/chain.ts'
-import { startRpcProxy } from '../support/rpc-proxy.ts'
+import { makeFundsChain } from '#services/accounts/chain/funds-chain.ts'
+import { MAX_UINT256, UNIT } from '../../../contracts/support/world.ts'
+import { openTestChain } from '../../../support/chain.ts'
+import { startRpcProxy } from '../../../support/rpc-proxy.ts'
 
 const of = (account: { address: string }): Address => toAddress(account.address)
 

@@ -3,16 +3,16 @@
  * test says so: the answer is made at once and delivered later, or it is lost or fails.
  */
 
-import { accounts } from '#actors/accounts/accounts.ts'
-import { newAccounts } from '#actors/accounts/new-accounts.ts'
+import type { Deferred, Message } from '#runtime/actor.ts'
+import { accounts } from '#services/accounts/accounts.ts'
+import { newAccounts } from '#services/accounts/new-accounts.ts'
 import type {
   AccountsEvent,
   AccountsPorts,
   AccountsProtocol,
   AccountsRules,
   AccountsState,
-} from '#actors/accounts/state.ts'
-import type { Deferred, Message } from '#runtime/actor.ts'
+} from '#services/accounts/state.ts'
 
 export const RULES: AccountsRules = {
   isMine: () => true,

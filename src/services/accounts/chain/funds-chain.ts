@@ -6,14 +6,14 @@
  * A step that throws has changed nothing: the next one begins where it began.
  */
 
+import { ancestorOf, checkLinks, follows, inconsistent } from '#chain/block-links.ts'
+import { type Header, headerOf, headersOf, numbers } from '#chain/block-reads.ts'
+import type { ChainClient } from '#chain/clients.ts'
+import { makeCallReader, makeFundsRead } from '#chain/funds-read.ts'
+import { settlementContract } from '#chain/settlement-contract.ts'
 import type { BlockPlace, FundsChain, FundsStep, SettledTrade } from '#domain/funds.ts'
 import type { Address } from '#domain/ids.ts'
-import { ancestorOf, checkLinks, follows, inconsistent } from './block-links.ts'
-import { type Header, headerOf, headersOf, numbers } from './block-reads.ts'
-import type { ChainClient } from './clients.ts'
 import { type FundsContracts, makeFundsLogs } from './funds-logs.ts'
-import { makeCallReader, makeFundsRead } from './funds-read.ts'
-import { settlementContract } from './settlement-contract.ts'
 
 type FundsChainOptions = {
   readonly client: ChainClient
