@@ -11,7 +11,7 @@ import type { Hex } from 'viem'
 import { defaults } from '#config/default.ts'
 import { devnet } from '#config/devnet.ts'
 import { SELL } from '#domain/order.ts'
-import { startWorld } from '../test/settlement/settlement-fixture.ts'
+import { startWorld } from '../test/services/settlement/on-chain/chain-fixture.ts'
 import { openTestChain } from '../test/support/chain.ts'
 import { median, quick, report, runBench } from './bench.ts'
 

@@ -40,7 +40,7 @@ test('files and folders can be asked for', () => {
 test('files share a process, unless they touch what is the whole process’s', () => {
   assert.ok(sharesProcess('test/book/match.test.ts'))
   // It only reads a seed.
-  assert.ok(sharesProcess('test/actors/settlement/turns.test.ts'))
+  assert.ok(sharesProcess('test/services/settlement/turns.test.ts'))
   // It only reads what Node was started with.
   assert.ok(sharesProcess('test/log/damage.test.ts'))
   assert.ok(!sharesProcess('test/client/retries.test.ts'))

@@ -16,7 +16,6 @@ import {
   type OrderEndingsState,
   orderEndings,
 } from '#actors/order-endings.ts'
-import type { SettlementProtocol } from '#actors/settlement/state.ts'
 import {
   newStore,
   type StoreEvent,
@@ -36,6 +35,7 @@ import type { Channel } from '#runtime/channel.ts'
 import type { ReplyChannel, Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
+import type { SettlementProtocol } from '#services/settlement/state.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
 import { isShared } from '#store/engine/database-url.ts'
 import type { StoreReply } from '#store/engine/reply.ts'

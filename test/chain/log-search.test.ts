@@ -8,10 +8,10 @@ import { LOG_QUESTIONS_MAX, makeLogSearch } from '#chain/log-search.ts'
 import { resolvedBy } from '#chain/resolved-by.ts'
 import type { TransactionSender } from '#chain/sender/sender.ts'
 import type { SettlementContract } from '#chain/settlement-contract.ts'
-import { makeSettlementLane } from '#chain/settlement-lane.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address } from '#domain/ids.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
+import { makeSettlementLane } from '#services/settlement/chain/settlement-lane.ts'
 
 const HEAD = 20_000_000
 const CONTRACT = `0x${'1'.repeat(40)}` as Address

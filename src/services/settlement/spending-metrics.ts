@@ -1,8 +1,8 @@
 /** How many traders have used up a budget of the day, by budget. */
 
 import { Gauge } from 'prom-client'
-import type { Kit } from '../kit.ts'
-import type { SpendingRelay } from '../spending-relay.ts'
+import type { Kit } from '#threads/kit.ts'
+import type { SpendingRelay } from './thread/spending-relay.ts'
 
 export function spendingMeters({ registry }: Pick<Kit, 'registry'>, relay: SpendingRelay): void {
   new Gauge({

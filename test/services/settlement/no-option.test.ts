@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { statusOf } from '#actors/settlement/lag.ts'
 import { Fault } from '#domain/fault.ts'
 import type { TradeId } from '#domain/ids.ts'
+import { statusOf } from '#services/settlement/lag.ts'
 import { AWAY, keyOf, type Refusal, traderNumbered, World } from './settlement-fixture.ts'
 
 const [MAKER, RESELLER, BUYER] = [101, 102, 103].map(traderNumbered) as [

@@ -9,23 +9,6 @@
  */
 
 import assert from 'node:assert/strict'
-import { newSettlement, settlement } from '#actors/settlement/settlement.ts'
-import type {
-  ReportAnswer,
-  SettlementEvent,
-  SettlementPorts,
-  SettlementProtocol,
-  SettlementRules,
-  SettlementState,
-} from '#actors/settlement/state.ts'
-import { takerOf } from '#actors/settlement/turns.ts'
-import type {
-  SettlementLane,
-  SettlementNews,
-  Submission,
-  TradeVerdict,
-} from '#chain/settlement-lane.ts'
-import type { RefusedTrade } from '#chain/settlement-trial.ts'
 import { Fault } from '#domain/fault.ts'
 import { type Address, type MarketId, type OrderHash, type TradeId, tradeId } from '#domain/ids.ts'
 import { BUY, SELL, type Side, type VerifiedOrder, YES } from '#domain/order.ts'
@@ -33,7 +16,24 @@ import type { FaultySide, TradeStatus, TradeToSettle, TradeWithOrders } from '#d
 import { type Served, serve } from '#runtime/serve.ts'
 import type { ComingBack, InLine } from '#services/market/host/trader-standing.ts'
 import type { TradeReport } from '#services/market/state.ts'
-import { makeLineClearing } from '#threads/line-clearing.ts'
+import type {
+  SettlementLane,
+  SettlementNews,
+  Submission,
+  TradeVerdict,
+} from '#services/settlement/chain/settlement-lane.ts'
+import type { RefusedTrade } from '#services/settlement/chain/settlement-trial.ts'
+import { newSettlement, settlement } from '#services/settlement/settlement.ts'
+import type {
+  ReportAnswer,
+  SettlementEvent,
+  SettlementPorts,
+  SettlementProtocol,
+  SettlementRules,
+  SettlementState,
+} from '#services/settlement/state.ts'
+import { makeLineClearing } from '#services/settlement/thread/line-clearing.ts'
+import { takerOf } from '#services/settlement/turns.ts'
 
 export const NOON_MS = 1_800_014_400_000
 export const AWAY = new Fault('AWAY', 'it is away', { retryable: true })

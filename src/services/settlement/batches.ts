@@ -1,9 +1,9 @@
 /** The transactions under way: what is in each, what the chain says of it, and what that means for its trades. */
 
-import type { OpenSettlement, SettlementNews, TradeVerdict } from '#chain/settlement-lane.ts'
 import type { OrderHash } from '#domain/ids.ts'
 import { SETTLEMENT_PERMITS_MAX } from '#domain/limits.ts'
 import type { TradeWithOrders } from '#domain/trade.ts'
+import type { OpenSettlement, SettlementNews, TradeVerdict } from './chain/settlement-lane.ts'
 import { noteMined } from './mined-since.ts'
 import { hold, leaveQueue, requeue } from './queue.ts'
 import { contradict, deliver, end, isUnderWay, isUntold, takeBack, tell } from './reports.ts'

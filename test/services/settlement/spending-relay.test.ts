@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Address } from '#domain/ids.ts'
+import { makeSpendingRelay } from '#services/settlement/thread/spending-relay.ts'
 import type { ChargesFilter, SettlementCharge } from '#store/reads/settlement-charges.ts'
-import { makeSpendingRelay } from '#threads/spending-relay.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS

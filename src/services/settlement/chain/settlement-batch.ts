@@ -14,10 +14,14 @@
  * that cannot be encoded is left out, as if the order had none.
  */
 
+import type {
+  SettlementFill,
+  SettlementOrder,
+  SettlementPermit,
+} from '#chain/settlement-contract.ts'
 import { type Address, type OrderHash, parseUint256 } from '#domain/ids.ts'
 import { BUY, type PermitSignature, type VerifiedOrder } from '#domain/order.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
-import type { SettlementFill, SettlementOrder, SettlementPermit } from './settlement-contract.ts'
 
 /** Permits of each owner that may have to come before a later one, in the order of their nonces. */
 export type EarlierPermits = ReadonlyMap<Address, readonly PermitSignature[]>

@@ -8,6 +8,8 @@
  *                                2. Ann sells Cid 5: she has nothing, and 1 brings nothing  →  refused
  */
 
+import { headerOf } from '#chain/block-reads.ts'
+import type { ChainClient } from '#chain/clients.ts'
 import { Fault } from '#domain/fault.ts'
 import {
   type BlockPlace,
@@ -20,8 +22,6 @@ import {
 import type { Address, OrderHash } from '#domain/ids.ts'
 import { costCeil } from '#domain/money.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
-import { headerOf } from './block-reads.ts'
-import type { ChainClient } from './clients.ts'
 import { unusedPermit } from './settlement-batch.ts'
 import type { RefusedTrade } from './settlement-trial.ts'
 

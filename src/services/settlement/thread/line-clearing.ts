@@ -3,10 +3,10 @@
  * the markets, then the chain, then the markets again. What does not answer is left as it is.
  */
 
-import { type Leaving, leavingOf, questionsOf } from '#actors/settlement/next-in-line.ts'
-import type { ClearedLine, LinePlan } from '#actors/settlement/state.ts'
-import type { SettlementLane } from '#chain/settlement-lane.ts'
 import type { ComingBack, NextInLine } from '#services/market/host/trader-standing.ts'
+import type { SettlementLane } from '../chain/settlement-lane.ts'
+import { type Leaving, leavingOf, questionsOf } from '../next-in-line.ts'
+import type { ClearedLine, LinePlan } from '../state.ts'
 
 /** Withdrawals that are under way together: a market's other orders do not wait long for them. */
 const WITHDRAWALS_MAX = 25

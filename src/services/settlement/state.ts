@@ -1,12 +1,5 @@
 /** What settlement hears, says and remembers. */
 
-import type {
-  OpenSettlement,
-  SettlementLane,
-  SettlementNews,
-  Submission,
-} from '#chain/settlement-lane.ts'
-import type { RefusedTrade } from '#chain/settlement-trial.ts'
 import type { FundsToken } from '#domain/funds.ts'
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
@@ -15,6 +8,13 @@ import type { Context } from '#runtime/actor.ts'
 import type { ComingBack, InLine } from '#services/market/host/trader-standing.ts'
 import type { TradeReport } from '#services/market/state.ts'
 import type { PendingTrades } from '#store/reads/settlements.ts'
+import type {
+  OpenSettlement,
+  SettlementLane,
+  SettlementNews,
+  Submission,
+} from './chain/settlement-lane.ts'
+import type { RefusedTrade } from './chain/settlement-trial.ts'
 
 export type SettlementProtocol = {
   /** The thread's timer: looks whether anything is due. */

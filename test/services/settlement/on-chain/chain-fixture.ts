@@ -10,14 +10,6 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Hex } from 'viem'
-import { newSettlement, settlement } from '#actors/settlement/settlement.ts'
-import type {
-  ReportAnswer,
-  SettlementEvent,
-  SettlementProtocol,
-  SettlementRules,
-  SettlementState,
-} from '#actors/settlement/state.ts'
 import {
   newStore,
   type StoreEvent,
@@ -33,10 +25,6 @@ import { makeLane } from '#chain/sender/lane.ts'
 import { offeredFees } from '#chain/sender/offered-fees.ts'
 import type { SenderPolicy } from '#chain/sender/sender.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
-import { makeSettlementLane } from '#chain/settlement-lane.ts'
-import { makeOwnersLook, makeSettlementLook } from '#chain/settlement-look.ts'
-import { makeSettlementTrial } from '#chain/settlement-trial.ts'
-import { makeSparePermits } from '#chain/spare-permits.ts'
 import { stablecoin } from '#chain/stablecoin.ts'
 import { signOrder } from '#client/sign-order.ts'
 import { devnetAccount } from '#devnet/accounts.ts'
@@ -66,20 +54,32 @@ import { PACKED } from '#protocol/packed-event.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import type { NextInLine } from '#services/market/host/trader-standing.ts'
 import type { RiskRules } from '#services/market/state.ts'
+import { makeSettlementLane } from '#services/settlement/chain/settlement-lane.ts'
+import { makeOwnersLook, makeSettlementLook } from '#services/settlement/chain/settlement-look.ts'
+import { makeSettlementTrial } from '#services/settlement/chain/settlement-trial.ts'
+import { makeSparePermits } from '#services/settlement/chain/spare-permits.ts'
+import { newSettlement, settlement } from '#services/settlement/settlement.ts'
+import type {
+  ReportAnswer,
+  SettlementEvent,
+  SettlementProtocol,
+  SettlementRules,
+  SettlementState,
+} from '#services/settlement/state.ts'
+import { makeLineClearing } from '#services/settlement/thread/line-clearing.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
 import { claimLog } from '#store/projection/checkpoints.ts'
 import { project } from '#store/projection/project.ts'
 import { pendingTradesWithOrders, permitsOf, tradesWithOrders } from '#store/reads/settlements.ts'
 import { recentTrades, type TradeRecord } from '#store/reads/trades.ts'
 import { journalOf, saveTransaction, transactionByHash } from '#store/writes/transactions.ts'
-import { makeLineClearing } from '#threads/line-clearing.ts'
 import { loadKeccak } from '#verify/keccak.ts'
-import { aMarket, START_SEC } from '../services/market/market-fixture.ts'
-import { type Command, startHost } from '../services/market/thread-fixture.ts'
-import type { TestChain } from '../support/chain.ts'
-import { makeMigratedFile } from '../support/migrated-database.ts'
-import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
-import { settledTimes } from '../support/settled-times.ts'
+import type { TestChain } from '../../../support/chain.ts'
+import { makeMigratedFile } from '../../../support/migrated-database.ts'
+import { type RpcProxy, startRpcProxy } from '../../../support/rpc-proxy.ts'
+import { settledTimes } from '../../../support/settled-times.ts'
+import { aMarket, START_SEC } from '../../market/market-fixture.ts'
+import { type Command, startHost } from '../../market/thread-fixture.ts'
 
 export type WorldOptions = {
   readonly rules?: Partial<SettlementRules>

@@ -34,13 +34,13 @@
  * answered all three, row 7 is closed.
  */
 
-import type { OpenSettlement } from '#chain/settlement-lane.ts'
 import type { TradeId } from '#domain/ids.ts'
 import { SETTLEMENT_HELD_MAX } from '#domain/limits.ts'
 import { isRejection } from '#domain/rejection.ts'
 import type { Behaviour } from '#runtime/actor.ts'
 import { failBarred } from './barred.ts'
 import { acknowledge, begin, follow, hearNews } from './batches.ts'
+import type { OpenSettlement } from './chain/settlement-lane.ts'
 import { doubt, forget, forgetEnded, isAsking, trustOnlyNew } from './ended.ts'
 import { statusOf, watchLag } from './lag.ts'
 import { planOf } from './next-in-line.ts'

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { encodeAbiParameters, RawContractError, toHex } from 'viem'
-import { batchOf } from '#chain/settlement-batch.ts'
 import { SETTLEMENT_REASONS } from '#chain/settlement-contract.ts'
-import { makeSettlementTrial } from '#chain/settlement-trial.ts'
-import { makeSparePermits } from '#chain/spare-permits.ts'
 import { type Address, type OrderHash, ZERO_ADDRESS } from '#domain/ids.ts'
 import { BUY, type PermitSignature, SELL, type VerifiedOrder } from '#domain/order.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
+import { batchOf } from '#services/settlement/chain/settlement-batch.ts'
+import { makeSettlementTrial } from '#services/settlement/chain/settlement-trial.ts'
+import { makeSparePermits } from '#services/settlement/chain/spare-permits.ts'
 
 /** The name is in the signature. */
 function permitOf(name: string, nonce: number): PermitSignature {

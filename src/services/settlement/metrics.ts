@@ -1,9 +1,9 @@
 /** What is counted and logged of what the settlement of each chain says. */
 
 import { Counter, Gauge, Histogram } from 'prom-client'
-import { statusOf } from '#actors/settlement/lag.ts'
-import type { SettlementEvent, SettlementState } from '#actors/settlement/state.ts'
-import type { Kit } from '../kit.ts'
+import type { Kit } from '#threads/kit.ts'
+import { statusOf } from './lag.ts'
+import type { SettlementEvent, SettlementState } from './state.ts'
 
 export function settlementMeters(
   { registry, log }: Kit,

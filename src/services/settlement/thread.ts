@@ -1,14 +1,5 @@
 /** The settlement thread: one settlement actor per chain, each with the lane of its key. */
 
-import { statusOf } from '#actors/settlement/lag.ts'
-import type { Leaving } from '#actors/settlement/next-in-line.ts'
-import { newSettlement, settlement } from '#actors/settlement/settlement.ts'
-import type {
-  ReportAnswer,
-  SettlementEvent,
-  SettlementProtocol,
-  SettlementState,
-} from '#actors/settlement/state.ts'
 import { accountOf, balanceOf } from '#chain/accounts.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
@@ -17,10 +8,6 @@ import { WEI_PER_GWEI } from '#chain/sender/fees.ts'
 import { makeLane } from '#chain/sender/lane.ts'
 import { offeredFees } from '#chain/sender/offered-fees.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
-import { makeSettlementLane } from '#chain/settlement-lane.ts'
-import { makeOwnersLook, makeSettlementLook } from '#chain/settlement-look.ts'
-import { makeSettlementTrial } from '#chain/settlement-trial.ts'
-import { makeSparePermits } from '#chain/spare-permits.ts'
 import { stablecoin } from '#chain/stablecoin.ts'
 import {
   contractsOf,
@@ -42,15 +29,23 @@ import type { MarketProtocol } from '#services/market/state.ts'
 import type { Lease } from '#store/engine/fence.ts'
 import { makeReads } from '#store/reads/reads.ts'
 import { makeJournal } from '#store/writes/journal.ts'
+import { startKeyWatch } from '#threads/key-watch.ts'
+import { linkWriters, makeKit, serveActor } from '#threads/kit.ts'
+import { makeLeases } from '#threads/leases.ts'
 import { loadKeccak } from '#verify/keccak.ts'
-import { startKeyWatch } from './key-watch.ts'
-import { linkWriters, makeKit, serveActor } from './kit.ts'
-import { makeLeases } from './leases.ts'
-import { makeLineClearing } from './line-clearing.ts'
-import { settlementMeters } from './meters/settlement.ts'
-import { spendingMeters } from './meters/spending.ts'
-import { makePauseRelay } from './pause-relay.ts'
-import { makeSpendingRelay } from './spending-relay.ts'
+import { makeSettlementLane } from './chain/settlement-lane.ts'
+import { makeOwnersLook, makeSettlementLook } from './chain/settlement-look.ts'
+import { makeSettlementTrial } from './chain/settlement-trial.ts'
+import { makeSparePermits } from './chain/spare-permits.ts'
+import { statusOf } from './lag.ts'
+import { settlementMeters } from './metrics.ts'
+import type { Leaving } from './next-in-line.ts'
+import { newSettlement, settlement } from './settlement.ts'
+import { spendingMeters } from './spending-metrics.ts'
+import type { ReportAnswer, SettlementEvent, SettlementProtocol, SettlementState } from './state.ts'
+import { makeLineClearing } from './thread/line-clearing.ts'
+import { makePauseRelay } from './thread/pause-relay.ts'
+import { makeSpendingRelay } from './thread/spending-relay.ts'
 
 /** How often each actor looks whether something is due. */
 const TICK_MS_MIN = 10

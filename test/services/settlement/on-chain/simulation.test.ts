@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { numberToHex } from 'viem'
-import { statusOf } from '#actors/settlement/lag.ts'
 import { ours } from '#devnet/artifact.ts'
 import { SELL } from '#domain/order.ts'
-import { openTestChain, type TestChain } from '../support/chain.ts'
-import { startWorld } from './settlement-fixture.ts'
+import { statusOf } from '#services/settlement/lag.ts'
+import { openTestChain, type TestChain } from '../../../support/chain.ts'
+import { startWorld } from './chain-fixture.ts'
 
 let chain: TestChain
 before(async () => {

@@ -5,8 +5,8 @@ import { after, before, describe, it } from 'node:test'
 import type { Hex } from 'viem'
 import { toAddress } from '#domain/ids.ts'
 import { type PermitSignature, SELL } from '#domain/order.ts'
-import { openTestChain, type TestChain } from '../support/chain.ts'
-import { type SettlementWorld, startWorld, type WorldOptions } from './settlement-fixture.ts'
+import { openTestChain, type TestChain } from '../../../support/chain.ts'
+import { type SettlementWorld, startWorld, type WorldOptions } from './chain-fixture.ts'
 
 const OWNER = 5
 const MAKER = 10

@@ -9,11 +9,11 @@
  *                            1 settles: 2 + 5 cover 6, examined again.     1 fails: 2 fails too, at once.
  */
 
-import type { RefusedTrade } from '#chain/settlement-trial.ts'
 import { type FundsToken, outcomeToken, STABLECOIN } from '#domain/funds.ts'
 import type { Address, TradeId } from '#domain/ids.ts'
 import { costCeil } from '#domain/money.ts'
 import type { Trade, TradeToSettle } from '#domain/trade.ts'
+import type { RefusedTrade } from './chain/settlement-trial.ts'
 import { minedDuring } from './mined-since.ts'
 import { isPermitBefore } from './permit-turns.ts'
 import { leaveQueue, requeue } from './queue.ts'

@@ -9,10 +9,10 @@ import { isRejection } from '#domain/rejection.ts'
 import { dayOf, nextDayMs, type SpendingLimits } from '#domain/trader-spending.ts'
 import { TraderBudgets } from '#services/market/host/trader-budgets.ts'
 import type { StandingProtocol } from '#services/market/host/trader-standing.ts'
+import { makeSpendingRelay } from '#services/settlement/thread/spending-relay.ts'
 import { settlementCharges } from '#store/reads/settlement-charges.ts'
-import { makeSpendingRelay } from '#threads/spending-relay.ts'
-import { openTestChain, type TestChain } from '../support/chain.ts'
-import { type OrderWish, type SettlementWorld, startWorld } from './settlement-fixture.ts'
+import { openTestChain, type TestChain } from '../../../support/chain.ts'
+import { type OrderWish, type SettlementWorld, startWorld } from './chain-fixture.ts'
 
 let chain: TestChain
 before(async () => {

@@ -9,18 +9,18 @@
  */
 
 import { formatEther, type Hex } from 'viem'
+import { type Call, callOf, hexAddress } from '#chain/call.ts'
+import { asked, type ChainClient, chainFault } from '#chain/clients.ts'
+import { type Revert, revertOf } from '#chain/revert.ts'
+import type { Fees } from '#chain/sender/fees.ts'
+import { isTooPoor } from '#chain/sender/offered-fees.ts'
+import { refusalsOf, type SettlementContract } from '#chain/settlement-contract.ts'
 import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, OrderHash, TradeId } from '#domain/ids.ts'
 import type { VerifiedOrder } from '#domain/order.ts'
 import type { FaultySide, TradeToSettle } from '#domain/trade.ts'
-import { type Call, callOf, hexAddress } from './call.ts'
-import { asked, type ChainClient, chainFault } from './clients.ts'
-import { type Revert, revertOf } from './revert.ts'
-import type { Fees } from './sender/fees.ts'
-import { isTooPoor } from './sender/offered-fees.ts'
 import { batchOf, type EarlierPermits } from './settlement-batch.ts'
-import { refusalsOf, type SettlementContract } from './settlement-contract.ts'
 
 /** A trade that would be refused, and so is not sent. */
 export type RefusedTrade = {

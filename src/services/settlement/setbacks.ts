@@ -4,10 +4,10 @@
  * as a whole is halved until the trade that does it is alone.
  */
 
-import type { RefusedTrade } from '#chain/settlement-trial.ts'
 import { backoff } from '#domain/backoff.ts'
 import type { MarketId, TradeId } from '#domain/ids.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
+import type { RefusedTrade } from './chain/settlement-trial.ts'
 import { awaitOlder, type Examined, judge } from './owed.ts'
 import { alone, requeue } from './queue.ts'
 import { end } from './reports.ts'

@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { byAge, inTurns, takerOf } from '#actors/settlement/turns.ts'
 import type { Address, TradeId } from '#domain/ids.ts'
 import { BUY, SELL } from '#domain/order.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
+import { byAge, inTurns, takerOf } from '#services/settlement/turns.ts'
 import { type Random, randomFrom } from '../../support/random.ts'
 import { traderNumbered, World } from './settlement-fixture.ts'
 

@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { statusOf } from '#actors/settlement/lag.ts'
-import type { SettlementState } from '#actors/settlement/state.ts'
 import type { TradeId } from '#domain/ids.ts'
 import { reject } from '#domain/rejection.ts'
+import { statusOf } from '#services/settlement/lag.ts'
+import type { SettlementState } from '#services/settlement/state.ts'
 import { type Random, randomFrom } from '../../support/random.ts'
 import {
   AWAY,

@@ -4,9 +4,9 @@ import { reject } from '#domain/rejection.ts'
 import type { Ref } from '#runtime/ref.ts'
 import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
 import { type TraderPause, TraderPauses } from '#services/market/host/trader-pauses.ts'
-import { makePauseRelay } from '../../src/threads/pause-relay.ts'
-import { eventually } from '../support/eventually.ts'
-import { traderNamed } from '../support/orders.ts'
+import { makePauseRelay } from '#services/settlement/thread/pause-relay.ts'
+import { eventually } from '../../support/eventually.ts'
+import { traderNamed } from '../../support/orders.ts'
 
 const TERMS = { firstMs: 10_000, maxMs: 60_000 }
 const CHAIN = 31_337
