@@ -5,12 +5,12 @@ import { describe, it } from 'node:test'
 import type { ChainClient } from '#chain/clients.ts'
 import type { ConditionalTokens } from '#chain/conditional-tokens.ts'
 import { LOG_QUESTIONS_MAX, makeLogSearch } from '#chain/log-search.ts'
-import { resolvedBy } from '#chain/resolved-by.ts'
 import type { TransactionSender } from '#chain/sender/sender.ts'
 import type { SettlementContract } from '#chain/settlement-contract.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address } from '#domain/ids.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
+import { resolvedBy } from '#services/relayer/chain/resolved-by.ts'
 import { makeSettlementLane } from '#services/settlement/chain/settlement-lane.ts'
 
 const HEAD = 20_000_000

@@ -1,12 +1,12 @@
 /** `POST /api/v1/relayer/…`: eight operations that a signature is enough for; the relayer pays the gas. */
 
 import type { Static, TSchema } from 'typebox'
-import type { RelayAnswer } from '#actors/relayer/state.ts'
 import { BODY_BYTES_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection, type RejectionCode } from '#domain/rejection.ts'
 import type { RelayOperation } from '#domain/relay.ts'
 import { relayerErrorBody } from '#http/errors.ts'
 import { type AnswerRoute, type Example, route } from '#http/route.ts'
+import type { RelayAnswer } from '#services/relayer/state.ts'
 import type { RelayService } from './relay-service.ts'
 import {
   APPROVAL_EXAMPLE,

@@ -4,8 +4,6 @@
  */
 
 import { createHash } from 'node:crypto'
-import type { RelayNonces } from '#actors/relayer/ports.ts'
-import type { RelayAnswer, RelayerProtocol } from '#actors/relayer/state.ts'
 import type { Address } from '#domain/ids.ts'
 import type { Order } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -13,6 +11,8 @@ import type { RelayKey, RelayOperation } from '#domain/relay.ts'
 import { type RelayTerms, relayFlaw } from '#domain/relay-rules.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import type { Ref } from '#runtime/ref.ts'
+import type { RelayNonces } from '#services/relayer/ports.ts'
+import type { RelayAnswer, RelayerProtocol } from '#services/relayer/state.ts'
 
 export type RelayService = {
   relay(operation: RelayOperation, deadlineAtMs: number): Promise<RelayAnswer | Rejection>

@@ -1,10 +1,10 @@
 /** Which transaction resolved a market, as the chain's own log tells it. */
 
+import { hexAddress } from '#chain/call.ts'
+import { asked, type ChainClient } from '#chain/clients.ts'
+import { makeLogSearch } from '#chain/log-search.ts'
 import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
 import type { Address } from '#domain/ids.ts'
-import { hexAddress } from './call.ts'
-import { asked, type ChainClient } from './clients.ts'
-import { makeLogSearch } from './log-search.ts'
 
 /** Undefined when no log tells, or none of those that the node would give. */
 export async function resolvedBy(

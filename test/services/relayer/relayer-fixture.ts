@@ -1,17 +1,6 @@
 /** A relayer without a chain: the outside is a table that the test answers from. */
 
 import assert from 'node:assert/strict'
-import type { RelayerPorts } from '#actors/relayer/ports.ts'
-import { newRelayer, relayer } from '#actors/relayer/relayer.ts'
-import type {
-  RelayAnswer,
-  RelayerEvent,
-  RelayerProtocol,
-  RelayerRules,
-  RelayerState,
-} from '#actors/relayer/state.ts'
-import type { RelayGuard } from '#chain/relay-examination.ts'
-import type { LaneNews, LaneTransaction } from '#chain/relay-lanes.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId, Uint256 } from '#domain/ids.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
@@ -26,6 +15,17 @@ import {
 } from '#domain/relay.ts'
 import { type HeldOrders, NO_NEEDS, type TraderNeeds } from '#domain/trader-hold.ts'
 import { type Served, serve } from '#runtime/serve.ts'
+import type { RelayGuard } from '#services/relayer/chain/relay-examination.ts'
+import type { LaneNews, LaneTransaction } from '#services/relayer/chain/relay-lanes.ts'
+import type { RelayerPorts } from '#services/relayer/ports.ts'
+import { newRelayer, relayer } from '#services/relayer/relayer.ts'
+import type {
+  RelayAnswer,
+  RelayerEvent,
+  RelayerProtocol,
+  RelayerRules,
+  RelayerState,
+} from '#services/relayer/state.ts'
 import type { RelayChange } from '#store/writes/relays.ts'
 import { type SimulatedClock, simulatedClock } from '../../support/simulated-clock.ts'
 

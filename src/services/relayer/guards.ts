@@ -5,10 +5,10 @@
  * operation has ended, so every match before that was part of the check.
  */
 
-import type { RelayGuard } from '#chain/relay-examination.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { RelayKind } from '#domain/relay.ts'
 import type { HeldOrders, TraderNeeds, UnsettledTrades } from '#domain/trader-hold.ts'
+import type { RelayGuard } from './chain/relay-examination.ts'
 
 /** Returns why the operation is refused: orders or trades still need what it would take away. */
 export function needsFlaw(

@@ -1,11 +1,11 @@
 /** Whether a transaction made an approval or an allowance what it is, as its own receipt tells it. */
 
 import { parseEventLogs } from 'viem'
+import { asked, type ChainClient } from '#chain/clients.ts'
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
 import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
 import type { Address } from '#domain/ids.ts'
 import type { CtfApproval, StablecoinPermit } from '#domain/relay.ts'
-import { asked, type ChainClient } from './clients.ts'
 
 const ABI = [...conditionalTokensAbi, ...testUSDCAbi] as const
 

@@ -4,15 +4,15 @@
  */
 
 import type { Hex } from 'viem'
+import { hexAddress } from '#chain/call.ts'
+import { asked, type ChainClient, chainFault } from '#chain/clients.ts'
+import { positionIdOf } from '#chain/position-id.ts'
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
 import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
 import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
 import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
-import { hexAddress } from './call.ts'
-import { asked, type ChainClient, chainFault } from './clients.ts'
-import { positionIdOf } from './position-id.ts'
 
 export type RelayContracts = {
   readonly settlement: Address

@@ -4,13 +4,13 @@
  */
 
 import assert from 'node:assert/strict'
+import type { OwnAccount } from '#chain/accounts.ts'
+import type { ChainClient } from '#chain/clients.ts'
+import { makeLane } from '#chain/sender/lane.ts'
+import type { Journal, SenderNews, SenderPolicy, TransactionSender } from '#chain/sender/sender.ts'
 import type { Address } from '#domain/ids.ts'
 import { knownHash, type TransactionRow } from '#domain/transaction.ts'
-import type { OwnAccount } from './accounts.ts'
-import type { ChainClient } from './clients.ts'
 import type { RelayTrial } from './relay-examination.ts'
-import { makeLane } from './sender/lane.ts'
-import type { Journal, SenderNews, SenderPolicy, TransactionSender } from './sender/sender.ts'
 
 /** A transaction of the relayer's, as its owner knows it. */
 export type LaneTransaction = {

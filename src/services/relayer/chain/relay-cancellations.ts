@@ -3,14 +3,14 @@
  * change anything, and whether the contract takes it now.
  */
 
+import type { Call } from '#chain/call.ts'
+import type { SettlementContract } from '#chain/settlement-contract.ts'
 import type { OrderHash } from '#domain/ids.ts'
 import type { Order } from '#domain/order.ts'
 import type { OrderDomain } from '#domain/order-hash.ts'
 import { orderHash } from '#domain/order-hash.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { CancelAllBefore, CancelOrders } from '#domain/relay.ts'
-import type { Call } from './call.ts'
-import type { SettlementContract } from './settlement-contract.ts'
 
 type Cancellation = CancelOrders | CancelAllBefore
 

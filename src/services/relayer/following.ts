@@ -1,9 +1,9 @@
 /** Operations that were sent: what the chain says of them, and what is written down of it. */
 
-import type { LaneNews, LaneTransaction } from '#chain/relay-lanes.ts'
 import type { RelayKey } from '#domain/relay.ts'
 import type { RelayChange } from '#store/writes/relays.ts'
 import { spend } from './budgets.ts'
+import type { LaneNews, LaneTransaction } from './chain/relay-lanes.ts'
 import type { RelayerContext, RelayerState, Underway, Writing } from './state.ts'
 import { troubleOf } from './trouble.ts'
 import { newUnderway, pass } from './turns.ts'

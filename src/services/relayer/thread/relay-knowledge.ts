@@ -4,8 +4,6 @@
  * market thread has forgotten.
  */
 
-import { tradesPending } from '#actors/relayer/guards.ts'
-import type { AcceptedOrders } from '#chain/relay-cancellations.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
@@ -14,6 +12,8 @@ import { isUnanswered } from '#runtime/channel.ts'
 import type { Ref } from '#runtime/ref.ts'
 import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
 import type { Query } from '#store/reads/queries.ts'
+import type { AcceptedOrders } from '../chain/relay-cancellations.ts'
+import { tradesPending } from '../guards.ts'
 
 type MarketRef = Ref<MarketThreadProtocol>
 

@@ -25,13 +25,13 @@
  * to the sender, so after a kill at any instant it is told again.
  */
 
-import type { RelayExamination } from '#chain/relay-examination.ts'
 import type { Address } from '#domain/ids.ts'
 import { RELAY_TICKETS_MAX, RELAYS_UNDERWAY_MAX, RELAYS_UNREDEEMING_MAX } from '#domain/limits.ts'
 import { isRejection, reject } from '#domain/rejection.ts'
 import { purposeOf, type RelayRecord } from '#domain/relay.ts'
 import type { Behaviour } from '#runtime/actor.ts'
 import { budgetFlaw, dayOf, dayStart, drawFor, nothingSpent, ownerOf, spend } from './budgets.ts'
+import type { RelayExamination } from './chain/relay-examination.ts'
 import { adopt, changeOf, hear, referenceOf, submission, submitted, write } from './following.ts'
 import { heldAgain, needsFlaw } from './guards.ts'
 import { lanesByPreference, missed, newLane, polled, pollLane, unfunded, weigh } from './lanes.ts'

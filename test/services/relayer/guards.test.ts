@@ -2,21 +2,15 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { RelayerPorts } from '#actors/relayer/ports.ts'
-import type { RelayGuard } from '#chain/relay-examination.ts'
 import { Fault } from '#domain/fault.ts'
 import { type Address, tradeId } from '#domain/ids.ts'
 import { isRejection, reject } from '#domain/rejection.ts'
 import { NO_NEEDS, type TraderNeeds } from '#domain/trader-hold.ts'
-import { aMarket, signed } from '../../services/market/market-fixture.ts'
-import {
-  type Command,
-  inFolder,
-  marketId,
-  open,
-  startHost,
-} from '../../services/market/thread-fixture.ts'
+import type { RelayGuard } from '#services/relayer/chain/relay-examination.ts'
+import type { RelayerPorts } from '#services/relayer/ports.ts'
 import { buy, sell, traderNamed } from '../../support/orders.ts'
+import { aMarket, signed } from '../market/market-fixture.ts'
+import { type Command, inFolder, marketId, open, startHost } from '../market/thread-fixture.ts'
 import { AWAY, approval, code, hashOf, keyOf, type LANES, start, World } from './relayer-fixture.ts'
 
 const REVOCATION: RelayGuard = { holds: 'sells', field: 'approved', buysMax: 0n }

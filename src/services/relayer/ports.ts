@@ -1,12 +1,12 @@
 /** What the relayer needs of the outside: the chain, the sender of its keys and the database. */
 
-import type { RelayExamination, RelayTrial } from '#chain/relay-examination.ts'
-import type { LaneNews, LaneTransaction } from '#chain/relay-lanes.ts'
 import type { Address } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { RelayKey, RelayOperation, RelayPurpose, RelayRecord } from '#domain/relay.ts'
 import type { HeldOrders, TraderNeeds } from '#domain/trader-hold.ts'
 import type { OpenedRelay, RelayChange } from '#store/writes/relays.ts'
+import type { RelayExamination, RelayTrial } from './chain/relay-examination.ts'
+import type { LaneNews, LaneTransaction } from './chain/relay-lanes.ts'
 
 /** What one needs to sign: decimal text. */
 export type RelayNonces = {

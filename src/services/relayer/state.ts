@@ -1,7 +1,5 @@
 /** What a relayer hears, says and remembers. */
 
-import type { RelayExamination, RelayTrial } from '#chain/relay-examination.ts'
-import type { LaneNews, LaneTransaction } from '#chain/relay-lanes.ts'
 import type { Address } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type {
@@ -14,6 +12,8 @@ import type {
 import type { TraderNeeds } from '#domain/trader-hold.ts'
 import type { Context, Deferred } from '#runtime/actor.ts'
 import type { RelayChange } from '#store/writes/relays.ts'
+import type { RelayExamination, RelayTrial } from './chain/relay-examination.ts'
+import type { LaneNews, LaneTransaction } from './chain/relay-lanes.ts'
 import type { RelayerPorts, RelayNonces, SentRelay } from './ports.ts'
 import type { Trouble } from './trouble.ts'
 

@@ -1,10 +1,10 @@
 /** What is counted and logged of what the relayer of a chain says. */
 
 import { Counter, Gauge, Histogram } from 'prom-client'
-import type { RelayerEvent, RelayerState } from '#actors/relayer/state.ts'
 import { WEI_PER_GWEI } from '#chain/sender/fees.ts'
 import type { Address } from '#domain/ids.ts'
-import type { Kit } from '../kit.ts'
+import type { Kit } from '#threads/kit.ts'
+import type { RelayerEvent, RelayerState } from './state.ts'
 
 export function relayerMeters({ registry, log }: Kit, state: () => RelayerState | undefined) {
   const registers = [registry]

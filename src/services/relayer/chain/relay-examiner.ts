@@ -5,6 +5,14 @@
  */
 
 import { parseSignature } from 'viem'
+import type { OwnAccount } from '#chain/accounts.ts'
+import { type Call, gasOf, simulate } from '#chain/call.ts'
+import { asked, type ChainClient } from '#chain/clients.ts'
+import { conditionalTokens } from '#chain/conditional-tokens.ts'
+import { type BondPermit, marketContract } from '#chain/market-contract.ts'
+import { multicall } from '#chain/multicall.ts'
+import { settlementContract } from '#chain/settlement-contract.ts'
+import { stablecoin } from '#chain/stablecoin.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { Address, MarketId, Uint256 } from '#domain/ids.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
@@ -25,12 +33,6 @@ import {
   type TypedMessage,
 } from '#domain/relay-messages.ts'
 import type { Stablecoin as StablecoinDomain } from '#domain/typed-data.ts'
-import type { OwnAccount } from './accounts.ts'
-import { type Call, gasOf, simulate } from './call.ts'
-import { asked, type ChainClient } from './clients.ts'
-import { conditionalTokens } from './conditional-tokens.ts'
-import { type BondPermit, marketContract } from './market-contract.ts'
-import { multicall } from './multicall.ts'
 import { type AcceptedOrders, relayCancellations } from './relay-cancellations.ts'
 import type { RelayExamination, RelayTrial } from './relay-examination.ts'
 import { type RelayContracts, relayFacts } from './relay-facts.ts'
@@ -47,8 +49,6 @@ import {
   wouldRevert,
 } from './relay-flaws.ts'
 import { bondGuard, grantGuard } from './relay-guards.ts'
-import { settlementContract } from './settlement-contract.ts'
-import { stablecoin } from './stablecoin.ts'
 
 type RelayExaminerOptions = AcceptedOrders & {
   readonly client: ChainClient
