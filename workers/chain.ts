@@ -1,9 +1,9 @@
 /** What speaks to chains and providers, one of them or several: each waits most of the time. */
 
 import { runThreads } from '#runtime/thread.ts'
+import { indexerThread as indexer } from '#services/indexer/thread.ts'
 import { relayerThread as relayer } from '#services/relayer/thread.ts'
 import { settlementThread as settlement } from '#services/settlement/thread.ts'
-import { indexerThread as indexer } from '#threads/indexer.ts'
 import { pricesThread as prices } from '#threads/prices.ts'
 import { resolutionThread as resolution } from '#threads/resolution.ts'
 

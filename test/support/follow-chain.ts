@@ -1,18 +1,18 @@
 /** The indexer's actor over a node and a database, without its thread. */
 
 import assert from 'node:assert/strict'
+import { makeChainClient } from '#chain/clients.ts'
+import type { Address } from '#domain/ids.ts'
+import { systemClock } from '#runtime/clock.ts'
+import { serve } from '#runtime/serve.ts'
+import { makeChainReader } from '#services/indexer/chain/chain-reader.ts'
 import {
   type IndexerEvent,
   type IndexerProtocol,
   type IndexerState,
   indexer,
   newIndexer,
-} from '#actors/indexer.ts'
-import { makeChainReader } from '#chain/chain-reader.ts'
-import { makeChainClient } from '#chain/clients.ts'
-import type { Address } from '#domain/ids.ts'
-import { systemClock } from '#runtime/clock.ts'
-import { serve } from '#runtime/serve.ts'
+} from '#services/indexer/indexer.ts'
 import { claimChain } from '#store/chain-index/cursor.ts'
 import { indexRange } from '#store/chain-index/index-range.ts'
 import { rewindChain } from '#store/chain-index/rewind-chain.ts'

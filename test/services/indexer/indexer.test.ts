@@ -35,11 +35,11 @@ import {
   UNIT,
   type World,
   ZERO_BYTES32,
-} from '../contracts/support/world.ts'
-import { onBothDatabases } from '../support/databases.ts'
-import { eventually } from '../support/eventually.ts'
-import { type Follower, type FollowOptions, followChain } from '../support/follow-chain.ts'
-import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
+} from '../../contracts/support/world.ts'
+import { onBothDatabases } from '../../support/databases.ts'
+import { eventually } from '../../support/eventually.ts'
+import { type Follower, type FollowOptions, followChain } from '../../support/follow-chain.ts'
+import { type RpcProxy, startRpcProxy } from '../../support/rpc-proxy.ts'
 
 let world: World
 let proxy: RpcProxy

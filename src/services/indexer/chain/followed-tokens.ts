@@ -10,10 +10,10 @@
  */
 
 import type { Hex } from 'viem'
+import type { TokenEvent } from '#chain/conditional-tokens.ts'
+import { collectionPositionId, positionIdOf } from '#chain/position-id.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
-import type { TokenEvent } from './conditional-tokens.ts'
-import { collectionPositionId, positionIdOf } from './position-id.ts'
 
 type Conversion = TokenEvent & {
   readonly type: 'PositionSplit' | 'PositionsMerged' | 'PayoutRedeemed'

@@ -1,9 +1,9 @@
 /** What is counted of the indexer: how far each chain is, requests that failed, events set aside. */
 
 import { Counter, Gauge } from 'prom-client'
-import { type IndexerState, statusOf } from '#actors/indexer.ts'
 import type { SetAside } from '#domain/chain-event.ts'
-import type { Kit } from '../kit.ts'
+import type { Kit } from '#threads/kit.ts'
+import { type IndexerState, statusOf } from './indexer.ts'
 
 /** Warnings of one range; a stranger must not be able to fill the log. */
 const WARNINGS_MAX = 10

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { reject } from '#domain/rejection.ts'
-import { makeMarketArranger } from '#threads/arrange-markets.ts'
-import { aMarket } from '../services/market/market-fixture.ts'
-import { marketId } from '../services/market/thread-fixture.ts'
+import { makeMarketArranger } from '#services/indexer/thread/arrange-markets.ts'
+import { aMarket } from '../market/market-fixture.ts'
+import { marketId } from '../market/thread-fixture.ts'
 
 const due = (...numbers: number[]) => ({
   open: numbers.map((n) => aMarket({ id: marketId(n) })),

@@ -13,10 +13,7 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import type { Hex } from 'viem'
-import type { BlockMark, ChainEvent, SetAside } from '#domain/chain-event.ts'
-import { Fault } from '#domain/fault.ts'
-import { CHAIN_HEADERS_PER_RANGE_MAX } from '#domain/limits.ts'
-import { ancestorOf, checkLinks, follows, inconsistent } from './block-links.ts'
+import { ancestorOf, checkLinks, follows, inconsistent } from '#chain/block-links.ts'
 import {
   type Header,
   headerOf,
@@ -26,13 +23,16 @@ import {
   logsOf,
   numbers,
   receiptLogsOf,
-} from './block-reads.ts'
-import { mayContain } from './bloom.ts'
-import { hexAddress } from './call.ts'
+} from '#chain/block-reads.ts'
+import { mayContain } from '#chain/bloom.ts'
+import { hexAddress } from '#chain/call.ts'
+import type { ChainLog } from '#chain/chain-log.ts'
+import type { ChainClient } from '#chain/clients.ts'
+import { MARKET_TOPICS } from '#chain/market-contract.ts'
+import type { BlockMark, ChainEvent, SetAside } from '#domain/chain-event.ts'
+import { Fault } from '#domain/fault.ts'
+import { CHAIN_HEADERS_PER_RANGE_MAX } from '#domain/limits.ts'
 import { type ChainReaderOptions, createdIn, eventsOf } from './chain-events.ts'
-import type { ChainLog } from './chain-log.ts'
-import type { ChainClient } from './clients.ts'
-import { MARKET_TOPICS } from './market-contract.ts'
 
 /**
  * `read`: the range. `reorg`: the block before it is not what it was. `behind`: the node does not

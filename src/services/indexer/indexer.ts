@@ -9,7 +9,6 @@
  * truth about where it stands.
  */
 
-import type { LogSource, RangeReading } from '#chain/chain-reader.ts'
 import { backoff } from '#domain/backoff.ts'
 import type { BlockMark, ChainEvent, SetAside } from '#domain/chain-event.ts'
 import { Fault } from '#domain/fault.ts'
@@ -24,6 +23,7 @@ import type { Behaviour, Context } from '#runtime/actor.ts'
 import type { ChainProgress } from '#store/chain-index/cursor.ts'
 import type { ChainRange, ChainWritten } from '#store/chain-index/index-range.ts'
 import type { ChainRewind, ChainRewound } from '#store/chain-index/rewind-chain.ts'
+import type { LogSource, RangeReading } from './chain/chain-reader.ts'
 
 export type MarketsDue = {
   readonly open: readonly Market[]

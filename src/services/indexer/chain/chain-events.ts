@@ -6,6 +6,19 @@
  */
 
 import { AbiDecodingZeroDataError, BaseError, ContractFunctionRevertedError } from 'viem'
+import { type Header, hasCode } from '#chain/block-reads.ts'
+import { type ChainLog, topicsOf } from '#chain/chain-log.ts'
+import type { ChainClient } from '#chain/clients.ts'
+import { type TokenEvent, tokenEvent } from '#chain/conditional-tokens.ts'
+import { MARKET_EVENTS, marketContract, resolutionEvent } from '#chain/market-contract.ts'
+import {
+  type FactoryEvent,
+  factoryEvent,
+  quickDescription,
+  quickQuestion,
+} from '#chain/market-factory.ts'
+import { positionIdOf } from '#chain/position-id.ts'
+import { settlementEvent } from '#chain/settlement-contract.ts'
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
 import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
 import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
@@ -13,20 +26,7 @@ import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
 import type { ChainEvent, MoveKind, SetAside } from '#domain/chain-event.ts'
 import { type Address, type MarketId, ZERO_ADDRESS } from '#domain/ids.ts'
 import { MARKET_NAME_CHARS_MAX, MARKET_WORDS_CHARS_MAX } from '#domain/limits.ts'
-import { type Header, hasCode } from './block-reads.ts'
-import { type ChainLog, topicsOf } from './chain-log.ts'
-import type { ChainClient } from './clients.ts'
-import { type TokenEvent, tokenEvent } from './conditional-tokens.ts'
 import { isConversion, isWithoutParent, outcomeSetsOf, tokensNamed } from './followed-tokens.ts'
-import { MARKET_EVENTS, marketContract, resolutionEvent } from './market-contract.ts'
-import {
-  type FactoryEvent,
-  factoryEvent,
-  quickDescription,
-  quickQuestion,
-} from './market-factory.ts'
-import { positionIdOf } from './position-id.ts'
-import { settlementEvent } from './settlement-contract.ts'
 
 type KnownMarket = { readonly contract: Address; readonly marketId: MarketId }
 

@@ -1,10 +1,10 @@
 /** Asks the market threads to open and close markets and to cancel withdrawn orders. */
 
-import type { MarketsDue } from '#actors/indexer.ts'
 import { MARKETS_OPEN_MAX } from '#domain/limits.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { isUnanswered } from '#runtime/channel.ts'
-import type { Writers } from './kit.ts'
+import type { Writers } from '#threads/kit.ts'
+import type { MarketsDue } from '../indexer.ts'
 
 /** Temporary rejections: the request is repeated at the next poll. */
 const PASSING: readonly string[] = ['OVERLOADED', 'STORAGE_FULL']

@@ -3,15 +3,6 @@
  * the store write for it, opens and closes markets at their threads, and tells its followers.
  */
 
-import {
-  type ChainFollowerProtocol,
-  type IndexerEvent,
-  type IndexerProtocol,
-  type IndexerState,
-  indexer,
-  newIndexer,
-} from '#actors/indexer.ts'
-import { makeChainReader } from '#chain/chain-reader.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { contractsOf, databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
 import { Fault } from '#domain/fault.ts'
@@ -22,10 +13,19 @@ import type { Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { makeReads } from '#store/reads/reads.ts'
 import { askWrite } from '#store/writes/ask-write.ts'
-import { makeMarketArranger } from './arrange-markets.ts'
-import { linkWriters, makeFollowers, makeKit, serveActor } from './kit.ts'
-import { makeLeases } from './leases.ts'
-import { indexerMeters } from './meters/indexer.ts'
+import { linkWriters, makeFollowers, makeKit, serveActor } from '#threads/kit.ts'
+import { makeLeases } from '#threads/leases.ts'
+import { makeChainReader } from './chain/chain-reader.ts'
+import {
+  type ChainFollowerProtocol,
+  type IndexerEvent,
+  type IndexerProtocol,
+  type IndexerState,
+  indexer,
+  newIndexer,
+} from './indexer.ts'
+import { indexerMeters } from './metrics.ts'
+import { makeMarketArranger } from './thread/arrange-markets.ts'
 
 /** How often the markets of the chain are compared with those that are open. */
 const RECONCILE_EVERY_MS = 2_000

@@ -1,18 +1,18 @@
 /** How much of a chain the indexer asks for at once. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { ChainEvent } from '#domain/chain-event.ts'
+import { CHAIN_EVENTS_PER_RANGE_MAX } from '#domain/limits.ts'
+import { serve } from '#runtime/serve.ts'
 import {
   type IndexerEvent,
   type IndexerProtocol,
   type IndexerState,
   indexer,
   newIndexer,
-} from '#actors/indexer.ts'
-import type { ChainEvent } from '#domain/chain-event.ts'
-import { CHAIN_EVENTS_PER_RANGE_MAX } from '#domain/limits.ts'
-import { serve } from '#runtime/serve.ts'
-import { mark } from '../store/chain-index/chain-events.ts'
-import { eventually } from '../support/eventually.ts'
+} from '#services/indexer/indexer.ts'
+import { mark } from '../../store/chain-index/chain-events.ts'
+import { eventually } from '../../support/eventually.ts'
 
 test('a range with too many events is halved, and a block with too many is read once', async () => {
   const asked: [first: number, last: number][] = []
