@@ -185,7 +185,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
       about: 'a year of quick markets in simulated time: memory and start stay flat [markets]',
     },
     'quick-days': {
-      file: 'test/actors/quick-markets/quick-day-run.ts',
+      file: 'test/services/prices/quick-markets/quick-day-run.ts',
       about: 'days of quick markets on a simulated clock [days [seed [hours]]]',
     },
   },

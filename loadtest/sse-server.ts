@@ -5,12 +5,12 @@
  */
 
 import { App, type HttpResponse, us_socket_local_port } from 'uWebSockets.js'
-import type { PublishedPrice } from '#actors/prices.ts'
 import { priceRoutes } from '#api/prices/prices.ts'
 import { startFront } from '#http/server.ts'
 import { makeSseHub } from '#http/sse.ts'
 import { makePriceBoard } from '#live/price-board.ts'
 import { systemClock } from '#runtime/clock.ts'
+import type { PublishedPrice } from '#services/prices/prices.ts'
 
 const ASSET = 'BTC'
 let number = 0

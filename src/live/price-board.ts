@@ -4,7 +4,6 @@
  * passes on to the followers of the streams.
  */
 
-import type { AssetPrices, PublishedPrice } from '#actors/prices.ts'
 import { type PriceSource, priceUsd } from '#domain/asset-price.ts'
 import { PRICE_HISTORY_SEC } from '#domain/limits.ts'
 import {
@@ -13,6 +12,7 @@ import {
   type QuickMarket as QuickMarketRecord,
   verdictOf,
 } from '#domain/quick-market.ts'
+import type { AssetPrices, PublishedPrice } from '#services/prices/prices.ts'
 import type { PriceEvent, QuickMarket, QuickMarketEvent } from './asset-shapes.ts'
 
 export type ShownAsset = {

@@ -13,7 +13,6 @@ import {
   quickQuestion,
 } from '#chain/market-factory.ts'
 import { multicall } from '#chain/multicall.ts'
-import { makeQuickMarketLane } from '#chain/quick-market-lane.ts'
 import {
   SETTLEMENT_FAULTS,
   SETTLEMENT_REASONS,
@@ -33,6 +32,7 @@ import type { Order } from '#domain/order.ts'
 import type { Mark, QuickMarket, QuickResolution } from '#domain/quick-market.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
 import { systemClock } from '#runtime/clock.ts'
+import { makeQuickMarketLane } from '#services/prices/chain/quick-market-lane.ts'
 import { REASONS, startWorld, UNIT, type World } from '../contracts/support/world.ts'
 import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
 import { oracle, oracleEvent } from './oracle.ts'

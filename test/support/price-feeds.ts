@@ -4,11 +4,11 @@ import { Readable } from 'node:stream'
 import type { PriceServer } from '#devnet/price-server.ts'
 import { type PriceSimulator, pythIdOf, type SimulatedRequest } from '#devnet/price-simulator.ts'
 import type { PriceSource } from '#domain/asset-price.ts'
-import { makeBinance } from '#feeds/binance.ts'
-import { makeCoinbase } from '#feeds/coinbase.ts'
-import type { Feed, FeedClock, FeedPorts, FeedSocket } from '#feeds/feed.ts'
-import { makePyth } from '#feeds/pyth.ts'
-import { fetchFromFeed, openFeedSocket } from '#threads/price-feeds.ts'
+import { makeBinance } from '#services/prices/feeds/binance.ts'
+import { makeCoinbase } from '#services/prices/feeds/coinbase.ts'
+import type { Feed, FeedClock, FeedPorts, FeedSocket } from '#services/prices/feeds/feed.ts'
+import { makePyth } from '#services/prices/feeds/pyth.ts'
+import { fetchFromFeed, openFeedSocket } from '#services/prices/thread/price-feeds.ts'
 
 type Addresses = PriceServer['feeds']
 

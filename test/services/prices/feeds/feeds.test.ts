@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { type PriceServer, startPriceServer } from '#devnet/price-server.ts'
 import { type Observation, PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
-import type { Feed, FeedPorts } from '#feeds/feed.ts'
 import { systemClock } from '#runtime/clock.ts'
-import { eventually } from '../support/eventually.ts'
-import { livePorts, makeFeeds } from '../support/price-feeds.ts'
+import type { Feed, FeedPorts } from '#services/prices/feeds/feed.ts'
+import { eventually } from '../../../support/eventually.ts'
+import { livePorts, makeFeeds } from '../../../support/price-feeds.ts'
 
 const ASSETS = ['BTC', 'ETH']
 const TIMING = { silenceMs: 400, pollMs: 100, backoffMs: 10, backoffMsMax: 40, requestMs: 60_000 }

@@ -6,19 +6,6 @@
 
 import assert from 'node:assert/strict'
 import {
-  newPrices,
-  type PricesEvent,
-  type PricesProtocol,
-  type PricesState,
-  prices,
-} from '#actors/prices.ts'
-import { newQuickMarkets, quickMarkets } from '#actors/quick-markets/quick-markets.ts'
-import type {
-  QuickMarketsEvent,
-  QuickMarketsProtocol,
-  QuickMarketsState,
-} from '#actors/quick-markets/state.ts'
-import {
   makePriceSimulator,
   PROVIDER_FAULTS,
   type PriceSimulator,
@@ -34,9 +21,22 @@ import {
   type QuickMarket,
 } from '#domain/quick-market.ts'
 import { votesOn } from '#domain/quick-votes.ts'
-import { makeFailover } from '#feeds/failover.ts'
-import type { Feed } from '#feeds/feed.ts'
 import { type Served, serve } from '#runtime/serve.ts'
+import { makeFailover } from '#services/prices/feeds/failover.ts'
+import type { Feed } from '#services/prices/feeds/feed.ts'
+import {
+  newPrices,
+  type PricesEvent,
+  type PricesProtocol,
+  type PricesState,
+  prices,
+} from '#services/prices/prices.ts'
+import { newQuickMarkets, quickMarkets } from '#services/prices/quick-markets/quick-markets.ts'
+import type {
+  QuickMarketsEvent,
+  QuickMarketsProtocol,
+  QuickMarketsState,
+} from '#services/prices/quick-markets/state.ts'
 import type { Database } from '#store/engine/database.ts'
 import { marksSince, pricesSince, recordMarks, recordPrices } from '#store/writes/prices.ts'
 import {
@@ -47,9 +47,9 @@ import {
   resolveQuickMarket,
   unfinishedQuickMarkets,
 } from '#store/writes/quick-markets.ts'
-import { makeFeeds, simulatedAddresses, simulatedPorts } from '../../support/price-feeds.ts'
-import { type Random, randomFrom } from '../../support/random.ts'
-import { type SimulatedClock, simulatedClock } from '../../support/simulated-clock.ts'
+import { makeFeeds, simulatedAddresses, simulatedPorts } from '../../../support/price-feeds.ts'
+import { type Random, randomFrom } from '../../../support/random.ts'
+import { type SimulatedClock, simulatedClock } from '../../../support/simulated-clock.ts'
 
 export const ASSETS = ['BTC', 'ETH']
 const INTERVAL_SEC = 900

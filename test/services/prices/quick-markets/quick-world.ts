@@ -1,19 +1,19 @@
 /** Quick markets with an outside that does what a test says: reports, histories, failures, restarts. */
 
-import { newQuickMarkets, quickMarkets } from '#actors/quick-markets/quick-markets.ts'
-import type {
-  QuickMarketsEvent,
-  QuickMarketsOptions,
-  QuickMarketsProtocol,
-  QuickMarketsState,
-} from '#actors/quick-markets/state.ts'
 import { type Observation, PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
 import type { Mark, QuickMarket } from '#domain/quick-market.ts'
 import { serve } from '#runtime/serve.ts'
-import { simulatedClock } from '../../support/simulated-clock.ts'
+import { newQuickMarkets, quickMarkets } from '#services/prices/quick-markets/quick-markets.ts'
+import type {
+  QuickMarketsEvent,
+  QuickMarketsOptions,
+  QuickMarketsProtocol,
+  QuickMarketsState,
+} from '#services/prices/quick-markets/state.ts'
+import { simulatedClock } from '../../../support/simulated-clock.ts'
 
 export const START_SEC = 1_800_000_000
 const INTERVAL_SEC = 900

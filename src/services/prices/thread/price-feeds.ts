@@ -3,11 +3,11 @@
 import { WebSocket } from 'ws'
 import type { Settings } from '#config/settings-schema.ts'
 import type { PriceSource } from '#domain/asset-price.ts'
-import { makeBinance } from '#feeds/binance.ts'
-import { makeCoinbase } from '#feeds/coinbase.ts'
-import type { Feed, FeedPorts, FeedSocket } from '#feeds/feed.ts'
-import { makePyth } from '#feeds/pyth.ts'
 import { systemClock } from '#runtime/clock.ts'
+import { makeBinance } from '../feeds/binance.ts'
+import { makeCoinbase } from '../feeds/coinbase.ts'
+import type { Feed, FeedPorts, FeedSocket } from '../feeds/feed.ts'
+import { makePyth } from '../feeds/pyth.ts'
 
 const PYTH_CONFIDENCE_MAX = 0.01
 /** What a provider may send in one message. */

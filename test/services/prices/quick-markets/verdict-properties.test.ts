@@ -3,13 +3,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { newQuickMarkets } from '#actors/quick-markets/quick-markets.ts'
-import type { QuickContext, QuickMarketsPorts } from '#actors/quick-markets/state.ts'
-import { type Verdict, verdictOn } from '#actors/quick-markets/verdicts.ts'
 import { PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { NO, YES } from '#domain/order.ts'
 import { averagedSecs, type Mark, type QuickMarket } from '#domain/quick-market.ts'
+import { newQuickMarkets } from '#services/prices/quick-markets/quick-markets.ts'
+import type { QuickContext, QuickMarketsPorts } from '#services/prices/quick-markets/state.ts'
+import { type Verdict, verdictOn } from '#services/prices/quick-markets/verdicts.ts'
 import { OPTIONS, START_SEC } from './quick-world.ts'
 
 const END_SEC = START_SEC + OPTIONS.intervalSec

@@ -1,28 +1,28 @@
 /** The actor of quick markets with its outside: the operator's lane, the database and the markets. */
 
-import { newQuickMarkets, quickMarkets } from '#actors/quick-markets/quick-markets.ts'
-import type {
-  QuickMarketsEvent,
-  QuickMarketsProtocol,
-  QuickMarketsState,
-} from '#actors/quick-markets/state.ts'
 import { accountOf, balanceOf } from '#chain/accounts.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { marketFactory } from '#chain/market-factory.ts'
-import { predictQuickMarket } from '#chain/quick-market-id.ts'
-import { makeQuickMarketLane } from '#chain/quick-market-lane.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { contractsOf } from '#config/thread-data.ts'
 import { PRICE_SOURCES } from '#domain/asset-price.ts'
 import { QUICK_MARKETS_UNFINISHED_MAX } from '#domain/limits.ts'
-import type { Feed } from '#feeds/feed.ts'
 import { systemClock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'
 import type { Reads } from '#store/reads/reads.ts'
 import { askWrite, type ClerkRef } from '#store/writes/ask-write.ts'
 import { makeJournal } from '#store/writes/journal.ts'
-import { startKeyWatch } from './key-watch.ts'
-import { type Kit, serveActor, type Writers } from './kit.ts'
+import { startKeyWatch } from '#threads/key-watch.ts'
+import { type Kit, serveActor, type Writers } from '#threads/kit.ts'
+import { predictQuickMarket } from '../chain/quick-market-id.ts'
+import { makeQuickMarketLane } from '../chain/quick-market-lane.ts'
+import type { Feed } from '../feeds/feed.ts'
+import { newQuickMarkets, quickMarkets } from '../quick-markets/quick-markets.ts'
+import type {
+  QuickMarketsEvent,
+  QuickMarketsProtocol,
+  QuickMarketsState,
+} from '../quick-markets/state.ts'
 import { makeQuickPlaces } from './quick-places.ts'
 
 const MAILBOX_MAX = 100_000

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Observation, PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
-import { type Failover, makeFailover } from '#feeds/failover.ts'
+import { type Failover, makeFailover } from '#services/prices/feeds/failover.ts'
 
 const START_MS = 1_800_000_000_000
 

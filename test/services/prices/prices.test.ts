@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { type Observation, PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
+import { PRICES_WAITING_MAX } from '#domain/limits.ts'
+import type { Context, Message } from '#runtime/actor.ts'
+import { makeFailover } from '#services/prices/feeds/failover.ts'
 import {
   assetPricesOf,
   newPrices,
@@ -7,11 +11,7 @@ import {
   type PricesProtocol,
   prices,
   whyUnpriced,
-} from '#actors/prices.ts'
-import { type Observation, PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
-import { PRICES_WAITING_MAX } from '#domain/limits.ts'
-import { makeFailover } from '#feeds/failover.ts'
-import type { Context, Message } from '#runtime/actor.ts'
+} from '#services/prices/prices.ts'
 import type { PriceBatch, PriceRecord } from '#store/writes/prices.ts'
 
 const START_MS = 1_800_000_000_000

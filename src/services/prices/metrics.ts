@@ -1,14 +1,14 @@
 /** What is counted and logged of prices, their providers, and quick markets. */
 
 import { Counter, Gauge } from 'prom-client'
-import type { PricesEvent, PricesState } from '#actors/prices.ts'
-import type { QuickMarketsEvent, QuickMarketsState } from '#actors/quick-markets/state.ts'
 import { PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
 import { verdictOf } from '#domain/quick-market.ts'
 import { evidenceText } from '#domain/quick-votes.ts'
-import type { Feed, FeedTrouble } from '#feeds/feed.ts'
 import { systemClock } from '#runtime/clock.ts'
-import type { Kit } from '../kit.ts'
+import type { Kit } from '#threads/kit.ts'
+import type { Feed, FeedTrouble } from './feeds/feed.ts'
+import type { PricesEvent, PricesState } from './prices.ts'
+import type { QuickMarketsEvent, QuickMarketsState } from './quick-markets/state.ts'
 
 /** So long nobody must have spoken for an asset: a clock that is moved silences all of them for a moment. */
 const SILENCE_MS = 5_000

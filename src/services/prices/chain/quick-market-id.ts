@@ -12,9 +12,9 @@ import {
   type Hex,
   keccak256,
 } from 'viem'
+import { hexAddress } from '#chain/call.ts'
+import type { QuickTerms } from '#chain/market-factory.ts'
 import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
-import { hexAddress } from './call.ts'
-import type { QuickTerms } from './market-factory.ts'
 
 const QUESTION = [
   { type: 'string' },

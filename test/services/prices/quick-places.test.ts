@@ -3,10 +3,10 @@ import { test } from 'node:test'
 import type { MarketId } from '#domain/ids.ts'
 import type { QuickMarket } from '#domain/quick-market.ts'
 import { reject } from '#domain/rejection.ts'
-import { makeQuickPlaces } from '#threads/quick-places.ts'
-import { START_SEC } from '../services/market/market-fixture.ts'
-import { type Command, inFolder, marketId, startHost } from '../services/market/thread-fixture.ts'
-import { traderNamed } from '../support/orders.ts'
+import { makeQuickPlaces } from '#services/prices/thread/quick-places.ts'
+import { traderNamed } from '../../support/orders.ts'
+import { START_SEC } from '../market/market-fixture.ts'
+import { type Command, inFolder, marketId, startHost } from '../market/thread-fixture.ts'
 
 const INTERVAL_SEC = 900
 

@@ -1,6 +1,5 @@
 /** Where a quick market is traded: opened at the thread of its market, and closed there once it is resolved. */
 
-import type { QuickMarketsPorts } from '#actors/quick-markets/state.ts'
 import { quickDescription, quickQuestion } from '#chain/market-factory.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address } from '#domain/ids.ts'
@@ -8,7 +7,8 @@ import type { Market } from '#domain/market.ts'
 import { endSecOf, type QuickMarket } from '#domain/quick-market.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { isUnanswered, type Unanswered } from '#runtime/channel.ts'
-import type { Writers } from './kit.ts'
+import type { Writers } from '#threads/kit.ts'
+import type { QuickMarketsPorts } from '../quick-markets/state.ts'
 
 /**
  * A thread that has nothing of a market whose end is past does not open it: it was never opened there, or it

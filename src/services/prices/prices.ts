@@ -7,9 +7,9 @@
 import type { Observation, PriceSource } from '#domain/asset-price.ts'
 import { PRICE_HISTORY_SEC, PRICES_WAITING_MAX } from '#domain/limits.ts'
 import type { QuickMarket } from '#domain/quick-market.ts'
-import type { Failover, GateVerdict } from '#feeds/failover.ts'
 import type { Behaviour, Context } from '#runtime/actor.ts'
 import type { PriceBatch, PriceRecord } from '#store/writes/prices.ts'
+import type { Failover, GateVerdict } from './feeds/failover.ts'
 
 /** A price that left. */
 export type PublishedPrice = PriceRecord

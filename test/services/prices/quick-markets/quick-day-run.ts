@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { closeDatabase, openDatabase, sqlConnection } from '#store/engine/database.ts'
 import { migrate } from '#store/engine/migrate.ts'
-import { randomFrom } from '../../support/random.ts'
+import { randomFrom } from '../../../support/random.ts'
 import { assertDay, runDay } from './quick-day.ts'
 
 const [days = '1', first = String(Math.floor(Math.random() * 2 ** 31)), hours = '24'] =

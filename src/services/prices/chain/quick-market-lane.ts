@@ -4,18 +4,18 @@
  * that is already under way, and where the chain has it done nothing is sent.
  */
 
+import type { OwnAccount } from '#chain/accounts.ts'
+import type { Call } from '#chain/call.ts'
+import type { ChainClient } from '#chain/clients.ts'
+import { conditionalTokens } from '#chain/conditional-tokens.ts'
+import { marketContract } from '#chain/market-contract.ts'
+import { marketFactory } from '#chain/market-factory.ts'
+import { makeLane } from '#chain/sender/lane.ts'
+import type { Journal, SenderNews, SenderPolicy } from '#chain/sender/sender.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { decidingPrice, endSecOf, type QuickMarket } from '#domain/quick-market.ts'
 import { evidenceText } from '#domain/quick-votes.ts'
-import type { OwnAccount } from './accounts.ts'
-import type { Call } from './call.ts'
-import type { ChainClient } from './clients.ts'
-import { conditionalTokens } from './conditional-tokens.ts'
-import { marketContract } from './market-contract.ts'
-import { marketFactory } from './market-factory.ts'
-import { makeLane } from './sender/lane.ts'
-import type { Journal, SenderNews, SenderPolicy } from './sender/sender.ts'
 
 type QuickMarketLane = {
   create(quickMarket: QuickMarket): Promise<string>

@@ -3,6 +3,18 @@
  * and the actor that opens markets on it. Both keep what they know in the database.
  */
 
+import { databaseUrlOf, quickChain, type ThreadData } from '#config/thread-data.ts'
+import { PRICE_SOURCES } from '#domain/asset-price.ts'
+import { systemClock } from '#runtime/clock.ts'
+import type { Served } from '#runtime/serve.ts'
+import type { ThreadParts } from '#runtime/thread.ts'
+import { makeReads } from '#store/reads/reads.ts'
+import { askWrite } from '#store/writes/ask-write.ts'
+import { linkWriters, makeFollowers, makeKit, serveActor } from '#threads/kit.ts'
+import { makeLeases } from '#threads/leases.ts'
+import { makeFailover } from './feeds/failover.ts'
+import type { Feed } from './feeds/feed.ts'
+import { pricesMeters } from './metrics.ts'
 import {
   assetPricesOf,
   newPrices,
@@ -12,23 +24,11 @@ import {
   type PricesState,
   prices,
   whyUnpriced,
-} from '#actors/prices.ts'
-import { activeOf } from '#actors/quick-markets/quick-markets.ts'
-import type { QuickMarketsEvent } from '#actors/quick-markets/state.ts'
-import { databaseUrlOf, quickChain, type ThreadData } from '#config/thread-data.ts'
-import { PRICE_SOURCES } from '#domain/asset-price.ts'
-import { makeFailover } from '#feeds/failover.ts'
-import type { Feed } from '#feeds/feed.ts'
-import { systemClock } from '#runtime/clock.ts'
-import type { Served } from '#runtime/serve.ts'
-import type { ThreadParts } from '#runtime/thread.ts'
-import { makeReads } from '#store/reads/reads.ts'
-import { askWrite } from '#store/writes/ask-write.ts'
-import { linkWriters, makeFollowers, makeKit, serveActor } from './kit.ts'
-import { makeLeases } from './leases.ts'
-import { pricesMeters } from './meters/prices.ts'
-import { makeFeeds } from './price-feeds.ts'
-import { type QuickMarkets, startQuickMarkets } from './quick-markets.ts'
+} from './prices.ts'
+import { activeOf } from './quick-markets/quick-markets.ts'
+import type { QuickMarketsEvent } from './quick-markets/state.ts'
+import { makeFeeds } from './thread/price-feeds.ts'
+import { type QuickMarkets, startQuickMarkets } from './thread/quick-markets.ts'
 
 /** One node at a time says what the prices are, and has the key of quick markets. */
 const ROLE = 'prices'

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { makeChainClient } from '#chain/clients.ts'
 import { marketFactory } from '#chain/market-factory.ts'
-import { predictQuickMarket } from '#chain/quick-market-id.ts'
 import { toAddress } from '#domain/ids.ts'
-import { startTestChain } from '../support/chain.ts'
+import { predictQuickMarket } from '#services/prices/chain/quick-market-id.ts'
+import { startTestChain } from '../../../support/chain.ts'
 
 test('a quick market is where the factory says it will be', async (t) => {
   const chain = await startTestChain(t)

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
 import { NO, YES } from '#domain/order.ts'
-import { type Random, randomFrom } from '../../support/random.ts'
-import { seedsOf } from '../../support/sample.ts'
+import { type Random, randomFrom } from '../../../support/random.ts'
+import { seedsOf } from '../../../support/sample.ts'
 import { START_SEC, world } from './quick-world.ts'
 
 const AVERAGED = [840, 850, 860, 870, 880, 890]

@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import type { ChainClient } from '#chain/clients.ts'
-import { makeQuickMarketLane } from '#chain/quick-market-lane.ts'
 import { Fault } from '#domain/fault.ts'
 import type { QuickMarket } from '#domain/quick-market.ts'
-import { eventually } from '../support/eventually.ts'
-import { type SimulatedClock, simulatedClock } from '../support/simulated-clock.ts'
-import { type LaneFixture, laneFixture } from './sender/lane-fixture.ts'
+import { makeQuickMarketLane } from '#services/prices/chain/quick-market-lane.ts'
+import { type LaneFixture, laneFixture } from '../../../chain/sender/lane-fixture.ts'
+import { eventually } from '../../../support/eventually.ts'
+import { type SimulatedClock, simulatedClock } from '../../../support/simulated-clock.ts'
 
 const POLL_MS = 1_000
 const AWAY = new Fault('STORE_AWAY', 'no database', { retryable: true })

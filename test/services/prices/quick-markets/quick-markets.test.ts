@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { WHOLE } from '../../support/sample.ts'
+import { WHOLE } from '../../../support/sample.ts'
 
 /**
  * In these days the exchange comes back after half an hour to a single provider, and that one is wrong:
