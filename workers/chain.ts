@@ -4,7 +4,7 @@ import { runThreads } from '#runtime/thread.ts'
 import { indexerThread as indexer } from '#services/indexer/thread.ts'
 import { pricesThread as prices } from '#services/prices/thread.ts'
 import { relayerThread as relayer } from '#services/relayer/thread.ts'
+import { resolutionThread as resolution } from '#services/resolution/thread.ts'
 import { settlementThread as settlement } from '#services/settlement/thread.ts'
-import { resolutionThread as resolution } from '#threads/resolution.ts'
 
 runThreads({ indexer, prices, relayer, resolution, settlement })

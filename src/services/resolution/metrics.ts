@@ -1,8 +1,8 @@
 /** What is counted and logged of what settling resolutions says. */
 
 import { Counter, Gauge } from 'prom-client'
-import type { ResolutionEvent, ResolutionState } from '#actors/resolution.ts'
-import type { Kit } from '../kit.ts'
+import type { Kit } from '#threads/kit.ts'
+import type { ResolutionEvent, ResolutionState } from './resolution.ts'
 
 export function resolutionMeters({ registry, log }: Kit, state: () => ResolutionState | undefined) {
   const registers = [registry]

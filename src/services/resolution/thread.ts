@@ -1,15 +1,6 @@
 /** A resolution thread: settles on one chain what can be settled, so that no holder waits for it. */
 
 import assert from 'node:assert/strict'
-import {
-  newResolution,
-  type ResolutionDue,
-  type ResolutionEvent,
-  type ResolutionPorts,
-  type ResolutionProtocol,
-  type ResolutionState,
-  resolution,
-} from '#actors/resolution.ts'
 import { accountOf, balanceOf } from '#chain/accounts.ts'
 import { simulate } from '#chain/call.ts'
 import { makeChainClient } from '#chain/clients.ts'
@@ -23,10 +14,19 @@ import type { Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { makeReads } from '#store/reads/reads.ts'
 import { makeJournal } from '#store/writes/journal.ts'
-import { startKeyWatch } from './key-watch.ts'
-import { linkWriters, makeKit, serveActor } from './kit.ts'
-import { makeLeases } from './leases.ts'
-import { resolutionMeters } from './meters/resolution.ts'
+import { startKeyWatch } from '#threads/key-watch.ts'
+import { linkWriters, makeKit, serveActor } from '#threads/kit.ts'
+import { makeLeases } from '#threads/leases.ts'
+import { resolutionMeters } from './metrics.ts'
+import {
+  newResolution,
+  type ResolutionDue,
+  type ResolutionEvent,
+  type ResolutionPorts,
+  type ResolutionProtocol,
+  type ResolutionState,
+  resolution,
+} from './resolution.ts'
 
 const PURPOSE = 'resolution'
 /**

@@ -2,6 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { RESOLUTIONS_UNDERWAY_MAX } from '#domain/limits.ts'
+import { reject } from '#domain/rejection.ts'
+import { type Served, serve } from '#runtime/serve.ts'
 import {
   newResolution,
   type ResolutionDue,
@@ -11,11 +15,7 @@ import {
   type ResolutionState,
   type ResolutionTrial,
   resolution,
-} from '#actors/resolution.ts'
-import type { Address, MarketId } from '#domain/ids.ts'
-import { RESOLUTIONS_UNDERWAY_MAX } from '#domain/limits.ts'
-import { reject } from '#domain/rejection.ts'
-import { type Served, serve } from '#runtime/serve.ts'
+} from '#services/resolution/resolution.ts'
 
 /** A chain and a journal in a few lines, and the actor on top of them. */
 class World {
