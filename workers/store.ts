@@ -1,6 +1,6 @@
 /** Runs the store thread. */
 
 import { runThreads } from '#runtime/thread.ts'
-import { storeThread } from '#threads/store.ts'
+import { storeThread } from '#services/projector/thread.ts'
 
 runThreads({ store: storeThread })

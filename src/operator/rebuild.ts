@@ -4,12 +4,12 @@
  * it may be interrupted at any instant and begun again, and it may run beside an exchange.
  */
 
-import { derive, withinRows } from '#actors/store.ts'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId } from '#domain/ids.ts'
 import { PROJECTION_ROWS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { LogReader } from '#log/event-log.ts'
+import { derive, withinRows } from '#services/projector/projector.ts'
 import type { Database } from '#store/engine/database.ts'
 import { checkpoints, claimLog } from '#store/projection/checkpoints.ts'
 import { endOrders, marketsToEnd } from '#store/projection/end-orders.ts'

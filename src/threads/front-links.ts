@@ -1,8 +1,6 @@
 /** The links of a front: what stands behind it, and what it does with the events from there. */
 
 import type { MessagePort } from 'node:worker_threads'
-import type { ApiKeysProtocol, KeyFollowerProtocol } from '#actors/api-keys.ts'
-import type { ClerkProtocol } from '#actors/clerk.ts'
 import type { Log } from '#config/logging.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { channelOptions, isNode, relayedChains, reserves, topologyOf } from '#config/thread-data.ts'
@@ -39,6 +37,8 @@ import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
 import type { DozeProtocol, MarketFollowerProtocol } from '#services/market/host/market-readers.ts'
 import type { HoldsProtocol } from '#services/market/host/order-holds.ts'
 import type { PriceFollowerProtocol, PriceLoadProtocol } from '#services/prices/prices.ts'
+import type { ApiKeysProtocol, KeyFollowerProtocol } from '#services/projector/api-keys.ts'
+import type { ClerkProtocol } from '#services/projector/clerk.ts'
 import type { RelayerProtocol } from '#services/relayer/state.ts'
 import type { HeldOrders } from '#stream/held-orders.ts'
 import type { StreamHub } from '#stream/hub.ts'

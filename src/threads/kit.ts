@@ -5,7 +5,6 @@
 
 import type { MessagePort } from 'node:worker_threads'
 import { Registry } from 'prom-client'
-import type { ClerkProtocol } from '#actors/clerk.ts'
 import { type Log, makeLog } from '#config/logging.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { channelOptions, type ThreadData, topologyOf } from '#config/thread-data.ts'
@@ -18,6 +17,7 @@ import { systemClock } from '#runtime/clock.ts'
 import { makeRef, type Ref } from '#runtime/ref.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
+import type { ClerkProtocol } from '#services/projector/clerk.ts'
 import { type LinkMeters, linkMeters } from './meters/links.ts'
 import { workerMeters } from './meters/worker.ts'
 

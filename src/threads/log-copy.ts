@@ -4,7 +4,6 @@
  * itself now and then.
  */
 
-import type { StoreProtocol } from '#actors/store.ts'
 import { channelOptions, type ThreadData } from '#config/thread-data.ts'
 import { BRIDGE_THREAD, isAccountsThread } from '#config/topology.ts'
 import { Fault } from '#domain/fault.ts'
@@ -14,6 +13,7 @@ import { PACKED } from '#protocol/packed-event.ts'
 import type { Protocol } from '#runtime/actor.ts'
 import { Channel } from '#runtime/channel.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
+import type { StoreProtocol } from '#services/projector/projector.ts'
 import { makeFollowers, makeKit } from './kit.ts'
 
 /** What the bridge asks of it. */

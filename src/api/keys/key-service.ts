@@ -4,13 +4,13 @@
  */
 
 import { generateKeyPairSync, randomUUID } from 'node:crypto'
-import type { ApiKeysProtocol } from '#actors/api-keys.ts'
 import { API_KEY_ID, type ApiKey, registerMessage, revokeMessage } from '#domain/api-key.ts'
 import { type Address, parseAddress } from '#domain/ids.ts'
 import { API_KEYS_PER_ADDRESS_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import type { Ref } from '#runtime/ref.ts'
+import type { ApiKeysProtocol } from '#services/projector/api-keys.ts'
 
 type NewKey = { readonly id: string; readonly privateKey: string }
 

@@ -6,7 +6,6 @@
 
 import { randomInt } from 'node:crypto'
 import { join } from 'node:path'
-import type { StoreProtocol } from '#actors/store.ts'
 import { demoMarkets } from '#config/demo-markets.ts'
 import {
   channelOptions,
@@ -37,6 +36,7 @@ import { type Clock, systemClock } from '#runtime/clock.ts'
 import { beat } from '#runtime/heartbeat.ts'
 import { type ReplyChannel, type Served, serve } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
+import type { StoreProtocol } from '#services/projector/projector.ts'
 import { makeKit } from '#threads/kit.ts'
 import { CancelQuota } from './host/cancel-quota.ts'
 import { marketsToExpire } from './host/due-markets.ts'

@@ -5,8 +5,8 @@
 
 import { openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { databaseCopier } from '#services/projector/thread/database-copier.ts'
 import { openDatabase, transact } from '#store/engine/database.ts'
-import { databaseCopier } from '#threads/database-copier.ts'
 
 const [folder, count] = process.argv.slice(2)
 if (folder === undefined) throw new Error('a folder is needed')

@@ -3,8 +3,8 @@
 import { openSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
+import { databaseCopier } from '#services/projector/thread/database-copier.ts'
 import { openDatabase, transact } from '#store/engine/database.ts'
-import { databaseCopier } from '#threads/database-copier.ts'
 
 const { folder, from, to, failSync, failAt } = workerData as {
   folder: string

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { Worker } from 'node:worker_threads'
 import Database from 'better-sqlite3'
+import { databaseCopier } from '#services/projector/thread/database-copier.ts'
 import { type Copier, keepWriteAhead } from '#store/engine/write-ahead.ts'
-import { databaseCopier } from '#threads/database-copier.ts'
 
 /** Far fewer than those after which SQLite does it by itself. */
 const COMMITS_MAX = 5_000

@@ -10,13 +10,6 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Hex } from 'viem'
-import {
-  newStore,
-  type StoreEvent,
-  type StoreProtocol,
-  type StoreState,
-  store,
-} from '#actors/store.ts'
 import { accountOf } from '#chain/accounts.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
@@ -54,6 +47,13 @@ import { PACKED } from '#protocol/packed-event.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import type { NextInLine } from '#services/market/host/trader-standing.ts'
 import type { RiskRules } from '#services/market/state.ts'
+import {
+  newStore,
+  type StoreEvent,
+  type StoreProtocol,
+  type StoreState,
+  store,
+} from '#services/projector/projector.ts'
 import { makeSettlementLane } from '#services/settlement/chain/settlement-lane.ts'
 import { makeOwnersLook, makeSettlementLook } from '#services/settlement/chain/settlement-look.ts'
 import { makeSettlementTrial } from '#services/settlement/chain/settlement-trial.ts'

@@ -1,19 +1,17 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { onBothDatabases, onServerDatabase } from '../support/databases.ts'
-import { doorTo } from '../support/door.ts'
-import { eventually } from '../support/eventually.ts'
+import { onBothDatabases, onServerDatabase } from '../../support/databases.ts'
+import { doorTo } from '../../support/door.ts'
+import { eventually } from '../../support/eventually.ts'
 import {
   assertOpen,
   assertProjected,
   expectedFrom,
   projectedTo,
   untilProjected,
-} from '../services/market/agreement.ts'
-import { openMarkets, openOrders, withExchanges } from '../services/market/exchange-fixture.ts'
-import { orderStream } from '../services/market/order-stream.ts'
-import { onBothDatabases, onServerDatabase } from '../support/databases.ts'
-import { eventually } from '../support/eventually.ts'
+} from '../market/agreement.ts'
+import { openMarkets, openOrders, withExchanges } from '../market/exchange-fixture.ts'
+import { orderStream } from '../market/order-stream.ts'
 
 await onBothDatabases('a store that is killed between batches', ({ fresh }) => {
   it('loses nothing and writes nothing twice', () =>

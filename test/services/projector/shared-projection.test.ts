@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import type { MarketEvent } from '#domain/market-event.ts'
+import type { LogReader } from '#log/event-log.ts'
+import { systemClock } from '#runtime/clock.ts'
+import { serve } from '#runtime/serve.ts'
 import {
   newStore,
   type StoreEvent,
   type StoreProtocol,
   type StoreState,
   store,
-} from '#actors/store.ts'
-import type { MarketEvent } from '#domain/market-event.ts'
-import type { LogReader } from '#log/event-log.ts'
-import { systemClock } from '#runtime/clock.ts'
-import { serve } from '#runtime/serve.ts'
+} from '#services/projector/projector.ts'
 import {
   closeDatabase,
   type Database,
@@ -21,12 +21,12 @@ import { migrate } from '#store/engine/migrate.ts'
 import { renewLeases, takeLease } from '#store/leases/leases.ts'
 import { checkpoints, claimLog } from '#store/projection/checkpoints.ts'
 import { project } from '#store/projection/project.ts'
-import { given } from '../services/market/market-fixture.ts'
-import { randomFlow } from '../services/market/random-flow.ts'
-import { onServerDatabase } from '../support/databases.ts'
-import { eventually } from '../support/eventually.ts'
-import { randomFrom } from '../support/random.ts'
-import { seedsOf } from '../support/sample.ts'
+import { onServerDatabase } from '../../support/databases.ts'
+import { eventually } from '../../support/eventually.ts'
+import { randomFrom } from '../../support/random.ts'
+import { seedsOf } from '../../support/sample.ts'
+import { given } from '../market/market-fixture.ts'
+import { randomFlow } from '../market/random-flow.ts'
 
 const ROLE = 'projector/0'
 

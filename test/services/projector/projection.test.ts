@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { derive, withinRows } from '#actors/store.ts'
 import { tradeId } from '#domain/ids.ts'
 import { PROJECTION_ROWS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { BUY, OUTCOMES, SELL } from '#domain/order.ts'
+import { derive, withinRows } from '#services/projector/projector.ts'
 import type { OrderChange, ProjectionBatch } from '#store/projection/rows.ts'
-import { given } from '../services/market/market-fixture.ts'
-import { randomFlow } from '../services/market/random-flow.ts'
-import { buy, sell } from '../support/orders.ts'
-import { type Random, withSeeds } from '../support/random.ts'
+import { buy, sell } from '../../support/orders.ts'
+import { type Random, withSeeds } from '../../support/random.ts'
+import { given } from '../market/market-fixture.ts'
+import { randomFlow } from '../market/random-flow.ts'
 
 type OrderLine = Pick<OrderChange, 'status' | 'remaining'>
 

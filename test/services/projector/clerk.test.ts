@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type ClerkProtocol, type ClerkState, clerk, newClerk } from '#actors/clerk.ts'
 import { WRITES_WAITING_MAX } from '#domain/limits.ts'
 import { reject } from '#domain/rejection.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { serve } from '#runtime/serve.ts'
+import { type ClerkProtocol, type ClerkState, clerk, newClerk } from '#services/projector/clerk.ts'
 import type { StoreReply } from '#store/engine/reply.ts'
 import type { WriteTask } from '#store/writes/ask-write.ts'
 

@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Fault } from '#domain/fault.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import type { LogReader } from '#log/event-log.ts'
+import { serve } from '#runtime/serve.ts'
 import {
   newStore,
   type StoreDatabase,
@@ -8,15 +12,11 @@ import {
   type StoreState,
   store,
   whyBehind,
-} from '#actors/store.ts'
-import { Fault } from '#domain/fault.ts'
-import type { MarketEvent } from '#domain/market-event.ts'
-import type { LogReader } from '#log/event-log.ts'
-import { serve } from '#runtime/serve.ts'
+} from '#services/projector/projector.ts'
 import type { ProjectionBatch } from '#store/projection/rows.ts'
-import { given } from '../services/market/market-fixture.ts'
-import { buy, sell } from '../support/orders.ts'
-import { simulatedClock } from '../support/simulated-clock.ts'
+import { buy, sell } from '../../support/orders.ts'
+import { simulatedClock } from '../../support/simulated-clock.ts'
+import { given } from '../market/market-fixture.ts'
 
 const away = new Fault('STORE_UNAVAILABLE', 'no server answers', { retryable: true })
 const foreign = new Fault('STORE_FOREIGN_LOG', 'another log', { retryable: false })

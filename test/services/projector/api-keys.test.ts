@@ -1,12 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type ApiKeysEvent, type ApiKeysProtocol, apiKeys, newApiKeys } from '#actors/api-keys.ts'
 import type { ApiKey } from '#domain/api-key.ts'
 import type { Address } from '#domain/ids.ts'
 import { API_KEY_WRITES_WAITING_MAX } from '#domain/limits.ts'
 import { serve } from '#runtime/serve.ts'
-import { eventually } from '../support/eventually.ts'
-import { simulatedClock } from '../support/simulated-clock.ts'
+import {
+  type ApiKeysEvent,
+  type ApiKeysProtocol,
+  apiKeys,
+  newApiKeys,
+} from '#services/projector/api-keys.ts'
+import { eventually } from '../../support/eventually.ts'
+import { simulatedClock } from '../../support/simulated-clock.ts'
 
 const KEY: ApiKey = {
   id: 'a',

@@ -1,29 +1,5 @@
 /** The store thread: the projector on the logs, and the only connection that writes. */
 
-import {
-  type ApiKeysEvent,
-  type ApiKeysProtocol,
-  type ApiKeysState,
-  apiKeys,
-  type KeyFollowerProtocol,
-  newApiKeys,
-} from '#actors/api-keys.ts'
-import { type ClerkProtocol, type ClerkState, clerk, newClerk } from '#actors/clerk.ts'
-import {
-  newOrderEndings,
-  type OrderEndingsEvent,
-  type OrderEndingsProtocol,
-  type OrderEndingsState,
-  orderEndings,
-} from '#actors/order-endings.ts'
-import {
-  newStore,
-  type StoreEvent,
-  type StoreProtocol,
-  type StoreState,
-  store,
-  whyBehind,
-} from '#actors/store.ts'
 import { databaseUrlOf, isNode, type ThreadData } from '#config/thread-data.ts'
 import { LOG_COPY_THREAD, marketThreadName, SETTLEMENT_THREAD } from '#config/topology.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
@@ -45,10 +21,34 @@ import { project } from '#store/projection/project.ts'
 import { makeTurnProjector } from '#store/projection/project-turn.ts'
 import { registerApiKey, revokeApiKey } from '#store/writes/api-keys.ts'
 import { runWrites, sharesCommit } from '#store/writes/writes.ts'
-import { databaseCopier } from './database-copier.ts'
-import { makeFollowers, makeKit, serveActor } from './kit.ts'
-import { detach, makeLeases } from './leases.ts'
-import { storeMeters } from './meters/store.ts'
+import { makeFollowers, makeKit, serveActor } from '#threads/kit.ts'
+import { detach, makeLeases } from '#threads/leases.ts'
+import {
+  type ApiKeysEvent,
+  type ApiKeysProtocol,
+  type ApiKeysState,
+  apiKeys,
+  type KeyFollowerProtocol,
+  newApiKeys,
+} from './api-keys.ts'
+import { type ClerkProtocol, type ClerkState, clerk, newClerk } from './clerk.ts'
+import { storeMeters } from './metrics.ts'
+import {
+  newOrderEndings,
+  type OrderEndingsEvent,
+  type OrderEndingsProtocol,
+  type OrderEndingsState,
+  orderEndings,
+} from './order-endings.ts'
+import {
+  newStore,
+  type StoreEvent,
+  type StoreProtocol,
+  type StoreState,
+  store,
+  whyBehind,
+} from './projector.ts'
+import { databaseCopier } from './thread/database-copier.ts'
 
 /** The store also looks by itself, in case it was not told. */
 const LOOK_EVERY_MS = 1_000

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Fault } from '#domain/fault.ts'
+import type { MarketId } from '#domain/ids.ts'
+import { serve } from '#runtime/serve.ts'
 import {
   newOrderEndings,
   type OrderEndingsEvent,
@@ -7,12 +10,9 @@ import {
   type OrderEndingsProtocol,
   type OrderEndingsState,
   orderEndings,
-} from '#actors/order-endings.ts'
-import { Fault } from '#domain/fault.ts'
-import type { MarketId } from '#domain/ids.ts'
-import { serve } from '#runtime/serve.ts'
-import { marketId } from '../services/market/thread-fixture.ts'
-import { simulatedClock } from '../support/simulated-clock.ts'
+} from '#services/projector/order-endings.ts'
+import { simulatedClock } from '../../support/simulated-clock.ts'
+import { marketId } from '../market/thread-fixture.ts'
 
 /** Markets with so many steps of orders each, found two at a time. */
 function ending(
