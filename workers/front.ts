@@ -1,6 +1,6 @@
 /** Runs a front thread. */
 
 import { runThreads } from '#runtime/thread.ts'
-import { frontThread } from '#threads/front.ts'
+import { frontThread } from '#services/front/thread.ts'
 
 runThreads({ front: frontThread })

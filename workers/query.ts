@@ -1,8 +1,8 @@
 /** A thread of the query pool, which calls `answer` or `writePages` and hands `{ databaseUrl }` in. */
 
 import { workerData } from 'node:worker_threads'
+import { makePageWriter } from '#services/front/query-pages.ts'
 import { makeReads } from '#store/reads/reads.ts'
-import { makePageWriter } from '#threads/query-pages.ts'
 
 const { databaseUrl } = workerData as { readonly databaseUrl: string }
 const reads = makeReads(databaseUrl)

@@ -1,7 +1,7 @@
 /** A front that hangs when it is asked how it is, as often as its test says. */
 
 import { runThreads, type ThreadParts } from '#runtime/thread.ts'
-import { frontThread } from '#threads/front.ts'
+import { frontThread } from '#services/front/thread.ts'
 
 type HangingData = Parameters<typeof frontThread>[0] & { readonly hangs?: Int32Array }
 

@@ -18,8 +18,8 @@ import type { Clock } from '#runtime/clock.ts'
 import { inTime } from '#runtime/in-time.ts'
 import type { Database } from '#store/engine/database.ts'
 import type { NonceClaim } from '#store/writes/token-nonces.ts'
+import type { Kit } from '#threads/kit.ts'
 import { makeBatcher } from '#verify/batcher.ts'
-import type { Kit } from './kit.ts'
 
 /** How long a request waits for its claim. */
 const CLAIM_MS = 5_000

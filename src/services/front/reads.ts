@@ -167,7 +167,7 @@ function chainsOf(settings: Settings): Map<number, ChainBalances> {
     // What speaks to a chain is a fifth of what a front would load: the first who asks waits for it.
     const balances = lazily(async (): Promise<ChainBalances> => {
       const { makeChainClient } = await import('#chain/clients.ts')
-      const { headBalances } = await import('#chain/head-balances.ts')
+      const { headBalances } = await import('./chain/head-balances.ts')
       const client = makeChainClient({ chainId, rpcUrls, budgetMs: chainBudgetMs(settings) })
       return (holder, marketId) => headBalances(client, contracts, holder, marketId)
     })

@@ -9,14 +9,14 @@ import { makeAuthenticator } from '#http/auth.ts'
 import { makeNonceLedger } from '#http/nonce-ledger.ts'
 import { makeSharedTable } from '#http/shared-table.ts'
 import { type Clock, systemClock } from '#runtime/clock.ts'
+import { openTokenClaims } from '#services/front/tokens.ts'
 import { closeDatabase, openDatabase } from '#store/engine/database.ts'
 import { migrate } from '#store/engine/migrate.ts'
 import { claimNonces, claimsSince, forgetNonces } from '#store/writes/token-nonces.ts'
-import { openTokenClaims } from '#threads/front-tokens.ts'
 import { makeKit } from '#threads/kit.ts'
-import { makeKey, mint } from '../http/tokens.ts'
-import { onServerDatabase } from '../support/databases.ts'
-import { randomFrom } from '../support/random.ts'
+import { makeKey, mint } from '../../http/tokens.ts'
+import { onServerDatabase } from '../../support/databases.ts'
+import { randomFrom } from '../../support/random.ts'
 
 const key = makeKey()
 const nowSec = () => Math.floor(Date.now() / 1_000)

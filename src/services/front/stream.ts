@@ -18,7 +18,7 @@ import {
   type StreamPorts,
   type StreamSettings,
 } from '#stream/hub.ts'
-import type { FrontLinks } from './front-links.ts'
+import type { FrontLinks } from './links.ts'
 
 export function openStream(
   data: ThreadData,

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MessageChannel } from 'node:worker_threads'
 import { defaults } from '#config/default.ts'
-import { linkFront } from '#threads/front-links.ts'
-import { eventually } from '../support/eventually.ts'
+import { linkFront } from '#services/front/links.ts'
+import { eventually } from '../../support/eventually.ts'
 
 test('when the link to the store ends and when there is another, all keys are looked up again', async () => {
   const heard: string[] = []

@@ -43,7 +43,7 @@ import type { RelayerProtocol } from '#services/relayer/state.ts'
 import type { HeldOrders } from '#stream/held-orders.ts'
 import type { StreamHub } from '#stream/hub.ts'
 import { resolutionStep } from '#stream/resolution-step.ts'
-import type { LinkMeters } from './meters/links.ts'
+import type { LinkMeters } from '#threads/meters/links.ts'
 
 /** The pause before a thread that could not tell what it has is asked again. */
 const LOAD_AGAIN_MS = 100

@@ -5,13 +5,13 @@ import { it } from 'node:test'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address } from '#domain/ids.ts'
+import { makePageWriter } from '#services/front/query-pages.ts'
 import { type Database, sqlConnection } from '#store/engine/database.ts'
 import { hexOf } from '#store/engine/hex.ts'
 import { makeReads } from '#store/reads/reads.ts'
-import { makePageWriter } from '#threads/query-pages.ts'
-import { withStore } from '../store/batches.ts'
-import { seedTrades } from '../store/reads/large-seed.ts'
-import { onBothDatabases } from '../support/databases.ts'
+import { withStore } from '../../store/batches.ts'
+import { seedTrades } from '../../store/reads/large-seed.ts'
+import { onBothDatabases } from '../../support/databases.ts'
 
 const CHAIN = 31_337
 const userNumbered = (number: number) => `0x${number.toString(16).padStart(40, '0')}` as Address

@@ -4,14 +4,14 @@
  */
 
 import type { Hex } from 'viem'
+import { headerOf } from '#chain/block-reads.ts'
+import { hexAddress } from '#chain/call.ts'
+import { asked, type ChainClient } from '#chain/clients.ts'
+import { positionIdOf } from '#chain/position-id.ts'
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { OUTCOMES } from '#domain/order.ts'
-import { headerOf } from './block-reads.ts'
-import { hexAddress } from './call.ts'
-import { asked, type ChainClient } from './clients.ts'
-import { positionIdOf } from './position-id.ts'
 
 /** How often a head is asked for whose block is gone, or not everywhere yet, when it is asked about. */
 const ATTEMPTS_MAX = 4

@@ -50,7 +50,7 @@ export function openFrontPools(settings: Settings, log: Log): FrontPools {
   const memory = makePackedMemory(settings.verify.threads)
   const verifyPool = makePool({
     queueMax: QUEUE_MAX,
-    entry: new URL('../../workers/verify.ts', import.meta.url),
+    entry: new URL('../../../workers/verify.ts', import.meta.url),
     threads: settings.verify.threads,
     concurrentPerThread: TASKS_PER_WORKER,
     data: { domains, memory } satisfies VerifyWorkerData,
@@ -58,7 +58,7 @@ export function openFrontPools(settings: Settings, log: Log): FrontPools {
   const openQueryPool = (threads: number) =>
     makePool({
       queueMax: QUEUE_MAX,
-      entry: new URL('../../workers/query.ts', import.meta.url),
+      entry: new URL('../../../workers/query.ts', import.meta.url),
       threads,
       data: { databaseUrl: databaseUrlOf(settings) },
     })
