@@ -4,9 +4,9 @@
  */
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import { openBridge } from '#cluster/bridge.ts'
-import { openNodeLine } from '#cluster/node-line.ts'
 import { Channel } from '#runtime/channel.ts'
+import { openBridge } from '#services/node/bridge.ts'
+import { openNodeLine } from '#services/node/node-line.ts'
 
 const { url, node, offers } = workerData as { url: string; node: string; offers: string[] }
 

@@ -1,6 +1,6 @@
 /** Runs the log-copy thread of a node. */
 
 import { runThreads } from '#runtime/thread.ts'
-import { logCopyThread } from '#threads/log-copy.ts'
+import { logCopyThread } from '#services/node/log-copy-thread.ts'
 
 runThreads({ 'log-copy': logCopyThread })

@@ -5,7 +5,7 @@ import type { Settings } from '#config/settings-schema.ts'
 import type { ThreadData } from '#config/thread-data.ts'
 import { ADMIN_THREAD, BRIDGE_THREAD, LOG_COPY_THREAD, marketThreadName } from '#config/topology.ts'
 import type { ThreadSpec, WorkerSpec } from '#runtime/host.ts'
-import type { BridgeData } from '#threads/bridge.ts'
+import type { BridgeData } from '#services/node/thread.ts'
 import { threadSpecs, workerSpec, workersAhead } from './thread-specs.ts'
 
 type Common = Omit<ThreadData, 'name' | 'index' | 'settings'>

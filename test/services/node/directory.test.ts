@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Beat, Directory, type Duty } from '#cluster/directory.ts'
-import { withSeeds } from '../support/random.ts'
+import { type Beat, Directory, type Duty } from '#services/node/directory.ts'
+import { withSeeds } from '../../support/random.ts'
 
 const SILENCE_MS = 1_000
 const BEAT_MS = 300

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { MessagePort } from 'node:worker_threads'
-import { type Bridge, openBridge } from '#cluster/bridge.ts'
-import { type NodeLine, openNodeLine, parseNatsUrl } from '#cluster/node-line.ts'
-import { signLine } from '#cluster/signed-line.ts'
 import { Channel, isUnanswered } from '#runtime/channel.ts'
-import { eventually } from '../support/eventually.ts'
-import { natsMissing, startNats } from '../support/nats.ts'
+import { type Bridge, openBridge } from '#services/node/bridge.ts'
+import { type NodeLine, openNodeLine, parseNatsUrl } from '#services/node/node-line.ts'
+import { signLine } from '#services/node/signed-line.ts'
+import { eventually } from '../../support/eventually.ts'
+import { natsMissing, startNats } from '../../support/nats.ts'
 
 type EchoProtocol = {
   Echo: { takes: { value: unknown }; answers: { value: unknown } }

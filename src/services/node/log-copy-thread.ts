@@ -14,7 +14,7 @@ import type { Protocol } from '#runtime/actor.ts'
 import { Channel } from '#runtime/channel.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import type { StoreProtocol } from '#services/projector/projector.ts'
-import { makeFollowers, makeKit } from './kit.ts'
+import { makeFollowers, makeKit } from '#threads/kit.ts'
 
 /** What the bridge asks of it. */
 export type LogCopyProtocol = {

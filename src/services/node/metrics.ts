@@ -1,8 +1,8 @@
 /** What is counted of a node: who is there, what is served here, how many links lead elsewhere. */
 
 import { Counter, Gauge } from 'prom-client'
-import type { Bridge } from '#cluster/bridge.ts'
-import type { Kit } from '../kit.ts'
+import type { Kit } from '#threads/kit.ts'
+import type { Bridge } from './bridge.ts'
 
 export function bridgeMeters({ registry }: Kit, bridge: () => Bridge | undefined) {
   const registers = [registry]

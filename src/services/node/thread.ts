@@ -1,8 +1,5 @@
 /** The bridge thread of a node: its line to NATS, and what the directory says put into deeds on this machine. */
 
-import { type Bridge, type BridgedThread, openBridge } from '#cluster/bridge.ts'
-import { type NodeLine, openNodeLine } from '#cluster/node-line.ts'
-import { signLine } from '#cluster/signed-line.ts'
 import { channelOptions, reserves, type ThreadData, topologyOf } from '#config/thread-data.ts'
 import {
   isAccountsThread,
@@ -17,10 +14,13 @@ import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { machine } from '#runtime/clock.ts'
 import { makeRef } from '#runtime/ref.ts'
 import { handPort, type RemoteHome, type ThreadParts, Unfit } from '#runtime/thread.ts'
-import type { DrawsProtocol } from './front-draws.ts'
-import { makeKit } from './kit.ts'
-import type { LogCopyProtocol } from './log-copy.ts'
-import { bridgeMeters } from './meters/bridge.ts'
+import type { DrawsProtocol } from '#threads/front-draws.ts'
+import { makeKit } from '#threads/kit.ts'
+import { type Bridge, type BridgedThread, openBridge } from './bridge.ts'
+import type { LogCopyProtocol } from './log-copy-thread.ts'
+import { bridgeMeters } from './metrics.ts'
+import { type NodeLine, openNodeLine } from './node-line.ts'
+import { signLine } from './signed-line.ts'
 
 /** What a node consists of, as `boot/thread-specs.ts` has it. */
 export type BridgeData = ThreadData & {
