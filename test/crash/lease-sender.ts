@@ -12,12 +12,12 @@ import { loadSettings } from '#config/settings.ts'
 import type { ThreadData } from '#config/thread-data.ts'
 import { DEVNET_CHAIN_ID, devnetKey, OPERATOR } from '#devnet/accounts.ts'
 import { Fault } from '#domain/fault.ts'
+import { makeKit } from '#services/kit/kit.ts'
+import { makeLeases } from '#services/kit/leases.ts'
 import { openDatabase } from '#store/engine/database.ts'
 import { makeReads } from '#store/reads/reads.ts'
 import { makeJournal } from '#store/writes/journal.ts'
 import { runWrites } from '#store/writes/writes.ts'
-import { makeKit } from '#threads/kit.ts'
-import { makeLeases } from '#threads/leases.ts'
 
 const [databaseUrl = '', rpcUrl = '', folder = ''] = process.argv.slice(2)
 const settings = loadSettings({

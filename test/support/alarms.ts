@@ -5,8 +5,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseYaml } from '@redocly/openapi-core'
 import { Registry } from 'prom-client'
+import type { Kit } from '#services/kit/kit.ts'
 import { mysqlLogWatch } from '#services/market/mysql-log-metrics.ts'
-import type { Kit } from '#threads/kit.ts'
 import { ROOT } from './imports.ts'
 
 const textOf = (path: string): string => readFileSync(join(ROOT, path), 'utf8')

@@ -2,7 +2,7 @@
 
 import { Counter, Gauge } from 'prom-client'
 import { systemClock } from '#runtime/clock.ts'
-import type { Kit } from '#threads/kit.ts'
+import type { Kit } from '#services/kit/kit.ts'
 import type { AccountsEvent, AccountsState, AccountsStatus } from './state.ts'
 import { statusOf } from './view.ts'
 

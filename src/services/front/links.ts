@@ -33,6 +33,7 @@ import type { AccountsFollowerProtocol } from '#services/accounts/followers.ts'
 import { ACCOUNTS_FORMS } from '#services/accounts/forms.ts'
 import type { AccountsProtocol } from '#services/accounts/state.ts'
 import type { ChainFollowerProtocol } from '#services/indexer/indexer.ts'
+import type { LinkMeters } from '#services/kit/link-metrics.ts'
 import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
 import type { DozeProtocol, MarketFollowerProtocol } from '#services/market/host/market-readers.ts'
 import type { HoldsProtocol } from '#services/market/host/order-holds.ts'
@@ -43,7 +44,6 @@ import type { RelayerProtocol } from '#services/relayer/state.ts'
 import type { HeldOrders } from '#stream/held-orders.ts'
 import type { StreamHub } from '#stream/hub.ts'
 import { resolutionStep } from '#stream/resolution-step.ts'
-import type { LinkMeters } from '#threads/meters/links.ts'
 
 /** The pause before a thread that could not tell what it has is asked again. */
 const LOAD_AGAIN_MS = 100

@@ -16,9 +16,9 @@ import { isRejection, reject } from '#domain/rejection.ts'
 import type { ClaimToken } from '#http/auth.ts'
 import type { Clock } from '#runtime/clock.ts'
 import { inTime } from '#runtime/in-time.ts'
+import type { Kit } from '#services/kit/kit.ts'
 import type { Database } from '#store/engine/database.ts'
 import type { NonceClaim } from '#store/writes/token-nonces.ts'
-import type { Kit } from '#threads/kit.ts'
 import { makeBatcher } from '#verify/batcher.ts'
 
 /** How long a request waits for its claim. */

@@ -2,7 +2,7 @@
 
 import { Counter, Gauge } from 'prom-client'
 import type { SetAside } from '#domain/chain-event.ts'
-import type { Kit } from '#threads/kit.ts'
+import type { Kit } from '#services/kit/kit.ts'
 import { type IndexerState, statusOf } from './indexer.ts'
 
 /** Warnings of one range; a stranger must not be able to fill the log. */

@@ -11,10 +11,10 @@ import { reject } from '#domain/rejection.ts'
 import { systemClock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
+import { linkWriters, makeFollowers, makeKit, serveActor } from '#services/kit/kit.ts'
+import { makeLeases } from '#services/kit/leases.ts'
 import { makeReads } from '#store/reads/reads.ts'
 import { askWrite } from '#store/writes/ask-write.ts'
-import { linkWriters, makeFollowers, makeKit, serveActor } from '#threads/kit.ts'
-import { makeLeases } from '#threads/leases.ts'
 import { makeChainReader } from './chain/chain-reader.ts'
 import {
   type ChainFollowerProtocol,

@@ -4,7 +4,7 @@ import { Histogram } from 'prom-client'
 import type { BatchTimes } from '#runtime/channel.ts'
 import type { Command } from '#runtime/serve.ts'
 import { makeStageMeter } from '#runtime/stage-meter.ts'
-import type { Kit } from '#threads/kit.ts'
+import type { Kit } from '#services/kit/kit.ts'
 import type { MarketThreadProtocol } from './host/market-host.ts'
 
 export function marketMeters({ registry }: Kit) {

@@ -2,7 +2,7 @@
 
 import { Counter, Histogram } from 'prom-client'
 import type { MysqlLogWatch } from '#log/server/mysql-log.ts'
-import type { Kit } from '#threads/kit.ts'
+import type { Kit } from '#services/kit/kit.ts'
 
 export function mysqlLogWatch({ registry, log }: Kit): MysqlLogWatch {
   const registers = [registry]

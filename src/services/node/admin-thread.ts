@@ -4,8 +4,8 @@ import { aboutApi } from '#api/service/about-api.ts'
 import type { ThreadData } from '#config/thread-data.ts'
 import { type Front, startFront } from '#http/server.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
-import { makeKit } from '#threads/kit.ts'
-import { makeOperation } from '#threads/operation.ts'
+import { makeKit } from '#services/kit/kit.ts'
+import { makeOperation } from '#services/kit/operation.ts'
 
 export function adminThread(data: ThreadData): ThreadParts {
   const { settings } = data

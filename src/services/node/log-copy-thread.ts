@@ -13,8 +13,8 @@ import { PACKED } from '#protocol/packed-event.ts'
 import type { Protocol } from '#runtime/actor.ts'
 import { Channel } from '#runtime/channel.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
+import { makeFollowers, makeKit } from '#services/kit/kit.ts'
 import type { StoreProtocol } from '#services/projector/projector.ts'
-import { makeFollowers, makeKit } from '#threads/kit.ts'
 
 /** What the bridge asks of it. */
 export type LogCopyProtocol = {

@@ -1,7 +1,7 @@
 /** What is counted of a node: who is there, what is served here, how many links lead elsewhere. */
 
 import { Counter, Gauge } from 'prom-client'
-import type { Kit } from '#threads/kit.ts'
+import type { Kit } from '#services/kit/kit.ts'
 import type { Bridge } from './bridge.ts'
 
 export function bridgeMeters({ registry }: Kit, bridge: () => Bridge | undefined) {

@@ -1,7 +1,7 @@
 /** What is counted of the store: how far the database is behind the logs. */
 
 import { Gauge } from 'prom-client'
-import type { Kit } from '#threads/kit.ts'
+import type { Kit } from '#services/kit/kit.ts'
 import type { StoreState } from './projector.ts'
 
 export function storeMeters({ registry }: Kit, state: () => StoreState | undefined): void {

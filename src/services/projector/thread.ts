@@ -10,6 +10,8 @@ import type { Protocol } from '#runtime/actor.ts'
 import type { Channel } from '#runtime/channel.ts'
 import type { ReplyChannel, Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
+import { makeFollowers, makeKit, serveActor } from '#services/kit/kit.ts'
+import { detach, makeLeases } from '#services/kit/leases.ts'
 import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
 import type { SettlementProtocol } from '#services/settlement/state.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
@@ -21,8 +23,6 @@ import { project } from '#store/projection/project.ts'
 import { makeTurnProjector } from '#store/projection/project-turn.ts'
 import { registerApiKey, revokeApiKey } from '#store/writes/api-keys.ts'
 import { runWrites, sharesCommit } from '#store/writes/writes.ts'
-import { makeFollowers, makeKit, serveActor } from '#threads/kit.ts'
-import { detach, makeLeases } from '#threads/leases.ts'
 import {
   type ApiKeysEvent,
   type ApiKeysProtocol,

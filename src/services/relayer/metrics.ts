@@ -3,7 +3,7 @@
 import { Counter, Gauge, Histogram } from 'prom-client'
 import { WEI_PER_GWEI } from '#chain/sender/fees.ts'
 import type { Address } from '#domain/ids.ts'
-import type { Kit } from '#threads/kit.ts'
+import type { Kit } from '#services/kit/kit.ts'
 import type { RelayerEvent, RelayerState } from './state.ts'
 
 export function relayerMeters({ registry, log }: Kit, state: () => RelayerState | undefined) {

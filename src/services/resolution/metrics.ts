@@ -1,7 +1,7 @@
 /** What is counted and logged of what settling resolutions says. */
 
 import { Counter, Gauge } from 'prom-client'
-import type { Kit } from '#threads/kit.ts'
+import type { Kit } from '#services/kit/kit.ts'
 import type { ResolutionEvent, ResolutionState } from './resolution.ts'
 
 export function resolutionMeters({ registry, log }: Kit, state: () => ResolutionState | undefined) {

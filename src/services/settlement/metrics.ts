@@ -1,7 +1,7 @@
 /** What is counted and logged of what the settlement of each chain says. */
 
 import { Counter, Gauge, Histogram } from 'prom-client'
-import type { Kit } from '#threads/kit.ts'
+import type { Kit } from '#services/kit/kit.ts'
 import { statusOf } from './lag.ts'
 import type { SettlementEvent, SettlementState } from './state.ts'
 

@@ -1,7 +1,7 @@
 /** How many traders have used up a budget of the day, by budget. */
 
 import { Gauge } from 'prom-client'
-import type { Kit } from '#threads/kit.ts'
+import type { Kit } from '#services/kit/kit.ts'
 import type { SpendingRelay } from './thread/spending-relay.ts'
 
 export function spendingMeters({ registry }: Pick<Kit, 'registry'>, relay: SpendingRelay): void {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Registry } from 'prom-client'
+import type { Kit } from '#services/kit/kit.ts'
 import { pricesMeters } from '#services/prices/metrics.ts'
 import type { PricesEvent } from '#services/prices/prices.ts'
-import type { Kit } from '#threads/kit.ts'
 
 test('a silence of all providers is told when it lasts, once, and not after a moved clock', () => {
   const warnings: object[] = []

@@ -3,7 +3,7 @@
 import { MARKETS_OPEN_MAX } from '#domain/limits.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { isUnanswered } from '#runtime/channel.ts'
-import type { Writers } from '#threads/kit.ts'
+import type { Writers } from '#services/kit/kit.ts'
 import type { MarketsDue } from '../indexer.ts'
 
 /** Temporary rejections: the request is repeated at the next poll. */

@@ -9,7 +9,7 @@ import { openSqliteLog, type SqliteLogOptions } from '#log/partition/sqlite-log.
 import { type MysqlLogWatch, openMysqlLog } from '#log/server/mysql-log.ts'
 import { PACKED } from '#protocol/packed-event.ts'
 import { inTime } from '#runtime/in-time.ts'
-import type { Kit } from '#threads/kit.ts'
+import type { Kit } from '#services/kit/kit.ts'
 import { mysqlLogWatch } from '../mysql-log-metrics.ts'
 
 /** How long a batch waits to learn whether its partitions are still this thread's own. */

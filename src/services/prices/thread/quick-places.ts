@@ -7,7 +7,7 @@ import type { Market } from '#domain/market.ts'
 import { endSecOf, type QuickMarket } from '#domain/quick-market.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { isUnanswered, type Unanswered } from '#runtime/channel.ts'
-import type { Writers } from '#threads/kit.ts'
+import type { Writers } from '#services/kit/kit.ts'
 import type { QuickMarketsPorts } from '../quick-markets/state.ts'
 
 /**

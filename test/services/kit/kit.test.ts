@@ -7,10 +7,10 @@ import { channelOptions, topologyOf } from '#config/thread-data.ts'
 import { threadOfMarket } from '#config/topology.ts'
 import type { MarketId } from '#domain/ids.ts'
 import { Channel } from '#runtime/channel.ts'
+import { linkWriters, makeFollowers } from '#services/kit/kit.ts'
+import { linkMeters } from '#services/kit/link-metrics.ts'
+import { workerMeters } from '#services/kit/worker-metrics.ts'
 import type { ClerkProtocol } from '#services/projector/clerk.ts'
-import { linkWriters, makeFollowers } from '#threads/kit.ts'
-import { linkMeters } from '#threads/meters/links.ts'
-import { workerMeters } from '#threads/meters/worker.ts'
 
 const settings = loadSettings({ SIBYL_MARKET_THREADS: '3', SIBYL_LOG_PARTITIONS: '8' })
 const options = channelOptions(settings)

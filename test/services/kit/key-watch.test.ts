@@ -5,9 +5,9 @@ import { makeChainClient } from '#chain/clients.ts'
 import { marketFactory } from '#chain/market-factory.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
 import { type Address, toAddress } from '#domain/ids.ts'
-import { makeKeyWatch } from '#threads/key-watch.ts'
-import { startWorld } from '../contracts/support/world.ts'
-import { startRpcProxy } from '../support/rpc-proxy.ts'
+import { makeKeyWatch } from '#services/kit/key-watch.ts'
+import { startWorld } from '../../contracts/support/world.ts'
+import { startRpcProxy } from '../../support/rpc-proxy.ts'
 
 const MIN_GWEI = 20_000_000
 

@@ -18,8 +18,8 @@ import { makeRef, type Ref } from '#runtime/ref.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
 import type { ClerkProtocol } from '#services/projector/clerk.ts'
-import { type LinkMeters, linkMeters } from './meters/links.ts'
-import { workerMeters } from './meters/worker.ts'
+import { type LinkMeters, linkMeters } from './link-metrics.ts'
+import { workerMeters } from './worker-metrics.ts'
 
 const MAILBOX_MAX = 10_000
 

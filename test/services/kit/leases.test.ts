@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { loadSettings } from '#config/settings.ts'
 import type { ThreadData } from '#config/thread-data.ts'
-import { makeKit } from '#threads/kit.ts'
-import { makeLeases } from '#threads/leases.ts'
-import { onServerDatabase } from '../support/databases.ts'
-import { eventually } from '../support/eventually.ts'
+import { makeKit } from '#services/kit/kit.ts'
+import { makeLeases } from '#services/kit/leases.ts'
+import { onServerDatabase } from '../../support/databases.ts'
+import { eventually } from '../../support/eventually.ts'
 
 await onServerDatabase('leases of a thread', (databases) => {
   it('64 leases taken at the start are one line of the log, and one taken later is another', async (t) => {
