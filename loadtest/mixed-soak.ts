@@ -46,7 +46,7 @@ const SLOPE_MAX = 2
 const MIB = 1_048_576
 /**
  * SQLite keeps pages of the database and of the log's partitions in memory up to these limits: until the files are
- * that large, memory grows with them, and that is no leak. (`store/engine/database.ts`, `log/partition-file.ts`)
+ * that large, memory grows with them, and that is no leak. (`store/engine/database.ts`, `log/partition/partition-file.ts`)
  */
 const DATABASE_CACHE_MIB = 64
 const PARTITION_CACHE_MIB = 16

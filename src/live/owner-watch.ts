@@ -1,6 +1,6 @@
 /**
  * Whether a market thread is the owner of its log, as far as a front knows. The front asks every 250 ms; a thread
- * that another node has replaced, or that cannot reach the log, does not confirm (`threads/market.ts`). The time
+ * that another node has replaced, or that cannot reach the log, does not confirm (`services/market/thread.ts`). The time
  * counts from when the request was sent. So while the owner is confirmed, the data here was complete at most a second
  * ago.
  */

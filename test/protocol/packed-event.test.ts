@@ -19,7 +19,7 @@ import { randomFrom, withSeeds } from '../support/random.ts'
 const stored = (events: readonly MarketEvent[]) => PACKED.read(packed(events))
 
 function fixture(version: number): { events: MarketEvent[]; rows: unknown[] } {
-  const path = new URL(`../actors/fixtures/packed-v${version}.json`, import.meta.url)
+  const path = new URL(`./fixtures/packed-v${version}.json`, import.meta.url)
   return JSON.parse(readFileSync(path, 'utf8'))
 }
 

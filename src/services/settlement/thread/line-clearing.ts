@@ -1,5 +1,5 @@
 /**
- * Carries out what settlement plans about those who are next in line (`actors/settlement/next-in-line.ts`): asks
+ * Carries out what settlement plans about those who are next in line (`services/settlement/next-in-line.ts`): asks
  * the markets, then the chain, then the markets again. What does not answer is left as it is.
  */
 
