@@ -2,13 +2,13 @@
 
 import { partitionOf } from '#config/topology.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
+import { PACKED } from '#log/packed-event.ts'
 import { openSqliteLog } from '#log/partition/sqlite-log.ts'
-import { PACKED } from '#protocol/packed-event.ts'
+import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import type { Message } from '#runtime/actor.ts'
 import { commit, prepare } from '#services/market/host/market-batch.ts'
 import {
   type MarketThread,
-  type MarketThreadProtocol,
   marketThread,
   newMarketThread,
 } from '#services/market/host/market-host.ts'

@@ -7,8 +7,8 @@
  */
 
 import { MessageChannel, Worker } from 'node:worker_threads'
+import type { MarketProtocol } from '#protocol/market.ts'
 import { Channel } from '#runtime/channel.ts'
-import type { MarketProtocol } from '#services/market/state.ts'
 import { type BenchResult, median, quick, report, runBench } from './bench.ts'
 import { type FlowCommand, FlowRecorder } from './market-flow.ts'
 import { type MarketHost, sendAll, startMarketHost } from './market-host.ts'

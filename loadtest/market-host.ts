@@ -12,11 +12,11 @@ import { loadSettings } from '#config/settings.ts'
 import { channelOptions, type ThreadData } from '#config/thread-data.ts'
 import { MARKET_YOUNG_MB } from '#config/topology.ts'
 import { MARKET_FORMS } from '#protocol/market-forms.ts'
+import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { endpointOf } from '#runtime/endpoint.ts'
 import type { WorkerControl } from '#runtime/thread.ts'
 import { tuneV8 } from '#runtime/v8-flags.ts'
-import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
 import type { FlowCommand } from './market-flow.ts'
 
 tuneV8()

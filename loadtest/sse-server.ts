@@ -9,8 +9,8 @@ import { priceRoutes } from '#api/prices/prices.ts'
 import { startFront } from '#http/server.ts'
 import { makeSseHub } from '#http/sse.ts'
 import { makePriceBoard } from '#live/price-board.ts'
+import type { PublishedPrice } from '#protocol/prices.ts'
 import { systemClock } from '#runtime/clock.ts'
-import type { PublishedPrice } from '#services/prices/prices.ts'
 
 const ASSET = 'BTC'
 let number = 0

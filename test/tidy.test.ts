@@ -9,33 +9,51 @@ import { importsOf, ROOT, sourceFiles, textOf } from './support/imports.ts'
 import { longParameterLists } from './support/parameters.ts'
 
 /** Only these compose. */
-const COMPOSERS = new Set(['src', 'threads', 'boot', 'upkeep'])
+const COMPOSERS = new Set(['src', 'boot', 'operator', 'services/front'])
 
 /** What each room may import; `type:` marks rooms that only types may come from. */
 const ROOMS: Record<string, readonly string[]> = {
   domain: [],
   runtime: [],
+  protocol: ['domain', ...['runtime', 'book', 'store'].map((room) => `type:${room}`)],
   book: ['domain'],
   log: ['domain'],
   chain: ['domain', 'contracts'],
   store: ['domain'],
-  feeds: ['domain'],
   verify: ['domain'],
   client: ['domain', 'contracts'],
-  actors: [
-    'domain',
-    'book',
-    ...['runtime', 'log', 'store', 'chain', 'feeds', 'verify'].map((room) => `type:${room}`),
-  ],
-  cluster: ['domain', 'runtime'],
   http: ['domain', 'runtime'],
-  live: ['domain', 'runtime', 'http', 'type:actors'],
-  api: ['domain', 'runtime', 'http', 'live', 'type:actors'],
-  stream: ['domain', 'runtime', 'http', 'live', 'api', 'type:actors'],
+  live: ['domain', 'runtime', 'http', 'type:protocol'],
+  api: ['domain', 'runtime', 'http', 'live', 'type:protocol'],
+  stream: ['domain', 'runtime', 'http', 'live', 'api', 'type:protocol'],
   devnet: ['domain', 'contracts', 'chain', 'client'],
   cli: ['domain', 'client', 'devnet', 'config'],
   web: ['domain', 'client'],
 }
+
+/** A service reaches others through `protocol` only. */
+const SERVICE_IMPORTS = [
+  'domain',
+  'protocol',
+  'book',
+  ...['runtime', 'log', 'store', 'chain', 'verify'].map((room) => `type:${room}`),
+]
+
+/** What the composing files of a service may import too: its thread, metrics and contract calls. */
+const ADAPTERS = [
+  'config',
+  'contracts',
+  'chain',
+  'http',
+  'live',
+  'api',
+  'log',
+  'runtime',
+  'store',
+  'verify',
+]
+const COMPOSING =
+  /^src\/services\/((kit|node)\/|\w+\/(([a-z-]+-)?(thread|metrics)\.ts|(thread|chain)\/))/
 
 /** The rooms where a library may be used; what is not listed may be used wherever it is needed. */
 const HOMES: Record<string, readonly string[]> = {
@@ -48,9 +66,9 @@ const HOMES: Record<string, readonly string[]> = {
   pino: ['config'],
   'pino-pretty': ['config'],
   'better-sqlite3': ['log', 'store'],
-  '@nats-io': ['cluster'],
+  '@nats-io': ['services/node'],
   mysql2: ['log', 'devnet'],
-  ws: ['devnet', 'threads'],
+  ws: ['devnet', 'services/prices'],
   secp256k1: ['verify'],
   koffi: ['verify'],
   keccak: ['verify'],
@@ -74,7 +92,7 @@ const PARAMETERS_MAX = 4
 const MORE_PARAMETERS: Record<string, readonly string[]> = {
   'hot path: every order runs through it, and an object per call would be one more per order': [
     ...['withdraw', 'admit', 'tellFills', 'tellRest', 'close', 'closeOne', 'closeAll'].map(
-      (name) => `actors ${name}`,
+      (name) => `services/market ${name}`,
     ),
     ...['sameKey', 'push', 'readRecord'].map((name) => `book ${name}`),
   ],
@@ -86,11 +104,25 @@ const sources = sourceFiles()
 /** The room of a file in `src`, or the top-level folder of any other. */
 function roomOf(file: string): string {
   const parts = file.split('/')
-  return parts[0] === 'src' && parts.length > 2 ? (parts[1] ?? '') : (parts[0] ?? '')
+  if (parts[0] !== 'src' || parts.length < 3) return parts[0] ?? ''
+  return parts[1] === 'services' && parts.length > 3 ? `services/${parts[2]}` : (parts[1] ?? '')
+}
+
+/** The rooms that a file may import from, its own aside; undefined for one that may import all. */
+function allowedFor(file: string): readonly string[] | undefined {
+  const room = roomOf(file)
+  if (COMPOSERS.has(room)) return undefined
+  if (!room.startsWith('services/')) {
+    assert(ROOMS[room] !== undefined, `src/${room} is not in the table of rooms`)
+    return ROOMS[room]
+  }
+  if (!COMPOSING.test(file)) return SERVICE_IMPORTS
+  return [...SERVICE_IMPORTS, ...ADAPTERS, 'services/kit']
 }
 
 /** The room an import leads to, when it leads into this repository. */
 function roomOfImport(file: string, from: string): string | undefined {
+  if (from.startsWith('#services/')) return roomOf(`src/${from.slice(1)}`)
   if (from.startsWith('#')) return from.slice(1, from.indexOf('/'))
   if (from.startsWith('.')) return roomOf(normalize(join(dirname(file), from)))
   return undefined
@@ -100,9 +132,8 @@ test('rooms import only what the table allows', () => {
   const wrong: string[] = []
   for (const file of sources.filter((name) => name.startsWith('src/'))) {
     const room = roomOf(file)
-    const allowed = ROOMS[room]
-    if (COMPOSERS.has(room)) continue
-    assert(allowed !== undefined, `src/${room} is not in the table of rooms`)
+    const allowed = allowedFor(file)
+    if (allowed === undefined) continue
     for (const { from, typeOnly } of importsOf(file)) {
       const target = roomOfImport(file, from)
       if (target === undefined || target === room || allowed.includes(target)) continue
@@ -145,7 +176,9 @@ test('each library is used only where it is at home', () => {
         : (from.split('/')[0] ?? '')
       const homes = HOMES[library] ?? HOMES[library.split('/')[0] ?? '']
       const room = roomOf(file)
-      const exception = file === 'src/domain/order-hash.ts' && library === 'viem'
+      const exception =
+        library === 'viem' &&
+        (file === 'src/domain/order-hash.ts' || /^src\/services\/\w+\/chain\//.test(file))
       if (homes !== undefined && !homes.includes(room) && !exception) wrong.push(`${file}: ${from}`)
     }
   }
@@ -214,9 +247,13 @@ test('the environment is read in one place', () => {
   assert.deepEqual(wrong, [])
 })
 
+/** A front and price feeds are adapters themselves. */
+const NOT_BEHAVIOURS = /^src\/services\/(front|prices\/feeds)\//
+
 test('a behaviour asks no clock, no chance and no environment', () => {
   const wrong = sources
-    .filter((file) => file.startsWith('src/actors/') || file.startsWith('src/book/'))
+    .filter((file) => /^src\/(services|book)\//.test(file))
+    .filter((file) => !COMPOSING.test(file) && !NOT_BEHAVIOURS.test(file))
     .filter((file) =>
       /\b(Date\.now|new Date\(\)|Math\.random|process\.env|performance\.now|await )\b/.test(
         textOf(file).replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, ''),
@@ -251,10 +288,12 @@ test('nothing unfinished is left, and every room says what it is for', () => {
   const rooms = new Set(
     sources
       .filter((f) => f.startsWith('src/'))
-      .map((file) => dirname(file).split('/').slice(0, 2).join('/')),
+      .map(roomOf)
+      .filter((room) => room !== 'src'),
   )
-  rooms.delete('src')
-  for (const room of rooms) assert(existsSync(join(ROOT, room, 'README.md')), `${room}/README.md`)
+  for (const room of rooms) {
+    assert(existsSync(join(ROOT, 'src', room, 'README.md')), `src/${room}/README.md`)
+  }
 })
 
 test('the lock file names no registry, and every dependency is pinned exactly', () => {

@@ -17,7 +17,6 @@ import {
 } from '#domain/funds.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
-import type { FundsContracts } from '#services/accounts/chain/funds-logs.ts'
 import { headerOf } from './block-reads.ts'
 import { type Call, hexAddress } from './call.ts'
 import { asked, type ChainClient } from './clients.ts'
@@ -162,4 +161,10 @@ export function makeFundsRead(
       tokens: new Map(tokens.map((token) => [token, next()])),
     }))
   }
+}
+
+export type FundsContracts = {
+  readonly settlement: Address
+  readonly conditionalTokens: Address
+  readonly stablecoin: Address
 }

@@ -15,11 +15,11 @@
 import type { MarketId } from '#domain/ids.ts'
 import type { MarketEvent, MarketFact } from '#domain/market-event.ts'
 import { isRejection } from '#domain/rejection.ts'
+import type { MarketView } from '#protocol/market.ts'
+import type { DozeProtocol } from '#protocol/market-followers.ts'
+import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import type { Ref } from '#runtime/ref.ts'
-import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
-import type { DozeProtocol } from '#services/market/host/market-readers.ts'
-import type { MarketView } from '#services/market/state.ts'
 import type { MarketBoard, ShownMarket } from './market-board.ts'
 
 /** The pause before a thread that could not tell what it has is asked again. */

@@ -7,12 +7,12 @@ import type { Address } from '#domain/ids.ts'
 import type { Order, VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { RequestContext } from '#http/request-context.ts'
+import type { AccountsRequests, FundsView, ReserveOrder } from '#protocol/accounts.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Ref } from '#runtime/ref.ts'
-import type { AccountsProtocol, FundsView, ReserveOrder } from '#services/accounts/state.ts'
 
-type AccountsRef = Ref<AccountsProtocol>
+type AccountsRef = Ref<AccountsRequests>
 
 type CheckedOrder = Order & Pick<VerifiedOrder, 'orderHash'> & Pick<ReserveOrder, 'permit'>
 type Deadline = Pick<RequestContext, 'deadlineAtMs'>

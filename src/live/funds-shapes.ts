@@ -3,7 +3,7 @@
 import Type, { type Static } from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { type FundsToken, STABLECOIN } from '#domain/funds.ts'
-import type { FundsView } from '#services/accounts/state.ts'
+import type { FundsView } from '#protocol/accounts.ts'
 
 const amount = (description: string) => Type.String({ description })
 

@@ -11,7 +11,7 @@ import type { MarketEvent, MarketFact, OrdersMatched } from '#domain/market-even
 import { tradesOf } from '#domain/match-trades.ts'
 import { BUY, NO, type Outcome, SELL, YES } from '#domain/order.ts'
 import type { Trade, TradeStatus } from '#domain/trade.ts'
-import type { MarketView } from '#services/market/state.ts'
+import type { MarketView } from '#protocol/market.ts'
 import { LevelBook, mergedLevels, type ShownLevel } from './level-book.ts'
 
 export type ShownTrade = Trade & { readonly status: TradeStatus; readonly txHash: string }

@@ -9,18 +9,18 @@ import { byAge, type Manner, type Side, type VerifiedOrder } from '#domain/order
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Asker } from '#http/limits.ts'
 import type { RequestContext } from '#http/request-context.ts'
-import { isUnanswered, type Unanswered } from '#runtime/channel.ts'
-import type { Clock } from '#runtime/clock.ts'
-import { inTime } from '#runtime/in-time.ts'
-import type { Ref } from '#runtime/ref.ts'
-import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
 import type {
   OpenOrder,
   OrderAccepted,
   OrderCancelled,
   PendingOfOrder,
   RecalledOrder,
-} from '#services/market/state.ts'
+} from '#protocol/market.ts'
+import type { MarketThreadProtocol } from '#protocol/market-host.ts'
+import { isUnanswered, type Unanswered } from '#runtime/channel.ts'
+import type { Clock } from '#runtime/clock.ts'
+import { inTime } from '#runtime/in-time.ts'
+import type { Ref } from '#runtime/ref.ts'
 
 export type MarketRef = Ref<MarketThreadProtocol>
 

@@ -6,9 +6,9 @@
  */
 
 import { isRejection } from '#domain/rejection.ts'
+import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import type { Ref } from '#runtime/ref.ts'
-import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
 
 export const CONFIRM_EVERY_MS = 250
 const CONFIRMED_MS_MAX = 1_000

@@ -12,7 +12,7 @@ import {
   type QuickMarket as QuickMarketRecord,
   verdictOf,
 } from '#domain/quick-market.ts'
-import type { AssetPrices, PublishedPrice } from '#services/prices/prices.ts'
+import type { AssetPrices, PublishedPrice } from '#protocol/prices.ts'
 import type { PriceEvent, QuickMarket, QuickMarketEvent } from './asset-shapes.ts'
 
 export type ShownAsset = {

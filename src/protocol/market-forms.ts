@@ -7,7 +7,7 @@ import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Manner, Outcome, PermitSignature, Side, VerifiedOrder } from '#domain/order.ts'
 import type { Form, Forms } from '#runtime/channel.ts'
-import type { MarketProtocol, OrderAccepted, OrderCancelled } from '#services/market/state.ts'
+import type { MarketProtocol, OrderAccepted, OrderCancelled } from './market.ts'
 
 type Writable<Message> = { -readonly [Field in keyof Message]: Message[Field] }
 type PlaceOrder = MarketProtocol['PlaceOrder']['takes']

@@ -3,7 +3,7 @@
 import type { WebSocket } from 'uWebSockets.js'
 import { siteOf } from '#http/client-ip.ts'
 import type { Principal } from '#http/route.ts'
-import type { OrdersPage } from '#services/market/host/open-orders.ts'
+import type { OrdersPage } from '#protocol/market-host.ts'
 import type { Feed } from './feeds.ts'
 import type { FrameId } from './frames.ts'
 

@@ -9,10 +9,10 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import type { VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
+import type { HeldOrder, HoldsProtocol } from '#protocol/market-followers.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Ref } from '#runtime/ref.ts'
-import type { HeldOrder, HoldsProtocol } from '#services/market/host/order-holds.ts'
 import { makeUnsettledFills } from './unsettled-fills.ts'
 
 export type HeldOrders = {

@@ -8,8 +8,8 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import { keepAnswers } from '#http/kept-answers.ts'
 import { makeReadCache } from '#http/read-cache.ts'
 import { makeBoard, type ShownTrade } from '#live/market-board.ts'
+import type { MarketView } from '#protocol/market.ts'
 import { systemClock } from '#runtime/clock.ts'
-import type { MarketView } from '#services/market/state.ts'
 import { marketNumbered } from '../support/seeded-markets.ts'
 
 const market = marketNumbered(0x61)

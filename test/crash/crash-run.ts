@@ -17,8 +17,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { OrderHash } from '#domain/ids.ts'
 import { isRejection } from '#domain/rejection.ts'
+import type { OpenOrder } from '#protocol/market.ts'
 import { isUnanswered } from '#runtime/channel.ts'
-import type { OpenOrder } from '#services/market/state.ts'
 import { closeDatabase, type Database, openDatabase, read } from '#store/engine/database.ts'
 import {
   assertOpen,

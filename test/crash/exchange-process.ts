@@ -4,8 +4,8 @@
  */
 
 import type { Market } from '#domain/market.ts'
+import type { MarketView, OpenOrder } from '#protocol/market.ts'
 import { tuneV8 } from '#runtime/v8-flags.ts'
-import type { MarketView, OpenOrder } from '#services/market/state.ts'
 import { openOrders, startExchange } from '../services/market/exchange-fixture.ts'
 import type { StreamAsk } from '../services/market/order-stream.ts'
 

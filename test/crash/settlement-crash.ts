@@ -21,7 +21,7 @@ import { type MarketId, type OrderHash, toAddress, type Uint64, ZERO_ADDRESS } f
 import { costCeil, type Price, type Shares } from '#domain/money.ts'
 import { BUY, type Outcome, SELL, type Side, type VerifiedOrder, YES } from '#domain/order.ts'
 import { orderHash } from '#domain/order-hash.ts'
-import type { OrderAccepted } from '#services/market/state.ts'
+import type { OrderAccepted } from '#protocol/market.ts'
 import { closeDatabase, openDatabase } from '#store/engine/database.ts'
 import { pendingTradesWithOrders } from '#store/reads/settlements.ts'
 import { recentTrades, type TradeRecord } from '#store/reads/trades.ts'

@@ -14,16 +14,13 @@ import { isRejection } from '#domain/rejection.ts'
 import { makeBoardLoad } from '#live/board-load.ts'
 import { makeBoard } from '#live/market-board.ts'
 import { makeGateway } from '#live/market-gateway.ts'
-import { readRows } from '#protocol/packed-event.ts'
+import { readRows } from '#log/packed-event.ts'
+import type { DozeProtocol, MarketFollowerProtocol } from '#protocol/market-followers.ts'
+import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import { Channel } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { makeRef } from '#runtime/ref.ts'
-import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
-import {
-  type DozeProtocol,
-  type MarketFollowerProtocol,
-  MarketReaders,
-} from '#services/market/host/market-readers.ts'
+import { MarketReaders } from '#services/market/host/market-readers.ts'
 import { viewOf } from '#services/market/market.ts'
 import { given } from '../services/market/market-fixture.ts'
 import { randomFlow } from '../services/market/random-flow.ts'

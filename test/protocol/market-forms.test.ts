@@ -8,9 +8,9 @@ import { ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { NO, SELL, type VerifiedOrder } from '#domain/order.ts'
 import { reject } from '#domain/rejection.ts'
+import type { MarketProtocol, OrderAccepted, OrderCancelled } from '#protocol/market.ts'
 import { MARKET_FORMS } from '#protocol/market-forms.ts'
 import { Channel, type ChannelOptions, type Form } from '#runtime/channel.ts'
-import type { MarketProtocol, OrderAccepted, OrderCancelled } from '#services/market/state.ts'
 import { hashNamed, traderNamed } from '../support/orders.ts'
 
 type Takes = { [K in keyof MarketProtocol]: MarketProtocol[K]['takes'] }

@@ -8,9 +8,9 @@ import { API_KEY_ID, type ApiKey, registerMessage, revokeMessage } from '#domain
 import { type Address, parseAddress } from '#domain/ids.ts'
 import { API_KEYS_PER_ADDRESS_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type { ApiKeysRequests } from '#protocol/projector.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import type { Ref } from '#runtime/ref.ts'
-import type { ApiKeysProtocol } from '#services/projector/api-keys.ts'
 
 type NewKey = { readonly id: string; readonly privateKey: string }
 
@@ -35,7 +35,7 @@ export type KeyService = {
 
 export function makeKeyService(ports: {
   readonly service: string
-  readonly store: Ref<ApiKeysProtocol>
+  readonly store: Ref<ApiKeysRequests>
   readonly findKey: (id: string) => Promise<ApiKey | undefined>
   /** Who signed a text as wallets do; undefined when the signature is none. */
   readonly recoverSigner: (message: string, signature: string) => Promise<Address | undefined>

@@ -16,7 +16,7 @@ import {
   uint64,
   uint256,
 } from '#http/schemas.ts'
-import type { OpenOrder, OrderAccepted } from '#services/market/state.ts'
+import type { OpenOrder, OrderAccepted } from '#protocol/market.ts'
 
 const closed = { additionalProperties: false } as const
 

@@ -6,7 +6,7 @@ import { isRejection, type Rejection, type RejectionCode } from '#domain/rejecti
 import type { RelayOperation } from '#domain/relay.ts'
 import { relayerErrorBody } from '#http/errors.ts'
 import { type AnswerRoute, type Example, route } from '#http/route.ts'
-import type { RelayAnswer } from '#services/relayer/state.ts'
+import type { RelayAnswer } from '#protocol/relayer.ts'
 import type { RelayService } from './relay-service.ts'
 import {
   APPROVAL_EXAMPLE,

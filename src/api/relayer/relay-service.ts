@@ -9,10 +9,9 @@ import type { Order } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { RelayKey, RelayOperation } from '#domain/relay.ts'
 import { type RelayTerms, relayFlaw } from '#domain/relay-rules.ts'
+import type { RelayAnswer, RelayerRequests, RelayNonces } from '#protocol/relayer.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import type { Ref } from '#runtime/ref.ts'
-import type { RelayNonces } from '#services/relayer/ports.ts'
-import type { RelayAnswer, RelayerProtocol } from '#services/relayer/state.ts'
 
 export type RelayService = {
   relay(operation: RelayOperation, deadlineAtMs: number): Promise<RelayAnswer | Rejection>
@@ -30,7 +29,7 @@ export type RelayService = {
 type RelayedChain = {
   readonly chainId: number
   readonly terms: RelayTerms
-  readonly relayer: Ref<RelayerProtocol>
+  readonly relayer: Ref<RelayerRequests>
 }
 
 const NO_RELAYER = reject('INVALID_FIELD', 'chainId', 'No relayer configured for chain')

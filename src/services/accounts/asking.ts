@@ -5,21 +5,13 @@ import type { Address } from '#domain/ids.ts'
 import { isPrice, isShares } from '#domain/money.ts'
 import { BUY } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type { FundsView, Granted, ReserveOrder } from '#protocol/accounts.ts'
 import type { Deferred } from '#runtime/actor.ts'
 import { accountOf, holdingOf, unuse, use } from './account.ts'
 import { readNext } from './funds-reading.ts'
 import { closedBecause, judge } from './judge.ts'
 import { otherPermitFlaw, promise, promiseAgain } from './promises.ts'
-import type {
-  Account,
-  AccountsContext,
-  AccountsState,
-  Asker,
-  ChainAccounts,
-  FundsView,
-  Granted,
-  ReserveOrder,
-} from './state.ts'
+import type { Account, AccountsContext, AccountsState, Asker, ChainAccounts } from './state.ts'
 import { viewOf } from './view.ts'
 
 const GRANTED: Granted = { granted: true }

@@ -4,9 +4,10 @@ import { needOf, outcomeToken } from '#domain/funds.ts'
 import type { Uint64 } from '#domain/ids.ts'
 import { BUY, YES } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type { ReserveOrder } from '#protocol/accounts.ts'
 import { dropClosed, holdingOf } from './account.ts'
 import { permitNonceFlaw } from './permits.ts'
-import type { Account, AccountsState, ChainAccounts, Holding, ReserveOrder, Sums } from './state.ts'
+import type { Account, AccountsState, ChainAccounts, Holding, Sums } from './state.ts'
 import { hasUnreadMatch } from './trades.ts'
 
 /** Why nothing is granted on this chain for now; undefined when it is. */

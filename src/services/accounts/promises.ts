@@ -7,9 +7,10 @@
 
 import type { OrderHash } from '#domain/ids.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
+import type { ReserveOrder } from '#protocol/accounts.ts'
 import { addPromise, removePromise } from './account.ts'
 import { holdPermit } from './permits.ts'
-import type { Account, AccountsState, Holding, ReserveOrder } from './state.ts'
+import type { Account, AccountsState, Holding } from './state.ts'
 
 /** Promises that one turn of the timer looks at. */
 const PROMISES_LOOKED_AT_MAX = 10_000

@@ -1,16 +1,9 @@
 /** Accounts as others see them: a trader's funds, and how the whole stands. */
 
 import { STABLECOIN } from '#domain/funds.ts'
+import type { FundsView, TokenFunds } from '#protocol/accounts.ts'
 import { closedBecause, startingBecause } from './judge.ts'
-import type {
-  Account,
-  AccountsState,
-  AccountsStatus,
-  FundsView,
-  Holding,
-  Sums,
-  TokenFunds,
-} from './state.ts'
+import type { Account, AccountsState, AccountsStatus, Holding, Sums } from './state.ts'
 
 export function viewOf(account: Account): FundsView {
   const { chain, trader, block, cash, unpermitted, balance, allowance } = account

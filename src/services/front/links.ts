@@ -23,24 +23,25 @@ import { makePartitionUse, type PartitionUse } from '#live/partition-use.ts'
 import { type MovingProtocol, makePatientRef } from '#live/patient-ref.ts'
 import type { PriceBoard } from '#live/price-board.ts'
 import type { WithdrawnOrders } from '#live/withdrawn-orders.ts'
+import { readRows } from '#log/packed-event.ts'
+import type { AccountsFollowerProtocol, AccountsRequests } from '#protocol/accounts.ts'
+import { ACCOUNTS_FORMS } from '#protocol/accounts-forms.ts'
+import type { ChainFollowerProtocol } from '#protocol/indexer.ts'
+import type {
+  DozeProtocol,
+  HoldsProtocol,
+  MarketFollowerProtocol,
+} from '#protocol/market-followers.ts'
 import { MARKET_FORMS } from '#protocol/market-forms.ts'
-import { readRows } from '#protocol/packed-event.ts'
+import type { MarketThreadProtocol } from '#protocol/market-host.ts'
+import type { PriceFollowerProtocol, PriceLoadProtocol } from '#protocol/prices.ts'
+import type { ApiKeysRequests, KeyFollowerProtocol, WriteRequests } from '#protocol/projector.ts'
+import type { RelayerRequests } from '#protocol/relayer.ts'
 import type { Protocol } from '#runtime/actor.ts'
 import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { monotonicMs, systemClock } from '#runtime/clock.ts'
 import { makeRef } from '#runtime/ref.ts'
-import type { AccountsFollowerProtocol } from '#services/accounts/followers.ts'
-import { ACCOUNTS_FORMS } from '#services/accounts/forms.ts'
-import type { AccountsProtocol } from '#services/accounts/state.ts'
-import type { ChainFollowerProtocol } from '#services/indexer/indexer.ts'
 import type { LinkMeters } from '#services/kit/link-metrics.ts'
-import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
-import type { DozeProtocol, MarketFollowerProtocol } from '#services/market/host/market-readers.ts'
-import type { HoldsProtocol } from '#services/market/host/order-holds.ts'
-import type { PriceFollowerProtocol, PriceLoadProtocol } from '#services/prices/prices.ts'
-import type { ApiKeysProtocol, KeyFollowerProtocol } from '#services/projector/api-keys.ts'
-import type { ClerkProtocol } from '#services/projector/clerk.ts'
-import type { RelayerProtocol } from '#services/relayer/state.ts'
 import type { HeldOrders } from '#stream/held-orders.ts'
 import type { StreamHub } from '#stream/hub.ts'
 import { resolutionStep } from '#stream/resolution-step.ts'
@@ -82,13 +83,13 @@ export function linkFront(
   /** Of several machines, a market's thread may be on its way to another. */
   const patient = isNode(settings) ? plain.map((ref) => makePatientRef(ref, patience)) : []
   const threads = plain.map((ref, index) => patient[index] ?? ref)
-  const store = makeRef<ApiKeysProtocol & ClerkProtocol>()
+  const store = makeRef<ApiKeysRequests & WriteRequests>()
   const relayers = relayedChains(settings).map((chain) => ({
     chain,
-    relayer: makeRef<RelayerProtocol>(),
+    relayer: makeRef<RelayerRequests>(),
   }))
   const accounts = Array.from({ length: reserves(settings) ? settings.risk.threads : 0 }, () => {
-    const ref = makeRef<AccountsProtocol>()
+    const ref = makeRef<AccountsRequests>()
     return isNode(settings) ? makePatientRef(ref, patience) : ref
   })
   const prices = makeRef<PriceLoadProtocol>()

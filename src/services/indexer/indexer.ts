@@ -19,6 +19,7 @@ import {
   CHAIN_MARKS_MAX,
 } from '#domain/limits.ts'
 import type { Market } from '#domain/market.ts'
+import type { ChainFollowerProtocol } from '#protocol/indexer.ts'
 import type { Behaviour, Context } from '#runtime/actor.ts'
 import type { ChainProgress } from '#store/chain-index/cursor.ts'
 import type { ChainRange, ChainWritten } from '#store/chain-index/index-range.ts'
@@ -71,35 +72,6 @@ type ChainStatus = {
   /** Why it does not follow; empty when it does. */
   readonly why: string
 }
-
-/** What the indexer tells those who follow it. */
-export type ChainFollowerProtocol = {
-  /** These blocks are in the database, and this is what they brought, in the order of the chain. */
-  ChainAdvanced: {
-    takes: {
-      chainId: number
-      indexed: BlockMark
-      head: number
-      events: readonly ChainEvent[]
-      /** Markets that a reorg removed and that did not come back. */
-      withdrawn: readonly MarketId[]
-    }
-    answers: undefined
-  }
-  /** A reorg: everything above this block is undone in the database. */
-  ChainRewound: {
-    takes: {
-      chainId: number
-      to: BlockMark
-      /** Markets that the chain does not have any more, for now. */
-      orphaned: readonly MarketId[]
-      /** Markets of which a step of their resolution was undone. */
-      reverted: readonly MarketId[]
-    }
-    answers: undefined
-  }
-}
-
 export type IndexerEvent =
   | ({ readonly type: 'ChainAdvanced' } & ChainFollowerProtocol['ChainAdvanced']['takes'])
   | ({ readonly type: 'ChainRewound' } & ChainFollowerProtocol['ChainRewound']['takes'])

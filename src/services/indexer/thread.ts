@@ -8,6 +8,7 @@ import { contractsOf, databaseUrlOf, type ThreadData } from '#config/thread-data
 import { Fault } from '#domain/fault.ts'
 import { MARKETS_RECONCILED_MAX } from '#domain/limits.ts'
 import { reject } from '#domain/rejection.ts'
+import type { ChainFollowerProtocol } from '#protocol/indexer.ts'
 import { systemClock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
@@ -17,7 +18,6 @@ import { makeReads } from '#store/reads/reads.ts'
 import { askWrite } from '#store/writes/ask-write.ts'
 import { makeChainReader } from './chain/chain-reader.ts'
 import {
-  type ChainFollowerProtocol,
   type IndexerEvent,
   type IndexerProtocol,
   type IndexerState,

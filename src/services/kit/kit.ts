@@ -11,13 +11,13 @@ import { channelOptions, type ThreadData, topologyOf } from '#config/thread-data
 import { marketThreadName, threadOfMarket } from '#config/topology.ts'
 import type { MarketId } from '#domain/ids.ts'
 import { reject } from '#domain/rejection.ts'
+import type { MarketThreadProtocol } from '#protocol/market-host.ts'
+import type { WriteRequests } from '#protocol/projector.ts'
 import type { Behaviour, Protocol } from '#runtime/actor.ts'
 import { Channel, type Forms } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { makeRef, type Ref } from '#runtime/ref.ts'
 import { type Served, serve } from '#runtime/serve.ts'
-import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
-import type { ClerkProtocol } from '#services/projector/clerk.ts'
 import { type LinkMeters, linkMeters } from './link-metrics.ts'
 import { workerMeters } from './worker-metrics.ts'
 
@@ -76,7 +76,7 @@ export function serveActor<State, P extends Protocol, Event = never>(actor: {
 
 /** The threads that write: the store and the market threads. A thread may be linked to some of them. */
 export type Writers = {
-  readonly store: Ref<ClerkProtocol>
+  readonly store: Ref<WriteRequests>
   /** In the order of their numbers. */
   readonly markets: readonly Ref<MarketThreadProtocol>[]
   /** The thread that a market belongs to. */
@@ -99,7 +99,7 @@ export function linkWriters(
   } = {},
 ): Writers {
   const topology = topologyOf(settings)
-  const store = makeRef<ClerkProtocol>()
+  const store = makeRef<WriteRequests>()
   const markets = Array.from({ length: topology.marketThreads }, () =>
     makeRef<MarketThreadProtocol>(),
   )

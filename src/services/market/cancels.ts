@@ -4,8 +4,9 @@
  */
 
 import type { ClosedOrder } from '#log/event-log.ts'
+import type { OrderCancelled } from '#protocol/market.ts'
 import { close, closedBy, type MarketContext, secondsOf } from './orders.ts'
-import type { MarketState, OrderCancelled } from './state.ts'
+import type { MarketState } from './state.ts'
 
 /** Undefined when nothing of the order can come back, so that there is nothing to cancel. */
 export function cancelFilled(

@@ -8,8 +8,9 @@ import type { RestingOrder } from '#book/order-record.ts'
 import type { Address, OrderHash } from '#domain/ids.ts'
 import { DEPARTURES_MAX } from '#domain/limits.ts'
 import { OUTCOMES, type Outcome } from '#domain/order.ts'
+import type { TradeReport } from '#protocol/market.ts'
 import { close, type MarketContext, tradersAtFault } from './orders.ts'
-import type { MarketState, TradeReport } from './state.ts'
+import type { MarketState } from './state.ts'
 import { excuseOf } from './trades.ts'
 
 /** Orders of the trader in one book: those of them that are wanted, or the oldest, at most so many. */

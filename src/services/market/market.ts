@@ -26,6 +26,14 @@ import {
   YES,
 } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type {
+  LevelView,
+  MarketProtocol,
+  MarketView,
+  OrderAccepted,
+  OrderCancelled,
+  PendingOfOrder,
+} from '#protocol/market.ts'
 import type { PureBehaviour } from '#runtime/actor.ts'
 import { cancelFilled, cancelledAnswer } from './cancels.ts'
 import { departing, hasTooMany, ordersOf } from './departures.ts'
@@ -47,17 +55,7 @@ import {
 } from './orders.ts'
 import { PendingCounts, PendingTrades } from './pending.ts'
 import { standingFlaw } from './standing.ts'
-import type {
-  LevelView,
-  MarketProtocol,
-  MarketRules,
-  MarketState,
-  MarketView,
-  OrderAccepted,
-  OrderCancelled,
-  PendingOfOrder,
-  Recall,
-} from './state.ts'
+import type { MarketRules, MarketState, Recall } from './state.ts'
 import { failTrade, isOverdrawn, mayBecome, recordTrade, reported, reportFlaw } from './trades.ts'
 
 /** `counts` are those of its chain and thread. */

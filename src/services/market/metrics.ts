@@ -1,11 +1,11 @@
 /** What is counted of a market thread: where the time of its commands goes. */
 
 import { Histogram } from 'prom-client'
+import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import type { BatchTimes } from '#runtime/channel.ts'
 import type { Command } from '#runtime/serve.ts'
 import { makeStageMeter } from '#runtime/stage-meter.ts'
 import type { Kit } from '#services/kit/kit.ts'
-import type { MarketThreadProtocol } from './host/market-host.ts'
 
 export function marketMeters({ registry }: Kit) {
   const stages = makeStageMeter(registry)

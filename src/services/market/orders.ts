@@ -24,9 +24,9 @@ import type {
 } from '#domain/market-event.ts'
 import type { Shares } from '#domain/money.ts'
 import { expiresAtSec, type Outcome, type VerifiedOrder } from '#domain/order.ts'
+import type { TraderPause } from '#domain/trader-pauses.ts'
 import type { ClosedOrder } from '#log/event-log.ts'
 import type { PureContext } from '#runtime/actor.ts'
-import type { TraderPause } from './host/trader-pauses.ts'
 import type { MarketState } from './state.ts'
 
 export type MarketContext = PureContext<MarketEvent>

@@ -29,7 +29,10 @@ import { reject } from '#domain/rejection.ts'
 import type { MovingProtocol } from '#live/patient-ref.ts'
 import type { EventLog } from '#log/event-log.ts'
 import { type DiskRoom, isDiskFull, openDiskRoom } from '#log/partition/disk-room.ts'
+import type { HeldOrder, MarketFollowerProtocol } from '#protocol/market-followers.ts'
 import { MARKET_FORMS } from '#protocol/market-forms.ts'
+import type { MarketThreadProtocol } from '#protocol/market-host.ts'
+import type { LogReaderProtocol } from '#protocol/projector.ts'
 import type { Message } from '#runtime/actor.ts'
 import { Channel, type Unanswered } from '#runtime/channel.ts'
 import { type Clock, systemClock } from '#runtime/clock.ts'
@@ -37,7 +40,6 @@ import { beat } from '#runtime/heartbeat.ts'
 import { type ReplyChannel, type Served, serve } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { makeKit } from '#services/kit/kit.ts'
-import type { StoreProtocol } from '#services/projector/projector.ts'
 import { CancelQuota } from './host/cancel-quota.ts'
 import { marketsToExpire } from './host/due-markets.ts'
 import { hasHousework, housekeep, takeGone, takeTrouble, tidy } from './host/housekeeping.ts'
@@ -51,14 +53,13 @@ import {
 import {
   hearAtOnce,
   type MarketThread,
-  type MarketThreadProtocol,
   marketThread as marketBehaviour,
   newMarketThread,
   recover,
 } from './host/market-host.ts'
-import { type MarketFollowerProtocol, MarketReaders } from './host/market-readers.ts'
+import { MarketReaders } from './host/market-readers.ts'
 import { viewsOf } from './host/market-views.ts'
-import { type HeldOrder, OrderHolds, OrphanedOrders, unclaimedHolds } from './host/order-holds.ts'
+import { OrderHolds, OrphanedOrders, unclaimedHolds } from './host/order-holds.ts'
 import { watchProjection } from './host/projection-lag.ts'
 import { Retention } from './host/retention.ts'
 import { makeSettlementWatch, type SettlementWatch } from './host/settlement-watch.ts'
@@ -96,7 +97,7 @@ const UNCONFIRMED = reject(
 const MOVED: Unanswered = { unanswered: 'moved' }
 
 /** What this thread tells, besides answers. */
-type ToldProtocol = MarketFollowerProtocol & MovingProtocol & StoreProtocol
+type ToldProtocol = MarketFollowerProtocol & MovingProtocol & LogReaderProtocol
 
 type Placed = MarketThreadProtocol['PlaceOrder']['takes']
 
@@ -120,7 +121,7 @@ export function marketThread(data: ThreadData): ThreadParts {
     partitionOfCommand,
   )
   /** Of them, those that read the log by themselves and are told when it grows. */
-  const logReaders = new Set<Channel<StoreProtocol>>()
+  const logReaders = new Set<Channel<LogReaderProtocol>>()
   const logReaderNames = new Set(
     // Of several machines each has a copy, whose thread tells its readers.
     isNode(settings)

@@ -10,7 +10,8 @@ import { isShares, type Shares } from '#domain/money.ts'
 import { BUY, expiresAtSec, OUTCOMES, SELL, type VerifiedOrder } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { TradeStatus } from '#domain/trade.ts'
-import type { TraderPause } from './host/trader-pauses.ts'
+import type { TraderPause } from '#domain/trader-pauses.ts'
+import type { TradeReport } from '#protocol/market.ts'
 import {
   admit,
   close,
@@ -21,7 +22,7 @@ import {
   tellRest,
   tradersAtFault,
 } from './orders.ts'
-import type { MarketState, TradeReport } from './state.ts'
+import type { MarketState } from './state.ts'
 
 /** A report that cannot be about a trade of this market; its sender is wrong. */
 export function reportFlaw(state: MarketState, report: TradeReport): Rejection | undefined {

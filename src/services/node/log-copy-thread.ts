@@ -8,13 +8,13 @@ import { channelOptions, type ThreadData } from '#config/thread-data.ts'
 import { BRIDGE_THREAD, isAccountsThread } from '#config/topology.ts'
 import { Fault } from '#domain/fault.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
+import { PACKED } from '#log/packed-event.ts'
 import { type LogFollower, openLogFollower } from '#log/server/log-follower.ts'
-import { PACKED } from '#protocol/packed-event.ts'
+import type { LogReaderProtocol } from '#protocol/projector.ts'
 import type { Protocol } from '#runtime/actor.ts'
 import { Channel } from '#runtime/channel.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { makeFollowers, makeKit } from '#services/kit/kit.ts'
-import type { StoreProtocol } from '#services/projector/projector.ts'
 
 /** What the bridge asks of it. */
 export type LogCopyProtocol = {
@@ -24,7 +24,7 @@ export type LogCopyProtocol = {
   CatchUp: { takes: object; answers: { why: string } }
 }
 
-type Appended = StoreProtocol['Appended']['takes']
+type Appended = LogReaderProtocol['Appended']['takes']
 
 const LOOK_EVERY_MS = 500
 
@@ -38,7 +38,7 @@ export function logCopyThread(data: ThreadData): ThreadParts {
   const whys = new Map<number, string>()
   /** Partitions that are being pulled; true where there is more by now. */
   const pulling = new Map<number, boolean>()
-  const readers = makeFollowers<StoreProtocol>(settings, kit.links)
+  const readers = makeFollowers<LogReaderProtocol>(settings, kit.links)
   const tellers = makeFollowers<Protocol>(settings, kit.links)
 
   function heard(type: string, message: unknown): void {

@@ -6,41 +6,10 @@
 
 import type { Observation, PriceSource } from '#domain/asset-price.ts'
 import { PRICE_HISTORY_SEC, PRICES_WAITING_MAX } from '#domain/limits.ts'
-import type { QuickMarket } from '#domain/quick-market.ts'
+import type { AssetPrices, PublishedPrice } from '#protocol/prices.ts'
 import type { Behaviour, Context } from '#runtime/actor.ts'
 import type { PriceBatch, PriceRecord } from '#store/writes/prices.ts'
 import type { Failover, GateVerdict } from './feeds/failover.ts'
-
-/** A price that left. */
-export type PublishedPrice = PriceRecord
-
-/** What is known of one asset, for a reader that has just come. */
-export type AssetPrices = {
-  readonly asset: string
-  readonly speaker: PriceSource | undefined
-  /** Why no source speaks, if so. */
-  readonly why: string
-  readonly latest: PublishedPrice | undefined
-  /** One a second, the earliest first. */
-  readonly history: readonly PublishedPrice[]
-}
-
-/** What the thread of prices and quick markets tells the fronts; `Load` is what a front asks first. */
-export type PriceFollowerProtocol = {
-  Priced: { takes: { price: PublishedPrice }; answers: undefined }
-  SpeakerChanged: {
-    takes: { asset: string; source: PriceSource | undefined; why: string }
-    answers: undefined
-  }
-  QuickMarketOpened: { takes: { quickMarket: QuickMarket; atMs: number }; answers: undefined }
-  QuickMarketResolved: { takes: { quickMarket: QuickMarket; atMs: number }; answers: undefined }
-}
-export type PriceLoadProtocol = {
-  Load: {
-    takes: object
-    answers: { assets: readonly AssetPrices[]; active: readonly QuickMarket[] }
-  }
-}
 
 export type PricesProtocol = {
   Observed: { takes: { observation: Observation }; answers: undefined }

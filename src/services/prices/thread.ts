@@ -5,6 +5,7 @@
 
 import { databaseUrlOf, quickChain, type ThreadData } from '#config/thread-data.ts'
 import { PRICE_SOURCES } from '#domain/asset-price.ts'
+import type { PriceFollowerProtocol } from '#protocol/prices.ts'
 import { systemClock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
@@ -18,7 +19,6 @@ import { pricesMeters } from './metrics.ts'
 import {
   assetPricesOf,
   newPrices,
-  type PriceFollowerProtocol,
   type PricesEvent,
   type PricesProtocol,
   type PricesState,

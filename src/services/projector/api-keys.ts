@@ -7,31 +7,17 @@
 import type { ApiKey } from '#domain/api-key.ts'
 import { API_KEY_WRITES_WAITING_MAX } from '#domain/limits.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
+import type { ApiKeysRequests } from '#protocol/projector.ts'
 import type { Behaviour, Context, Deferred } from '#runtime/actor.ts'
 
 /** A change that its asker does not wait for any more is not made: `untilMs` is when that is. */
-export type ApiKeysProtocol = {
-  RegisterApiKey: {
-    takes: { key: ApiKey; activeMax: number; untilMs: number }
-    answers: { revoked: readonly string[] } | Rejection
-  }
-  RevokeApiKey: {
-    takes: { id: string; atMs: number; untilMs: number }
-    answers: { revoked: readonly string[] } | Rejection
-  }
+export type ApiKeysProtocol = ApiKeysRequests & {
   KeyWritten: {
     takes: { ticket: Deferred; registered: ApiKey | undefined; revoked: readonly string[] }
     answers: undefined
   }
   KeyFailed: { takes: { ticket: Deferred; retry: boolean }; answers: undefined }
 }
-
-/** What the fronts are told. */
-export type KeyFollowerProtocol = {
-  KeysRevoked: { takes: { ids: readonly string[] }; answers: undefined }
-  KeyRegistered: { takes: { key: ApiKey }; answers: undefined }
-}
-
 export type ApiKeysEvent =
   | { readonly type: 'KeysRevoked'; readonly ids: readonly string[] }
   | { readonly type: 'KeyRegistered'; readonly key: ApiKey }

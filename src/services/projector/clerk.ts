@@ -6,13 +6,13 @@
  */
 
 import { WRITES_TOGETHER_MAX, WRITES_WAITING_MAX } from '#domain/limits.ts'
-import { type Rejection, reject } from '#domain/rejection.ts'
+import { reject } from '#domain/rejection.ts'
+import type { WriteRequests } from '#protocol/projector.ts'
 import type { Behaviour, Context, Deferred } from '#runtime/actor.ts'
 import type { StoreReply } from '#store/engine/reply.ts'
 import type { WriteTask } from '#store/writes/ask-write.ts'
 
-export type ClerkProtocol = {
-  Write: { takes: WriteTask; answers: StoreReply | Rejection }
+export type ClerkProtocol = WriteRequests & {
   Written: {
     takes: { tickets: readonly Deferred[]; replies: readonly StoreReply[] }
     answers: undefined

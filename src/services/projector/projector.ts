@@ -11,6 +11,7 @@ import { PROJECTION_ROWS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { tradesOf } from '#domain/match-trades.ts'
 import type { LogReader } from '#log/event-log.ts'
+import type { LogReaderProtocol } from '#protocol/projector.ts'
 import type { Behaviour, Context } from '#runtime/actor.ts'
 import type { Checkpoint } from '#store/projection/checkpoints.ts'
 import type {
@@ -33,12 +34,7 @@ type ProjectionStatus = {
   readonly fault: string
 }
 
-export type StoreProtocol = {
-  /** A market thread has made events durable. Telling is enough: the store also looks by itself. */
-  Appended: {
-    takes: { offsets: readonly (readonly [partition: number, lastOffset: number])[] }
-    answers: undefined
-  }
+export type StoreProtocol = LogReaderProtocol & {
   /** Looks at the logs themselves, whatever was told. */
   Tick: { takes: object; answers: undefined }
   ProjectionStatus: { takes: object; answers: { partitions: ProjectionStatus[]; why: string } }

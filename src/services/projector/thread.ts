@@ -5,15 +5,16 @@ import { LOG_COPY_THREAD, marketThreadName, SETTLEMENT_THREAD } from '#config/to
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { LogReader } from '#log/event-log.ts'
 import { openLogReader } from '#log/log-reader.ts'
-import { PACKED } from '#protocol/packed-event.ts'
+import { PACKED } from '#log/packed-event.ts'
+import type { MarketThreadProtocol } from '#protocol/market-host.ts'
+import type { KeyFollowerProtocol } from '#protocol/projector.ts'
+import type { SettlementRequests } from '#protocol/settlement.ts'
 import type { Protocol } from '#runtime/actor.ts'
 import type { Channel } from '#runtime/channel.ts'
 import type { ReplyChannel, Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { makeFollowers, makeKit, serveActor } from '#services/kit/kit.ts'
 import { detach, makeLeases } from '#services/kit/leases.ts'
-import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
-import type { SettlementProtocol } from '#services/settlement/state.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
 import { isShared } from '#store/engine/database-url.ts'
 import type { StoreReply } from '#store/engine/reply.ts'
@@ -28,7 +29,6 @@ import {
   type ApiKeysProtocol,
   type ApiKeysState,
   apiKeys,
-  type KeyFollowerProtocol,
   newApiKeys,
 } from './api-keys.ts'
 import { type ClerkProtocol, type ClerkState, clerk, newClerk } from './clerk.ts'
@@ -78,7 +78,7 @@ export function storeThread(data: ThreadData): ThreadParts {
   const projectors = new Map<number, Database>()
   const markets = makeFollowers<MarketThreadProtocol>(settings, kit.links)
   /** Told of new trades, so that they do not wait for its next look. */
-  const settlements = makeFollowers<SettlementProtocol>(settings, kit.links)
+  const settlements = makeFollowers<SettlementRequests>(settings, kit.links)
   /** The others: fronts, which have keys registered and revoked here, and threads that have things written. */
   const clients = makeFollowers<KeyFollowerProtocol>(settings, kit.links)
   /** Of a node: tells when the copy that is read here has grown. */

@@ -4,18 +4,10 @@ import type { Address } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { RelayKey, RelayOperation, RelayPurpose, RelayRecord } from '#domain/relay.ts'
 import type { HeldOrders, TraderNeeds } from '#domain/trader-hold.ts'
+import type { RelayNonces } from '#protocol/relayer.ts'
 import type { OpenedRelay, RelayChange } from '#store/writes/relays.ts'
 import type { RelayExamination, RelayTrial } from './chain/relay-examination.ts'
 import type { LaneNews, LaneTransaction } from './chain/relay-lanes.ts'
-
-/** What one needs to sign: decimal text. */
-export type RelayNonces = {
-  readonly conditionalTokens: string
-  readonly stablecoin: string
-  readonly market?: string
-  /** The bond of a proposal in that market. */
-  readonly bond?: string
-}
 
 export type SentRelay = { readonly txHash: string; readonly nonce: number }
 

@@ -10,29 +10,17 @@ import type {
   RelayRecord,
 } from '#domain/relay.ts'
 import type { TraderNeeds } from '#domain/trader-hold.ts'
+import type { RelayerRequests, RelayNonces } from '#protocol/relayer.ts'
 import type { Context, Deferred } from '#runtime/actor.ts'
 import type { RelayChange } from '#store/writes/relays.ts'
 import type { RelayExamination, RelayTrial } from './chain/relay-examination.ts'
 import type { LaneNews, LaneTransaction } from './chain/relay-lanes.ts'
-import type { RelayerPorts, RelayNonces, SentRelay } from './ports.ts'
+import type { RelayerPorts, SentRelay } from './ports.ts'
 import type { Trouble } from './trouble.ts'
-
-export type RelayAnswer = {
-  readonly txHash: string
-  readonly status: 'pending' | 'confirmed'
-}
 
 type Work = { readonly key: RelayKey }
 
-export type RelayerProtocol = {
-  Relay: {
-    takes: { key: RelayKey; operation: RelayOperation; deadlineAtMs: number }
-    answers: RelayAnswer | Rejection
-  }
-  Nonces: {
-    takes: { owner: Address; marketAddress: Address | undefined }
-    answers: RelayNonces | Rejection
-  }
+export type RelayerProtocol = RelayerRequests & {
   Begin: { takes: Record<never, never>; answers: undefined }
   Begun: {
     takes: {

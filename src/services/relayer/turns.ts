@@ -6,8 +6,9 @@
 import { RELAYS_IN_LINE_MAX } from '#domain/limits.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { RelayKey, RelayOperation } from '#domain/relay.ts'
+import type { RelayAnswer } from '#protocol/relayer.ts'
 import { dayStart } from './budgets.ts'
-import type { RelayAnswer, RelayerContext, RelayerState, Step, Underway } from './state.ts'
+import type { RelayerContext, RelayerState, Step, Underway } from './state.ts'
 import { troubleOf } from './trouble.ts'
 
 const BOND_SCOPE = 'bond'

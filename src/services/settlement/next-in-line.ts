@@ -23,7 +23,7 @@ import type { Address, MarketId } from '#domain/ids.ts'
 import { costCeil, type Shares } from '#domain/money.ts'
 import { BUY, SELL } from '#domain/order.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
-import type { ComingBack, InLine, NextInLine } from '#services/market/host/trader-standing.ts'
+import type { ComingBack, InLine, NextInLine } from '#protocol/market-host.ts'
 import type { LinePlan, SettlementState } from './state.ts'
 
 /** Lines that are asked for at once, and traders that are looked at. */

@@ -4,9 +4,10 @@ import type { FundsToken } from '#domain/funds.ts'
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { FaultySide, TradeStatus, TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
+import type { TradeReport } from '#protocol/market.ts'
+import type { ComingBack, InLine } from '#protocol/market-host.ts'
+import type { SettlementRequests } from '#protocol/settlement.ts'
 import type { Context } from '#runtime/actor.ts'
-import type { ComingBack, InLine } from '#services/market/host/trader-standing.ts'
-import type { TradeReport } from '#services/market/state.ts'
 import type { PendingTrades } from '#store/reads/settlements.ts'
 import type {
   OpenSettlement,
@@ -16,7 +17,7 @@ import type {
 } from './chain/settlement-lane.ts'
 import type { RefusedTrade } from './chain/settlement-trial.ts'
 
-export type SettlementProtocol = {
+export type SettlementProtocol = SettlementRequests & {
   /** The thread's timer: looks whether anything is due. */
   Tick: { takes: object; answers: undefined }
   Status: { takes: object; answers: SettlementStatus }
@@ -24,8 +25,6 @@ export type SettlementProtocol = {
     takes: { open: readonly RecoveredBatch[] }
     answers: undefined
   }
-  /** New trades are in the database. Telling is enough: it is also read by itself. */
-  TradesWritten: { takes: object; answers: undefined }
   /** `upTo` is how often it had been told of new trades when the read began. */
   PendingRead: { takes: PendingTrades & { upTo: number }; answers: undefined }
   /** Trades were looked at, and nothing covers these of them. */

@@ -11,13 +11,9 @@ import type { MarketId, Sequence, TradeId, Uint64 } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, type PermitSignature, SELL, YES } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
+import type { FundsView, ReserveOrder } from '#protocol/accounts.ts'
 import { makeShadow } from '#services/accounts/shadow.ts'
-import type {
-  AccountsRules,
-  FundsView,
-  LoadedAccounts,
-  ReserveOrder,
-} from '#services/accounts/state.ts'
+import type { AccountsRules, LoadedAccounts } from '#services/accounts/state.ts'
 import {
   buy,
   hashNamed,

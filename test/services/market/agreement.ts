@@ -6,8 +6,8 @@
 import assert from 'node:assert/strict'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { openLogReader } from '#log/log-reader.ts'
-import { PACKED } from '#protocol/packed-event.ts'
-import type { OpenOrder } from '#services/market/state.ts'
+import { PACKED } from '#log/packed-event.ts'
+import type { OpenOrder } from '#protocol/market.ts'
 import { closeDatabase, type Database, openDatabase, read } from '#store/engine/database.ts'
 import { eventually } from '../../support/eventually.ts'
 

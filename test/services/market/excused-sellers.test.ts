@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { TradeReport } from '#services/market/state.ts'
+import type { TradeReport } from '#protocol/market.ts'
 import { buy, sell } from '../../support/orders.ts'
 import { given } from './market-fixture.ts'
 import { stateHashOf } from './state-hash.ts'

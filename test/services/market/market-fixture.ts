@@ -10,16 +10,10 @@ import type { MarketEvent, OrdersMatched } from '#domain/market-event.ts'
 import { ONE } from '#domain/money.ts'
 import { BUY, byAge, type Manner, OUTCOMES, SELL, type VerifiedOrder, YES } from '#domain/order.ts'
 import { JsonBytes } from '#log/json-bytes.ts'
-import { PACKED } from '#protocol/packed-event.ts'
+import { PACKED } from '#log/packed-event.ts'
+import type { MarketProtocol, OpenOrder, TradeReport } from '#protocol/market.ts'
 import { apply, market, newMarket } from '#services/market/market.ts'
-import type {
-  MarketProtocol,
-  MarketState,
-  OpenOrder,
-  Recall,
-  RiskRules,
-  TradeReport,
-} from '#services/market/state.ts'
+import type { MarketState, Recall, RiskRules } from '#services/market/state.ts'
 import { hashNamed, nameOf, type OrderBuilder, traderNamed } from '../../support/orders.ts'
 import { stateHashOf } from './state-hash.ts'
 

@@ -12,15 +12,15 @@ import type { MarketId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { OUTCOMES } from '#domain/order.ts'
 import type { EventLog } from '#log/event-log.ts'
+import { PACKED } from '#log/packed-event.ts'
 import { openSqliteLog, type SqliteLogOptions } from '#log/partition/sqlite-log.ts'
-import { PACKED } from '#protocol/packed-event.ts'
+import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import type { Message } from '#runtime/actor.ts'
 import type { CancelQuota } from '#services/market/host/cancel-quota.ts'
 import { housekeep, tidy } from '#services/market/host/housekeeping.ts'
 import { commit, prepare } from '#services/market/host/market-batch.ts'
 import {
   type MarketThread,
-  type MarketThreadProtocol,
   marketThread,
   newMarketThread,
   recover,

@@ -14,13 +14,13 @@ import {
   type RelayRecord,
 } from '#domain/relay.ts'
 import { type HeldOrders, NO_NEEDS, type TraderNeeds } from '#domain/trader-hold.ts'
+import type { RelayAnswer } from '#protocol/relayer.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import type { RelayGuard } from '#services/relayer/chain/relay-examination.ts'
 import type { LaneNews, LaneTransaction } from '#services/relayer/chain/relay-lanes.ts'
 import type { RelayerPorts } from '#services/relayer/ports.ts'
 import { newRelayer, relayer } from '#services/relayer/relayer.ts'
 import type {
-  RelayAnswer,
   RelayerEvent,
   RelayerProtocol,
   RelayerRules,

@@ -13,9 +13,9 @@ import { Fault } from '#domain/fault.ts'
 import { type Address, type MarketId, type OrderHash, type TradeId, tradeId } from '#domain/ids.ts'
 import { BUY, SELL, type Side, type VerifiedOrder, YES } from '#domain/order.ts'
 import type { FaultySide, TradeStatus, TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
+import type { TradeReport } from '#protocol/market.ts'
+import type { ComingBack, InLine } from '#protocol/market-host.ts'
 import { type Served, serve } from '#runtime/serve.ts'
-import type { ComingBack, InLine } from '#services/market/host/trader-standing.ts'
-import type { TradeReport } from '#services/market/state.ts'
 import type {
   SettlementLane,
   SettlementNews,

@@ -9,11 +9,11 @@
 import { ancestorOf, checkLinks, follows, inconsistent } from '#chain/block-links.ts'
 import { type Header, headerOf, headersOf, numbers } from '#chain/block-reads.ts'
 import type { ChainClient } from '#chain/clients.ts'
-import { makeCallReader, makeFundsRead } from '#chain/funds-read.ts'
+import { type FundsContracts, makeCallReader, makeFundsRead } from '#chain/funds-read.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
 import type { BlockPlace, FundsChain, FundsStep, SettledTrade } from '#domain/funds.ts'
 import type { Address } from '#domain/ids.ts'
-import { type FundsContracts, makeFundsLogs } from './funds-logs.ts'
+import { makeFundsLogs } from './funds-logs.ts'
 
 type FundsChainOptions = {
   readonly client: ChainClient

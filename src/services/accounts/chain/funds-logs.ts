@@ -16,18 +16,13 @@ import { bitsOf, hasBits, mayContain } from '#chain/bloom.ts'
 import { hexAddress } from '#chain/call.ts'
 import { type ChainLog, topicsOf } from '#chain/chain-log.ts'
 import { type ChainClient, isTooMuch } from '#chain/clients.ts'
+import type { FundsContracts } from '#chain/funds-read.ts'
 import { settlementEvent } from '#chain/settlement-contract.ts'
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
 import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
 import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
 import type { SettledTrade } from '#domain/funds.ts'
 import type { Address } from '#domain/ids.ts'
-
-export type FundsContracts = {
-  readonly settlement: Address
-  readonly conditionalTokens: Address
-  readonly stablecoin: Address
-}
 
 /** What may still be asked in a step; counted down. */
 type AskingBudget = { left: number }

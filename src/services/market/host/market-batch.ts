@@ -8,10 +8,11 @@ import { type MarketId, type OrderHash, parseTradeId, type TradeId } from '#doma
 import { EXPIRATIONS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { Appended, ClosedOrder, LogBatch, TradeState } from '#log/event-log.ts'
+import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import type { Message } from '#runtime/actor.ts'
 import type { Recall } from '../state.ts'
 import { planExpiry } from './due-markets.ts'
-import type { Hosted, MarketThread, MarketThreadProtocol } from './market-host.ts'
+import type { Hosted, MarketThread } from './market-host.ts'
 
 /** The market that a command is for; undefined when it is for the thread. */
 export function marketIdOf(command: Message<MarketThreadProtocol>): MarketId | undefined {

@@ -9,32 +9,27 @@ import assert from 'node:assert/strict'
 import { Book } from '#book/book.ts'
 import type { BookSnapshot } from '#book/snapshot.ts'
 import { Fault } from '#domain/fault.ts'
-import type { Address, MarketId } from '#domain/ids.ts'
+import type { MarketId } from '#domain/ids.ts'
 import { EXPIRATIONS_MAX, MARKETS_OPEN_MAX, ORDERS_PER_MARKET_MAX } from '#domain/limits.ts'
 import type { Market } from '#domain/market.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { NO, type Outcome, YES } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { EventLog, SnapshotMeta, SnapshotWriter } from '#log/event-log.ts'
+import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import type { Behaviour, Context, Message } from '#runtime/actor.ts'
 import { apply, bookOptions, firstAnswer, market, newMarket } from '../market.ts'
 import { PendingCounts } from '../pending.ts'
 import { readMarketSnapshot, type SnapshotRow } from '../snapshot.ts'
-import type { MarketProtocol, MarketRules, MarketState, Recall } from '../state.ts'
+import type { MarketRules, MarketState, Recall } from '../state.ts'
 import type { CancelQuota } from './cancel-quota.ts'
 import { type Due, DueMarkets, planExpiry } from './due-markets.ts'
-import { someViews, type ToldMarkets } from './market-views.ts'
-import {
-  booksOf,
-  countOrders,
-  type OpenOrdersProtocol,
-  orderCounter,
-  pageOfOrders,
-} from './open-orders.ts'
+import { someViews } from './market-views.ts'
+import { booksOf, countOrders, orderCounter, pageOfOrders } from './open-orders.ts'
 import type { Retention } from './retention.ts'
 import { hearLag, hearProjected, isLate, type ProjectionMark } from './thread-facts.ts'
 import type { Barred } from './trader-budgets.ts'
-import { type HoldProtocol, holdTrader, TraderHolds, unsettledSales } from './trader-holds.ts'
+import { holdTrader, TraderHolds, unsettledSales } from './trader-holds.ts'
 import { Residence, TraderIndex } from './trader-index.ts'
 import {
   hearPaused,
@@ -42,41 +37,8 @@ import {
   nextInLine,
   pausedTraders,
   pendingMarketsOf,
-  type StandingProtocol,
   standingOf,
 } from './trader-standing.ts'
-
-/** Everything that a market thread hears: what its markets hear, and what concerns all of them. */
-export type MarketThreadProtocol = MarketProtocol &
-  HoldProtocol &
-  OpenOrdersProtocol &
-  StandingProtocol & {
-    /** Some of the markets in which a trader has orders. */
-    MarketsOf: {
-      takes: { trader: Address; limit: number }
-      answers: { marketIds: MarketId[] }
-    }
-    /** How many orders rest in the markets of this thread, by chain. */
-    CountOrders: {
-      takes: object
-      answers: { chains: (readonly [chainId: number, orders: number])[] }
-    }
-    /**
-     * The markets of this thread, or of these partitions of it, for a reader that has just come, behind the one
-     * it was told last. `more` when there are others behind the last of these; `away` when some cannot be told, as
-     * their file is away.
-     */
-    Markets: { takes: { after?: MarketId; partitions?: readonly number[] }; answers: ToldMarkets }
-    /** Like any command without events, only a thread that still owns its log answers it. */
-    Confirm: { takes: object; answers: { owner: true } }
-    /** Whether the settlement of a chain is so far behind that its markets take cancels only. */
-    SettlementLag: {
-      takes: { chainId: number; behind: boolean; epoch?: number }
-      answers: undefined
-    }
-    /** The database holds everything of the partition up to and with this offset. */
-    Projected: { takes: { partition: number; offset: number }; answers: undefined }
-  }
 
 type MarketThreadOptions = {
   readonly log: EventLog<MarketEvent>

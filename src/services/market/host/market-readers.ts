@@ -5,30 +5,11 @@
  */
 
 import type { MarketId } from '#domain/ids.ts'
-import { isMarketFact, type MarketEvent, type MarketFact } from '#domain/market-event.ts'
+import { isMarketFact, type MarketEvent } from '#domain/market-event.ts'
+import type { MarketView } from '#protocol/market.ts'
+import type { DozeProtocol, MarketFollowerProtocol } from '#protocol/market-followers.ts'
 import type { Channel } from '#runtime/channel.ts'
-import type { MarketView } from '../state.ts'
 import type { PartitionAppended } from './market-batch.ts'
-
-/** What a market thread tells those who follow it. */
-export type MarketFollowerProtocol = {
-  /** Events, as `packed-event.ts` reads them: the very bytes that are durable. */
-  MarketEvents: { takes: { rows: readonly Uint8Array[] }; answers: undefined }
-  /** Instead of all events of the partitions that a follower lets doze: what it must know of their markets. */
-  MarketFacts: { takes: { events: readonly MarketFact[] }; answers: undefined }
-  /** The thread went back to what its log holds; what was told before may not be true any more. */
-  MarketsReloaded: { takes: { views: readonly MarketView[] }; answers: undefined }
-  /** They are over, the database has all of them, and they are not here any more. */
-  MarketsGone: { takes: { marketIds: readonly MarketId[] }; answers: undefined }
-}
-
-/** What a front says of the partitions that it follows. Both are answered, so that it knows that they were heard. */
-export type DozeProtocol = {
-  /** From here on it hears which markets of these open and close, and nothing else. */
-  Doze: { takes: { partitions: readonly number[] }; answers: { heard: true } }
-  /** From here on it hears everything of these again; what they are now it asks for. */
-  Wake: { takes: { partitions: readonly number[] }; answers: { heard: true } }
-}
 
 type Reader = Pick<Channel<MarketFollowerProtocol>, 'tell'>
 

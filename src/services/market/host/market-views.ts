@@ -2,15 +2,12 @@
 
 import type { MarketId } from '#domain/ids.ts'
 import { MARKETS_TOLD_MAX } from '#domain/limits.ts'
+import type { MarketView } from '#protocol/market.ts'
 import { viewOf } from '../market.ts'
-import type { MarketState, MarketView } from '../state.ts'
+import type { MarketState } from '../state.ts'
 
 /** Levels after which no more markets are told in one message. */
 const LEVELS_TOLD = 20_000
-
-/** `dozes`: it knows what partitions are that doze; a thread of an older version does not. */
-export type ToldMarkets = { views: MarketView[]; more: boolean; away: boolean; dozes?: true }
-
 type Hosts = {
   readonly markets: ReadonlyMap<
     MarketId,

@@ -7,7 +7,9 @@
 import type { Book } from '#book/book.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { byAge, type OpenOrderPlace, OUTCOMES, type Outcome } from '#domain/order.ts'
-import type { MarketState, OpenOrder } from '../state.ts'
+import type { OpenOrder } from '#protocol/market.ts'
+import type { OrdersPage } from '#protocol/market-host.ts'
+import type { MarketState } from '../state.ts'
 
 /** A book in which the trader may have orders. */
 type TradersBook = {
@@ -68,25 +70,6 @@ export function countOrders({ markets }: Hosts): {
 
 /** The place of one book in the merge: the order that is next, and when it was placed. */
 type Lane = TradersBook & { slot: number; placedAtMs: number }
-
-export type OpenOrdersProtocol = {
-  /**
-   * Returns open orders of a trader in one market or in all markets of this thread: the oldest ones after a cursor,
-   * and the total count.
-   */
-  OpenOrdersPage: {
-    takes: {
-      trader: Address
-      marketId?: MarketId
-      chainId?: number
-      after?: OpenOrderPlace
-      limit: number
-    }
-    answers: OrdersPage
-  }
-}
-
-export type OrdersPage = { orders: OpenOrder[]; count: number }
 
 export function pageOfOrders(
   books: Iterable<TradersBook>,

@@ -6,31 +6,11 @@
  * claims soon after a restart is cancelled.
  */
 
-import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
-import type { Side } from '#domain/order.ts'
+import type { MarketId, OrderHash } from '#domain/ids.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
-import type { MarketProtocol, MarketState } from '../state.ts'
-
-export type HeldOrder = {
-  readonly marketId: MarketId
-  readonly orderHash: OrderHash
-  readonly side: Side
-  readonly trader: Address
-}
-
-export type HoldsProtocol = {
-  /** Again what was held here before: this thread or its front has come back. */
-  HoldOrder: {
-    takes: { session: string; order: HeldOrder }
-    answers: { held: true } | Rejection
-  }
-  /** The order has ended, or was not placed. */
-  ReleaseOrder: { takes: { session: string; orderHash: OrderHash }; answers: undefined }
-  /** The session is over and its orders are cancelled, or it does not want this any more. */
-  DropSession: { takes: { session: string }; answers: undefined }
-  /** Some of these were lost on the way: those that still hold are told again. */
-  DropSessions: { takes: object; answers: undefined }
-}
+import type { MarketProtocol } from '#protocol/market.ts'
+import type { HeldOrder, HoldsProtocol } from '#protocol/market-followers.ts'
+import type { MarketState } from '../state.ts'
 
 /** Orders that the sessions of one front may hold at one market thread. */
 const HELD_ORDERS_MAX = 1_000_000

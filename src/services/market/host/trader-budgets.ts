@@ -12,6 +12,7 @@ import {
   BUDGETS,
   type Budget,
   dayOf,
+  dropOldest,
   isSpent,
   limitOf,
   nextDayMs,
@@ -109,11 +110,4 @@ function spent(
     `new orders are accepted from ${new Date(untilMs).toISOString()}`
   const retryAfterSec = Math.ceil((untilMs - nowMs) / 1_000)
   return { ...reject('GAS_BUDGET_SPENT', 'order.trader', detail), retryAfterSec }
-}
-
-export function dropOldest(traders: Map<Address, unknown>): void {
-  for (const oldest of traders.keys()) {
-    traders.delete(oldest)
-    return
-  }
 }

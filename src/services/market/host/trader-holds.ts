@@ -5,10 +5,10 @@
  */
 
 import { needOf } from '#domain/funds.ts'
-import type { Address, MarketId } from '#domain/ids.ts'
+import type { Address } from '#domain/ids.ts'
 import { ORDERS_WEIGHED_MAX, TRADERS_HELD_MAX, TRADES_NAMED_MAX } from '#domain/limits.ts'
 import { costCeil } from '#domain/money.ts'
-import { BUY, type Outcome, SELL, type VerifiedOrder } from '#domain/order.ts'
+import { BUY, SELL, type VerifiedOrder } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import {
   type HeldOrders,
@@ -17,18 +17,9 @@ import {
   type TraderNeeds,
   type UnsettledTrades,
 } from '#domain/trader-hold.ts'
+import type { HoldProtocol } from '#protocol/market-host.ts'
 import type { MarketState } from '../state.ts'
 import { booksOf, type Hosts } from './open-orders.ts'
-
-export type HoldProtocol = {
-  /** Replaces the trader's hold and returns the needs; the relayer renews it before `untilMs`. */
-  HoldTrader: { takes: TraderHold; answers: TraderNeeds | Rejection }
-  /** The trader's unsettled sales of these outcomes of a market, and whether the market takes orders. */
-  UnsettledSales: {
-    takes: { marketId: MarketId; trader: Address; outcomes: readonly Outcome[] }
-    answers: (UnsettledTrades & { isOpen: boolean }) | Rejection
-  }
-}
 
 /** More than any limited allowance. */
 const COST_UNKNOWN = 2n ** 128n

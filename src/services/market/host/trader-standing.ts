@@ -3,63 +3,15 @@
  * nothing for now, where trades of a trader are pending, and who is next in line for what may come back.
  */
 
-import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
-import type { Price, Shares } from '#domain/money.ts'
-import { BUY, expiresAtSec, type Outcome, SELL, type Side } from '#domain/order.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { BUY, expiresAtSec, SELL } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
-import type { TraderSpending } from '#domain/trader-spending.ts'
+import type { TraderPause } from '#domain/trader-pauses.ts'
+import type { ComingBack, InLine, NextInLine, StandingProtocol } from '#protocol/market-host.ts'
 import type { PendingCounts } from '../pending.ts'
 import { standingFlaw } from '../standing.ts'
 import type { MarketState, Recall, RiskRules } from '../state.ts'
 import type { Barred } from './trader-budgets.ts'
-import type { TraderPause } from './trader-pauses.ts'
-
-export type StandingProtocol = {
-  /** Pauses of traders that this thread may not know of. */
-  TradersPaused: { takes: { pauses: readonly TraderPause[] }; answers: undefined }
-  /** The pauses that this thread knows of. */
-  PausedTraders: { takes: object; answers: { pauses: TraderPause[] } }
-  /** The operator's cost of traders on a day: the newest sums of those that changed. */
-  TradersSpent: {
-    takes: { chainId: number; day: number; spending: readonly TraderSpending[] }
-    answers: undefined
-  }
-  /** Why the trader may place no order in this market for now. */
-  Standing: {
-    takes: { marketId: MarketId; trader: Address }
-    answers: { refused?: Rejection } | Rejection
-  }
-  /** Markets in which trades of the trader are pending. */
-  PendingMarkets: { takes: { trader: Address }; answers: { marketIds: MarketId[] } }
-  /** Whose orders would meet what comes back. */
-  NextInLine: { takes: ComingBack; answers: NextInLine | Rejection }
-}
-
-/** What failed trades may give back to one side of a book, and so who is in line for it on the other. */
-export type ComingBack = {
-  readonly marketId: MarketId
-  readonly outcome: Outcome
-  /** The side that the line is on. */
-  readonly side: Side
-  readonly orders: readonly {
-    readonly orderHash: OrderHash
-    readonly price: Price
-    readonly expiration: Uint64
-    /** What one of those trades took of it. */
-    readonly size: Shares
-  }[]
-}
-
-/** The line, the first first, and how much comes back to it. */
-export type NextInLine = { readonly size: number; readonly line: readonly InLine[] }
-
-export type InLine = {
-  readonly trader: Address
-  readonly price: Price
-  readonly remaining: Shares
-  /** Trades of his are pending: he may be owed what he lacks. */
-  readonly isPending: boolean
-}
 
 /** Orders that an answer names. */
 const LINE_MAX = 1_000

@@ -2,9 +2,9 @@
 
 import type { Settings } from '#config/settings-schema.ts'
 import { pauseTermsOf, spendingLimitsOf, topologyOf } from '#config/thread-data.ts'
+import { TraderPauses } from '#domain/trader-pauses.ts'
 import { hasLimits } from '#domain/trader-spending.ts'
 import { TraderBudgets } from '../host/trader-budgets.ts'
-import { TraderPauses } from '../host/trader-pauses.ts'
 import type { RiskRules } from '../state.ts'
 
 export function riskRulesOf(settings: Settings): RiskRules {

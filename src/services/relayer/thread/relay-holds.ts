@@ -14,9 +14,9 @@ import {
   type TraderHold,
   type TraderNeeds,
 } from '#domain/trader-hold.ts'
+import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import type { Ref } from '#runtime/ref.ts'
-import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
 
 type MarketRef = Ref<MarketThreadProtocol>
 

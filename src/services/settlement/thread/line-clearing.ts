@@ -1,9 +1,9 @@
 /**
- * Carries out what settlement plans about those who are next in line (`services/settlement/next-in-line.ts`): asks
- * the markets, then the chain, then the markets again. What does not answer is left as it is.
+ * Carries out what settlement plans for the traders who are next in line (`next-in-line.ts`): asks the markets, then
+ * the chain, then the markets again. If one does not answer, nothing changes there.
  */
 
-import type { ComingBack, NextInLine } from '#services/market/host/trader-standing.ts'
+import type { ComingBack, NextInLine } from '#protocol/market-host.ts'
 import type { SettlementLane } from '../chain/settlement-lane.ts'
 import { type Leaving, leavingOf, questionsOf } from '../next-in-line.ts'
 import type { ClearedLine, LinePlan } from '../state.ts'

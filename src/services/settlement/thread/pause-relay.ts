@@ -6,10 +6,10 @@
  */
 
 import { isRejection } from '#domain/rejection.ts'
+import { type TraderPause, TraderPauses } from '#domain/trader-pauses.ts'
+import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import type { Ref } from '#runtime/ref.ts'
-import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
-import { type TraderPause, TraderPauses } from '#services/market/host/trader-pauses.ts'
 
 type MarketRef = Ref<MarketThreadProtocol>
 

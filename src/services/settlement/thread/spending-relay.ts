@@ -10,14 +10,14 @@ import {
   BUDGETS,
   type Budget,
   dayOf,
+  dropOldest,
   hasLimits,
   isSpent,
   type SpendingLimits,
   type TraderSpending,
 } from '#domain/trader-spending.ts'
+import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import type { Ref } from '#runtime/ref.ts'
-import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
-import { dropOldest } from '#services/market/host/trader-budgets.ts'
 import type { ChargesFilter, SettlementCharge } from '#store/reads/settlement-charges.ts'
 
 type MarketRef = Pick<Ref<MarketThreadProtocol>, 'tell'>

@@ -4,10 +4,10 @@
  */
 
 import { MARKET_FORMS } from '#protocol/market-forms.ts'
+import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import { Channel } from '#runtime/channel.ts'
 import { makeRef, type ReplaceableRef } from '#runtime/ref.ts'
 import { runThreads, type ThreadParts } from '#runtime/thread.ts'
-import type { MarketThreadProtocol } from '#services/market/host/market-host.ts'
 import type { RelayCall, RelayData } from '../exchange-fixture.ts'
 
 function relayThread({ name, airwave, deadlineMs }: RelayData): ThreadParts {

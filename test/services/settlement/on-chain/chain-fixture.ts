@@ -43,9 +43,9 @@ import {
 import { isRejection } from '#domain/rejection.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
 import { openLogReader } from '#log/log-reader.ts'
-import { PACKED } from '#protocol/packed-event.ts'
+import { PACKED } from '#log/packed-event.ts'
+import type { NextInLine } from '#protocol/market-host.ts'
 import { type Served, serve } from '#runtime/serve.ts'
-import type { NextInLine } from '#services/market/host/trader-standing.ts'
 import type { RiskRules } from '#services/market/state.ts'
 import {
   newStore,

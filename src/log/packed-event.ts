@@ -6,7 +6,7 @@
  *
  * A list begins with a letter for its kind, the id of its market, or 0 if it is that of the event
  * before, and its number. The order of its cells never changes. A new field goes to the end, and a list
- * without it stays readable. `test/protocol/fixtures/packed-v2.json` has one of each kind as they lie in
+ * without it stays readable. `test/log/fixtures/packed-v2.json` has one of each kind as they lie in
  * logs today; `packed-v1.json` those of older logs, which name their market and their kind in full.
  */
 
@@ -20,8 +20,8 @@ import type {
   OrdersMatched,
 } from '#domain/market-event.ts'
 import type { PermitSignature, VerifiedOrder } from '#domain/order.ts'
-import type { EventForm } from '#log/event-log.ts'
-import type { JsonBytes } from '#log/json-bytes.ts'
+import type { EventForm } from './event-log.ts'
+import type { JsonBytes } from './json-bytes.ts'
 
 type Cell = string | number | PermitSignature
 type Cells = readonly Cell[]

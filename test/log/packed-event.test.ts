@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { Address, MarketId, Uint64, Uint256 } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
+import { PACKED, readRows } from '#log/packed-event.ts'
 import {
   BatchEncoder,
   type BatchRow,
@@ -10,7 +11,6 @@ import {
   decodeBatch,
   UPCASTERS,
 } from '#log/partition/record.ts'
-import { PACKED, readRows } from '#protocol/packed-event.ts'
 import { given, packed, signed } from '../services/market/market-fixture.ts'
 import { randomFlow } from '../services/market/random-flow.ts'
 import { buy, sell } from '../support/orders.ts'

@@ -6,18 +6,8 @@
  * taking the later pause, so it does not matter how often or in which order they are told.
  */
 
-import type { Address } from '#domain/ids.ts'
-import { PAUSED_TRADERS_MAX } from '#domain/limits.ts'
-
-export type TraderPause = {
-  readonly chainId: number
-  readonly trader: Address
-  /** How many faults have led to it. */
-  readonly faults: number
-  /** When the last one was. */
-  readonly atMs: number
-  readonly untilMs: number
-}
+import type { Address } from './ids.ts'
+import { PAUSED_TRADERS_MAX } from './limits.ts'
 
 export class TraderPauses {
   readonly #firstMs: number
@@ -81,4 +71,14 @@ export class TraderPauses {
     }
     traders.set(trader, pause)
   }
+}
+
+export type TraderPause = {
+  readonly chainId: number
+  readonly trader: Address
+  /** How many faults have led to it. */
+  readonly faults: number
+  /** When the last one was. */
+  readonly atMs: number
+  readonly untilMs: number
 }

@@ -4,9 +4,9 @@ import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Outcome, Side } from '#domain/order.ts'
 import type { Form, Forms } from '#runtime/channel.ts'
-import type { AccountsProtocol, Granted } from './state.ts'
+import type { AccountsRequests, Granted } from './accounts.ts'
 
-type Reserve = AccountsProtocol['Reserve']['takes']
+type Reserve = AccountsRequests['Reserve']['takes']
 
 const reserve: Form<Reserve> = {
   cells: 10,

@@ -7,10 +7,10 @@ import type { MarketId, Uint64 } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { NO, SELL } from '#domain/order.ts'
 import { reject } from '#domain/rejection.ts'
+import { ACCOUNTS_FORMS } from '#protocol/accounts-forms.ts'
 import { Channel, type ChannelOptions } from '#runtime/channel.ts'
-import { ACCOUNTS_FORMS } from '#services/accounts/forms.ts'
 import type { AccountsProtocol } from '#services/accounts/state.ts'
-import { hashNamed, traderNamed } from '../../support/orders.ts'
+import { hashNamed, traderNamed } from '../support/orders.ts'
 
 const OPTIONS: ChannelOptions = {
   ...{ inFlightMax: 100, batchMax: 64, deadlineMs: 60_000, forms: ACCOUNTS_FORMS },

@@ -1,0 +1,35 @@
+/** Messages to the thread that writes the database, and what it tells the fronts. */
+
+import type { ApiKey } from '#domain/api-key.ts'
+import type { Rejection } from '#domain/rejection.ts'
+import type { StoreReply } from '#store/engine/reply.ts'
+import type { WriteTask } from '#store/writes/ask-write.ts'
+
+/** What the fronts are told. */
+export type KeyFollowerProtocol = {
+  KeysRevoked: { takes: { ids: readonly string[] }; answers: undefined }
+  KeyRegistered: { takes: { key: ApiKey }; answers: undefined }
+}
+
+export type ApiKeysRequests = {
+  RegisterApiKey: {
+    takes: { key: ApiKey; activeMax: number; untilMs: number }
+    answers: { revoked: readonly string[] } | Rejection
+  }
+  RevokeApiKey: {
+    takes: { id: string; atMs: number; untilMs: number }
+    answers: { revoked: readonly string[] } | Rejection
+  }
+}
+
+export type WriteRequests = {
+  Write: { takes: WriteTask; answers: StoreReply | Rejection }
+}
+
+export type LogReaderProtocol = {
+  /** A market thread has made events durable. Telling is enough: the store also looks by itself. */
+  Appended: {
+    takes: { offsets: readonly (readonly [partition: number, lastOffset: number])[] }
+    answers: undefined
+  }
+}
