@@ -11,7 +11,7 @@ import { createLog } from '#log/log-folder.ts'
 import { auditFunds } from '#operator/audit-funds.ts'
 import { closeDatabase, openDatabase, sqlConnection } from '#store/engine/database.ts'
 import { migrate } from '#store/engine/migrate.ts'
-import { CHAIN, market, person } from './store/chain-index/chain-events.ts'
+import { CHAIN, market, person } from '../store/chain-index/chain-events.ts'
 
 const [steady, hasty] = [person(101), person(102)] as const
 

@@ -21,8 +21,8 @@ import {
   person,
   split,
   word,
-} from './store/chain-index/chain-events.ts'
-import { runAudit } from './support/run-audit.ts'
+} from '../store/chain-index/chain-events.ts'
+import { runAudit } from '../support/run-audit.ts'
 
 /** A provider, at whose address nothing is but behind a secret; all that anybody has there is this. */
 async function startProvider(t: TestContext, shares: bigint): Promise<string> {
