@@ -57,10 +57,14 @@ const placesOf = (dataDir: string, databaseUrl: string): Places => ({
 /** Runs a command of package.json as an operator would, beside what goes on here. */
 function command(name: string, places: Places, ...args: string[]) {
   const { dataDir, databaseUrl } = places
-  return execute(process.execPath, [...process.execArgv, `src/operator/${name}-command.ts`, ...args], {
-    cwd: ROOT,
-    env: { PATH: process.env.PATH, SIBYL_DATA_DIR: dataDir, SIBYL_DATABASE_URL: databaseUrl },
-  })
+  return execute(
+    process.execPath,
+    [...process.execArgv, `src/operator/${name}-command.ts`, ...args],
+    {
+      cwd: ROOT,
+      env: { PATH: process.env.PATH, SIBYL_DATA_DIR: dataDir, SIBYL_DATABASE_URL: databaseUrl },
+    },
+  )
 }
 
 function says(code: string, pattern: RegExp) {
