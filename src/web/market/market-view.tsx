@@ -63,6 +63,8 @@ export function MarketView({ marketId }: { readonly marketId: string }) {
       </p>
     )
   }
+  const isOpen = market.status === 'open' && secondsUntil(market.expiration) > 0
+  const parts = isOpen ? PARTS : PARTS.filter((one) => one !== 'book')
   const buy = (outcome: 'YES' | 'NO') => {
     model.outcome.value = outcome
     ticket.choose('buy')
@@ -74,7 +76,7 @@ export function MarketView({ marketId }: { readonly marketId: string }) {
       {market.quick ? <QuickHead quick={quick} /> : null}
       <fieldset class="market-parts">
         <legend class="hidden-text">Part of the market</legend>
-        {PARTS.map((one) => (
+        {parts.map((one) => (
           <button
             key={one}
             type="button"
@@ -103,9 +105,11 @@ export function MarketView({ marketId }: { readonly marketId: string }) {
         </div>
       </div>
       <div class="market-column market-middle">
-        <div class="in-book">
-          <Ladder model={model} pick={pick} />
-        </div>
+        {isOpen ? (
+          <div class="in-book">
+            <Ladder model={model} pick={pick} />
+          </div>
+        ) : null}
         <div class="in-chart in-tape">
           <Tape model={model} />
         </div>
@@ -113,7 +117,7 @@ export function MarketView({ marketId }: { readonly marketId: string }) {
       <div class="market-column market-side">
         <div class="in-trade in-ticket">
           <FaucetPanel />
-          {market.status === 'open' && secondsUntil(market.expiration) > 0 ? (
+          {isOpen ? (
             <Ticket model={model} ticket={ticket} submitting={submitting} />
           ) : (
             <p class="panel empty">Trading has ended.</p>

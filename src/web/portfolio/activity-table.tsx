@@ -39,7 +39,7 @@ const MARKET: Column<Deed> = {
 }
 
 const COLUMNS: readonly Column<Deed>[] = [
-  { name: 'What', tone: ({ tone }) => tone, cell: ({ words }) => words },
+  { name: 'What', class: 'num', tone: ({ tone }) => tone, cell: ({ words }) => words },
   {
     name: 'Shares',
     isNumber: true,

@@ -50,6 +50,7 @@ export async function resolutionAndRedemption(t: TestContext, stage: Stage): Pro
   await says(resolution, 'YES has won')
   await says(head, 'YES has won')
   assert.doesNotMatch(await head.innerText(), /%/)
+  await positionsAreCards(t, stage)
   const balance = page.getByRole('button', { name: /^\$/ })
   const before = moneyOf(await balance.innerText())
   await resolution.getByRole('button', { name: 'Redeem $100,000.00' }).click()
@@ -58,6 +59,21 @@ export async function resolutionAndRedemption(t: TestContext, stage: Stage): Pro
   await page.getByRole('link', { name: 'Portfolio' }).click()
   const activity = page.getByRole('region', { name: 'Activity' })
   await says(activity.getByRole('row', { name: /Redeemed/ }), '+$100,000.00')
+}
+
+/** On a phone, profit and what can be redeemed are in sight. */
+async function positionsAreCards(t: TestContext, stage: Stage): Promise<void> {
+  const width = 390
+  const page = await stage.visit(t, '#/portfolio', { viewport: { width, height: 844 } })
+  await connectDemo(page, BOB)
+  const card = page
+    .getByRole('region', { name: 'Positions' })
+    .getByRole('row', { name: stage.markets.week.question })
+    .filter({ hasText: 'YES' })
+  for (const part of [card.getByRole('button', { name: /^Redeem/ }), card.getByText(/^[+−]\$/)]) {
+    const box = await part.boundingBox()
+    assert.ok(box !== null && box.x >= 0 && box.x + box.width <= width, 'in sight')
+  }
 }
 
 /** Of the market that the story before has ended. */

@@ -80,3 +80,27 @@ export async function accessible(t: TestContext, stage: Stage): Promise<void> {
   await says(page.getByRole('region', { name: 'Activity' }), 'Bought YES')
   await look('the portfolio')
 }
+
+/** At the width of a small laptop, and of a desk. */
+export async function layout(t: TestContext, stage: Stage): Promise<void> {
+  const laptop = { width: 1_024, height: 768 }
+  const page = await stage.visit(t, `#/m/${stage.markets.month.id}`, { viewport: laptop })
+  const chart = page.getByRole('region', { name: 'Price chart' })
+  const book = page.getByRole('region', { name: 'Order book of YES' })
+  await book.waitFor()
+  const [left, right] = [await chart.boundingBox(), await book.boundingBox()]
+  assert.ok(left !== null && right !== null)
+  assert.ok(Math.abs(left.y - right.y) < 2, 'the book is beside the chart')
+  assert.ok(left.x + left.width <= right.x)
+  assert.ok(left.width >= 400, 'the chart is wide enough')
+  assert.ok((await overflowOf(page)) <= 0)
+
+  await page.setViewportSize({ width: 1_440, height: 900 })
+  await page.getByRole('button', { name: 'Connect', exact: true }).click()
+  const dialog = page.getByRole('dialog')
+  const last = dialog.getByRole('button', { name: 'Demo trader 19' })
+  await last.waitFor()
+  const [frame, button] = [await dialog.boundingBox(), await last.boundingBox()]
+  assert.ok(frame !== null && button !== null)
+  assert.ok(button.x + button.width <= frame.x + frame.width - 8, 'nothing is cut off')
+}

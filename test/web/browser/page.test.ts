@@ -14,7 +14,7 @@ import {
   quickMarketEnds,
   resolutionAndRedemption,
 } from './ending-stories.ts'
-import { accessible, phone } from './look-stories.ts'
+import { accessible, layout, phone } from './look-stories.ts'
 import { openStage } from './stage.ts'
 import { marketOrder, shortSaleWarns, silentWallet, ticketUnderstands } from './ticket-stories.ts'
 import {
@@ -42,6 +42,7 @@ test('the trading page in a browser', { skip }, async (t) => {
     'a wallet that refuses is quoted in words': walletThatRefuses,
     'an order that is refused says why': refusalSaysWhy,
     'on a phone all of it can be used': phone,
+    'the book is beside the chart on a small laptop, and no dialog is cut off': layout,
     'nothing keeps people out': accessible,
     'the server restarts and the page catches up': restartIsCaughtUp,
     'a quick market ends while one looks at it': quickMarketEnds,

@@ -2,9 +2,10 @@
 
 import { endWithHelp } from '../../support/help.ts'
 
-endWithHelp(`Makes the pictures of the trading page in docs/images anew; it takes no options.
+endWithHelp(`Makes the pictures of the trading page in docs/images anew.
 
   npm run screenshots
+  npm run screenshots -- <folder>    every view at three widths in both colour schemes, to look at
 
 It starts an exchange of its own, makes up some hours of trading, and needs Chromium.
 `)
