@@ -17,6 +17,7 @@ import type { MarketId } from '#domain/ids.ts'
 import { CHANNEL_IN_FLIGHT_MAX } from '#domain/limits.ts'
 import type { Authenticator } from '#http/auth.ts'
 import { makeBoardLoad } from '#live/board-load.ts'
+import { makeHandOver } from '#live/hand-over.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import { CONFIRM_EVERY_MS, makeOwnerWatch } from '#live/owner-watch.ts'
 import { makePartitionUse, type PartitionUse } from '#live/partition-use.ts'
@@ -112,6 +113,11 @@ export function linkFront(
   const isConfirmed = (index: number): boolean => watches[index]?.isConfirmed() ?? true
   const isCurrent = (index: number): boolean =>
     loads[index]?.isLoaded() === true && isConfirmed(index)
+  const handOvers = plain.map((_, index) =>
+    makeHandOver({ deadlineMs: settings.front.deadlineMs, nowMs: monotonicMs }, () =>
+      isCurrent(index),
+    ),
+  )
   const { dozeMs } = settings.cluster
   /** Of several machines, a front follows what somebody on it needs. */
   const use = isNode(settings) && dozeMs > 0 ? usePartitions() : undefined
@@ -154,7 +160,10 @@ export function linkFront(
         for (const view of views) board.load(view)
       },
       MarketsGone: ({ marketIds }) => load.forget(marketIds),
-      Moving: () => patient[index]?.moves(),
+      Moving() {
+        patient[index]?.moves()
+        handOvers[index]?.began()
+      },
     }
     thread.replace(
       new Channel(
@@ -179,6 +188,7 @@ export function linkFront(
     watches[index]?.changed()
     void watches[index]?.ask()
     load.begin()
+    handOvers[index]?.linked()
   }
 
   /** The store may have revoked keys without our hearing it. */
@@ -325,11 +335,15 @@ export function linkFront(
       marketId === undefined
         ? loads.every((_, index) => isCurrent(index))
         : isCurrent(threadOfMarket(marketId, topology)),
-    /** Returns why the board may be stale or incomplete; empty if it is not. */
+    /**
+     * Returns why the board may be stale or incomplete; empty if it is not. Threads that are handed over do not count:
+     * their orders wait, and reads of their markets are marked as stale.
+     */
     why(): string {
-      const loading = loads.filter(({ isLoaded }) => !isLoaded()).length
+      const settled = [...loads.keys()].filter((index) => handOvers[index]?.isUnderWay() !== true)
+      const loading = settled.filter((index) => loads[index]?.isLoaded() !== true).length
       if (loading > 0) return `${loading} threads are loading`
-      const unconfirmed = loads.filter((_, index) => !isConfirmed(index)).length
+      const unconfirmed = settled.filter((index) => !isConfirmed(index)).length
       if (unconfirmed === 0) return ''
       return `${unconfirmed} market threads have not confirmed for a second that they own their log`
     },

@@ -1,0 +1,35 @@
+/**
+ * The planned move of a market thread to another node, as a front sees it. Orders wait for the next owner until their
+ * deadline, so for that long a front is as ready as before. A thread that dies announces nothing and is not excused.
+ */
+
+type HandOver = {
+  /** The thread has announced that it moves. */
+  began(): void
+  /** A thread was linked: the next owner, if a move is under way. */
+  linked(): void
+  /** True from the announcement until the next owner is current here, for at most the deadline of a request. */
+  isUnderWay(): boolean
+}
+
+export function makeHandOver(
+  { deadlineMs, nowMs }: { readonly deadlineMs: number; readonly nowMs: () => number },
+  /** Whether the linked thread is loaded and confirmed as the owner of its log. */
+  isCurrent: () => boolean,
+): HandOver {
+  let dueMs = Number.NEGATIVE_INFINITY
+  let isLinked = false
+  return {
+    began() {
+      dueMs = nowMs() + deadlineMs
+      isLinked = false
+    },
+    linked() {
+      isLinked = true
+    },
+    isUnderWay() {
+      if (isLinked && isCurrent()) dueMs = Number.NEGATIVE_INFINITY
+      return nowMs() < dueMs
+    },
+  }
+}
