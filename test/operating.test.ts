@@ -195,7 +195,7 @@ test('an exchange and its commands load nothing that a production install leaves
   const started = commands.flatMap((name) => scripts?.[name]?.match(/\bsrc\/\S+/g) ?? [])
   const workers = sourceFiles().filter((file) => file.startsWith('workers/'))
   const loaded = loadedFrom([...started, ...Object.values(bin ?? {}), ...workers])
-  for (const file of ['src/boot/boot.ts', 'src/log/base-thread.ts', 'src/cli/run.ts']) {
+  for (const file of ['src/boot/boot.ts', 'src/log/server/base-thread.ts', 'src/cli/run.ts']) {
     assert(loaded.includes(file), file)
   }
   const isOf = (name: string, from: string): boolean => from === name || from.startsWith(`${name}/`)
