@@ -59,10 +59,10 @@ export type VerifiedOrder = Order & {
 }
 
 /**
- * How an order is placed, where it is not simply matched and rested: only if it takes nothing, only
- * what is filled at once (immediate or cancel), or all of it at once or nothing (fill or kill).
+ * Time in force of an order that does not simply match and rest: post only (rejected if it would match), immediate or
+ * cancel (the unfilled rest is cancelled), or fill or kill (filled completely at once, or rejected).
  */
-export type Manner = 'POST_ONLY' | 'IOC' | 'FOK'
+export type TimeInForce = 'POST_ONLY' | 'IOC' | 'FOK'
 
 /** When the order ends, in Unix seconds; expirations beyond 2^53 never come, so they are clamped. */
 export function expiresAtSec(expiration: Uint64): number {

@@ -5,7 +5,7 @@
 
 import type { Address, MarketId, OrderHash, Sequence } from '#domain/ids.ts'
 import { CANCELLED_LISTED_MAX } from '#domain/limits.ts'
-import { byAge, type Manner, type Side, type VerifiedOrder } from '#domain/order.ts'
+import { byAge, type Side, type TimeInForce, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Asker } from '#http/limits.ts'
 import type { RequestContext } from '#http/request-context.ts'
@@ -40,7 +40,7 @@ export type OrderContext = RequestContext &
   Asker & {
     /** The session that the order ends with: its market's thread knows of it before the order rests. */
     readonly session?: string
-    readonly manner?: Manner | undefined
+    readonly timeInForce?: TimeInForce | undefined
   }
 
 /** Each way takes a context: until when its answer is of use, and whose request it is. */
@@ -208,11 +208,11 @@ export function makeGateway(
 
   return {
     place(order, context) {
-      const { requestId, session, manner } = context
+      const { requestId, session, timeInForce } = context
       const message: MarketThreadProtocol['PlaceOrder']['takes'] = { order }
       if (requestId !== undefined) message.requestId = requestId
       if (session !== undefined) message.session = session
-      if (manner !== undefined) message.manner = manner
+      if (timeInForce !== undefined) message.timeInForce = timeInForce
       return write(order.marketId, 'PlaceOrder', message, context)
     },
     async recall({ marketId, orderHash, outcome }, context) {

@@ -5,7 +5,7 @@
 
 import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
-import type { Manner, Outcome, PermitSignature, Side, VerifiedOrder } from '#domain/order.ts'
+import type { Outcome, PermitSignature, Side, TimeInForce, VerifiedOrder } from '#domain/order.ts'
 import type { Form, Forms } from '#runtime/channel.ts'
 import type { MarketProtocol, OrderAccepted, OrderCancelled } from './market.ts'
 
@@ -15,7 +15,7 @@ type CancelOrder = MarketProtocol['CancelOrder']['takes']
 
 const placeOrder: Form<PlaceOrder> = {
   cells: 15,
-  write({ order, requestId, session, manner }, into) {
+  write({ order, requestId, session, timeInForce }, into) {
     into.push(
       order.marketId,
       order.trader,
@@ -31,7 +31,7 @@ const placeOrder: Form<PlaceOrder> = {
       order.permit,
       requestId,
       session,
-      manner,
+      timeInForce,
     )
     return true
   },
@@ -56,8 +56,8 @@ const placeOrder: Form<PlaceOrder> = {
     const message: PlaceOrder = { order }
     if (requestId !== undefined) message.requestId = requestId
     if (session !== undefined) message.session = session
-    const manner = batch[at + 14] as Manner | undefined
-    if (manner !== undefined) message.manner = manner
+    const timeInForce = batch[at + 14] as TimeInForce | undefined
+    if (timeInForce !== undefined) message.timeInForce = timeInForce
     return message
   },
 }

@@ -4,7 +4,7 @@ import type { RestingOrder } from '#book/order-record.ts'
 import type { Address, MarketId, OrderHash, Sequence, TradeId } from '#domain/ids.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
 import type { Shares } from '#domain/money.ts'
-import type { Manner, Outcome, Side, VerifiedOrder } from '#domain/order.ts'
+import type { Outcome, Side, TimeInForce, VerifiedOrder } from '#domain/order.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { FaultySide, TradeStatus } from '#domain/trade.ts'
 import type { TraderPause } from '#domain/trader-pauses.ts'
@@ -67,7 +67,7 @@ export type MarketProtocol = {
   /** `requestId` is whose request it was, for the logs of every thread on its way. */
   PlaceOrder: {
     /** An order with a `session` is cancelled when that ends: `order-holds.ts` and the log keep it in mind. */
-    takes: { order: VerifiedOrder; requestId?: string; session?: string; manner?: Manner }
+    takes: { order: VerifiedOrder; requestId?: string; session?: string; timeInForce?: TimeInForce }
     answers: OrderAccepted | Rejection
   }
   CancelOrder: {

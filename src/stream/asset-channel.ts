@@ -9,7 +9,7 @@ import type { PriceEvent, QuickMarket, QuickMarketEvent } from '#live/asset-shap
 import type { Clock } from '#runtime/clock.ts'
 import type { AssetChannel, AssetFeed } from './feeds.ts'
 import * as messages from './messages.ts'
-import type { Shelf } from './shelf.ts'
+import type { TopicRegistry } from './topic-registry.ts'
 
 type Asset<M> = {
   price: PriceEvent | undefined
@@ -28,7 +28,7 @@ type AssetChannels<M> = {
   forget(feed: AssetFeed<M>): void
 }
 
-export function makeAssetChannels<M>(shelf: Shelf<M>, clock: Clock): AssetChannels<M> {
+export function makeAssetChannels<M>(registry: TopicRegistry<M>, clock: Clock): AssetChannels<M> {
   const assets = new Map<string, Asset<M>>()
 
   function known(name: string): Asset<M> {
@@ -43,10 +43,10 @@ export function makeAssetChannels<M>(shelf: Shelf<M>, clock: Clock): AssetChanne
       if (asset === undefined) return reject('ASSET_NOT_FOUND', 'asset')
       const feed = asset.feeds.get(channel)
       if (feed !== undefined) return feed
-      const topic = shelf.counted(`${channel}:${name}`)
+      const topic = registry.counted(`${channel}:${name}`)
       const made: AssetFeed<M> = { kind: channel, topic, asset: name }
       asset.feeds.set(channel, made)
-      return shelf.put(made)
+      return registry.put(made)
     },
     know: (name) => void known(name),
     priced(name, event) {
@@ -56,7 +56,7 @@ export function makeAssetChannels<M>(shelf: Shelf<M>, clock: Clock): AssetChanne
       asset.price = event
       const feed = asset.feeds.get('price')
       if (feed === undefined) return
-      shelf.sayNext(feed, (step) => messages.price(feed.topic.name, event, step))
+      registry.sayNext(feed, (step) => messages.price(feed.topic.name, event, step))
     },
     quickMarket(name, event) {
       const asset = known(name)
@@ -65,7 +65,7 @@ export function makeAssetChannels<M>(shelf: Shelf<M>, clock: Clock): AssetChanne
       else if (asset.quickMarket?.id === quickMarket.id) asset.quickMarket = undefined
       const feed = asset.feeds.get('quick-market')
       if (feed === undefined) return
-      shelf.sayNext(feed, (step) => messages.quickMarket(feed.topic.name, name, event, step))
+      registry.sayNext(feed, (step) => messages.quickMarket(feed.topic.name, name, event, step))
     },
     snapshot({ kind, topic, asset: name }, reset) {
       const { price, quickMarket } = known(name)

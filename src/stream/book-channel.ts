@@ -12,8 +12,8 @@ import type { Clock } from '#runtime/clock.ts'
 import { edgesOf, shownChanges } from './book-window.ts'
 import type { BookFeed, Hz, MarketFeed } from './feeds.ts'
 import * as messages from './messages.ts'
-import type { Shelf } from './shelf.ts'
 import { Topic } from './topic.ts'
+import type { TopicRegistry } from './topic-registry.ts'
 
 type BookChannel<M> = {
   feedOf(of: MarketFeed<M>, outcome: Outcome, hz: Hz | undefined): BookFeed<M>
@@ -29,12 +29,12 @@ type BookChannel<M> = {
 }
 
 export function makeBookChannel<M>(ports: {
-  readonly shelf: Shelf<M>
+  readonly registry: TopicRegistry<M>
   readonly clock: Clock
   /** A conflated book has been told, so that it can be snapshotted. */
   readonly flushed: (feed: BookFeed<M>) => void
 }): BookChannel<M> {
-  const { shelf, clock } = ports
+  const { registry, clock } = ports
   const conflated: Record<Hz, Set<BookFeed<M>>> = {
     1: new Set(),
     5: new Set(),
@@ -78,21 +78,21 @@ export function makeBookChannel<M>(ports: {
         shownChanges(book, side, feed.changed[side], [feed.edges[side], edges[side]])
       const changes = { bids: levels(BUY), asks: levels(SELL) }
       const position = { seq, prevSeq: topic.last }
-      shelf.say(feed, messages.bookDelta(topic.name, bookOf(feed), position, changes), seq)
+      registry.say(feed, messages.bookDelta(topic.name, bookOf(feed), position, changes), seq)
     }
     cleanBook(feed)
     ports.flushed(feed)
   }
 
   function tellWhole(feed: BookFeed<M>, seq: Sequence): void {
-    shelf.say(feed, messages.bookSnapshot(feed.topic.name, bookOf(feed), seq, false), seq)
+    registry.say(feed, messages.bookSnapshot(feed.topic.name, bookOf(feed), seq, false), seq)
     feed.edges = edgesOf(feed.of.shown.books[feed.outcome])
   }
 
   return {
     feedOf(of, outcome, hz) {
       const name = `book:${of.shown.market.id}:${outcome}${hz === undefined ? '' : `:${hz}`}`
-      const known = shelf.find(name)
+      const known = registry.find(name)
       if (known?.kind === 'book') return known
       const feed: BookFeed<M> = {
         kind: 'book',
@@ -106,7 +106,7 @@ export function makeBookChannel<M>(ports: {
       }
       of.books[outcome].add(feed)
       if (hz !== undefined) conflated[hz].add(feed)
-      return shelf.put(feed)
+      return registry.put(feed)
     },
     changed(of, { outcome, side }, prices, seq) {
       of.bookSeq[outcome] = seq
@@ -122,7 +122,7 @@ export function makeBookChannel<M>(ports: {
         const changes = side === BUY ? { bids: levels, asks: [] } : { bids: [], asks: levels }
         const { name, last } = feed.topic
         const position = { seq, prevSeq: last }
-        shelf.say(feed, messages.bookDelta(name, bookOf(feed), position, changes), seq)
+        registry.say(feed, messages.bookDelta(name, bookOf(feed), position, changes), seq)
       }
     },
     replaced(of, outcome, seq) {

@@ -29,17 +29,17 @@ import {
   type Wanted,
 } from './feeds.ts'
 import { makeFundsChannel } from './funds-channel.ts'
-import type { Happening } from './happening.ts'
+import type { ResolutionUpdate } from './happening.ts'
 import { keepSnapshots } from './kept-snapshots.ts'
 import { makeMarketChannel } from './market-channel.ts'
 import * as messages from './messages.ts'
 import { makeOrdersChannel } from './orders-channel.ts'
-import { type ChannelLimits, makeShelf } from './shelf.ts'
 import { makeTickerChannel } from './ticker-channel.ts'
 import { type Replay, Topic } from './topic.ts'
+import { type ChannelLimits, makeTopicRegistry } from './topic-registry.ts'
 
 export type Channels<M> = BoardListener & {
-  happened(marketId: MarketId, happening: Happening): void
+  happened(marketId: MarketId, resolutionUpdate: ResolutionUpdate): void
   fundsChanged(trader: Address, chainId: number): void
   /** Something that concerns feeds of these kinds was not heard: their followers are told where they stand. */
   missed(kinds: readonly OutsideKind[]): void
@@ -95,18 +95,23 @@ export function makeChannels<M>(ports: {
 }): Channels<M> {
   const { board, limits, clock, hooks } = ports
   const markets = new Map<MarketId, MarketFeed<M>>()
-  const shelf = makeShelf<M>({ limits, clock, publish: hooks.publish, forgotten: topicForgotten })
-  const books = makeBookChannel<M>({ shelf, clock, flushed: hooks.flushed })
-  const orders = makeOrdersChannel<M>(shelf)
-  const marketChannel = makeMarketChannel<M>(shelf)
-  const assets = makeAssetChannels<M>(shelf, clock)
-  const funds = makeFundsChannel<M>(shelf, clock, {
+  const registry = makeTopicRegistry<M>({
+    limits,
+    clock,
+    publish: hooks.publish,
+    forgotten: topicForgotten,
+  })
+  const books = makeBookChannel<M>({ registry, clock, flushed: hooks.flushed })
+  const orders = makeOrdersChannel<M>(registry)
+  const marketChannel = makeMarketChannel<M>(registry)
+  const assets = makeAssetChannels<M>(registry, clock)
+  const funds = makeFundsChannel<M>(registry, clock, {
     gateway: ports.funds?.gateway,
     chainIds: ports.funds?.chainIds ?? new Set(),
     flushed: hooks.flushed,
   })
   const tickers = makeTickerChannel<M>({
-    ...{ shelf, board, figures: ports.figures, clock },
+    ...{ registry, board, figures: ports.figures, clock },
     flushed: hooks.flushed,
   })
   const snapshots = keepSnapshots<M>(SNAPSHOTS_KEPT_BYTES_MAX)
@@ -138,7 +143,7 @@ export function makeChannels<M>(ports: {
     for (const trade of tradesOf(event)) {
       const one: ShownTrade = { ...trade, status: 'matched', txHash: '' }
       const { name, last } = feed.topic
-      shelf.say(feed, messages.trade(name, one, last, event.fills.length), one.seq)
+      registry.say(feed, messages.trade(name, one, last, event.fills.length), one.seq)
     }
   }
 
@@ -157,7 +162,7 @@ export function makeChannels<M>(ports: {
       reason: 'reason' in event ? event.reason : '',
       atMs,
     }
-    shelf.say(feed, messages.tradeStatus(feed.topic.name, change), seq)
+    registry.say(feed, messages.tradeStatus(feed.topic.name, change), seq)
   }
 
   function followed(shown: ShownMarket, event: MarketEvent): void {
@@ -209,7 +214,7 @@ export function makeChannels<M>(ports: {
     restart(of, shown.seq)
     if (isNew || !dozed) untold = true
     // Before the first load of all there is no follower that could have missed anything.
-    const followers = shelf.topics() > 0
+    const followers = registry.topics() > 0
     if ((isNew && !followers) || breakPlanned) return
     breakPlanned = true
     // Once for all the markets that are loaded in this turn.
@@ -229,7 +234,7 @@ export function makeChannels<M>(ports: {
       if (feed.kind === 'book') hooks.flushed(feed)
     }
     if (of.market === undefined) return
-    shelf.skip(of.market)
+    registry.skip(of.market)
     publish(of.market)
   }
 
@@ -242,26 +247,26 @@ export function makeChannels<M>(ports: {
     if (!breakPlanned) return
     breakPlanned = false
     for (const feed of orders.all()) {
-      shelf.skip(feed)
+      registry.skip(feed)
       hooks.broken(feed)
     }
     const all = untold ? marketChannel.all() : undefined
     untold = false
     if (all === undefined) return
-    shelf.skip(all)
+    registry.skip(all)
     publish(all)
   }
 
   function missed(kinds: readonly OutsideKind[]): void {
     const wanted: ReadonlySet<string> = new Set(kinds)
     if (wanted.has('market')) marketChannel.unheard()
-    for (const feed of [...shelf.feeds()]) {
+    for (const feed of [...registry.feeds()]) {
       if (!wanted.has(feed.kind) || isSequenced(feed)) continue
       if (feed.kind === 'funds') {
         funds.changed(feed.trader, feed.chainId)
         continue
       }
-      shelf.skip(feed)
+      registry.skip(feed)
       publish(feed)
     }
   }
@@ -366,7 +371,7 @@ export function makeChannels<M>(ports: {
     if (wanted.channel === 'book') return books.feedOf(of, wanted.outcome, wanted.maxHz)
     if (wanted.channel === 'market') return marketChannel.oneFeed(of)
     const name = `trades:${marketId}`
-    of.trades ??= shelf.put({ kind: 'trades', topic: new Topic<M>(name, of.tradesSeq), of })
+    of.trades ??= registry.put({ kind: 'trades', topic: new Topic<M>(name, of.tradesSeq), of })
     return of.trades
   }
 
@@ -385,10 +390,10 @@ export function makeChannels<M>(ports: {
       marketChannel.over(marketId)
       tickers.forgotten(marketId)
     },
-    happened(marketId, happening) {
+    happened(marketId, resolutionUpdate) {
       const shown = board().markets.get(marketId)
       const of = shown === undefined ? undefined : marketFeed(shown)
-      marketChannel.happened(marketId, of, happening)
+      marketChannel.happened(marketId, of, resolutionUpdate)
     },
     fundsChanged: funds.changed,
     missed,
@@ -396,8 +401,8 @@ export function makeChannels<M>(ports: {
     priced: assets.priced,
     quickMarket: assets.quickMarket,
     feedOf,
-    join: shelf.join,
-    leave: shelf.leave,
+    join: registry.join,
+    leave: registry.leave,
     resume(feed, since) {
       const position = typeof since === 'string' ? feed.topic.positionOf(since) : since
       return position === undefined ? undefined : feed.topic.replay(position, horizonOf(feed))
@@ -416,16 +421,16 @@ export function makeChannels<M>(ports: {
     breakChains,
     watched() {
       const watched = new Set<MarketId>()
-      for (const feed of shelf.feeds()) {
+      for (const feed of registry.feeds()) {
         const some = marketsOf(feed)
         if (some === 'all') return some
         for (const marketId of some) watched.add(marketId)
       }
       return watched
     },
-    tidy: shelf.tidy,
-    topics: shelf.topics,
-    lingering: shelf.lingering,
+    tidy: registry.tidy,
+    topics: registry.topics,
+    lingering: registry.lingering,
   }
 }
 

@@ -10,7 +10,7 @@ import type { FundsGateway } from '#live/funds-gateway.ts'
 import { fundsBody } from '#live/funds-shapes.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Feed, FundsFeed } from './feeds.ts'
-import type { Shelf } from './shelf.ts'
+import type { TopicRegistry } from './topic-registry.ts'
 
 const ASK_MS = 2_000
 const ASK_AGAIN_MS = 500
@@ -32,7 +32,7 @@ type Followed<M> = {
 }
 
 export function makeFundsChannel<M>(
-  shelf: Shelf<M>,
+  registry: TopicRegistry<M>,
   clock: Clock,
   ports: {
     /** Left out where nothing is reserved. */
@@ -73,7 +73,7 @@ export function makeFundsChannel<M>(
       ports.flushed(feed)
       return
     }
-    shelf.sayNext(feed, (step) =>
+    registry.sayNext(feed, (step) =>
       JSON.stringify({ type: 'funds', sub: feed.topic.name, ...body, ...step, ts: clock.nowMs() }),
     )
   }
@@ -88,11 +88,11 @@ export function makeFundsChannel<M>(
       }
       const known = followed.get(keyOf(trader, chainId))
       if (known !== undefined) return known.feed
-      const topic = shelf.counted(`funds:${chainId}:${checksumAddress(trader)}`)
+      const topic = registry.counted(`funds:${chainId}:${checksumAddress(trader)}`)
       const feed: FundsFeed<M> = { kind: 'funds', topic, trader, chainId }
       const one: Followed<M> = { feed, last: undefined, asking: false, again: false }
       followed.set(keyOf(trader, chainId), one)
-      shelf.put(feed)
+      registry.put(feed)
       void ask(one)
       return feed
     },

@@ -20,7 +20,7 @@ export type ResolutionFacts = {
   readonly blockNumber?: number
 }
 
-export type Happening = {
+export type ResolutionUpdate = {
   readonly event: ResolutionEventName
   readonly atMs: number
   readonly facts: ResolutionFacts

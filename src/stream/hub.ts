@@ -32,11 +32,11 @@ import {
 import { type DeliverySettings, makeDelivery } from './delivery.ts'
 import { marketsOf } from './feeds.ts'
 import { idOf, isMisread, readFrame } from './frames.ts'
-import type { Happening, ResolutionFacts } from './happening.ts'
+import type { ResolutionFacts, ResolutionUpdate } from './happening.ts'
 import { makeIntake } from './intake.ts'
 import { makeRequests, type RequestPorts } from './requests.ts'
 import { makeSessions } from './sessions.ts'
-import type { ChannelLimits } from './shelf.ts'
+import type { ChannelLimits } from './topic-registry.ts'
 import { frameWeight, MISFIT_WEIGHT } from './weights.ts'
 
 export type StreamSettings = ChannelLimits &
@@ -107,7 +107,7 @@ export type StreamHub = BoardListener & {
    */
   marketHappened(
     marketId: MarketId,
-    event: Happening['event'],
+    event: ResolutionUpdate['event'],
     facts: ResolutionFacts,
     atMs: number,
   ): void

@@ -7,9 +7,9 @@
 import type { MarketId } from '#domain/ids.ts'
 import type { CloseReason } from '#domain/market.ts'
 import type { AllMarketsFeed, MarketFeed, OneMarketFeed } from './feeds.ts'
-import type { Happening } from './happening.ts'
+import type { ResolutionUpdate } from './happening.ts'
 import * as messages from './messages.ts'
-import type { Shelf } from './shelf.ts'
+import type { TopicRegistry } from './topic-registry.ts'
 
 /** Markets whose last event on chain is remembered for snapshots. */
 const REMEMBERED_MAX = 100_000
@@ -26,7 +26,11 @@ type MarketChannel<M> = {
     at: { readonly seq: number; readonly atMs: number },
   ): void
   /** Something that the chain tells. `of` is missing while the market is not on the board. */
-  happened(marketId: MarketId, of: MarketFeed<M> | undefined, happening: Happening): void
+  happened(
+    marketId: MarketId,
+    of: MarketFeed<M> | undefined,
+    resolutionUpdate: ResolutionUpdate,
+  ): void
   /** What the chain told last may not be the last any more. */
   unheard(): void
   /** The market is over and gone. */
@@ -35,37 +39,40 @@ type MarketChannel<M> = {
   forget(feed: OneMarketFeed<M> | AllMarketsFeed<M>): void
 }
 
-export function makeMarketChannel<M>(shelf: Shelf<M>): MarketChannel<M> {
-  const remembered = new Map<MarketId, { readonly text: string; readonly happening: Happening }>()
+export function makeMarketChannel<M>(registry: TopicRegistry<M>): MarketChannel<M> {
+  const remembered = new Map<
+    MarketId,
+    { readonly text: string; readonly resolutionUpdate: ResolutionUpdate }
+  >()
   let all: AllMarketsFeed<M> | undefined
 
   function tell(of: MarketFeed<M> | undefined, change: messages.MarketChange): void {
     for (const feed of [of?.market, all]) {
       if (feed === undefined) continue
-      shelf.sayNext(feed, (step) => messages.market(feed.topic.name, change, step))
+      registry.sayNext(feed, (step) => messages.market(feed.topic.name, change, step))
     }
   }
 
   return {
     oneFeed(of) {
       const name = `market:${of.shown.market.id}`
-      of.market ??= shelf.put({ kind: 'market', topic: shelf.counted(name), of })
+      of.market ??= registry.put({ kind: 'market', topic: registry.counted(name), of })
       return of.market
     },
     allFeed() {
-      all ??= shelf.put({ kind: 'markets', topic: shelf.counted('market') })
+      all ??= registry.put({ kind: 'markets', topic: registry.counted('market') })
       return all
     },
     all: () => all,
     logged: (of, event, { seq, atMs }) =>
       tell(of, { marketId: of.shown.market.id, event, seq, atMs }),
-    happened(marketId, of, happening) {
-      const { event, facts, atMs } = happening
+    happened(marketId, of, resolutionUpdate) {
+      const { event, facts, atMs } = resolutionUpdate
       const text = JSON.stringify([event, facts])
       // A source that was away and repeats where the market stands tells nothing new.
       if (remembered.get(marketId)?.text === text) return
       remembered.delete(marketId)
-      remembered.set(marketId, { text, happening })
+      remembered.set(marketId, { text, resolutionUpdate })
       for (const oldest of remembered.keys()) {
         if (remembered.size <= REMEMBERED_MAX) break
         remembered.delete(oldest)
@@ -76,7 +83,7 @@ export function makeMarketChannel<M>(shelf: Shelf<M>): MarketChannel<M> {
     over: (marketId) => void remembered.delete(marketId),
     snapshotOne({ topic, of }, reset) {
       const { shown } = of
-      const last = remembered.get(shown.market.id)?.happening
+      const last = remembered.get(shown.market.id)?.resolutionUpdate
       const cursor = topic.cursor(topic.last)
       return messages.marketSnapshot(topic.name, shown, last, { cursor, reset })
     },

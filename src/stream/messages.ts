@@ -16,8 +16,8 @@ import type { ShownLevel } from '#live/level-book.ts'
 import type { ShownMarket, ShownTrade } from '#live/market-board.ts'
 import type { OrdersPage } from '#protocol/market-host.ts'
 import { checksumOf } from './checksum.ts'
-import type { Happening, ResolutionFacts } from './happening.ts'
-import type { CursorStep } from './shelf.ts'
+import type { ResolutionFacts, ResolutionUpdate } from './happening.ts'
+import type { CursorStep } from './topic-registry.ts'
 
 const levelsText = (levels: readonly ShownLevel[]): string => {
   let text = ''
@@ -249,7 +249,7 @@ export function market(
 export function marketSnapshot(
   sub: string,
   shown: ShownMarket,
-  last: Happening | undefined,
+  last: ResolutionUpdate | undefined,
   { cursor, reset }: Whereabouts,
 ): string {
   const state = last?.event === 'resolved' ? 'resolved' : (shown.closed ?? 'open')

@@ -6,7 +6,7 @@ import type { MarketClosed, OrderClosed, OrderRested, OrdersMatched } from '#dom
 import { BUY, SELL } from '#domain/order.ts'
 import type { OrdersFeed } from './feeds.ts'
 import * as messages from './messages.ts'
-import type { Shelf } from './shelf.ts'
+import type { TopicRegistry } from './topic-registry.ts'
 
 type OrdersChannel<M> = {
   feedOf(trader: Address): OrdersFeed<M>
@@ -18,7 +18,7 @@ type OrdersChannel<M> = {
   forget(feed: OrdersFeed<M>): void
 }
 
-export function makeOrdersChannel<M>(shelf: Shelf<M>): OrdersChannel<M> {
+export function makeOrdersChannel<M>(registry: TopicRegistry<M>): OrdersChannel<M> {
   const feeds = new Map<Address, OrdersFeed<M>>()
   type Live = Omit<messages.OrderChange, 'status' | 'reason'>
 
@@ -30,17 +30,17 @@ export function makeOrdersChannel<M>(shelf: Shelf<M>): OrdersChannel<M> {
   function tell(trader: Address, change: messages.OrderChange): void {
     const feed = feeds.get(trader)
     if (feed === undefined) return
-    shelf.sayNext(feed, (step) => messages.order(feed.topic.name, change, step))
+    registry.sayNext(feed, (step) => messages.order(feed.topic.name, change, step))
   }
 
   return {
     feedOf(trader) {
       const known = feeds.get(trader)
       if (known !== undefined) return known
-      const topic = shelf.counted(`orders:${checksumAddress(trader)}`)
+      const topic = registry.counted(`orders:${checksumAddress(trader)}`)
       const feed: OrdersFeed<M> = { kind: 'orders', topic, trader }
       feeds.set(trader, feed)
-      return shelf.put(feed)
+      return registry.put(feed)
     },
     all: () => feeds.values(),
     rested(event) {
@@ -69,7 +69,7 @@ export function makeOrdersChannel<M>(shelf: Shelf<M>): OrdersChannel<M> {
     ended({ marketId, reason, seq, atMs }) {
       const status = reason === 'expired' ? 'expired' : 'cancelled'
       for (const feed of feeds.values()) {
-        shelf.sayNext(feed, (step) =>
+        registry.sayNext(feed, (step) =>
           messages.ordersEnded(feed.topic.name, { marketId, status, reason, seq, atMs }, step),
         )
       }

@@ -1,8 +1,8 @@
 /** What clients ask for on the stream, one function per kind of request. */
 
-import { mannerOf } from '#api/orders/order-manner.ts'
 import type { OrderService } from '#api/orders/order-service.ts'
 import { acceptedBody } from '#api/orders/order-shapes.ts'
+import { timeInForceOf } from '#api/orders/time-in-force.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { Fault } from '#domain/fault.ts'
 import { BUY, SELL, type VerifiedOrder } from '#domain/order.ts'
@@ -168,10 +168,9 @@ export function makeRequests(
       ...(postOnly && { postOnly }),
       ...(timeInForce && { timeInForce }),
     }
-    const manner = mannerOf(submission)
     const context: OrderContext = {
       deadlineAtMs: clock.nowMs() + settings.deadlineMs,
-      manner,
+      timeInForce: timeInForceOf(submission),
       ip: connection.ip,
       principal: sessions.principalOf(connection),
     }

@@ -18,7 +18,7 @@ import type { FiguresBook, MarketFigures } from '#live/market-figures.ts'
 import { tickerBody } from '#live/ticker-shapes.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Feed, TickerFeed } from './feeds.ts'
-import type { Shelf } from './shelf.ts'
+import type { TopicRegistry } from './topic-registry.ts'
 
 /** The pause between two messages. */
 export const TICKER_MS = 500
@@ -50,14 +50,14 @@ type TickerChannel<M> = {
 }
 
 export function makeTickerChannel<M>(ports: {
-  readonly shelf: Shelf<M>
+  readonly registry: TopicRegistry<M>
   readonly board: () => MarketBoard
   readonly figures: FiguresBook
   readonly clock: Clock
   /** A feed that could not be snapshotted now can. */
   readonly flushed: (feed: Feed<M>) => void
 }): TickerChannel<M> {
-  const { shelf, board, figures, clock } = ports
+  const { registry, board, figures, clock } = ports
   let all: TickerFeed<M> | undefined
   const named = new Map<string, TickerFeed<M>>()
   const byMarket = new Map<MarketId, Set<TickerFeed<M>>>()
@@ -123,7 +123,7 @@ export function makeTickerChannel<M>(ports: {
       // Its last follower may have left meanwhile.
       if (!untold.delete(feed)) continue
       const head = `{"type":"ticker","sub":"${feed.topic.name}","tickers":[${texts.join(',')}]`
-      shelf.sayNext(
+      registry.sayNext(
         feed,
         ({ cursor, prevCursor }) =>
           `${head},"cursor":"${cursor}","prevCursor":"${prevCursor}","ts":${clock.nowMs()}}`,
@@ -182,9 +182,9 @@ export function makeTickerChannel<M>(ports: {
   }
 
   function make(name: string, marketIds: readonly MarketId[] | undefined): TickerFeed<M> {
-    const topic = shelf.counted(name)
+    const topic = registry.counted(name)
     const times = { preparedAtMs: Number.NEGATIVE_INFINITY, preparing: false }
-    return shelf.put({ kind: 'ticker', topic, marketIds, ...times, written: undefined })
+    return registry.put({ kind: 'ticker', topic, marketIds, ...times, written: undefined })
   }
 
   /** Asks for the figures of the feed's markets, then serves those who wait for them. */

@@ -1,6 +1,6 @@
 /**
  * A node that plays one role: it sends transactions of one key as long as it has the lease, through the real
- * lane, journal and clerk's writes: `lease-sender.ts databaseUrl rpcUrl folder`. It prints what it does, a line
+ * lane, journal and write queue's writes: `lease-sender.ts databaseUrl rpcUrl folder`. It prints what it does, a line
  * each: `stands by`, `holds`, `sent <nonce> <hash>`.
  */
 
@@ -31,7 +31,7 @@ const database = await openDatabase(databaseUrl)
 const reads = makeReads(databaseUrl)
 const leases = makeLeases(data, makeKit(data))
 const role = 'sender'
-const clerk = leases.clerk(role, {
+const writeQueue = leases.writeQueue(role, {
   ask: async (_type, task) => (await runWrites(database, [task]))[0],
 })
 
@@ -42,7 +42,7 @@ async function play(): Promise<void> {
     client: makeChainClient({ chainId: DEVNET_CHAIN_ID, rpcUrls: [rpcUrl] }).viem,
     account,
     chainId: DEVNET_CHAIN_ID,
-    journal: makeJournal(clerk, reads),
+    journal: makeJournal(writeQueue, reads),
     nowMs: Date.now,
     policy: { rebroadcastAfterMs: 200 },
   })

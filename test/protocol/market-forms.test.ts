@@ -42,7 +42,7 @@ const cancel: Required<Takes['CancelOrder']> = {
 }
 const placed: Required<Takes['PlaceOrder']> = {
   ...{ order, requestId: 'r1', session: 's1' },
-  manner: 'IOC',
+  timeInForce: 'IOC',
 }
 
 const requests: [keyof MarketProtocol, object][] = [
@@ -50,7 +50,7 @@ const requests: [keyof MarketProtocol, object][] = [
   ['PlaceOrder', { order: unpermitted }],
   ['PlaceOrder', { order, requestId: 'r2' }],
   ['PlaceOrder', { order: unpermitted, session: 's2' }],
-  ['PlaceOrder', { order: unpermitted, manner: 'POST_ONLY' }],
+  ['PlaceOrder', { order: unpermitted, timeInForce: 'POST_ONLY' }],
   ['CancelOrder', cancel],
   ['CancelOrder', { marketId: order.marketId, orderHash: order.orderHash, side: SELL }],
   [

@@ -5,7 +5,7 @@ import { type Rejection, reject } from '#domain/rejection.ts'
 import type { FundsView } from '#protocol/accounts.ts'
 import type { Feed } from '#stream/feeds.ts'
 import { makeFundsChannel } from '#stream/funds-channel.ts'
-import { makeShelf } from '#stream/shelf.ts'
+import { makeTopicRegistry } from '#stream/topic-registry.ts'
 import { simulatedClock } from '../support/simulated-clock.ts'
 
 const trader = `0x${'ab'.repeat(20)}` as Address
@@ -31,7 +31,7 @@ test('followers of funds get all of them, then each change, however many happen 
   const published: string[] = []
   const flushed: Feed<object>[] = []
   const asked: ((answer: FundsView | Rejection) => void)[] = []
-  const shelf = makeShelf<object>({
+  const registry = makeTopicRegistry<object>({
     limits: {
       replayMessages: 10,
       replayBytes: 10_000,
@@ -43,14 +43,14 @@ test('followers of funds get all of them, then each change, however many happen 
     publish: (_, text) => void published.push(text),
     forgotten() {},
   })
-  const channel = makeFundsChannel<object>(shelf, clock, {
+  const channel = makeFundsChannel<object>(registry, clock, {
     gateway: { funds: () => new Promise((resolve) => asked.push(resolve)) },
     chainIds: new Set([7]),
     flushed: (feed) => void flushed.push(feed),
   })
   const feed = channel.feedOf(trader, 7)
   assert('topic' in feed)
-  shelf.join(feed, {})
+  registry.join(feed, {})
   assert.equal(channel.snapshot(feed, false), undefined, 'nothing is known yet')
 
   // An account that cannot answer is asked again.
@@ -97,11 +97,11 @@ test('followers of funds get all of them, then each change, however many happen 
 
 test('funds of an unknown chain, or where nothing is reserved, cannot be followed', () => {
   const clock = simulatedClock(1_800_000_000_000)
-  const shelf = {} as never
+  const registry = {} as never
   const none = { chainIds: new Set([7]), flushed() {} }
-  const off = makeFundsChannel<object>(shelf, clock, { ...none, gateway: undefined })
+  const off = makeFundsChannel<object>(registry, clock, { ...none, gateway: undefined })
   assert.deepEqual((off.feedOf(trader, 7) as Rejection).rejected, 'NOT_FOUND')
   const gateway = { funds: async () => reject('OVERLOADED') }
-  const on = makeFundsChannel<object>(shelf, clock, { ...none, gateway })
+  const on = makeFundsChannel<object>(registry, clock, { ...none, gateway })
   assert.deepEqual((on.feedOf(trader, 8) as Rejection).field, 'chainId')
 })

@@ -8,8 +8,8 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import { makeBoard } from '#live/market-board.ts'
 import { makeFiguresBook, type StoredFigures } from '#live/market-figures.ts'
 import type { Feed, TickerFeed } from '#stream/feeds.ts'
-import { makeShelf } from '#stream/shelf.ts'
 import { makeTickerChannel, TICKER_MS } from '#stream/ticker-channel.ts'
+import { makeTopicRegistry } from '#stream/topic-registry.ts'
 import { aMarket, START_SEC } from '../services/market/market-fixture.ts'
 import { buy, sell } from '../support/orders.ts'
 import { simulatedClock } from '../support/simulated-clock.ts'
@@ -30,7 +30,7 @@ function fixture(stored: () => Promise<StoredFigures[]> = async () => []) {
   const clock = simulatedClock(START_SEC * 1_000)
   const published: Told[] = []
   const flushed: Feed<object>[] = []
-  const shelf = makeShelf<object>({
+  const registry = makeTopicRegistry<object>({
     limits: {
       ...{ replayMessages: 10, replayBytes: 10 ** 7, replayBytesTotal: 10 ** 7 },
       ...{ lingerMs: 1, lingeringMax: 1 },
@@ -49,7 +49,7 @@ function fixture(stored: () => Promise<StoredFigures[]> = async () => []) {
   )
   const figures = makeFiguresBook({ board: () => board, stored, clock })
   const channel = makeTickerChannel<object>({
-    ...{ shelf, board: () => board, figures, clock },
+    ...{ registry, board: () => board, figures, clock },
     flushed: (feed) => void flushed.push(feed),
   })
   const nth = (n: number) => `0x${n.toString(16).padStart(64, '0')}` as MarketId
@@ -79,7 +79,7 @@ function fixture(stored: () => Promise<StoredFigures[]> = async () => []) {
   const feed = (ids?: readonly number[]): TickerFeed<object> => {
     const made = channel.feedOf(ids?.map(nth))
     assert('topic' in made, JSON.stringify(made))
-    shelf.join(made, {})
+    registry.join(made, {})
     return made
   }
   const snapshot = async (of: TickerFeed<object>): Promise<Told> => {
@@ -88,7 +88,7 @@ function fixture(stored: () => Promise<StoredFigures[]> = async () => []) {
     await settled()
     return JSON.parse(channel.snapshot(of, false) ?? '')
   }
-  return { clock, shelf, board, channel, nth, open, rest, take, turn, feed, snapshot, flushed }
+  return { clock, registry, board, channel, nth, open, rest, take, turn, feed, snapshot, flushed }
 }
 
 test('all markets: the newest open ones at once, then what changed, once in a while', async () => {
@@ -142,7 +142,7 @@ test('all markets: the newest open ones at once, then what changed, once in a wh
 })
 
 test('some markets: only they are told, and who is told of none costs nothing', async () => {
-  const { clock, shelf, channel, nth, open, rest, turn, feed, snapshot } = fixture()
+  const { clock, registry, channel, nth, open, rest, turn, feed, snapshot } = fixture()
   for (let n = 1; n <= 3; n++) open(n)
   assert.equal(clock.pending, 0, 'nobody follows')
   const two = feed([2, 1, 2])
@@ -160,9 +160,9 @@ test('some markets: only they are told, and who is told of none costs nothing', 
   const refused = channel.feedOf([nth(1), nth(9)])
   assert(!('topic' in refused))
   assert.deepEqual([refused.rejected, refused.field], ['MARKET_NOT_FOUND', 'marketIds'])
-  for (const member of two.topic.members) shelf.leave(two, member)
+  for (const member of two.topic.members) registry.leave(two, member)
   clock.advance(10)
-  shelf.tidy()
+  registry.tidy()
   rest(2, 20)
   assert.equal(clock.pending, 0)
 })

@@ -3,7 +3,7 @@
 import type { MatchRules, Taker } from '#book/match.ts'
 import type { RestingOrder } from '#book/order-record.ts'
 import type { Shares } from '#domain/money.ts'
-import { BUY, type Manner, type Side } from '#domain/order.ts'
+import { BUY, type Side, type TimeInForce } from '#domain/order.ts'
 
 type Kept = { -readonly [Field in keyof RestingOrder]: RestingOrder[Field] }
 
@@ -41,14 +41,14 @@ export class NaiveBook {
     return { ...result, selfTraded, left, limited: left > 0 && crosses(makers[0]) }
   }
 
-  /** Whether an order may be placed in this manner: tried out on a copy. */
-  accepts(taker: Taker, rules: MatchRules, manner: Manner): boolean {
+  /** Whether an order may be placed in this time in force: tried out on a copy. */
+  accepts(taker: Taker, rules: MatchRules, timeInForce: TimeInForce): boolean {
     const copy = new NaiveBook()
     copy.bids = this.bids.map((order) => ({ ...order }))
     copy.asks = this.asks.map((order) => ({ ...order }))
     const { fills, left } = copy.match(taker, rules)
-    if (manner === 'POST_ONLY') return fills.length === 0
-    return manner === 'IOC' ? fills.length > 0 : left === 0
+    if (timeInForce === 'POST_ONLY') return fills.length === 0
+    return timeInForce === 'IOC' ? fills.length > 0 : left === 0
   }
 
   rest(order: RestingOrder): void {

@@ -26,8 +26,8 @@ import type { OrderAccepted } from '#protocol/market.ts'
 import type { Clock } from '#runtime/clock.ts'
 import { inTime } from '#runtime/in-time.ts'
 import type { StageMeter } from '#runtime/stage-meter.ts'
-import { mannerFlawNow, mannerOf, optionsFlaw } from './order-manner.ts'
 import { OrderSubmission, orderOf, permitOf } from './order-shapes.ts'
+import { optionsFlaw, timeInForceFlawNow, timeInForceOf } from './time-in-force.ts'
 
 /** What one submission must look like, for those who check it themselves. */
 export const submissionShape = compileValidator(OrderSubmission)
@@ -186,8 +186,11 @@ export function makeOrderService(ports: {
     async place(submission, context) {
       const verified = await service.verify(submission, context)
       if (isRejection(verified)) return verified
-      const manner = mannerOf(submission)
-      return service.enter(verified, manner === undefined ? context : within(context, manner))
+      const timeInForce = timeInForceOf(submission)
+      return service.enter(
+        verified,
+        timeInForce === undefined ? context : within(context, timeInForce),
+      )
     },
 
     async verify(submission, { stages, deadlineAtMs, ip, principal }) {
@@ -247,11 +250,12 @@ export function makeOrderService(ports: {
       }
       const shown = board.markets.get(order.marketId)
       if (shown !== undefined && !isOver(order.marketId)) {
-        const manner = mannerOf(submission)
+        const timeInForce = timeInForceOf(submission)
         const late =
-          manner === undefined ? undefined : await ports.followed?.([order.marketId], context)
+          timeInForce === undefined ? undefined : await ports.followed?.([order.marketId], context)
         if (late !== undefined) return late
-        const misfit = manner === undefined ? undefined : mannerFlawNow(shown, order, manner)
+        const misfit =
+          timeInForce === undefined ? undefined : timeInForceFlawNow(shown, order, timeInForce)
         if (misfit !== undefined) errors.push(misfit)
         const refused = await gateway.standing(order.marketId, order.trader, context)
         if (refused !== undefined && isPassing(refused)) return refused
@@ -286,11 +290,14 @@ export function makeOrderService(ports: {
   return service
 }
 
-/** The same request, with the manner that one of its orders is to be placed in. */
-export function within(context: OrderContext, manner: OrderContext['manner']): OrderContext {
+/** Returns the same request with the time in force of one of its orders. */
+export function within(
+  context: OrderContext,
+  timeInForce: OrderContext['timeInForce'],
+): OrderContext {
   const { deadlineAtMs, requestId, stages, session, ip, principal } = context
   return {
-    ...{ deadlineAtMs, manner, ip, principal },
+    ...{ deadlineAtMs, timeInForce, ip, principal },
     ...(requestId === undefined ? {} : { requestId }),
     ...(stages === undefined ? {} : { stages }),
     ...(session === undefined ? {} : { session }),

@@ -6,7 +6,6 @@ import { isRejection, type Rejection } from '#domain/rejection.ts'
 import { errorBody, sentenceOf } from '#http/errors.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { ACCEPTED_EXAMPLE, BATCH_EXAMPLE } from './order-examples.ts'
-import { mannerOf } from './order-manner.ts'
 import { type OrderService, submissionOf, submissionShape, within } from './order-service.ts'
 import {
   AcceptedOrder,
@@ -16,6 +15,7 @@ import {
   type OrderSubmission,
   ShownOrderBatch,
 } from './order-shapes.ts'
+import { timeInForceOf } from './time-in-force.ts'
 
 export function placeOrders(service: OrderService): AnswerRoute {
   return route({
@@ -67,8 +67,11 @@ export function placeOrders(service: OrderService): AnswerRoute {
       const answers = await Promise.all(
         verified.map((order, index) => {
           if (isRejection(order)) return order
-          const manner = mannerOf(request.body.orders[index] as OrderSubmission)
-          return service.enter(order, manner === undefined ? request : within(request, manner))
+          const timeInForce = timeInForceOf(request.body.orders[index] as OrderSubmission)
+          return service.enter(
+            order,
+            timeInForce === undefined ? request : within(request, timeInForce),
+          )
         }),
       )
       const results = answers.map((answer) =>

@@ -42,7 +42,7 @@ import type { MarketGateway } from '#live/market-gateway.ts'
 import type { SeqWaiters } from '#live/seq-waiters.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Queries, Query } from '#store/reads/queries.ts'
-import { askWrite, type ClerkRef } from '#store/writes/ask-write.ts'
+import { askWrite, type WriteQueueRef } from '#store/writes/ask-write.ts'
 import type { AskPage } from './query-pages.ts'
 
 /**
@@ -60,7 +60,7 @@ export function readRoutes(ports: {
   readonly gateway: MarketGateway
   readonly query: Query
   readonly askPage: AskPage
-  readonly store: ClerkRef
+  readonly store: WriteQueueRef
   readonly clock: Clock
 }): Route[] {
   const { settings, board, figures, waiters, gateway, query, askPage, store, clock } = ports

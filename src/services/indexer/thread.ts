@@ -41,7 +41,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
   const { settings } = data
   const kit = makeKit(data)
   const { log } = kit
-  const { store: clerk, marketOf, ...writers } = linkWriters(settings, kit.links)
+  const { store: writeQueue, marketOf, ...writers } = linkWriters(settings, kit.links)
   const leases = makeLeases(data, kit)
   const followers = makeFollowers<ChainFollowerProtocol>(settings, kit.links)
   const reads = makeReads(databaseUrlOf(settings))
@@ -54,7 +54,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
 
   function makeActor(chain: (typeof settings.chains)[number]): void {
     const { chainId, confirmations, startBlock } = chain
-    const store = leases.clerk(roleOf(chain), clerk)
+    const store = leases.writeQueue(roleOf(chain), writeQueue)
     const { marketFactory, conditionalTokens, settlement, stablecoin } = contractsOf(chain)
     const contracts = { marketFactory, conditionalTokens, settlement, stablecoin }
     const client = makeChainClient({

@@ -23,7 +23,7 @@ import { LEASE_LOST, type Lease } from '#store/engine/fence.ts'
 import type { StoreReply } from '#store/engine/reply.ts'
 import { closedFault } from '#store/engine/store-fault.ts'
 import { giveLeases, renewLeases, takeLease } from '#store/leases/leases.ts'
-import type { ClerkRef } from '#store/writes/ask-write.ts'
+import type { WriteQueueRef } from '#store/writes/ask-write.ts'
 import type { Kit } from './kit.ts'
 
 /** How long a lease is held after its holder was last heard of. With the next constant: 7 s until another has it. */
@@ -44,8 +44,8 @@ type Leases = {
     begin: (lease: Lease) => Promise<void> | void,
     lost?: () => void,
   ): Promise<void>
-  /** The store's clerk, as the holder of the role asks it. */
-  clerk(role: string, clerk: ClerkRef): ClerkRef
+  /** The store's write queue, as the holder of the role asks it. */
+  writeQueue(role: string, writeQueue: WriteQueueRef): WriteQueueRef
   /** Whether no other node can have the role now. */
   isSure(role: string): boolean
   /** What the thread waits for, when there is something; it is no failure. */
@@ -74,7 +74,7 @@ export function makeLeases(data: ThreadData, kit: Kit): Leases {
 /** All roles are this process's own. */
 const ownLeases: Leases = {
   hold: async (role, begin) => begin({ role, epoch: 0 }),
-  clerk: (_role, clerk) => clerk,
+  writeQueue: (_role, writeQueue) => writeQueue,
   isSure: () => true,
   standby: () => '',
   close: async () => {},
@@ -231,11 +231,13 @@ function sharedLeases(url: string, holder: string, kit: Kit): Leases {
       roles.set(name, role)
       await take(role)
     },
-    clerk: (name, clerk) => ({
+    writeQueue: (name, writeQueue) => ({
       async ask(type, task, deadlineMs) {
         const role = roles.get(name)
         const lease = role?.lease ?? { role: name, epoch: 0 }
-        const reply = (await clerk.ask(type, { ...task, lease }, deadlineMs)) as StoreReply | object
+        const reply = (await writeQueue.ask(type, { ...task, lease }, deadlineMs)) as
+          | StoreReply
+          | object
         const isLost = 'code' in reply && reply.code === LEASE_LOST
         if (isLost && role?.lease?.epoch === lease.epoch) setImmediate(lose, role)
         return reply

@@ -38,7 +38,6 @@ import type { PureBehaviour } from '#runtime/actor.ts'
 import { cancelFilled, cancelledAnswer } from './cancels.ts'
 import { departing, hasTooMany, ordersOf } from './departures.ts'
 import { LoggedHolds } from './held.ts'
-import { mannerFlaw } from './manners.ts'
 import {
   admit,
   closeAll,
@@ -56,6 +55,7 @@ import {
 import { PendingCounts, PendingTrades } from './pending.ts'
 import { standingFlaw } from './standing.ts'
 import type { MarketRules, MarketState, Recall } from './state.ts'
+import { timeInForceFlaw } from './time-in-force.ts'
 import { failTrade, isOverdrawn, mayBecome, recordTrade, reported, reportFlaw } from './trades.ts'
 
 /** `counts` are those of its chain and thread. */
@@ -98,7 +98,7 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     return { seq: state.seq }
   },
 
-  PlaceOrder(state, { order, manner, session }, context) {
+  PlaceOrder(state, { order, timeInForce, session }, context) {
     const nowSec = secondsOf(context.nowMs)
     const seen = firstAnswer(state, order, context)
     if (seen !== undefined) {
@@ -115,9 +115,10 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     const refused =
       standingFlaw(state, order.trader, context.nowMs) ?? crowdedFor(state, order.trader)
     if (refused !== undefined) return refused
-    const misfit = manner === undefined ? undefined : mannerFlaw(state, order, manner, nowSec)
+    const misfit =
+      timeInForce === undefined ? undefined : timeInForceFlaw(state, order, timeInForce, nowSec)
     if (misfit !== undefined) return misfit
-    const atOnce = manner === 'IOC' || manner === 'FOK'
+    const atOnce = timeInForce === 'IOC' || timeInForce === 'FOK'
     const held = session !== undefined && !atOnce
     const matches = admit(state, order, order.size, undefined, context, atOnce, held)
     if (matches === 0 && matched.limited) {

@@ -85,14 +85,22 @@ export type Bridge = {
   readonly joined: Promise<void>
 }
 
-type Known = { readonly link: Link; readonly node: string; readonly life: string }
+type Known = { readonly link: Link; readonly node: string; readonly incarnation: string }
 
 export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
   const { cluster, node, shape, offers, silenceMs, moves, moveAfterMs } = options
   const { line, nowMs, log } = ports
-  const life = randomBytes(8).toString('hex')
+  const incarnation = randomBytes(8).toString('hex')
   const slots = new Set(options.slots)
-  const directory = new Directory({ node, life, shape, offers, silenceMs, moves, moveAfterMs })
+  const directory = new Directory({
+    node,
+    incarnation,
+    shape,
+    offers,
+    silenceMs,
+    moves,
+    moveAfterMs,
+  })
   /** By the name in their frames; and which of them leads from a thread to a peer. */
   const links = new Map<string, Known>()
   const ways = new Map<string, Link>()
@@ -129,7 +137,7 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
       else if (duty.type === 'unfit') joined.reject(new Error(duty.why))
       else {
         log.warn({ node: duty.node, why: duty.why }, `node ${duty.node} is gone`)
-        endLinks(`node ${duty.node} is gone`, (known) => known.life === duty.life)
+        endLinks(`node ${duty.node} is gone`, (known) => known.incarnation === duty.incarnation)
       }
     }
     if (duties.length > 0 && !stopped) sayBeat()
@@ -194,7 +202,7 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
   function addLink(
     id: Buffer,
     way: string,
-    to: Pick<Owner, 'node' | 'life'>,
+    to: Pick<Owner, 'node' | 'incarnation'>,
     port: MessagePort,
   ): Link {
     const name = linkName(id)
@@ -212,7 +220,7 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
           log.info({ way, node: to.node, why }, `the link ${way} has ended: ${why}`)
       },
     })
-    links.set(name, { link, node: to.node, life: to.life })
+    links.set(name, { link, node: to.node, incarnation: to.incarnation })
     ways.get(way)?.end('it is made anew')
     ways.set(way, link)
     return link
@@ -222,15 +230,16 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
   function lookAtLinks(): void {
     if (!line.isConnected || stopped) return
     for (const { name: thread, links: peers } of options.threads) {
-      if (slots.has(thread) && directory.ownerOf(thread)?.life !== life) continue
+      if (slots.has(thread) && directory.ownerOf(thread)?.incarnation !== incarnation) continue
       for (const peer of peers) {
         if (!slots.has(peer)) continue
         const owner = directory.ownerOf(peer)
         const way = `${thread}>${peer}`
         const link = ways.get(way)
         const known = link === undefined ? undefined : knownOf(link)
-        if (owner === undefined || owner.life === life) continue
-        if (known?.life === owner.life || opening.has(way) || links.size >= LINKS_MAX) continue
+        if (owner === undefined || owner.incarnation === incarnation) continue
+        if (known?.incarnation === owner.incarnation || opening.has(way) || links.size >= LINKS_MAX)
+          continue
         opening.add(way)
         void openLink(thread, peer, owner).finally(() => opening.delete(way))
       }
@@ -248,8 +257,8 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
     // From now on frames may come, and wait in the port.
     const link = addLink(id, `${thread}>${peer}`, owner, port1)
     const asked: Opening = {
-      ...{ link: id.toString('hex'), node, life },
-      ...{ thread, peer, peerLife: owner.life },
+      ...{ link: id.toString('hex'), node, incarnation },
+      ...{ thread, peer, peerIncarnation: owner.incarnation },
     }
     const answer = await line.request(subjects.open(owner.node), encode(asked), OPEN_MS_MAX)
     const opened = answer !== undefined && readOpened(answer)
@@ -259,8 +268,13 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
   }
 
   async function accept(asked: Opening): Promise<boolean> {
-    const { thread, peer, peerLife } = asked
-    if (stopped || peerLife !== life || directory.ownerOf(peer)?.life !== life) return false
+    const { thread, peer, peerIncarnation } = asked
+    if (
+      stopped ||
+      peerIncarnation !== incarnation ||
+      directory.ownerOf(peer)?.incarnation !== incarnation
+    )
+      return false
     if (links.size >= LINKS_MAX) return false
     const { port1, port2 } = new MessageChannel()
     const way = `${peer}<${thread}@${asked.node}`
@@ -277,7 +291,8 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
   })
   line.subscribe(subjects.all, (bytes) => {
     const said = readSaid(bytes)
-    if (!stopped && said !== undefined && said.life !== life) ports.heardAll(said.message)
+    if (!stopped && said !== undefined && said.incarnation !== incarnation)
+      ports.heardAll(said.message)
   })
   line.subscribe(subjects.open(node), (bytes, answer) => {
     const asked = readOpening(bytes)
@@ -325,7 +340,7 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
     },
     sayAll(message) {
       if (!line.isConnected || stopped) return
-      const bytes = encode({ life, message })
+      const bytes = encode({ incarnation, message })
       if (bytes.byteLength <= line.payloadMax) line.publish(subjects.all, bytes)
     },
     lost(why) {

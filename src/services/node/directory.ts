@@ -42,7 +42,7 @@ type Claim = {
 export type Beat = {
   readonly node: string
   /** Random for each start of the node. */
-  readonly life: string
+  readonly incarnation: string
   /** What all nodes of a cluster must have in common. */
   readonly shape: string
   readonly offers: readonly string[]
@@ -60,16 +60,21 @@ export type Beat = {
 export type Duty =
   | { readonly type: 'take'; readonly slot: string; readonly epoch: number }
   | { readonly type: 'release'; readonly slot: string; readonly why: string }
-  /** Nothing comes from this life of a node any more. */
-  | { readonly type: 'gone'; readonly node: string; readonly life: string; readonly why: string }
+  /** Nothing comes from this incarnation of a node any more. */
+  | {
+      readonly type: 'gone'
+      readonly node: string
+      readonly incarnation: string
+      readonly why: string
+    }
   /** This node cannot be part of the cluster as it is. */
   | { readonly type: 'unfit'; readonly why: string }
 
-export type Owner = { readonly node: string; readonly life: string; readonly epoch: number }
+export type Owner = { readonly node: string; readonly incarnation: string; readonly epoch: number }
 
 type DirectoryOptions = {
   readonly node: string
-  readonly life: string
+  readonly incarnation: string
   readonly shape: string
   /** The slots that the roles of this node can serve. */
   readonly offers: readonly string[]
@@ -116,9 +121,9 @@ export class Directory {
 
   /** What this node says of itself. */
   beat(nowMs: number, gone = false): Beat {
-    const { node, life, shape } = this.#own
+    const { node, incarnation, shape } = this.#own
     return {
-      ...{ node, life, shape, leaving: this.#leaving, warm: this.#warm, gone },
+      ...{ node, incarnation, shape, leaving: this.#leaving, warm: this.#warm, gone },
       settled: this.isSettled(nowMs),
       offers: this.#leaving ? [] : this.#own.offers.filter((slot) => this.#isOffered(slot, nowMs)),
       claims: [...this.#held].map(([slot, { epoch, servingSinceMs, releasing }]) => {
@@ -138,19 +143,24 @@ export class Directory {
 
   /** The node whose thread of this slot can be linked to. */
   ownerOf(slot: string): Owner | undefined {
-    const { node, life } = this.#own
+    const { node, incarnation } = this.#own
     const held = this.#held.get(slot)
     let best: (Owner & { serving: boolean }) | undefined =
       held === undefined || held.releasing
         ? undefined
-        : { node, life, epoch: held.epoch, serving: held.servingSinceMs !== undefined }
+        : { node, incarnation, epoch: held.epoch, serving: held.servingSinceMs !== undefined }
     for (const { beat } of this.#peers.values()) {
       const claim = beat.claims.find((each) => each.slot === slot)
       if (claim === undefined || (best !== undefined && !isHigher(claim, beat.node, best))) continue
-      best = { node: beat.node, life: beat.life, epoch: claim.epoch, serving: claim.serving }
+      best = {
+        node: beat.node,
+        incarnation: beat.incarnation,
+        epoch: claim.epoch,
+        serving: claim.serving,
+      }
     }
     return best?.serving === true
-      ? { node: best.node, life: best.life, epoch: best.epoch }
+      ? { node: best.node, incarnation: best.incarnation, epoch: best.epoch }
       : undefined
   }
 
@@ -162,9 +172,9 @@ export class Directory {
   hear(heard: Beat, nowMs: number): Duty[] {
     this.#noticeBreak(nowMs)
     const beat = { ...heard, claims: heard.claims.filter((claim) => this.#isCredible(claim)) }
-    const { node, life, shape } = this.#own
+    const { node, incarnation, shape } = this.#own
     if (beat.node === node) {
-      if (beat.life !== life) return this.#heardNamesake(beat, nowMs)
+      if (beat.incarnation !== incarnation) return this.#heardNamesake(beat, nowMs)
       this.#echoAtMs = nowMs
       this.#hearsSinceMs ??= nowMs
       return this.#decide(nowMs)
@@ -172,14 +182,14 @@ export class Directory {
     if (beat.shape !== shape) return this.#refuse(beat)
     const duties: Duty[] = []
     const known = this.#peers.get(beat.node)
-    const isOther = known !== undefined && known.beat.life !== beat.life
-    // An earlier life, or a newcomer with a name that is taken, says goodbye for itself only.
+    const isOther = known !== undefined && known.beat.incarnation !== beat.incarnation
+    // An earlier incarnation, or a newcomer with a name that is taken, says goodbye for itself only.
     if (beat.gone && isOther) return this.#decide(nowMs)
     if (known !== undefined && (beat.gone || isOther)) {
       duties.push(...this.#forget(known.beat, beat.gone ? 'it has left' : 'it was started again'))
     }
     if (!beat.gone && this.#peers.size < NODES_MAX) {
-      const before = known?.beat.life === beat.life ? known.warmSinceMs : undefined
+      const before = known?.beat.incarnation === beat.incarnation ? known.warmSinceMs : undefined
       const warmSinceMs = beat.warm === true ? (before ?? nowMs) : undefined
       this.#peers.set(beat.node, { beat, heardAtMs: nowMs, warmSinceMs })
       for (const { slot, epoch } of beat.claims) this.#note(slot, epoch)
@@ -252,7 +262,9 @@ export class Directory {
     // Who came second goes: it has not listened for long yet. So does who was away while the other joined; and of two
     // that a cut network has kept apart, one.
     const goes =
-      beat.settled === true ? !this.isSettled(nowMs) || beat.life > this.#own.life : !this.#joined
+      beat.settled === true
+        ? !this.isSettled(nowMs) || beat.incarnation > this.#own.incarnation
+        : !this.#joined
     if (!goes) return []
     this.#unfit = true
     return [
@@ -271,9 +283,9 @@ export class Directory {
     ]
   }
 
-  #forget({ node, life }: Beat, why: string): Duty[] {
+  #forget({ node, incarnation }: Beat, why: string): Duty[] {
     this.#peers.delete(node)
-    return [{ type: 'gone', node, life, why }]
+    return [{ type: 'gone', node, incarnation, why }]
   }
 
   #isCredible({ slot, epoch }: Claim): boolean {

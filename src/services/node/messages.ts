@@ -10,14 +10,14 @@ export type Opening = {
   /** The link's name in hex. */
   readonly link: string
   readonly node: string
-  readonly life: string
-  /** The thread that asks, and the one that it asks for, on the node of this life. */
+  readonly incarnation: string
+  /** The thread that asks, and the one that it asks for, on the node of this incarnation. */
   readonly thread: string
   readonly peer: string
-  readonly peerLife: string
+  readonly peerIncarnation: string
 }
 
-type Said = { readonly life: string; readonly message: object }
+type Said = { readonly incarnation: string; readonly message: object }
 
 /** A name becomes a part of subjects. */
 const NODE = /^[a-z0-9-]{1,32}$/
@@ -30,7 +30,7 @@ export function encode(value: object): Uint8Array {
 /** A beat without the slots that this cluster does not have; undefined where it is none. */
 export function readBeat(bytes: Uint8Array, slots: ReadonlySet<string>): Beat | undefined {
   const beat = decode(bytes) as Beat | undefined
-  if (beat === undefined || !areTexts(beat.node, beat.life, beat.shape)) return undefined
+  if (beat === undefined || !areTexts(beat.node, beat.incarnation, beat.shape)) return undefined
   const { offers, claims } = beat
   if (!NODE.test(beat.node) || !Array.isArray(offers) || !Array.isArray(claims)) return undefined
   if (!claims.every((claim) => Number.isSafeInteger(claim?.epoch) && claim.epoch > 0)) {
@@ -45,14 +45,14 @@ export function readBeat(bytes: Uint8Array, slots: ReadonlySet<string>): Beat | 
 
 export function readOpening(bytes: Uint8Array): Opening | undefined {
   const asked = decode(bytes) as Opening | undefined
-  if (asked === undefined || !areTexts(asked.link, asked.node, asked.life)) return undefined
-  if (!areTexts(asked.thread, asked.peer, asked.peerLife)) return undefined
+  if (asked === undefined || !areTexts(asked.link, asked.node, asked.incarnation)) return undefined
+  if (!areTexts(asked.thread, asked.peer, asked.peerIncarnation)) return undefined
   return LINK.test(asked.link) && NODE.test(asked.node) ? asked : undefined
 }
 
 export function readSaid(bytes: Uint8Array): Said | undefined {
   const said = decode(bytes) as Said | undefined
-  if (said === undefined || !areTexts(said.life)) return undefined
+  if (said === undefined || !areTexts(said.incarnation)) return undefined
   return isObject(said.message) ? said : undefined
 }
 

@@ -47,9 +47,9 @@ export function pricesThread(data: ThreadData): ThreadParts {
   const chain = quickChain(settings)
   const kit = makeKit(data)
   const { log } = kit
-  const { store: clerk, ...links } = linkWriters(settings, kit.links)
+  const { store: writeQueue, ...links } = linkWriters(settings, kit.links)
   const leases = makeLeases(data, kit)
-  const writers = { ...links, store: leases.clerk(ROLE, clerk) }
+  const writers = { ...links, store: leases.writeQueue(ROLE, writeQueue) }
   const fronts = makeFollowers<PriceFollowerProtocol>(settings, kit.links)
   const reads = makeReads(databaseUrlOf(settings))
   let feeds: Feed[] = []

@@ -31,7 +31,6 @@ import {
   apiKeys,
   newApiKeys,
 } from './api-keys.ts'
-import { type ClerkProtocol, type ClerkState, clerk, newClerk } from './clerk.ts'
 import { storeMeters } from './metrics.ts'
 import {
   newOrderEndings,
@@ -49,6 +48,12 @@ import {
   whyBehind,
 } from './projector.ts'
 import { databaseCopier } from './thread/database-copier.ts'
+import {
+  newWriteQueue,
+  type WriteQueueProtocol,
+  type WriteQueueState,
+  writeQueue,
+} from './write-queue.ts'
 
 /** The store also looks by itself, in case it was not told. */
 const LOOK_EVERY_MS = 1_000
@@ -91,7 +96,7 @@ export function storeThread(data: ThreadData): ThreadParts {
     revoke: (id, atMs) => revokeApiKey(database, id, atMs),
   })
 
-  const writer = newClerk((tasks) => runWrites(database, tasks), sharesCommit)
+  const writer = newWriteQueue((tasks) => runWrites(database, tasks), sharesCommit)
 
   storeMeters(kit, () => state)
 
@@ -159,7 +164,10 @@ export function storeThread(data: ThreadData): ThreadParts {
           else clients.tell(event.type, { key: event.key })
         },
       })
-      writes = serveActor<ClerkState, ClerkProtocol>({ behaviour: clerk, state: writer })
+      writes = serveActor<WriteQueueState, WriteQueueProtocol>({
+        behaviour: writeQueue,
+        state: writer,
+      })
       endings = serveActor<OrderEndingsState, OrderEndingsProtocol, OrderEndingsEvent>({
         behaviour: orderEndings,
         say: ({ marketId, why }) =>

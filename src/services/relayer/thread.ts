@@ -55,7 +55,7 @@ export function relayerThread(data: ThreadData): ThreadParts {
   const kit = makeKit(data, { chain: String(chainId) })
   const { log } = kit
   const {
-    store: clerk,
+    store: writeQueue,
     markets,
     marketOf,
     ...writers
@@ -64,7 +64,7 @@ export function relayerThread(data: ThreadData): ThreadParts {
   })
   const holds = makeRelayHolds(chainId, markets, systemClock.nowMs)
   const leases = makeLeases(data, kit)
-  const store = leases.clerk(role, clerk)
+  const store = leases.writeQueue(role, writeQueue)
   const fronts = makeFollowers<RelayerProtocol>(settings, kit.links)
   const reads = makeReads(databaseUrlOf(settings))
   const { query } = reads

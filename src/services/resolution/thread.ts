@@ -90,7 +90,7 @@ export function resolutionThread(data: ThreadData): ThreadParts {
       client: client.viem,
       account,
       chainId,
-      journal: makeJournal(leases.clerk(role, writers.store), reads),
+      journal: makeJournal(leases.writeQueue(role, writers.store), reads),
       nowMs: systemClock.nowMs,
       policy: { confirmations },
       onTrouble: meters.troubled,

@@ -134,7 +134,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
         client: client.viem,
         account: own.account,
         chainId,
-        journal: makeJournal(leases.clerk(role, store), reads),
+        journal: makeJournal(leases.writeQueue(role, store), reads),
         nowMs: systemClock.nowMs,
         keccak256: loadKeccak().keccak256,
         policy: {

@@ -26,7 +26,7 @@ export async function insertEventRows(
     })
   }
   for (const event of events) {
-    const happened = happening(event)
+    const happened = resolutionUpdate(event)
     if (happened !== undefined) {
       add('chain_market_events', event, {
         market_id: bytesOf(happened.marketId),
@@ -110,7 +110,7 @@ export async function insertEventRows(
 }
 
 /** What a step of a market's life is called, and what is known with it. */
-function happening(
+function resolutionUpdate(
   event: ChainEvent,
 ): { marketId: MarketId; event: string; facts: object } | undefined {
   switch (event.type) {

@@ -1,6 +1,6 @@
 /**
  * The named writes of the actors around outside systems: one table of types from which the asking
- * side (here), the clerk on the store's thread (`writes.ts`) and the functions all follow. Each write is one
+ * side (here), the write queue on the store's thread (`writes.ts`) and the functions all follow. Each write is one
  * transaction, and is done whole or not at all. Only plain data crosses the thread, faults too.
  *
  * Who asks may never hear the answer (a deadline, a restart), so a write has to be one that can be
@@ -43,7 +43,7 @@ type Writes = {
 
 export type WriteName = keyof Writes & string
 
-/** What travels to the clerk; with the lease that it is written under, where its role has one. */
+/** What travels to the write queue; with the lease that it is written under, where its role has one. */
 export type WriteTask = { readonly write: string; readonly args: object; readonly lease?: Lease }
 
 export type Takes<Name extends WriteName> = Writes[Name] extends {
@@ -55,19 +55,19 @@ export type Answers<Name extends WriteName> = Writes[Name] extends { answers: in
   ? Is
   : never
 
-/** A reference to the clerk, as far as asking for writes goes. */
-export type ClerkRef = {
+/** A reference to the write queue, as far as asking for writes goes. */
+export type WriteQueueRef = {
   ask(type: 'Write', message: WriteTask, deadlineMs?: number): Promise<unknown>
 }
 
-/** Asks the clerk; whatever went wrong over there, or on the way, is a fault here. */
+/** Asks the write queue; whatever went wrong over there, or on the way, is a fault here. */
 export async function askWrite<Name extends WriteName>(
-  clerk: ClerkRef,
+  writeQueue: WriteQueueRef,
   write: Name,
   args: Takes<Name>,
   deadlineMs?: number,
 ): Promise<Answers<Name>> {
-  const reply = (await clerk.ask('Write', { write, args }, deadlineMs)) as StoreReply | object
+  const reply = (await writeQueue.ask('Write', { write, args }, deadlineMs)) as StoreReply | object
   if (!('ok' in reply)) {
     throw new Fault('STORE_AWAY', `the store did not answer ${write}`, { retryable: true })
   }

@@ -1,22 +1,22 @@
 /**
  * The journal of own transactions as a thread beside the store has it: it reads the database itself
- * and asks the clerk to write.
+ * and asks the write queue to write.
  */
 
 import { Fault } from '#domain/fault.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
 import { askQuery, type QueryTask } from '../reads/queries.ts'
-import { askWrite, type ClerkRef } from './ask-write.ts'
+import { askWrite, type WriteQueueRef } from './ask-write.ts'
 import type { JournalFilter } from './transactions.ts'
 
 export function makeJournal(
-  clerk: ClerkRef,
+  writeQueue: WriteQueueRef,
   reads: { run(task: QueryTask<'journalOf'>): Promise<unknown> },
 ) {
   return {
     load: (filter: JournalFilter) => askQuery(reads, 'journalOf', filter),
     async save(row: TransactionRow): Promise<void> {
-      if (await askWrite(clerk, 'saveTransaction', { row })) return
+      if (await askWrite(writeQueue, 'saveTransaction', { row })) return
       throw new Fault('JOURNAL_CONFLICT', `another sender uses the key ${row.sender}`, {
         retryable: true,
       })

@@ -1,4 +1,4 @@
-/** The named writes as the clerk does them, each by the function that it is. */
+/** The named writes as the write queue does them, each by the function that it is. */
 
 import { Fault } from '#domain/fault.ts'
 import { claimChain } from '../chain-index/cursor.ts'

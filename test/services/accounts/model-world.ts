@@ -487,11 +487,14 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   function place(one: Asked): void {
     const { market } = placeOf(one.order.marketId)
     // Whichever way it is placed, what is granted ends with what is not filled.
-    const manner = random.chance(0.4)
+    const timeInForce = random.chance(0.4)
       ? random.pick(['POST_ONLY', 'IOC', 'IOC', 'FOK'] as const)
       : undefined
     const { order } = one
-    const answer = market.ask('PlaceOrder', manner === undefined ? { order } : { order, manner })
+    const answer = market.ask(
+      'PlaceOrder',
+      timeInForce === undefined ? { order } : { order, timeInForce },
+    )
     note(placeOf(one.order.marketId))
     const isNew = !isRejection(answer) && answer.duplicate !== true
     if (isNew && answer.filled !== undefined) {

@@ -10,7 +10,7 @@ import { Channel } from '#runtime/channel.ts'
 import { linkWriters, makeFollowers } from '#services/kit/kit.ts'
 import { linkMeters } from '#services/kit/link-metrics.ts'
 import { workerMeters } from '#services/kit/worker-metrics.ts'
-import type { ClerkProtocol } from '#services/projector/clerk.ts'
+import type { WriteQueueProtocol } from '#services/projector/write-queue.ts'
 
 const settings = loadSettings({ SIBYL_MARKET_THREADS: '3', SIBYL_LOG_PARTITIONS: '8' })
 const options = channelOptions(settings)
@@ -55,10 +55,12 @@ test('a market is asked for at its own thread', () => {
 })
 
 test('a follower is heard, answered and told, until it goes', async () => {
-  const followers = makeFollowers<ClerkProtocol>(settings, links)
+  const followers = makeFollowers<WriteQueueProtocol>(settings, links)
   const { port1, port2 } = new MessageChannel()
   const told = Promise.withResolvers<string>()
-  const peer = new Channel<ClerkProtocol>(port2, options, { heard: (type) => told.resolve(type) })
+  const peer = new Channel<WriteQueueProtocol>(port2, options, {
+    heard: (type) => told.resolve(type),
+  })
   const follower = followers.add('front-0', port1, (_type, message, replyTo, channel) =>
     channel.reply(replyTo, message),
   )

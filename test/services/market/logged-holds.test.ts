@@ -37,10 +37,13 @@ test('whatever happens, the log says which orders are held: those of sessions th
     const wanted = new Set<OrderHash>()
     const ask: typeof market.ask = (type, message) => {
       if (type !== 'PlaceOrder' || random.chance(0.5)) return market.ask(type, message)
-      const { order, manner } = message as { order: { orderHash: OrderHash }; manner?: string }
+      const { order, timeInForce } = message as {
+        order: { orderHash: OrderHash }
+        timeInForce?: string
+      }
       const { orderHash } = order
       const isNew = !market.recall.closed.has(orderHash) && !rests(market.state, orderHash)
-      const stays = manner !== 'IOC' && manner !== 'FOK'
+      const stays = timeInForce !== 'IOC' && timeInForce !== 'FOK'
       const answer = market.ask(type, { ...message, session: 's' })
       // Of one that it knows, what rests is held from now on.
       const counts = isNew ? stays && !isRejection(answer) : rests(market.state, orderHash)

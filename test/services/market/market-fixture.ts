@@ -8,7 +8,15 @@ import { tradeId, ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Market } from '#domain/market.ts'
 import type { MarketEvent, OrdersMatched } from '#domain/market-event.ts'
 import { ONE } from '#domain/money.ts'
-import { BUY, byAge, type Manner, OUTCOMES, SELL, type VerifiedOrder, YES } from '#domain/order.ts'
+import {
+  BUY,
+  byAge,
+  OUTCOMES,
+  SELL,
+  type TimeInForce,
+  type VerifiedOrder,
+  YES,
+} from '#domain/order.ts'
 import { JsonBytes } from '#log/json-bytes.ts'
 import { PACKED } from '#log/packed-event.ts'
 import type { MarketProtocol, OpenOrder, TradeReport } from '#protocol/market.ts'
@@ -139,10 +147,10 @@ export function given(given_: Given = {}) {
       nowMs = (START_SEC + seconds) * 1_000
     },
     open: () => ask('OpenMarket', { market: opened }),
-    place(builder: OrderBuilder, manner?: Manner) {
+    place(builder: OrderBuilder, timeInForce?: TimeInForce) {
       const order = signed(builder, opened.id)
       orders.set(nameOf(order.orderHash), order)
-      return ask('PlaceOrder', manner === undefined ? { order } : { order, manner })
+      return ask('PlaceOrder', timeInForce === undefined ? { order } : { order, timeInForce })
     },
     cancel(name: string, side: 'buy' | 'sell', by?: string) {
       return ask('CancelOrder', {

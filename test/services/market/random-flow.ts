@@ -7,7 +7,7 @@ import type { OrderHash } from '#domain/ids.ts'
 import { tradeId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { Price, Shares } from '#domain/money.ts'
-import { BUY, type Manner, type VerifiedOrder } from '#domain/order.ts'
+import { BUY, type TimeInForce, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
 import type { OrderAccepted, TradeReport } from '#protocol/market.ts'
 import { buy, sell } from '../../support/orders.ts'
@@ -21,8 +21,8 @@ export type Flow = {
   readonly placed: VerifiedOrder[]
   /** The first answer to each order that was accepted. */
   readonly firstAnswers: Map<OrderHash, OrderAccepted>
-  /** The manner in which each of them was placed, where it had one. */
-  readonly manners: Map<OrderHash, Manner>
+  /** The time in force in which each of them was placed, where it had one. */
+  readonly manners: Map<OrderHash, TimeInForce>
   readonly trades: Fill[]
   /** Resubmissions and what they were answered. */
   readonly repeats: { orderHash: OrderHash; answer: unknown; open: boolean; reason: string }[]
@@ -54,16 +54,19 @@ export function randomFlow(market: Given, random: Random): Flow {
     return { ...order, price: price as Price }
   }
 
-  function newManner(): Manner | undefined {
+  function newManner(): TimeInForce | undefined {
     return random.chance(0.25) ? random.pick(['POST_ONLY', 'IOC', 'FOK'] as const) : undefined
   }
 
-  function place(order: VerifiedOrder, manner: Manner | undefined): unknown {
+  function place(order: VerifiedOrder, timeInForce: TimeInForce | undefined): unknown {
     const isNew = !flow.firstAnswers.has(order.orderHash)
-    const answer = market.ask('PlaceOrder', manner === undefined ? { order } : { order, manner })
+    const answer = market.ask(
+      'PlaceOrder',
+      timeInForce === undefined ? { order } : { order, timeInForce },
+    )
     if (!isRejection(answer) && isNew) {
       flow.firstAnswers.set(order.orderHash, answer)
-      if (manner !== undefined) flow.manners.set(order.orderHash, manner)
+      if (timeInForce !== undefined) flow.manners.set(order.orderHash, timeInForce)
     }
     return answer
   }

@@ -347,9 +347,9 @@ test('what is no message of a node on its subjects changes nothing', {
     ...{ url: nats.url, credsFile: '', name: 'stranger', lost() {}, back() {} },
   })
   t.after(() => stranger.close())
-  const beat = { ...back.bridge.nodes()[0], node: 'other', life: 'other' }
+  const beat = { ...back.bridge.nodes()[0], node: 'other', incarnation: 'other' }
   const garbage: unknown[] = [
-    ...[null, 1, 'text', [], {}, { life: 'x' }, { life: 'x', message: null }],
+    ...[null, 1, 'text', [], {}, { incarnation: 'x' }, { incarnation: 'x', message: null }],
     ...[
       { ...beat, claims: undefined },
       { ...beat, claims: [null] },
@@ -359,7 +359,14 @@ test('what is no message of a node on its subjects changes nothing', {
       return { ...beat, claims: [{ slot: 'store', epoch, serving: true }] }
     }),
     { ...beat, claims: [{ slot: 'nobody has it', epoch: 1, serving: true }] },
-    { link: 1, node: 'x', life: 'x', thread: 'x', peer: 'store', peerLife: beat.life },
+    {
+      link: 1,
+      node: 'x',
+      incarnation: 'x',
+      thread: 'x',
+      peer: 'store',
+      peerIncarnation: beat.incarnation,
+    },
   ]
   for (const message of garbage) {
     for (const subject of ['beat', 'all', 'open.back', 'open.front', 'data.back', 'data.front']) {
@@ -390,7 +397,7 @@ test('nodes that sign their messages drop those of a client that lacks the key',
   const wrongKey = signLine(stranger, `0x${'aa'.repeat(32)}`, () => {})
   const rightKey = signLine(stranger, key, () => {})
   const claims = [{ slot: 'store', epoch: 7, serving: true }]
-  const forged = { ...back.bridge.nodes()[0]!, node: 'evil', life: 'evil', claims }
+  const forged = { ...back.bridge.nodes()[0]!, node: 'evil', incarnation: 'evil', claims }
   const bytes = Buffer.from(JSON.stringify(forged))
   stranger.publish('test.beat', bytes)
   wrongKey.publish('test.beat', bytes)
@@ -410,11 +417,11 @@ test('nodes that sign their messages drop those of a client that lacks the key',
   const asked = {
     link: '0'.repeat(24),
     node: 'evil',
-    life: 'evil',
+    incarnation: 'evil',
     thread: 'front-0',
     peer: 'store',
   }
-  const opening = { ...asked, peerLife: back.bridge.nodes()[0]!.life }
+  const opening = { ...asked, peerIncarnation: back.bridge.nodes()[0]!.incarnation }
   assert.equal(
     await wrongKey.request('test.open.back', Buffer.from(JSON.stringify(opening)), 300),
     undefined,
@@ -440,7 +447,7 @@ test('a slot that is let go of before its thread has begun does not begin behind
   })
   t.after(() => stranger.close())
   // As a node that has taken it while this one was believed dead.
-  const rival = { ...slow.bridge.nodes()[0]!, node: 'rival', life: 'rival' }
+  const rival = { ...slow.bridge.nodes()[0]!, node: 'rival', incarnation: 'rival' }
   const say = (epoch: number, gone = false) => {
     const beat = { ...rival, gone, claims: [{ slot: 'store', epoch, serving: true }] }
     stranger.publish('test.beat', Buffer.from(JSON.stringify(beat)))
@@ -465,7 +472,7 @@ test('a node that hears another of its name, which has joined while it was away,
     ...{ url: nats.url, credsFile: '', name: 'next', lost() {}, back() {} },
   })
   t.after(() => stranger.close())
-  const beat = { ...node.bridge.nodes()[0]!, life: 'z', settled: true }
+  const beat = { ...node.bridge.nodes()[0]!, incarnation: 'z', settled: true }
   stranger.publish('test.beat', Buffer.from(JSON.stringify(beat)))
   const why = 'SIBYL_NODE: another node of the cluster is called back'
   await eventually(() => assert.deepEqual(node.unfit, [why]))

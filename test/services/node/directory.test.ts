@@ -34,9 +34,9 @@ function world({ moveAfterMs = 0 } = {}) {
     get nowMs() {
       return nowMs
     },
-    add(node: string, offers: readonly string[], { life = node, shape = 'm2' } = {}) {
+    add(node: string, offers: readonly string[], { incarnation = node, shape = 'm2' } = {}) {
       const directory = new Directory({
-        ...{ node, life, shape, offers, silenceMs: SILENCE_MS },
+        ...{ node, incarnation, shape, offers, silenceMs: SILENCE_MS },
         ...{ moves: SLOTS, moveAfterMs },
       })
       nodes.set(node, { directory, cut: false, dead: false })
@@ -138,15 +138,20 @@ test('a node that was started again is another: its claims are gone at once', ()
   w.pass(3 * SILENCE_MS)
   const fresh = new Directory({
     node: 'a',
-    life: 'a2',
+    incarnation: 'a2',
     shape: 'm2',
     offers: SLOTS,
     silenceMs: SILENCE_MS,
     ...{ moves: [], moveAfterMs: 0 },
   })
   const duties = b.hear(fresh.beat(w.nowMs), w.nowMs)
-  assert.deepEqual(duties[0], { type: 'gone', node: 'a', life: 'a', why: 'it was started again' })
-  for (const slot of SLOTS) assert.notEqual(b.ownerOf(slot)?.life, 'a')
+  assert.deepEqual(duties[0], {
+    type: 'gone',
+    node: 'a',
+    incarnation: 'a',
+    why: 'it was started again',
+  })
+  for (const slot of SLOTS) assert.notEqual(b.ownerOf(slot)?.incarnation, 'a')
 })
 
 test('who leaves hands over without a wait, and says goodbye', () => {
@@ -173,7 +178,7 @@ test('a slot whose thread does not start is left to others for a while', () => {
   assert.equal(w.duties.length, 1)
   const alone = new Directory({
     node: 'x',
-    life: 'x',
+    incarnation: 'x',
     shape: 'm2',
     offers: ['store'],
     silenceMs: SILENCE_MS,
@@ -223,7 +228,7 @@ test('a newcomer with the name of another, or with another shape, says why it ca
   w.pass(3 * SILENCE_MS)
   const namesake = new Directory({
     node: 'a',
-    life: 'other',
+    incarnation: 'other',
     shape: 'm2',
     offers: SLOTS,
     silenceMs: SILENCE_MS,
@@ -231,7 +236,7 @@ test('a newcomer with the name of another, or with another shape, says why it ca
   })
   const stranger = new Directory({
     node: 'z',
-    life: 'z',
+    incarnation: 'z',
     shape: 'm4',
     offers: SLOTS,
     silenceMs: SILENCE_MS,
@@ -248,14 +253,14 @@ test('a newcomer with the name of another, or with another shape, says why it ca
   assert.deepEqual(w.owners(SLOTS), before)
 })
 
-test('the goodbye of another life of a node takes nothing from the one that is there', () => {
+test('the goodbye of another incarnation of a node takes nothing from the one that is there', () => {
   const w = world()
   const a = w.add('a', SLOTS)
   const b = w.add('b', [])
   w.pass(3 * SILENCE_MS)
-  const refused = { ...a.beat(w.nowMs, true), life: 'refused', claims: [] }
+  const refused = { ...a.beat(w.nowMs, true), incarnation: 'refused', claims: [] }
   assert.deepEqual(b.hear(refused, w.nowMs), [])
-  assert.equal(b.ownerOf('market-0')?.life, 'a')
+  assert.equal(b.ownerOf('market-0')?.incarnation, 'a')
 })
 
 test('of two nodes with one name, who was away while the other joined goes when it is back', () => {
@@ -267,7 +272,7 @@ test('of two nodes with one name, who was away while the other joined goes when 
   // It is believed dead, and started again elsewhere.
   const away = w.nodes.get('a')!
   w.nodes.delete('a')
-  const next = w.add('a', SLOTS, { life: 'next' })
+  const next = w.add('a', SLOTS, { incarnation: 'next' })
   w.pass(3 * SILENCE_MS)
   next.warmed()
   w.nodes.set('back', away)
@@ -279,13 +284,13 @@ test('of two nodes with one name, who was away while the other joined goes when 
   )
   w.nodes.delete('back')
   w.pass(3 * SILENCE_MS)
-  for (const slot of SLOTS) assert.notEqual(b.ownerOf(slot)?.life, 'a')
+  for (const slot of SLOTS) assert.notEqual(b.ownerOf(slot)?.incarnation, 'a')
 })
 
 test('of two nodes with one name that a cut network has kept apart, one goes', () => {
   const w = world()
-  const [one, two] = ['1', '2'].map((life) => {
-    const directory = w.add('a', SLOTS, { life })
+  const [one, two] = ['1', '2'].map((incarnation) => {
+    const directory = w.add('a', SLOTS, { incarnation })
     w.pass(3 * SILENCE_MS)
     directory.warmed()
     return directory
@@ -307,7 +312,7 @@ test('after any flow of deaths, cuts and returns every slot has one owner that a
       const name = random.pick(names)
       const node = w.nodes.get(name)!
       if (random.chance(0.2)) node.cut = !node.cut
-      else if (random.chance(0.1)) w.add(name, SLOTS, { life: `${name}${step}` }).warmed()
+      else if (random.chance(0.1)) w.add(name, SLOTS, { incarnation: `${name}${step}` }).warmed()
       w.pass(random.int(1, 1_500))
     }
     for (const node of w.nodes.values()) node.cut = false
@@ -414,7 +419,7 @@ test('a claim with an epoch near the largest integer is ignored, and the slot ca
   const before = cluster.owners(SLOTS)
   for (const epoch of [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER - 1, 2 ** 40]) {
     const claims = SLOTS.map((slot) => ({ slot, epoch, serving: true }))
-    cluster.say({ ...a.beat(cluster.nowMs), node: 'evil', life: 'evil', offers: [], claims })
+    cluster.say({ ...a.beat(cluster.nowMs), node: 'evil', incarnation: 'evil', offers: [], claims })
   }
   assert.deepEqual(cluster.owners(SLOTS), before)
   cluster.nodes.get('b')!.dead = true

@@ -12,7 +12,7 @@ import type { Served } from '#runtime/serve.ts'
 import { startKeyWatch } from '#services/kit/key-watch.ts'
 import { type Kit, serveActor, type Writers } from '#services/kit/kit.ts'
 import type { Reads } from '#store/reads/reads.ts'
-import { askWrite, type ClerkRef } from '#store/writes/ask-write.ts'
+import { askWrite, type WriteQueueRef } from '#store/writes/ask-write.ts'
 import { makeJournal } from '#store/writes/journal.ts'
 import { predictQuickMarket } from '../chain/quick-market-id.ts'
 import { makeQuickMarketLane } from '../chain/quick-market-lane.ts'
@@ -51,7 +51,7 @@ export async function startQuickMarkets(ports: {
   readonly chain: Settings['chains'][number]
   readonly settings: Settings
   readonly kit: Pick<Kit, 'log' | 'every'>
-  readonly writers: Pick<Writers, 'marketOf'> & { readonly store: ClerkRef }
+  readonly writers: Pick<Writers, 'marketOf'> & { readonly store: WriteQueueRef }
   readonly reads: Reads
   readonly feeds: () => readonly Feed[]
   readonly say: (event: QuickMarketsEvent) => void

@@ -1,4 +1,4 @@
-/** The clerk: one write after the other, each answered with what became of it, and a limit. */
+/** The write queue: one write after the other, each answered with what became of it, and a limit. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -6,7 +6,12 @@ import { WRITES_WAITING_MAX } from '#domain/limits.ts'
 import { reject } from '#domain/rejection.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { serve } from '#runtime/serve.ts'
-import { type ClerkProtocol, type ClerkState, clerk, newClerk } from '#services/projector/clerk.ts'
+import {
+  newWriteQueue,
+  type WriteQueueProtocol,
+  type WriteQueueState,
+  writeQueue,
+} from '#services/projector/write-queue.ts'
 import type { StoreReply } from '#store/engine/reply.ts'
 import type { WriteTask } from '#store/writes/ask-write.ts'
 
@@ -14,12 +19,12 @@ function open(
   run: (task: WriteTask) => Promise<StoreReply>,
   together?: (tasks: readonly WriteTask[]) => Promise<StoreReply[]>,
 ) {
-  const state = newClerk(
+  const state = newWriteQueue(
     together ?? (async ([task]) => [await run(task!)]),
     ({ write }) => together !== undefined && write !== 'alone',
   )
-  const served = serve<ClerkState, ClerkProtocol>({
-    behaviour: clerk,
+  const served = serve<WriteQueueState, WriteQueueProtocol>({
+    behaviour: writeQueue,
     select: () => ({ state }),
     clock: systemClock,
     mailboxMax: 100_000,

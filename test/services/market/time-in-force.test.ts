@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MAKERS_PER_ORDER_MAX } from '#domain/limits.ts'
-import type { Manner } from '#domain/order.ts'
+import type { TimeInForce } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { NaiveBook } from '../../support/naive-book.ts'
 import { buy, hashNamed, sell } from '../../support/orders.ts'
@@ -58,8 +58,8 @@ test('immediate or cancel: what is not filled at once is cancelled, and never re
   ])
   assert.deepEqual(market.book(), [])
   const again = { ...accepted('t', 1), filled: 4_000_000, duplicate: true }
-  for (const manner of [undefined, 'IOC'] as const) {
-    assert.deepEqual(market.place(taker, manner), again, 'the first answer, if that was lost')
+  for (const timeInForce of [undefined, 'IOC'] as const) {
+    assert.deepEqual(market.place(taker, timeInForce), again, 'the first answer, if that was lost')
   }
   assert.deepEqual(market.said(), [])
   // Its trade fails by no fault of its own: the maker is back, the taker is not.
@@ -95,8 +95,8 @@ test('fill or kill: all of it at once, or nothing happens', () => {
     't8 ended: taken, 0 rested',
   ])
   const again = { ...accepted('t8', 2), filled: 8_000_000, duplicate: true }
-  for (const manner of [undefined, 'FOK', 'POST_ONLY'] as const) {
-    assert.deepEqual(market.place(taker(8), manner), again)
+  for (const timeInForce of [undefined, 'FOK', 'POST_ONLY'] as const) {
+    assert.deepEqual(market.place(taker(8), timeInForce), again)
   }
   market.report('t8', { status: 'failed', fault: 'none' })
   assert.deepEqual(market.book(), ['YES sell 0.4 a 4'])
@@ -110,7 +110,7 @@ test('whatever happens, post-only never takes, and what is to be filled at once 
     for (let step = 0; step < 4_000; step++) flow.step()
     const first = new Map<string, number>()
     const rested = new Set<string>()
-    const seen: Record<Manner, number> = { POST_ONLY: 0, IOC: 0, FOK: 0 }
+    const seen: Record<TimeInForce, number> = { POST_ONLY: 0, IOC: 0, FOK: 0 }
     for (const event of market.events) {
       if (event.type === 'OrderRested') rested.add(event.orderHash)
       if (event.type !== 'OrdersMatched' || event.known) continue
@@ -118,15 +118,18 @@ test('whatever happens, post-only never takes, and what is to be filled at once 
       if (rested.has(orderHash)) continue
       first.set(orderHash, size - event.takerRemaining)
     }
-    for (const [orderHash, manner] of flow.manners) {
-      seen[manner]++
+    for (const [orderHash, timeInForce] of flow.manners) {
+      seen[timeInForce]++
       const { size } = flow.placed.find((order) => order.orderHash === orderHash)!
       const { filled, matches } = flow.firstAnswers.get(orderHash)!
-      if (manner === 'POST_ONLY') assert.deepEqual([matches, filled], [0, undefined])
+      if (timeInForce === 'POST_ONLY') assert.deepEqual([matches, filled], [0, undefined])
       else {
-        assert(!rested.has(orderHash), `${manner} rested`)
+        assert(!rested.has(orderHash), `${timeInForce} rested`)
         assert.equal(filled, first.get(orderHash))
-        assert(manner === 'IOC' ? matches > 0 : filled === size, `${manner} ${filled} of ${size}`)
+        assert(
+          timeInForce === 'IOC' ? matches > 0 : filled === size,
+          `${timeInForce} ${filled} of ${size}`,
+        )
       }
     }
     assert(Math.min(...Object.values(seen)) > 20, JSON.stringify(seen))
@@ -140,16 +143,16 @@ test('the market refuses what the naive book would, and nothing else', () => {
     const naive = new NaiveBook()
     const refused = { yes: 0, no: 0 }
     for (let count = 0; count < 1_500; count++) {
-      const { order, manner } = randomOrder(random, count)
+      const { order, timeInForce } = randomOrder(random, count)
       const taker = signed(order)
       const rules = { nowSec: START_SEC, selfTrade, makersMax: MAKERS_PER_ORDER_MAX } as const
-      const fits = manner === undefined || naive.accepts(taker, rules, manner)
-      const answer = market.place(order, manner)
-      assert.equal(!isRejection(answer), fits, `${manner} ${JSON.stringify(answer)}`)
+      const fits = timeInForce === undefined || naive.accepts(taker, rules, timeInForce)
+      const answer = market.place(order, timeInForce)
+      assert.equal(!isRejection(answer), fits, `${timeInForce} ${JSON.stringify(answer)}`)
       refused[fits ? 'no' : 'yes']++
       if (!fits) continue
       const { left } = naive.match(taker, rules)
-      const rests = manner !== 'IOC' && manner !== 'FOK' && left > 0
+      const rests = timeInForce !== 'IOC' && timeInForce !== 'FOK' && left > 0
       if (rests) naive.rest({ ...order.fields, remaining: left as never })
     }
     const book = [...naive.bids, ...naive.asks].map(({ remaining }) => remaining)
@@ -169,6 +172,8 @@ function randomOrder(random: Random, count: number) {
     .size(random.int(1, 40))
     .by(random.pick(['ann', 'bob', 'cat']))
     .named(`o${count}`)
-  const manner = random.chance(0.6) ? random.pick(['POST_ONLY', 'IOC', 'FOK'] as const) : undefined
-  return { order, manner }
+  const timeInForce = random.chance(0.6)
+    ? random.pick(['POST_ONLY', 'IOC', 'FOK'] as const)
+    : undefined
+  return { order, timeInForce }
 }

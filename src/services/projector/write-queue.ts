@@ -12,7 +12,7 @@ import type { Behaviour, Context, Deferred } from '#runtime/actor.ts'
 import type { StoreReply } from '#store/engine/reply.ts'
 import type { WriteTask } from '#store/writes/ask-write.ts'
 
-export type ClerkProtocol = WriteRequests & {
+export type WriteQueueProtocol = WriteRequests & {
   Written: {
     takes: { tickets: readonly Deferred[]; replies: readonly StoreReply[] }
     answers: undefined
@@ -21,7 +21,7 @@ export type ClerkProtocol = WriteRequests & {
 
 type Asked = { readonly ticket: Deferred; readonly task: WriteTask }
 
-export type ClerkState = {
+export type WriteQueueState = {
   /** Resolves always, with a reply to each: a fault is a reply. Several share one commit. */
   readonly run: (tasks: readonly WriteTask[]) => Promise<readonly StoreReply[]>
   /** Whether a write can share its commit with others. */
@@ -30,11 +30,14 @@ export type ClerkState = {
   writing: boolean
 }
 
-export function newClerk(run: ClerkState['run'], shares: ClerkState['shares']): ClerkState {
+export function newWriteQueue(
+  run: WriteQueueState['run'],
+  shares: WriteQueueState['shares'],
+): WriteQueueState {
   return { run, shares, waiting: [], writing: false }
 }
 
-export const clerk: Behaviour<ClerkState, ClerkProtocol> = {
+export const writeQueue: Behaviour<WriteQueueState, WriteQueueProtocol> = {
   Write(state, task, context) {
     if (state.waiting.length >= WRITES_WAITING_MAX) return reject('OVERLOADED')
     const ticket = context.defer()
@@ -50,7 +53,7 @@ export const clerk: Behaviour<ClerkState, ClerkProtocol> = {
   },
 }
 
-function writeNext(state: ClerkState, context: Context<ClerkProtocol, never>): void {
+function writeNext(state: WriteQueueState, context: Context<WriteQueueProtocol, never>): void {
   const asked = takeNext(state)
   state.writing = asked.length > 0
   if (asked.length === 0) return
@@ -66,7 +69,7 @@ function writeNext(state: ClerkState, context: Context<ClerkProtocol, never>): v
 }
 
 /** The next write, and those right behind it where all of them can share a commit. */
-function takeNext({ waiting, shares }: ClerkState): Asked[] {
+function takeNext({ waiting, shares }: WriteQueueState): Asked[] {
   let count = 0
   while (count < waiting.length && count < WRITES_TOGETHER_MAX) {
     const next = waiting[count]

@@ -1,6 +1,6 @@
 /** How an order is to be placed, from the options that come with it; they are not signed. */
 
-import type { Manner, Order } from '#domain/order.ts'
+import type { Order, TimeInForce } from '#domain/order.ts'
 import { BUY, SELL } from '#domain/order.ts'
 import { notFilled, type Rejection, reject, wouldMatch } from '#domain/rejection.ts'
 import type { ShownMarket } from '#live/market-board.ts'
@@ -9,7 +9,7 @@ import type { OrderSubmission } from './order-shapes.ts'
 type Options = Pick<OrderSubmission, 'postOnly' | 'timeInForce'>
 
 /** Undefined for an order that matches what it can and rests with what is left. */
-export function mannerOf({ postOnly, timeInForce = 'GTC' }: Options): Manner | undefined {
+export function timeInForceOf({ postOnly, timeInForce = 'GTC' }: Options): TimeInForce | undefined {
   if (timeInForce !== 'GTC') return timeInForce
   return postOnly === true ? 'POST_ONLY' : undefined
 }
@@ -20,11 +20,11 @@ export function optionsFlaw({ postOnly, timeInForce = 'GTC' }: Options): Rejecti
   return reject('INVALID_FIELD', 'timeInForce', detail)
 }
 
-/** Why the market would refuse the order in this manner, as far as a front knows its book. */
-export function mannerFlawNow(
+/** Why the market would refuse the order in this time in force, as far as a front knows its book. */
+export function timeInForceFlawNow(
   shown: ShownMarket,
   { side, outcome, price, size }: Order,
-  manner: Manner,
+  timeInForce: TimeInForce,
 ): Rejection | undefined {
   let first = 0
   let filled = 0n
@@ -34,7 +34,7 @@ export function mannerFlawNow(
     filled += BigInt(total)
     if (filled >= size) break
   }
-  if (manner === 'POST_ONLY') return first === 0 ? undefined : wouldMatch(first)
-  if (manner === 'IOC' ? filled > 0n : filled >= size) return undefined
+  if (timeInForce === 'POST_ONLY') return first === 0 ? undefined : wouldMatch(first)
+  if (timeInForce === 'IOC' ? filled > 0n : filled >= size) return undefined
   return notFilled(Number(filled), size)
 }

@@ -1,24 +1,24 @@
 /**
- * Orders that are to be placed in a manner of their own: only if they take nothing, or only as far as
+ * Orders that are to be placed in a time in force of their own: only if they take nothing, or only as far as
  * they are filled at once. Whether that can be is decided before anything matches, so an order that
  * is refused has changed nothing.
  */
 
 import { preview } from '#book/match.ts'
 import { MAKERS_PER_ORDER_MAX } from '#domain/limits.ts'
-import type { Manner, VerifiedOrder } from '#domain/order.ts'
+import type { TimeInForce, VerifiedOrder } from '#domain/order.ts'
 import { notFilled, type Rejection, wouldMatch } from '#domain/rejection.ts'
 import type { MarketState } from './state.ts'
 
-export function mannerFlaw(
+export function timeInForceFlaw(
   state: MarketState,
   order: VerifiedOrder,
-  manner: Manner,
+  timeInForce: TimeInForce,
   nowSec: number,
 ): Rejection | undefined {
   const rules = { nowSec, selfTrade: state.rules.selfTrade, makersMax: MAKERS_PER_ORDER_MAX }
   const { filled, price } = preview(state.books[order.outcome], order, rules)
-  switch (manner) {
+  switch (timeInForce) {
     case 'POST_ONLY':
       return price === 0 ? undefined : wouldMatch(price)
     case 'IOC':

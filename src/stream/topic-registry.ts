@@ -22,7 +22,7 @@ export type ChannelLimits = {
 /** One step of a chain that is counted by its topic alone. */
 export type CursorStep = { readonly cursor: string; readonly prevCursor: string }
 
-export type Shelf<M> = {
+export type TopicRegistry<M> = {
   find(name: string): Feed<M> | undefined
   put<F extends Feed<M>>(feed: F): F
   /** A topic whose positions are a count of its own, in a life of its own. */
@@ -40,13 +40,13 @@ export type Shelf<M> = {
   lingering(): number
 }
 
-export function makeShelf<M>(ports: {
+export function makeTopicRegistry<M>(ports: {
   readonly limits: ChannelLimits
   readonly clock: Clock
   readonly publish: (topic: string, text: string) => void
   /** The feed is not there any more. */
   readonly forgotten: (feed: Feed<M>) => void
-}): Shelf<M> {
+}): TopicRegistry<M> {
   const { limits, clock } = ports
   const feeds = new Map<string, Feed<M>>()
   /** These have no follower; the one that lost its last the longest ago comes first. */
