@@ -1,7 +1,7 @@
 /** The house rules, as a test: who may import whom, where a library lives, how files are written. */
 
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { test } from 'node:test'
 import { FOLDED } from '#loader/cache.js'
@@ -295,6 +295,34 @@ test('nothing unfinished is left, and every room says what it is for', () => {
     assert(existsSync(join(ROOT, 'src', room, 'README.md')), `src/${room}/README.md`)
   }
 })
+
+test('a file that a comment or a page names exists', () => {
+  const pages = filesIn('docs', 'src', 'test', 'loadtest', 'contracts', 'examples', 'packages')
+    .concat(readdirSync(ROOT), 'workers/README.md', 'config/README.md')
+    .filter((file) => file.endsWith('.md') && existsSync(join(ROOT, file)))
+    .filter((file) => !/^CHANGELOG|\/node_modules\//.test(file))
+  const known = [...sources, ...filesIn('contracts', 'examples')]
+  const wrong = [...sources, ...pages].flatMap((file) => {
+    const text = textOf(file)
+    const words = file.endsWith('.md') ? [text] : (text.match(/\/\*[\s\S]*?\*\/|\/\/.*$/gm) ?? [])
+    const named = words.flatMap((part) => [
+      ...part.matchAll(/`((?:[\w@-]+\/)*[\w-]+(?:\.test)?\.(?:tsx?|sol))`/g),
+    ])
+    return named
+      .map(([, name = '']) => name)
+      .filter((name) => !known.some((path) => path === name || path.endsWith(`/${name}`)))
+      .map((name) => `${file} names ${name}`)
+  })
+  assert.deepEqual(wrong, [])
+})
+
+function filesIn(...folders: string[]): string[] {
+  return folders.flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map(
+      (file) => `${folder}/${file.replaceAll('\\', '/')}`,
+    ),
+  )
+}
 
 test('the lock file names no registry, and every dependency is pinned exactly', () => {
   assert(!textOf('package-lock.json').includes('"resolved"'))

@@ -1,6 +1,6 @@
 /**
- * Makes one run out of rows of the table of closed orders, or out of several runs. It runs in a thread of
- * its own (`closed-thread.ts`), reads only what no other thread changes, and leaves a new file.
+ * Merges rows of the table of closed orders, or several runs, into one new run. It runs in its own thread
+ * (`background-thread.ts`), reads only data that no other thread changes, and writes a new file.
  */
 
 import { rmSync } from 'node:fs'

@@ -1,8 +1,7 @@
 /**
- * A market owns its two books and is their only writer. It takes commands, changes its books, and
- * says what happened; the events are durable before any answer leaves. Recovery applies the same
- * events to the same state, and nothing but events changes it. The steps that its handlers are made
- * of are in `market-orders.ts` and `market-trades.ts`.
+ * A market owns its two books and is their only writer. Handlers change the books and emit events, which are durable
+ * before any answer is sent. Recovery applies the same events to the same state; nothing else changes it. The steps of the
+ * handlers are in `orders.ts` and `trades.ts`.
  */
 
 import assert from 'node:assert/strict'

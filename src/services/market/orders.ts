@@ -1,8 +1,7 @@
 /**
- * What happens to the orders of a market: they match, rest and end, and each of these is said in an
- * event. The handlers of `market.ts` and `market-trades.ts` are made of these steps. Every order runs
- * through them, so what they need comes as parameters, however many: an object per call would be one
- * more per order.
+ * Matches, rests and ends the orders of a market, with an event for each step. The handlers in `market.ts` and
+ * `trades.ts` call these functions. Every order passes through them, so they take long parameter lists: an options object
+ * would be one more allocation per order.
  */
 
 import assert from 'node:assert/strict'
