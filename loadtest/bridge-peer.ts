@@ -5,6 +5,7 @@
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { Channel } from '#runtime/channel.ts'
+import { realWorld } from '#services/kit/world.ts'
 import { openBridge } from '#services/node/bridge.ts'
 import { openNodeLine } from '#services/node/node-line.ts'
 
@@ -33,7 +34,7 @@ openBridge(
     threads: serves ? [{ name: 'store', links: [] }] : [{ name: 'front-0', links: ['store'] }],
   },
   {
-    ...{ line, nowMs: () => performance.now(), log: { info() {}, warn() {} }, heardAll() {} },
+    ...{ line, world: realWorld, log: { info() {}, warn() {} }, heardAll() {} },
     unfit() {},
     begin: async (slot) => void begun.add(slot),
     ended: () => new Promise(() => {}),

@@ -29,7 +29,7 @@ const say = (line: string) => process.stdout.write(`${line}\n`)
 const data = { name: 'sender', settings, isTerminal: false } as ThreadData
 const database = await openDatabase(databaseUrl)
 const reads = makeReads(databaseUrl)
-const leases = makeLeases(data, makeKit(data))
+const leases = makeLeases(data, makeKit(data), { openDatabase })
 const role = 'sender'
 const writeQueue = leases.writeQueue(role, {
   ask: async (_type, task) => (await runWrites(database, [task]))[0],

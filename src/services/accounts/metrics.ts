@@ -1,12 +1,14 @@
 /** What is counted of accounts: what is reserved for how many, what was refused, what was withdrawn. */
 
 import { Counter, Gauge } from 'prom-client'
-import { systemClock } from '#runtime/clock.ts'
 import type { Kit } from '#services/kit/kit.ts'
 import type { AccountsEvent, AccountsState, AccountsStatus } from './state.ts'
 import { statusOf } from './view.ts'
 
-export function accountsMeters({ registry, log }: Kit, state: () => AccountsState | undefined) {
+export function accountsMeters(
+  { registry, log, clock }: Kit,
+  state: () => AccountsState | undefined,
+) {
   const registers = [registry]
   const rpcErrors = new Counter({
     name: 'sibyl_accounts_rpc_errors_total',
@@ -33,7 +35,7 @@ export function accountsMeters({ registry, log }: Kit, state: () => AccountsStat
       registers,
       collect() {
         const current = state()
-        if (current !== undefined) this.set(value(statusOf(current, systemClock.nowMs())))
+        if (current !== undefined) this.set(value(statusOf(current, clock.nowMs())))
       },
     })
   gauge('sibyl_accounts', 'Traders whose funds are in mind', ({ accounts }) => accounts)
@@ -64,7 +66,7 @@ export function accountsMeters({ registry, log }: Kit, state: () => AccountsStat
     why(): string {
       const current = state()
       if (current === undefined) return 'starting'
-      const { why, chains } = statusOf(current, systemClock.nowMs())
+      const { why, chains } = statusOf(current, clock.nowMs())
       if (why !== '') return why
       const trouble = chains.find((chain) => chain.why !== '')?.why ?? ''
       hasRead ||= trouble === ''

@@ -4,7 +4,6 @@
  * are not covered any more.
  */
 
-import { makeChainClient } from '#chain/clients.ts'
 import { type SettlementContract, settlementContract } from '#chain/settlement-contract.ts'
 import { contractsOf, databaseUrlOf, isNode, type ThreadData } from '#config/thread-data.ts'
 import { accountsThreadOf, isFrontThread, LOG_COPY_THREAD } from '#config/topology.ts'
@@ -19,12 +18,12 @@ import { type LogEnds, openLogEnds } from '#log/server/log-ends.ts'
 import type { AccountsFollowerProtocol } from '#protocol/accounts.ts'
 import { ACCOUNTS_FORMS } from '#protocol/accounts-forms.ts'
 import type { Protocol } from '#runtime/actor.ts'
-import { systemClock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
+import { type ChainWorld, chainWorld } from '#services/kit/chain-world.ts'
 import { linkWriters, makeFollowers, makeKit, serveActor } from '#services/kit/kit.ts'
-import { detach, makeLeases } from '#services/kit/leases.ts'
-import { makeReads } from '#store/reads/reads.ts'
+import { makeLeases } from '#services/kit/leases.ts'
+import type { Adapters } from '#services/kit/world.ts'
 import { accounts } from './accounts.ts'
 import { makeFundsChain } from './chain/funds-chain.ts'
 import { accountsMeters } from './metrics.ts'
@@ -53,10 +52,14 @@ type FollowedChain = {
   readonly contract: SettlementContract
 }
 
-export function accountsThread(data: ThreadData): ThreadParts {
+type AccountsWorld = ChainWorld & Pick<Adapters, 'openLogReader' | 'openLogEnds'>
+
+const REAL: AccountsWorld = { ...chainWorld, openLogReader, openLogEnds }
+
+export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): ThreadParts {
   const { settings, index } = data
-  const kit = makeKit(data)
-  const { log } = kit
+  const kit = makeKit(data, world)
+  const { log, clock } = kit
   const writers = linkWriters(settings, kit.links, {
     told: (type) => {
       if (type === 'Appended') read()
@@ -66,12 +69,12 @@ export function accountsThread(data: ThreadData): ThreadParts {
   /** Of a node: tells when the copy that is read here has grown. */
   const logCopies = makeFollowers<Protocol>(settings, kit.links)
   /** Of several machines one at a time reserves: two would promise the same funds. */
-  const leases = isNode(settings) ? makeLeases(data, kit) : undefined
+  const leases = isNode(settings) ? makeLeases(data, kit, world) : undefined
   const role = `accounts/${index}`
   /** Of a node: where the log ended, and when; the files here are a copy, which may be behind. */
   const ends = new Map<number, { readonly offset: number; readonly atMs: number }>()
   let logEnds: LogEnds | undefined
-  const reads = makeReads(databaseUrlOf(settings))
+  const reads = world.makeReads(databaseUrlOf(settings))
   const followed = new Map<number, FollowedChain>()
   /** By partition: the last offset that was folded. Empty until the actor has loaded. */
   const folded = new Map<number, number>()
@@ -94,7 +97,7 @@ export function accountsThread(data: ThreadData): ThreadParts {
 
   function follow(chain: (typeof settings.chains)[number]): FollowedChain['port'] {
     const { chainId, rpcUrls } = chain
-    const client = makeChainClient({
+    const client = world.makeChainClient({
       chainId,
       rpcUrls,
       timeoutMs: RPC_TIMEOUT_MS,
@@ -112,7 +115,7 @@ export function accountsThread(data: ThreadData): ThreadParts {
     const markets: LoadedAccounts['markets'][number][] = []
     const orders: LoadedAccounts['orders'][number][] = []
     const trades: LoadedAccounts['trades'][number][] = []
-    const closedSinceMs = systemClock.nowMs() - REORG_MS_MAX
+    const closedSinceMs = clock.nowMs() - REORG_MS_MAX
     await reads.openNeeds({ closedSinceMs }, (page) => {
       if ('checkpoints' in page) checkpoints.push(...page.checkpoints)
       else if ('markets' in page) markets.push(...page.markets)
@@ -135,7 +138,7 @@ export function accountsThread(data: ThreadData): ThreadParts {
   function read(): void {
     if (reading || stopped) return
     reading = true
-    setImmediate(() => {
+    kit.timers.soon(() => {
       reading = false
       if (!stopped && readTurn()) read()
     })
@@ -145,7 +148,7 @@ export function accountsThread(data: ThreadData): ThreadParts {
   function readTurn(): boolean {
     let more = false
     for (const [partition, offset] of folded) {
-      const atMs = systemClock.nowMs()
+      const atMs = clock.nowMs()
       let records: ReturnType<typeof reader.read>
       try {
         records = reader.read(partition, offset + 1, READ_MAX)
@@ -185,7 +188,7 @@ export function accountsThread(data: ThreadData): ThreadParts {
   async function lookAtEnds(): Promise<void> {
     if (logEnds === undefined || looking) return
     looking = true
-    const atMs = systemClock.nowMs()
+    const atMs = clock.nowMs()
     try {
       for (const [partition, offset] of await logEnds.read()) ends.set(partition, { offset, atMs })
       read()
@@ -258,6 +261,7 @@ export function accountsThread(data: ThreadData): ThreadParts {
     served = serveActor<AccountsState, AccountsProtocol, AccountsEvent>({
       behaviour: accounts,
       state,
+      clock,
       say,
       mailboxMax: MAILBOX_MAX,
     })
@@ -270,15 +274,15 @@ export function accountsThread(data: ThreadData): ThreadParts {
 
   return {
     async start() {
-      reader = openLogReader(settings.data.dir, { form: PACKED })
+      reader = world.openLogReader(settings.data.dir, { form: PACKED })
       const restartMs = 2 * settings.front.deadlineMs
       if (leases === undefined) {
         // A whole exchange that starts has no order under way; a thread that is started again may.
         begin(Atomics.add(data.accountsBegun, index, 1) === 0 ? 0 : restartMs)
         return
       }
-      logEnds = openLogEnds(settings.log.url)
-      kit.every(LOOK_EVERY_MS, () => detach(lookAtEnds()))
+      logEnds = world.openLogEnds(settings.log.url)
+      kit.every(LOOK_EVERY_MS, () => kit.detach(lookAtEnds()))
       // Whoever is the first of all has no one before it.
       await leases.hold(role, ({ epoch }) => begin(epoch === 1 ? 0 : restartMs))
     },

@@ -285,7 +285,7 @@ export function frontThread(data: ThreadData): ThreadParts {
       requestsInFlightMax: settings.front.requestsInFlightMax,
       connectionsMax: settings.front.connectionsMax,
     }
-    const operating = makeOperation(settings, home, readiness)
+    const operating = makeOperation(settings, kit.clock, home, readiness)
     front = await startFront({
       routes: [...routes(pools), ...pageRoutes(settings, home)],
       operation: adminPort === 0 ? 'here' : 'apart',

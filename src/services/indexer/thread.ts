@@ -3,18 +3,16 @@
  * the store write for it, opens and closes markets at their threads, and tells its followers.
  */
 
-import { makeChainClient } from '#chain/clients.ts'
 import { contractsOf, databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
 import { Fault } from '#domain/fault.ts'
 import { MARKETS_RECONCILED_MAX } from '#domain/limits.ts'
 import { reject } from '#domain/rejection.ts'
 import type { ChainFollowerProtocol } from '#protocol/indexer.ts'
-import { systemClock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
+import { type ChainWorld, chainWorld } from '#services/kit/chain-world.ts'
 import { linkWriters, makeFollowers, makeKit, serveActor } from '#services/kit/kit.ts'
 import { makeLeases } from '#services/kit/leases.ts'
-import { makeReads } from '#store/reads/reads.ts'
 import { askWrite } from '#store/writes/ask-write.ts'
 import { makeChainReader } from './chain/chain-reader.ts'
 import {
@@ -37,14 +35,14 @@ const CHAIN_EVENT_BYTES = 512
 /** One node at a time writes what happens on a chain. */
 const roleOf = ({ chainId }: { readonly chainId: number }): string => `indexer/${chainId}`
 
-export function indexerThread(data: ThreadData): ThreadParts {
+export function indexerThread(data: ThreadData, world: ChainWorld = chainWorld): ThreadParts {
   const { settings } = data
-  const kit = makeKit(data)
-  const { log } = kit
+  const kit = makeKit(data, world)
+  const { log, clock } = kit
   const { store: writeQueue, marketOf, ...writers } = linkWriters(settings, kit.links)
-  const leases = makeLeases(data, kit)
+  const leases = makeLeases(data, kit, world)
   const followers = makeFollowers<ChainFollowerProtocol>(settings, kit.links)
-  const reads = makeReads(databaseUrlOf(settings))
+  const reads = world.makeReads(databaseUrlOf(settings))
   const { query } = reads
   const states: IndexerState[] = []
   const actors: Served[] = []
@@ -57,7 +55,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
     const store = leases.writeQueue(roleOf(chain), writeQueue)
     const { marketFactory, conditionalTokens, settlement, stablecoin } = contractsOf(chain)
     const contracts = { marketFactory, conditionalTokens, settlement, stablecoin }
-    const client = makeChainClient({
+    const client = world.makeChainClient({
       chainId,
       rpcUrls: chain.rpcUrls,
       timeoutMs: settings.indexer.rpcTimeoutMs,
@@ -92,7 +90,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
               deployment,
               startBlock,
               anchor: anchor ?? { number: -1, hash: `0x${'0'.repeat(64)}`, atSec: 0 },
-              atMs: systemClock.nowMs(),
+              atMs: clock.nowMs(),
             },
             WRITE_DEADLINE_MS,
           )
@@ -108,6 +106,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
       serveActor<IndexerState, IndexerProtocol, IndexerEvent>({
         behaviour: indexer,
         state,
+        clock,
         say: (said) => pass(chainId, said),
       }),
     )

@@ -15,15 +15,16 @@ import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import type { WriteRequests } from '#protocol/projector.ts'
 import type { Behaviour, Protocol } from '#runtime/actor.ts'
 import { Channel, type Forms } from '#runtime/channel.ts'
-import { systemClock } from '#runtime/clock.ts'
+import type { Clock } from '#runtime/clock.ts'
 import { makeRef, type Ref } from '#runtime/ref.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import { type LinkMeters, linkMeters } from './link-metrics.ts'
 import { workerMeters } from './worker-metrics.ts'
+import { realWorld, type World } from './world.ts'
 
 const MAILBOX_MAX = 10_000
 
-export type Kit = {
+export type Kit = World & {
   readonly log: Log
   /** Where the thread's meters are registered. */
   readonly registry: Registry
@@ -32,23 +33,32 @@ export type Kit = {
   /** Does something again and again, until `quiet`. */
   every(ms: number, act: () => void): void
   quiet(): void
+  /** Awaits work in the background; its failure is a bug or the end of a role, and ends the thread. */
+  detach(work: Promise<void>): void
 }
 
 /** Every metric says which thread it is of; `labels` are those that it says besides. */
-export function makeKit(data: ThreadData, labels: Readonly<Record<string, string>> = {}): Kit {
+export function makeKit(
+  data: ThreadData,
+  world: World = realWorld,
+  labels: Readonly<Record<string, string>> = {},
+): Kit {
   const registry = new Registry()
   registry.setDefaultLabels({ thread: data.name, ...labels })
   workerMeters(registry)
-  const timers: NodeJS.Timeout[] = []
+  const cancels: (() => void)[] = []
+  const { clock, monotonicMs, timers, random, crash } = world
   return {
+    ...{ clock, monotonicMs, timers, random, crash },
     log: makeLog(data.settings, data.name, data.isTerminal),
     registry,
     links: linkMeters(registry),
     metrics: () => registry.getMetricsAsJSON(),
-    every: (ms, act) => void timers.push(setInterval(act, ms)),
+    every: (ms, act) => void cancels.push(timers.every(ms, act)),
     quiet() {
-      for (const timer of timers) clearInterval(timer)
+      for (const cancel of cancels) cancel()
     },
+    detach: (work) => void work.catch(crash),
   }
 }
 
@@ -56,15 +66,17 @@ export function makeKit(data: ThreadData, labels: Readonly<Record<string, string
 export function serveActor<State, P extends Protocol, Event = never>(actor: {
   readonly behaviour: Behaviour<State, P, Event>
   readonly state: State
+  readonly clock: Clock
   readonly say?: (event: Event) => void
   readonly mailboxMax?: number
   readonly batchMax?: number
 }): Served {
-  const { behaviour, state, say, mailboxMax = MAILBOX_MAX, batchMax = MAILBOX_MAX } = actor
+  const { behaviour, state, clock, say } = actor
+  const { mailboxMax = MAILBOX_MAX, batchMax = MAILBOX_MAX } = actor
   return serve<State, P, Event>({
     behaviour,
     select: () => ({ state }),
-    clock: systemClock,
+    clock,
     mailboxMax,
     batchMax,
     full: reject('OVERLOADED'),

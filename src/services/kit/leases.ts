@@ -12,12 +12,11 @@
 
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
-import { performance } from 'node:perf_hooks'
 import { Gauge } from 'prom-client'
 import { databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
 import { Fault } from '#domain/fault.ts'
 import { STANDBY } from '#runtime/thread.ts'
-import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
+import { closeDatabase, type Database } from '#store/engine/database.ts'
 import { isShared } from '#store/engine/database-url.ts'
 import { LEASE_LOST, type Lease } from '#store/engine/fence.ts'
 import type { StoreReply } from '#store/engine/reply.ts'
@@ -25,6 +24,7 @@ import { closedFault } from '#store/engine/store-fault.ts'
 import { giveLeases, renewLeases, takeLease } from '#store/leases/leases.ts'
 import type { WriteQueueRef } from '#store/writes/ask-write.ts'
 import type { Kit } from './kit.ts'
+import type { Adapters } from './world.ts'
 
 /** How long a lease is held after its holder was last heard of. With the next constant: 7 s until another has it. */
 const LEASE_MS = 6_000
@@ -60,15 +60,20 @@ type Role = {
   readonly lost: (() => void) | undefined
   lease: Lease | undefined
   asking: boolean
-  /** Until when nobody else can have taken it, on the clock of `performance`. */
+  /** Until when nobody else can have taken it, on the monotonic clock. */
   sureUntilMs: number
   /** Who has it; empty when that is not known. */
   heldBy: string
 }
 
-export function makeLeases(data: ThreadData, kit: Kit): Leases {
+export function makeLeases(
+  data: ThreadData,
+  kit: Kit,
+  world: Pick<Adapters, 'openDatabase'>,
+): Leases {
   const url = databaseUrlOf(data.settings)
-  return isShared(url) ? sharedLeases(url, holderOf(data), kit) : ownLeases
+  if (!isShared(url)) return ownLeases
+  return sharedLeases(() => world.openDatabase(url, { connectionsMax: 1 }), holderOf(data), kit)
 }
 
 /** All roles are this process's own. */
@@ -87,8 +92,8 @@ function holderOf({ settings }: ThreadData): string {
   return own.slice(-HOLDER_CHARS_MAX)
 }
 
-function sharedLeases(url: string, holder: string, kit: Kit): Leases {
-  const { log } = kit
+function sharedLeases(open: () => Promise<Database>, holder: string, kit: Kit): Leases {
+  const { log, detach, monotonicMs, clock } = kit
   const roles = new Map<string, Role>()
   let opening: Promise<Database> | undefined
   let looking = false
@@ -120,7 +125,7 @@ function sharedLeases(url: string, holder: string, kit: Kit): Leases {
   /** A connection of its own: what else is written must not keep a lease from being renewed. */
   async function database(): Promise<Database> {
     if (closed) throw closedFault()
-    opening ??= openDatabase(url, { connectionsMax: 1 }).catch((error: unknown) => {
+    opening ??= open().catch((error: unknown) => {
       opening = undefined
       throw error
     })
@@ -140,7 +145,7 @@ function sharedLeases(url: string, holder: string, kit: Kit): Leases {
 
   async function take(role: Role): Promise<void> {
     if (closed) return
-    const askedAtMs = performance.now()
+    const askedAtMs = monotonicMs()
     role.asking = true
     try {
       const taken = await takeLease(await database(), { role: role.name, holder, forMs: LEASE_MS })
@@ -168,13 +173,13 @@ function sharedLeases(url: string, holder: string, kit: Kit): Leases {
 
   function tellTaken(lease: Lease): void {
     untold.push(lease)
-    if (untold.length === 1) setTimeout(tellUntold, TAKEN_TOLD_MS).unref()
+    if (untold.length === 1) clock.after(TAKEN_TOLD_MS, tellUntold)
   }
 
   /** Waits while more leases are being asked for, so that those of a start are one line however slow the server is. */
   function tellUntold(): void {
     if (!closed && [...roles.values()].some(({ asking }) => asking)) {
-      setTimeout(tellUntold, TAKEN_TOLD_MS).unref()
+      clock.after(TAKEN_TOLD_MS, tellUntold)
       return
     }
     const [first] = untold
@@ -188,7 +193,7 @@ function sharedLeases(url: string, holder: string, kit: Kit): Leases {
     const held = [...roles.values()].filter(({ lease }) => lease !== undefined)
     const leases = held.flatMap(({ lease }) => (lease === undefined ? [] : [lease]))
     if (leases.length === 0) return
-    const askedAtMs = performance.now()
+    const askedAtMs = monotonicMs()
     let kept: readonly Lease[]
     try {
       kept = await renewLeases(await database(), leases, LEASE_MS)
@@ -239,13 +244,13 @@ function sharedLeases(url: string, holder: string, kit: Kit): Leases {
           | StoreReply
           | object
         const isLost = 'code' in reply && reply.code === LEASE_LOST
-        if (isLost && role?.lease?.epoch === lease.epoch) setImmediate(lose, role)
+        if (isLost && role?.lease?.epoch === lease.epoch) kit.timers.soon(() => lose(role))
         return reply
       },
     }),
     isSure(name) {
       const role = roles.get(name)
-      return role?.lease !== undefined && performance.now() < role.sureUntilMs
+      return role?.lease !== undefined && monotonicMs() < role.sureUntilMs
     },
     standby() {
       for (const { name, lease, heldBy } of roles.values()) {
@@ -266,13 +271,4 @@ function sharedLeases(url: string, holder: string, kit: Kit): Leases {
       await closeDatabase(opened)
     },
   }
-}
-
-/** What fails in the background is a bug or the end of a role: the thread ends with it. */
-export function detach(work: Promise<void>): void {
-  work.catch((error: unknown) => {
-    setImmediate(() => {
-      throw error
-    })
-  })
 }

@@ -4,21 +4,22 @@ import { AggregatorRegistry } from 'prom-client'
 import type { Settings } from '#config/settings-schema.ts'
 import type { Readiness } from '#http/routes/readyz.ts'
 import { shareReads } from '#http/shared-reads.ts'
-import { hasClockJumped, systemClock } from '#runtime/clock.ts'
+import { type Clock, hasClockJumped } from '#runtime/clock.ts'
 import type { RemoteHome } from '#runtime/thread.ts'
 
 /** However many ask, what they are told is put together once in a while. `more` is what is checked besides. */
 export function makeOperation(
   { front }: Settings,
+  clock: Clock,
   home: RemoteHome,
   more: () => Readiness = () => ({}),
 ) {
   const text = shareReads<string>({
     keepMs: front.metricsCacheMs,
     entriesMax: 1,
-    clock: systemClock,
+    clock,
   })
-  const checks = shareReads<Readiness>({ keepMs: 0, entriesMax: 1, clock: systemClock })
+  const checks = shareReads<Readiness>({ keepMs: 0, entriesMax: 1, clock })
   const collect = async () => AggregatorRegistry.aggregate(await home.metrics()).metrics()
   return {
     readiness: () => checks.read('', async () => ({ ...(await threadsOf(home)), ...more() })),

@@ -25,7 +25,7 @@ export function adminThread(data: ThreadData): ThreadParts {
       const { requestsInFlightMax, connectionsMax } = settings.front
       server = await startFront({
         ...{ routes: [], operation: 'alone', log, info: aboutApi(settings.service.name) },
-        services: makeOperation(settings, home),
+        services: makeOperation(settings, kit.clock, home),
         settings: {
           ...{ host: adminHost, port: adminPort },
           ...{ corsOrigins, deadlineMs, requestsInFlightMax, connectionsMax },

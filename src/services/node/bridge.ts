@@ -6,8 +6,8 @@
  * The conversation of a link: open (a request), opened or refused, *[frames both ways], close by either.
  */
 
-import { randomBytes } from 'node:crypto'
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
+import type { World } from '#services/kit/world.ts'
 import { type Beat, Directory, type Duty, type Owner } from './directory.ts'
 import { LINK_BYTES, linkName, readFrame } from './frames.ts'
 import { Link } from './link.ts'
@@ -46,7 +46,7 @@ type BridgeOptions = {
 
 type BridgePorts = {
   readonly line: NodeLine
-  readonly nowMs: () => number
+  readonly world: Pick<World, 'monotonicMs' | 'random' | 'timers'>
   readonly log: {
     info(fields: object, message: string): void
     warn(fields: object, message: string): void
@@ -89,8 +89,9 @@ type Known = { readonly link: Link; readonly node: string; readonly incarnation:
 
 export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
   const { cluster, node, shape, offers, silenceMs, moves, moveAfterMs } = options
-  const { line, nowMs, log } = ports
-  const incarnation = randomBytes(8).toString('hex')
+  const { line, log } = ports
+  const { monotonicMs: nowMs, random } = ports.world
+  const incarnation = random.bytes(8).toString('hex')
   const slots = new Set(options.slots)
   const directory = new Directory({
     node,
@@ -112,7 +113,6 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
   const beginnings = new Map<string, Promise<void>>()
   /** Threads that others may have by now, and that are not gone yet. */
   const endings = new Map<string, Promise<void>>()
-  const timers: NodeJS.Timeout[] = []
   let left: (() => void) | undefined
   let stopped = false
   let hasJoined = false
@@ -252,7 +252,7 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
   }
 
   async function openLink(thread: string, peer: string, owner: Owner): Promise<void> {
-    const id = randomBytes(LINK_BYTES)
+    const id = random.bytes(LINK_BYTES)
     const { port1, port2 } = new MessageChannel()
     // From now on frames may come, and wait in the port.
     const link = addLink(id, `${thread}>${peer}`, owner, port1)
@@ -302,21 +302,22 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
     const frame = readFrame(bytes)
     if (frame !== undefined) links.get(frame.link)?.link.hear(frame)
   })
-  timers.push(
-    setInterval(() => {
+  const { every } = ports.world.timers
+  const cancels = [
+    every(BEAT_EVERY_MS, () => {
       follow(directory.tick(nowMs()))
       if (directory.isSettled(nowMs())) {
         hasJoined = true
         joined.resolve()
       }
       sayBeat()
-    }, BEAT_EVERY_MS),
-    setInterval(lookAtLinks, LINK_EVERY_MS),
-    setInterval(() => {
+    }),
+    every(LINK_EVERY_MS, lookAtLinks),
+    every(MARK_EVERY_MS, () => {
       if (!line.isConnected) return
       for (const { link } of [...links.values()]) link.mark(MARK_SILENCES * silenceMs)
-    }, MARK_EVERY_MS),
-  )
+    }),
+  ]
   sayBeat()
 
   return {
@@ -334,7 +335,7 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
       if (stopped) return
       stopped = true
       joined.resolve()
-      for (const timer of timers) clearInterval(timer)
+      for (const cancel of cancels) cancel()
       endLinks('this node stops', () => true)
       sayBeat(true)
     },

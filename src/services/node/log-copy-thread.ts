@@ -15,6 +15,7 @@ import type { Protocol } from '#runtime/actor.ts'
 import { Channel } from '#runtime/channel.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { makeFollowers, makeKit } from '#services/kit/kit.ts'
+import { realWorld, type World } from '#services/kit/world.ts'
 
 /** What the bridge asks of it. */
 export type LogCopyProtocol = {
@@ -28,9 +29,13 @@ type Appended = LogReaderProtocol['Appended']['takes']
 
 const LOOK_EVERY_MS = 500
 
-export function logCopyThread(data: ThreadData): ThreadParts {
+type LogCopyWorld = World & { readonly openLogFollower: typeof openLogFollower }
+
+const REAL: LogCopyWorld = { ...realWorld, openLogFollower }
+
+export function logCopyThread(data: ThreadData, world: LogCopyWorld = REAL): ThreadParts {
   const { settings } = data
-  const kit = makeKit(data)
+  const kit = makeKit(data, world)
   const { log } = kit
   let follower: LogFollower
   let stopped = false
@@ -96,7 +101,7 @@ export function logCopyThread(data: ThreadData): ThreadParts {
     async start() {
       const { partitions } = settings.markets
       const { dir } = settings.data
-      follower = await openLogFollower<MarketEvent>({
+      follower = await world.openLogFollower<MarketEvent>({
         ...{ url: settings.log.url, dataDir: dir, partitions, form: PACKED },
       })
       kit.every(LOOK_EVERY_MS, () => {

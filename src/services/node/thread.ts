@@ -11,11 +11,11 @@ import {
 import { Fault } from '#domain/fault.ts'
 import { readDraws } from '#http/draws.ts'
 import { Channel, isUnanswered } from '#runtime/channel.ts'
-import { machine } from '#runtime/clock.ts'
 import { makeRef } from '#runtime/ref.ts'
 import { handPort, type RemoteHome, type ThreadParts, Unfit } from '#runtime/thread.ts'
 import type { DrawsProtocol } from '#services/kit/draws.ts'
 import { makeKit } from '#services/kit/kit.ts'
+import { realWorld, type World } from '#services/kit/world.ts'
 import { type Bridge, type BridgedThread, openBridge } from './bridge.ts'
 import type { LogCopyProtocol } from './log-copy-thread.ts'
 import { bridgeMeters } from './metrics.ts'
@@ -45,12 +45,17 @@ function shapeOf(settings: ThreadData['settings']): string {
   return `${shape} SIBYL_RISK_FUNDS=reserve SIBYL_RISK_THREADS=${risk.threads}`
 }
 
-export function bridgeThread(data: BridgeData): ThreadParts {
+type BridgeWorld = World & { readonly openNodeLine: typeof openNodeLine }
+
+const REAL: BridgeWorld = { ...realWorld, openNodeLine }
+
+export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): ThreadParts {
   const { settings, plan } = data
   const { cluster, markets } = settings
   const topology = topologyOf(settings)
-  const kit = makeKit(data)
-  const { log } = kit
+  const kit = makeKit(data, world)
+  const { log, timers } = kit
+  const pause = (ms: number) => new Promise<void>((done) => void timers.after(ms, done))
   const logCopy = makeRef<LogCopyProtocol>()
   const marketNames = new Set(
     Array.from({ length: markets.threads }, (_, thread) => marketThreadName(thread)),
@@ -81,7 +86,7 @@ export function bridgeThread(data: BridgeData): ThreadParts {
     message: LogCopyProtocol[K]['takes'],
   ): Promise<void> {
     while (!logCopy.isOpen && !stopped) {
-      await new Promise((resolve) => setTimeout(resolve, LOG_COPY_WAIT_MS))
+      await pause(LOG_COPY_WAIT_MS)
     }
     const answer = await logCopy.ask(type, message, COPY_MS_MAX)
     const why = isUnanswered(answer) ? `the copy of the log is ${answer.unanswered}` : answer.why
@@ -120,14 +125,14 @@ export function bridgeThread(data: BridgeData): ThreadParts {
         () => false,
       )
       if (isWhole) break
-      await new Promise((resolve) => setTimeout(resolve, WARM_UP_AGAIN_MS))
+      await pause(WARM_UP_AGAIN_MS)
     }
     bridge?.warmed()
   }
 
   async function openLine(): Promise<NodeLine> {
     try {
-      const plain = await openNodeLine({
+      const plain = await world.openNodeLine({
         ...{ url: cluster.natsUrl, credsFile: cluster.natsCreds, name: cluster.node },
         lost(why) {
           log.error({ why }, why)
@@ -156,7 +161,7 @@ export function bridgeThread(data: BridgeData): ThreadParts {
           ...{ moves: [...marketNames], moveAfterMs: cluster.rebalanceMs },
         },
         {
-          ...{ line, nowMs: machine.monotonicMs, log },
+          ...{ line, log, world: kit },
           begin: (slot, isWanted) => begin(home, slot, isWanted),
           async ended(slot) {
             const why = await home.ended(slot)
@@ -173,11 +178,7 @@ export function bridgeThread(data: BridgeData): ThreadParts {
             await freed(slot)
           },
           // The thread ends, and with the next one all that was begun here; that one says why it cannot join.
-          unfit(why) {
-            setImmediate(() => {
-              throw new Error(why)
-            })
-          },
+          unfit: (why) => kit.crash(new Error(why)),
           connect: (thread, peer, port) => handPort(home, thread, peer, port),
           // The fronts of one node share their buckets, so one of them draws for all.
           heardAll: (message) => {

@@ -4,7 +4,6 @@ import { Counter, Gauge } from 'prom-client'
 import { PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
 import { verdictOf } from '#domain/quick-market.ts'
 import { evidenceText } from '#domain/quick-votes.ts'
-import { systemClock } from '#runtime/clock.ts'
 import type { Kit } from '#services/kit/kit.ts'
 import type { Feed, FeedTrouble } from './feeds/feed.ts'
 import type { PricesEvent, PricesState } from './prices.ts'
@@ -22,7 +21,7 @@ const EVENT_LABELS = {
 } as const
 
 export function pricesMeters(
-  { registry, log }: Kit,
+  { registry, log, clock }: Kit,
   now: {
     readonly feeds: () => readonly Feed[]
     readonly prices: () => PricesState | undefined
@@ -75,7 +74,7 @@ export function pricesMeters(
     registers,
     collect() {
       for (const { asset, latest } of now.prices()?.assets.values() ?? []) {
-        if (latest !== undefined) this.set({ asset }, (systemClock.nowMs() - latest.atMs) / 1_000)
+        if (latest !== undefined) this.set({ asset }, (clock.nowMs() - latest.atMs) / 1_000)
       }
     },
   })
@@ -175,7 +174,7 @@ export function pricesMeters(
     troubled(source: PriceSource, kind: FeedTrouble, detail: string): void {
       troubles.inc({ source, kind })
       const about = { source, kind, detail }
-      const nowMs = systemClock.nowMs()
+      const nowMs = clock.nowMs()
       const isNew = nowMs - (toldAtMs.get(`${source} ${kind}`) ?? 0) > TELL_AGAIN_MS
       // What an operator can do something about: a key, an address, a provider that changed.
       if (!isNew || kind === 'closed' || kind === 'silent' || kind === 'away') {

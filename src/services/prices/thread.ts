@@ -6,15 +6,14 @@
 import { databaseUrlOf, quickChain, type ThreadData } from '#config/thread-data.ts'
 import { PRICE_SOURCES } from '#domain/asset-price.ts'
 import type { PriceFollowerProtocol } from '#protocol/prices.ts'
-import { systemClock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
+import { type ChainWorld, chainWorld } from '#services/kit/chain-world.ts'
 import { linkWriters, makeFollowers, makeKit, serveActor } from '#services/kit/kit.ts'
 import { makeLeases } from '#services/kit/leases.ts'
-import { makeReads } from '#store/reads/reads.ts'
 import { askWrite } from '#store/writes/ask-write.ts'
 import { makeFailover } from './feeds/failover.ts'
-import type { Feed } from './feeds/feed.ts'
+import type { Feed, FeedPorts } from './feeds/feed.ts'
 import { pricesMeters } from './metrics.ts'
 import {
   assetPricesOf,
@@ -27,7 +26,7 @@ import {
 } from './prices.ts'
 import { activeOf } from './quick-markets/quick-markets.ts'
 import type { QuickMarketsEvent } from './quick-markets/state.ts'
-import { makeFeeds } from './thread/price-feeds.ts'
+import { fetchFromFeed, makeFeeds, openFeedSocket } from './thread/price-feeds.ts'
 import { type QuickMarkets, startQuickMarkets } from './thread/quick-markets.ts'
 
 /** One node at a time says what the prices are, and has the key of quick markets. */
@@ -41,17 +40,21 @@ const AHEAD_MS_MAX = 2_000
 const DRIFT_MS = 600_000
 const PRICES_READ_MAX = 2_000
 
-export function pricesThread(data: ThreadData): ThreadParts {
+type PricesWorld = ChainWorld & Pick<FeedPorts, 'fetch' | 'openSocket'>
+
+const REAL: PricesWorld = { ...chainWorld, fetch: fetchFromFeed, openSocket: openFeedSocket }
+
+export function pricesThread(data: ThreadData, world: PricesWorld = REAL): ThreadParts {
   const { settings } = data
   const { feeds: rules } = settings
   const chain = quickChain(settings)
-  const kit = makeKit(data)
-  const { log } = kit
+  const kit = makeKit(data, world)
+  const { log, clock } = kit
   const { store: writeQueue, ...links } = linkWriters(settings, kit.links)
-  const leases = makeLeases(data, kit)
+  const leases = makeLeases(data, kit, world)
   const writers = { ...links, store: leases.writeQueue(ROLE, writeQueue) }
   const fronts = makeFollowers<PriceFollowerProtocol>(settings, kit.links)
-  const reads = makeReads(databaseUrlOf(settings))
+  const reads = world.makeReads(databaseUrlOf(settings))
   let feeds: Feed[] = []
   let state: PricesState | undefined
   let served: Served | undefined
@@ -61,7 +64,7 @@ export function pricesThread(data: ThreadData): ThreadParts {
     feeds: () => feeds,
     prices: () => state,
     quickMarkets: () => quick?.state,
-    monotonicMs: () => performance.now(),
+    monotonicMs: kit.monotonicMs,
   })
 
   async function startPrices(): Promise<void> {
@@ -92,6 +95,7 @@ export function pricesThread(data: ThreadData): ThreadParts {
     served = serveActor<PricesState, PricesProtocol, PricesEvent>({
       behaviour: prices,
       state,
+      clock,
       say: priceSaid,
       mailboxMax: MAILBOX_MAX,
       batchMax: BATCH_MAX,
@@ -142,11 +146,11 @@ export function pricesThread(data: ThreadData): ThreadParts {
     if (chain !== undefined) {
       const say = quickSaid
       quick = await startQuickMarkets({
-        ...{ chain, settings, kit, writers, reads, say, rowsRefused: meters.rowsRefused },
+        ...{ chain, settings, kit, world, writers, reads, say, rowsRefused: meters.rowsRefused },
         feeds: () => feeds,
       })
     }
-    feeds = makeFeeds(rules, (source) => ({
+    feeds = makeFeeds(rules, world, (source) => ({
       heard: (observation) => served?.hear('Observed', { observation }, 0, undefined),
       troubled: (kind, detail) => meters.troubled(source, kind, detail),
     }))
@@ -162,7 +166,7 @@ export function pricesThread(data: ThreadData): ThreadParts {
       if (writers.take(peer, port) !== undefined) return
       fronts.add(peer, port, (type, _message, replyTo, front) => {
         if (type !== 'Load' || state === undefined) return
-        const active = quick === undefined ? [] : activeOf(quick.state, systemClock.nowMs())
+        const active = quick === undefined ? [] : activeOf(quick.state, clock.nowMs())
         front.reply(replyTo, { assets: assetPricesOf(state), active })
       })
     },

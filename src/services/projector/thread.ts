@@ -14,7 +14,8 @@ import type { Channel } from '#runtime/channel.ts'
 import type { ReplyChannel, Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { makeFollowers, makeKit, serveActor } from '#services/kit/kit.ts'
-import { detach, makeLeases } from '#services/kit/leases.ts'
+import { makeLeases } from '#services/kit/leases.ts'
+import { type Adapters, realWorld, type World } from '#services/kit/world.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
 import { isShared } from '#store/engine/database-url.ts'
 import type { StoreReply } from '#store/engine/reply.ts'
@@ -64,10 +65,14 @@ const MOVES: StoreReply = {
   message: 'the store moves to another node',
 }
 
-export function storeThread(data: ThreadData): ThreadParts {
+type StoreWorld = World & Pick<Adapters, 'openDatabase' | 'openLogReader'>
+
+const REAL: StoreWorld = { ...realWorld, openDatabase, openLogReader }
+
+export function storeThread(data: ThreadData, world: StoreWorld = REAL): ThreadParts {
   const { settings } = data
-  const kit = makeKit(data)
-  const { log } = kit
+  const kit = makeKit(data, world)
+  const { log, clock } = kit
   let database: Database
   let reader: LogReader<MarketEvent>
   let state: StoreState | undefined
@@ -78,7 +83,7 @@ export function storeThread(data: ThreadData): ThreadParts {
   let stopped = false
   /** Another node goes on with it: nothing more is written here. */
   let leaving = false
-  const leases = makeLeases(data, kit)
+  const leases = makeLeases(data, kit, world)
   /** The database, as the projector of each partition writes it; none of those that others write. */
   const projectors = new Map<number, Database>()
   const markets = makeFollowers<MarketThreadProtocol>(settings, kit.links)
@@ -131,8 +136,8 @@ export function storeThread(data: ThreadData): ThreadParts {
 
   return {
     async start() {
-      database = await openDatabase(databaseUrlOf(settings), { copier: databaseCopier })
-      reader = openLogReader(settings.data.dir, { form: PACKED })
+      database = await world.openDatabase(databaseUrlOf(settings), { copier: databaseCopier })
+      reader = world.openLogReader(settings.data.dir, { form: PACKED })
       state = newStore(reader, {
         claim: (from) => claimLog(database, from),
         ...(isShared(databaseUrlOf(settings))
@@ -147,6 +152,7 @@ export function storeThread(data: ThreadData): ThreadParts {
       })
       served = serveActor<StoreState, StoreProtocol, StoreEvent>({
         behaviour: store,
+        clock,
         state,
         say(event) {
           if (event.type === 'TradesWritten') settlements.tell(event.type, {})
@@ -158,6 +164,7 @@ export function storeThread(data: ThreadData): ThreadParts {
       })
       keys = serveActor<ApiKeysState, ApiKeysProtocol, ApiKeysEvent>({
         behaviour: apiKeys,
+        clock,
         state: keyWriter,
         say(event) {
           if (event.type === 'KeysRevoked') clients.tell(event.type, { ids: event.ids })
@@ -166,10 +173,12 @@ export function storeThread(data: ThreadData): ThreadParts {
       })
       writes = serveActor<WriteQueueState, WriteQueueProtocol>({
         behaviour: writeQueue,
+        clock,
         state: writer,
       })
       endings = serveActor<OrderEndingsState, OrderEndingsProtocol, OrderEndingsEvent>({
         behaviour: orderEndings,
+        clock,
         say: ({ marketId, why }) =>
           log.warn({ marketId, why }, 'orders of a closed market stay open in the database'),
         state: newOrderEndings({
@@ -179,7 +188,7 @@ export function storeThread(data: ThreadData): ThreadParts {
       })
       endings.hear('Start', {}, 0, undefined)
       // A database that is away must not keep the thread from starting: API keys and others wait for it too.
-      if (isShared(databaseUrlOf(settings))) detach(holdProjectors())
+      if (isShared(databaseUrlOf(settings))) kit.detach(holdProjectors())
       look()
       kit.every(LOOK_EVERY_MS, look)
       log.info({ partitions: reader.partitions }, 'the projection follows the log')

@@ -1,9 +1,7 @@
 /** A relayer thread: does on one chain what users signed, with a pool of keys that pay the gas. */
 
 import assert from 'node:assert/strict'
-import { setTimeout as pause } from 'node:timers/promises'
 import { accountsOf } from '#chain/accounts.ts'
-import { makeChainClient } from '#chain/clients.ts'
 import { WEI_PER_GWEI } from '#chain/sender/fees.ts'
 import {
   chainBudgetMs,
@@ -15,12 +13,11 @@ import {
 } from '#config/thread-data.ts'
 import { reject } from '#domain/rejection.ts'
 import { purposeOf } from '#domain/relay.ts'
-import { systemClock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
+import { type ChainWorld, chainWorld } from '#services/kit/chain-world.ts'
 import { linkWriters, makeFollowers, makeKit, serveActor } from '#services/kit/kit.ts'
 import { makeLeases } from '#services/kit/leases.ts'
-import { makeReads } from '#store/reads/reads.ts'
 import { askWrite } from '#store/writes/ask-write.ts'
 import { makeJournal } from '#store/writes/journal.ts'
 import { loadKeccak } from '#verify/keccak.ts'
@@ -43,7 +40,7 @@ const TRADES_COUNTED_MAX = 100
 /** How long what is under way is waited for; the rest is found again in the journal. */
 const DRAIN_MS = 3_000
 
-export function relayerThread(data: ThreadData): ThreadParts {
+export function relayerThread(data: ThreadData, world: ChainWorld = chainWorld): ThreadParts {
   const { name, index, settings } = data
   const chain = relayedChains(settings)[index]
   assert(chain !== undefined, `${name} has a chain`)
@@ -52,8 +49,8 @@ export function relayerThread(data: ThreadData): ThreadParts {
   const role = `relayer/${chainId}`
   const rules = settings.relayer
   const contracts = contractsOf(chain)
-  const kit = makeKit(data, { chain: String(chainId) })
-  const { log } = kit
+  const kit = makeKit(data, world, { chain: String(chainId) })
+  const { log, clock } = kit
   const {
     store: writeQueue,
     markets,
@@ -62,17 +59,17 @@ export function relayerThread(data: ThreadData): ThreadParts {
   } = linkWriters(settings, kit.links, {
     missed: (market) => holds.linked(market),
   })
-  const holds = makeRelayHolds(chainId, markets, systemClock.nowMs)
-  const leases = makeLeases(data, kit)
+  const holds = makeRelayHolds(chainId, markets, clock.nowMs)
+  const leases = makeLeases(data, kit, world)
   const store = leases.writeQueue(role, writeQueue)
   const fronts = makeFollowers<RelayerProtocol>(settings, kit.links)
-  const reads = makeReads(databaseUrlOf(settings))
+  const reads = world.makeReads(databaseUrlOf(settings))
   const { query } = reads
   const knowledge = makeRelayKnowledge({ query, marketOf })
   let state: RelayerState | undefined
   let served: Served | undefined
   const meters = relayerMeters(kit, () => state)
-  const client = makeChainClient({
+  const client = world.makeChainClient({
     chainId,
     rpcUrls: chain.rpcUrls,
     budgetMs: chainBudgetMs(settings),
@@ -129,7 +126,7 @@ export function relayerThread(data: ThreadData): ThreadParts {
       client,
       accounts,
       journal: makeJournal(store, reads),
-      nowMs: systemClock.nowMs,
+      nowMs: clock.nowMs,
       policy: {
         confirmations: chain.confirmations,
         rebroadcastAfterMs: rules.rebroadcastMs,
@@ -181,7 +178,7 @@ export function relayerThread(data: ThreadData): ThreadParts {
             query('relayGasSince', { chainId, owner, purpose: purposeOf(kind), sinceMs }),
             query('settledTradesOf', {
               ...{ chainId, trader: owner, limit: TRADES_COUNTED_MAX },
-              sinceMs: systemClock.nowMs() - TRADES_COUNTED_MS,
+              sinceMs: clock.nowMs() - TRADES_COUNTED_MS,
             }),
           ])
           return { record, gas, trades }
@@ -194,6 +191,7 @@ export function relayerThread(data: ThreadData): ThreadParts {
     served = serveActor<RelayerState, RelayerProtocol, RelayerEvent>({
       behaviour: relayer,
       state,
+      clock,
       say: meters.said,
     })
     served.hear('Begin', {}, 0, undefined)
@@ -219,7 +217,8 @@ export function relayerThread(data: ThreadData): ThreadParts {
     metrics: kit.metrics,
     async drain() {
       if (state !== undefined) state.closedFor = 'the relayer is stopping'
-      await Promise.race([served?.drained(), pause(DRAIN_MS, undefined, { ref: false })])
+      const late = new Promise<void>((resolve) => void clock.after(DRAIN_MS, resolve))
+      await Promise.race([served?.drained(), late])
     },
     async stop() {
       kit.quiet()

@@ -3,19 +3,17 @@
 import assert from 'node:assert/strict'
 import { accountOf, balanceOf } from '#chain/accounts.ts'
 import { simulate } from '#chain/call.ts'
-import { makeChainClient } from '#chain/clients.ts'
 import { marketContract } from '#chain/market-contract.ts'
 import { makeLane } from '#chain/sender/lane.ts'
 import { databaseUrlOf, resolvedChains, type ThreadData } from '#config/thread-data.ts'
 import { RESOLUTIONS_READ_MAX } from '#domain/limits.ts'
 import { knownHash } from '#domain/transaction.ts'
-import { systemClock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
+import { type ChainWorld, chainWorld } from '#services/kit/chain-world.ts'
 import { startKeyWatch } from '#services/kit/key-watch.ts'
 import { linkWriters, makeKit, serveActor } from '#services/kit/kit.ts'
 import { makeLeases } from '#services/kit/leases.ts'
-import { makeReads } from '#store/reads/reads.ts'
 import { makeJournal } from '#store/writes/journal.ts'
 import { resolutionMeters } from './metrics.ts'
 import {
@@ -35,24 +33,24 @@ const PURPOSE = 'resolution'
  */
 const GAS_MIN = 400_000
 
-export function resolutionThread(data: ThreadData): ThreadParts {
+export function resolutionThread(data: ThreadData, world: ChainWorld = chainWorld): ThreadParts {
   const { name, index, settings } = data
   const chain = resolvedChains(settings)[index]
   assert(chain !== undefined, `${name} has a chain`)
   const { chainId, confirmations } = chain
-  const kit = makeKit(data, { chain: String(chainId) })
-  const { log } = kit
+  const kit = makeKit(data, world, { chain: String(chainId) })
+  const { log, clock } = kit
   const writers = linkWriters(settings, kit.links)
   // One node at a time has the key.
   const role = `resolution/${chainId}`
-  const leases = makeLeases(data, kit)
-  const reads = makeReads(databaseUrlOf(settings))
+  const leases = makeLeases(data, kit, world)
+  const reads = world.makeReads(databaseUrlOf(settings))
   const { query } = reads
   let state: ResolutionState | undefined
   let served: Served | undefined
   let key: ReturnType<typeof startKeyWatch> | undefined
   const meters = resolutionMeters(kit, () => state)
-  const client = makeChainClient({
+  const client = world.makeChainClient({
     chainId,
     rpcUrls: chain.rpcUrls,
     onError: ({ host, why }) => log.debug({ host, why }, 'a request to the chain failed'),
@@ -91,7 +89,7 @@ export function resolutionThread(data: ThreadData): ThreadParts {
       account,
       chainId,
       journal: makeJournal(leases.writeQueue(role, writers.store), reads),
-      nowMs: systemClock.nowMs,
+      nowMs: clock.nowMs,
       policy: { confirmations },
       onTrouble: meters.troubled,
     })
@@ -136,6 +134,7 @@ export function resolutionThread(data: ThreadData): ThreadParts {
     served = serveActor<ResolutionState, ResolutionProtocol, ResolutionEvent>({
       behaviour: resolution,
       state,
+      clock,
       say: meters.said,
     })
     kit.every(settings.resolution.pollMs, look)

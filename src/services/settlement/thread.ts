@@ -1,7 +1,6 @@
 /** The settlement thread: one settlement actor per chain, each with the lane of its key. */
 
 import { accountOf, balanceOf } from '#chain/accounts.ts'
-import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
 import { makeCallReader, makeFundsRead } from '#chain/funds-read.ts'
 import { WEI_PER_GWEI } from '#chain/sender/fees.ts'
@@ -23,14 +22,13 @@ import { isRejection } from '#domain/rejection.ts'
 import type { MarketProtocol } from '#protocol/market.ts'
 import type { ComingBack, NextInLine } from '#protocol/market-host.ts'
 import { isUnanswered } from '#runtime/channel.ts'
-import { systemClock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'
 import { type ThreadParts, Unfit } from '#runtime/thread.ts'
+import { type ChainWorld, chainWorld } from '#services/kit/chain-world.ts'
 import { startKeyWatch } from '#services/kit/key-watch.ts'
 import { linkWriters, makeKit, serveActor } from '#services/kit/kit.ts'
 import { makeLeases } from '#services/kit/leases.ts'
 import type { Lease } from '#store/engine/fence.ts'
-import { makeReads } from '#store/reads/reads.ts'
 import { makeJournal } from '#store/writes/journal.ts'
 import { loadKeccak } from '#verify/keccak.ts'
 import { makeSettlementLane } from './chain/settlement-lane.ts'
@@ -67,11 +65,11 @@ const roleOf = ({ chainId }: { readonly chainId: number }): string => `settlemen
 const epochOf = (lease: Lease | undefined): { epoch?: number } =>
   lease === undefined || lease.epoch === 0 ? {} : { epoch: lease.epoch }
 
-export function settlementThread(data: ThreadData): ThreadParts {
+export function settlementThread(data: ThreadData, world: ChainWorld = chainWorld): ThreadParts {
   const { settings } = data
   const { settlement: rules } = settings
-  const kit = makeKit(data)
-  const { log } = kit
+  const kit = makeKit(data, world)
+  const { log, clock } = kit
   const actors: Served[] = []
   const { store, markets, marketOf, ...writers } = linkWriters(settings, kit.links, {
     told: (type) => {
@@ -82,8 +80,8 @@ export function settlementThread(data: ThreadData): ThreadParts {
   })
   const pauses = makePauseRelay(markets, pauseTermsOf(settings))
   const limits = spendingLimitsOf(settings)
-  const leases = makeLeases(data, kit)
-  const reads = makeReads(databaseUrlOf(settings))
+  const leases = makeLeases(data, kit, world)
+  const reads = world.makeReads(databaseUrlOf(settings))
   const { query } = reads
   const spending = makeSpendingRelay({
     markets,
@@ -102,7 +100,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
     const role = roleOf(chain)
     const contracts = contractsOf(chain)
     const own = accountOf(settings.keys.settlement)
-    const client = makeChainClient({
+    const client = world.makeChainClient({
       chainId,
       rpcUrls: chain.rpcUrls,
       timeoutMs: RPC_TIMEOUT_MS,
@@ -135,7 +133,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
         account: own.account,
         chainId,
         journal: makeJournal(leases.writeQueue(role, store), reads),
-        nowMs: systemClock.nowMs,
+        nowMs: clock.nowMs,
         keccak256: loadKeccak().keccak256,
         policy: {
           confirmations,
@@ -197,6 +195,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
       serveActor<SettlementState, SettlementProtocol, SettlementEvent>({
         behaviour: settlement,
         state,
+        clock,
         say(said) {
           meters.said(chainId, said)
           if (said.type !== 'LagChanged') return
@@ -276,9 +275,9 @@ export function settlementThread(data: ThreadData): ThreadParts {
       kit.every(Math.min(TICK_MS_MAX, Math.max(TICK_MS_MIN, shortest)), () => {
         for (const actor of actors) actor.hear('Tick', {}, 0, undefined)
       })
-      kit.every(PAUSES_EVERY_MS, () => pauses.tick(systemClock.nowMs()))
+      kit.every(PAUSES_EVERY_MS, () => pauses.tick(clock.nowMs()))
       kit.every(SPENDING_EVERY_MS, () => {
-        spending.tick(systemClock.nowMs()).catch((error: unknown) => {
+        spending.tick(clock.nowMs()).catch((error: unknown) => {
           log.warn(
             { why: String(error) },
             'what traders have spent could not be read; it is read again',

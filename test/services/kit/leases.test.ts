@@ -4,6 +4,7 @@ import { loadSettings } from '#config/settings.ts'
 import type { ThreadData } from '#config/thread-data.ts'
 import { makeKit } from '#services/kit/kit.ts'
 import { makeLeases } from '#services/kit/leases.ts'
+import { openDatabase } from '#store/engine/database.ts'
 import { onServerDatabase } from '../../support/databases.ts'
 import { eventually } from '../../support/eventually.ts'
 
@@ -15,7 +16,7 @@ await onServerDatabase('leases of a thread', (databases) => {
     const lines: { fields: object; message: string }[] = []
     const kit = makeKit(data)
     const info = (fields: object, message: string) => void lines.push({ fields, message })
-    const leases = makeLeases(data, { ...kit, log: { ...kit.log, info } })
+    const leases = makeLeases(data, { ...kit, log: { ...kit.log, info } }, { openDatabase })
     t.after(async () => {
       kit.quiet()
       await leases.close()

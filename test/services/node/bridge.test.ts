@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { MessagePort } from 'node:worker_threads'
 import { Channel, isUnanswered } from '#runtime/channel.ts'
+import { realWorld } from '#services/kit/world.ts'
 import { type Bridge, openBridge } from '#services/node/bridge.ts'
 import { type NodeLine, openNodeLine, parseNatsUrl } from '#services/node/node-line.ts'
 import { signLine } from '#services/node/signed-line.ts'
@@ -98,7 +99,7 @@ async function openNode(
           : [{ name: 'front-0', links: ['store'] }],
     },
     {
-      ...{ line, nowMs: () => performance.now(), log: SILENT, connect },
+      ...{ line, world: realWorld, log: SILENT, connect },
       heardAll: (message) => void said.push(message),
       unfit: (why) => void unfit.push(why),
       async begin(slot, isWanted) {

@@ -3,7 +3,6 @@
 import { WebSocket } from 'ws'
 import type { Settings } from '#config/settings-schema.ts'
 import type { PriceSource } from '#domain/asset-price.ts'
-import { systemClock } from '#runtime/clock.ts'
 import { makeBinance } from '../feeds/binance.ts'
 import { makeCoinbase } from '../feeds/coinbase.ts'
 import type { Feed, FeedPorts, FeedSocket } from '../feeds/feed.ts'
@@ -36,12 +35,11 @@ export function openFeedSocket(url: string): FeedSocket {
 /** Only those that know an address and at least one asset. */
 export function makeFeeds(
   rules: Settings['feeds'],
+  { clock, fetch, openSocket }: Pick<FeedPorts, 'clock' | 'fetch' | 'openSocket'>,
   hearing: (source: PriceSource) => Pick<FeedPorts, 'heard' | 'troubled'>,
 ): Feed[] {
   const portsOf = (source: PriceSource): FeedPorts => ({
-    clock: systemClock,
-    fetch: fetchFromFeed,
-    openSocket: openFeedSocket,
+    ...{ clock, fetch, openSocket },
     ...hearing(source),
   })
   const known = <T>(names: Readonly<Record<string, T>>): Record<string, T> =>

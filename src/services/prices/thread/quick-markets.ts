@@ -1,14 +1,13 @@
 /** The actor of quick markets with its outside: the operator's lane, the database and the markets. */
 
 import { accountOf, balanceOf } from '#chain/accounts.ts'
-import { makeChainClient } from '#chain/clients.ts'
 import { marketFactory } from '#chain/market-factory.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { contractsOf } from '#config/thread-data.ts'
 import { PRICE_SOURCES } from '#domain/asset-price.ts'
 import { QUICK_MARKETS_UNFINISHED_MAX } from '#domain/limits.ts'
-import { systemClock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'
+import type { ChainWorld } from '#services/kit/chain-world.ts'
 import { startKeyWatch } from '#services/kit/key-watch.ts'
 import { type Kit, serveActor, type Writers } from '#services/kit/kit.ts'
 import type { Reads } from '#store/reads/reads.ts'
@@ -51,6 +50,7 @@ export async function startQuickMarkets(ports: {
   readonly chain: Settings['chains'][number]
   readonly settings: Settings
   readonly kit: Pick<Kit, 'log' | 'every'>
+  readonly world: Pick<ChainWorld, 'clock' | 'makeChainClient'>
   readonly writers: Pick<Writers, 'marketOf'> & { readonly store: WriteQueueRef }
   readonly reads: Reads
   readonly feeds: () => readonly Feed[]
@@ -59,12 +59,13 @@ export async function startQuickMarkets(ports: {
 }): Promise<QuickMarkets> {
   const { chain, settings, reads, feeds, say } = ports
   const { log } = ports.kit
+  const { clock } = ports.world
   const { store, marketOf } = ports.writers
   const { feeds: rules, quick, keys } = settings
   const { chainId, rpcUrls, confirmations } = chain
   const contracts = contractsOf(chain)
   const own = accountOf(keys.operator)
-  const client = makeChainClient({
+  const client = ports.world.makeChainClient({
     chainId,
     rpcUrls,
     onError: ({ host, why }) => log.debug({ host, why }, 'a request to the chain failed'),
@@ -74,7 +75,7 @@ export async function startQuickMarkets(ports: {
     contracts,
     own,
     journal: makeJournal(store, reads),
-    clock: systemClock,
+    clock,
     policy: { confirmations },
     pollMs: quick.pollMs,
     idlePollMs: IDLE_POLL_MS,
@@ -83,7 +84,7 @@ export async function startQuickMarkets(ports: {
   })
   const intervalMs = quick.intervalSeconds * 1_000
   const share = (ms: number, of: number): number => Math.min(ms, Math.floor(intervalMs / of))
-  const nowSec = Math.floor(systemClock.nowMs() / 1_000)
+  const nowSec = Math.floor(clock.nowMs() / 1_000)
   const state = newQuickMarkets(
     {
       assets: rules.assets,
@@ -137,6 +138,7 @@ export async function startQuickMarkets(ports: {
   const served = serveActor<QuickMarketsState, QuickMarketsProtocol, QuickMarketsEvent>({
     behaviour: quickMarkets,
     state,
+    clock,
     say,
     mailboxMax: MAILBOX_MAX,
     batchMax: BATCH_MAX,

@@ -1,0 +1,68 @@
+/**
+ * The world of a thread: time, timers, randomness, and what opens logs, the database and chain clients. Each thread
+ * takes its world as a parameter, so that a simulator can supply another. No other file of `services` reads a clock,
+ * draws a random number or sets a timer.
+ */
+
+import { randomBytes, randomInt } from 'node:crypto'
+import type { makeChainClient } from '#chain/clients.ts'
+import type { openLogReader } from '#log/log-reader.ts'
+import type { openLogEnds } from '#log/server/log-ends.ts'
+import { type Clock, monotonicMs, systemClock } from '#runtime/clock.ts'
+import type { openDatabase } from '#store/engine/database.ts'
+import type { makeReads } from '#store/reads/reads.ts'
+
+type Cancel = () => void
+
+/** Unlike those of `Clock`, these timers keep the thread alive. */
+type Timers = {
+  after(delayMs: number, act: () => void): Cancel
+  every(periodMs: number, act: () => void): Cancel
+  /** Runs `act` after the messages that have arrived. */
+  soon(act: () => void): void
+}
+
+export type World = {
+  readonly clock: Clock
+  /** For durations: never goes back, and is the same for all threads of the process. */
+  readonly monotonicMs: () => number
+  readonly timers: Timers
+  readonly random: {
+    /** An integer from 0 up to, but not including, `limit`. */
+    int(limit: number): number
+    bytes(count: number): Buffer
+  }
+  /** Ends the thread with an error that no caller can catch. */
+  readonly crash: (error: unknown) => void
+}
+
+/** What opens something outside of the thread. A service names those that it needs. */
+export type Adapters = {
+  readonly makeChainClient: typeof makeChainClient
+  readonly makeReads: typeof makeReads
+  readonly openDatabase: typeof openDatabase
+  readonly openLogEnds: typeof openLogEnds
+  readonly openLogReader: typeof openLogReader
+}
+
+export const realWorld: World = {
+  clock: systemClock,
+  monotonicMs,
+  timers: {
+    after(delayMs, act) {
+      const timer = setTimeout(act, delayMs)
+      return () => clearTimeout(timer)
+    },
+    every(periodMs, act) {
+      const timer = setInterval(act, periodMs)
+      return () => clearInterval(timer)
+    },
+    soon: (act) => void setImmediate(act),
+  },
+  random: { int: (limit) => randomInt(limit), bytes: (count) => randomBytes(count) },
+  crash(error) {
+    setImmediate(() => {
+      throw error
+    })
+  },
+}
