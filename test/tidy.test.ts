@@ -262,6 +262,41 @@ test('a behaviour asks no clock, no chance and no environment', () => {
   assert.deepEqual(wrong, [])
 })
 
+/** Files of services that open something by themselves, and why. */
+const OWN_WORLD: Record<string, RegExp> = {
+  'makes the real world': /^src\/services\/kit\/(chain-)?world\.ts$/,
+  'its sockets, pools and deadlines are those of an HTTP server': /^src\/services\/front\//,
+  'speaks to price providers; what it needs of them is a parameter of its thread':
+    /^src\/services\/prices\/feeds\//,
+  'opens what the real world of its thread consists of':
+    /^src\/services\/(market\/thread\/market-log|node\/node-line|prices\/thread\/price-feeds)\.ts$/,
+}
+
+/** What reads time, draws chance or sets a timer; and what opens a connection, a file or a thread. */
+const AMBIENT =
+  /\b(Date\.now|new Date\(\)|Math\.random|performance\.now|hrtime|random(Bytes|UUID|Int)|set(Timeout|Interval|Immediate)|systemClock|node:timers)\b/
+const OPENING =
+  /(?<![.\w])(make(Reads|ChainClient|Pool)|open(Database|LogReader|LogEnds|LogFollower|SqliteLog|MysqlLog|MarketLog|DiskRoom|NodeLine|FeedSocket)|fetch)\(|\bnew (Worker|WebSocket)\(/
+
+const opensByItself = (code: string): boolean => AMBIENT.test(code) || OPENING.test(code)
+
+test('a service takes time, chance, timers and connections from its world', () => {
+  for (const code of [
+    'setTimeout(f, 1)',
+    'a(Date.now())',
+    'const r = makeReads(url)',
+    'systemClock',
+  ])
+    assert(opensByItself(code), code)
+  for (const code of ['world.makeReads(url)', 'clock.nowMs()', 'timers.after(1, f)'])
+    assert(!opensByItself(code), code)
+  const wrong = sources
+    .filter((file) => file.startsWith('src/services/'))
+    .filter((file) => !Object.values(OWN_WORLD).some((known) => known.test(file)))
+    .filter((file) => opensByItself(textOf(file).replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')))
+  assert.deepEqual(wrong, [])
+})
+
 test('a function with more than four parameters takes an object, or is known to need them', () => {
   const sample = `function a(b: B, { c, d }: C<D, E>, e = [1, 2], f: (g: G, h: H) => I, j?: J) {}
     const k = (l, m, n, o, p) => q(r, s, t, u, v)

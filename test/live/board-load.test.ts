@@ -70,9 +70,10 @@ function startLink(random: Random, isOlder = false) {
         })
         return
       }
-      if (readers.hears(type)) {
+      if (type === 'Doze' || type === 'Wake') {
         figures.told.push(type)
-        far.reply(replyTo, readers.hear(far, type, message))
+        const dozed = message as DozeProtocol['Doze']['takes']
+        far.reply(replyTo, readers.handlersOf(far)[type](dozed))
         return
       }
       const index = markets.findIndex(

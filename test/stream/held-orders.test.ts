@@ -20,9 +20,9 @@ function fixture(perSessionMax = 10, settled = true) {
   const clock = simulatedClock(0)
   const ref: Ref<HoldsProtocol> = {
     async ask(type, message) {
-      return holds.hear(type, message)
+      return holds.handlers[type](message)
     },
-    tell: (type, message) => void holds.hear(type, message),
+    tell: (type, message) => void holds.handlers[type](message),
     isOpen: true,
     heardSentAtMs: 0,
   }
@@ -51,7 +51,7 @@ function fixture(perSessionMax = 10, settled = true) {
   }
   const atThread = () => {
     const all = holds.takeAll()
-    for (const each of all) holds.hear('HoldOrder', { session: 's', order: each })
+    for (const each of all) holds.handlers.HoldOrder({ session: 's', order: each })
     return all.map(({ orderHash }) => nameOf(orderHash))
   }
   return {

@@ -24,8 +24,8 @@ async function givenReserving(t: TestContext) {
     for (const { orderHash } of orders) kept.push(nameOf(orderHash))
   })
   const thread: Ref<HoldsProtocol> = {
-    ask: async (type, message) => holds.hear(type, message),
-    tell: (type, message) => void holds.hear(type, message),
+    ask: async (type, message) => holds.handlers[type](message),
+    tell: (type, message) => void holds.handlers[type](message),
     isOpen: true,
     heardSentAtMs: 0,
   }

@@ -142,10 +142,10 @@ test('what the log has as held and no front holds is to be cancelled', () => {
   const front = new OrderHolds((orders) => {
     for (const { orderHash } of orders) kept.push(nameOf(orderHash))
   })
-  front.hear('HoldOrder', { session: 's', order })
+  front.handlers.HoldOrder({ session: 's', order })
   const markets = new Map([[market.marketId, { state: market.state }]])
   const names = unclaimedHolds(markets, [front]).map(({ orderHash }) => nameOf(orderHash))
   assert.deepEqual(names, ['left'])
-  front.hear('DropSession', { session: 's' })
+  front.handlers.DropSession({ session: 's' })
   assert.deepEqual(kept, ['claimed'])
 })

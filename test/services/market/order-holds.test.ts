@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { BUY } from '#domain/order.ts'
 import { reject } from '#domain/rejection.ts'
-import type { HeldOrder } from '#protocol/market-followers.ts'
+import type { HeldOrder, HoldsProtocol } from '#protocol/market-followers.ts'
 import { Channel } from '#runtime/channel.ts'
 import { OrderHolds, OrphanedOrders } from '#services/market/host/order-holds.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -20,19 +20,18 @@ const held = (name: string): HeldOrder => ({
 test('what is held is what was neither released nor dropped', () => {
   const holds = new OrderHolds()
   const hold = (session: string, name: string) =>
-    holds.hear('HoldOrder', { session, order: held(name) })
+    holds.handlers.HoldOrder({ session, order: held(name) })
   assert.deepEqual(hold('s', 'a'), { held: true })
   hold('s', 'a')
   hold('s', 'b')
   hold('t', 'c')
   hold('u', 'd')
-  holds.hear('ReleaseOrder', { session: 's', orderHash: hashNamed('a') })
-  holds.hear('ReleaseOrder', { session: 's', orderHash: hashNamed('c') })
-  holds.hear('ReleaseOrder', { session: 'x', orderHash: hashNamed('c') })
-  holds.hear('DropSession', { session: 'u' })
+  holds.handlers.ReleaseOrder({ session: 's', orderHash: hashNamed('a') })
+  holds.handlers.ReleaseOrder({ session: 's', orderHash: hashNamed('c') })
+  holds.handlers.ReleaseOrder({ session: 'x', orderHash: hashNamed('c') })
+  holds.handlers.DropSession({ session: 'u' })
   assert.deepEqual(holds.takeAll(), [held('b'), held('c')])
   assert.deepEqual(holds.takeAll(), [])
-  assert.ok(!holds.hears('PlaceOrder'))
 })
 
 test('an order that is placed in the name of a session is held, and no other', () => {
@@ -52,7 +51,7 @@ test('a thread that dies leaves its orders to their holder', async () => {
   const options = { inFlightMax: 10, batchMax: 10, deadlineMs: 120_000 }
   new Channel(port1, options, {
     heard(type, message) {
-      if (holds.hears(type)) holds.hear(type, message)
+      if (type === 'HoldOrder') holds.handlers[type](message as HoldsProtocol['HoldOrder']['takes'])
       heard++
     },
     closed: () => cancelled.push(...holds.takeAll()),

@@ -25,6 +25,12 @@ const ROW_BYTES = 64
 const LEVEL_BYTES = 24
 const MARKET_BYTES = 1_024
 
+type DozeHandlers = {
+  readonly [K in keyof DozeProtocol]: (
+    message: DozeProtocol[K]['takes'],
+  ) => DozeProtocol[K]['answers']
+}
+
 const HEARD = { heard: true } as const
 
 export class MarketReaders<R extends Reader = Reader> {
@@ -50,19 +56,20 @@ export class MarketReaders<R extends Reader = Reader> {
     return this.#readers.keys()
   }
 
-  /** Whether the message is one of these. */
-  hears(type: string): type is keyof DozeProtocol {
-    return type === 'Doze' || type === 'Wake'
-  }
-
-  hear(reader: R, type: keyof DozeProtocol, message: unknown): DozeProtocol['Doze']['answers'] {
-    const dozing = this.#readers.get(reader)
-    const { partitions } = message as DozeProtocol['Doze']['takes']
-    for (const partition of partitions) {
-      if (type === 'Wake') dozing?.delete(partition)
-      else if (this.#owned.includes(partition)) dozing?.add(partition)
+  /** One handler per message of a reader about the partitions that it follows. */
+  handlersOf(reader: R): DozeHandlers {
+    return {
+      Doze: ({ partitions }) => {
+        const dozing = this.#readers.get(reader)
+        for (const each of partitions) if (this.#owned.includes(each)) dozing?.add(each)
+        return HEARD
+      },
+      Wake: ({ partitions }) => {
+        const dozing = this.#readers.get(reader)
+        for (const each of partitions) dozing?.delete(each)
+        return HEARD
+      },
     }
-    return HEARD
   }
 
   committed({ appended, said }: Committed): void {

@@ -15,9 +15,12 @@ import type { MarketState } from '../state.ts'
 /** Orders that the sessions of one front may hold at one market thread. */
 const HELD_ORDERS_MAX = 1_000_000
 
-const HELD_TYPES: ReadonlySet<string> = new Set<keyof HoldsProtocol>([
-  ...(['HoldOrder', 'ReleaseOrder', 'DropSession', 'DropSessions'] as const),
-])
+/** One handler per message of fronts about the orders of their sessions. */
+type HoldHandlers = {
+  readonly [K in keyof HoldsProtocol]: (
+    message: HoldsProtocol[K]['takes'],
+  ) => HoldsProtocol[K]['answers']
+}
 
 export class OrderHolds {
   /** Told of orders that stay although their session held them. */
@@ -33,33 +36,24 @@ export class OrderHolds {
     for (const orders of this.#sessions.values()) yield* orders.keys()
   }
 
-  /** Whether the message is one of these. */
-  hears(type: string): type is keyof HoldsProtocol {
-    return HELD_TYPES.has(type)
-  }
-
-  hear<K extends keyof HoldsProtocol>(type: K, message: unknown): HoldsProtocol[K]['answers']
-  hear(type: keyof HoldsProtocol, message: unknown): unknown {
-    if (type === 'HoldOrder') return this.#hold(message as HoldsProtocol['HoldOrder']['takes'])
-    if (type === 'DropSessions') {
-      this.takeAll()
-      return undefined
-    }
-    const { session } = message as { session: string }
-    const orders = this.#sessions.get(session)
-    if (orders === undefined) return undefined
-    if (type === 'ReleaseOrder') {
-      const { orderHash } = message as HoldsProtocol['ReleaseOrder']['takes']
-      if (orders.delete(orderHash)) this.#count--
-    } else {
-      const kept = [...orders.values()]
+  readonly handlers: HoldHandlers = {
+    HoldOrder: (message) => this.#hold(message),
+    ReleaseOrder: ({ session, orderHash }) => {
+      const orders = this.#sessions.get(session)
+      if (orders?.delete(orderHash)) this.#count--
+      if (orders?.size === 0) this.#sessions.delete(session)
+    },
+    DropSession: ({ session }) => {
+      const orders = this.#sessions.get(session)
+      if (orders === undefined) return
       this.#count -= orders.size
-      orders.clear()
+      this.#sessions.delete(session)
       // Those of a session that has ended are cancelled by now; others stay.
-      this.#kept(kept)
-    }
-    if (orders.size === 0) this.#sessions.delete(session)
-    return undefined
+      this.#kept([...orders.values()])
+    },
+    DropSessions: () => {
+      this.takeAll()
+    },
   }
 
   /** Keeps the order of a command that names a session; a rejection forbids to go on with it. */

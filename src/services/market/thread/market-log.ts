@@ -39,13 +39,13 @@ export async function openMarketLog(
 /** Returns the partitions that another owner has taken; undefined if the log does not answer within a second. */
 export async function partitionsTaken(
   events: Pick<EventLog<MarketEvent>, 'takenOver'>,
-  log: Kit['log'],
+  { log, timers }: Pick<Kit, 'log' | 'timers'>,
 ): Promise<readonly number[] | undefined> {
   const asked = (events.takenOver?.() ?? Promise.resolve([])).catch((error: unknown) => {
     if (!(error instanceof Fault)) throw error
     return error
   })
-  const taken = await inTime(asked, CONFIRM_MS_MAX)
+  const taken = await inTime(asked, CONFIRM_MS_MAX, timers.after)
   if (taken !== undefined && !(taken instanceof Fault)) return taken
   log.warn({ why: taken?.message ?? 'no answer in time' }, 'the log could not confirm its owner')
   return undefined
@@ -67,9 +67,7 @@ function watchLog(settings: Settings, kit: Kit): MysqlLogWatch {
     ...watch,
     fenced(partition) {
       watch.fenced(partition)
-      setImmediate(() => {
-        throw new Error(`partition ${partition} of the log was taken over by another node`)
-      })
+      kit.crash(new Error(`partition ${partition} of the log was taken over by another node`))
     },
   }
 }

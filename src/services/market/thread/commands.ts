@@ -1,0 +1,80 @@
+/** Passes commands to the hosts of a market thread: each partition has one, and several may share it. */
+
+import { partitionOf, type Topology } from '#config/topology.ts'
+import type { MarketId } from '#domain/ids.ts'
+import { reject } from '#domain/rejection.ts'
+import type { MarketThreadProtocol } from '#protocol/market-host.ts'
+import type { Message } from '#runtime/actor.ts'
+import type { ReplyChannel, Served } from '#runtime/serve.ts'
+import type { Kit } from '#services/kit/kit.ts'
+import { marketIdOf } from '../host/market-batch.ts'
+import { hearAtOnce, type MarketThread } from '../host/market-host.ts'
+import { withdrawBarred } from './barred-orders.ts'
+
+/** The answer to a command for which there is no room. */
+export const FULL = reject('OVERLOADED')
+
+export type Commands = {
+  /** Passes a command to the partition of its market; what is for the thread, to the first. */
+  hear(type: string, message: unknown, replyTo: number, channel: ReplyChannel | undefined): void
+  partitionOf(marketId: MarketId): number
+  /** Serves these partitions by this host from now on. */
+  serve(partitions: readonly number[], host: Served): void
+  drained(): Promise<void>
+}
+
+export function makeCommands(
+  thread: MarketThread,
+  { log }: Pick<Kit, 'log'>,
+  { topology, mailboxMax }: { readonly topology: Topology; readonly mailboxMax: number },
+): Commands {
+  /** By partition. */
+  const hosts = new Map<number, Served>()
+
+  /** A market that is open here says so itself, at less cost than its id. */
+  function partitionOfMarket(marketId: MarketId): number {
+    return thread.markets.get(marketId)?.partition ?? partitionOf(marketId, topology)
+  }
+
+  /** Whether as many commands wait, at all hosts together, as may. */
+  function isFull(host: Served): boolean {
+    // While no host has more than its share there is no need to count them all.
+    if (host.waiting * hosts.size < mailboxMax) return false
+    let waiting = 0
+    for (const each of new Set(hosts.values())) waiting += each.waiting
+    return waiting >= mailboxMax
+  }
+
+  function hear(
+    type: string,
+    message: unknown,
+    replyTo: number,
+    channel: ReplyChannel | undefined,
+  ): void {
+    const { requestId } = message as { requestId?: string }
+    if (requestId !== undefined) log.debug({ requestId, command: type }, 'a request arrived')
+    const command = { type, message } as Message<MarketThreadProtocol>
+    if (hearAtOnce(thread, command)) {
+      channel?.reply(replyTo, undefined)
+      withdrawBarred(thread, hear)
+      return
+    }
+    const marketId = marketIdOf(command)
+    const own = marketId === undefined ? undefined : hosts.get(partitionOfMarket(marketId))
+    const [first] = hosts.values()
+    const host = own ?? first
+    if (host === undefined || isFull(host)) channel?.reply(replyTo, FULL)
+    else host.hear(type, message, replyTo, channel)
+  }
+
+  return {
+    hear,
+    partitionOf: partitionOfMarket,
+    serve(partitions, host) {
+      for (const partition of partitions) hosts.set(partition, host)
+    },
+    async drained() {
+      for (const host of hosts.values()) await host.drained()
+    },
+  }
+}

@@ -1,0 +1,121 @@
+/** Serves partitions of a market thread: a batch of commands is one append, and is told when it is durable. */
+
+import { COMMIT_COMMANDS_MAX, COMMIT_EVENTS_MAX } from '#domain/limits.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import { reject } from '#domain/rejection.ts'
+import type { EventLog } from '#log/event-log.ts'
+import { type DiskRoom, isDiskFull } from '#log/partition/disk-room.ts'
+import type { MarketThreadProtocol } from '#protocol/market-host.ts'
+import type { Message } from '#runtime/actor.ts'
+import type { Clock } from '#runtime/clock.ts'
+import { type Served, serve } from '#runtime/serve.ts'
+import type { Kit } from '#services/kit/kit.ts'
+import {
+  byMarket,
+  commit,
+  marketIdOf,
+  type PartitionAppended,
+  prepare,
+} from '../host/market-batch.ts'
+import { type MarketThread, marketThread as marketBehaviour } from '../host/market-host.ts'
+import type { marketMeters } from '../metrics.ts'
+import { type Commands, FULL } from './commands.ts'
+import type { Links } from './links.ts'
+import { partitionsTaken } from './market-log.ts'
+
+/** Commands whose answer covers every market of the thread, and would be wrong while a partition is away. */
+const OF_ALL_MARKETS = new Set([
+  ...['OpenOrdersPage', 'MarketsOf', 'CountOrders', 'PendingMarkets', 'Confirm'],
+])
+
+const AWAY = { answer: reject('OVERLOADED', undefined, 'the event log cannot be written') }
+const UNCONFIRMED = reject(
+  'OUTCOME_UNKNOWN',
+  undefined,
+  'this market could not confirm that it is served here; another server may serve it',
+)
+
+type ServePorts = {
+  readonly thread: MarketThread
+  readonly events: EventLog<MarketEvent>
+  readonly room: DiskRoom
+  readonly clock: Clock
+  readonly kit: Pick<Kit, 'log' | 'monotonicMs' | 'timers'>
+  readonly meters: ReturnType<typeof marketMeters>
+  readonly mailboxMax: number
+  readonly commands: Pick<Commands, 'partitionOf'>
+  readonly links: Pick<Links, 'readers' | 'tellAppended'>
+  /** Goes back to what a partition holds. */
+  readonly reload: (partition: number) => void
+  /** Called when a batch has been told. */
+  readonly told: () => void
+}
+
+/** The group of partitions shares one host, so that their commits go out together. */
+export function servePartitions(group: readonly number[], ports: ServePorts): Served {
+  const { thread, events, clock, meters, commands, links } = ports
+  const { log, monotonicMs } = ports.kit
+  const here = { state: thread }
+  /** The partitions of the commit under way. */
+  let touched: readonly number[] = []
+  /** What the newest commit made durable. */
+  let appended: readonly PartitionAppended[] = []
+
+  function isAway(command: Message<MarketThreadProtocol>): boolean {
+    if (thread.away.size === 0) return false
+    const marketId = marketIdOf(command)
+    if (marketId === undefined) return OF_ALL_MARKETS.has(command.type)
+    return thread.away.has(commands.partitionOf(marketId))
+  }
+
+  function partitionsOfEvents(said: readonly MarketEvent[]): number[] {
+    const found = new Set<number>()
+    for (const { marketId } of said) found.add(commands.partitionOf(marketId))
+    return [...found]
+  }
+
+  /**
+   * Resolves with whether no other owner had taken a partition after the batch was handled. The log's fence protects
+   * appends, but not an answer without events, such as that an order does not exist.
+   */
+  async function confirm(): Promise<boolean> {
+    const taken = await partitionsTaken(events, ports.kit)
+    for (const partition of taken ?? []) ports.reload(partition)
+    return taken?.length === 0
+  }
+
+  return serve<MarketThread, MarketThreadProtocol, MarketEvent>({
+    behaviour: marketBehaviour,
+    select: (command) => (isAway(command) ? AWAY : here),
+    clock,
+    mailboxMax: ports.mailboxMax,
+    batchMax: COMMIT_COMMANDS_MAX,
+    eventsMax: COMMIT_EVENTS_MAX,
+    full: FULL,
+    prepare: (batch) => prepare(thread, batch),
+    arrange: byMarket,
+    commit: (said) => {
+      const begunMs = monotonicMs()
+      touched = group.length === 1 ? group : partitionsOfEvents(said)
+      return commit(thread, said, said.at(-1)?.atMs ?? clock.nowMs()).then((done) => {
+        appended = done
+        meters.committed(monotonicMs() - begunMs)
+      })
+    },
+    ...(events.takenOver === undefined ? {} : { confirm, unconfirmed: UNCONFIRMED }),
+    recover: (error) => {
+      const failed = { err: error, partitions: touched }
+      log.error(failed, 'an append failed; going back to what the log holds')
+      if (isDiskFull(error)) ports.room.spend()
+      // Of those that did not fail nothing was told: their followers are to hear where they are.
+      for (const partition of touched) ports.reload(partition)
+      return reject('OUTCOME_UNKNOWN')
+    },
+    say: (said) => {
+      links.readers.committed({ appended, said })
+      links.tellAppended(touched.map((each) => [each, events.lastOffset(each)] as const))
+      ports.told()
+    },
+    observe: meters.handled,
+  })
+}

@@ -1,0 +1,169 @@
+/** The parts of a market thread, put together on its open log. */
+
+import type { MessagePort } from 'node:worker_threads'
+import { settledChains, type ThreadData, topologyOf } from '#config/thread-data.ts'
+import { partitionOf, partitionsOf, SETTLEMENT_THREAD } from '#config/topology.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import type { EventLog } from '#log/event-log.ts'
+import type { DiskRoom } from '#log/partition/disk-room.ts'
+import type { Clock } from '#runtime/clock.ts'
+import { beat } from '#runtime/heartbeat.ts'
+import type { Kit } from '#services/kit/kit.ts'
+import { CancelQuota } from '../host/cancel-quota.ts'
+import { type MarketThread, newMarketThread, recover } from '../host/market-host.ts'
+import { viewsOf } from '../host/market-views.ts'
+import { Retention } from '../host/retention.ts'
+import { makeSettlementWatch } from '../host/settlement-watch.ts'
+import { marketMeters } from '../metrics.ts'
+import type { RiskRules } from '../state.ts'
+import { makeCommands } from './commands.ts'
+import { openDemoMarkets } from './demo-markets.ts'
+import { makeLinks } from './links.ts'
+import { riskRulesOf } from './market-risk.ts'
+import { servePartitions } from './serve-partitions.ts'
+import { makeSessionOrders } from './session-orders.ts'
+import { DISK_FULL, makeUpkeep } from './upkeep.ts'
+
+/** How long a thread that moves tells so to what still arrives: many times the way between machines. */
+const MOVING_MS = 250
+
+export type RunningMarkets = {
+  connect(peer: string, port: MessagePort): void
+  /** Empty when all is well, otherwise what is wrong. */
+  health(): string
+  /** Resolves when no command waits or is under way. */
+  drained(): Promise<void>
+  /** After this another node may take the partitions: nothing is appended here any more. */
+  handOver(): Promise<void>
+  /** Takes no more upkeep; the links stay open until `close`. */
+  quiet(): void
+  close(): void
+}
+
+type OpenLog = { readonly events: EventLog<MarketEvent>; readonly room: DiskRoom }
+
+export function startMarkets(data: ThreadData, kit: Kit, opened: OpenLog): RunningMarkets {
+  const { settings } = data
+  const { log, timers } = kit
+  const { events, room } = opened
+  const topology = topologyOf(settings)
+  const own = partitionsOf(data.index, topology)
+  const risk = riskRulesOf(settings)
+  const lag = lagRulesOf(settings)
+  if (room.isFull) log.error({}, DISK_FULL)
+  const thread = newThread(settings, kit, { ...opened, risk, lag })
+  const clock = clockOf(kit, events, own)
+  const settlement = makeSettlementWatch(lag, clock.nowMs())
+  let stopped = false
+  const isStopped = () => stopped
+  const { mailboxMax } = settings.markets
+  const commands = makeCommands(thread, kit, { topology, mailboxMax })
+  const sessions = makeSessionOrders(thread, kit, commands)
+  const links = makeLinks(settings, kit, {
+    ...{ commands, sessions, own, isStopped },
+    linked: (peer) => peer === SETTLEMENT_THREAD && settlement.linked(),
+    gone: (peer) => peer === SETTLEMENT_THREAD && settlement.gone(kit.clock.nowMs()),
+  })
+  const upkeep = makeUpkeep(thread, kit, {
+    ...{ clock, room, settlement, commands, links, sessions, reload, isStopped },
+    pauses: risk.pauses,
+  })
+  const meters = marketMeters(kit)
+  // Where an append takes a way over the network, no command may see what others have not made
+  // durable yet: then all partitions share one host, whose commits go out together.
+  const groups = settings.log.url === '' ? own.map((partition) => [partition]) : [own]
+  for (const group of groups) {
+    const host = servePartitions(group, {
+      ...{ thread, events, room, clock, kit, meters, mailboxMax, commands, links, reload },
+      told: upkeep.wake,
+    })
+    commands.serve(group, host)
+  }
+  upkeep.start()
+  sessions.awaitClaims()
+  openDemoMarkets(thread, settings, commands, { own, nowMs: clock.nowMs() })
+  log.info({ partitions: own, markets: thread.markets.size }, 'markets are open')
+
+  /** Goes back to what a partition holds, and tells every follower. */
+  function reload(partition: number): void {
+    const before = thread.away.get(partition)
+    const isHere = recover(thread, partition)
+    const why = thread.away.get(partition)
+    if (isHere) sessions.awaitClaims()
+    if (isHere) log.warn({ partition }, 'the markets were reloaded')
+    // It is tried again and again, and told once.
+    else if (why !== before) log.error({ partition, why }, 'it cannot be opened at present')
+    if (!isHere && before !== undefined) return
+    for (const views of viewsOf(thread, partition)) links.readers.reloaded(views)
+  }
+
+  function quiet(): void {
+    stopped = true
+    kit.quiet()
+  }
+
+  return {
+    connect: links.connect,
+    health: () => troublesOf(thread, room).join('; '),
+    drained: commands.drained,
+    async handOver() {
+      links.move()
+      await commands.drained()
+      // What was on its way when they heard it arrives, and is answered.
+      await new Promise<void>((resolve) => void timers.after(MOVING_MS, resolve))
+      quiet()
+      await commands.drained()
+    },
+    quiet,
+    close: links.close,
+  }
+}
+
+type LagRules = { readonly maxMs: number; readonly chains: ReadonlySet<number> }
+
+/** How far settlement may be behind, on which chains; 0 where there is no limit. */
+function lagRulesOf(settings: ThreadData['settings']): LagRules {
+  return {
+    maxMs: settings.settlement.maxLagSeconds * 1_000,
+    chains: new Set(settledChains(settings).map(({ chainId }) => chainId)),
+  }
+}
+
+function newThread(
+  settings: ThreadData['settings'],
+  { random }: Pick<Kit, 'random'>,
+  { events, room, risk, lag }: OpenLog & { readonly risk: RiskRules; readonly lag: LagRules },
+): MarketThread {
+  const cancelledMax = settings.limits.enabled ? settings.orders.cancelledPerHourMax : 0
+  const { retention } = settings.log
+  return newMarketThread({
+    log: events,
+    partitionOf: (marketId) => partitionOf(marketId, topologyOf(settings)),
+    rules: { selfTrade: settings.matching.selfTrade, settled: lag.chains, risk },
+    seed: random.int(2 ** 31),
+    snapshotEvery: settings.markets.snapshotEvery,
+    ...(retention === 0 ? {} : { retention: new Retention(retention * 3_600_000) }),
+    room,
+    ...(cancelledMax === 0 ? {} : { cancelQuota: new CancelQuota(cancelledMax) }),
+    progress: beat,
+    ...(lag.maxMs === 0 ? {} : { lag }),
+  })
+}
+
+/** The clock of a market never goes back, not even when the machine's does between two starts. */
+function clockOf(
+  { clock }: Pick<Kit, 'clock'>,
+  events: EventLog<MarketEvent>,
+  own: readonly number[],
+): Clock {
+  const lastMs = Math.max(0, ...own.map((partition) => events.state(partition).lastMs))
+  return { nowMs: () => Math.max(lastMs, clock.nowMs()), after: () => () => {} }
+}
+
+function troublesOf(thread: MarketThread, room: DiskRoom): string[] {
+  const told = [...thread.away.values()]
+  const late = [...thread.late].join(', ')
+  if (late !== '') told.push(`the database is behind the log of partitions ${late}`)
+  if (room.isFull) told.push(DISK_FULL)
+  return told
+}

@@ -1,0 +1,120 @@
+/** What a market thread does by itself: orders expire, the log is tidied between batches, and what is late is told. */
+
+import type { DiskRoom } from '#log/partition/disk-room.ts'
+import type { Clock } from '#runtime/clock.ts'
+import type { Kit } from '#services/kit/kit.ts'
+import { marketsToExpire } from '../host/due-markets.ts'
+import { hasHousework, housekeep, takeGone, takeTrouble, tidy } from '../host/housekeeping.ts'
+import type { MarketThread } from '../host/market-host.ts'
+import { watchProjection } from '../host/projection-lag.ts'
+import type { SettlementWatch } from '../host/settlement-watch.ts'
+import type { RiskRules } from '../state.ts'
+import type { Commands } from './commands.ts'
+import type { Links } from './links.ts'
+import type { SessionOrders } from './session-orders.ts'
+
+/** How often expired orders are looked for, and how often what is long past. */
+const EXPIRE_EVERY_MS = 250
+const TIDY_EVERY_MS = 1_000
+/** While the disk is full, a partition that cannot be opened is tried again after so many of these. */
+const RELOAD_FULL_TURNS = 10
+/** Between two steps of housekeeping: most of the time belongs to the markets. */
+const HOUSEKEEPING_PAUSE_MS = 2
+
+export const DISK_FULL = 'the disk is nearly full: only cancels are taken'
+
+type Upkeep = {
+  /** Begins, unless it is under way or there is nothing to do. */
+  wake(): void
+  start(): void
+}
+
+type UpkeepPorts = {
+  readonly clock: Clock
+  readonly room: DiskRoom
+  readonly pauses: RiskRules['pauses']
+  readonly settlement: SettlementWatch
+  readonly commands: Pick<Commands, 'hear'>
+  readonly links: Pick<Links, 'readers'>
+  readonly sessions: SessionOrders
+  /** Goes back to what a partition holds. */
+  readonly reload: (partition: number) => void
+  readonly isStopped: () => boolean
+}
+
+export function makeUpkeep(thread: MarketThread, kit: Kit, ports: UpkeepPorts): Upkeep {
+  const { clock, room, commands, settlement } = ports
+  const { log, timers } = kit
+  let keepingHouse = false
+  let expiring = false
+  let turns = 0
+
+  function keepHouse(): void {
+    keepingHouse = !ports.isStopped() && housekeep(thread)
+    if (keepingHouse) timers.after(HOUSEKEEPING_PAUSE_MS, keepHouse)
+  }
+
+  function wake(): void {
+    if (keepingHouse || !hasHousework(thread)) return
+    keepingHouse = true
+    timers.soon(keepHouse)
+  }
+
+  /** Tells markets to expire what they have, as long as there is more than one batch takes. */
+  function expire(): void {
+    if (ports.isStopped() || expiring) return
+    const marketIds = marketsToExpire(thread, clock.nowMs())
+    let waiting = marketIds.length
+    expiring = waiting > 0
+    const reply = () => {
+      if (--waiting > 0) return
+      expiring = false
+      timers.soon(expire)
+    }
+    for (const marketId of marketIds) commands.hear('Expire', { marketId }, 1, { reply })
+  }
+
+  function reloadAway(): void {
+    // A full disk does not get roomier by being asked again and again.
+    if (room.isFull && ++turns % RELOAD_FULL_TURNS !== 0) return
+    for (const partition of thread.away.keys()) ports.reload(partition)
+  }
+
+  /** Logs what has changed around the markets: room on the disk, the database, settlement, the upkeep itself. */
+  function tellTroubles(): void {
+    for (const { behind, ...news } of watchProjection(thread, clock.nowMs())) {
+      log.error(news, behind ? 'the database is behind the log' : 'the database caught up')
+    }
+    for (const chainId of settlement.look(clock.nowMs())) {
+      log.error({ chainId }, 'settlement is away: the markets of its chain take cancels only')
+      commands.hear('SettlementLag', { chainId, behind: true }, 0, undefined)
+    }
+    const trouble = takeTrouble(thread)
+    if (trouble !== '') log.warn({ why: trouble }, 'a snapshot or truncation failed')
+  }
+
+  function tidyTurn(): void {
+    if (room.look()) {
+      if (room.isFull) log.error({}, DISK_FULL)
+      else log.warn({}, 'there is room on the disk again')
+    }
+    reloadAway()
+    ports.sessions.look()
+    tidy(thread)
+    ports.pauses?.sweep(clock.nowMs())
+    ports.links.readers.gone(takeGone(thread))
+    tellTroubles()
+    wake()
+  }
+
+  return {
+    wake,
+    start() {
+      kit.every(EXPIRE_EVERY_MS, () => {
+        expire()
+        wake()
+      })
+      kit.every(TIDY_EVERY_MS, tidyTurn)
+    },
+  }
+}

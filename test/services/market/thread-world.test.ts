@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { MessageChannel } from 'node:worker_threads'
+import { loadSettings } from '#config/settings.ts'
+import { channelOptions, type ThreadData } from '#config/thread-data.ts'
+import { readRows } from '#log/packed-event.ts'
+import { openDiskRoom } from '#log/partition/disk-room.ts'
+import type { MarketFollowerProtocol } from '#protocol/market-followers.ts'
+import { MARKET_FORMS } from '#protocol/market-forms.ts'
+import type { MarketThreadProtocol } from '#protocol/market-host.ts'
+import { Channel } from '#runtime/channel.ts'
+import { realWorld, type World } from '#services/kit/world.ts'
+import { openMarketLog } from '#services/market/thread/market-log.ts'
+import { marketThread } from '#services/market/thread.ts'
+import { eventually } from '../../support/eventually.ts'
+import { buy } from '../../support/orders.ts'
+import { simulatedClock } from '../../support/simulated-clock.ts'
+import { aMarket, START_SEC, signed } from './market-fixture.ts'
+
+/** A world whose time and timers belong to the test. */
+function simulatedWorld(startMs: number) {
+  const clock = simulatedClock(startMs)
+  const world: World = {
+    ...realWorld,
+    clock,
+    monotonicMs: clock.nowMs,
+    timers: {
+      after: clock.after,
+      every(periodMs, act) {
+        let cancel = () => {}
+        const again = () => {
+          cancel = clock.after(periodMs, again)
+          act()
+        }
+        cancel = clock.after(periodMs, again)
+        return () => cancel()
+      },
+      soon: (act) => void clock.after(0, act),
+    },
+  }
+  return { clock, world }
+}
+
+test('a market thread lives in the time of the world that it is given', async (t) => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-world-'))
+  const settings = loadSettings({ SIBYL_DATA_DIR: dataDir, SIBYL_LOG_LEVEL: 'silent' })
+  const { clock, world } = simulatedWorld(START_SEC * 1_000)
+  const data = { name: 'market-0', index: 0, settings, isTerminal: false } as ThreadData
+  const thread = marketThread(data, { ...world, openLog: openMarketLog, openDiskRoom })
+  await thread.start(undefined as never)
+  const { port1, port2 } = new MessageChannel()
+  const closed: object[] = []
+  const front = new Channel<MarketThreadProtocol>(
+    port1,
+    { ...channelOptions(settings), forms: MARKET_FORMS },
+    {
+      heard(type, message) {
+        if (type !== 'MarketEvents') return
+        const { rows } = message as MarketFollowerProtocol['MarketEvents']['takes']
+        for (const event of readRows(rows)) if (event.type === 'OrderClosed') closed.push(event)
+      },
+    },
+  )
+  t.after(async () => {
+    front.close()
+    await thread.stop()
+    rmSync(dataDir, { recursive: true, force: true })
+  })
+  thread.connect('front-0', port2)
+  const market = aMarket()
+  await front.ask('OpenMarket', { market })
+  const order = signed(
+    buy('YES')
+      .at(0.5)
+      .size(2)
+      .by('ann')
+      .until(START_SEC + 60),
+  )
+  const placed = await front.ask('PlaceOrder', { order })
+  assert('timestamp' in placed && placed.timestamp === START_SEC, JSON.stringify(placed))
+
+  clock.advance(59_000)
+  await front.ask('Markets', {})
+  assert.deepEqual(closed, [], 'its minute has not passed')
+
+  clock.advance(1_500)
+  await eventually(() => assert.equal(closed.length, 1))
+  const [ended] = closed as { reason: string; atMs: number }[]
+  assert.equal(ended?.reason, 'expired')
+  assert.equal(Math.floor((ended?.atMs ?? 0) / 1_000), START_SEC + 60)
+})
