@@ -17,7 +17,7 @@ const LOCK = {
   packages: { '': { version: '0.2.0' }, viem: { version: '2.57.1' } },
 }
 const MIGRATION = 'export const first = 1\n'
-const LIST = "import { first } from './DIALECT/001-first.ts'\nexport const list = [first]\n"
+const LIST = "import { first } from './001-first.ts'\nexport const list = [first]\n"
 const CHANGELOG =
   '# Changelog\n\n## 0.2.0 (2026-11-16)\n\n- New.\n\n## 0.1.0 (2026-11-15)\n\n- All.\n'
 
@@ -26,10 +26,8 @@ const RIGHT: Files = {
   'package-lock.json': JSON.stringify(LOCK, null, 2),
   'CHANGELOG.md': CHANGELOG,
   LICENSE: 'Apache License\nVersion 2.0\n',
-  'src/store/migrations/sqlite/001-first.ts': MIGRATION,
-  'src/store/migrations/mysql/001-first.ts': MIGRATION,
-  'src/store/migrations/sqlite.ts': LIST.replace('DIALECT', 'sqlite'),
-  'src/store/migrations/mysql.ts': LIST.replace('DIALECT', 'mysql'),
+  'src/store/migrations/001-first.ts': MIGRATION,
+  'src/store/migrations/list.ts': LIST,
 }
 
 const git = (root: string, ...args: string[]): string =>
@@ -131,21 +129,11 @@ const BROKEN: Record<string, { files: Files; wrong: RegExp }> = {
     wrong: /^the licence is there: LICENSE is not/,
   },
   'a migration that is not listed': {
-    files: {
-      'src/store/migrations/sqlite/002-second.ts': MIGRATION,
-      'src/store/migrations/mysql/002-second.ts': MIGRATION,
-    },
-    wrong: /^migrations are listed: .*sqlite.ts does not list 002-second.ts$/,
-  },
-  'a migration of one dialect': {
-    files: { 'src/store/migrations/mysql/002-second.ts': MIGRATION },
-    wrong: /^migrations are listed: SQLite and MySQL do not have the same$/,
+    files: { 'src/store/migrations/002-second.ts': MIGRATION },
+    wrong: /^migrations are listed: .*list.ts does not list 002-second.ts$/,
   },
   'a gap in the migrations': {
-    files: {
-      'src/store/migrations/sqlite/003-third.ts': MIGRATION,
-      'src/store/migrations/mysql/003-third.ts': MIGRATION,
-    },
+    files: { 'src/store/migrations/003-third.ts': MIGRATION },
     wrong: /: 003-third.ts is not number 2$/,
   },
   'a data folder': {

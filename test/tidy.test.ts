@@ -144,6 +144,19 @@ test('rooms import only what the table allows', () => {
   assert.deepEqual(wrong, [])
 })
 
+test('the engine of the database imports no other folder of the store', () => {
+  const engine = 'src/store/engine/'
+  const wrong = sources
+    .filter((file) => file.startsWith(engine))
+    .flatMap((file) => importsOf(file).map(({ from }) => ({ file, from })))
+    .filter(
+      ({ file, from }) =>
+        from.startsWith('#store/') ||
+        (from.startsWith('.') && !normalize(join(dirname(file), from)).startsWith(engine)),
+    )
+  assert.deepEqual(wrong, [])
+})
+
 test('nothing in src, workers or config imports a test or a load test', () => {
   const wrong: string[] = []
   for (const file of sources.filter((name) => /^(src|workers|config|contracts)\//.test(name))) {

@@ -16,8 +16,9 @@ import { toAddress } from '#domain/ids.ts'
 import { auditPositions, heldAt } from '#store/audit/audit-positions.ts'
 import { auditSetAside } from '#store/audit/audit-set-aside.ts'
 import { auditTrades, type Difference } from '#store/audit/audit-trades.ts'
-import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
+import { closeDatabase, type Database } from '#store/engine/database.ts'
 import { describeDatabaseUrl } from '#store/engine/database-url.ts'
+import { openDatabase } from '#store/open-database.ts'
 import { auditFunds } from './audit-funds.ts'
 
 /** Positions of one question to the chain. */

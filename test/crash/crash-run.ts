@@ -19,7 +19,8 @@ import type { OrderHash } from '#domain/ids.ts'
 import { isRejection } from '#domain/rejection.ts'
 import type { OpenOrder } from '#protocol/market.ts'
 import { isUnanswered } from '#runtime/channel.ts'
-import { closeDatabase, type Database, openDatabase, read } from '#store/engine/database.ts'
+import { closeDatabase, type Database, read } from '#store/engine/database.ts'
+import { openDatabase } from '#store/open-database.ts'
 import {
   assertOpen,
   assertProjected,

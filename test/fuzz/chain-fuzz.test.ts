@@ -2,8 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
-import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
-import { migrate } from '#store/engine/migrate.ts'
+import { closeDatabase, type Database } from '#store/engine/database.ts'
+import { migrate } from '#store/migrations/migrate.ts'
+import { openDatabase } from '#store/open-database.ts'
 import { onBothDatabases } from '../support/databases.ts'
 import { sampleOf } from '../support/sample.ts'
 import { fuzzChain } from './chain-fuzz.ts'

@@ -9,8 +9,9 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { createLog } from '#log/log-folder.ts'
 import { auditFunds } from '#operator/audit-funds.ts'
-import { closeDatabase, openDatabase, sqlConnection } from '#store/engine/database.ts'
-import { migrate } from '#store/engine/migrate.ts'
+import { closeDatabase, sqlConnection } from '#store/engine/database.ts'
+import { migrate } from '#store/migrations/migrate.ts'
+import { openDatabase } from '#store/open-database.ts'
 import { CHAIN, market, person } from '../store/chain-index/chain-events.ts'
 
 const [steady, hasty] = [person(101), person(102)] as const

@@ -11,8 +11,9 @@ import { encodeAbiParameters } from 'viem'
 import { writeChainRecord } from '#devnet/chain-record.ts'
 import { claimChain } from '#store/chain-index/cursor.ts'
 import { indexRange } from '#store/chain-index/index-range.ts'
-import { closeDatabase, openDatabase } from '#store/engine/database.ts'
-import { migrate } from '#store/engine/migrate.ts'
+import { closeDatabase } from '#store/engine/database.ts'
+import { migrate } from '#store/migrations/migrate.ts'
+import { openDatabase } from '#store/open-database.ts'
 import {
   block,
   CHAIN,

@@ -2,9 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { closeDatabase, openDatabase, sqlConnection } from '#store/engine/database.ts'
-import { migrate } from '#store/engine/migrate.ts'
+import { closeDatabase, sqlConnection } from '#store/engine/database.ts'
 import { giveLeases, takeLease } from '#store/leases/leases.ts'
+import { migrate } from '#store/migrations/migrate.ts'
+import { openDatabase } from '#store/open-database.ts'
 import { onServerDatabase } from '../support/databases.ts'
 import { eventually } from '../support/eventually.ts'
 import { openSettled, type Way } from '../support/settled.ts'

@@ -6,9 +6,10 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { closeDatabase, openDatabase, sqlConnection, transact } from '#store/engine/database.ts'
-import { migrate } from '#store/engine/migrate.ts'
-import { mysqlMigrations } from '#store/migrations/mysql.ts'
+import { closeDatabase, sqlConnection, transact } from '#store/engine/database.ts'
+import { migrationsOf } from '#store/migrations/list.ts'
+import { migrate } from '#store/migrations/migrate.ts'
+import { openDatabase } from '#store/open-database.ts'
 
 const TABLES =
   'select table_name as name from information_schema.tables ' +
@@ -45,7 +46,7 @@ export async function emptied(url: string): Promise<boolean> {
   try {
     const connection = sqlConnection(database)
     const known = await connection.execute<{ name: string }[]>('select name from migrations')
-    const names = new Set(mysqlMigrations.map(({ name }) => name))
+    const names = new Set(migrationsOf('mysql').map(({ name }) => name))
     if (known.length !== names.size || !known.every(({ name }) => names.has(name))) return false
     const tables = await connection.execute<{ name: string }[]>(TABLES)
     await transact(database, async (transaction) => {

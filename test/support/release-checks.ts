@@ -133,27 +133,20 @@ function licenceTrouble({ license }: Package, text: string): string {
   return text.includes('Apache License') ? '' : 'LICENSE is not the text of Apache-2.0'
 }
 
-/** Each dialect has the same, numbered without a gap, and its list has all of them in order. */
+/** Migrations are numbered without a gap, and the list has all of them. */
 function migrationTrouble(root: string, text: (path: string) => string): string {
   const folder = 'src/store/migrations'
-  const names = ['sqlite', 'mysql'].map((dialect) => {
-    const path = join(root, folder, dialect)
-    return existsSync(path) ? readdirSync(path).sort() : []
-  })
-  const [sqlite = [], mysql = []] = names
-  if (sqlite.length === 0) return `there are none in ${folder}`
-  if (sqlite.join() !== mysql.join()) return 'SQLite and MySQL do not have the same'
-  for (const [at, name] of sqlite.entries()) {
-    if (!name.startsWith(`${String(at + 1).padStart(3, '0')}-`))
-      return `${name} is not number ${at + 1}`
+  const path = join(root, folder)
+  const names = existsSync(path) ? readdirSync(path).filter((name) => /^\d{3}-/.test(name)) : []
+  const [first] = names.sort()
+  if (first === undefined) return `there are none in ${folder}`
+  for (const [at, name] of names.entries()) {
+    const number = Number(first.slice(0, 3)) + at
+    if (Number(name.slice(0, 3)) !== number) return `${name} is not number ${number}`
   }
-  for (const dialect of ['sqlite', 'mysql']) {
-    const list = text(`${folder}/${dialect}.ts`)
-    const places = sqlite.map((name) => list.indexOf(`/${name}'`))
-    const missing = places.findIndex((place) => place < 0)
-    if (missing >= 0) return `${folder}/${dialect}.ts does not list ${sqlite[missing]}`
-  }
-  return ''
+  const list = text(`${folder}/list.ts`)
+  const missing = names.find((name) => !list.includes(`/${name}'`))
+  return missing === undefined ? '' : `${folder}/list.ts does not list ${missing}`
 }
 
 function privateTrouble(root: string, files: readonly string[]): string {

@@ -34,6 +34,7 @@ const CLAIM_BYTES = 8
 /** Loaded when it is opened: a front whose tokens are its process's own never needs the database. */
 const loadStore = async () => ({
   ...(await import('#store/engine/database.ts')),
+  ...(await import('#store/open-database.ts')),
   ...(await import('#store/writes/token-nonces.ts')),
 })
 

@@ -1,7 +1,7 @@
 /** The world of the threads that use a chain and the database. */
 
 import { makeChainClient } from '#chain/clients.ts'
-import { openDatabase } from '#store/engine/database.ts'
+import { openDatabase } from '#store/open-database.ts'
 import { makeReads } from '#store/reads/reads.ts'
 import { type Adapters, realWorld, type World } from './world.ts'
 

@@ -9,7 +9,7 @@ import type { makeChainClient } from '#chain/clients.ts'
 import type { openLogReader } from '#log/log-reader.ts'
 import type { openLogEnds } from '#log/server/log-ends.ts'
 import { type Clock, monotonicMs, systemClock } from '#runtime/clock.ts'
-import type { openDatabase } from '#store/engine/database.ts'
+import type { openDatabase } from '#store/open-database.ts'
 import type { makeReads } from '#store/reads/reads.ts'
 
 type Cancel = () => void

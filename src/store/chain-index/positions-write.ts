@@ -154,35 +154,16 @@ async function foldMarket(sql: Statements, chainId: number, marketId: MarketId):
     'select holders, cast(locked_e6 as char) as locked from market_holdings where market_id = ?',
     [bytesOf(marketId)],
   )
-  await noteCounted(sql, marketId, positions)
+  // What the tables have of its profits: also of holders who have none any more.
+  for (const { holder, profit } of await profitsOfMarket(sql, marketId)) {
+    positionIn(positions, marketId, holder).counted = profit
+  }
   await writePositions(sql, chainId, positions.values())
   // The positions that were written have counted themselves; what was counted before is gone.
   await changeHoldings(sql, chainId, marketId, {
     holders: -Number(before?.holders ?? 0),
     locked: locked - BigInt(before?.locked ?? 0),
   })
-}
-
-/** Counts the profits of a market again, in place of whatever was kept of them. */
-export async function recountProfits(
-  sql: Statements,
-  chainId: number,
-  marketId: MarketId,
-): Promise<void> {
-  const { positions } = await foldedMarket(sql, chainId, marketId)
-  await noteCounted(sql, marketId, positions)
-  await writeProfits(sql, chainId, positions.values())
-}
-
-/** What the tables have of a market's profits: also of holders who have none any more. */
-async function noteCounted(
-  sql: Statements,
-  marketId: MarketId,
-  positions: Map<string, Position>,
-): Promise<void> {
-  for (const { holder, profit } of await profitsOfMarket(sql, marketId)) {
-    positionIn(positions, marketId, holder).counted = profit
-  }
 }
 
 /** A market as its movements make it; one that the chain does not have is nothing. */

@@ -12,8 +12,9 @@ import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import type { MySqlConnection } from '@mikro-orm/mysql'
 import { Fault } from '#domain/fault.ts'
-import { closeDatabase, type Database, openDatabase, sqlConnection } from '../engine/database.ts'
+import { closeDatabase, type Database, sqlConnection } from '../engine/database.ts'
 import { storeFault } from '../engine/store-fault.ts'
+import { openDatabase } from '../open-database.ts'
 
 type Pool = Awaited<ReturnType<MySqlConnection['getNativeClient']>>
 type Connection = Parameters<Parameters<Pool['getConnection']>[0]>[1]

@@ -16,16 +16,6 @@ import type {
 } from '@mikro-orm/mysql'
 import type { SqliteConnection } from '@mikro-orm/sqlite'
 import { Fault } from '#domain/fault.ts'
-import { ApiKeyEntity } from '../entities/api-key.ts'
-import { AssetPriceEntity } from '../entities/asset-price.ts'
-import { CheckpointEntity } from '../entities/checkpoint.ts'
-import { ClaimEntity } from '../entities/claim.ts'
-import { MarketEntity } from '../entities/market.ts'
-import { OrderEntity } from '../entities/order.ts'
-import { PriceMarkEntity } from '../entities/price-mark.ts'
-import { QuickMarketEntity } from '../entities/quick-market.ts'
-import { RelayEntity } from '../entities/relay.ts'
-import { TradeEntity } from '../entities/trade.ts'
 import { type DatabaseAddress, parseDatabaseUrl, placesOf } from './database-url.ts'
 import { type Lease, passFence } from './fence.ts'
 import { type Logins, makeLogins } from './logins.ts'
@@ -56,7 +46,9 @@ export type Database = {
   readonly fence?: Lease
 }
 
-type DatabaseOptions = {
+type Entities = NonNullable<Options<AbstractSqlDriver>['entities']>
+
+export type DatabaseOptions = {
   /** SQLite opens the file for reading only; MySQL refuses writes in the session. */
   readonly readOnly?: boolean
   /** Connections to a MySQL server at most; SQLite always has one. */
@@ -100,7 +92,12 @@ const MYSQL_SESSION =
  */
 const CLUSTER_SESSION = ['set session wsrep_sync_wait = 7', 'select 1']
 
-export async function openDatabase(url: string, options: DatabaseOptions = {}): Promise<Database> {
+/** Opens a database whose tables the ORM knows by these entities. */
+export async function openEntities(
+  url: string,
+  entities: Entities,
+  options: DatabaseOptions = {},
+): Promise<Database> {
   const address = parseDatabaseUrl(url)
   const readOnly = options.readOnly ?? false
   const connectionsMax = options.connectionsMax ?? (readOnly ? 2 : 4)
@@ -110,7 +107,8 @@ export async function openDatabase(url: string, options: DatabaseOptions = {}): 
     const silentMsMax = options.patient === true ? Number.POSITIVE_INFINITY : SILENT_MS_MAX
     const servers = serversOf(address, silentMsMax)
     const logins = makeLogins(options.nowMs)
-    orm = new MikroORM(await ormOptions(address, { readOnly, connectionsMax, servers, logins }))
+    const given = await ormOptions(address, { readOnly, connectionsMax, servers, logins })
+    orm = new MikroORM({ ...given, entities })
     const database = { address, readOnly, orm, servers, logins }
     const writeAhead = await prepareConnections(database, options.copier)
     return { ...database, writeAhead }
@@ -216,18 +214,6 @@ export async function ormOptions(
   },
 ): Promise<Partial<Options<AbstractSqlDriver>>> {
   const common: Partial<Options<AbstractSqlDriver>> = {
-    entities: [
-      MarketEntity,
-      OrderEntity,
-      TradeEntity,
-      CheckpointEntity,
-      ApiKeyEntity,
-      RelayEntity,
-      ClaimEntity,
-      AssetPriceEntity,
-      PriceMarkEntity,
-      QuickMarketEntity,
-    ],
     ensureDatabase: false,
     debug: false,
     logger: () => {},

@@ -1,28 +1,14 @@
 /**
  * Counts everything again from the trades: what the projector should have kept. The audit compares
- * the two; a database from before the sums were kept is filled with it. It walks the trades market by
- * market, so that it holds one market at a time, however many trades there are.
+ * the two. It walks the trades market by market, so that it holds one market at a time, however many trades there
+ * are.
  */
 
-import type { QueryResult, Transaction } from '@mikro-orm/core'
+import type { Transaction } from '@mikro-orm/core'
 import type { AbstractSqlConnection } from '@mikro-orm/mysql'
 import type { Address, MarketId } from '#domain/ids.ts'
-import { type Database, transact } from '../engine/database.ts'
 import { hexOf } from '../engine/hex.ts'
-import type { BulkWriter } from './bulk-writer.ts'
-import type { Value } from './columns.ts'
-import { mysqlWriter } from './mysql-writer.ts'
-import { MINUTE_SEC } from './spans.ts'
-import { sqliteWriter } from './sqlite-writer.ts'
-import {
-  candleValues,
-  count,
-  marketStatsValues,
-  newTally,
-  type SpanDelta,
-  spanValues,
-  type Tally,
-} from './tally.ts'
+import { count, newTally, type SpanDelta, type Tally } from './tally.ts'
 
 export type Sql = { readonly connection: AbstractSqlConnection; readonly transaction: Transaction }
 
@@ -157,47 +143,4 @@ async function nextTrades(sql: Sql, after: TradeRow | undefined): Promise<TradeR
     if (page.length < PAGE_ROWS) page.push(...(await ask(where, values, PAGE_ROWS - page.length)))
   }
   return page
-}
-
-/** Fills the sums of a database that has markets, but was written before sums were kept. */
-export async function fillSums(database: Database): Promise<boolean> {
-  return transact(database, async (transaction, connection) => {
-    const sql = { connection, transaction }
-    const found = async (table: string) =>
-      (await connection.execute(`select 1 from ${table} limit 1`, [], 'all', transaction)).length
-    if ((await found('markets')) === 0 || (await found('chain_stats')) > 0) return false
-    for (const table of ['market_stats', 'candles', 'chain_spans', 'traders']) {
-      await connection.execute<QueryResult>(`delete from ${table}`, [], 'run', transaction)
-    }
-    const writer = await (database.address.dialect === 'sqlite'
-      ? sqliteWriter(connection)
-      : mysqlWriter(connection, transaction))
-    const chains = await recount(sql, (marketId, tally) => writeMarket(writer, marketId, tally))
-    for (const [chainId, chain] of chains) await writeChain(writer, chainId, chain)
-    return true
-  })
-}
-
-async function writeMarket(writer: BulkWriter, marketId: MarketId, tally: Tally): Promise<void> {
-  const stats = tally.markets.get(marketId)
-  if (stats === undefined) return
-  await writer.addMarketStats([marketStatsValues(marketId, stats)])
-  await writer.addCandles([...tally.candles.values()].map(candleValues))
-}
-
-/** All in the first partition's name: only the sum over the partitions is ever read. */
-async function writeChain(writer: BulkWriter, chainId: number, chain: ChainCount): Promise<void> {
-  const { spans, traders, trades, pending, markets, closed, resolved } = chain
-  await writer.addChainSpans([...spans.values()].map((span) => spanValues(span, 0)))
-  const fresh = await writer.addTraders(
-    [...traders].sort().map((trader) => [chainId, trader] as Value[]),
-  )
-  const volume = { whole: 0, millionths: 0 }
-  for (const span of spans.values()) {
-    if (span.spanSec !== MINUTE_SEC) continue
-    volume.whole += span.volume.whole
-    volume.millionths += span.volume.millionths
-  }
-  const sums = [volume.whole, volume.millionths, trades, pending, fresh]
-  await writer.addChainStats([[chainId, 0, ...sums, markets, closed, resolved]])
 }

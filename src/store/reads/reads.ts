@@ -1,9 +1,10 @@
 /** A thread's own way to read the database: one connection, opened by the first query. */
 
-import { closeDatabase, type Database, openDatabase } from '../engine/database.ts'
+import { closeDatabase, type Database } from '../engine/database.ts'
 import { readTogether } from '../engine/prepared.ts'
 import type { StoreReply } from '../engine/reply.ts'
 import { closedFault } from '../engine/store-fault.ts'
+import { openDatabase } from '../open-database.ts'
 import { answerQuery } from './answer-query.ts'
 import { type NeedsPage, type OpenNeedsOptions, openNeeds } from './open-needs.ts'
 import { askQuery, type Query, type QueryTask } from './queries.ts'

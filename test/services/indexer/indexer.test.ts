@@ -15,13 +15,9 @@ import { auditPositions } from '#store/audit/audit-positions.ts'
 import { auditSetAside } from '#store/audit/audit-set-aside.ts'
 import { indexRange } from '#store/chain-index/index-range.ts'
 import { rewindChain } from '#store/chain-index/rewind-chain.ts'
-import {
-  closeDatabase,
-  type Database,
-  openDatabase,
-  sqlConnection,
-} from '#store/engine/database.ts'
-import { migrate } from '#store/engine/migrate.ts'
+import { closeDatabase, type Database, sqlConnection } from '#store/engine/database.ts'
+import { migrate } from '#store/migrations/migrate.ts'
+import { openDatabase } from '#store/open-database.ts'
 import {
   assertionsOfMarket,
   chainMarketById,

@@ -4,7 +4,7 @@ import { loadSettings } from '#config/settings.ts'
 import type { ThreadData } from '#config/thread-data.ts'
 import { makeKit } from '#services/kit/kit.ts'
 import { makeLeases } from '#services/kit/leases.ts'
-import { openDatabase } from '#store/engine/database.ts'
+import { openDatabase } from '#store/open-database.ts'
 import { onServerDatabase } from '../../support/databases.ts'
 import { eventually } from '../../support/eventually.ts'
 

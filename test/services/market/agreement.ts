@@ -8,7 +8,8 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import { openLogReader } from '#log/log-reader.ts'
 import { PACKED } from '#log/packed-event.ts'
 import type { OpenOrder } from '#protocol/market.ts'
-import { closeDatabase, type Database, openDatabase, read } from '#store/engine/database.ts'
+import { closeDatabase, type Database, read } from '#store/engine/database.ts'
+import { openDatabase } from '#store/open-database.ts'
 import { eventually } from '../../support/eventually.ts'
 
 type OrderLine = { status: string; remaining: number }

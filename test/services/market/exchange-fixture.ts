@@ -25,8 +25,9 @@ import type { Unanswered } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
 import type { ThreadSpec } from '#runtime/host.ts'
 import { makeSupervisor } from '#runtime/supervisor.ts'
-import { closeDatabase, openDatabase } from '#store/engine/database.ts'
-import { migrate } from '#store/engine/migrate.ts'
+import { closeDatabase } from '#store/engine/database.ts'
+import { migrate } from '#store/migrations/migrate.ts'
+import { openDatabase } from '#store/open-database.ts'
 import { type OrderStream, TRADERS } from './order-stream.ts'
 
 export type RelayData = { name: string; airwave: string; deadlineMs: number }

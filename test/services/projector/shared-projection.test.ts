@@ -11,14 +11,10 @@ import {
   type StoreState,
   store,
 } from '#services/projector/projector.ts'
-import {
-  closeDatabase,
-  type Database,
-  openDatabase,
-  sqlConnection,
-} from '#store/engine/database.ts'
-import { migrate } from '#store/engine/migrate.ts'
+import { closeDatabase, type Database, sqlConnection } from '#store/engine/database.ts'
 import { renewLeases, takeLease } from '#store/leases/leases.ts'
+import { migrate } from '#store/migrations/migrate.ts'
+import { openDatabase } from '#store/open-database.ts'
 import { checkpoints, claimLog } from '#store/projection/checkpoints.ts'
 import { project } from '#store/projection/project.ts'
 import { onServerDatabase } from '../../support/databases.ts'

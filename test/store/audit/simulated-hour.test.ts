@@ -15,13 +15,9 @@ import { derive } from '#services/projector/projector.ts'
 import { claimChain } from '#store/chain-index/cursor.ts'
 import { indexRange } from '#store/chain-index/index-range.ts'
 import { rewindChain } from '#store/chain-index/rewind-chain.ts'
-import {
-  closeDatabase,
-  type Database,
-  openDatabase,
-  sqlConnection,
-} from '#store/engine/database.ts'
-import { migrate } from '#store/engine/migrate.ts'
+import { closeDatabase, type Database, sqlConnection } from '#store/engine/database.ts'
+import { migrate } from '#store/migrations/migrate.ts'
+import { openDatabase } from '#store/open-database.ts'
 import { claimLog } from '#store/projection/checkpoints.ts'
 import { project } from '#store/projection/project.ts'
 import { recentTrades, type TradeRecord } from '#store/reads/trades.ts'

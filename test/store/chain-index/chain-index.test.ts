@@ -15,14 +15,10 @@ import type { Outcome } from '#domain/order.ts'
 import { claimChain } from '#store/chain-index/cursor.ts'
 import { type ChainRange, indexRange } from '#store/chain-index/index-range.ts'
 import { rewindChain } from '#store/chain-index/rewind-chain.ts'
-import {
-  closeDatabase,
-  type Database,
-  openDatabase,
-  sqlConnection,
-} from '#store/engine/database.ts'
+import { closeDatabase, type Database, sqlConnection } from '#store/engine/database.ts'
 import { bytesOf } from '#store/engine/hex.ts'
-import { migrate } from '#store/engine/migrate.ts'
+import { migrate } from '#store/migrations/migrate.ts'
+import { openDatabase } from '#store/open-database.ts'
 import {
   assertionsOfMarket,
   chainMarketById,

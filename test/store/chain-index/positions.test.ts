@@ -14,13 +14,9 @@ import { claimChain } from '#store/chain-index/cursor.ts'
 import { indexRange } from '#store/chain-index/index-range.ts'
 import { rewindChain } from '#store/chain-index/rewind-chain.ts'
 import { syncPosition } from '#store/chain-index/sync-position.ts'
-import {
-  closeDatabase,
-  type Database,
-  openDatabase,
-  sqlConnection,
-} from '#store/engine/database.ts'
-import { migrate } from '#store/engine/migrate.ts'
+import { closeDatabase, type Database, sqlConnection } from '#store/engine/database.ts'
+import { migrate } from '#store/migrations/migrate.ts'
+import { openDatabase } from '#store/open-database.ts'
 import { payoutsOfUser } from '#store/reads/payouts.ts'
 import {
   holdersOf,
@@ -471,21 +467,6 @@ await onBothDatabases('positions', ({ fresh }) => {
     }
     await sqlConnection(database).execute('update market_holdings set holders = holders + 1')
     assert.match((await auditPositions(database)).differences[0]?.what ?? '', /^holdings of/)
-  })
-
-  it('of before profits were kept are counted when the database is migrated', async () => {
-    const sql = (statement: string) => sqlConnection(database).execute(statement)
-    await sql('update market_holdings set holders = holders - 1')
-    const before = await Promise.all([ann, bob, eve].map(made))
-    assert.ok(before.every((profit) => profit !== 0))
-    await sql('delete from holder_profits')
-    await sql('delete from position_profits')
-    await sql(`insert into uncounted_profits values (${CHAIN})`)
-    await migrate(database)
-    assert.deepEqual(await Promise.all([ann, bob, eve].map(made)), before)
-    await assertAudited()
-    await migrate(database)
-    await assertAudited()
   })
 
   /** A few things that the balances allow. */

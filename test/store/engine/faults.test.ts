@@ -11,13 +11,13 @@ import { Fault } from '#domain/fault.ts'
 import {
   closeDatabase,
   type Database,
-  openDatabase,
   read,
   sqlConnection,
   transact,
 } from '#store/engine/database.ts'
-import { migrate } from '#store/engine/migrate.ts'
 import { storeFault } from '#store/engine/store-fault.ts'
+import { migrate } from '#store/migrations/migrate.ts'
+import { openDatabase } from '#store/open-database.ts'
 import { checkpoints } from '#store/projection/checkpoints.ts'
 import { project } from '#store/projection/project.ts'
 import { makeReads } from '#store/reads/reads.ts'

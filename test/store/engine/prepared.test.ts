@@ -3,19 +3,15 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
-import {
-  closeDatabase,
-  type Database,
-  openDatabase,
-  sqlConnection,
-} from '#store/engine/database.ts'
+import { closeDatabase, type Database, sqlConnection } from '#store/engine/database.ts'
 import { readTogether, rowsOf } from '#store/engine/prepared.ts'
 import { snapshot } from '#store/engine/snapshot.ts'
-import { fillSums } from '#store/projection/recount.ts'
+import { openDatabase } from '#store/open-database.ts'
 import { answerQuery } from '#store/reads/answer-query.ts'
 import { wordsOfMarkets } from '#store/reads/market-words.ts'
 import type { QueryName, QueryTask } from '#store/reads/queries.ts'
 import { onBothDatabases, type TestDatabases } from '../../support/databases.ts'
+import { fillSums } from '../../support/fill-sums.ts'
 import { withStore } from '../batches.ts'
 import { seedTrades } from '../reads/large-seed.ts'
 

@@ -6,7 +6,8 @@
 import { openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { databaseCopier } from '#services/projector/thread/database-copier.ts'
-import { openDatabase, transact } from '#store/engine/database.ts'
+import { transact } from '#store/engine/database.ts'
+import { openDatabase } from '#store/open-database.ts'
 
 const [folder, count] = process.argv.slice(2)
 if (folder === undefined) throw new Error('a folder is needed')

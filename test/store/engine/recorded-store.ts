@@ -4,7 +4,8 @@ import { openSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
 import { databaseCopier } from '#services/projector/thread/database-copier.ts'
-import { openDatabase, transact } from '#store/engine/database.ts'
+import { transact } from '#store/engine/database.ts'
+import { openDatabase } from '#store/open-database.ts'
 
 const { folder, from, to, failSync, failAt } = workerData as {
   folder: string

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
-import { closeDatabase, openDatabase, read, transact } from '#store/engine/database.ts'
+import { closeDatabase, read, transact } from '#store/engine/database.ts'
 import { makeServers } from '#store/engine/servers.ts'
+import { openDatabase } from '#store/open-database.ts'
 import { onServerDatabase } from '../../support/databases.ts'
 
 async function listen(t: TestContext, hear: (socket: Socket) => void): Promise<AddressInfo> {

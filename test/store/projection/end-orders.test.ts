@@ -2,12 +2,8 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import type { MarketId, OrderHash } from '#domain/ids.ts'
 import { ORDERS_ENDED_MAX } from '#domain/limits.ts'
-import {
-  closeDatabase,
-  type Database,
-  openDatabase,
-  sqlConnection,
-} from '#store/engine/database.ts'
+import { closeDatabase, type Database, sqlConnection } from '#store/engine/database.ts'
+import { openDatabase } from '#store/open-database.ts'
 import { endOrders, marketsToEnd } from '#store/projection/end-orders.ts'
 import { project } from '#store/projection/project.ts'
 import { onBothDatabases } from '../../support/databases.ts'

@@ -2,7 +2,8 @@
 
 import { once } from 'node:events'
 import { parentPort, workerData } from 'node:worker_threads'
-import { closeDatabase, openDatabase } from '#store/engine/database.ts'
+import { closeDatabase } from '#store/engine/database.ts'
+import { openDatabase } from '#store/open-database.ts'
 import { project } from '#store/projection/project.ts'
 import type { ProjectionBatch } from '#store/projection/rows.ts'
 

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { Mark, QuickResolution, QuickTerms } from '#domain/quick-market.ts'
-import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
-import { migrate } from '#store/engine/migrate.ts'
+import { closeDatabase, type Database } from '#store/engine/database.ts'
+import { migrate } from '#store/migrations/migrate.ts'
+import { openDatabase } from '#store/open-database.ts'
 import {
   marksSince,
   type PriceRecord,

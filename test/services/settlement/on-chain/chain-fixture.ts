@@ -67,7 +67,8 @@ import type {
   SettlementState,
 } from '#services/settlement/state.ts'
 import { makeLineClearing } from '#services/settlement/thread/line-clearing.ts'
-import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
+import { closeDatabase, type Database } from '#store/engine/database.ts'
+import { openDatabase } from '#store/open-database.ts'
 import { claimLog } from '#store/projection/checkpoints.ts'
 import { project } from '#store/projection/project.ts'
 import { pendingTradesWithOrders, permitsOf, tradesWithOrders } from '#store/reads/settlements.ts'

@@ -1,28 +1,25 @@
 /**
- * Brings the schema up to date, once at every start before any worker opens the database. The
- * migrations of both dialects are static lists; those already run are left alone, and a database
- * that knows migrations of a newer Sibyl is refused.
+ * Brings the schema up to date, once at every start before any worker opens the database. Migrations
+ * that ran already are left alone; a database with migrations that this version does not know is refused.
  */
 
 import { MikroORM } from '@mikro-orm/core'
 import { Migrator } from '@mikro-orm/migrations'
 import { Fault } from '#domain/fault.ts'
-import { fillProfits } from '../chain-index/fill-profits.ts'
-import { mysqlMigrations } from '../migrations/mysql.ts'
-import { sqliteMigrations } from '../migrations/sqlite.ts'
-import { fillSums } from '../projection/recount.ts'
-import { type Database, ormOptions, read } from './database.ts'
-import { storeFault } from './store-fault.ts'
+import { type Database, ormOptions, read } from '../engine/database.ts'
+import { storeFault } from '../engine/store-fault.ts'
+import { migrationsOf } from './list.ts'
 
 /** How long another process may take to bring the database to its shape. */
 const OTHERS_SECONDS_MAX = 600
 
-async function openMigrations(database: Database) {
+type Migrations = ReturnType<typeof migrationsOf>
+
+async function openMigrations(database: Database, migrationsList: Migrations) {
   const { address, servers } = database
   // Of several servers some may be away: this finds one that serves.
   if (servers !== undefined) await read(database, (em) => em.getConnection().execute('select 1'))
-  const migrationsList = address.dialect === 'sqlite' ? sqliteMigrations : mysqlMigrations
-  const orm = new MikroORM({
+  return new MikroORM({
     ...(await ormOptions(address, { connectionsMax: 1, servers })),
     // Migrations are statements: what the entities are like takes long to find out, and is not asked.
     entities: [],
@@ -35,7 +32,6 @@ async function openMigrations(database: Database) {
       disableForeignKeys: false,
     },
   })
-  return { orm, migrationsList }
 }
 
 const MIGRATIONS_TABLE =
@@ -45,7 +41,7 @@ const MIGRATIONS_TABLE =
 /** Whether nothing is left to be done, in a database that several processes share; changes nothing. */
 export async function isMigrated(database: Database): Promise<boolean> {
   try {
-    const { orm } = await openMigrations(database)
+    const orm = await openMigrations(database, migrationsOf(database.address.dialect))
     try {
       // The migrator would make its table to look into it, and so would all that wait beside this one.
       const made = await orm.em.getConnection().execute(MIGRATIONS_TABLE)
@@ -59,9 +55,12 @@ export async function isMigrated(database: Database): Promise<boolean> {
 }
 
 /** The names of the migrations that were run now. */
-export async function migrate(database: Database): Promise<string[]> {
+export async function migrate(
+  database: Database,
+  migrations: Migrations = migrationsOf(database.address.dialect),
+): Promise<string[]> {
   try {
-    const { orm, migrationsList } = await openMigrations(database)
+    const orm = await openMigrations(database, migrations)
     try {
       // Several nodes may start at once. The lock goes with the connection, of which there is one.
       if (database.address.dialect === 'mysql') {
@@ -69,24 +68,36 @@ export async function migrate(database: Database): Promise<string[]> {
         await orm.em.getConnection().execute(lock)
       }
       const migrator = new Migrator(orm.em)
-      const known = new Set(migrationsList.map((migration) => migration.name))
-      const stranger = (await migrator.getExecuted()).find(({ name }) => !known.has(name))
-      if (stranger !== undefined) {
-        throw new Fault(
-          'STORE_NEWER',
-          `the database was written by a newer version, it knows the migration ${stranger.name}: start that ` +
-            'version, or restore a backup from before it',
-          { retryable: false },
-        )
-      }
-      const done = (await migrator.up()).map((migration) => migration.name)
-      await fillSums(database)
-      await fillProfits(database)
-      return done
+      refuseUnknown(
+        (await migrator.getExecuted()).map(({ name }) => name),
+        migrations,
+      )
+      return (await migrator.up()).map((migration) => migration.name)
     } finally {
       await orm.close(true)
     }
   } catch (error) {
     throw storeFault(error)
   }
+}
+
+function refuseUnknown(executed: readonly string[], migrations: Migrations): void {
+  const known = migrations.map(({ name }) => name)
+  const unknown = executed.find((name) => !known.includes(name))
+  if (unknown === undefined) return
+  // Names begin with their number: a lower one than the baseline's is of a version before it.
+  if (unknown < (known[0] ?? '')) {
+    throw new Fault(
+      'STORE_OLDER',
+      `the database was written by an older version that this one cannot upgrade, it has the migration ${unknown}: ` +
+        'start that version, or name an empty database and run npm run rebuild',
+      { retryable: false },
+    )
+  }
+  throw new Fault(
+    'STORE_NEWER',
+    `the database was written by a newer version, it knows the migration ${unknown}: start that ` +
+      'version, or restore a backup from before it',
+    { retryable: false },
+  )
 }

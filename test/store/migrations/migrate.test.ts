@@ -1,0 +1,109 @@
+/** The schema: made, upgraded, refused where another version wrote it, and what the entities say of it. */
+
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { Migration } from '@mikro-orm/migrations'
+import { closeDatabase, type Database, sqlConnection } from '#store/engine/database.ts'
+import { migrationsOf } from '#store/migrations/list.ts'
+import { migrate } from '#store/migrations/migrate.ts'
+import { openDatabase } from '#store/open-database.ts'
+import { onBothDatabases, type TestDatabases } from '../../support/databases.ts'
+
+const MARKET = `insert into markets values
+  (x'${'ab'.repeat(32)}', 31337, 'Will it?', '', 'general', x'${'cd'.repeat(20)}', x'${'ef'.repeat(20)}',
+   2000000000, 1, 0, 1, null, null, 0, 7)`
+
+class Later extends Migration {
+  override up(): void {
+    this.addSql('create table later (id integer not null primary key)')
+  }
+}
+
+async function withFresh(
+  databases: TestDatabases,
+  work: (database: Database) => Promise<void>,
+): Promise<void> {
+  const database = await openDatabase(await databases.fresh())
+  await work(database).finally(() => closeDatabase(database))
+}
+
+const rowsOf = (database: Database, statement: string) =>
+  sqlConnection(database).execute<Record<string, unknown>[]>(statement)
+
+await onBothDatabases('the schema', (databases) => {
+  const { dialect } = databases
+  const baseline = migrationsOf(dialect)
+  const names = baseline.map(({ name }) => name)
+
+  it('is upgraded with the rows that it has, and then refused by the version before', async () => {
+    await withFresh(databases, async (database) => {
+      const upgraded = [...baseline, { name: '999-later', class: Later as never }]
+      assert.deepEqual(await migrate(database), names)
+      await rowsOf(database, MARKET)
+      assert.deepEqual(await migrate(database, upgraded), ['999-later'])
+      assert.deepEqual(await migrate(database, upgraded), [])
+      assert.equal((await rowsOf(database, 'select * from later')).length, 0)
+      const [market] = await rowsOf(database, 'select question, last_seq from markets')
+      assert.deepEqual([market?.question, Number(market?.last_seq)], ['Will it?', 7])
+      await assert.rejects(migrate(database), {
+        code: 'STORE_NEWER',
+        message: /^the database was written by a newer version, it knows the migration 999-later: /,
+      })
+    })
+  })
+
+  it('of a version before the baseline is refused, and stays as it is', async () => {
+    await withFresh(databases, async (database) => {
+      const first = '001-markets-orders-trades'
+      await migrate(database, [{ name: first, class: Later as never }])
+      await assert.rejects(migrate(database), {
+        code: 'STORE_OLDER',
+        message:
+          'the database was written by an older version that this one cannot upgrade, it has the migration ' +
+          `${first}: start that version, or name an empty database and run npm run rebuild`,
+      })
+      assert.deepEqual(
+        (await rowsOf(database, 'select name from migrations')).map(({ name }) => name),
+        [first],
+      )
+      await assert.rejects(rowsOf(database, 'select 1 from markets'))
+    })
+  })
+
+  it('has every column that the entities name, with the same key and the same nulls', async () => {
+    const database = await openDatabase(await databases.migrated())
+    try {
+      const entities = [...database.orm.getMetadata().getAll().values()]
+      assert.equal(entities.length, 10)
+      for (const { tableName, props } of entities) {
+        const found = await columnsOf(database, tableName)
+        for (const { fieldNames, nullable = false } of props) {
+          const name = fieldNames[0] ?? ''
+          assert.equal(found.get(name), nullable, `${tableName}.${name} may be null`)
+        }
+        // Rows that MySQL numbers, and what only its indexes need, are no concern of the ORM.
+        const own = dialect === 'mysql' ? ['row_no', 'permit_owner'] : []
+        const known = new Set([...props.flatMap(({ fieldNames }) => fieldNames), ...own])
+        assert.deepEqual(
+          [...found.keys()].filter((name) => !known.has(name)),
+          [],
+          tableName,
+        )
+      }
+    } finally {
+      await closeDatabase(database)
+    }
+  })
+})
+
+/** Whether each column may be null. */
+async function columnsOf(database: Database, table: string): Promise<Map<string, boolean>> {
+  const rows = await rowsOf(
+    database,
+    database.address.dialect === 'sqlite'
+      ? `select name, "notnull" as required from pragma_table_info('${table}')`
+      : `select column_name as name, is_nullable = 'NO' as required from information_schema.columns
+          where table_schema = database() and table_name = '${table}'`,
+  )
+  return new Map(rows.map(({ name, required }) => [String(name), Number(required) === 0]))
+}
