@@ -249,7 +249,7 @@ export function makeHeldOrders(ports: {
         for (const orderHash of fills.followed(event, holders)) releaseEnded(orderHash)
       }
       if (event.type === 'OrderClosed') {
-        // What filled it may fail, and then it is open again.
+        // If the fill fails, the order is open again.
         if (event.reason !== 'filled' || !fills.isUnsettled(event.orderHash)) {
           releaseEnded(event.orderHash)
         }

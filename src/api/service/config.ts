@@ -33,7 +33,7 @@ export type ConfigFacts = {
   /** How long a permit must stay valid after its order expires. */
   readonly settleSec: number
   readonly deadlineMs: number
-  /** What is asked of traders whatever they hold. */
+  /** Rules that apply to traders regardless of their funds. */
   readonly risk: RiskFacts
   /** The rate limits in force, if any. */
   readonly rates: (LimitSettings & { readonly connectionsPerIpMax: number }) | undefined

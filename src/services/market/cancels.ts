@@ -1,6 +1,5 @@
 /**
- * Cancels of orders that have left the book because they were filled. While a fill is not settled it may
- * fail, and its quantity would come back; a cancel keeps it from that.
+ * Cancels filled orders. An unsettled fill may still fail and return its quantity to the book; a cancel prevents that.
  */
 
 import type { ClosedOrder } from '#log/event-log.ts'
@@ -8,7 +7,7 @@ import type { OrderCancelled } from '#protocol/market.ts'
 import { close, closedBy, type MarketContext, secondsOf } from './orders.ts'
 import type { MarketState } from './state.ts'
 
-/** Undefined when nothing of the order can come back, so that there is nothing to cancel. */
+/** Undefined if no quantity of the order can return, so nothing is left to cancel. */
 export function cancelFilled(
   state: MarketState,
   filled: ClosedOrder,
@@ -25,7 +24,7 @@ export function cancelFilled(
   return cancelledAnswer(state, filled)
 }
 
-/** The answer to a cancel, with what is still pending of the order. */
+/** Returns the answer to a cancel, with the order's pending size. */
 export function cancelledAnswer(
   state: MarketState,
   { orderHash, trader }: Pick<ClosedOrder, 'orderHash' | 'trader'>,

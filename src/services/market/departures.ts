@@ -1,7 +1,6 @@
 /**
- * Many orders that leave a market at once: those of a trader who cancels them all, and of one whose funds
- * were missing. A step takes only so many out, since every order that leaves is an event to be written
- * and told; who asked comes again for the rest.
+ * Removes many orders of one trader: all of them on request, or those of a trader without funds. Each removal is an
+ * event, so a step removes a limited number and the caller repeats it for the rest.
  */
 
 import type { RestingOrder } from '#book/order-record.ts'
@@ -13,7 +12,7 @@ import { close, type MarketContext, tradersAtFault } from './orders.ts'
 import type { MarketState } from './state.ts'
 import { excuseOf } from './trades.ts'
 
-/** Orders of the trader in one book: those of them that are wanted, or the oldest, at most so many. */
+/** Returns orders of the trader in one book: the requested ones, or the oldest up to a limit. */
 export function departing(
   { books }: MarketState,
   outcome: Outcome,
@@ -30,15 +29,15 @@ export function departing(
   return found
 }
 
-/** How many orders the trader has in both books. */
+/** Returns the number of the trader's orders in both books. */
 export function ordersOf({ books: [yes, no] }: MarketState, trader: Address): number {
   return yes.countOf(trader) + no.countOf(trader)
 }
 
 /**
- * A trade failed by the fault of a trader who has more orders here than leave in one step: takes some out,
- * and answers whether more than that are left. The trade is not undone before, since what goes back to its
- * other side must not meet them again.
+ * Called when a trade fails by the fault of a trader with more orders here than one step removes. Removes some and
+ * returns whether others are left. The trade is undone only afterwards: the returned quantity must not match those
+ * orders again.
  */
 export function hasTooMany(
   state: MarketState,

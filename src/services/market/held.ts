@@ -1,8 +1,7 @@
 /**
- * The orders of a market that end with the session that placed them, as its log has it: so that they also end
- * when the front and this thread died together and nobody is left who remembers the session. It follows from the
- * events alone; a snapshot holds its rows. While a front lives it is the front that says what is held, and
- * `order-holds.ts` that knows it.
+ * Orders of a market that end with their session, derived from its log. If the front and this thread die together,
+ * nothing else remembers the session. A snapshot contains these rows. While a front lives, `order-holds.ts` has the
+ * current sessions.
  */
 
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
@@ -14,10 +13,10 @@ type HeldTerms = { readonly side: Side; readonly trader: Address }
 /** As `order-holds.ts` has them. */
 type HeldOrder = HeldTerms & { readonly marketId: MarketId; readonly orderHash: OrderHash }
 
-/** What a snapshot has of it. */
+/** Row of a snapshot. */
 export type HeldRow = readonly ['held', orderHash: OrderHash, side: Side, trader: Address]
 
-/** What says whether there is still something of an order that can be cancelled. */
+/** Tells whether any part of an order can still be cancelled. */
 type Around = {
   readonly books: readonly { locate(orderHash: OrderHash): number }[]
   readonly pending: { sizeOf(trader: Address, orderHash: OrderHash): number }
@@ -31,7 +30,7 @@ export class LoggedHolds {
     return this.#orders?.has(orderHash) === true
   }
 
-  /** Follows an event of the market, and the trade that ended with it, after the others have. */
+  /** Applies an event of the market, and the trade that ended with it, after all other state. */
   follow(event: MarketEvent, ended: PendingTrade | undefined, around: Around): void {
     if (event.type === 'OrderRested') {
       if (event.held) this.#hold(event.orderHash, event)
@@ -42,7 +41,7 @@ export class LoggedHolds {
     else if (event.type === 'MarketClosed') this.#orders = undefined
     else if (event.type === 'OrderClosed') {
       const { orderHash, trader, reason } = event
-      // What filled it may fail, and then it is open again.
+      // If the fill fails, the order is open again.
       const mayReturn = reason === 'filled' && around.pending.sizeOf(trader, orderHash) > 0
       if (!mayReturn) this.#orders.delete(orderHash)
     } else if (event.type === 'TradeConfirmed' && ended !== undefined) {
@@ -59,7 +58,7 @@ export class LoggedHolds {
     }))
   }
 
-  /** For a snapshot, without what a failed trade did not bring back. */
+  /** Rows for a snapshot, without orders that a failed trade did not bring back. */
   rows(around: Around): HeldRow[] {
     for (const orderHash of this.#orders?.keys() ?? []) this.#forgetEnded(orderHash, around)
     return [...(this.#orders ?? [])].map(([orderHash, { side, trader }]) => [
@@ -76,7 +75,7 @@ export class LoggedHolds {
     this.#orders.set(orderHash, { side, trader })
   }
 
-  /** Forgets an order of which nothing rests and nothing can come back. */
+  /** Forgets an order if nothing of it rests and nothing can return. */
   #forgetEnded(orderHash: OrderHash, { books, pending }: Around): void {
     const terms = this.#orders?.get(orderHash)
     if (terms === undefined || pending.sizeOf(terms.trader, orderHash) > 0) return

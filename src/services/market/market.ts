@@ -78,7 +78,7 @@ export function newMarket(
   }
 }
 
-/** A book has room beyond what new orders may take: what a failed trade gives back must fit too. */
+/** Books have spare capacity: quantities that failed trades return must fit too. */
 export function bookOptions({ ordersMax, seed }: MarketRules): { ordersMax: number; seed: number } {
   return { ordersMax: 2 * ordersMax, seed }
 }
@@ -101,7 +101,7 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     const nowSec = secondsOf(context.nowMs)
     const seen = firstAnswer(state, order, context)
     if (seen !== undefined) {
-      // Placed again by a session, it ends with that.
+      // An order placed again by a session ends with that session.
       if (session !== undefined) mark(state, order.orderHash, 'held', context)
       return seen
     }
@@ -121,7 +121,7 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     const held = session !== undefined && !atOnce
     const matches = admit(state, order, order.size, undefined, context, atOnce, held)
     if (matches === 0 && matched.limited) {
-      // Nothing has been said of the order, so it can simply be refused.
+      // No event of the order exists yet, so it can simply be refused.
       return reject('OVERLOADED', undefined, 'too many orders that ended stand in its way')
     }
     const { orderHash } = order
@@ -170,7 +170,7 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     const why = reason ?? 'cancelled'
     const cancelled: OrderCancelled[] = []
     if (closedBy(state, secondsOf(context.nowMs), context)) return allCancelled(cancelled)
-    // Met by now: his trade tells whose fault it is.
+    // The order matched meanwhile; its trade will show who is at fault.
     if (isFault && state.pending.counts.of(trader) > 0) return allCancelled(cancelled)
     const wanted = orderHashes === undefined ? undefined : new Set(orderHashes)
     let left = wanted === undefined ? Math.min(limit, DEPARTURES_MAX) : wanted.size
@@ -198,7 +198,7 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
   },
 
   CloseMarket(state, { reason }, context) {
-    // An expired market is resolved later; that is the last word.
+    // An expired market is resolved later; resolution is final.
     const changes = state.closed === undefined || (reason === 'resolved' && state.closed !== reason)
     if (changes) endMarket(state, reason, context)
     return { seq: state.seq }
@@ -240,7 +240,7 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
   },
 }
 
-/** Says of a resting order that it ends with its session, or that it does not any more. */
+/** Emits that a resting order ends with its session, or no longer does. */
 function mark(
   state: MarketState,
   orderHash: OrderHash,
@@ -268,10 +268,10 @@ function allCancelled(cancelled: readonly OrderCancelled[]): {
   return { orderHashes: cancelled.map(({ orderHash }) => orderHash), pending }
 }
 
-/** Reused by every market of the thread, as `matched` is. */
+/** Reused by every market of the thread, like `matched`. */
 const expired = new OrderList()
 
-/** The answer that an order got when it was first seen; undefined when it is new. */
+/** Returns the first answer to an order; undefined if the order is new. */
 export function firstAnswer(
   state: MarketState,
   { orderHash, outcome }: Pick<VerifiedOrder, 'orderHash' | 'outcome'>,
@@ -304,14 +304,14 @@ function acceptedBefore(order: {
   }
 }
 
-/** Why there is no room for one more order of this trader; undefined when there is. */
+/** Returns why there is no room for another order of this trader; undefined if there is. */
 function crowdedFor({ books, rules }: MarketState, trader: Address): Rejection | undefined {
   const [yes, no] = books
   const count = yes.count + no.count
   if (count >= rules.ordersMax) {
     return reject('OVERLOADED', undefined, 'the books of this market are full')
   }
-  // No trader has more orders than there are, and looking a trader up costs more than this.
+  // With so few orders in the book no trader can exceed the limit; this check is cheaper than a look-up.
   if (count < ORDERS_PER_TRADER_MAX) return undefined
   if (yes.countOf(trader) + no.countOf(trader) < ORDERS_PER_TRADER_MAX) return undefined
   const detail = `the trader has ${ORDERS_PER_TRADER_MAX} open orders in this market`
@@ -331,10 +331,7 @@ export function viewOf(state: MarketState): MarketView {
   }
 }
 
-/**
- * Applies an event that was said before, on recovery. It changes the books exactly as the handler
- * did that said it.
- */
+/** Applies a logged event during recovery. It changes the books exactly as the handler that emitted it. */
 export function apply(state: MarketState, event: MarketEvent): void {
   note(state, event)
   switch (event.type) {

@@ -1,4 +1,4 @@
-/** What is counted of a market thread: where the time of its commands goes. */
+/** Metrics of a market thread: time spent on its commands. */
 
 import { Histogram } from 'prom-client'
 import type { MarketThreadProtocol } from '#protocol/market-host.ts'
@@ -19,7 +19,7 @@ export function marketMeters({ registry }: Kit) {
     committed(tookMs: number): void {
       commitSeconds.observe(tookMs / 1_000)
     },
-    /** A caller that waits for an answer waits for the whole of its batch. */
+    /** A caller waits for its whole batch. */
     handled(batch: readonly Command<MarketThreadProtocol>[], times: BatchTimes): void {
       const { begunMs, handledMs, durableMs } = times
       let waiting = 0

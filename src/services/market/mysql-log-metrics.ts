@@ -1,4 +1,4 @@
-/** What is counted of a log that lies in a database: how long appends take, and what goes wrong. */
+/** Metrics of a log in a database server: duration and failures of appends. */
 
 import { Counter, Histogram } from 'prom-client'
 import type { MysqlLogWatch } from '#log/server/mysql-log.ts'

@@ -31,8 +31,7 @@ import type { MarketState } from './state.ts'
 export type MarketContext = PureContext<MarketEvent>
 
 /**
- * What the last match found. Reused by every market of the thread: handlers run to completion, one
- * after another.
+ * Result of the last match. Reused by every market of the thread: handlers run to completion, one after another.
  */
 export const matched = new MatchResult()
 
@@ -40,13 +39,13 @@ export function secondsOf(ms: number): number {
   return Math.floor(ms / 1_000)
 }
 
-/** Says that something happened. Its effect on the books is the caller's. */
+/** Emits an event. The caller changes the books. */
 export function emit(state: MarketState, context: MarketContext, event: MarketEvent): void {
   note(state, event)
   context.emit(event)
 }
 
-/** What every event changes, whether it is said now or read back from the log. */
+/** Applies the parts of an event that are the same for new and replayed events. */
 export function note(state: MarketState, event: MarketEvent): void {
   if (event.seq !== state.seq + 1) {
     assert.fail(`market ${state.market.id}: event ${event.seq} comes after ${state.seq}`)
@@ -72,7 +71,7 @@ export function note(state: MarketState, event: MarketEvent): void {
   }
 }
 
-/** Who was at fault, by the chain's word and what excuses the seller. */
+/** Returns the traders at fault, from the chain's verdict and the excuse of a seller. */
 export function tradersAtFault(
   { fault, excused }: Pick<TradeFailed, 'fault' | 'excused'>,
   { buyer, seller }: { readonly buyer: Address; readonly seller: Address },
@@ -91,7 +90,7 @@ function pauseAtFault(state: MarketState, event: TradeFailed, trade: PendingTrad
   }
 }
 
-/** A fault that no trade tells of. It is in no log: a restart forgets it. */
+/** Pauses a trader for a fault without a trade. It is not logged: a restart forgets it. */
 export function pauseFor(
   { market: { chainId }, rules }: MarketState,
   trader: Address,
@@ -101,7 +100,7 @@ export function pauseFor(
   return rules.risk?.pauses?.of(chainId, trader)
 }
 
-/** Whether the market takes no orders; it closes here when its time has come. */
+/** Returns whether the market accepts no orders; closes it if its time has come. */
 export function closedBy(state: MarketState, nowSec: number, context: MarketContext): boolean {
   if (state.closed === undefined && nowSec >= state.market.expiration) {
     endMarket(state, 'expired', context)
@@ -121,7 +120,7 @@ export function endMarket(state: MarketState, reason: CloseReason, context: Mark
   })
 }
 
-/** Takes a resting order out: for this reason, or as expired if that has happened before. */
+/** Removes a resting order for this reason, or as expired if it expired before. */
 export function withdraw(
   state: MarketState,
   outcome: Outcome,
@@ -138,10 +137,10 @@ export function withdraw(
 }
 
 /**
- * Matches the quantity and rests what remains; answers how many makers it met. The events are in
- * the order in which replaying them never crosses a book: removals, fills, then what rests. `first`
- * is what an order that a failed trade gives back was when it was placed. What is to be filled at
- * once does not rest: what remains of it is cancelled. What is `held` ends with its session.
+ * Matches the quantity and rests the remainder; returns the number of makers it matched. Events are emitted in an order
+ * that never crosses a book on replay: removals, fills, then the resting order. `first` is the original state of an
+ * order that a failed trade brings back. The remainder of an IOC or FOK order is cancelled instead of resting. A `held`
+ * order ends with its session.
  */
 export function admit(
   state: MarketState,
@@ -181,7 +180,7 @@ export function admit(
   if (left === 0) {
     close(state, outcome, life, order.orderHash, atOnce ? 'taken' : 'filled', context)
   } else if (limited || atOnce) {
-    // Limited, it met as many makers as one order may, and cannot rest without crossing the book.
+    // The order reached the maximum number of makers and cannot rest without crossing the book.
     close(state, outcome, { ...life, remaining: 0 }, order.orderHash, 'cancelled', context)
     if (first === undefined && matches > 0) rememberTaken(state, order.orderHash, quantity - left)
   } else {
@@ -197,14 +196,14 @@ export function admit(
   return matches
 }
 
-/** The exchange itself ended the rest of it: who asks again hears what it was first told, and not that it is closed. */
+/** The exchange itself ended the remainder, so a resubmission gets the first answer instead of "closed". */
 function rememberTaken(state: MarketState, orderHash: OrderHash, filled: number): void {
   const closed = state.recall.closed.get(orderHash)
   assert(closed !== undefined, 'it was closed just now')
   state.recall.closed.set(orderHash, { ...closed, reason: 'taken', size: filled as Shares })
 }
 
-/** Tells of the fills in `matched`, in as many events as they need, and of the makers they ended. */
+/** Emits the fills in `matched`, in as many events as needed, and the makers that they ended. */
 function tellFills(
   state: MarketState,
   taker: VerifiedOrder,
@@ -247,7 +246,7 @@ function tellFills(
   }
 }
 
-/** Says that an order rests, whole, in part, or with what came back to it. */
+/** Emits that an order rests: whole, in part, or with a returned quantity. */
 export function tellRest(
   state: MarketState,
   resting: RestingOrder,
@@ -289,10 +288,10 @@ export function tellRest(
   emit(state, context, event)
 }
 
-/** What is told and remembered of an order that ends. */
+/** Fields of an ending order that are emitted and remembered. */
 type Ending = Omit<RestingOrder, 'orderHash' | 'remaining'> & { readonly remaining: number }
 
-/** Says that an order, already out of the book, has ended, and remembers its first answer. */
+/** Emits the end of an order that has left the book, and remembers its first answer. */
 export function close(
   state: MarketState,
   outcome: Outcome,
@@ -338,7 +337,7 @@ export function close(
   })
 }
 
-/** A maker that a match has used up. */
+/** Closes a maker that a match has filled. */
 function closeOne(
   state: MarketState,
   outcome: Outcome,

@@ -1,8 +1,7 @@
 /**
- * The trades of a market that the chain has still to decide about, as far as later decisions need them:
- * what of an order may still come back, how many trades of a trader are pending, and whether a seller
- * without tokens waits, or waited in vain, for tokens that he had bought. It follows from the events
- * alone, so that a replay comes to the same; a snapshot holds its rows.
+ * Trades of a market that the chain has not decided yet. Later decisions need them: which quantity of an order may
+ * return, how many trades of a trader are pending, and whether a seller without tokens waits, or waited in vain, for
+ * tokens they bought. It is derived from events alone, so a replay gives the same result; a snapshot contains its rows.
  */
 
 import {
@@ -18,7 +17,7 @@ import { MAKERS_PER_EVENT_MAX } from '#domain/limits.ts'
 import type { MarketEvent, OrdersMatched, PendingTrade, TradeFailed } from '#domain/market-event.ts'
 import { BUY, type Outcome } from '#domain/order.ts'
 
-/** How many trades of each trader are pending on a chain, in all markets of a thread. */
+/** Number of pending trades of each trader on a chain, in all markets of a thread. */
 export class PendingCounts {
   readonly #traders = new Map<Address, number>()
   /** By trader: pending trades whose settlement is charged to them. */
@@ -34,7 +33,7 @@ export class PendingCounts {
     return this.#traders.get(trader) ?? 0
   }
 
-  /** One more trade of these two, or of one with himself, or one less. */
+  /** Adds or removes one trade. Buyer and seller may be the same trader. */
   count({ buyer, seller, payer }: PendingTrade, by: 1 | -1): void {
     this.#total += by
     add(this.#traders, buyer, by)
@@ -42,7 +41,7 @@ export class PendingCounts {
     if (payer !== undefined) add(this.#paying, payer === 'buyer' ? buyer : seller, by)
   }
 
-  /** Pending trades whose settlement is charged to the trader. */
+  /** Returns the number of pending trades whose settlement is charged to the trader. */
   paidBy(trader: Address): number {
     return this.#paying.get(trader) ?? 0
   }
@@ -58,41 +57,41 @@ function add(counts: Map<Address, number>, trader: Address, by: 1 | -1): void {
   else counts.set(trader, count)
 }
 
-/** What a trader has pending in this market. */
+/** Pending trades of a trader in this market. */
 type TraderPending = {
-  /** By order: the size that its pending trades have. */
+  /** By order: the size of its pending trades. */
   readonly orders: Map<OrderHash, number>
-  /** Pending trades in which he buys of another, in the order of matching. */
+  /** Pending purchases from other traders, in the order of matching. */
   readonly buys: Set<number>
 }
 
-/** Tokens that a trader bought and did not get, by no fault of his own. */
+/** Tokens that a trader bought and did not receive, through no fault of their own. */
 type LostBuy = {
   readonly trader: Address
   readonly outcome: Outcome
   readonly key: number
   readonly atMs: number
-  /** Sales of so much are still excused by it. */
+  /** Sales up to this size are still excused by it. */
   left: number
 }
 
-/** What a snapshot has of it. */
+/** Row of a snapshot. */
 export type PendingRow =
   | readonly ['trade', key: number, trade: PendingTrade, excused: number]
   | readonly ['lost', key: number, lost: Omit<LostBuy, 'key'>]
 
-/** How long a buy that failed by another's fault excuses sales of what it would have brought. */
+/** A purchase that failed by another trader's fault excuses sales of its tokens for this long. */
 const EXCUSED_FOR_MS = 10 * 60_000
-/** Such buys that one market remembers; the oldest give way. */
+/** Maximum number of such purchases per market; the oldest are dropped. */
 const LOST_BUYS_MAX = 1_000
 
 export class PendingTrades {
   readonly #trades = new Map<number, PendingTrade>()
   readonly #traders = new Map<Address, TraderPending>()
-  /** By pending buy: sales of so much were excused by it. */
+  /** By pending purchase: the size of sales that it excused. */
   readonly #excused = new Map<number, number>()
   readonly #counts: PendingCounts
-  /** Whether the exchange settles the trades; else none of them ever ends, and none is kept. */
+  /** False if the exchange does not settle these trades; then none ever ends and none is kept. */
   readonly #isSettled: boolean
   #lost: LostBuy[] = []
 
@@ -109,22 +108,22 @@ export class PendingTrades {
     return this.#counts
   }
 
-  /** Whether the trader has a pending trade here. */
+  /** Returns whether the trader has a pending trade here. */
   has(trader: Address): boolean {
     return this.#traders.has(trader)
   }
 
-  /** What of an order is matched and not settled. */
+  /** Returns the size of an order that is matched and not settled. */
   sizeOf(trader: Address, orderHash: OrderHash): number {
     return this.#traders.get(trader)?.orders.get(orderHash) ?? 0
   }
 
-  /** Orders of a trader that have pending trades. */
+  /** Returns the trader's orders with pending trades. */
   ordersOf(trader: Address): OrderHash[] {
     return [...(this.#traders.get(trader)?.orders.keys() ?? [])]
   }
 
-  /** The pending trades of a trader, the oldest first, by the ids that they have in this market. */
+  /** Yields the pending trades of a trader, the oldest first, with their ids in this market. */
   *of(
     trader: Address,
     marketId: MarketId,
@@ -137,7 +136,7 @@ export class PendingTrades {
     }
   }
 
-  /** Follows an event of the market; answers the trade that ended with it, where it is known. */
+  /** Applies an event of the market; returns the trade that ended with it, if known. */
   follow(event: MarketEvent): PendingTrade | undefined {
     switch (event.type) {
       case 'OrdersMatched':
@@ -156,8 +155,8 @@ export class PendingTrades {
   }
 
   /**
-   * Whether another trader owes this seller tokens of the outcome, by a trade that was matched before the one
-   * that he could not deliver for, and that is pending or failed lately by no fault of his own.
+   * Returns whether another trader owes this seller tokens of the outcome. The debt is a trade that matched before the
+   * undelivered one, and that is pending or failed recently through no fault of the seller.
    */
   isOwed(trade: { seller: Address; outcome: Outcome; tradeId: string }, nowMs: number): boolean {
     const { seller, outcome } = trade
@@ -187,7 +186,7 @@ export class PendingTrades {
     }
   }
 
-  /** The market leaves its thread, and what it has counted goes with it. */
+  /** Called when the market leaves its thread: removes its counts. */
   drop(): void {
     for (const trade of this.#trades.values()) this.#counts.count(trade, -1)
     this.#trades.clear()
@@ -218,7 +217,7 @@ export class PendingTrades {
     this.#counts.count(trade, 1)
     const buys = this.#open(buyer)
     buys.orders.set(buyHash, (buys.orders.get(buyHash) ?? 0) + size)
-    // Who trades with himself owes himself.
+    // A trader owes nothing to themselves.
     if (buyer !== seller) buys.buys.add(key)
     const sells = this.#open(seller)
     sells.orders.set(sellHash, (sells.orders.get(sellHash) ?? 0) + size)
@@ -269,7 +268,7 @@ export class PendingTrades {
     return trade
   }
 
-  /** A sale was excused: what it was owed excuses so much less from now on. */
+  /** Records an excused sale: the debt behind it excuses less from now on. */
   #excuse({ seller, outcome, size }: PendingTrade, before: number, nowMs: number): void {
     let rest: number = size
     for (const lost of this.#lostOf(seller, outcome, before, nowMs)) {
@@ -284,7 +283,7 @@ export class PendingTrades {
     }
   }
 
-  /** What sales a pending trade still excuses its buyer. */
+  /** Returns the size of sales that a pending purchase still excuses. */
   #leftOf(key: number): number {
     return (this.#trades.get(key)?.size ?? 0) - (this.#excused.get(key) ?? 0)
   }
@@ -308,7 +307,7 @@ export class PendingTrades {
   }
 }
 
-/** A trade of this market as one number: its event, and its place in it. */
+/** Encodes a trade of this market as one number: its event and its position there. */
 function keyOf(tradeId: string): number {
   const place = parseTradeId(tradeId)
   return place === undefined ? -1 : numberOf(place.sequence, place.fillIndex)

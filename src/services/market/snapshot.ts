@@ -1,8 +1,7 @@
 /**
- * What the snapshot of a market is made of: a head, as JSON, and behind it, in any order, the chunks of
- * its two books, each behind eight bytes of which the first is the outcome, and those of its pending
- * trades and held orders, rows as JSON behind eight bytes of which the first is 2. Version 1 had no pending
- * trades, version 2 no held orders.
+ * Format of a market's snapshot: a head as JSON, then chunks in any order. A chunk of a book starts with eight bytes,
+ * the first of which is the outcome. A chunk of pending trades and session orders has JSON rows after eight bytes, the
+ * first of which is 2. Version 1 had no pending trades, version 2 no session orders.
  */
 
 import assert from 'node:assert/strict'
@@ -19,7 +18,7 @@ const PENDING = 2
 
 const VERSIONS: ReadonlySet<number> = new Set([1, 2, 3])
 
-/** What is told of a market row by row. */
+/** State of a market that is stored row by row. */
 export type SnapshotRow = PendingRow | HeldRow
 
 type SnapshotHead = {
@@ -43,7 +42,7 @@ export function headChunk({ market, seq, closed, updatedAtMs, unsettled }: Marke
   return Buffer.from(JSON.stringify(head))
 }
 
-/** What stands before a chunk of a book. */
+/** Prefix of a book's chunk. */
 export const OUTCOME_MARKS = OUTCOMES.map(markOf)
 
 const PENDING_MARK = markOf(PENDING)
@@ -54,7 +53,7 @@ function markOf(kind: number): Buffer {
   return mark
 }
 
-/** Rows of one chunk, which stays well below what a chunk may hold. */
+/** Rows per chunk; far below the maximum size of a chunk. */
 export const PENDING_ROWS_MAX = 128
 
 export function rowsOf(state: MarketState): SnapshotRow[] {
@@ -65,7 +64,7 @@ export function pendingChunk(rows: readonly SnapshotRow[]): [mark: Buffer, rows:
   return [PENDING_MARK, Buffer.from(JSON.stringify(rows))]
 }
 
-/** The head, the chunks of each book, and the rows of the pending trades and of the held orders. */
+/** Reads the head, the chunks of each book, and the rows of pending trades and session orders. */
 export function readMarketSnapshot(snapshot: Snapshot): {
   head: SnapshotHead
   books: [Uint8Array[], Uint8Array[]]

@@ -1,11 +1,11 @@
-/** Why a trader may place no order in a market for now, whatever the order is. */
+/** Reasons why a trader may place no order in a market for now, whatever the order is. */
 
 import type { Address } from '#domain/ids.ts'
 import { PENDING_TRADES_MAX } from '#domain/limits.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { MarketState } from './state.ts'
 
-/** The first reason; undefined when there is none. */
+/** Returns the first reason; undefined if there is none. */
 export function standingFlaw(
   state: MarketState,
   trader: Address,

@@ -1,4 +1,4 @@
-/** What a market hears, says and remembers. */
+/** State and rules of a market. */
 
 import type { Book } from '#book/book.ts'
 import type { SelfTrade } from '#book/match.ts'
@@ -10,8 +10,7 @@ import type { LoggedHolds } from './held.ts'
 import type { TraderBudgets } from './host/trader-budgets.ts'
 import type { PendingTrades } from './pending.ts'
 /**
- * What is known about the hashes and trades of the batch under way: what the partition's file says
- * of them, and on top of it what the batch itself has made of them so far.
+ * What is known about the hashes and trades of the current batch: the partition's records, updated by the batch so far.
  */
 export type Recall = {
   readonly closed: Map<OrderHash, ClosedOrder>
@@ -27,7 +26,7 @@ export type MarketState = {
   /** Trades that the chain has neither confirmed nor refused. */
   unsettled: number
   readonly pending: PendingTrades
-  /** Orders that end with their session, as the log has it. */
+  /** Orders that end with their session, according to the log. */
   readonly held: LoggedHolds
   readonly rules: MarketRules
   readonly recall: Recall
@@ -35,27 +34,27 @@ export type MarketState = {
 
 export type MarketRules = {
   readonly selfTrade: SelfTrade
-  /** Orders that may rest in both books together. */
+  /** Maximum number of resting orders in both books together. */
   readonly ordersMax: number
-  /** Chains whose settlement is behind: their markets take cancels only. */
+  /** Chains whose settlement is behind: their markets accept cancels only. */
   readonly behind?: Pick<ReadonlySet<number>, 'has'>
-  /** Chains whose trades are settled; all of them where it is left out. */
+  /** Chains whose trades are settled; undefined means all. */
   readonly settled?: Pick<ReadonlySet<number>, 'has'>
   readonly risk?: RiskRules
   /** Counts the open orders of a trader in all markets of a chain on this thread. */
   readonly openOrders?: (trader: Address, chainId: number) => number
-  /** Keeps traders from choosing hashes that collide in the books' indices. */
+  /** Prevents traders from choosing hashes that collide in the books' indices. */
   readonly seed: number
 }
 
-/** What is asked of traders whatever they hold. */
+/** Rules that apply to traders regardless of their funds. */
 export type RiskRules = {
-  /** The least that price times size of an order may be, in millionths of the stablecoin. */
+  /** Minimum of price times size of an order, in millionths of the stablecoin. */
   readonly minNotional: number
-  /** Pending trades of one trader on a chain beyond which new orders wait. */
+  /** New orders of a trader are refused above this number of pending trades on a chain. */
   readonly pendingTradesMax: number
-  /** Who pauses; no trader does where it is left out. */
+  /** Paused traders; undefined if pauses are off. */
   readonly pauses?: TraderPauses
-  /** Daily limits on the cost of settling a trader's trades; left out if there are none. */
+  /** Daily limits on the cost of settling a trader's trades; undefined if there are none. */
   readonly budgets?: TraderBudgets
 }

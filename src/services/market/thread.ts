@@ -1,7 +1,6 @@
 /**
- * A market thread: its partitions of the log, the markets in them, and the timers they need. Each
- * partition is served by itself: a batch is one append to one file, and a caller that waits for it
- * does not wait for the others.
+ * A market thread: its partitions of the log, their markets and timers. Each partition is served separately: a batch is
+ * one append to one file, and its callers do not wait for other partitions.
  */
 
 import assert from 'node:assert/strict'
@@ -17,7 +16,7 @@ import { realWorld, type World } from '#services/kit/world.ts'
 import { openMarketLog } from './thread/market-log.ts'
 import { type RunningMarkets, startMarkets } from './thread/start-markets.ts'
 
-/** What each market thread keeps for cancels on a disk without room. */
+/** Disk space that each market thread reserves for cancels on a full disk. */
 const RESERVE_BYTES = 4 * 1024 * 1024
 
 type MarketWorld = World & {

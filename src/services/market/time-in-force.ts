@@ -1,7 +1,6 @@
 /**
- * Orders that are to be placed in a time in force of their own: only if they take nothing, or only as far as
- * they are filled at once. Whether that can be is decided before anything matches, so an order that
- * is refused has changed nothing.
+ * Orders with a time in force: post only, immediate or cancel, fill or kill. The check runs before anything matches, so
+ * a refused order has changed nothing.
  */
 
 import { preview } from '#book/match.ts'

@@ -1,6 +1,5 @@
 /**
- * What becomes of a market's trades on chain: a report is checked, recorded, and, where the chain
- * refused the trade, undone in the books.
+ * Results of a market's trades on chain: a report is checked and recorded, and a refused trade is undone in the books.
  */
 
 import assert from 'node:assert/strict'
@@ -24,7 +23,7 @@ import {
 } from './orders.ts'
 import type { MarketState } from './state.ts'
 
-/** A report that cannot be about a trade of this market; its sender is wrong. */
+/** Returns why a report cannot be about a trade of this market. */
 export function reportFlaw(state: MarketState, report: TradeReport): Rejection | undefined {
   const { tradeId, buy, sell } = report
   const place = parseTradeId(tradeId)
@@ -36,14 +35,14 @@ export function reportFlaw(state: MarketState, report: TradeReport): Rejection |
   return pair && here ? undefined : reject('INVALID_FIELD', 'report', 'not a pair of this market')
 }
 
-/** Whether more would go back to an order than it ever lost. */
+/** Returns whether more would return to an order than it ever lost. */
 export function isOverdrawn(state: MarketState, { buy, sell, size }: TradeReport): boolean {
   const gone = ({ outcome, orderHash, size: whole }: VerifiedOrder): number =>
     whole - (state.books[outcome].find(orderHash)?.remaining ?? 0)
   return !isShares(size) || size > Math.min(gone(buy), gone(sell))
 }
 
-/** Where a trade may go from where it is. Failed is final: its quantity is back in the book. */
+/** Legal status changes of a trade. Failed is final: its quantity is back in the book. */
 export function mayBecome(from: TradeStatus, to: TradeStatus): boolean {
   switch (to) {
     case 'submitted':
@@ -99,7 +98,7 @@ export function recordTrade(
   state.recall.trades.set(tradeId, { tradeId, status, txHash, atMs: context.nowMs })
 }
 
-/** What becomes of the report, and the pauses of its traders for the threads of other markets. */
+/** Returns the result of the report, and the pauses of its traders for the threads of other markets. */
 export function reported(
   { market, rules }: MarketState,
   { buy, sell }: TradeReport,
@@ -127,10 +126,13 @@ function tradeOf({ size, buy, sell }: TradeReport): PendingTrade {
   }
 }
 
-/** Refusals for want of tokens. Nobody owes a seller the approval, or anything else that the others are about. */
+/**
+ * Refusals because tokens are missing. No other trader owes a seller the approval, or anything that other refusals are
+ * about.
+ */
 const LACKS_TOKENS: ReadonlySet<string> = new Set(['InsufficientShares', 'BothUnfunded'])
 
-/** Whether the seller, found at fault, lacked only what another owes him. */
+/** Set if the seller, found at fault, lacked only tokens that another trader owes them. */
 type Excuse = { readonly excused?: 'seller' }
 
 export function excuseOf(
@@ -145,10 +147,9 @@ export function excuseOf(
 }
 
 /**
- * A trade that the chain refused: the trader at fault loses their orders in this market, and the
- * quantity of the other side goes back to its order. The orders at fault leave first, so that what
- * goes back does not meet them again. A seller who is excused keeps his orders, but gets nothing back:
- * he has no tokens for it.
+ * Undoes a trade that the chain refused: the trader at fault loses their orders in this market, and the other side's
+ * quantity returns to its order. The orders at fault leave first, so that the returned quantity does not match them
+ * again. An excused seller keeps their orders but gets nothing back, because they have no tokens for it.
  */
 export function failTrade(state: MarketState, report: TradeReport, context: MarketContext): void {
   const { fault, buy, sell } = report
@@ -173,8 +174,8 @@ export function failTrade(state: MarketState, report: TradeReport, context: Mark
 }
 
 /**
- * A resting order keeps its place and grows: it was there before the orders behind it. One that the
- * failed trade had filled comes back as a new arrival. One that ended otherwise stays ended.
+ * A resting order keeps its place and grows: it was there before the orders behind it. An order that the failed trade
+ * had filled returns as a new arrival. An order that ended otherwise stays ended.
  */
 function giveBack(
   state: MarketState,

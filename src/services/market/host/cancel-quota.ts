@@ -1,7 +1,7 @@
 /**
- * How many orders a trader places and cancels without a fill. Each must be remembered until it expires, and
- * costs nothing to make: beyond a generous number in an hour the trader's new orders wait. It counts what one
- * market thread sees, and begins anew with it; cancels are always taken.
+ * Limits the orders that a trader places and cancels without a fill. They cost the trader nothing, but each must be
+ * remembered until it expires. Above the hourly quota, new orders of the trader are refused. Counts are per market
+ * thread and restart with it; cancels are always accepted.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -10,7 +10,7 @@ import type { MarketEvent } from '#domain/market-event.ts'
 
 const HOUR_MS = 3_600_000
 
-/** How often one who goes on cancelling becomes the last of all. */
+/** A trader who keeps cancelling moves to the end at most once in this time. */
 const MOVED_EVERY_MS = 60_000
 
 type Count = { level: number; atMs: number; readonly movedAtMs: number }
@@ -18,7 +18,7 @@ type Count = { level: number; atMs: number; readonly movedAtMs: number }
 export class CancelQuota {
   readonly #perHour: number
   readonly #tradersMax: number
-  /** The one who cancelled last is the last, to the minute. */
+  /** In the order of the last cancel, to the minute. */
   readonly #counts = new Map<Address, Count>()
 
   constructor(perHour: number, tradersMax = QUOTA_TRADERS_MAX) {
@@ -26,7 +26,7 @@ export class CancelQuota {
     this.#tradersMax = tradersMax
   }
 
-  /** Counts the event, if it is the end of an order that never had a fill. */
+  /** Counts the event if it ends an order without a fill. */
   note(event: MarketEvent, nowMs: number): void {
     if (event.type !== 'OrderClosed' || event.reason !== 'cancelled') return
     if (event.remaining !== event.size) return
@@ -54,7 +54,7 @@ export class CancelQuota {
     return this.#counts.size
   }
 
-  /** It runs off evenly, a whole quota in an hour. */
+  /** The count decays evenly, by one quota per hour. */
   #level(count: Count | undefined, nowMs: number): number {
     if (count === undefined) return 0
     const ranOff = (Math.max(0, nowMs - count.atMs) * this.#perHour) / HOUR_MS

@@ -1,7 +1,6 @@
 /**
- * Which markets have something that expires, by the second from which on they have to be looked at: a
- * heap, so that no look at the clock asks all markets. A market may stand in it more than once; the
- * place that counts is the one that it knows itself.
+ * Heap of the markets that have something to expire, by the second of the next check, so that a tick does not scan all
+ * markets. A market may be in the heap several times; only the entry that matches its own `dueSec` counts.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -9,7 +8,7 @@ import type { MarketState } from '../state.ts'
 
 /** What can be due. */
 export type Due = {
-  /** The second at which it is looked at next; infinite while it is not in the heap. */
+  /** Second of the next check; infinite while the market is not in the heap. */
   dueSec: number
 }
 
@@ -17,7 +16,7 @@ export class DueMarkets<Item extends Due> {
   readonly #seconds: number[] = []
   readonly #items: Item[] = []
 
-  /** It has to be looked at by then; an earlier look that is planned stays. */
+  /** Plans a check at this second, unless an earlier one is planned. */
   plan(item: Item, sec: number): void {
     if (sec >= item.dueSec) return
     item.dueSec = sec
@@ -32,12 +31,12 @@ export class DueMarkets<Item extends Due> {
     }
   }
 
-  /** Whether the second of one has come. */
+  /** True if a check is due. */
   isDue(nowSec: number): boolean {
     return (this.#seconds[0] ?? Number.POSITIVE_INFINITY) <= nowSec
   }
 
-  /** Takes one out whose second has come; it is to be planned anew. */
+  /** Removes a market whose check is due; the caller plans it again. */
   take(nowSec: number): Item | undefined {
     while (this.isDue(nowSec)) {
       const [sec, item] = [this.#seconds[0]!, this.#items[0]!]
@@ -74,14 +73,14 @@ export class DueMarkets<Item extends Due> {
   }
 }
 
-/** Before this second nothing of the market expires. */
+/** Returns the first second at which something of the market may expire. */
 function nextExpirySec({ closed, market, books: [yes, no] }: MarketState): number {
   const never = Number.POSITIVE_INFINITY
   if (closed !== undefined) return never
   return Math.min(market.expiration, yes.nextExpirySec ?? never, no.nextExpirySec ?? never)
 }
 
-/** Something may have come to a market that expires before everything else in it. */
+/** Plans a check after a change that may expire before everything else in the market. */
 export function planExpiry<Item extends Due & { readonly state: MarketState }>(
   expiring: DueMarkets<Item>,
   item: Item,
@@ -89,11 +88,11 @@ export function planExpiry<Item extends Due & { readonly state: MarketState }>(
   expiring.plan(item, nextExpirySec(item.state))
 }
 
-/** Markets that are looked at, and that are told to expire what they have, in one go. */
+/** Maximum number of markets checked, and told to expire orders, in one call. */
 const LOOKS_MAX = 4_096
 const EXPIRING_MAX = 64
 
-/** Some markets that have something to expire now; the others are found at the next call. */
+/** Returns some markets with orders to expire now; the next call finds the others. */
 export function marketsToExpire<Item extends Due & { readonly state: MarketState }>(
   {
     expiring,
@@ -113,7 +112,7 @@ export function marketsToExpire<Item extends Due & { readonly state: MarketState
     if (markets.get(marketId) !== item) continue
     const nextSec = nextExpirySec(item.state)
     if (nextSec <= nowSec) due.push(marketId)
-    // What is told may get lost where too much waits, so it is looked at again.
+    // A full mailbox may drop the message, so check again.
     expiring.plan(item, Math.max(nextSec, nowSec + 1))
   }
   return due

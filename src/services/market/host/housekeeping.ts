@@ -1,7 +1,6 @@
 /**
- * What a market thread does between batches, in short steps: it takes snapshots, truncates, forgets what
- * is long past and unloads markets that are over. Nothing here changes what a market answers, and
- * whatever fails is tried again another time.
+ * Work of a market thread between batches, in short steps: snapshots, truncation, forgetting old orders, unloading
+ * ended markets. None of it changes an answer, and a failed step is retried later.
  */
 
 import { giveBack } from '#book/snapshot.ts'
@@ -11,18 +10,18 @@ import { OUTCOMES } from '#domain/order.ts'
 import { headChunk, OUTCOME_MARKS, PENDING_ROWS_MAX, pendingChunk, rowsOf } from '../snapshot.ts'
 import { goAway, type Hosted, type MarketThread, type SnapshotJob } from './market-host.ts'
 
-/** Orders that one step of a snapshot copies: a fraction of a millisecond. */
+/** Orders copied by one snapshot step, in a fraction of a millisecond. */
 const SNAPSHOT_STEP_ORDERS = 512
-/** Records that one step removes. */
+/** Records removed by one step. */
 const TRUNCATE_STEP = 5_000
-/** Traders of closed markets that one step takes out of the index. */
+/** Traders of closed markets removed from the index by one step. */
 const LEAVING_STEP = 2_000
-/** A quiet market is snapshotted too once it keeps so many times `snapshotEvery` from truncation. */
+/** A quiet market also gets a snapshot if it blocks the truncation of this many times `snapshotEvery` events. */
 const QUIET_TIMES = 4
 
 /**
- * One short step of what can wait: a part of a snapshot, of a truncation or of forgetting. It must run
- * between batches. Answers whether there is more to do.
+ * Runs one short step of a snapshot, a truncation or of forgetting. Must run between batches. Returns whether there is
+ * more to do.
  */
 export function housekeep(thread: MarketThread): boolean {
   if (thread.committing) return true
@@ -39,21 +38,21 @@ export function hasHousework(thread: MarketThread): boolean {
   return hasDue || truncatable.size > 0 || forgettable.size > 0
 }
 
-/** What goes wrong is kept until the caller takes it, to tell it. */
+/** Returns the last failure for the log, and forgets it. */
 export function takeTrouble(thread: MarketThread): string {
   const { trouble } = thread
   thread.trouble = ''
   return trouble
 }
 
-/** Faults after which the partition is as it was. */
+/** Faults after which the partition is unchanged. */
 const LEAVE_ALL: readonly string[] = [
   'LOG_SNAPSHOT_FAILED',
   'LOG_MERGE_FAILED',
   'LOG_ARCHIVE_FAILED',
 ]
 
-/** What has been unloaded since the last time. */
+/** Returns the markets unloaded since the last call. */
 export function takeGone(thread: MarketThread): readonly MarketId[] {
   const { gone } = thread
   thread.gone = []
@@ -61,8 +60,8 @@ export function takeGone(thread: MarketThread): readonly MarketId[] {
 }
 
 /**
- * Does what markets can go on without. A fault ends it for now, and is kept; it may have taken the
- * partition's file with it, so the file is opened again.
+ * Runs work that markets do not depend on. A fault ends it for now and is kept for the log. The fault may have closed
+ * the partition's file, so the file is opened again.
  */
 function attempt(thread: MarketThread, partition: number, work: () => void): void {
   try {
@@ -99,7 +98,7 @@ function giveUp(thread: MarketThread, partition: number, error: unknown): void {
 
 type Step = { readonly partition: number; readonly step: () => void }
 
-/** Forgetting first: it is short, and snapshots may never end. */
+/** Forgetting comes first: it is short, and snapshots may never end. */
 function nextStep(thread: MarketThread): Step | undefined {
   const { job, due } = thread
   const [forgettable] = thread.forgettable
@@ -120,7 +119,7 @@ function nextStep(thread: MarketThread): Step | undefined {
   return { partition: truncatable, step: () => stepTruncation(thread, truncatable) }
 }
 
-/** Rows of closed orders that one step looks at, and rows without an owner that one step removes. */
+/** Rows of closed orders examined by one step, and rows without an owner removed by one step. */
 const FORGET_STEP = 2_000
 const SWEEP_STEP = 500
 
@@ -132,8 +131,8 @@ function stepForgetting(thread: MarketThread, partition: number): void {
 }
 
 /**
- * By this clock the partition forgets. After a restart no time before it comes again, so nothing that
- * was forgotten can be placed a second time, whatever the machine's clock does.
+ * Clock by which the partition forgets orders. It never goes back after a restart, so a forgotten order cannot be
+ * placed again, whatever the machine's clock does.
  */
 function durableSec(thread: MarketThread, partition: number): number {
   return Math.floor(thread.options.log.state(partition).lastMs / 1_000)
@@ -160,7 +159,7 @@ function beginSnapshot(thread: MarketThread, hosted: Hosted): void {
   const { lastOffset } = log.state(partition)
   const writer = log.beginSnapshot(partition, state.market.id, lastOffset, state.seq)
   const head = headChunk(state)
-  // Nothing may happen to the market between the head and the moment its books are held.
+  // The market must not change between reading its state and freezing its books.
   const books = state.books.map((book) => book.beginSnapshot())
   const pending = rowsOf(state)
   thread.job = { hosted, writer, books, pending, copied: [], isEnding: false }
@@ -169,8 +168,8 @@ function beginSnapshot(thread: MarketThread, hosted: Hosted): void {
 }
 
 /**
- * Hands over one chunk, or finishes. A market that goes on has its orders copied before they change, so
- * that at times more is copied than a step may hand over; it waits here.
+ * Writes one chunk, or finishes. Orders of an active market are copied before they change, so more may be copied than
+ * one step writes; the rest waits here.
  */
 function stepSnapshot(thread: MarketThread, job: SnapshotJob): void {
   if (job.isEnding || !job.writer.isReady()) return
@@ -185,13 +184,13 @@ function stepSnapshot(thread: MarketThread, job: SnapshotJob): void {
     giveBack(next.chunk)
     return
   }
-  // These do not change, so they can wait for the books.
+  // These rows do not change, so they can wait for the books.
   const rows = job.pending.splice(0, PENDING_ROWS_MAX)
   if (rows.length > 0) job.writer.writeChunk(...pendingChunk(rows))
   else if (job.books.every((book) => book.done)) endSnapshot(thread, job)
 }
 
-/** The disk takes its time; meanwhile the job is there, and nothing is left to do for it. */
+/** The job stays until the disk has finished; it needs no further steps. */
 function endSnapshot(thread: MarketThread, job: SnapshotJob): void {
   job.isEnding = true
   job.writer.commit().then(
@@ -207,12 +206,12 @@ function endSnapshot(thread: MarketThread, job: SnapshotJob): void {
   )
 }
 
-/** Markets that one step unloads. */
+/** Markets unloaded by one step. */
 const UNLOAD_STEP = 10
 
 /**
- * Looks, from time to time, for what may go: closed orders that are long past, records that the
- * database has, markets that are over. To be called between batches.
+ * Finds closed orders to forget, records that the database has, and markets to unload. Called from time to time,
+ * between batches.
  */
 export function tidy(thread: MarketThread): void {
   for (const { home } of thread.traders.takeEmptied()) {
@@ -232,9 +231,9 @@ export function tidy(thread: MarketThread): void {
 }
 
 /**
- * Unloads markets that are over: resolved, with every trade settled. Each gets a last snapshot, so
- * that its events can be truncated; once they are, nothing of it is left to replay, and it goes. Not
- * before its expiration, since only then no order for it can come again.
+ * Unloads ended markets: resolved, with every trade settled. Each gets a last snapshot, so that its events can be
+ * truncated; when they are, it is removed. This happens after its expiration, because only then no order for it can
+ * arrive.
  */
 function unload(thread: MarketThread, partition: number): void {
   const { log } = thread.options

@@ -1,6 +1,6 @@
 /**
- * One batch of commands of a market thread: which market each is for, in which order they are handled,
- * what the partitions remember of them, and the append that makes their events durable.
+ * One batch of commands of a market thread: groups commands by market, looks up what the partitions remember, and
+ * appends the events.
  */
 
 import assert from 'node:assert/strict'
@@ -14,19 +14,19 @@ import type { Recall } from '../state.ts'
 import { planExpiry } from './due-markets.ts'
 import type { Hosted, MarketThread } from './market-host.ts'
 
-/** The market that a command is for; undefined when it is for the thread. */
+/** Returns the market of a command; undefined if the command is for the thread. */
 export function marketIdOf(command: Message<MarketThreadProtocol>): MarketId | undefined {
   if (command.type === 'PlaceOrder') return command.message.order.marketId
   if (command.type === 'OpenMarket') return command.message.market.id
   return 'marketId' in command.message ? command.message.marketId : undefined
 }
 
-/** A batch that is smaller than this is handled as it came. */
+/** Smaller batches are not grouped. */
 const GROUPED_MIN = 32
 
 /**
- * The commands of each market after one another, in the order in which they came. Markets do not see
- * each other, and a book whose memory is at hand is several times as fast.
+ * Groups commands by market and keeps their order within a market. Markets are independent, and a book in the CPU cache
+ * is several times as fast.
  */
 export function byMarket<Command extends Message<MarketThreadProtocol>>(
   batch: readonly Command[],
@@ -42,7 +42,7 @@ export function byMarket<Command extends Message<MarketThreadProtocol>>(
   return groups.size === 1 ? batch : [...groups.values()].flat()
 }
 
-/** Looks up, once per batch, what the partitions know about the hashes and trades in it. */
+/** Looks up, once per batch, what the partitions know about its hashes and trades. */
 export function prepare(
   thread: MarketThread,
   batch: readonly Message<MarketThreadProtocol>[],
@@ -125,7 +125,7 @@ type PartitionBatch = {
 
 export type PartitionAppended = Appended & { readonly partition: number }
 
-/** Makes the events of a batch durable, one append per partition. */
+/** Makes the events of a batch durable with one append per partition. */
 export function commit(
   thread: MarketThread,
   events: readonly MarketEvent[],
@@ -134,7 +134,7 @@ export function commit(
   const batches = new Map<number, PartitionBatch>()
   let hosted: Hosted | undefined
   for (const event of events) {
-    // The events of a market follow one another, and carry one and the same text of its id.
+    // Events of one market are consecutive and share the same id string.
     if (hosted?.state.market.id !== event.marketId) {
       if (hosted !== undefined) planExpiry(thread.expiring, hosted)
       hosted = thread.markets.get(event.marketId)
@@ -165,7 +165,7 @@ export function commit(
     return thread.options.log.append(partition, append)
   })
   const partitions = [...batches.keys()]
-  // All of them have ended when this does: one that failed says nothing of the others.
+  // Waits for all appends: the failure of one says nothing about the others.
   return Promise.allSettled(appends).then((outcomes) => {
     thread.committing = false
     return outcomes.map((outcome, at) => {
@@ -176,8 +176,8 @@ export function commit(
 }
 
 /**
- * What the partition must remember of an event beside the event itself. The batch is over, so what
- * is recalled of a hash or a trade now is the last word on it.
+ * Returns what the partition must remember besides the event. The batch is over, so the recalled state of a hash or
+ * trade is final.
  */
 function remember(recall: Recall, batch: PartitionBatch, event: MarketEvent): void {
   switch (event.type) {

@@ -1,8 +1,6 @@
 /**
- * A market thread hosts the markets of some log partitions. It passes commands to the markets they are
- * for, and brings everything back from snapshots and logs when it starts or when an append failed. How
- * a batch is prepared and made durable is in `market-batch.ts`, what happens between batches in
- * `housekeeping.ts`.
+ * Hosts the markets of some log partitions. It passes commands to their markets, and recovers from snapshots and logs
+ * at the start or after a failed append. `market-batch.ts` handles a batch, `housekeeping.ts` the work between batches.
  */
 
 import assert from 'node:assert/strict'
@@ -45,18 +43,18 @@ type MarketThreadOptions = {
   readonly partitionOf: (marketId: MarketId) => number
   readonly rules: Omit<MarketRules, 'seed' | 'ordersMax'>
   readonly ordersMax?: number
-  /** A number that no client can guess. */
+  /** Clients cannot guess it. */
   readonly seed: number
   readonly snapshotEvery: number
-  /** Left out where the log keeps nothing that only the database has use for. */
+  /** Undefined if the log keeps nothing that only the database needs. */
   readonly retention?: Retention
-  /** Left out where limits are off. */
+  /** Undefined if limits are off. */
   readonly cancelQuota?: CancelQuota
-  /** While the disk is full there are no new orders and markets; cancels and reports have room. */
+  /** While the disk is full, new orders and markets are refused; cancels and reports are accepted. */
   readonly room?: { readonly isFull: boolean }
-  /** Called now and then while something long goes on: the thread is not stuck. */
+  /** Called during long work to show that the thread is not stuck. */
   readonly progress?: () => void
-  /** How late the database may be, and the chains whose trades wait for it; left out where none does. */
+  /** Maximum lag of the database, and the chains whose trades wait for it; undefined if there are none. */
   readonly lag?: { readonly maxMs: number; readonly chains: Pick<ReadonlySet<number>, 'has'> }
 }
 
@@ -64,7 +62,7 @@ export type Hosted = Due & {
   state: MarketState
   readonly partition: number
   eventsSinceSnapshot: number
-  /** Up to where its newest snapshot goes. */
+  /** Position of its newest snapshot. */
   snapshot: Pick<SnapshotMeta, 'seq' | 'atOffset'> | undefined
 }
 
@@ -72,54 +70,54 @@ export type SnapshotJob = {
   readonly hosted: Hosted
   readonly writer: SnapshotWriter
   readonly books: BookSnapshot[]
-  /** What is left to be handed over of the pending trades and held orders. */
+  /** Pending trades and session orders that are not written yet. */
   readonly pending: SnapshotRow[]
-  /** Chunks that are copied and not yet handed over, each with its outcome. */
+  /** Copied chunks that are not written yet, with their outcome. */
   readonly copied: { readonly outcome: Outcome; readonly chunk: Buffer<ArrayBuffer> }[]
-  /** Whether all of it was handed over, and it only waits for the disk. */
+  /** True if everything is written and the job only waits for the disk. */
   isEnding: boolean
 }
 
 export type MarketThread = {
   readonly markets: Map<MarketId, Hosted>
-  /** Which traders have orders in which books. */
+  /** Books in which each trader has orders. */
   readonly traders: TraderIndex<BookPlace>
-  /** When each market has something to expire. */
+  /** Expiry checks of all markets. */
   readonly expiring: DueMarkets<Hosted>
-  /** Orders that may still expire in the batch under way. */
+  /** Orders that may still expire in the current batch. */
   expirationsLeft: number
-  /** Markets that are resolved, and wait to be unloaded. */
+  /** Resolved markets that wait to be unloaded. */
   readonly over: Set<Hosted>
   readonly recall: Recall
   readonly options: MarketThreadOptions
   /** By partition. */
   readonly rules: Map<number, MarketRules>
-  /** By partition: the last offset that the database holds. */
+  /** By partition: the last offset in the database. */
   readonly projected: Map<number, number>
-  /** Chains whose settlement is behind. The settlement thread says so again whenever it is linked. */
+  /** Chains whose settlement is behind. The settlement thread repeats this whenever it is linked. */
   readonly behind: Set<number>
   readonly epochs: Map<number, number>
-  /** By chain: how many trades of each trader are pending in the markets of this thread. */
+  /** By chain: pending trades of each trader in the markets of this thread. */
   readonly counts: Map<number, PendingCounts>
   readonly holds: TraderHolds
-  /** Traders whose failed fills have used up their budget, and whose orders are still in the books. */
+  /** Traders whose failed fills have used up their budget and whose orders are still in the books. */
   readonly barred: Barred[]
-  /** Partitions that the database is too late with, and what is known of each: `projection-lag.ts`. */
+  /** Partitions for which the database is too late, and what is known of each (`projection-lag.ts`). */
   readonly late: Set<number>
   readonly marks: Map<number, ProjectionMark>
-  /** Partitions that remember as many closed orders as they can. */
+  /** Partitions that remember the maximum number of closed orders. */
   readonly crowded: Set<number>
-  /** Partitions that cannot be opened at present, and why. None of their markets is here meanwhile. */
+  /** Partitions that cannot be opened now, with the reason. Their markets are not loaded meanwhile. */
   readonly away: Map<number, string>
-  /** What last went wrong with a snapshot or a truncation, until `takeTrouble`. Markets go on. */
+  /** Last failure of a snapshot or truncation, until `takeTrouble`. Markets continue. */
   trouble: string
-  /** Markets that were unloaded, until `takeGone`. */
+  /** Unloaded markets, until `takeGone`. */
   gone: MarketId[]
   committing: boolean
   job: SnapshotJob | undefined
-  /** Markets that have said enough to deserve a new snapshot. */
+  /** Markets with enough events for a new snapshot. */
   readonly due: Set<MarketId>
-  /** Partitions that may have something to truncate, or to forget. */
+  /** Partitions that may have records to truncate or orders to forget. */
   readonly truncatable: Set<number>
   readonly forgettable: Set<number>
 }
@@ -170,7 +168,7 @@ export function newMarketThread(options: MarketThreadOptions): MarketThread {
   return thread
 }
 
-/** Runs the market's own handler, or says that there is no such market. */
+/** Runs the market's handler, or rejects an unknown market. */
 function inMarket<Answer>(
   thread: MarketThread,
   marketId: MarketId,
@@ -189,7 +187,7 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
     if (hosted === undefined) {
       const partition = thread.options.partitionOf(opened.id)
       if (!thread.options.log.owned.includes(partition)) return reject('MARKET_NOT_FOUND')
-      // A market that is over may have been here before, and its history may be gone.
+      // An expired market may have been here before, and its history may be gone.
       if (opened.expiration <= Math.floor(context.nowMs / 1_000)) return reject('MARKET_CLOSED')
       if (thread.options.room?.isFull === true) return reject('STORAGE_FULL')
       if (thread.markets.size >= MARKETS_OPEN_MAX) return reject('OVERLOADED')
@@ -305,8 +303,8 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
 }
 
 /**
- * Hears at once what concerns no market and is told only once: it must not be lost because a mailbox
- * is full or a file away. Answers whether it was such a message.
+ * Handles messages that concern no market and are sent only once: a full mailbox or a closed file must not lose them.
+ * Returns whether this was such a message.
  */
 export function hearAtOnce(thread: MarketThread, command: Message<MarketThreadProtocol>): boolean {
   if (command.type === 'SettlementLag') hearLag(thread, command.message)
@@ -346,7 +344,7 @@ function host(
   }
 }
 
-/** What all markets of a partition go by. */
+/** Rules that all markets of a partition share. */
 function rulesOf(thread: MarketThread, partition: number): MarketRules {
   const { rules, seed, ordersMax = ORDERS_PER_MARKET_MAX, lag } = thread.options
   const known = thread.rules.get(partition)
@@ -362,9 +360,8 @@ function rulesOf(thread: MarketThread, partition: number): MarketRules {
 }
 
 /**
- * After a failed append: drops all of the partition and goes back to what its file holds. Answers
- * whether it could be opened; if it could not, `away` says why, none of its markets is here, and it
- * is to be tried again. A file that is damaged is no such case: that fault is thrown.
+ * Reloads a partition from its file after a failed append. Returns whether it could be opened; otherwise `away` has the
+ * reason, its markets are unloaded, and the caller retries. A damaged file is different: that fault is thrown.
  */
 export function recover(thread: MarketThread, partition: number): boolean {
   thread.recall.closed.clear()
@@ -401,14 +398,14 @@ function dropMarkets(thread: MarketThread, partition: number): void {
   thread.forgettable.delete(partition)
 }
 
-/** Records read at once on recovery. */
+/** Records read at once during recovery. */
 const REPLAY_BATCH = 4_096
 
 function loadPartition(thread: MarketThread, partition: number): void {
   const { log } = thread.options
   for (const meta of log.snapshots(partition)) restore(thread, partition, meta)
   const { lastOffset } = log.state(partition)
-  // What lies before is in the snapshots, and only waits for the database to have it.
+  // Earlier records are in the snapshots and only wait for the database.
   for (let offset = log.truncationFloor(partition).offset; offset <= lastOffset; ) {
     const records = log.read(partition, offset, REPLAY_BATCH)
     assert(records.length > 0, `partition ${partition} ends before ${lastOffset}`)
@@ -429,7 +426,7 @@ function replay(thread: MarketThread, partition: number, event: MarketEvent): vo
     assert(event.type === 'MarketOpened', `${event.marketId} begins with ${event.type}`)
     hosted = host(thread, event.market, partition)
   }
-  // A snapshot may hold more of its market than another market still needs of the log.
+  // A snapshot may be newer than records that another market still needs.
   if (event.seq <= hosted.state.seq) return
   apply(hosted.state, event)
   hosted.eventsSinceSnapshot++

@@ -1,7 +1,7 @@
 /**
- * The fronts that follow a market thread. Each hears every event, except those of the partitions that it lets
- * doze because nobody there watches or trades: of these it hears which markets open and close, and nothing else.
- * A front that has just come hears all.
+ * Fronts that follow a market thread. A front receives every event, except of partitions that it has marked idle
+ * because no client there watches or trades: of these it receives only which markets open and close. A new front
+ * receives everything.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -13,13 +13,13 @@ import type { PartitionAppended } from './market-batch.ts'
 
 type Reader = Pick<Channel<MarketFollowerProtocol>, 'tell'>
 
-/** What is told of a commit: what each partition has appended, and all that was said. */
+/** Result of a commit: rows appended per partition, and all events. */
 type Committed = {
   readonly appended: readonly Pick<PartitionAppended, 'partition' | 'rows'>[]
   readonly said: readonly MarketEvent[]
 }
 
-/** About what an id, a row of the log beside its bytes, and a price with its size take on the way. */
+/** Approximate size in a message of an id, of a log row besides its bytes, and of a price level. */
 const ID_BYTES = 128
 const ROW_BYTES = 64
 const LEVEL_BYTES = 24
@@ -34,7 +34,7 @@ type DozeHandlers = {
 const HEARD = { heard: true } as const
 
 export class MarketReaders<R extends Reader = Reader> {
-  /** Each with the partitions that it lets doze. */
+  /** By reader: the partitions that are idle for it. */
   readonly #readers = new Map<R, Set<number>>()
   readonly #partitionOf: (marketId: MarketId) => number
   readonly #owned: readonly number[]

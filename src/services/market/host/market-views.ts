@@ -1,4 +1,4 @@
-/** The markets of a thread as a reader sees them, a part at a time: there may be very many. */
+/** Views of a thread's markets for readers, in parts: there may be very many. */
 
 import type { MarketId } from '#domain/ids.ts'
 import { MARKETS_TOLD_MAX } from '#domain/limits.ts'
@@ -6,7 +6,7 @@ import type { MarketView } from '#protocol/market.ts'
 import { viewOf } from '../market.ts'
 import type { MarketState } from '../state.ts'
 
-/** Levels after which no more markets are told in one message. */
+/** A message ends after this many price levels. */
 const LEVELS_TOLD = 20_000
 type Hosts = {
   readonly markets: ReadonlyMap<
@@ -15,7 +15,10 @@ type Hosts = {
   >
 }
 
-/** Those behind the one that was told last, of all or of these partitions; from the first on if that one is gone. */
+/**
+ * Returns the markets after the last one sent, of all or of these partitions; starts from the first if that one is
+ * gone.
+ */
 export function someViews(
   { markets }: Hosts,
   after?: MarketId,
@@ -36,7 +39,7 @@ export function someViews(
   return { views, more: false }
 }
 
-/** All of a partition, part by part. */
+/** Yields all markets of a partition, part by part. */
 export function* viewsOf(hosts: Hosts, partition: number): Generator<MarketView[]> {
   let after: MarketId | undefined
   for (let more = true; more; ) {

@@ -1,7 +1,7 @@
 /**
- * A trader's open orders, page by page, the oldest first. Each book has the orders of a trader in the order
- * of their age, so a page is merged from the ends of these lists: it costs what it shows, one look into
- * each book that the trader has orders in, and a step over each order that is older than the page.
+ * Pages of a trader's open orders, the oldest first. Each book lists a trader's orders by age, so a page is merged from
+ * these lists. It costs one look-up per book with orders of the trader, plus a step over each order older than the
+ * page.
  */
 
 import type { Book } from '#book/book.ts'
@@ -11,14 +11,14 @@ import type { OpenOrder } from '#protocol/market.ts'
 import type { OrdersPage } from '#protocol/market-host.ts'
 import type { MarketState } from '../state.ts'
 
-/** A book in which the trader may have orders. */
+/** Book in which the trader may have orders. */
 type TradersBook = {
   readonly marketId: MarketId
   readonly outcome: Outcome
   readonly book: Book
 }
 
-/** The thread, as far as it matters here. */
+/** Part of the market thread that is used here. */
 export type Hosts = {
   readonly markets: ReadonlyMap<MarketId, { readonly state: MarketState }>
   readonly traders: {
@@ -28,7 +28,7 @@ export type Hosts = {
   }
 }
 
-/** The books in which a trader may have orders, in one market, in those of a chain, or in all. */
+/** Yields the books in which a trader may have orders: of one market, one chain, or all. */
 export function* booksOf(
   thread: Hosts,
   { trader, marketId, chainId }: { trader: Address; marketId?: MarketId; chainId?: number },
@@ -46,7 +46,7 @@ export function* booksOf(
   }
 }
 
-/** Counts the open orders of a trader in the markets of a chain. */
+/** Returns a function that counts a trader's open orders in the markets of a chain. */
 export function orderCounter(thread: Hosts): (trader: Address, chainId: number) => number {
   return (trader, chainId) => {
     let count = 0
@@ -55,7 +55,7 @@ export function orderCounter(thread: Hosts): (trader: Address, chainId: number) 
   }
 }
 
-/** How many orders rest in the markets of a thread, by chain. */
+/** Returns the number of resting orders by chain. */
 export function countOrders({ markets }: Hosts): {
   chains: (readonly [chainId: number, orders: number])[]
 } {
@@ -68,7 +68,7 @@ export function countOrders({ markets }: Hosts): {
   return { chains: [...chains] }
 }
 
-/** The place of one book in the merge: the order that is next, and when it was placed. */
+/** Position of one book in the merge: the next order and its time. */
 type Lane = TradersBook & { slot: number; placedAtMs: number }
 
 export function pageOfOrders(
@@ -93,7 +93,7 @@ export function pageOfOrders(
   return { orders: merge(lanes, { after, limit }, nowSec), count }
 }
 
-/** Orders that have expired stay for a moment, until they are looked for. */
+/** Expired orders stay in the book for a moment, until the next check. */
 function countExpired(book: Book, oldest: number, nowSec: number): number {
   const next = book.nextExpirySec
   if (next === undefined || next > nowSec) return 0
@@ -112,7 +112,7 @@ function merge(
   for (let at = (lanes.length >> 1) - 1; at >= 0; at--) sink(lanes, at)
   const orders: OpenOrder[] = []
   while (orders.length < limit && lanes.length > 0) {
-    // What was placed within one millisecond is in the order of the hashes, in whichever book it is.
+    // Orders of the same millisecond are sorted by hash, across books.
     const { placedAtMs } = lanes[0]!
     const together: OpenOrder[] = []
     while (lanes[0]?.placedAtMs === placedAtMs) {
@@ -143,7 +143,7 @@ function advance(lane: Lane): void {
   if (lane.slot >= 0) lane.placedAtMs = lane.book.placedAtMsOf(lane.slot)
 }
 
-/** Restores the heap, whose top is the oldest, from a place downwards. */
+/** Restores the heap below a position; its top is the oldest order. */
 function sink(lanes: Lane[], from: number): void {
   for (let at = from; ; ) {
     let oldest = at

@@ -1,9 +1,8 @@
 /**
- * Orders that are to be cancelled when the front that vouches for them is gone. A market thread keeps
- * them by the channel of their front, from when the command that places them arrives, in memory: they say
- * how long a client is connected. A front that lives cancels by itself and drops the session here. That an
- * order is held at all is in the log too (`market/held.ts`), for when this thread is gone as well: what no front
- * claims soon after a restart is cancelled.
+ * Orders that are cancelled if the front of their session dies. A market thread keeps them in memory by the channel of
+ * their front, from the arrival of the command that places them. A live front cancels its orders itself and then drops
+ * the session here. The log also marks these orders (`market/held.ts`): after a restart of this thread, orders that no
+ * front reclaims soon are cancelled.
  */
 
 import type { MarketId, OrderHash } from '#domain/ids.ts'
@@ -12,7 +11,7 @@ import type { MarketProtocol } from '#protocol/market.ts'
 import type { HeldOrder, HoldsProtocol } from '#protocol/market-followers.ts'
 import type { MarketState } from '../state.ts'
 
-/** Orders that the sessions of one front may hold at one market thread. */
+/** Maximum number of session orders of one front at one market thread. */
 const HELD_ORDERS_MAX = 1_000_000
 
 /** One handler per message of fronts about the orders of their sessions. */
@@ -23,7 +22,7 @@ type HoldHandlers = {
 }
 
 export class OrderHolds {
-  /** Told of orders that stay although their session held them. */
+  /** Called with orders that stay although their session held them. */
   readonly #kept: (orders: readonly HeldOrder[]) => void
   readonly #sessions = new Map<string, Map<OrderHash, HeldOrder>>()
   #count = 0
@@ -48,7 +47,7 @@ export class OrderHolds {
       if (orders === undefined) return
       this.#count -= orders.size
       this.#sessions.delete(session)
-      // Those of a session that has ended are cancelled by now; others stay.
+      // Orders of an ended session are cancelled by now; the others stay.
       this.#kept([...orders.values()])
     },
     DropSessions: () => {
@@ -56,7 +55,7 @@ export class OrderHolds {
     },
   }
 
-  /** Keeps the order of a command that names a session; a rejection forbids to go on with it. */
+  /** Registers the order of a command with a session; the command must not proceed after a rejection. */
   placed({ session, order }: MarketProtocol['PlaceOrder']['takes']): Rejection | undefined {
     if (session === undefined) return undefined
     const { marketId, orderHash, side, trader } = order
@@ -73,7 +72,7 @@ export class OrderHolds {
     return { held: true }
   }
 
-  /** Everything that is held, once: nothing is afterwards. */
+  /** Removes and returns all session orders. */
   takeAll(): HeldOrder[] {
     const all = [...this.#sessions.values()].flatMap((orders) => [...orders.values()])
     this.#sessions.clear()
@@ -82,7 +81,7 @@ export class OrderHolds {
   }
 }
 
-/** Orders that the logs of these markets have as held, and that none of the fronts holds. */
+/** Returns orders that the logs mark as session orders and that no front has reclaimed. */
 export function unclaimedHolds(
   markets: ReadonlyMap<MarketId, { readonly state: Pick<MarketState, 'held'> }>,
   fronts: Iterable<OrderHolds>,
@@ -98,12 +97,12 @@ export function unclaimedHolds(
   return unclaimed
 }
 
-/** Cancels of orphaned orders that are under way at once; the commands of traders come in between. */
+/** Concurrent cancels of orphaned orders; traders' commands are handled in between. */
 const CANCELS_AT_ONCE = 256
 
 /**
- * Orders whose front is gone, until their market has said what became of each. While a market cannot
- * be asked, because its log is away or too many wait, its orders are kept and asked for again.
+ * Orders of a dead front, until their market has answered each cancel. If a market cannot answer, because its log is
+ * away or its queue is full, its orders are kept and retried.
  */
 export class OrphanedOrders {
   readonly #cancel: (order: HeldOrder, answered: (answer: unknown) => void) => void
@@ -116,7 +115,7 @@ export class OrphanedOrders {
     this.#cancel = cancel
   }
 
-  /** Orders that are not known to have ended. */
+  /** Number of orders that are not known to have ended. */
   get size(): number {
     return this.#waiting.length + this.#again.length + this.#asked
   }
@@ -126,14 +125,14 @@ export class OrphanedOrders {
     this.#proceed()
   }
 
-  /** To be called now and then. */
+  /** Called from time to time. */
   retry(): void {
     if (this.#again.length === 0) return
     this.add(this.#again.splice(0))
   }
 
   #proceed(): void {
-    // An answer may come within the call that asks; the loop that asked goes on by itself.
+    // An answer may arrive during the call that asks; the outer loop continues by itself.
     if (this.#proceeding) return
     this.#proceeding = true
     while (this.#asked < CANCELS_AT_ONCE) {
@@ -150,7 +149,7 @@ export class OrphanedOrders {
   }
 }
 
-/** Whether it is not known yet what becomes of it. */
+/** True if the fate of the order is not known yet. */
 function isOpen(answer: unknown): boolean {
   return isRejection(answer) && OPEN_ANSWERS.has(answer.rejected)
 }

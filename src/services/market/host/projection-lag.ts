@@ -1,24 +1,23 @@
 /**
- * Whether the database follows the log. Settlement finds its trades in the database, so it cannot know of
- * those that the projection has not brought there. The host of the markets knows both ends: where the log
- * ends, and from the store how far the database has come. While the oldest event in between is older than
- * the highest lag, the partition's markets on chains that are settled take cancels only.
+ * Checks whether the database keeps up with the log. Settlement reads its trades from the database, so it misses trades
+ * that are not projected yet. While the oldest event that the database lacks is older than the maximum lag, the
+ * partition's markets on settled chains accept cancels only.
  */
 
 import { Fault } from '#domain/fault.ts'
 import type { MarketThread } from './market-host.ts'
 
-/** Before the store has said anything. */
+/** No report from the store yet. */
 const UNHEARD = -1
 
-/** What has changed: partitions that are late from now on, and by how much, or no more. */
+/** A change: a partition is late from now on, and by how much, or is no longer late. */
 type ProjectionNews = {
   readonly partition: number
   readonly behind: boolean
   readonly lagMs: number
 }
 
-/** Looks, from time to time, how far the database is behind each partition. */
+/** Measures the lag of the database for each partition. Called from time to time. */
 export function watchProjection(thread: MarketThread, nowMs: number): ProjectionNews[] {
   const { lag, log } = thread.options
   const news: ProjectionNews[] = []
@@ -36,7 +35,7 @@ export function watchProjection(thread: MarketThread, nowMs: number): Projection
   return news
 }
 
-/** Undefined while the log cannot be read; then it stays as it was. */
+/** Undefined while the log cannot be read; the state then stays as it was. */
 function knownLag(...asked: Parameters<typeof lagOf>): number | undefined {
   try {
     return lagOf(...asked)
@@ -62,7 +61,7 @@ function lagOf(thread: MarketThread, partition: number, nowMs: number, maxMs: nu
   }
   let afterMs = mark?.afterMs ?? Number.NEGATIVE_INFINITY
   if (mark === undefined || mark.offset <= projected) {
-    // What was appended before the thread started may be of any age.
+    // Records appended before the thread started may be of any age.
     const isFirst = mark === undefined || mark.offset === UNHEARD
     afterMs = isFirst ? Number.NEGATIVE_INFINITY : mark.atMs
     thread.marks.set(partition, { offset: end, atMs: nowMs, afterMs })

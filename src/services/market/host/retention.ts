@@ -1,6 +1,6 @@
 /**
- * How much of a partition is so old that it may leave the log, by the partition's own clock. A look reads one
- * record: if it is old enough, so is all before it. So what stays may be some thousand records more.
+ * Finds how much of a partition is old enough to leave the log, by the partition's own clock. A check reads one record:
+ * if it is old enough, so are all before it. A few thousand old records may therefore stay longer.
  */
 
 import type { MarketEvent } from '#domain/market-event.ts'
@@ -13,14 +13,14 @@ type Aged = { readonly below: number; readonly more: boolean }
 
 export class Retention {
   readonly #ms: number
-  /** By partition: what is below is old enough, and nothing more is before this time. */
+  /** By partition: records below this offset are old enough, and no others are before this time. */
   readonly #known = new Map<number, { readonly below: number; readonly untilMs: number }>()
 
   constructor(ms: number) {
     this.#ms = ms
   }
 
-  /** How much below an offset may go, and whether another look may find more. */
+  /** Returns the offset below which records may go, and whether another check may find more. */
   look(log: Pick<EventLog<MarketEvent>, 'state' | 'read'>, partition: number, below: number): Aged {
     const { firstOffset, lastMs } = log.state(partition)
     const known = this.#known.get(partition)

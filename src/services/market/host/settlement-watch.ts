@@ -1,13 +1,13 @@
 /**
- * Whether settlement can be heard. It tells the markets when it is behind; while it is away it tells
- * nothing. So a settlement that has been away for as long as it may be behind counts as behind, and the
- * markets of its chains take cancels only until it is back and says otherwise.
+ * Detects an absent settlement. Settlement reports when it is behind, but cannot while it is away. If it is away for
+ * longer than the maximum lag, it counts as behind: the markets of its chains accept cancels only until it reports
+ * otherwise.
  */
 
 export type SettlementWatch = {
   linked(): void
   gone(nowMs: number): void
-  /** The chains that are behind from now on, because of a settlement that is away. */
+  /** Returns the chains that count as behind from now on because their settlement is away. */
   look(nowMs: number): readonly number[]
 }
 
@@ -28,7 +28,7 @@ export function makeSettlementWatch(
       awaySinceMs = nowMs
     },
     look(nowMs) {
-      // No limit is set, or settlement is there to say by itself how far it is.
+      // No limit is set, or settlement is linked and reports its own lag.
       if (maxMs === 0 || links > 0 || told || nowMs - awaySinceMs <= maxMs) return []
       told = true
       return [...chains]

@@ -1,11 +1,11 @@
-/** What a market thread is told and keeps of others: how far settlement and the database are. */
+/** State that a market thread keeps of other services: how far settlement and the database are. */
 
-/** By chain: the highest epoch under which its trades are settled. */
+/** By chain: the highest epoch of its settlement. */
 type Epochs = { readonly epochs: Map<number, number> }
 
 /**
- * A place in the log: the log ended there at `atMs`, and events that the database lacks were appended after
- * `afterMs`. So a reader opens the log only if the database may lag.
+ * A position in the log: the log ended there at `atMs`, and events that the database lacks were appended after
+ * `afterMs`. So the log is read only if the database may lag.
  */
 export type ProjectionMark = {
   readonly offset: number
@@ -13,7 +13,10 @@ export type ProjectionMark = {
   readonly afterMs: number
 }
 
-/** Whether somebody else settles the chain since; from now on whoever did so before is late. */
+/**
+ * True if another holder settles the chain since. Raises the epoch, so that reports of the earlier holder are late from
+ * now on.
+ */
 export function isLate({ epochs }: Epochs, chainId: number, epoch: number | undefined): boolean {
   if (epoch === undefined) return false
   if (epoch < (epochs.get(chainId) ?? 0)) return true

@@ -1,8 +1,8 @@
 /**
- * The budgets of traders, as a market thread knows them. Settlement publishes what each trader has spent today on a
- * chain. The thread adds possible further spending: unsettled fills that the trader pays for, and open orders, each
- * of which may become such a fill. It multiplies its own count by the number of market threads, because each of them
- * may hold as many; so the sum over all threads stays within the budget.
+ * Budgets of traders at a market thread. Settlement publishes what each trader has spent today on a chain. The thread
+ * adds possible further spending: unsettled fills that the trader pays for, and open orders, each of which may become
+ * such a fill. It multiplies its own count by the number of market threads, because each of them may hold as many; so
+ * the sum over all threads stays within the budget.
  */
 
 import type { Address } from '#domain/ids.ts'

@@ -1,19 +1,18 @@
 /**
- * In which books of a market thread each trader has open orders, so that a list of them costs what the
- * trader has and not what the exchange has. The books tell it themselves, whatever it is that makes their
- * orders come and go: commands, replay, a snapshot that is loaded.
+ * Index of the books in which each trader has open orders, so that a list costs what the trader has and not what the
+ * exchange has. The books report changes themselves, whether by commands, replay or a loaded snapshot.
  *
- * A market that closes ends all its orders at once, and there may be a million of them. Its traders are
- * taken out in short steps then; until they are, its books are simply empty.
+ * A closing market ends all its orders at once, possibly a million. Its traders are then removed in short steps; until
+ * then its books are empty.
  */
 
 import type { TraderWatch } from '#book/book.ts'
 import type { Address } from '#domain/ids.ts'
 
-/** One book, as the index knows it; `Home` is whatever its reader wants to find it by. */
+/** One book in the index; `Home` identifies it for the reader. */
 export class Residence<Home> implements TraderWatch {
   readonly home: Home
-  /** How many traders have orders in it. */
+  /** Number of traders with orders in it. */
   traders = 0
   readonly #index: TraderIndex<Home>
 
@@ -38,17 +37,17 @@ export class Residence<Home> implements TraderWatch {
   }
 }
 
-/** A map that grows has to be built anew at once; many small ones do that one after the other. */
+/** A growing map is rebuilt at once; many small maps spread that cost. */
 const SHARDS = 64
 
 export class TraderIndex<Home> {
-  /** By trader: the book, or the books where there are several. */
+  /** By trader: the book, or several. */
   readonly #shards = Array.from(
     { length: SHARDS },
     () => new Map<Address, Residence<Home> | Set<Residence<Home>>>(),
   )
   readonly #busy = new Set<Residence<Home>>()
-  /** Books that have lost their last order, until `takeEmptied`. */
+  /** Books that lost their last order, until `takeEmptied`. */
   #emptied = new Set<Residence<Home>>()
   readonly #leaving: {
     readonly residence: Residence<Home>
@@ -56,31 +55,31 @@ export class TraderIndex<Home> {
     at: number
   }[] = []
 
-  /** The books in which the trader may have orders. */
+  /** Returns the books in which the trader may have orders. */
   of(trader: Address): Iterable<Residence<Home>> {
     const places = this.#shardOf(trader).get(trader)
     if (places === undefined) return []
     return places instanceof Set ? places : [places]
   }
 
-  /** The books that have orders. */
+  /** Books with orders. */
   get busy(): ReadonlySet<Residence<Home>> {
     return this.#busy
   }
 
-  /** Books that have lost their last order since this was last asked; some may have new ones. */
+  /** Returns books that lost their last order since the last call; some may have new ones. */
   takeEmptied(): ReadonlySet<Residence<Home>> {
     const emptied = this.#emptied
     if (emptied.size > 0) this.#emptied = new Set()
     return emptied
   }
 
-  /** Whether traders of books that were cleared are still to be taken out. */
+  /** True if traders of cleared books are still to be removed. */
   get isLeaving(): boolean {
     return this.#leaving.length > 0
   }
 
-  /** Takes out some traders of books that were cleared. */
+  /** Removes some traders of cleared books. */
   step(tradersMax: number): void {
     for (let left = tradersMax; left > 0; ) {
       const next = this.#leaving[0]
@@ -92,7 +91,7 @@ export class TraderIndex<Home> {
     }
   }
 
-  /** Takes books out that are gone without having been cleared. */
+  /** Removes books that are gone without having been cleared. */
   drop(isGone: (home: Home) => boolean): void {
     for (const shard of this.#shards) {
       for (const [trader, places] of shard) {

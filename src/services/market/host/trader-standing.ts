@@ -1,6 +1,5 @@
 /**
- * What a market thread is asked and told about traders, in all of its markets: who pauses, who may place
- * nothing for now, where trades of a trader are pending, and who is next in line for what may come back.
+ * Requests about one trader across all markets of a thread: pauses, spending, and markets with pending trades.
  */
 
 import type { Address, MarketId } from '#domain/ids.ts'
@@ -16,7 +15,7 @@ import type { Barred } from './trader-budgets.ts'
 /** Orders that an answer names. */
 const LINE_MAX = 1_000
 
-/** The thread, as far as it matters here. */
+/** Part of the market thread that is used here. */
 type Host = {
   readonly markets: ReadonlyMap<MarketId, { readonly state: MarketState }>
   readonly counts: ReadonlyMap<number, PendingCounts>
@@ -59,7 +58,7 @@ export function pendingMarketsOf(
   { trader }: { readonly trader: Address },
 ): { marketIds: MarketId[] } {
   const marketIds: MarketId[] = []
-  // Most traders have nothing pending, and then there is no need to look at every market.
+  // Most traders have nothing pending; then no market needs to be scanned.
   if (![...counts.values()].some((count) => count.of(trader) > 0)) return { marketIds }
   for (const [marketId, { state }] of markets) {
     if (state.pending.has(trader)) marketIds.push(marketId)

@@ -15,7 +15,7 @@ import { withdrawBarred } from './barred-orders.ts'
 export const FULL = reject('OVERLOADED')
 
 export type Commands = {
-  /** Passes a command to the partition of its market; what is for the thread, to the first. */
+  /** Passes a command to the partition of its market, or to the first partition if it is for the thread. */
   hear(type: string, message: unknown, replyTo: number, channel: ReplyChannel | undefined): void
   partitionOf(marketId: MarketId): number
   /** Serves these partitions by this host from now on. */
@@ -31,14 +31,14 @@ export function makeCommands(
   /** By partition. */
   const hosts = new Map<number, Served>()
 
-  /** A market that is open here says so itself, at less cost than its id. */
+  /** For an open market, this look-up is cheaper than hashing its id. */
   function partitionOfMarket(marketId: MarketId): number {
     return thread.markets.get(marketId)?.partition ?? partitionOf(marketId, topology)
   }
 
-  /** Whether as many commands wait, at all hosts together, as may. */
+  /** Returns whether the maximum number of commands waits at all hosts together. */
   function isFull(host: Served): boolean {
-    // While no host has more than its share there is no need to count them all.
+    // While no host exceeds its share, they need not all be counted.
     if (host.waiting * hosts.size < mailboxMax) return false
     let waiting = 0
     for (const each of new Set(hosts.values())) waiting += each.waiting

@@ -22,7 +22,7 @@ import type { SessionOrders } from './session-orders.ts'
 
 const MOVED: Unanswered = { unanswered: 'moved' }
 
-/** What this thread tells, besides answers. */
+/** Messages that this thread sends, besides answers. */
 type ToldProtocol = MarketFollowerProtocol & MovingProtocol & LogReaderProtocol
 
 /** The messages that this thread handles itself, at once; every other one is a command for its hosts. */
@@ -48,7 +48,7 @@ export type Links = {
 type LinkPorts = {
   readonly commands: Commands
   readonly sessions: SessionOrders
-  /** The partitions of this thread. */
+  /** Partitions of this thread. */
   readonly own: readonly number[]
   /** Called with the name of a peer that was linked, or whose link has closed. */
   readonly linked: (peer: string) => void
@@ -80,7 +80,7 @@ export function makeLinks(settings: Settings, kit: Pick<Kit, 'links'>, ports: Li
         else handle(message as never, replyTo)
       },
       closed() {
-        // The sessions of a front end with it; when this thread itself stops, the front still lives.
+        // The sessions of a front end with it. If this thread stops, the front still lives.
         sessions.unlink(holds, !ports.isStopped())
         channels.delete(channel)
         ports.gone(peer)
@@ -95,7 +95,7 @@ export function makeLinks(settings: Settings, kit: Pick<Kit, 'links'>, ports: Li
     channels.add(channel)
     ports.linked(peer)
     if (logReaderNames.has(peer)) logReaders.add(channel)
-    // Every other thread gives commands, and follows nothing.
+    // Other threads send commands and follow nothing.
     else if (isFrontThread(peer)) readers.add(channel)
   }
 
@@ -130,7 +130,7 @@ function handlersOf(
     Doze: (message, replyTo) => channel.reply(replyTo, doze.Doze(message)),
     Wake: (message, replyTo) => channel.reply(replyTo, doze.Wake(message)),
     PlaceOrder(message, replyTo) {
-      // Before it can rest, so that there is no moment in which it is not held.
+      // Registered before the order can rest, so that it is never without its session.
       const refused = holds.placed(message)
       if (refused === undefined) hear('PlaceOrder', message, replyTo, channel)
       else channel.reply(replyTo, refused)
@@ -140,7 +140,7 @@ function handlersOf(
 
 /** The threads that read the log by themselves. */
 function logReadersOf(settings: Settings): ReadonlySet<string> {
-  // Of several machines each has a copy, whose thread tells its readers.
+  // With several machines each has a copy of the log, whose thread notifies its readers.
   if (isNode(settings)) return new Set([LOG_COPY_THREAD])
   const accounts = Array.from({ length: settings.risk.threads }, (_, at) => accountsThreadName(at))
   return new Set(['store', ...accounts])

@@ -1,4 +1,4 @@
-/** The log of a market thread as the settings have it: in files, or in a server of which the files are a copy. */
+/** The log of a market thread according to the settings: in files, or in a server with copies in files. */
 
 import type { Settings } from '#config/settings-schema.ts'
 import { archiveDirOf, isNode } from '#config/thread-data.ts'
@@ -12,12 +12,12 @@ import { inTime } from '#runtime/in-time.ts'
 import type { Kit } from '#services/kit/kit.ts'
 import { mysqlLogWatch } from '../mysql-log-metrics.ts'
 
-/** How long a batch waits to learn whether its partitions are still this thread's own. */
+/** Maximum wait for the confirmation that this thread still owns its partitions. */
 const CONFIRM_MS_MAX = 1_000
 
 type LogPlace = {
   readonly partitions: number
-  /** The partitions of this thread. */
+  /** Partitions of this thread. */
   readonly own: readonly number[]
   readonly isDiskFull: () => boolean
 }
@@ -51,7 +51,7 @@ export async function partitionsTaken(
   return undefined
 }
 
-/** Where the log keeps what it no longer holds; nothing where it is not kept. */
+/** Returns where records go that leave the log; undefined if they are not kept. */
 function archiveOf(settings: Settings, isFull: () => boolean): Pick<SqliteLogOptions, 'archive'> {
   const { archive, archiveMiBMax } = settings.log
   if (!archive) return {}
@@ -59,7 +59,7 @@ function archiveOf(settings: Settings, isFull: () => boolean): Pick<SqliteLogOpt
   return { archive: { dir: archiveDirOf(settings), bytesMax, isFull } }
 }
 
-/** On one of several nodes, a thread whose partition was taken over ends: it runs elsewhere. */
+/** On one of several nodes, a thread ends if its partition was taken over: it runs elsewhere. */
 function watchLog(settings: Settings, kit: Kit): MysqlLogWatch {
   const watch = mysqlLogWatch(kit)
   if (!isNode(settings)) return watch

@@ -56,9 +56,9 @@ export function servePartitions(group: readonly number[], ports: ServePorts): Se
   const { thread, events, clock, meters, commands, links } = ports
   const { log, monotonicMs } = ports.kit
   const here = { state: thread }
-  /** The partitions of the commit under way. */
+  /** Partitions of the current commit. */
   let touched: readonly number[] = []
-  /** What the newest commit made durable. */
+  /** Rows that the newest commit made durable. */
   let appended: readonly PartitionAppended[] = []
 
   function isAway(command: Message<MarketThreadProtocol>): boolean {
@@ -107,7 +107,7 @@ export function servePartitions(group: readonly number[], ports: ServePorts): Se
       const failed = { err: error, partitions: touched }
       log.error(failed, 'an append failed; going back to what the log holds')
       if (isDiskFull(error)) ports.room.spend()
-      // Of those that did not fail nothing was told: their followers are to hear where they are.
+      // No events were published of partitions that did not fail either: their followers need the current state.
       for (const partition of touched) ports.reload(partition)
       return reject('OUTCOME_UNKNOWN')
     },

@@ -9,7 +9,7 @@ import type { MarketThread } from '../host/market-host.ts'
 import { OrderHolds, OrphanedOrders, unclaimedHolds } from '../host/order-holds.ts'
 import type { Commands } from './commands.ts'
 
-/** How long fronts have to say which of the orders that the log has as held they still hold. */
+/** Time for fronts to reclaim the session orders in the log after a restart. */
 const CLAIM_MS = 5_000
 
 export type SessionOrders = {
@@ -17,7 +17,7 @@ export type SessionOrders = {
   link(): OrderHolds
   /** The front is gone. Its sessions end with it, unless it is this thread that ends. */
   unlink(holds: OrderHolds, isLost: boolean): void
-  /** What is loaded may have orders of sessions that ended together with this thread. */
+  /** Loaded markets may have orders of sessions that ended together with this thread. */
   awaitClaims(): void
   /** Cancels what no front has claimed in time, and asks again for cancels that were not answered. */
   look(): void
@@ -28,7 +28,7 @@ export function makeSessionOrders(
   { log, monotonicMs }: Pick<Kit, 'log' | 'monotonicMs'>,
   { hear }: Pick<Commands, 'hear'>,
 ): SessionOrders {
-  /** What was held by fronts that are gone. */
+  /** Session orders of fronts that are gone. */
   const orphans = new OrphanedOrders((order, answered) =>
     hear('CancelOrder', order, 1, { reply: (_, answer) => answered(answer) }),
   )
@@ -37,7 +37,7 @@ export function makeSessionOrders(
   /** Deadline for fronts to claim held orders, on the monotonic clock; the rest are cancelled. */
   let claimedByMs = Number.POSITIVE_INFINITY
 
-  /** The orders of a session that goes on without holding them stay, also after a restart. */
+  /** Keeps orders whose session continues without holding them, also after a restart. */
   function keep(orders: readonly HeldOrder[]): void {
     for (const { marketId, orderHash } of orders) {
       const isHeld = thread.markets.get(marketId)?.state.held.has(orderHash)

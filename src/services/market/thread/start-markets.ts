@@ -24,7 +24,7 @@ import { servePartitions } from './serve-partitions.ts'
 import { makeSessionOrders } from './session-orders.ts'
 import { DISK_FULL, makeUpkeep } from './upkeep.ts'
 
-/** How long a thread that moves tells so to what still arrives: many times the way between machines. */
+/** A moving thread answers late arrivals for this long: many times the delay between machines. */
 const MOVING_MS = 250
 
 export type RunningMarkets = {
@@ -33,7 +33,7 @@ export type RunningMarkets = {
   health(): string
   /** Resolves when no command waits or is under way. */
   drained(): Promise<void>
-  /** After this another node may take the partitions: nothing is appended here any more. */
+  /** After this, another node may take the partitions: nothing more is appended here. */
   handOver(): Promise<void>
   /** Takes no more upkeep; the links stay open until `close`. */
   quiet(): void
@@ -69,8 +69,8 @@ export function startMarkets(data: ThreadData, kit: Kit, opened: OpenLog): Runni
     pauses: risk.pauses,
   })
   const meters = marketMeters(kit)
-  // Where an append takes a way over the network, no command may see what others have not made
-  // durable yet: then all partitions share one host, whose commits go out together.
+  // With a log in a server, no command may see uncommitted changes of others. So all partitions share one host, whose
+  // commits are sent together.
   const groups = settings.log.url === '' ? own.map((partition) => [partition]) : [own]
   for (const group of groups) {
     const host = servePartitions(group, {
@@ -84,14 +84,14 @@ export function startMarkets(data: ThreadData, kit: Kit, opened: OpenLog): Runni
   openDemoMarkets(thread, settings, commands, { own, nowMs: clock.nowMs() })
   log.info({ partitions: own, markets: thread.markets.size }, 'markets are open')
 
-  /** Goes back to what a partition holds, and tells every follower. */
+  /** Reloads a partition from its log, and notifies every follower. */
   function reload(partition: number): void {
     const before = thread.away.get(partition)
     const isHere = recover(thread, partition)
     const why = thread.away.get(partition)
     if (isHere) sessions.awaitClaims()
     if (isHere) log.warn({ partition }, 'the markets were reloaded')
-    // It is tried again and again, and told once.
+    // Retries are frequent; log the reason once.
     else if (why !== before) log.error({ partition, why }, 'it cannot be opened at present')
     if (!isHere && before !== undefined) return
     for (const views of viewsOf(thread, partition)) links.readers.reloaded(views)
@@ -109,7 +109,7 @@ export function startMarkets(data: ThreadData, kit: Kit, opened: OpenLog): Runni
     async handOver() {
       links.move()
       await commands.drained()
-      // What was on its way when they heard it arrives, and is answered.
+      // Commands that were sent before the notice still arrive, and are answered.
       await new Promise<void>((resolve) => void timers.after(MOVING_MS, resolve))
       quiet()
       await commands.drained()
@@ -150,7 +150,7 @@ function newThread(
   })
 }
 
-/** The clock of a market never goes back, not even when the machine's does between two starts. */
+/** The clock of a market never goes back, not even if the machine's clock does between two starts. */
 function clockOf(
   { clock }: Pick<Kit, 'clock'>,
   events: EventLog<MarketEvent>,

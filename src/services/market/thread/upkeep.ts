@@ -13,12 +13,12 @@ import type { Commands } from './commands.ts'
 import type { Links } from './links.ts'
 import type { SessionOrders } from './session-orders.ts'
 
-/** How often expired orders are looked for, and how often what is long past. */
+/** Interval of the search for expired orders, and of the search for old data. */
 const EXPIRE_EVERY_MS = 250
 const TIDY_EVERY_MS = 1_000
-/** While the disk is full, a partition that cannot be opened is tried again after so many of these. */
+/** While the disk is full, a partition that cannot be opened is retried only after this many intervals. */
 const RELOAD_FULL_TURNS = 10
-/** Between two steps of housekeeping: most of the time belongs to the markets. */
+/** Pause between two steps of housekeeping: most of the time belongs to the markets. */
 const HOUSEKEEPING_PAUSE_MS = 2
 
 export const DISK_FULL = 'the disk is nearly full: only cancels are taken'
@@ -60,7 +60,7 @@ export function makeUpkeep(thread: MarketThread, kit: Kit, ports: UpkeepPorts): 
     timers.soon(keepHouse)
   }
 
-  /** Tells markets to expire what they have, as long as there is more than one batch takes. */
+  /** Sends `Expire` to markets, as long as there is more than one batch handles. */
   function expire(): void {
     if (ports.isStopped() || expiring) return
     const marketIds = marketsToExpire(thread, clock.nowMs())
@@ -75,7 +75,7 @@ export function makeUpkeep(thread: MarketThread, kit: Kit, ports: UpkeepPorts): 
   }
 
   function reloadAway(): void {
-    // A full disk does not get roomier by being asked again and again.
+    // Frequent retries do not free disk space.
     if (room.isFull && ++turns % RELOAD_FULL_TURNS !== 0) return
     for (const partition of thread.away.keys()) ports.reload(partition)
   }
