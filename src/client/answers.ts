@@ -25,7 +25,7 @@ export type SeenFrom = { readonly marketId?: string; readonly seq?: number }
 export type CancelledOrder = {
   readonly status: 'cancelled'
   readonly orderHash: string
-  /** What is matched and not settled, if anything is: it may still settle, and never comes back. */
+  /** Matched and unsettled size: it may still settle, and never returns to the book. */
   readonly pendingSize?: number
 } & SeenFrom
 

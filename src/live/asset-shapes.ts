@@ -1,4 +1,4 @@
-/** Prices and quick markets as clients see them: the stream, and whatever else tells them. */
+/** Prices and quick markets in the form that clients receive, in the stream and elsewhere. */
 
 import Type, { type Static, type TSchema } from 'typebox'
 import { QUICK_VERDICTS, type ShownQuickMarket } from '#domain/quick-market.ts'
@@ -6,7 +6,7 @@ import { QUICK_VERDICTS, type ShownQuickMarket } from '#domain/quick-market.ts'
 const orNull = <Schema extends TSchema>(schema: Schema) =>
   Type.Optional(Type.Union([schema, Type.Null()]))
 
-/** One new price of an asset. */
+/** New price of an asset. */
 export const PriceEvent = Type.Object({
   asset: Type.String({ description: 'The asset: `BTC`' }),
   price: Type.Integer({ description: 'USD, 8 decimals' }),
@@ -41,7 +41,7 @@ export const QuickMarket = Type.Object({
     }),
   ),
 })
-/** What clients are typed with, as long as that is what the schema promises. */
+/** Type for clients; it compiles only while the schema promises the same. */
 export type QuickMarket =
   Static<typeof QuickMarket> extends ShownQuickMarket ? ShownQuickMarket : never
 

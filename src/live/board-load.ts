@@ -1,15 +1,12 @@
 /**
- * Brings the markets of one market thread onto the board and keeps them there: all of them, part by
- * part, when the thread is linked and whenever something that it told is lost; and between that by its
- * events.
+ * Loads the markets of one market thread onto the board and keeps them current. All markets are loaded, part by part,
+ * when the thread is linked or a message is lost; events keep them current in between.
  *
- * Partitions of the thread that nobody here needs may doze: of these the thread tells only which markets open
- * and close. One that is needed again is woken: the thread tells all of it from then on, and its markets are loaded
- * as they are after a loss.
+ * Partitions that no client here uses are idle: the thread reports only which of their markets open and close. When one
+ * is used again it becomes active: the thread sends all its events, and its markets are loaded again.
  *
- * A part is an answer, and what comes of an answer runs after all that came with it in the same batch
- * was heard. So what was heard of that batch is taken in once more after the part: what the part holds
- * already changes nothing, and what came after it is not passed over.
+ * A part arrives as an answer, which is handled after all messages of the same batch. So the messages of that batch are
+ * applied again after the part: those that the part contains change nothing, and later ones are not lost.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -22,58 +19,58 @@ import { isUnanswered } from '#runtime/channel.ts'
 import type { Ref } from '#runtime/ref.ts'
 import type { MarketBoard, ShownMarket } from './market-board.ts'
 
-/** The pause before a thread that could not tell what it has is asked again. */
+/** Pause before a failed load is retried. */
 const LOAD_AGAIN_MS = 100
 
 export type BoardLoad = {
   /** The thread was linked. */
   begin(): void
   follow(events: readonly MarketEvent[]): void
-  /** What happened in partitions that doze. */
+  /** Applies openings and closings in idle partitions. */
   followFacts(events: readonly MarketFact[]): void
   forget(marketIds: readonly MarketId[]): void
-  /** Something that the thread told is missing from here on. */
+  /** Reports that a message of the thread was lost. */
   lost(): void
-  /** The thread is gone; what is known of its markets stays as it is until it comes back. */
+  /** Reports that the thread is gone; its markets stay as they are until it is linked again. */
   closed(): void
-  /** Nobody needs these partitions now. Said again where the thread may not have heard it. */
+  /** Makes these partitions idle; repeated if the thread may not know. */
   doze(partitions: readonly number[]): void
-  /** This partition is needed: resolves when its markets are on the board as they are; undefined where they are. */
+  /** Makes the partition active. Resolves when its markets are current on the board; undefined if they are already. */
   wake(partition: number): Promise<void> | undefined
-  /** How many of its partitions doze. */
+  /** Number of idle partitions. */
   dozing(): number
-  /** Whether its markets are on the board as they are now, or doze; and whether they ever were. */
+  /** True if its markets are current on the board, or idle. */
   isLoaded(): boolean
   isKnown(): boolean
-  /** Resolves when what was lost is loaded anew; undefined where nothing is lost. */
+  /** Resolves when lost state is loaded again; undefined if nothing is lost. */
   reloaded(): Promise<void> | undefined
-  /** Resolves when its markets are on the board for the first time; undefined once they were. */
+  /** Resolves when its markets are on the board for the first time; undefined after that. */
   untilKnown(): Promise<void> | undefined
 }
 
 export function makeBoardLoad(
   board: MarketBoard,
   thread: Pick<Ref<MarketThreadProtocol & DozeProtocol>, 'ask' | 'isOpen' | 'heardSentAtMs'>,
-  /** Whether a market is one of this thread. */
+  /** Returns whether the market belongs to this thread. */
   isOurs: (marketId: MarketId) => boolean,
-  /** Partitions were woken, and are on the board as they are. */
+  /** Called when partitions became active and are current on the board. */
   woken: () => void = () => {},
 ): BoardLoad {
   let loading = false
-  /** Something was lost, or the thread was linked anew, since the load under way began. */
+  /** True if a message was lost, or the thread was linked again, since the current load began. */
   let again = false
   let loaded = false
   let known = false
   const knowing = Promise.withResolvers<void>()
   let loss: PromiseWithResolvers<void> | undefined
-  /** Partitions that nobody needs; of them, those of which this link's thread has said that it knows. */
+  /** Idle partitions, and those that the linked thread has acknowledged as idle. */
   const dozing = new Set<number>()
   const dozingThere = new Set<number>()
-  /** Whether this link's thread has said that it can be told of them. */
+  /** True if the linked thread supports idle partitions. */
   let canDoze = false
-  /** Partitions that are needed and not on the board as they are. */
+  /** Partitions that are in use and not current on the board. */
   const waking = new Map<number, PromiseWithResolvers<void>>()
-  /** What was heard while a load is under way, of the last batch only. */
+  /** Messages of the last batch received during a load. */
   let heard: (() => void)[] = []
   let heardSentAtMs = 0
 
@@ -89,7 +86,7 @@ export function makeBoardLoad(
       const isWhole = again
       again = false
       if ((await loadMarkets(isWhole)) || again) continue
-      // Too busy, or its log is away. When the thread is gone, its next one begins a load.
+      // The thread is busy, or its log is away. If the thread is gone, the next link starts a load.
       if (!thread.isOpen) break
       await new Promise((resolve) => void setTimeout(resolve, LOAD_AGAIN_MS).unref())
       again ||= isWhole
@@ -99,15 +96,15 @@ export function makeBoardLoad(
   }
 
   /**
-   * Loads all markets, or those of the partitions that are to wake. Answers whether all of them were told, and
-   * nothing was lost meanwhile.
+   * Loads all markets, or those of partitions that become active. Returns whether all were received and nothing was
+   * lost meanwhile.
    */
   async function loadMarkets(isWhole: boolean): Promise<boolean> {
     const before = isWhole ? new Set(board.markets.keys()) : undefined
     const there = new Set<MarketId>()
     const toWake = [...waking]
     const partitions = toWake.map(([partition]) => partition)
-    // What happens from here on is told, so nothing is missing between that and what is loaded.
+    // From here on all events are sent, so nothing is missing between them and the load.
     if (!(await sayAwake(partitions)) || again) return false
     let away = false
     let after: MarketId | undefined
@@ -136,7 +133,7 @@ export function makeBoardLoad(
       }
       if (partitions.length > 0) woken()
     }
-    // Those that cannot be told at present are asked for again: what is known of them may be old.
+    // Unavailable markets are requested again: their state here may be old.
     if (before === undefined) return !away
     forgetOthers(before, there, away)
     loaded = true
@@ -148,7 +145,7 @@ export function makeBoardLoad(
     return true
   }
 
-  /** What a thread does not have any more went while this front did not hear it. */
+  /** Closes markets that the thread unloaded while this front missed it. */
   function forgetOthers(
     before: ReadonlySet<MarketId>,
     there: ReadonlySet<MarketId>,
@@ -159,7 +156,7 @@ export function makeBoardLoad(
       if (there.has(marketId) || !before.has(marketId) || !isOurs(marketId)) continue
       if (shown.closed !== 'resolved') {
         if (away) continue
-        // Only a market that is resolved is let go of, so it became that without our hearing it.
+        // Only resolved markets are unloaded, so this one was resolved meanwhile.
         board.load(resolvedView(shown))
       }
       gone.push(marketId)
@@ -179,7 +176,7 @@ export function makeBoardLoad(
     heard.push(act)
   }
 
-  /** Tells the thread of those that it may not know to doze. */
+  /** Sends `Doze` for partitions that the thread may not know to be idle. */
   async function sayDozing(): Promise<void> {
     const partitions = [...dozing].filter((partition) => !dozingThere.has(partition))
     if (partitions.length === 0 || !canDoze) return
@@ -187,7 +184,7 @@ export function makeBoardLoad(
     for (const partition of partitions) if (dozing.has(partition)) dozingThere.add(partition)
   }
 
-  /** Answers whether it was heard. A thread that knows of none that dozes tells all. */
+  /** Returns whether the thread acknowledged. A thread without idle partitions sends everything. */
   async function sayAwake(partitions: readonly number[]): Promise<boolean> {
     if (partitions.length === 0 || !canDoze) return true
     return !isUnanswered(await thread.ask('Wake', { partitions }))
@@ -195,14 +192,14 @@ export function makeBoardLoad(
 
   return {
     begin() {
-      // A thread tells all to whom it is linked anew.
+      // A newly linked thread sends everything.
       dozingThere.clear()
       canDoze = false
       begin()
     },
     follow(events) {
       const isWhole = board.follow(events)
-      // What is missing of a market while its thread is loaded is in the part that it will come with.
+      // During a load, the next part contains what is missing.
       if (!isWhole && !loading) lost()
       hear(() => void board.follow(events))
     },
@@ -238,7 +235,7 @@ export function makeBoardLoad(
   }
 }
 
-/** The last that can be told of it: it has no orders, and at least this one change more. */
+/** Final view of a market: without orders, and with at least one more change. */
 function resolvedView({ market, seq, updatedAtMs }: ShownMarket): MarketView {
   return { market, seq: seq + 1, closed: 'resolved', updatedAtMs, bids: [[], []], asks: [[], []] }
 }

@@ -1,6 +1,6 @@
 /**
- * The front's way to the accounts: reserves what an order needs before its market sees it, and ends the
- * reservation of an order that was not placed.
+ * Requests to accounts: reserves the funds of an order before its market receives it, and releases them if the order is
+ * not placed.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -18,11 +18,11 @@ type CheckedOrder = Order & Pick<VerifiedOrder, 'orderHash'> & Pick<ReserveOrder
 type Deadline = Pick<RequestContext, 'deadlineAtMs'>
 
 export type FundsGateway = {
-  /** Undefined once the funds of the order are reserved; else why they are not. */
+  /** Reserves the funds of an order; returns undefined on success, otherwise the reason. */
   reserve(order: VerifiedOrder, chainId: number, context: Deadline): Promise<Rejection | undefined>
-  /** Ends the reservation of an order that was not placed. */
+  /** Releases the reservation of an order that was not placed. */
   release(order: VerifiedOrder): void
-  /** The same as `reserve`, and nothing is reserved. */
+  /** Same check as `reserve`, without reserving. */
   check(order: CheckedOrder, chainId: number, context: Deadline): Promise<Rejection | undefined>
   funds(chainId: number, trader: Address, context: Deadline): Promise<FundsView | Rejection>
 }
@@ -45,7 +45,7 @@ export function makeFundsGateway(
   ): Promise<Rejection | undefined> {
     const leftMs = Math.max(1, deadlineAtMs - clock.nowMs())
     const answer = await refOf(asked.trader).ask(type, { order: asked, deadlineAtMs }, leftMs)
-    // Nothing was placed yet, so a client may simply try again.
+    // Nothing was placed, so the client may simply retry.
     if (isUnanswered(answer)) return reject('OVERLOADED', undefined, 'the funds cannot be reserved')
     return isRejection(answer) ? answer : undefined
   }
@@ -64,7 +64,7 @@ export function makeFundsGateway(
   }
 }
 
-/** What accounts need to know of an order, and nothing that they do not. */
+/** Returns the fields of an order that accounts need. */
 function askedOf(
   { orderHash, marketId, trader, side, outcome, price, size }: Omit<CheckedOrder, 'permit'>,
   chainId: number,

@@ -1,4 +1,4 @@
-/** Funds as clients see them. Amounts are decimal text, because an allowance may be any uint256. */
+/** Funds in the form that clients receive. Amounts are decimal strings, because an allowance may be any uint256. */
 
 import Type, { type Static } from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'

@@ -1,7 +1,6 @@
 /**
- * The levels of one outcome's book as the front shows them: the total size at each price, best
- * first. It is kept from events and holds no orders. Totals are exact: a number while it is safe, a
- * bigint beyond.
+ * Levels of one outcome's book: the total size at each price, best first. Updated from events, without orders. Totals
+ * are exact: a number while it is safe, otherwise a bigint.
  */
 
 import assert from 'node:assert/strict'
@@ -11,7 +10,7 @@ type Total = number | bigint
 export type ShownLevel = readonly [price: number, total: Total]
 
 export class LevelBook {
-  /** Each made with its first level: most markets have no orders. */
+  /** Created with the first level: most markets have no orders. */
   #bids: Levels | undefined
   #asks: Levels | undefined
 
@@ -28,12 +27,12 @@ export class LevelBook {
     this.#asks = undefined
   }
 
-  /** Puts whole levels in, as a market told them. */
+  /** Loads whole levels from a market's view. */
   load(side: Side, levels: readonly ShownLevel[]): void {
     for (const [price, total] of levels) this.#made(side).set(price, total)
   }
 
-  /** Best first; all, or so many of them. */
+  /** Returns the levels, best first; all, or the first `count`. */
   levels(side: Side, count?: number): ShownLevel[] {
     return this.#of(side)?.list(count) ?? []
   }
@@ -43,12 +42,12 @@ export class LevelBook {
     return (this.#bids?.count ?? 0) + (this.#asks?.count ?? 0)
   }
 
-  /** What rests at the price; 0 when nothing does. */
+  /** Returns the size at the price; 0 if there is none. */
   total(side: Side, price: number): Total {
     return this.#of(side)?.total(price) ?? 0
   }
 
-  /** The worst of the best prices of a side, so many of them; undefined when there are no more than that. */
+  /** Returns the worst of the best `count` prices of a side; undefined if there are not more than that. */
   edge(side: Side, count: number): number | undefined {
     return this.#of(side)?.edge(count)
   }
@@ -58,7 +57,7 @@ export class LevelBook {
     return this.#of(side)?.worseThan(price, until) ?? []
   }
 
-  /** The best price of a side; 0 when it is empty. */
+  /** Returns the best price of a side; 0 if it is empty. */
   best(side: Side): number {
     return this.#of(side)?.best ?? 0
   }
@@ -81,7 +80,7 @@ export class LevelBook {
   }
 }
 
-/** Prices in a sorted array, the best last, so that most changes happen at its end. */
+/** Sorted array of prices, the best last, so that most changes happen at its end. */
 class Levels {
   readonly #descending: boolean
   readonly #prices: number[] = []
@@ -145,7 +144,7 @@ class Levels {
     return list
   }
 
-  /** Where the price stands, or would stand. */
+  /** Returns the index of the price, or where it would be inserted. */
   #position(price: number): number {
     let low = 0
     let high = this.#prices.length
@@ -169,7 +168,7 @@ function plus(a: Total, b: Total): Total {
   return sum <= Number.MAX_SAFE_INTEGER ? Number(sum) : sum
 }
 
-/** Both outcomes' levels of one side, merged by price. */
+/** Merges one side's levels of both outcomes by price. */
 export function mergedLevels(books: readonly LevelBook[], side: Side): ShownLevel[] {
   const totals = new Map<number, Total>()
   for (const book of books) {

@@ -1,7 +1,6 @@
 /**
- * What a front knows about the markets: their words, their levels, their latest trades. It is fed by
- * the events of the market threads, which come before the answers they belong to, so that a client
- * that was answered sees what it did. The board decides nothing.
+ * A front's memory of the markets: texts, levels and latest trades. Market threads send events before the answers they
+ * belong to, so a client that received an answer sees its effect. The board makes no decisions.
  */
 
 import type { MarketId, Sequence, TradeId } from '#domain/ids.ts'
@@ -22,66 +21,66 @@ export type ShownMarket = {
   closed: CloseReason | undefined
   updatedAtMs: number
   books: readonly [LevelBook, LevelBook]
-  /** The latest trades that this front has heard of, oldest first. */
+  /** Latest trades known to this front, oldest first. */
   readonly trades: Map<TradeId, ShownTrade>
-  /** Whether these are all that there ever were, so that older ones need not be asked for. */
+  /** True if these are all trades of the market, so the database need not be read for older ones. */
   hasAllTrades: boolean
-  /** What happened to trades that are not held here, up to this change, only the database can tell. */
+  /** Only the database knows changes of older trades up to this sequence number. */
   untoldSeq: Sequence
-  /** The last change that these trades tell of. */
+  /** Last change that these trades include. */
   tradesSeq: Sequence
-  /** Another number whenever these trades are others, or one of them is; never the same for two markets. */
+  /** Changes whenever these trades change; unique over all markets. */
   tradesVersion: number
-  /** The orderbook as JSON, by outcome and for both together, until it changes. */
+  /** Orderbook as JSON, by outcome and for both, until it changes. */
   readonly written: [yes: string, no: string, both: string]
 }
 
 export type MarketBoard = {
   readonly markets: ReadonlyMap<MarketId, ShownMarket>
-  /** The markets by creation time, then by id. */
+  /** Returns the markets by creation time, then by id. */
   inOrder(): readonly ShownMarket[]
-  /** Takes a market as its thread tells it, in place of whatever was known; `dozed` as below. */
+  /** Replaces a market by the view of its thread; `dozed` as below. */
   load(view: MarketView, dozed?: boolean): void
-  /** Takes events; false when some are missing and the thread must be asked again. */
+  /** Applies events; returns false if some are missing and the market must be loaded again. */
   follow(events: readonly MarketEvent[]): boolean
-  /** Takes what is told of markets that doze: before one of these closes, things may have happened untold. */
+  /** Applies openings and closings in idle partitions, whose other events are not sent. */
   followFacts(events: readonly MarketFact[]): void
-  /** Lets go of markets that are over and that their thread has let go of: the database has them. */
+  /** Removes ended markets that their thread has unloaded: the database has them. */
   forget(marketIds: readonly MarketId[]): void
-  /** Whether it is over and was let go of not long ago. */
+  /** Returns whether the market has ended and was removed recently. */
   isGone(marketId: MarketId): boolean
 } & Completeness
 
-/** How much the board may say about what it does not hold. */
+/** Tells whether the board is complete. */
 type Completeness = {
-  /** Whether every market thread has told its markets once; before that a list would lack some. */
+  /** True after every market thread was loaded once; before that a list would lack markets. */
   isWhole(): boolean
   /**
-   * Whether the thread of this market, or every thread, is followed now and has confirmed within a second that it is
-   * the owner. Otherwise a market that is missing here may still exist, and the data here may be stale.
+   * Returns whether the thread of this market, or every thread, is followed and has confirmed its ownership within a
+   * second. Otherwise a market that is missing here may still exist, and the data here may be stale.
    */
   isCurrent(marketId?: MarketId): boolean
 }
 
-/** Who is told what the board has taken in, at once and in order. */
+/** Listener for changes of the board, called at once and in order. */
 export type BoardListener = {
   followed(shown: ShownMarket, event: MarketEvent): void
   /**
-   * `missed` when the view holds something that no event before it has told; `dozed` when that cannot be that it
-   * opened or closed, which is told of markets that doze too.
+   * `missed`: the view contains changes without an earlier event. `dozed`: these changes cannot be an opening or
+   * closing, which are sent for idle partitions too.
    */
   loaded(shown: ShownMarket, missed: boolean, dozed: boolean): void
   forgotten(marketId: MarketId): void
 }
 
-/** The order of lists of markets. */
+/** Order of lists of markets. */
 export function byCreation(a: Market, b: Market): number {
   return a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1)
 }
 
 export function makeBoard(completeness: Completeness, listener?: BoardListener): MarketBoard {
   const markets = new Map<MarketId, ShownMarket>()
-  /** The one that went last is the last. */
+  /** In the order of removal, the newest last. */
   const gone = new Set<MarketId>()
   /** Cached until a market is added or removed. */
   let sorted: readonly ShownMarket[] | undefined
@@ -110,7 +109,7 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
     load(view, dozed = false) {
       const shown = markets.get(view.market.id) ?? newMarket(view.market)
       if (view.seq < shown.seq) return
-      // Between what was heard and this view may lie trades that only the database can tell.
+      // Trades between the last event and this view are only in the database.
       const missed = view.seq > shown.seq
       if (missed) {
         shown.trades.clear()
@@ -137,7 +136,7 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
       for (const event of events) {
         let shown = markets.get(event.marketId)
         if (shown === undefined) {
-          // Events of a market that is not loaded yet are in the view that is on its way.
+          // The market is not loaded yet; the view on its way contains these events.
           if (event.type !== 'MarketOpened') continue
           shown = newMarket(event.market)
           markets.set(event.marketId, shown)
@@ -157,7 +156,7 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
       for (const event of events) {
         const shown = markets.get(event.marketId)
         if (shown !== undefined && event.seq > shown.seq + 1) {
-          // Its books end with what comes next, so they need not be known.
+          // The next event ends its books, so they need not be known.
           const { market, closed, updatedAtMs } = shown
           const seq = event.seq - 1
           const view = { market, seq, closed, updatedAtMs, bids: [[], []], asks: [[], []] } as const
@@ -170,7 +169,7 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
   return board
 }
 
-/** Counts over all markets: one that is gone and comes back must not look like what it was. */
+/** Counts over all markets: a market that returns must not have an old version. */
 let versions = 0
 
 function noteTrades(shown: ShownMarket, seq: Sequence): void {
@@ -245,7 +244,7 @@ function forgetWritten(shown: ShownMarket, outcome: Outcome): void {
 
 function rememberTrades(shown: ShownMarket, event: OrdersMatched): void {
   for (const trade of tradesOf(event)) {
-    // One that the database told before its event came may be further already.
+    // The database may have had the trade before its event arrived, in a later status.
     if (shown.trades.has(trade.tradeId)) continue
     shown.trades.set(trade.tradeId, { ...trade, status: 'matched', txHash: '' })
   }
@@ -257,15 +256,14 @@ function rememberTrades(shown: ShownMarket, event: OrdersMatched): void {
   noteTrades(shown, event.seq)
 }
 
-/** Whether the newest trades, so many of them, are held here; or all that there ever were. */
+/** Returns whether the newest `limit` trades, or all trades ever, are held here. */
 export function holdsNewest(shown: ShownMarket, limit: number): boolean {
   return shown.hasAllTrades || shown.trades.size >= limit
 }
 
 /**
- * Keeps what the database told of the newest trades, as many as are held or all, so that it is not asked
- * again. Only when it is known to be abreast: it projects a market's changes in their order, so one
- * trade that came after `untoldSeq` proves that all before is in it.
+ * Keeps the newest trades from the database, so that it is not read again. Only if the database is known to be current:
+ * it projects a market's changes in order, so a trade after `untoldSeq` proves that all earlier changes are in it.
  */
 export function keepTrades(shown: ShownMarket, stored: readonly ShownTrade[]): void {
   const isAll = stored.length < TRADES_LISTED_MAX
@@ -287,7 +285,7 @@ function settle(shown: ShownMarket, id: TradeId, status: TradeStatus, txHash: st
   noteTrades(shown, shown.seq)
 }
 
-/** The orderbook of one outcome, or of both together, as JSON; written once per change. */
+/** Returns the orderbook of one outcome, or of both, as JSON; written once per change. */
 export function orderbookJson(shown: ShownMarket, outcome: Outcome | undefined): string {
   const slot = outcome ?? 2
   const known = shown.written[slot]
@@ -305,7 +303,7 @@ export function emptyOrderbookJson(marketId: MarketId): string {
   return snapshotJson(marketId, { bids: [], asks: [] }, 0, 0)
 }
 
-/** By hand, because a total may be a bigint that must be written as the integer it is. */
+/** Written by hand, because a total may be a bigint that must appear as an integer. */
 function snapshotJson(
   marketId: MarketId,
   { bids, asks }: { readonly bids: readonly ShownLevel[]; readonly asks: readonly ShownLevel[] },
@@ -318,7 +316,7 @@ function snapshotJson(
   return `{"marketId":"${marketId}","bids":[${levels(bids)}],"asks":[${levels(asks)}],"lastUpdate":${lastUpdate},"seq":${seq}}`
 }
 
-/** Whether a trade came before this place in its market; every trade does where there is none. */
+/** Returns whether a trade is before this position in its market; always true without a position. */
 export function isBefore(
   trade: Pick<Trade, 'seq' | 'fillIndex'>,
   place: Pick<Trade, 'seq' | 'fillIndex'> | undefined,
@@ -327,7 +325,7 @@ export function isBefore(
   return trade.seq === place.seq && trade.fillIndex < place.fillIndex
 }
 
-/** The front's trades and the database's, each once, newest first. */
+/** Merges the trades of the front and of the database without duplicates, newest first. */
 export function latestTrades(
   held: readonly ShownTrade[],
   stored: readonly ShownTrade[],
@@ -335,7 +333,7 @@ export function latestTrades(
 ): ShownTrade[] {
   const all = new Map<TradeId, ShownTrade>()
   for (const trade of stored) all.set(trade.tradeId, trade)
-  // The front has heard everything about its own trades; the database may lag behind.
+  // The front is current about its own trades; the database may lag.
   for (const trade of held) all.set(trade.tradeId, trade)
   return [...all.values()]
     .sort((a, b) => b.matchedAtMs - a.matchedAtMs || b.seq - a.seq || b.fillIndex - a.fillIndex)

@@ -1,12 +1,10 @@
 /**
- * What markets have traded, for lists and tickers: last prices, the last 24 hours, volume. The
- * database tells it up to a trade that it names, many markets in one question; the trades that this
- * front has heard of since are added from the board. So the figures are right at once after a trade
- * and after a restart, and nothing is asked again while nothing but trades happens.
+ * Trading figures of markets for lists and tickers: last prices, the last 24 hours, volume. The database returns them
+ * up to a named trade, for many markets in one query; later trades are added from the board. So figures are correct
+ * immediately after a trade or a restart, without further queries.
  *
- * What the database said is asked for again after a minute, because the 24 hours move on. It is
- * asked soon, and for some seconds, where a trade failed or some were not heard: it follows the log,
- * and may not have had that yet.
+ * The query is repeated after a minute, because the 24 hours move on. It is repeated sooner, for some seconds, if a
+ * trade failed or trades were missed: the database follows the log and may lag.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -17,27 +15,27 @@ import { NO, type Outcome, YES } from '#domain/order.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { MarketBoard, ShownMarket } from './market-board.ts'
 
-/** Prices are of YES and NO, in this order. */
+/** Values for YES and NO, in this order. */
 type Both<T> = readonly [T, T]
 
-/** What the database knows of a market that has traded. */
+/** Figures of a traded market in the database. */
 export type StoredFigures = {
   readonly marketId: MarketId
   readonly totalVolume: bigint
   readonly volume24h: bigint
   readonly trades24h: number
   readonly lastPrices: Both<number>
-  /** The numbers of those last trades: nothing later is in these figures. */
+  /** Sequence numbers of the last trades that these figures include. */
   readonly lastSeqs: Both<Sequence>
   readonly pricesBefore: Both<number | null>
 }
 
 export type MarketFigures = {
-  /** 0 for an outcome that was never traded. */
+  /** 0 for an outcome without trades. */
   readonly lastPrices: Both<number>
-  /** The outcome of the newest trade. */
+  /** Outcome of the newest trade. */
   readonly lastOutcome: Outcome | null
-  /** By how much the last price differs from that of 24 hours ago; null for one never traded. */
+  /** Difference of the last price to that of 24 hours ago; null without trades. */
   readonly priceChanges24h: Both<number | null>
   readonly volume24h: bigint
   readonly trades24h: number
@@ -45,24 +43,23 @@ export type MarketFigures = {
 }
 
 export type FiguresBook = {
-  /** Asks for what is not known of these markets, or not any more. */
+  /** Loads figures of these markets that are missing or outdated. */
   prepare(marketIds: readonly MarketId[]): Promise<void>
-  /** Whether all that can be known of it is, so that nothing has to be asked. */
+  /** Returns whether the figures are known without a query. */
   isPrepared(marketId: MarketId): boolean
   /**
-   * Undefined while it is not known, because the database is away. The same object as long as nothing has
-   * changed, in the market or in its figures.
+   * Returns the figures; undefined while the database is away. Returns the same object until something changes.
    */
   of(marketId: MarketId): MarketFigures | undefined
-  /** Whether what the database says of it may lack something that happened. */
+  /** Returns whether the database's figures may lack a change. */
   isUnsure(marketId: MarketId): boolean
-  /** Trades came or went that the board does not tell. */
+  /** Reports trades that the board does not have. */
   touched(marketId: MarketId): void
   forgotten(marketId: MarketId): void
 }
 
 const KEPT_MS_MAX = 60_000
-/** So long after something untold the database is asked again and again, once in `AGAIN_MS`. */
+/** After a missed change, the query is repeated every `AGAIN_MS` for this long. */
 const UNSURE_MS = 5_000
 const AGAIN_MS = 1_000
 const MINUTE_MS = 60_000
@@ -71,7 +68,7 @@ const DAY_MS = 86_400_000
 type Entry = {
   stored: StoredFigures
   readAtMs: number
-  /** What was worked out last, and for which change of the market and which minute. */
+  /** Last result, with the change of the market and the minute it was computed for. */
   known: MarketFigures | undefined
   knownSeq: Sequence
   knownMinute: number
@@ -84,7 +81,7 @@ const nothing = (marketId: MarketId): StoredFigures => ({
 
 export function makeFiguresBook(ports: {
   readonly board: () => Pick<MarketBoard, 'markets'>
-  /** Those of the markets that have ever traded. */
+  /** Figures of the markets with trades. */
   readonly stored: (
     marketIds: readonly MarketId[],
     nowMs: number,
@@ -98,7 +95,7 @@ export function makeFiguresBook(ports: {
 
   function isOld(marketId: MarketId, nowMs: number): boolean {
     const shown = board().markets.get(marketId)
-    // Every trade that it ever had is on the board.
+    // Every trade of the market is on the board.
     if (shown?.hasAllTrades === true) return false
     const entry = entries.get(marketId)
     if (entry === undefined) return true
@@ -115,7 +112,7 @@ export function makeFiguresBook(ports: {
       const figures = new Map(found.map((each) => [each.marketId, each]))
       for (const id of marketIds) keep(id, figures.get(id) ?? nothing(id), nowMs)
     } catch (error) {
-      // What is known stays; a database that is away is asked by the next reader again.
+      // Known figures stay; the next reader queries an unavailable database again.
       if (!(error instanceof Fault && error.retryable)) throw error
     } finally {
       for (const id of marketIds) asking.delete(id)
@@ -162,7 +159,7 @@ export function makeFiguresBook(ports: {
       const minute = Math.floor(clock.nowMs() / MINUTE_MS)
       const seq = shown?.seq ?? 0
       if (entry.known === undefined || entry.knownSeq !== seq || entry.knownMinute !== minute) {
-        // Nothing that the database said is needed, and it may be of another minute.
+        // The stored figures are not needed, and may be of another minute.
         const base = shown?.hasAllTrades === true ? nothing(marketId) : entry.stored
         entry.known = withTrades(base, shown, minute * MINUTE_MS - DAY_MS)
         entry.knownSeq = seq
@@ -185,7 +182,7 @@ export function makeFiguresBook(ports: {
   }
 }
 
-/** The one that was put in longest ago makes way. */
+/** Removes the oldest entry. */
 function limit(map: Map<MarketId, unknown>): void {
   if (map.size <= FIGURES_KEPT_MAX) return
   for (const oldest of map.keys()) {
@@ -194,14 +191,14 @@ function limit(map: Map<MarketId, unknown>): void {
   }
 }
 
-/** Whether more trades came than the board holds, so that some after the stored ones are missing. */
+/** Returns whether trades are missing between the stored figures and the board. */
 function lacks(shown: ShownMarket | undefined, { lastSeqs }: StoredFigures): boolean {
   if (shown === undefined || shown.trades.size < TRADES_LISTED_MAX) return false
   for (const { seq } of shown.trades.values()) return seq > Math.max(...lastSeqs)
   return false
 }
 
-/** The stored figures with the trades that came after them. */
+/** Adds later trades to the stored figures. */
 function withTrades(
   stored: StoredFigures,
   shown: ShownMarket | undefined,

@@ -1,6 +1,6 @@
 /**
- * Finds a market: on the board, or, once it is over and its thread has let it go, in the database.
- * Where neither knows it but not every thread is followed, it cannot be said that it does not exist.
+ * Finds a market on the board or, after it ended and its thread unloaded it, in the database. If neither has it and not
+ * every thread is followed, the answer is unknown rather than "does not exist".
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -11,7 +11,7 @@ import type { MarketBoard, ShownMarket } from './market-board.ts'
 export type FoundMarket = {
   readonly market: Market
   readonly closed: CloseReason | undefined
-  /** Its books, while its thread holds it. */
+  /** Books, while its thread holds the market. */
   readonly shown: ShownMarket | undefined
 }
 

@@ -1,6 +1,6 @@
 /**
- * The front's way to the market threads: finds the thread of a market, asks, and turns a missing
- * answer into the rejection that tells a client what to do.
+ * Requests to market threads: finds the thread of a market, sends the request, and turns a missing answer into a
+ * rejection that tells the client what to do.
  */
 
 import type { Address, MarketId, OrderHash, Sequence } from '#domain/ids.ts'
@@ -24,29 +24,29 @@ import type { Ref } from '#runtime/ref.ts'
 
 export type MarketRef = Ref<MarketThreadProtocol>
 
-/** What this front has heard of the markets: an answer comes after the events that it follows from. */
+/** State of this front's markets: an answer arrives after the events it follows from. */
 type Hearing = {
-  /** How far it has heard of a market. */
+  /** Returns the last change of the market known here. */
   readonly seqOf?: (marketId: MarketId) => Sequence | undefined
   /**
-   * Undefined where the market is followed and nothing is lost of its events. Else resolves when it is loaded anew;
-   * one that is not followed is so from then on.
+   * Undefined if the market is followed and no event is lost. Otherwise resolves when it is loaded again; a market that
+   * was not followed is followed from then on.
    */
   readonly heardAll?: (marketId: MarketId) => Promise<void> | undefined
 }
 
-/** What goes with an order to its market. */
+/** Context that goes with an order to its market. */
 export type OrderContext = RequestContext &
   Asker & {
-    /** The session that the order ends with: its market's thread knows of it before the order rests. */
+    /** Session that the order ends with: the market's thread registers it before the order rests. */
     readonly session?: string
     readonly timeInForce?: TimeInForce | undefined
   }
 
-/** Each way takes a context: until when its answer is of use, and whose request it is. */
+/** Each method takes a context: the deadline and the id of its request. */
 export type MarketGateway = {
   place(order: VerifiedOrder, context: OrderContext): Promise<OrderAccepted | Rejection>
-  /** What the order was answered when it was first seen; undefined when its market does not know it. */
+  /** Returns the first answer to an order; undefined if its market does not know it. */
   recall(
     order: Pick<VerifiedOrder, 'marketId' | 'orderHash' | 'outcome'>,
     context: RequestContext,
@@ -60,15 +60,14 @@ export type MarketGateway = {
     },
     context: RequestContext,
   ): Promise<OrderCancelled | Rejection>
-  /** Why the trader may place no order in the market for now; undefined when nothing is in the way. */
+  /** Returns why the trader may place no order in the market now; undefined if nothing prevents it. */
   standing(
     marketId: MarketId,
     trader: Address,
     context: RequestContext,
   ): Promise<Rejection | undefined>
   /**
-   * Cancels all orders of the trader that are open or may come back, in one market or in all, and names
-   * the first of them.
+   * Cancels all orders of the trader that are open or may return, in one market or in all, and lists the first of them.
    */
   cancelAll(
     trader: Address,
@@ -76,25 +75,25 @@ export type MarketGateway = {
     context: RequestContext,
   ): Promise<CancelledOrders | Rejection>
   /**
-   * Open orders of a trader, in one market or in all: the oldest behind a place, at most so many, and how
-   * many there are in all.
+   * Returns open orders of a trader, in one market or in all: the oldest after a cursor, up to a limit, and the total
+   * count.
    */
   openOrdersPage(
     asked: MarketThreadProtocol['OpenOrdersPage']['takes'],
     context: RequestContext,
   ): Promise<{ orders: OpenOrder[]; count: number } | Rejection>
-  /** How many orders rest in the books, by chain. */
+  /** Returns the number of resting orders by chain. */
   countOrders(context: RequestContext): Promise<Map<number, number> | Rejection>
 }
 
 type CancelledOrders = {
   readonly orderHashes: OrderHash[]
-  /** Those of them that have trades which are not settled. */
+  /** Cancelled orders with unsettled trades. */
   readonly pending: PendingOfOrder[]
   count: number
 }
 
-/** Markets in which the orders of one trader are cancelled at once; the next follow. */
+/** Markets in which one trader's orders are cancelled concurrently. */
 const CANCELLED_MARKETS_MAX = 64
 
 export function makeGateway(
@@ -110,7 +109,7 @@ export function makeGateway(
   }
   const { seqOf, heardAll } = hearing
 
-  /** Where events were lost, an answer waits until what they told is known here. */
+  /** If events were lost, delays an answer until their effect is known here. */
   async function untilHeard(marketId: MarketId, context: RequestContext): Promise<void> {
     const loaded = heardAll?.(marketId)
     if (loaded !== undefined) await inTime(loaded, leftMs(context))
@@ -119,7 +118,7 @@ export function makeGateway(
   const leftMs = ({ deadlineAtMs }: RequestContext): number =>
     Math.max(1, deadlineAtMs - clock.nowMs())
 
-  /** Asks for a write, and notes in the stages of its request what the answer's envelope tells. */
+  /** Sends a write, and records the stages from the answer's envelope. */
   async function write<K extends 'PlaceOrder' | 'CancelOrder'>(
     marketId: MarketId,
     type: K,
@@ -128,7 +127,7 @@ export function makeGateway(
   ): Promise<MarketThreadProtocol[K]['answers']> {
     const { stages } = context
     const ref = refOf(marketId)
-    // Before it is sent, so that what it brings about is heard before its answer.
+    // Called before sending, so that the effects arrive before the answer.
     heardAll?.(marketId)
     const answer = await (stages?.asked === true
       ? ref.ask(type, message, leftMs(context), (times) => {
@@ -139,16 +138,16 @@ export function makeGateway(
     if (stages !== undefined) stages.answerSentAtMs = ref.heardSentAtMs
     if (isRejection(answer)) return answer
     for (let loaded = heardAll?.(marketId); loaded !== undefined; loaded = heardAll?.(marketId)) {
-      // The number of what this front still lacks would promise a reader too much.
+      // A sequence number that this front lacks would promise a reader too much.
       if (clock.nowMs() >= context.deadlineAtMs) return answer
       await inTime(loaded, leftMs(context))
     }
     const seq = seqOf?.(marketId)
-    // A reader whose market is at this `seq` or beyond sees what was done.
+    // A reader at this `seq` or later sees the effect.
     return seq === undefined ? answer : Object.assign(answer, { marketId, seq })
   }
 
-  /** Cancels step by step what the trader has in a market; answers what went wrong. */
+  /** Cancels the trader's orders in a market step by step; returns the failure, if any. */
   async function cancelInMarket(
     marketId: MarketId,
     trader: Address,
@@ -165,7 +164,7 @@ export function makeGateway(
       if (isUnanswered(answer)) return writeFailure(answer)
       await untilHeard(marketId, context)
       if (isRejection(answer)) {
-        // A market that is over and gone from its thread has no orders left to cancel.
+        // An ended market that was unloaded has no orders left to cancel.
         return answer.rejected === 'MARKET_NOT_FOUND' ? undefined : answer
       }
       cancelled.count += answer.orderHashes.length
@@ -179,14 +178,14 @@ export function makeGateway(
     return undefined
   }
 
-  /** The same in all markets of a thread where the trader has orders, some of them at a time. */
+  /** Cancels in all markets of a thread where the trader has orders, some at a time. */
   async function cancelInThread(
     thread: MarketRef,
     trader: Address,
     context: RequestContext,
     cancelled: CancelledOrders,
   ): Promise<Rejection | undefined> {
-    // Where only trades are left, nothing rests, and the index of orders does not know of it.
+    // Orders with only pending trades do not rest, so the index of orders lacks them.
     const trading = await thread.ask('PendingMarkets', { trader }, leftMs(context))
     if (isUnanswered(trading) || isRejection(trading)) return reject('OVERLOADED')
     for (const marketId of trading.marketIds) {
@@ -277,7 +276,7 @@ function isUnconfirmed(answer: object): boolean {
   return isRejection(answer) && answer.rejected === 'OUTCOME_UNKNOWN'
 }
 
-/** These two say that nothing was done; otherwise it is not known what became of it. */
+/** In these two cases nothing was done; otherwise the outcome is unknown. */
 function writeFailure({ unanswered }: Unanswered): Rejection {
   return unanswered === 'full' || unanswered === 'moved'
     ? reject('OVERLOADED')

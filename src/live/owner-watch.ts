@@ -1,8 +1,8 @@
 /**
- * Whether a market thread is the owner of its log, as far as a front knows. The front asks every 250 ms; a thread
- * that another node has replaced, or that cannot reach the log, does not confirm (`services/market/thread.ts`). The time
- * counts from when the request was sent. So while the owner is confirmed, the data here was complete at most a second
- * ago.
+ * Tracks whether a market thread is the owner of its log, as far as a front knows. The front asks every 250 ms; a
+ * thread that another node has replaced, or that cannot reach the log, does not confirm (`services/market/thread.ts`).
+ * The time counts from when the request was sent. So while the owner is confirmed, the data here was complete at most a
+ * second ago.
  */
 
 import { isRejection } from '#domain/rejection.ts'
@@ -16,7 +16,7 @@ const CONFIRMED_MS_MAX = 1_000
 type OwnerWatch = {
   /** Asks the thread, unless a request is in flight. */
   ask(): Promise<void>
-  /** Whether the thread has confirmed within the last second. */
+  /** Returns whether the thread has confirmed within the last second. */
   isConfirmed(): boolean
   /** Resets the confirmation: the thread was linked, or its link has ended. */
   changed(): void

@@ -1,6 +1,6 @@
 /**
- * Which partitions of the log somebody on this front needs: who follows a market on the stream, has an order
- * held, reads what is on the board, or trades. These are followed; all others doze, and are woken when they are needed.
+ * Tracks which partitions clients of this front use: by a stream subscription, a session order, a read of the board, or
+ * a trade. Used partitions are followed; the others become idle, and active again when used.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -9,27 +9,27 @@ import type { BoardLoad } from './board-load.ts'
 export type NeededMarkets = 'all' | Iterable<MarketId>
 
 export type PartitionUse = {
-  /** Undefined where the market is followed; else resolves when it is on the board as it is. */
+  /** Returns undefined if the market is followed; otherwise resolves when it is current on the board. */
   need(marketId: MarketId): Promise<void> | undefined
-  /** Whether all of these are followed; those that are not will be, and their load tells when (`woken`). */
+  /** Returns whether all of these are followed. The others become active; their load calls `woken`. */
   needThese(markets: NeededMarkets): boolean
-  /** Lets doze what was not needed for so long. To be called now and then. */
+  /** Makes partitions idle that were unused for long enough. Called from time to time. */
   rest(): void
 }
 
 export function makePartitionUse(ports: {
-  /** By partition: what brings its markets onto the board. */
+  /** Loads of markets onto the board, by partition. */
   readonly loads: readonly Pick<BoardLoad, 'wake' | 'doze'>[]
   readonly partitionOf: (marketId: MarketId) => number
-  /** Whether a market is on the board; none that is not exists in a partition that dozes. */
+  /** Returns whether a market is on the board; an idle partition has no other markets. */
   readonly isShown: (marketId: MarketId) => boolean
-  /** What somebody watches now, or has orders in that go with a session. */
+  /** Markets that clients watch now, or where they have session orders. */
   readonly watched: () => NeededMarkets
   readonly dozeMs: number
   readonly nowMs: () => number
 }): PartitionUse {
   const { loads, partitionOf, isShown, dozeMs, nowMs } = ports
-  // Nobody is there yet, so all of them doze.
+  // No client yet, so all partitions are idle.
   const neededAtMs = loads.map(() => Number.NEGATIVE_INFINITY)
 
   function needPartition(partition: number): Promise<void> | undefined {

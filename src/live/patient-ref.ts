@@ -1,7 +1,7 @@
 /**
- * A reference to a thread that may move to another machine. While it is away, nothing is sent, and a request waits
- * for its next place as long as its deadline allows; one that a thread which moves has not taken is asked
- * again there. What was sent and has no answer stays unanswered: only its sender can say what to do.
+ * Reference to a thread that may move to another machine. While it is away nothing is sent, and requests wait for the
+ * next owner until their deadline. A request that the moving thread did not accept is sent again to the next owner. A
+ * request that was accepted and has no answer stays unanswered: only its sender can decide what to do.
  */
 
 import type { Protocol } from '#runtime/actor.ts'
@@ -9,18 +9,18 @@ import type { Unanswered } from '#runtime/channel.ts'
 import { inTime } from '#runtime/in-time.ts'
 import type { ReplaceableRef } from '#runtime/ref.ts'
 
-/** What a thread that moves tells those who follow it. */
+/** Messages of a moving thread to its followers. */
 export type MovingProtocol = {
-  /** It takes nothing more: what it has goes on at another machine. */
+  /** The thread accepts nothing more: its partitions move to another machine. */
   Moving: { takes: object; answers: undefined }
 }
 
 type PatientRef<P extends Protocol> = ReplaceableRef<P> & {
-  /** The thread moves: from now on it takes nothing, and its next place will be linked. */
+  /** Reports that the thread moves: it accepts nothing from now on, and the next owner will be linked. */
   moves(): void
 }
 
-/** Nothing was sent: the sender may try again later. */
+/** Nothing was sent: the sender may retry later. */
 const NOT_SENT: Unanswered = { unanswered: 'full' }
 
 export function makePatientRef<P extends Protocol>(

@@ -1,7 +1,6 @@
 /**
- * What a front knows about prices and quick markets: the latest price of each asset, the last minutes,
- * the market of this moment. It is fed by the thread of prices and decides nothing; what it hears it
- * passes on to the followers of the streams.
+ * A front's memory of prices and quick markets: the latest price of each asset, the last minutes, the current market.
+ * The prices thread sends updates, which are passed on to the streams. The board makes no decisions.
  */
 
 import { type PriceSource, priceUsd } from '#domain/asset-price.ts'
@@ -20,32 +19,32 @@ export type ShownAsset = {
   speaker: PriceSource | undefined
   why: string
   latest: PublishedPrice | undefined
-  /** One a second, the earliest first. */
+  /** One price per second, the oldest first. */
   history: PublishedPrice[]
-  /** The events of the price stream that readers who come back are given, the earliest first. */
+  /** Recent events of the price stream for readers that resume, the oldest first. */
   readonly events: { readonly number: number; readonly text: string }[]
-  /** The newest quick market, also when it is over. */
+  /** Newest quick market, also after its end. */
   quickMarket: QuickMarketRecord | undefined
 }
 
 export type PriceListener = {
   priced(asset: string, event: PriceEvent): void
-  /** The same as a text of the price stream. */
+  /** The same as text of the price stream. */
   streamed(asset: string, text: string): void
   quickMarket(asset: string, event: QuickMarketEvent): void
 }
 
 export type PriceBoard = {
   readonly assets: ReadonlyMap<string, ShownAsset>
-  /** Takes everything as the thread tells it; what is new in it is passed on. */
+  /** Replaces everything by the state of the thread; passes on what is new. */
   load(assets: readonly AssetPrices[], active: readonly QuickMarketRecord[], atMs: number): void
   priced(price: PublishedPrice): void
   speakerChanged(asset: string, source: PriceSource | undefined, why: string): void
   quickMarketOpened(quickMarket: QuickMarketRecord, atMs: number): void
   quickMarketResolved(quickMarket: QuickMarketRecord, atMs: number): void
-  /** The thread of prices is away: what is known gets old. */
+  /** Reports that the prices thread is away: prices become stale. */
   lost(): void
-  /** What is wrong with the prices; '' when nothing is. */
+  /** Returns what is wrong with the prices; '' if nothing is. */
   why(): string
 }
 
@@ -144,8 +143,7 @@ function eventText(number: number, event: PriceEvent): string {
 }
 
 /**
- * What a reader gets first: what it has missed since the id it names, or the latest price. Empty when
- * there is none yet.
+ * Returns the first events for a reader: those after the id it names, or the latest price. Empty if there is none yet.
  */
 export function firstEvents({ events, latest }: ShownAsset, lastEventId: string): string {
   if (latest === undefined) return ''
@@ -153,13 +151,13 @@ export function firstEvents({ events, latest }: ShownAsset, lastEventId: string)
   if (!/^[0-9]{1,16}$/.test(lastEventId)) return newest
   const since = Number(lastEventId)
   const oldest = events[0]
-  // What lies further back than what is kept, or ahead of us, begins anew.
+  // An id that is too old or in the future starts anew.
   if (oldest === undefined || since < oldest.number || since > latest.number) return newest
   const missed = events.filter(({ number }) => number > since).map(({ text }) => text)
   return missed.length === 0 ? newest : missed.join('')
 }
 
-/** The market that can be traded now. */
+/** Returns the market that can be traded now. */
 export function activeMarket(
   { quickMarket }: ShownAsset,
   nowMs: number,

@@ -1,8 +1,7 @@
 /**
- * Readers that want to see what they did, on any front: the answer of a write tells the market's `seq`, a
- * read names it as `minSeq`, and waits here until this front has heard of it. What does not come in time,
- * or when too many wait, is a 503 that helps to be tried again. A market that this front does not follow at
- * present is waited for in the same way.
+ * Lets readers see their own writes on any front. The answer to a write has the market's `seq`; a read names it as
+ * `minSeq` and waits here until this front has reached it. If it takes too long, or too many readers wait, the answer
+ * is a 503 that can be retried. Reads of an idle market wait in the same way until it is active.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -13,15 +12,15 @@ import type { Clock } from '#runtime/clock.ts'
 import type { MarketBoard, ShownMarket } from './market-board.ts'
 import type { PartitionUse } from './partition-use.ts'
 
-/** A front is a few milliseconds behind; one that is further is not waited for. */
+/** A front is usually a few milliseconds behind; longer waits are refused. */
 const WAIT_MS_MAX = 2_000
 /** The answer must leave before the deadline of its request. */
 const MARGIN_MS = 50
 const WAITERS_MAX = 1_000
-/** Waiters of one IPv4 address or IPv6 /64, so that no client takes all places. */
+/** Maximum number of waiters of one IPv4 address or IPv6 /64, so that no client takes all places. */
 const WAITERS_PER_ADDRESS_MAX = 50
 
-/** The request that waits, and the address that sent it where that is known. */
+/** Waiting request, with the address that sent it if known. */
 type Waiting = RequestContext & { readonly ip?: string | undefined }
 
 const TOO_MANY = reject(
@@ -33,37 +32,37 @@ const TOO_MANY = reject(
 type Waiter = { readonly minSeq: number; readonly done: () => void }
 
 export type SeqWaiters = {
-  /** Undefined at once when the market is followed and the board is as far as is asked for. */
+  /** Returns undefined if the market is followed and the board has reached the sequence number. */
   until(
     marketId: MarketId,
     minSeq: number | undefined,
     context: Waiting,
   ): undefined | Promise<Rejection | undefined>
-  /** Undefined at once when all of these markets are followed. */
+  /** Returns undefined if all of these markets are followed. */
   untilFollowed(
     marketIds: readonly MarketId[],
     context: Waiting,
   ): undefined | Promise<Rejection | undefined>
-  /** Markets that were not followed now are. */
+  /** Reports that idle markets are active now. */
   woken(): void
-  /** The board has taken something in. */
+  /** Reports a change of the board. */
   advanced(shown: ShownMarket): void
 }
 
 export function makeSeqWaiters(
   board: () => MarketBoard,
   clock: Clock,
-  /** Left out where every market is followed always. */
+  /** Undefined if every market is always followed. */
   use?: Pick<PartitionUse, 'need' | 'needThese'>,
 ): SeqWaiters {
   const waiting = new Map<MarketId, Set<Waiter>>()
-  /** Who waits for markets to be followed. */
+  /** Waiters for markets to become active. */
   const looking = new Set<() => void>()
   let count = 0
   /** Number of waiters by address range. */
   const ranges = new Map<string, number>()
 
-  /** Whether `done` was called in time, or why nothing is waited for; hands it out before it waits. */
+  /** Resolves with undefined if `done` was called in time, otherwise with the rejection. */
   async function inTime(
     { deadlineAtMs, ip = '' }: Waiting,
     hand: (done: () => void) => void,

@@ -1,4 +1,4 @@
-/** A market in a line, as lists and the stream show it: best prices, last prices, the last 24 hours. */
+/** A market in one row, for lists and the stream: best prices, last prices, the last 24 hours. */
 
 import Type, { type Static } from 'typebox'
 import type { CloseReason } from '#domain/market.ts'
@@ -60,7 +60,7 @@ export const TICKER_EXAMPLE = {
   seq: 17,
 } as const
 
-/** `shown` is missing once the market is over and its thread has let it go. */
+/** `shown` is undefined after the market ended and its thread unloaded it. */
 export function tickerBody(
   market: { readonly quick: boolean; readonly closed: CloseReason | undefined },
   shown: ShownMarket | undefined,

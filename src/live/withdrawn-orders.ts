@@ -15,12 +15,12 @@ import type { Address, OrderHash, Uint64 } from '#domain/ids.ts'
 import type { VerifiedOrder } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 
-/** Traders of one chain that are remembered at most. */
+/** Maximum number of remembered traders per chain. */
 const TRADERS_MAX = 100_000
-/** Traders whose withdrawals are remembered at most, and orders of each. */
+/** Maximum number of traders whose withdrawals are remembered, and of orders per trader. */
 const READ_MAX = 5_000
 const ORDERS_MAX = 100
-/** The pause before the database is asked again. */
+/** Pause before the database is read again. */
 const AGAIN_MS = 1_000
 
 type Withdrawn = {
@@ -38,7 +38,7 @@ type WithdrawnOrdersPorts = {
     readonly orderHash: OrderHash
     readonly ordersMax: number
   }) => Promise<Withdrawn>
-  /** Calls back after the delay; a front that ends does not wait for it. */
+  /** Schedules a call; a stopping front does not wait for it. */
   readonly after: (ms: number, then: () => void) => void
   readonly tradersMax?: number
 }
@@ -46,7 +46,9 @@ type WithdrawnOrdersPorts = {
 type Order = Pick<VerifiedOrder, 'trader' | 'orderHash' | 'nonce'>
 
 export type WithdrawnOrders = {
-  /** Undefined at once for a trader who has withdrawn nothing, as nearly all; else once it is known. */
+  /**
+   * Returns undefined at once for a trader without withdrawals, which are nearly all; otherwise resolves when known.
+   */
   flawOf(order: Order, chainId: number): Promise<Rejection | undefined> | undefined
   /** Applies the withdrawals that the indexer has written for a chain. */
   followed(chainId: number, events: readonly ChainEvent[]): void
@@ -61,9 +63,9 @@ type Chain = {
   readonly traders: Set<Address>
   /** True if all other traders have withdrawn nothing. */
   isWhole: boolean
-  /** What is known of single traders, the latest read last. */
+  /** Known withdrawals by trader, the latest read last. */
   readonly read: Map<Address, Read>
-  /** Counts what makes a read that is under way too old to be remembered, … */
+  /** Counts changes that make a read in progress too old to be remembered. */
   changes: number
   /** … and a load. */
   loads: number

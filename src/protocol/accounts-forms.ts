@@ -1,4 +1,4 @@
-/** The short forms of what fronts and accounts say to each other for every order. */
+/** Compact forms of the messages between fronts and accounts that are sent for every order. */
 
 import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
@@ -45,14 +45,14 @@ const reserve: Form<Reserve> = {
 
 const GRANTED: Granted = { granted: true }
 
-/** A grant says nothing but that it is one. */
+/** A grant has no fields. */
 const granted: Form<object> = {
   cells: 0,
   write: (answer) => 'granted' in answer,
   read: () => GRANTED,
 }
 
-/** For the channel between a front and an accounts thread. New ones go to the end. */
+/** Forms for the channel between a front and an accounts thread. Append new ones at the end. */
 export const ACCOUNTS_FORMS: Forms = {
   requests: [{ type: 'Reserve', ...(reserve as Form<unknown>) }],
   answers: [granted as Form<unknown>],

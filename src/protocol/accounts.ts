@@ -1,4 +1,4 @@
-/** Messages to accounts, and what accounts tell the fronts. */
+/** Messages to accounts, and messages of accounts to the fronts. */
 
 import type { FundsToken } from '#domain/funds.ts'
 import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
@@ -6,7 +6,7 @@ import type { Price, Shares } from '#domain/money.ts'
 import type { Outcome, Side } from '#domain/order.ts'
 import type { Rejection } from '#domain/rejection.ts'
 
-/** An order that asks for its need. */
+/** Order whose funds are to be reserved. */
 export type ReserveOrder = {
   readonly chainId: number
   readonly orderHash: OrderHash
@@ -16,13 +16,13 @@ export type ReserveOrder = {
   readonly outcome: Outcome
   readonly price: Price
   readonly size: Shares
-  /** The nonce of the permit that it carries: then it needs no earlier allowance. */
+  /** Nonce of the order's permit, if any: such an order needs no earlier allowance. */
   readonly permit: Uint64 | undefined
 }
 
 export type Granted = { readonly granted: true }
 
-/** What a trader has of one token, has allowed and needs; decimal text, in units of six decimals. */
+/** A trader's balance, allowance and reservations of one token, as decimal strings in units of six decimals. */
 export type TokenFunds = {
   readonly token: FundsToken
   readonly held: string
@@ -48,12 +48,12 @@ export type AccountsFollowerProtocol = {
 }
 
 export type AccountsRequests = {
-  /** Asks for the need of an order, before its market is asked to place it. */
+  /** Reserves the funds of an order, before its market is asked to place it. */
   Reserve: {
     takes: { order: ReserveOrder; deadlineAtMs: number }
     answers: Granted | Rejection
   }
-  /** One `Reserve` that was granted came to nothing: the order was refused, or was there before. */
+  /** Releases one granted `Reserve`: the order was refused, or existed before. */
   Release: { takes: { orderHash: OrderHash }; answers: undefined }
   /** What `Reserve` would answer. */
   Check: { takes: { order: ReserveOrder; deadlineAtMs: number }; answers: Granted | Rejection }
@@ -61,6 +61,6 @@ export type AccountsRequests = {
     takes: { chainId: number; trader: Address; deadlineAtMs: number }
     answers: FundsView | Rejection
   }
-  /** The same, of what is known without asking the chain; undefined when nothing is. */
+  /** Same, from memory, without reading the chain; undefined if nothing is known. */
   KnownFunds: { takes: { chainId: number; trader: Address }; answers: FundsView | undefined }
 }

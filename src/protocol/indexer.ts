@@ -1,17 +1,17 @@
-/** What the indexer of a chain tells the fronts. */
+/** Messages of a chain's indexer to the fronts. */
 import type { BlockMark, ChainEvent } from '#domain/chain-event.ts'
 import type { MarketId } from '#domain/ids.ts'
 
-/** What the indexer tells those who follow it. */
+/** Messages of the indexer to its followers. */
 export type ChainFollowerProtocol = {
-  /** These blocks are in the database, and this is what they brought, in the order of the chain. */
+  /** These blocks are in the database, with their events in the order of the chain. */
   ChainAdvanced: {
     takes: {
       chainId: number
       indexed: BlockMark
       head: number
       events: readonly ChainEvent[]
-      /** Markets that a reorg removed and that did not come back. */
+      /** Markets that a reorg removed and that did not return. */
       withdrawn: readonly MarketId[]
     }
     answers: undefined
@@ -21,9 +21,9 @@ export type ChainFollowerProtocol = {
     takes: {
       chainId: number
       to: BlockMark
-      /** Markets that the chain does not have any more, for now. */
+      /** Markets that the chain lacks for now. */
       orphaned: readonly MarketId[]
-      /** Markets of which a step of their resolution was undone. */
+      /** Markets for which a step of their resolution was undone. */
       reverted: readonly MarketId[]
     }
     answers: undefined

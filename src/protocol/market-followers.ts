@@ -5,23 +5,25 @@ import type { Side } from '#domain/order.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { MarketView } from './market.ts'
 
-/** What a market thread tells those who follow it. */
+/** Messages of a market thread to its followers. */
 export type MarketFollowerProtocol = {
-  /** Events, as `packed-event.ts` reads them: the very bytes that are durable. */
+  /** Packed events (`packed-event.ts`): the same bytes that are durable. */
   MarketEvents: { takes: { rows: readonly Uint8Array[] }; answers: undefined }
-  /** Instead of all events of the partitions that a follower lets doze: what it must know of their markets. */
+  /** Openings and closings of markets in idle partitions, instead of all their events. */
   MarketFacts: { takes: { events: readonly MarketFact[] }; answers: undefined }
-  /** The thread went back to what its log holds; what was told before may not be true any more. */
+  /** The thread was reloaded from its log; earlier messages may be wrong. */
   MarketsReloaded: { takes: { views: readonly MarketView[] }; answers: undefined }
-  /** They are over, the database has all of them, and they are not here any more. */
+  /** These markets have ended, are complete in the database, and are unloaded. */
   MarketsGone: { takes: { marketIds: readonly MarketId[] }; answers: undefined }
 }
 
-/** What a front says of the partitions that it follows. Both are answered, so that it knows that they were heard. */
+/**
+ * Requests of a front about the partitions that it follows. Both are answered, so the front knows that they arrived.
+ */
 export type DozeProtocol = {
-  /** From here on it hears which markets of these open and close, and nothing else. */
+  /** From now on sends only openings and closings of markets in these partitions. */
   Doze: { takes: { partitions: readonly number[] }; answers: { heard: true } }
-  /** From here on it hears everything of these again; what they are now it asks for. */
+  /** From now on sends all events of these partitions; the front requests their current state. */
   Wake: { takes: { partitions: readonly number[] }; answers: { heard: true } }
 }
 
@@ -33,15 +35,15 @@ export type HeldOrder = {
 }
 
 export type HoldsProtocol = {
-  /** Again what was held here before: this thread or its front has come back. */
+  /** Registers session orders again after this thread or the front restarted. */
   HoldOrder: {
     takes: { session: string; order: HeldOrder }
     answers: { held: true } | Rejection
   }
   /** The order has ended, or was not placed. */
   ReleaseOrder: { takes: { session: string; orderHash: OrderHash }; answers: undefined }
-  /** The session is over and its orders are cancelled, or it does not want this any more. */
+  /** The session has ended and its orders are cancelled, or it no longer holds orders. */
   DropSession: { takes: { session: string }; answers: undefined }
-  /** Some of these were lost on the way: those that still hold are told again. */
+  /** Some of these messages were lost: fronts register their session orders again. */
   DropSessions: { takes: object; answers: undefined }
 }

@@ -1,6 +1,6 @@
 /**
- * The short forms of what fronts and markets say to each other most: orders, cancels and their
- * answers. As objects they would cost both threads several times as much on the way.
+ * Compact forms of the most frequent messages between fronts and markets: orders, cancels and their answers. As objects
+ * they would cost both threads several times as much.
  */
 
 import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
@@ -119,7 +119,7 @@ const cancelled: Form<Answer> = {
   },
 }
 
-/** For the channel between a front and a market thread. New ones go to the end. */
+/** Forms for the channel between a front and a market thread. Append new ones at the end. */
 export const MARKET_FORMS: Forms = {
   requests: [
     { type: 'PlaceOrder', ...(placeOrder as Form<unknown>) },

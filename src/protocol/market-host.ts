@@ -9,13 +9,13 @@ import type { TraderPause } from '#domain/trader-pauses.ts'
 import type { TraderSpending } from '#domain/trader-spending.ts'
 import type { MarketProtocol, MarketView, OpenOrder } from './market.ts'
 
-/** `dozes`: it knows what partitions are that doze; a thread of an older version does not. */
+/** `dozes`: the thread supports idle partitions; an older version does not. */
 type ToldMarkets = { views: MarketView[]; more: boolean; away: boolean; dozes?: true }
 
 export type HoldProtocol = {
   /** Replaces the trader's hold and returns the needs; the relayer renews it before `untilMs`. */
   HoldTrader: { takes: TraderHold; answers: TraderNeeds | Rejection }
-  /** The trader's unsettled sales of these outcomes of a market, and whether the market takes orders. */
+  /** Returns the trader's unsettled sales of these outcomes of a market, and whether the market accepts orders. */
   UnsettledSales: {
     takes: { marketId: MarketId; trader: Address; outcomes: readonly Outcome[] }
     answers: (UnsettledTrades & { isOpen: boolean }) | Rejection
@@ -42,21 +42,21 @@ type OpenOrdersProtocol = {
 export type OrdersPage = { orders: OpenOrder[]; count: number }
 
 export type StandingProtocol = {
-  /** Pauses of traders that this thread may not know of. */
+  /** Pauses of traders that this thread may not know. */
   TradersPaused: { takes: { pauses: readonly TraderPause[] }; answers: undefined }
-  /** The pauses that this thread knows of. */
+  /** Returns the pauses that this thread knows. */
   PausedTraders: { takes: object; answers: { pauses: TraderPause[] } }
-  /** The operator's cost of traders on a day: the newest sums of those that changed. */
+  /** The operator's cost of traders on a day: the newest sums that changed. */
   TradersSpent: {
     takes: { chainId: number; day: number; spending: readonly TraderSpending[] }
     answers: undefined
   }
-  /** Why the trader may place no order in this market for now. */
+  /** Returns why the trader may place no order in this market now. */
   Standing: {
     takes: { marketId: MarketId; trader: Address }
     answers: { refused?: Rejection } | Rejection
   }
-  /** Markets in which trades of the trader are pending. */
+  /** Returns markets with pending trades of the trader. */
   PendingMarkets: { takes: { trader: Address }; answers: { marketIds: MarketId[] } }
   /** Whose orders would meet what comes back. */
   NextInLine: { takes: ComingBack; answers: NextInLine | Rejection }
@@ -88,34 +88,33 @@ export type InLine = {
   readonly isPending: boolean
 }
 
-/** Everything that a market thread hears: what its markets hear, and what concerns all of them. */
+/** All messages to a market thread: those for one market, and those for all of them. */
 export type MarketThreadProtocol = MarketProtocol &
   HoldProtocol &
   OpenOrdersProtocol &
   StandingProtocol & {
-    /** Some of the markets in which a trader has orders. */
+    /** Returns some of the markets in which a trader has orders. */
     MarketsOf: {
       takes: { trader: Address; limit: number }
       answers: { marketIds: MarketId[] }
     }
-    /** How many orders rest in the markets of this thread, by chain. */
+    /** Returns the number of resting orders of this thread by chain. */
     CountOrders: {
       takes: object
       answers: { chains: (readonly [chainId: number, orders: number])[] }
     }
     /**
-     * The markets of this thread, or of these partitions of it, for a reader that has just come, behind the one
-     * it was told last. `more` when there are others behind the last of these; `away` when some cannot be told, as
-     * their file is away.
+     * Returns markets of this thread, or of these partitions, for a new reader: those after the last one sent. `more`
+     * if others follow; `away` if some are unavailable because their file is away.
      */
     Markets: { takes: { after?: MarketId; partitions?: readonly number[] }; answers: ToldMarkets }
-    /** Like any command without events, only a thread that still owns its log answers it. */
+    /** Like any command without events, answered only by a thread that still owns its log. */
     Confirm: { takes: object; answers: { owner: true } }
-    /** Whether the settlement of a chain is so far behind that its markets take cancels only. */
+    /** Reports whether the settlement of a chain is so far behind that its markets accept cancels only. */
     SettlementLag: {
       takes: { chainId: number; behind: boolean; epoch?: number }
       answers: undefined
     }
-    /** The database holds everything of the partition up to and with this offset. */
+    /** The database has everything of the partition up to and including this offset. */
     Projected: { takes: { partition: number; offset: number }; answers: undefined }
   }

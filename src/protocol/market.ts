@@ -16,43 +16,43 @@ export type OrderAccepted = {
   /** Unix seconds. */
   readonly timestamp: number
   readonly duplicate?: true
-  /** Of an order that was to be filled at once: how much of it was; the rest is cancelled. */
+  /** For IOC and FOK orders: the filled size; the rest is cancelled. */
   readonly filled?: number
 }
 
-/** `left` of one that is filled: whether something of it may come back, because a trade is not settled. */
+/** `left`, for a filled order: `pending` if quantity may return because a trade is not settled. */
 export type RecalledOrder = OrderAccepted & { readonly left?: 'pending' | 'nothing' }
 
 export type OrderCancelled = {
   readonly status: 'cancelled'
   readonly orderHash: OrderHash
-  /** What is matched and not settled, if anything is: it may still settle, and never comes back. */
+  /** Matched and unsettled size: it may still settle, and never returns to the book. */
   readonly pendingSize?: number
 }
 
-/** What is still pending of an order that was cancelled with others. */
+/** Pending size of an order that was cancelled with others. */
 export type PendingOfOrder = { readonly orderHash: OrderHash; readonly pendingSize: number }
 
 export type OpenOrder = RestingOrder & { readonly marketId: MarketId; readonly outcome: Outcome }
 
-/** `[price, size]`; a size may exceed what a number holds exactly. */
+/** `[price, size]`; the size may exceed the safe integers. */
 export type LevelView = readonly [price: number, size: bigint]
 
-/** A market as a reader sees it: everything up to and with `seq`. */
+/** View of a market for readers: everything up to and including `seq`. */
 export type MarketView = {
   readonly market: Market
   readonly seq: Sequence
   readonly closed: CloseReason | undefined
   readonly updatedAtMs: number
-  /** Per outcome: the levels of each side, best first. */
+  /** By outcome: the levels of each side, best first. */
   readonly bids: readonly [readonly LevelView[], readonly LevelView[]]
   readonly asks: readonly [readonly LevelView[], readonly LevelView[]]
 }
 
-/** What became of a trade on chain, with the orders as they were signed. */
+/** Result of a trade on chain, with the signed orders. */
 export type TradeReport = {
   readonly tradeId: TradeId
-  /** `matched` changes nothing: it asks what is known of the trade. */
+  /** `matched` changes nothing: it asks for the known status. */
   readonly status: TradeStatus
   readonly txHash: string
   readonly reason: string
@@ -64,14 +64,14 @@ export type TradeReport = {
 
 export type MarketProtocol = {
   OpenMarket: { takes: { market: Market }; answers: { seq: Sequence } | Rejection }
-  /** `requestId` is whose request it was, for the logs of every thread on its way. */
+  /** `requestId` identifies the request in the logs of every thread. */
   PlaceOrder: {
-    /** An order with a `session` is cancelled when that ends: `order-holds.ts` and the log keep it in mind. */
+    /** An order with a `session` is cancelled when the session ends (`order-holds.ts`, and the log). */
     takes: { order: VerifiedOrder; requestId?: string; session?: string; timeInForce?: TimeInForce }
     answers: OrderAccepted | Rejection
   }
   CancelOrder: {
-    /** `trader` is whose orders the caller may cancel; all orders when it is left out. */
+    /** `trader` limits the cancel to orders of this trader; undefined means all. */
     takes: {
       marketId: MarketId
       orderHash: OrderHash
@@ -81,17 +81,17 @@ export type MarketProtocol = {
     }
     answers: OrderCancelled | Rejection
   }
-  /** The order stays when its session ends: that was not meant to hold it any more. */
+  /** Keeps the order when its session ends. */
   KeepOrder: { takes: { marketId: MarketId; orderHash: OrderHash }; answers: undefined | Rejection }
-  /** What an order was answered when it was first seen, for one that is to be refused if it is new. */
+  /** Returns the first answer to an order; used for orders that are refused if they are new. */
   RecallOrder: {
     takes: { marketId: MarketId; orderHash: OrderHash; outcome: Outcome }
     answers: RecalledOrder | Rejection | { readonly unknown: true }
   }
   CancelOrders: {
     /**
-     * Without a reason it is the trader's own wish; `isFault` makes him pause if he had any. A trader may
-     * have more orders than one step takes out: `more` says to ask again.
+     * Without a reason, the trader asked for it; `isFault` pauses the trader if any order was cancelled. One step
+     * removes a limited number: `more` means that others are left.
      */
     takes: {
       marketId: MarketId
@@ -101,7 +101,7 @@ export type MarketProtocol = {
       isFault?: true
       limit?: number
     }
-    /** `pending` has those of them that have trades which are not settled; `paused` is his pause then. */
+    /** `pending` lists cancelled orders with unsettled trades; `paused` is the trader's pause, if any. */
     answers:
       | {
           orderHashes: OrderHash[]
@@ -115,13 +115,13 @@ export type MarketProtocol = {
     takes: { marketId: MarketId; reason: CloseReason }
     answers: { seq: Sequence } | Rejection
   }
-  /** Removes what has expired, at most so many of it; the thread's timer sends it. */
+  /** Removes expired orders up to a limit; sent by the thread's timer. */
   Expire: { takes: { marketId: MarketId; ordersMax?: number }; answers: undefined }
   Snapshot: { takes: { marketId: MarketId }; answers: MarketView | Rejection }
   ReportTrade: {
-    /** `epoch` is that of the lease of whoever settles the chain, where others may too. */
+    /** `epoch` is that of the settlement's lease, if several nodes may settle the chain. */
     takes: { marketId: MarketId; report: TradeReport; epoch?: number }
-    /** `paused` are the pauses of its two traders, where they have any. */
+    /** `paused`: pauses of its two traders, if any. */
     answers: { status: TradeStatus; paused?: TraderPause[] } | Rejection
   }
 }

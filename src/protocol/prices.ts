@@ -6,18 +6,18 @@ import type { PriceRecord } from '#store/writes/prices.ts'
 /** A price that left. */
 export type PublishedPrice = PriceRecord
 
-/** What is known of one asset, for a reader that has just come. */
+/** Everything known about one asset, for a new reader. */
 export type AssetPrices = {
   readonly asset: string
   readonly speaker: PriceSource | undefined
-  /** Why no source speaks, if so. */
+  /** Why no source delivers prices, if so. */
   readonly why: string
   readonly latest: PublishedPrice | undefined
-  /** One a second, the earliest first. */
+  /** One price per second, the oldest first. */
   readonly history: readonly PublishedPrice[]
 }
 
-/** What the thread of prices and quick markets tells the fronts; `Load` is what a front asks first. */
+/** Messages of the prices thread to the fronts; a front first requests `Load`. */
 export type PriceFollowerProtocol = {
   Priced: { takes: { price: PublishedPrice }; answers: undefined }
   SpeakerChanged: {

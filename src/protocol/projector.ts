@@ -1,11 +1,11 @@
-/** Messages to the thread that writes the database, and what it tells the fronts. */
+/** Messages to the thread that writes the database, and its messages to the fronts. */
 
 import type { ApiKey } from '#domain/api-key.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { StoreReply } from '#store/engine/reply.ts'
 import type { WriteTask } from '#store/writes/ask-write.ts'
 
-/** What the fronts are told. */
+/** Messages to the fronts. */
 export type KeyFollowerProtocol = {
   KeysRevoked: { takes: { ids: readonly string[] }; answers: undefined }
   KeyRegistered: { takes: { key: ApiKey }; answers: undefined }
@@ -27,7 +27,7 @@ export type WriteRequests = {
 }
 
 export type LogReaderProtocol = {
-  /** A market thread has made events durable. Telling is enough: the store also looks by itself. */
+  /** A market thread made events durable. The message may be lost: the store also checks by itself. */
   Appended: {
     takes: { offsets: readonly (readonly [partition: number, lastOffset: number])[] }
     answers: undefined

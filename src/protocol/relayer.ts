@@ -3,12 +3,12 @@
 import type { Address } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { RelayKey, RelayOperation } from '#domain/relay.ts'
-/** What one needs to sign: decimal text. */
+/** Values needed to sign, as decimal strings. */
 export type RelayNonces = {
   readonly conditionalTokens: string
   readonly stablecoin: string
   readonly market?: string
-  /** The bond of a proposal in that market. */
+  /** Bond of a proposal in that market. */
   readonly bond?: string
 }
 

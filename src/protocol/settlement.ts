@@ -1,6 +1,6 @@
 /** Messages to the settlement of a chain. */
 
 export type SettlementRequests = {
-  /** New trades are in the database. Telling is enough: it is also read by itself. */
+  /** New trades are in the database. The message may be lost: settlement also reads by itself. */
   TradesWritten: { takes: object; answers: undefined }
 }

@@ -40,7 +40,7 @@ import type { AccountsContext, AccountsEvent, AccountsProtocol, AccountsState } 
 import { addTrade, confirmTrade, markSettled } from './trades.ts'
 import { statusOf, viewOf } from './view.ts'
 
-/** The pause before the database is asked again. */
+/** Pause before the database is read again. */
 const AGAIN_MS = 1_000
 /** Trades whose details are read at once. */
 const TRADES_READ_MAX = 500

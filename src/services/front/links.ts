@@ -47,7 +47,7 @@ import type { HeldOrders } from '#stream/held-orders.ts'
 import type { StreamHub } from '#stream/hub.ts'
 import { resolutionStep } from '#stream/resolution-step.ts'
 
-/** The pause before a thread that could not tell what it has is asked again. */
+/** Pause before a failed load is retried. */
 const LOAD_AGAIN_MS = 100
 
 /** What a market thread tells. */
@@ -70,7 +70,7 @@ export function linkFront(
     readonly hub: () => StreamHub | undefined
     readonly heldOrders: () => HeldOrders | undefined
     readonly withdrawn: () => WithdrawnOrders | undefined
-    /** Markets that were not followed now are. */
+    /** Reports that idle markets are active now. */
     readonly woken: () => void
   },
 ) {

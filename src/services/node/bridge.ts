@@ -1,9 +1,9 @@
 /**
- * A node's part in the cluster: it beats, starts and stops the threads that the directory says are this
- * node's, and keeps a link from each thread here to each thread elsewhere that it speaks to. Who names the other in
- * its list of links opens it.
+ * A node's part in the cluster: sends beats, starts and stops the threads that the directory assigns to this node, and
+ * keeps a link from each thread here to its peers elsewhere. The thread that lists the other in its links opens the
+ * link.
  *
- * The conversation of a link: open (a request), opened or refused, *[frames both ways], close by either.
+ * Protocol of a link: open (a request), opened or refused, *[frames in both directions], close by either.
  */
 
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
@@ -15,31 +15,31 @@ import { encode, type Opening, readBeat, readOpened, readOpening, readSaid } fro
 import type { NodeLine } from './node-line.ts'
 
 const BEAT_EVERY_MS = 300
-/** How often missing links are looked for. */
+/** Interval of the search for missing links. */
 const LINK_EVERY_MS = 50
 const MARK_EVERY_MS = 1_000
-/** A link whose peer has not even said a mark for so many times the silence of a node has lost it. */
+/** A link is lost if its peer has sent no mark for this many times the silence of a node. */
 const MARK_SILENCES = 5
 const OPEN_MS_MAX = 2_000
 const LINKS_MAX = 10_000
 const NOT_OPENED = 'it could not be opened'
 
-/** A thread of this node, whether it runs or not, and whom it speaks to. */
+/** A thread of this node, running or not, and its peers. */
 export type BridgedThread = { readonly name: string; readonly links: readonly string[] }
 
 type BridgeOptions = {
   readonly cluster: string
   readonly node: string
-  /** What all nodes must have in common, in words. */
+  /** Settings that all nodes must have in common, as text. */
   readonly shape: string
-  /** The slots of the whole cluster, and those that this node can serve. */
+  /** Slots of the whole cluster, and those that this node can serve. */
   readonly slots: readonly string[]
   readonly offers: readonly string[]
-  /** Threads that always run here, and those of the slots. */
+  /** Threads that always run here, and threads of the slots. */
   readonly threads: readonly BridgedThread[]
-  /** A node that was not heard for so long is gone. */
+  /** A node is dead after this long without a beat. */
   readonly silenceMs: number
-  /** Which slots move to their first node when it has been there for so long; 0: none does. */
+  /** Slots that move to their first node after it has been ready for this long; 0 means never. */
   readonly moves: readonly string[]
   readonly moveAfterMs: number
 }
@@ -51,37 +51,37 @@ type BridgePorts = {
     info(fields: object, message: string): void
     warn(fields: object, message: string): void
   }
-  /** Starts the thread of a slot; resolves when it is ready. Rejects where it is not wanted any more before that. */
+  /** Starts the thread of a slot; resolves when it is ready. Rejects if it is no longer wanted. */
   readonly begin: (slot: string, isWanted: () => boolean) => Promise<void>
-  /** Resolves when a thread that was begun has ended, however. */
+  /** Resolves with the reason when a started thread has ended. */
   readonly ended: (slot: string) => Promise<string>
-  /** Resolves when the thread of a slot, which is to be ended, does nothing more that another could do. */
+  /** Resolves when the ending thread of a slot does nothing more that another owner could do. */
   readonly handOver: (slot: string) => Promise<void>
   readonly end: (slot: string) => Promise<void>
-  /** Hands a thread the port to a peer; false while there is no such thread. */
+  /** Gives a thread the port to a peer; returns false if the thread does not exist. */
   readonly connect: (thread: string, peer: string, port: MessagePort) => Promise<boolean>
-  /** This node was part of the cluster and cannot be any longer. */
+  /** Called when this node can no longer be part of the cluster. */
   readonly unfit: (why: string) => void
-  /** Another node says something to all. */
+  /** Called with messages of other nodes to all. */
   readonly heardAll: (message: object) => void
 }
 
 export type Bridge = {
-  /** Hands everything over to others; resolves when nothing is left here. */
+  /** Hands all slots over; resolves when none is left here. */
   leave(): Promise<void>
-  /** This node can serve a slot within moments from now on: what belongs to it may move here. */
+  /** Reports that this node can now serve a slot within moments, so slots may move here. */
   warmed(): void
-  /** Ends the links and says goodbye. */
+  /** Ends the links and sends the last beat. */
   stop(): void
-  /** Says something to all other nodes. It may be lost, and is where it is larger than a message. */
+  /** Sends a message to all other nodes. It may be lost, and is dropped if it exceeds the maximum size. */
   sayAll(message: object): void
   /** The connection is lost, or may have gaps. */
   lost(why: string): void
-  /** Empty, or what is wrong. */
+  /** Returns what is wrong; empty if nothing is. */
   why(): string
   nodes(): readonly Beat[]
   readonly links: number
-  /** Resolves when it knows who is there; rejects when it cannot be one of them. */
+  /** Resolves when the other nodes are known; rejects if this node cannot join. */
   readonly joined: Promise<void>
 }
 
@@ -102,16 +102,16 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
     moves,
     moveAfterMs,
   })
-  /** By the name in their frames; and which of them leads from a thread to a peer. */
+  /** Links by the name in their frames, and by thread and peer. */
   const links = new Map<string, Known>()
   const ways = new Map<string, Link>()
   const opening = new Set<string>()
-  /** The epoch of each slot that is taken here. */
+  /** Epoch of each slot that this node has taken. */
   const taken = new Map<string, number>()
   const releasing = new Set<string>()
-  /** Starts that are under way, also of what was let go of meanwhile. */
+  /** Starts in progress, also of slots that were released meanwhile. */
   const beginnings = new Map<string, Promise<void>>()
-  /** Threads that others may have by now, and that are not gone yet. */
+  /** Threads that may run elsewhere by now and have not ended here. */
   const endings = new Map<string, Promise<void>>()
   let left: (() => void) | undefined
   let stopped = false
@@ -184,7 +184,7 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
     if (endings.get(slot) === ending) endings.delete(slot)
   }
 
-  /** It may be told twice, and have been taken again meanwhile. */
+  /** May be called twice, and the slot may be taken again meanwhile. */
   function slotEnded(slot: string, epoch: number | undefined): void {
     if (taken.get(slot) !== epoch) return
     taken.delete(slot)
@@ -198,7 +198,7 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
     for (const known of [...links.values()]) if (which(known)) known.link.end(why)
   }
 
-  /** A link with one of its ends here; `way` is which thread here it leads to whom. */
+  /** Adds a link with one end here; `way` names the thread here and its peer. */
   function addLink(
     id: Buffer,
     way: string,
@@ -215,7 +215,7 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
       ended(why) {
         links.delete(name)
         if (ways.get(way) === link) ways.delete(way)
-        // Who serves it has just changed, and is asked again in a moment.
+        // The owner has just changed; retried in a moment.
         if (!stopped && why !== NOT_OPENED)
           log.info({ way, node: to.node, why }, `the link ${way} has ended: ${why}`)
       },
@@ -226,7 +226,7 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
     return link
   }
 
-  /** Opens what is missing, and ends what leads to a node that does not serve it any more. */
+  /** Opens missing links, and ends links to nodes that no longer serve the thread. */
   function lookAtLinks(): void {
     if (!line.isConnected || stopped) return
     for (const { name: thread, links: peers } of options.threads) {
@@ -254,7 +254,7 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
   async function openLink(thread: string, peer: string, owner: Owner): Promise<void> {
     const id = random.bytes(LINK_BYTES)
     const { port1, port2 } = new MessageChannel()
-    // From now on frames may come, and wait in the port.
+    // From now on frames may arrive, and wait in the port.
     const link = addLink(id, `${thread}>${peer}`, owner, port1)
     const asked: Opening = {
       ...{ link: id.toString('hex'), node, incarnation },

@@ -1,24 +1,24 @@
 /**
- * Who serves what: a state machine without clock, chance or network. It hears the beats of all nodes,
- * its own among them, and answers what this node has to do. It only says who should serve; who may
- * write is decided by the log's fence, so it may be wrong for a while.
+ * Decides which node serves which slot: a state machine without clock, randomness or network. It receives the beats of
+ * all nodes, including its own, and returns what this node has to do. It may be wrong for a while: the log's fence
+ * decides who may write.
  *
- * A slot is a thread that one node at a time runs. A live node's claim to it holds as long as its epoch is
- * the highest that was heard of the slot; without one, the slot falls to the first by rendezvous hash of
- * the nodes that offer it. A node that has just come, or that did not hear itself, listens before it takes.
+ * A slot is a thread that runs on one node at a time. A live node's claim holds while its epoch is the highest known
+ * for the slot. Without a claim, the slot goes to the first by rendezvous hash of the nodes that offer it. A node that
+ * has just started, or did not receive its own beats, listens before it takes slots.
  *
- * Some slots are shared evenly, each with the first by that hash that has room for it, and move there when that node
- * comes later or comes back: one at a time, by the hand-over of a planned end, when it has been ready for long enough.
+ * Some slots are shared evenly: each goes to the first node by that hash that has room. They move there when that node
+ * arrives later, one at a time, by a planned hand-over, after it has been ready for long enough.
  */
 
 import { createHash } from 'node:crypto'
 
-/** The pause before a slot is offered again whose thread did not start here, and its limit. */
+/** Pause before a slot is offered again after its thread failed to start here, and its maximum. */
 const FAILED_PAUSE_MS = 500
 const FAILED_PAUSE_MS_MAX = 15_000
-/** Who has served for so long has not failed when it ends. */
+/** A thread that served for this long has not failed when it ends. */
 const SERVED_WELL_MS = 10_000
-/** A slot that came back after it had moved waits twice as long, at most so many times. */
+/** A slot that returned after a move waits twice as long before the next, with at most this many doublings. */
 const MOVE_DOUBLINGS_MAX = 7
 /** Hashes that are kept. */
 const WEIGHTS_MAX = 100_000
@@ -27,15 +27,15 @@ const WEIGHTS_MAX = 100_000
  * one. A claim near the largest integer would leave no epoch for the next takeover.
  */
 const EPOCH_LEAP_MAX = 1_000_000
-/** More nodes than this are a mistake; further ones are not heard. */
+/** More nodes than this are a mistake; beats of further ones are ignored. */
 const NODES_MAX = 1_000
 
 type Claim = {
   readonly slot: string
   readonly epoch: number
-  /** Whether its thread is ready for links. */
+  /** True if its thread is ready for links. */
   readonly serving: boolean
-  /** It is about to be served by another. */
+  /** True if another node is about to serve it. */
   readonly releasing?: boolean
 }
 
@@ -43,24 +43,24 @@ export type Beat = {
   readonly node: string
   /** Random for each start of the node. */
   readonly incarnation: string
-  /** What all nodes of a cluster must have in common. */
+  /** Settings that all nodes of a cluster must have in common. */
   readonly shape: string
   readonly offers: readonly string[]
   readonly claims: readonly Claim[]
-  /** It takes nothing new and lets go of what it has. */
+  /** True if it takes nothing new and releases its slots. */
   readonly leaving: boolean
-  /** It has all that it needs to serve a slot within moments. */
+  /** True if it can serve a slot within moments. */
   readonly warm?: boolean
-  /** It has listened for long enough to know who is there. */
+  /** True if it has listened long enough to know the other nodes. */
   readonly settled?: boolean
-  /** This is its last beat. */
+  /** True for its last beat. */
   readonly gone: boolean
 }
 
 export type Duty =
   | { readonly type: 'take'; readonly slot: string; readonly epoch: number }
   | { readonly type: 'release'; readonly slot: string; readonly why: string }
-  /** Nothing comes from this incarnation of a node any more. */
+  /** This incarnation of a node sends nothing any more. */
   | {
       readonly type: 'gone'
       readonly node: string
@@ -76,11 +76,11 @@ type DirectoryOptions = {
   readonly node: string
   readonly incarnation: string
   readonly shape: string
-  /** The slots that the roles of this node can serve. */
+  /** Slots that this node's roles can serve. */
   readonly offers: readonly string[]
-  /** A node that was not heard for so long is gone. */
+  /** A node is dead after this long without a beat. */
   readonly silenceMs: number
-  /** Which slots of the cluster move to their first node, and after how long; 0: none does. */
+  /** Slots that move to their first node, and after how long; 0 means never. */
   readonly moves: readonly string[]
   readonly moveAfterMs: number
 }
@@ -96,22 +96,22 @@ export class Directory {
   readonly #silenceMs: number
   readonly #peers = new Map<string, Peer>()
   readonly #held = new Map<string, Held>()
-  /** The highest epoch that was ever heard of a slot. */
+  /** Highest epoch ever received for a slot. */
   readonly #epochs = new Map<string, number>()
   readonly #failures = new Map<string, Failure>()
-  /** Slots that have moved from here: how often, and when they may again. */
+  /** Slots that moved from here: how often, and the earliest time of the next move. */
   readonly #moved = new Map<string, Failure>()
-  /** Nodes that were refused, and are told of once. */
+  /** Refused nodes; each is reported once. */
   readonly #refused = new Set<string>()
-  /** Since when it hears itself without a break; undefined while it does not. */
+  /** Time since which it receives its own beats without a break; undefined while it does not. */
   #hearsSinceMs: number | undefined
   #echoAtMs = 0
-  /** Rendezvous hash: of several nodes the one with the highest weight for a slot is its first. */
+  /** Rendezvous hash: the node with the highest weight for a slot is its first. */
   readonly #weights = new Map<string, string>()
   #leaving = false
   #warm = false
   #unfit = false
-  /** Whether it has ever been settled: from then on it is the others that do not fit. */
+  /** True once it has settled: from then on, nodes that differ are the ones that do not fit. */
   #joined = false
 
   constructor(own: DirectoryOptions) {
@@ -119,7 +119,7 @@ export class Directory {
     this.#silenceMs = own.silenceMs
   }
 
-  /** What this node says of itself. */
+  /** Returns this node's beat. */
   beat(nowMs: number, gone = false): Beat {
     const { node, incarnation, shape } = this.#own
     return {
@@ -132,7 +132,7 @@ export class Directory {
     }
   }
 
-  /** Whether it has heard itself long enough to know who is there. */
+  /** Returns whether it has received its own beats long enough to know the other nodes. */
   isSettled(nowMs: number): boolean {
     return (
       this.#hearsSinceMs !== undefined &&
@@ -141,7 +141,7 @@ export class Directory {
     )
   }
 
-  /** The node whose thread of this slot can be linked to. */
+  /** Returns the node whose thread of this slot can be linked. */
   ownerOf(slot: string): Owner | undefined {
     const { node, incarnation } = this.#own
     const held = this.#held.get(slot)
@@ -164,7 +164,7 @@ export class Directory {
       : undefined
   }
 
-  /** Everybody who is there, this node first. */
+  /** Returns all live nodes, this one first. */
   nodes(nowMs: number): readonly Beat[] {
     return [this.beat(nowMs), ...[...this.#peers.values()].map(({ beat }) => beat)]
   }
@@ -183,7 +183,7 @@ export class Directory {
     const duties: Duty[] = []
     const known = this.#peers.get(beat.node)
     const isOther = known !== undefined && known.beat.incarnation !== beat.incarnation
-    // An earlier incarnation, or a newcomer with a name that is taken, says goodbye for itself only.
+    // The last beat of an earlier incarnation, or of a newcomer with a taken name, ends only that incarnation.
     if (beat.gone && isOther) return this.#decide(nowMs)
     if (known !== undefined && (beat.gone || isOther)) {
       duties.push(...this.#forget(known.beat, beat.gone ? 'it has left' : 'it was started again'))
@@ -209,7 +209,7 @@ export class Directory {
     return [...duties, ...this.#moveOne(nowMs)]
   }
 
-  /** This node has all that it needs to serve a slot within moments. */
+  /** Reports that this node can serve a slot within moments. */
   warmed(): void {
     this.#warm = true
   }
@@ -220,7 +220,7 @@ export class Directory {
     if (held !== undefined) held.servingSinceMs = nowMs
   }
 
-  /** Its thread is no more: released, dead, or never ready. */
+  /** Reports that the slot's thread has ended: released, dead, or never ready. */
   ended(slot: string, nowMs: number): Duty[] {
     const held = this.#held.get(slot)
     if (held === undefined) return []
@@ -229,7 +229,7 @@ export class Directory {
       const { servingSinceMs } = held
       const isWell = servingSinceMs !== undefined && nowMs - servingSinceMs >= SERVED_WELL_MS
       const times = (isWell ? 0 : (this.#failures.get(slot)?.times ?? 0)) + 1
-      // One that has served is started again at once; one that dies again and again waits.
+      // A thread that has served is restarted at once; one that keeps dying waits.
       const isFirst = servingSinceMs !== undefined && times === 1
       const pauseMs = Math.min(FAILED_PAUSE_MS_MAX, FAILED_PAUSE_MS * 2 ** (times - 1))
       this.#failures.set(slot, { times, untilMs: isFirst ? nowMs : nowMs + pauseMs })
@@ -237,12 +237,12 @@ export class Directory {
     return this.#decide(nowMs)
   }
 
-  /** The connection is lost: what was heard before says nothing about now. */
+  /** Reports a lost connection: earlier beats say nothing about now. */
   cutOff(): void {
     this.#hearsSinceMs = undefined
   }
 
-  /** Lets go of everything; others take it. */
+  /** Releases all slots; other nodes take them. */
   leave(nowMs: number): Duty[] {
     this.#leaving = true
     return this.#decide(nowMs)
@@ -259,8 +259,8 @@ export class Directory {
 
   #heardNamesake(beat: Beat, nowMs: number): Duty[] {
     if (beat.gone || this.#unfit) return []
-    // Who came second goes: it has not listened for long yet. So does who was away while the other joined; and of two
-    // that a cut network has kept apart, one.
+    // The node that came second leaves: it has not listened for long. So does one that was away while the other joined,
+    // and one of two that a network partition kept apart.
     const goes =
       beat.settled === true
         ? !this.isSettled(nowMs) || beat.incarnation > this.#own.incarnation
@@ -319,7 +319,7 @@ export class Directory {
     return duties
   }
 
-  /** Lets go of one slot that belongs to another node, where nothing else is on its way. */
+  /** Releases one slot that belongs to another node, if no other is moving. */
   #moveOne(nowMs: number): Duty[] {
     const { node, moves, moveAfterMs } = this.#own
     if (moveAfterMs === 0 || this.#leaving || !this.isSettled(nowMs) || !this.#isAtRest()) return []
@@ -332,7 +332,7 @@ export class Directory {
       const since = this.#peers.get(first)?.warmSinceMs
       if (first === node || since === undefined || nowMs - since < moveAfterMs) continue
       held.releasing = true
-      // Who could not start it there, or comes and goes, is not asked again and again.
+      // A node that failed to start the slot, or comes and goes, gets it less and less often.
       const pauseMs = moveAfterMs * 2 ** Math.min(times + 1, MOVE_DOUBLINGS_MAX)
       this.#moved.set(slot, { times: times + 1, untilMs: nowMs + pauseMs })
       return [{ type: 'release', slot, why: `it belongs to ${first}` }]
@@ -340,7 +340,7 @@ export class Directory {
     return []
   }
 
-  /** Whether each slot that may move is served, and none is on its way. */
+  /** Returns whether each movable slot is served and none is moving. */
   #isAtRest(): boolean {
     const served = new Set<string>()
     const claims = [...this.#peers.values()].flatMap(({ beat }) => beat.claims)
@@ -359,7 +359,7 @@ export class Directory {
     return (this.#failures.get(slot)?.untilMs ?? 0) <= nowMs
   }
 
-  /** A live node whose claim is above this one's. */
+  /** Returns a live node with a higher claim than this one's. */
   #rivalOf(slot: string, epoch: number): string | undefined {
     const own = { node: this.#own.node, epoch }
     for (const { beat } of this.#peers.values()) {
@@ -369,7 +369,7 @@ export class Directory {
     return undefined
   }
 
-  /** A claim below the highest epoch is one that its node has lost and does not know of yet. */
+  /** A claim below the highest epoch is lost; its node does not know yet. */
   #isClaimed(slot: string): boolean {
     const highest = this.#epochs.get(slot) ?? 0
     for (const { beat } of this.#peers.values()) {
@@ -384,7 +384,7 @@ export class Directory {
     return this.#heaviest(slot, offering) ?? this.#own.node
   }
 
-  /** Slots that may move are shared evenly: each belongs to the first by the hash that has room for it. */
+  /** Shares movable slots evenly: each belongs to the first node by the hash that has room. */
   #places(nowMs: number): Map<string, string> {
     const { moves } = this.#own
     const able = this.nodes(nowMs).filter(({ offers }) =>

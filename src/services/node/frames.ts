@@ -1,16 +1,16 @@
 /**
- * How a link's batches lie in messages of NATS. A frame is 12 bytes that name the link, 4 that count its
- * frames in this direction, one that says what it is, and a piece of a batch.
+ * Format of a link's batches in NATS messages. A frame has 12 bytes for the link, 4 for the frame number in this
+ * direction, 1 for the kind, and a piece of a batch.
  */
 
 export const LINK_BYTES = 12
 export const HEADER_BYTES = LINK_BYTES + 5
 
-/** What a frame is. A mark says how many frames there were, so that the loss of the last is seen. */
+/** Kinds of frames. A mark carries the number of frames sent, so that the loss of the last ones is noticed. */
 export const FRAME = { last: 0, more: 1, mark: 2, close: 3 } as const
 
 export type Frame = {
-  /** The link's name as text. */
+  /** Name of the link as text. */
   readonly link: string
   readonly number: number
   readonly kind: number
@@ -26,7 +26,7 @@ export function frameOf(link: Buffer, number: number, kind: number, body?: Uint8
   return frame
 }
 
-/** Undefined where it is none. */
+/** Undefined if the bytes are invalid. */
 export function readFrame(bytes: Uint8Array): Frame | undefined {
   if (bytes.byteLength < HEADER_BYTES) return undefined
   const frame = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)

@@ -1,8 +1,7 @@
 /**
- * One end of a link between threads of two machines: what the port says goes out as numbered frames, and the
- * peer's frames go into the port. It keeps order and invents nothing: where a frame is missing, or
- * nothing was heard for too long, it ends, and the port with it. It queues nothing but the pieces of one
- * batch; how much may be under way is the business of the two threads (`runtime/credit.ts`).
+ * One end of a link between threads of two machines. Messages of the port are sent as numbered frames, and the peer's
+ * frames go into the port. If a frame is missing, or nothing arrives for too long, the link ends and closes the port.
+ * It queues only the pieces of one batch; the two threads limit what is in flight (`runtime/credit.ts`).
  */
 
 import { deserialize, serialize } from 'node:v8'
@@ -10,15 +9,15 @@ import type { MessagePort } from 'node:worker_threads'
 import { monotonicMs } from '#runtime/clock.ts'
 import { FRAME, type Frame, frameOf, HEADER_BYTES } from './frames.ts'
 
-/** A batch may be of some megabytes: the views of many markets. One beyond this is a mistake. */
+/** A batch may have several megabytes, such as views of many markets. More than this is a mistake. */
 const BATCH_BYTES_MAX = 64 * 1024 * 1024
 
 type LinkPorts = {
   readonly port: MessagePort
-  /** What one message may carry. */
+  /** Maximum size of a message. */
   readonly payloadMax: number
   readonly send: (frame: Uint8Array) => void
-  /** Called once, whoever has ended it. */
+  /** Called once when either side ends it. */
   readonly ended: (why: string) => void
 }
 
@@ -57,7 +56,7 @@ export class Link {
     }
   }
 
-  /** Says how many frames there were. Ends the link where its peer was silent for too long. */
+  /** Sends the number of frames so far. Ends the link if its peer was silent for too long. */
   mark(silentMsMax: number): void {
     if (!this.#open) return
     const silentMs = monotonicMs() - this.#heardAtMs
@@ -96,7 +95,7 @@ export class Link {
     }
     this.#pieces.push(body)
     if (kind === FRAME.more) return
-    // A copy of its own: rows in it are views, and the buffer of the connection is used again.
+    // Copied: rows are views into it, and the connection reuses its buffer.
     const bytes = Buffer.concat(this.#pieces)
     this.#pieces = []
     this.#pieceBytes = 0
@@ -105,15 +104,15 @@ export class Link {
       this.end('a batch cannot be read')
       return
     }
-    // The last value is when it was sent, by the clock of the other machine. Here it tells batches apart
-    // and how long they waited, so it is the time of this machine, and never twice the same.
+    // The last value is the send time by the other machine's clock. It is replaced by this machine's time, strictly
+    // increasing, because it identifies batches and measures their waiting time.
     this.#deliveredAtMs = Math.max(monotonicMs(), this.#deliveredAtMs + 0.001)
     batch[batch.length - 1] = this.#deliveredAtMs
     this.#ports.port.postMessage(batch)
   }
 }
 
-/** Undefined where it is none. */
+/** Undefined if the bytes are invalid. */
 function readBatch(bytes: Buffer): unknown[] | undefined {
   try {
     const batch: unknown = deserialize(bytes)

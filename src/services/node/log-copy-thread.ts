@@ -1,7 +1,7 @@
 /**
- * The log-copy thread of a node: it keeps the copy of all partitions that other nodes own, so that this one can
- * take them quickly, and the store and the accounts read them. It is told by the market threads when there is more, and looks by
- * itself now and then.
+ * The log-copy thread of a node: copies all partitions that other nodes own, so that this node can take them over
+ * quickly, and so that store and accounts can read them. Market threads notify it of new records; it also checks by
+ * itself.
  */
 
 import { channelOptions, type ThreadData } from '#config/thread-data.ts'
@@ -17,11 +17,11 @@ import type { ThreadParts } from '#runtime/thread.ts'
 import { makeFollowers, makeKit } from '#services/kit/kit.ts'
 import { realWorld, type World } from '#services/kit/world.ts'
 
-/** What the bridge asks of it. */
+/** Requests of the bridge. */
 export type LogCopyProtocol = {
-  /** These are followed from now on; answered when the files of the others are free. */
+  /** Follows these partitions from now on; answered when the files of the others are free. */
   Follow: { takes: { partitions: readonly number[] }; answers: { why: string } }
-  /** Answered when the copy has all that the log had at the time of the question. */
+  /** Answered when the copy has everything that the log had at the time of the request. */
   CatchUp: { takes: object; answers: { why: string } }
 }
 
@@ -41,7 +41,7 @@ export function logCopyThread(data: ThreadData, world: LogCopyWorld = REAL): Thr
   let stopped = false
   /** By partition: what is wrong with its copy. */
   const whys = new Map<number, string>()
-  /** Partitions that are being pulled; true where there is more by now. */
+  /** Partitions being copied; true if more was appended meanwhile. */
   const pulling = new Map<number, boolean>()
   const readers = makeFollowers<LogReaderProtocol>(settings, kit.links)
   const tellers = makeFollowers<Protocol>(settings, kit.links)
@@ -50,7 +50,7 @@ export function logCopyThread(data: ThreadData, world: LogCopyWorld = REAL): Thr
     if (type !== 'Appended') return
     const { offsets } = message as Appended
     const followed = new Set(follower.followed)
-    // What a thread of this very node appends is in the files already.
+    // Records of this node's own threads are in the files already.
     const own = offsets.filter(([partition]) => !followed.has(partition))
     if (own.length > 0) readers.tell('Appended', { offsets: own })
     for (const [partition] of offsets) if (followed.has(partition)) void pull(partition)

@@ -1,17 +1,17 @@
 /**
- * What nodes say to each other beside frames, as JSON. Whoever reaches the same NATS can write anything to a
- * subject, and what a hearer throws ends the connection: so what is none of ours is known here, and dropped.
+ * Messages between nodes besides frames, as JSON. Any client of the same NATS server can publish to a subject, and an
+ * exception in a handler ends the connection. So invalid messages are detected here and dropped.
  */
 
 import type { Beat } from './directory.ts'
 
-/** A thread asks for a link to one of another node. */
+/** Request of a thread for a link to a thread of another node. */
 export type Opening = {
-  /** The link's name in hex. */
+  /** Name of the link in hex. */
   readonly link: string
   readonly node: string
   readonly incarnation: string
-  /** The thread that asks, and the one that it asks for, on the node of this incarnation. */
+  /** Requesting thread, and requested thread on the node of this incarnation. */
   readonly thread: string
   readonly peer: string
   readonly peerIncarnation: string
@@ -19,7 +19,7 @@ export type Opening = {
 
 type Said = { readonly incarnation: string; readonly message: object }
 
-/** A name becomes a part of subjects. */
+/** A name becomes part of subjects. */
 const NODE = /^[a-z0-9-]{1,32}$/
 const LINK = /^[0-9a-f]{24}$/
 
@@ -27,7 +27,7 @@ export function encode(value: object): Uint8Array {
   return Buffer.from(JSON.stringify(value))
 }
 
-/** A beat without the slots that this cluster does not have; undefined where it is none. */
+/** Returns a beat without slots that this cluster lacks; undefined if invalid. */
 export function readBeat(bytes: Uint8Array, slots: ReadonlySet<string>): Beat | undefined {
   const beat = decode(bytes) as Beat | undefined
   if (beat === undefined || !areTexts(beat.node, beat.incarnation, beat.shape)) return undefined
@@ -56,7 +56,7 @@ export function readSaid(bytes: Uint8Array): Said | undefined {
   return isObject(said.message) ? said : undefined
 }
 
-/** Whether a link was opened. */
+/** Returns whether a link was opened. */
 export function readOpened(bytes: Uint8Array): boolean {
   return (decode(bytes) as { ok?: unknown } | undefined)?.ok === true
 }

@@ -1,4 +1,4 @@
-/** What is counted of a node: who is there, what is served here, how many links lead elsewhere. */
+/** Metrics of a node: known nodes, slots served here, links to other nodes. */
 
 import { Counter, Gauge } from 'prom-client'
 import type { Kit } from '#services/kit/kit.ts'

@@ -1,6 +1,6 @@
 /**
- * A node's connection to NATS: what it says to all nodes, to one, and hears. The only file that knows the
- * library. NATS promises order from one sender on one subject, and no delivery.
+ * A node's connection to NATS: sends to all nodes or to one, and receives. The only file that uses the library. NATS
+ * keeps the order of one sender on one subject, and does not guarantee delivery.
  */
 
 import { readFileSync } from 'node:fs'
@@ -12,22 +12,22 @@ import {
 } from '@nats-io/transport-node'
 import { Fault } from '#domain/fault.ts'
 
-/** A server that does not answer is left for the next quickly: a second of silence is a dead node. */
+/** A server that does not answer is replaced quickly: a second of silence means a dead node. */
 const PING_EVERY_MS = 2_000
 const PINGS_MAX = 2
 const RECONNECT_MS = 100
 const CONNECT_MS_MAX = 5_000
 
 export type NodeLine = {
-  /** What one message may carry at most. */
+  /** Maximum size of a message. */
   readonly payloadMax: number
   readonly isConnected: boolean
   publish(subject: string, bytes: Uint8Array): void
-  /** `answer` is there where the sender waits for one. */
+  /** `answer` is defined if the sender waits for one. */
   subscribe(subject: string, hear: (bytes: Uint8Array, answer?: Answer) => void): void
-  /** The answer; undefined where nobody has answered, which is known at once where nobody listens. */
+  /** Returns the answer; undefined if none arrived. Without a subscriber this is known at once. */
   request(subject: string, bytes: Uint8Array, timeoutMs: number): Promise<Uint8Array | undefined>
-  /** Sends what is left, and ends. */
+  /** Sends queued messages, and closes. */
   close(): Promise<void>
 }
 
@@ -36,10 +36,10 @@ type Answer = (bytes: Uint8Array) => void
 type NodeLineOptions = {
   /** `nats://user:password@host:port,host:port`, or `tls://…` */
   readonly url: string
-  /** A file with credentials; none if empty. */
+  /** File with credentials; empty if there is none. */
   readonly credsFile: string
   readonly name: string
-  /** The connection is lost, or what came may have gaps. And: it is there again. */
+  /** The connection is lost, or messages may be missing; later, it is restored. */
   readonly lost: (why: string) => void
   readonly back: () => void
 }
@@ -53,7 +53,7 @@ type NatsAddress = {
   readonly password: string
 }
 
-/** Undefined where it is none. A user without a password is a token. */
+/** Returns undefined if invalid. A user without a password is a token. */
 export function parseNatsUrl(url: string): NatsAddress | undefined {
   const [, scheme, user = '', password = '', hosts] = SHAPE.exec(url) ?? []
   if (hosts === undefined) return undefined
@@ -135,7 +135,7 @@ export async function openNodeLine(options: NodeLineOptions): Promise<NodeLine> 
       try {
         return (await connection.request(subject, bytes, { timeout: timeoutMs })).data
       } catch (error) {
-        // Nobody there, no answer in time, or no connection: it is tried again by whoever needs it.
+        // No subscriber, no answer in time, or no connection: the caller retries.
         if (error instanceof Error && !(error instanceof TypeError)) return undefined
         throw error
       }

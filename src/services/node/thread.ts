@@ -1,4 +1,6 @@
-/** The bridge thread of a node: its line to NATS, and what the directory says put into deeds on this machine. */
+/**
+ * The bridge thread of a node: its connection to NATS, and the start and stop of threads that the directory decides.
+ */
 
 import { channelOptions, reserves, type ThreadData, topologyOf } from '#config/thread-data.ts'
 import {
@@ -22,7 +24,7 @@ import { bridgeMeters } from './metrics.ts'
 import { type NodeLine, openNodeLine } from './node-line.ts'
 import { signLine } from './signed-line.ts'
 
-/** What a node consists of, as `boot/thread-specs.ts` has it. */
+/** Threads of a node, from `boot/thread-specs.ts`. */
 export type BridgeData = ThreadData & {
   readonly plan: {
     readonly slots: readonly string[]
@@ -32,12 +34,12 @@ export type BridgeData = ThreadData & {
   }
 }
 
-/** A first copy of a large log takes long. */
+/** The first copy of a large log takes long. */
 const COPY_MS_MAX = 600_000
 const LOG_COPY_WAIT_MS = 20
 const WARM_UP_AGAIN_MS = 1_000
 
-/** What all nodes must have in common, in words. */
+/** Settings that all nodes must have in common, as text. */
 function shapeOf(settings: ThreadData['settings']): string {
   const { markets, risk } = settings
   const shape = `SIBYL_MARKET_THREADS=${markets.threads} SIBYL_LOG_PARTITIONS=${markets.partitions}`
@@ -60,16 +62,16 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
   const marketNames = new Set(
     Array.from({ length: markets.threads }, (_, thread) => marketThreadName(thread)),
   )
-  /** The market threads that run here, or are about to. */
+  /** Market threads that run here, or are starting. */
   const running = new Set<string>()
   let line: NodeLine | undefined
   let bridge: Bridge | undefined
-  /** The fronts of this node, which tell what is drawn there. */
+  /** Fronts of this node, which report their draws from rate limits. */
   let fronts: Channel<DrawsProtocol>[] = []
   let stopped = false
   const meters = bridgeMeters(kit, () => bridge)
 
-  /** The partitions of other nodes are copied, so that their files are free for the threads of this one. */
+  /** Copies the partitions of other nodes; the files of this node's partitions are free for its threads. */
   function othersPartitions(): number[] {
     return Array.from({ length: topology.partitions }, (_, partition) => partition).filter(
       (partition) => !running.has(marketThreadName(threadOf(partition, topology))),
@@ -97,9 +99,10 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
     if (marketNames.has(slot)) running.add(slot)
     try {
       if (marketNames.has(slot)) await copyOthers()
-      // What another store has written came from the log, so it is in it.
+      // Rows that another store wrote came from the log, so the log has them.
       else if (slot === 'store' || isAccountsThread(slot)) await askCopy('CatchUp', {})
-      // A copy takes a while. What was let go of meanwhile would begin behind its next owner, and nobody would end it.
+      // A copy takes a while. A thread that was released meanwhile would start behind its next owner, and nothing would
+      // end it.
       if (!isWanted()) throw new Error('it was let go of before it began')
       await home.begin(slot)
     } catch (error) {
@@ -117,7 +120,7 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
     await copyOthers().catch(notCopied)
   }
 
-  /** A node whose copy of the log is abreast reads only the tail of what moves to it. */
+  /** A node with a current copy of the log reads only the tail of a partition that moves to it. */
   async function warmUp(): Promise<void> {
     while (plan.hasCopy && !stopped) {
       const isWhole = await askCopy('CatchUp', {}).then(
@@ -148,7 +151,7 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
 
   return {
     async start(home) {
-      // After a death of this thread nobody knows of them any more.
+      // After this thread died, nothing else knows about them.
       for (const slot of await home.begun()) await home.end(slot)
       if (cluster.key === '') {
         log.warn({}, 'SIBYL_CLUSTER_KEY is not set: any client of NATS can impersonate a node')
@@ -168,7 +171,7 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
             await freed(slot)
             return why
           },
-          // Files are closed and workers ended while another node begins already; leases are given up at the end.
+          // Files are closed and workers ended while another node starts already; leases are released last.
           async handOver(slot) {
             if (marketNames.has(slot)) await home.drain(slot)
             else await home.end(slot)
@@ -177,7 +180,7 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
             await home.end(slot)
             await freed(slot)
           },
-          // The thread ends, and with the next one all that was begun here; that one says why it cannot join.
+          // Ends this thread, and with the next one all threads started here; that one reports why it cannot join.
           unfit: (why) => kit.crash(new Error(why)),
           connect: (thread, peer, port) => handPort(home, thread, peer, port),
           // The fronts of one node share their buckets, so one of them draws for all.
@@ -202,7 +205,7 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
       }
       if (peer !== LOG_COPY_THREAD) return
       logCopy.replace(new Channel(port, channelOptions(settings), { heard() {} }))
-      // One that was started again follows nothing yet.
+      // A restarted thread follows nothing yet.
       void copyOthers().catch(notCopied)
     },
     health: () => bridge?.why() ?? 'starting',

@@ -26,7 +26,7 @@ export type ChainRewound = {
   readonly written: 'applied' | 'already'
   /** Markets that are not on the chain any more, for now. */
   readonly orphaned: readonly MarketId[]
-  /** Markets of which a step of their resolution was undone. */
+  /** Markets for which a step of their resolution was undone. */
   readonly reverted: readonly MarketId[]
 }
 

@@ -51,7 +51,7 @@ const one = (column: string, outcome: number, rest: string) =>
   `(select ${column} from candles where market_id = s.market_id and outcome = ${outcome} and ${rest}
     limit 1)`
 
-/** Those of the markets that have ever traded. */
+/** Figures of the markets with trades. */
 export async function marketFigures(
   database: Database,
   { marketIds, nowMs }: { readonly marketIds: readonly MarketId[]; readonly nowMs: number },
