@@ -21,7 +21,7 @@ import { requireDevnetPackages } from '#devnet/packages.ts'
 import { Fault } from '#domain/fault.ts'
 import { lockPartition, partitionPaths } from '#log/log-folder.ts'
 import { type ClockMemory, moveClock } from '#runtime/clock.ts'
-import type { SupervisorLog } from '#runtime/supervisor.ts'
+import type { SupervisorLog } from '#runtime/supervised.ts'
 
 type ChainSettings = Settings['chains'][number]
 

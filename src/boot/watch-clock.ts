@@ -4,7 +4,7 @@ import { Gauge, type Registry } from 'prom-client'
 import type { Settings } from '#config/settings-schema.ts'
 import { aheadMsOf, type ClockMemory, machine } from '#runtime/clock.ts'
 import { type ClockNews, guardClock } from '#runtime/clock-guard.ts'
-import type { SupervisorLog } from '#runtime/supervisor.ts'
+import type { SupervisorLog } from '#runtime/supervised.ts'
 
 const LOOK_MS = 1_000
 const ASK_MS = 5_000

@@ -7,7 +7,8 @@ import { backoff } from '#domain/backoff.ts'
 import { type Clock, systemClock } from '#runtime/clock.ts'
 import type { ThreadSpec } from '#runtime/host.ts'
 import { inTime } from '#runtime/in-time.ts'
-import { makeSupervisor, type Supervisor, type SupervisorOptions } from '#runtime/supervisor.ts'
+import type { SupervisorOptions } from '#runtime/supervised.ts'
+import { makeSupervisor, type Supervisor } from '#runtime/supervisor.ts'
 import { eventually } from '../support/eventually.ts'
 
 const echo: ThreadSpec = {

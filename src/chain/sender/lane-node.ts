@@ -23,7 +23,7 @@ export type Head = {
   readonly atSec: number
 }
 
-type LaneNode = {
+export type LaneNode = {
   /** Undefined when the node has none. */
   block(number: number | 'latest'): Promise<Head | undefined>
   headBlock(): Promise<Head>

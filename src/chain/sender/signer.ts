@@ -23,7 +23,11 @@ export type Payload = {
 
 const BLANK_GAS = 21_000n
 
-type Signer = (nonce: number, call: Payload, fees: Fees) => Promise<{ raw: string; hash: string }>
+export type Signer = (
+  nonce: number,
+  call: Payload,
+  fees: Fees,
+) => Promise<{ raw: string; hash: string }>
 
 export function makeSigner(options: {
   readonly account: LocalAccount

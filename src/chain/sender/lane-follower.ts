@@ -1,0 +1,140 @@
+/** Follows the transactions of a lane until they are finished, and a while longer: a reorg may undo them. */
+
+import type { TransactionOutcome } from '#domain/transaction.ts'
+import { type Entry, minedRow, NEVER } from './lane-entry.ts'
+import type { LaneLedger } from './lane-ledger.ts'
+import type { LaneNode } from './lane-node.ts'
+import type { LaneOutbox } from './lane-outbox.ts'
+import { BLANK_PURPOSE, type View } from './lane-parts.ts'
+import type { Receipt, SenderPolicy } from './sender.ts'
+
+type FollowerParts = {
+  readonly policy: SenderPolicy
+  readonly node: LaneNode
+  readonly ledger: LaneLedger
+  readonly outbox: LaneOutbox
+  readonly nowMs: () => number
+  /** Told when a block could not be checked after a reorg: the next poll checks again. */
+  readonly unchecked: () => void
+}
+
+export function makeLaneFollower(parts: FollowerParts) {
+  const { policy, node, ledger, outbox, nowMs } = parts
+  const due = (sinceMs: number, afterMs: number): boolean => nowMs() - sinceMs >= afterMs
+
+  /** One step of a transaction that is not finished. */
+  async function follow(entry: Entry, view: View): Promise<void> {
+    const { row } = entry
+    if (entry.reopened) {
+      entry.row = await ledger.save(row)
+      entry.reopened = false
+    }
+    if (view.count > row.nonce || entry.receipt !== undefined) {
+      const receipt = await findReceipt(node, entry)
+      if (receipt !== undefined) return minedIn(entry, receipt, view)
+      if (entry.receipt !== undefined) {
+        if (!(await isGone(entry.receipt, view))) return
+        entry.receipt = undefined
+        view.news.push({ type: 'vanished', transaction: entry.row })
+        return
+      }
+      if (view.count > row.nonce) return missed(entry, view)
+    }
+    entry.missing = undefined
+    await outbox.push(entry, view)
+  }
+
+  async function minedIn(entry: Entry, receipt: Receipt, view: View): Promise<void> {
+    const isNew = entry.receipt?.blockHash !== receipt.blockHash
+    entry.receipt = receipt
+    entry.missing = undefined
+    if (isNew && entry.row.purpose !== BLANK_PURPOSE) {
+      view.news.push({ type: 'mined', transaction: entry.row, receipt })
+    }
+    if (view.head.number - receipt.blockNumber < policy.confirmations) return
+    const canonical =
+      receipt.blockNumber === view.head.number ? view.head : await node.block(receipt.blockNumber)
+    if (canonical?.hash !== receipt.blockHash) return
+    const outcome = entry.row.blanks.includes(receipt.txHash)
+      ? 'cancelled'
+      : receipt.succeeded
+        ? 'succeeded'
+        : 'reverted'
+    await finish(entry, outcome, view)
+  }
+
+  async function finish(entry: Entry, outcome: TransactionOutcome, view: View): Promise<void> {
+    entry.outcome = outcome
+    if (entry.row.purpose === BLANK_PURPOSE) return ledger.close(entry)
+    const { receipt } = entry
+    view.news.push({
+      type: 'finished',
+      transaction: entry.row,
+      outcome,
+      ...(receipt === undefined ? {} : { receipt }),
+    })
+  }
+
+  /** The nonce is used up, but by whom? A node that lags with its receipts is given time. */
+  async function missed(entry: Entry, view: View): Promise<void> {
+    entry.missing ??= { sinceMs: view.nowMs, block: view.head.number }
+    const { sinceMs, block: since } = entry.missing
+    const blocks = view.head.number - since
+    if (!view.trusted || blocks < policy.confirmations || !due(sinceMs, policy.lostAfterMs)) return
+    await finish(entry, 'lost', view)
+  }
+
+  /** Whether a finished transaction is still where it was. */
+  async function watch(entry: Entry, view: View): Promise<void> {
+    if (entry.row.purpose === BLANK_PURPOSE && entry.row.state === 'open') await ledger.close(entry)
+    const mined = entry.receipt ?? minedRow(entry.row)
+    if (!view.forked || mined === undefined || !(await isGone(mined, view))) return
+    reopen(entry, view)
+    if (entry.row.purpose !== BLANK_PURPOSE) {
+      view.news.push({ type: 'vanished', transaction: entry.row })
+    }
+  }
+
+  /** Whether the block is certainly not in the chain any more. */
+  async function isGone(
+    { blockNumber, blockHash }: { blockNumber: number; blockHash: string },
+    view: View,
+  ): Promise<boolean> {
+    const isBelow = blockNumber <= view.head.number
+    const canonical = isBelow ? await node.block(blockNumber) : undefined
+    if (canonical !== undefined) return canonical.hash !== blockHash
+    // Every chain has a block below its head: a node without it is behind the one that told the head.
+    if (isBelow || !view.trusted) parts.unchecked()
+    return !isBelow && view.trusted
+  }
+
+  return { follow, watch }
+}
+
+/** The newest form first: the others are mined only by chance. */
+async function findReceipt(node: LaneNode, { row }: Entry): Promise<Receipt | undefined> {
+  for (const hash of [...row.hashes].reverse()) {
+    const receipt = await node.receiptOf(hash)
+    if (receipt !== undefined) return receipt
+  }
+  return undefined
+}
+
+/** The block of a finished transaction is gone: it is open again. */
+function reopen(entry: Entry, view: View): void {
+  entry.receipt = undefined
+  entry.outcome = undefined
+  // It may have been mined again, in another block; the next poll will find that out.
+  entry.broadcastAtMs = NEVER
+  entry.openSinceMs = view.nowMs
+  entry.reopened = entry.row.state !== 'open'
+  entry.row = {
+    ...entry.row,
+    state: 'open',
+    txHash: '',
+    blockNumber: null,
+    blockHash: '',
+    gasUsed: null,
+    finishedAtMs: null,
+  }
+}

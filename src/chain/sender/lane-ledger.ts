@@ -1,0 +1,150 @@
+/** The transactions of a lane: those under way and those just finished, each stored in the journal before it changes. */
+
+import assert from 'node:assert/strict'
+import { toAddress } from '#domain/ids.ts'
+import type { TransactionRow } from '#domain/transaction.ts'
+import type { Fees } from './fees.ts'
+import { type Entry, newEntry } from './lane-entry.ts'
+import { BLANK_PURPOSE, type LaneOptions } from './lane-parts.ts'
+import type { SenderPolicy } from './sender.ts'
+import type { Payload, Signer } from './signer.ts'
+
+/** Finished transactions that are watched at once; the oldest go first. */
+const WATCHED_MAX = 1_024
+
+export type LaneLedger = ReturnType<typeof makeLaneLedger>
+
+export function makeLaneLedger(options: LaneOptions, policy: SenderPolicy, sign: Signer) {
+  const { account, chainId, journal, nowMs } = options
+  const sender = toAddress(account.address)
+  const entries = new Map<number, Entry>()
+  let recovered = false
+  let nextNonce = 0
+  // A restarted lane counts on from the clock, so that what its predecessor asked to be stored last
+  // is never taken for newer.
+  let revision = nowMs()
+
+  async function save(row: TransactionRow): Promise<TransactionRow> {
+    const numbered = { ...row, revision: ++revision, updatedAtMs: nowMs() }
+    try {
+      await journal.save(numbered)
+    } catch (error) {
+      options.onTrouble?.('journal', error)
+      throw error
+    }
+    return numbered
+  }
+
+  async function recover(): Promise<void> {
+    if (recovered) return
+    const { rows, lastNonce } = await journal.load({
+      chainId,
+      sender,
+      watchBlocks: policy.watchBlocks,
+    })
+    for (const row of rows) {
+      revision = Math.max(revision, row.revision)
+      entries.set(row.nonce, newEntry(row, nowMs()))
+    }
+    nextNonce = lastNonce + 1
+    recovered = true
+  }
+
+  /** The transaction is stored under the next nonce before it is seen outside. */
+  async function store(
+    nonce: number,
+    call: Payload,
+    fees: Fees,
+    note: { purpose: string; reference: string },
+  ): Promise<Entry> {
+    const { raw, hash } = await sign(nonce, call, fees)
+    const signedAtMs = nowMs()
+    const signed = { chainId, sender, nonce, ...note, raw, hash, fees, signedAtMs }
+    const row = await save(openRow(signed))
+    const entry = newEntry(row, signedAtMs)
+    entries.set(nonce, entry)
+    nextNonce = Math.max(nextNonce, nonce + 1)
+    return entry
+  }
+
+  async function close(entry: Entry): Promise<void> {
+    entry.row = await save(closedRow(entry, nowMs()))
+  }
+
+  /** Forgets what is finished and too deep to be undone. */
+  function forget(headNumber: number): void {
+    let watched = 0
+    for (const entry of inOrder().reverse()) {
+      const { state, blockNumber, nonce } = entry.row
+      if (state === 'open') continue
+      const deep = blockNumber === null || blockNumber < headNumber - policy.watchBlocks
+      if (deep || ++watched > WATCHED_MAX) entries.delete(nonce)
+    }
+  }
+
+  function inOrder(): Entry[] {
+    return [...entries.values()].sort((a, b) => a.row.nonce - b.row.nonce)
+  }
+
+  function openRows(): TransactionRow[] {
+    return inOrder()
+      .map(({ row }) => row)
+      .filter(({ state, purpose }) => state === 'open' && purpose !== BLANK_PURPOSE)
+  }
+
+  function room(): number {
+    let open = 0
+    for (const { row } of entries.values()) if (row.state === 'open') open++
+    return policy.openMax - open
+  }
+
+  return {
+    ...{ save, recover, store, close, forget, inOrder, openRows, room },
+    get: (nonce: number) => entries.get(nonce),
+    nextNonce: () => nextNonce,
+    /** The chain knows of transactions up to this nonce. */
+    skipTo(nonce: number) {
+      nextNonce = Math.max(nextNonce, nonce)
+    },
+  }
+}
+
+/** The row of a transaction that was just signed. */
+function openRow(
+  signed: Pick<
+    TransactionRow,
+    'chainId' | 'sender' | 'nonce' | 'purpose' | 'reference' | 'raw' | 'signedAtMs'
+  > & { readonly hash: string; readonly fees: Fees },
+): TransactionRow {
+  const { hash, fees, ...row } = signed
+  return {
+    ...row,
+    revision: 0,
+    hashes: [hash],
+    blanks: row.purpose === BLANK_PURPOSE ? [hash] : [],
+    maxFeePerGas: String(fees.maxFeePerGas),
+    maxPriorityFeePerGas: String(fees.maxPriorityFeePerGas),
+    state: 'open',
+    txHash: '',
+    blockNumber: null,
+    blockHash: '',
+    gasUsed: null,
+    error: '',
+    updatedAtMs: row.signedAtMs,
+    finishedAtMs: null,
+  }
+}
+
+/** The row of a transaction that has ended. */
+function closedRow({ row, outcome, receipt }: Entry, finishedAtMs: number): TransactionRow {
+  assert(outcome !== undefined)
+  return {
+    ...row,
+    state: outcome,
+    txHash: receipt?.txHash ?? '',
+    blockNumber: receipt?.blockNumber ?? null,
+    blockHash: receipt?.blockHash ?? '',
+    gasUsed: receipt?.gasUsed ?? null,
+    finishedAtMs,
+  }
+}

@@ -1,0 +1,129 @@
+/** Sends the transactions of a lane, again if need be, and replaces those that no block takes. */
+
+import type { Hex } from 'viem'
+import { broadcastAnswer, shortly } from './broadcast-error.ts'
+import { bumpedFees, cappedFees } from './fees.ts'
+import { type Entry, isBlank, offeredBy } from './lane-entry.ts'
+import type { LaneLedger } from './lane-ledger.ts'
+import type { LaneNode } from './lane-node.ts'
+import { BLANK_PURPOSE, type LaneOptions, type View } from './lane-parts.ts'
+import type { SenderPolicy } from './sender.ts'
+import { blankPayload, payloadOf, type Signer } from './signer.ts'
+
+export type LaneOutbox = ReturnType<typeof makeLaneOutbox>
+
+type OutboxParts = {
+  readonly policy: SenderPolicy
+  readonly node: LaneNode
+  readonly ledger: LaneLedger
+  readonly sign: Signer
+}
+
+export function makeLaneOutbox(options: LaneOptions, parts: OutboxParts) {
+  const { client, account, nowMs } = options
+  const { policy, node, ledger, sign } = parts
+  const due = (sinceMs: number, afterMs: number): boolean => nowMs() - sinceMs >= afterMs
+
+  /** Hands it to a node. Whatever comes back, the next poll looks what has become of it. */
+  async function broadcast(entry: Entry): Promise<void> {
+    entry.broadcastAtMs = nowMs()
+    entry.refused = false
+    try {
+      await client.request({
+        method: 'eth_sendRawTransaction',
+        params: [entry.row.raw as Hex],
+      })
+      note(entry, '')
+    } catch (error) {
+      const answer = broadcastAnswer(error)
+      if (answer === 'known' || answer === 'passed') return
+      if (answer === 'underpriced') entry.underpriced = true
+      if (answer === 'refused') {
+        entry.refused = true
+        entry.abandoned = true
+      }
+      if (answer === 'unreachable') options.onTrouble?.('rpc', error)
+      note(entry, shortly(error))
+    }
+  }
+
+  /** Signs it again with higher fees, or as one that does nothing, stores that, and sends it. */
+  async function replace(entry: Entry, view: View): Promise<void> {
+    const { row } = entry
+    const blank = entry.abandoned && !isBlank(entry)
+    const call = blank ? blankPayload(account.address) : payloadOf(row.raw, account.address)
+    const current = await node.currentFees(view.head.baseFee)
+    // What was refused is in no pool: at the cap there is nothing to outbid.
+    const fees =
+      bumpedFees(offeredBy(row), current, policy.maxFeeCap) ??
+      (blank && entry.refused ? cappedFees(current, policy.maxFeeCap) : undefined)
+    if (fees === undefined) {
+      note(entry, 'its fees are at the highest that is allowed')
+      if (due(entry.broadcastAtMs, policy.rebroadcastAfterMs)) await broadcast(entry)
+      return
+    }
+    const { raw, hash } = await sign(row.nonce, call, fees)
+    entry.row = await ledger.save({
+      ...row,
+      raw,
+      hashes: [...row.hashes, hash],
+      blanks: blank || isBlank(entry) ? [...row.blanks, hash] : row.blanks,
+      maxFeePerGas: String(fees.maxFeePerGas),
+      maxPriorityFeePerGas: String(fees.maxPriorityFeePerGas),
+    })
+    entry.underpriced = false
+    entry.firstSinceMs = view.nowMs
+    if (row.purpose !== BLANK_PURPOSE) {
+      view.news.push({ type: 'replaced', transaction: entry.row })
+    }
+    await broadcast(entry)
+  }
+
+  /** Helps a transaction that is in no block into one. */
+  async function push(entry: Entry, view: View): Promise<void> {
+    const first = view.count === entry.row.nonce
+    if (!first || !view.trusted) {
+      entry.firstSinceMs = undefined
+      if (due(entry.broadcastAtMs, policy.rebroadcastAfterMs)) await broadcast(entry)
+      return
+    }
+    entry.firstSinceMs ??= view.nowMs
+    if (due(entry.openSinceMs, policy.giveUpAfterMs)) entry.abandoned = true
+    const isOld = due(Math.max(entry.firstSinceMs, entry.row.updatedAtMs), policy.bumpAfterMs)
+    if (isOld || isHopeless(entry, view)) await replace(entry, view)
+    else if (due(entry.broadcastAtMs, policy.rebroadcastAfterMs)) await broadcast(entry)
+  }
+
+  /** A nonce without a transaction blocks everything behind it. */
+  async function fillGaps(view: View): Promise<void> {
+    const stuck = ledger
+      .inOrder()
+      .find(
+        ({ row, outcome, openSinceMs }) =>
+          outcome === undefined &&
+          row.state === 'open' &&
+          row.nonce > view.count &&
+          due(openSinceMs, policy.bumpAfterMs),
+      )
+    if (stuck === undefined) return
+    for (let nonce = view.count; nonce < stuck.row.nonce; nonce++) {
+      if (ledger.get(nonce) !== undefined) continue
+      const fees = cappedFees(await node.currentFees(view.head.baseFee), policy.maxFeeCap)
+      const note = { purpose: BLANK_PURPOSE, reference: '' }
+      await broadcast(await ledger.store(nonce, blankPayload(account.address), fees, note))
+    }
+  }
+
+  return { broadcast, push, fillGaps }
+}
+
+/** For an operator who looks at the row; it is stored with its next change. */
+function note(entry: Entry, error: string): void {
+  if (entry.row.error !== error) entry.row = { ...entry.row, error }
+}
+
+/** Whether no block would take its newest form, or it is not wanted any more. */
+function isHopeless(entry: Entry, { head }: View): boolean {
+  const tooCheap = BigInt(entry.row.maxFeePerGas) < head.baseFee
+  return tooCheap || entry.underpriced || (entry.abandoned && !isBlank(entry))
+}

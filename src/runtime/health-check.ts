@@ -1,0 +1,107 @@
+/** Asks every worker how it is, and ends one that hangs. */
+
+import type { Worker } from 'node:worker_threads'
+import { beatsOf } from './heartbeat.ts'
+import type { Host, RunningWorker } from './host.ts'
+import { inTime } from './in-time.ts'
+import { askToStop } from './stop-threads.ts'
+import { endStuck } from './stuck-worker.ts'
+import { messageOf, type Supervised, setWhy } from './supervised.ts'
+
+/** Health checks in a row that a worker may leave unanswered without a heartbeat. */
+const MISSED_HEALTH_MAX = 3
+/** The same for a worker that cannot simply be terminated: interrupting it ends all of its connections. */
+const MISSED_HEALTH_MAX_STUCK = 6
+/** A worker that used hardly any CPU time may be waiting for a core: it is allowed this multiple of the checks. */
+const WAITING_TIMES = 2
+
+export function planHealthCheck(state: Supervised): void {
+  state.stopHealth = state.options.clock.after(state.options.healthIntervalMs, () => {
+    void checkHealth(state).then(() => {
+      if (!state.stopping) planHealthCheck(state)
+    })
+  })
+}
+
+async function checkHealth(state: Supervised): Promise<void> {
+  for (const host of state.hosts) {
+    const { running } = host
+    if (host.phase !== 'ready' || running === undefined || host.isEnding) continue
+    const answer = await inTime(
+      (running.control.health() as Promise<Record<string, string>>).catch(messageOf),
+      state.options.healthIntervalMs,
+    )
+    if (host.running !== running) continue
+    const isBeating = beatsOf(running.heartbeat) !== running.beats
+    running.beats = beatsOf(running.heartbeat)
+    const cpuMs = await cpuMsOf(running.worker, state.options.healthIntervalMs)
+    if (host.running !== running) continue
+    if (isBeating || answer !== undefined) running.cpuMsAtBeat = cpuMs
+    if (typeof answer === 'string') setWhy(host, answer)
+    if (answer !== undefined) {
+      host.missedHealth = 0
+      if (typeof answer === 'object') {
+        for (const [name, why] of Object.entries(answer)) host.whys.set(name, why)
+      }
+      continue
+    }
+    // A busy worker continues, however long it takes to answer.
+    host.missedHealth = isBeating ? 0 : host.missedHealth + 1
+    const why = isBeating
+      ? 'is too busy to answer'
+      : `has not answered ${host.missedHealth} health checks`
+    setWhy(host, why)
+    state.options.log.warn({ thread: host.name }, `${host.name} ${why}`)
+    const isTerminable = host.threads.every((thread) => thread.terminable)
+    const missedMax = isTerminable ? MISSED_HEALTH_MAX : MISSED_HEALTH_MAX_STUCK
+    if (!isStuck(state, host.missedHealth, cpuMs - running.cpuMsAtBeat, missedMax)) continue
+    if (isTerminable) await running.worker.terminate()
+    else void end(state, host, running)
+  }
+}
+
+/** True if a worker without a heartbeat has run for long, or has had no core for very long. */
+function isStuck(state: Supervised, missed: number, cpuMs: number, missedMax: number): boolean {
+  const hasRun = cpuMs >= (missedMax * state.options.healthIntervalMs) / 2
+  return missed >= missedMax && (hasRun || missed >= WAITING_TIMES * missedMax)
+}
+
+/**
+ * Interrupts a stuck worker that may not be terminated, and makes it stop by itself. If it cannot be ended, the
+ * other threads go on without it, and the next health check tries again.
+ */
+async function end(state: Supervised, host: Host, running: RunningWorker): Promise<void> {
+  if (host.isEnding || state.stopping) return
+  host.isEnding = true
+  state.options.log.error(
+    { thread: host.name },
+    `${host.name} hangs: what it is stuck in is broken off`,
+  )
+  const result = await endStuck(
+    running,
+    () => askToStop(state, host, running),
+    state.options.stopTimeoutMs,
+  ).catch((error: unknown) => {
+    state.options.log.error({ thread: host.name }, messageOf(error))
+    return 'stuck' as const
+  })
+  host.isEnding = false
+  if (state.stopping || result === 'ended') return
+  if (result === 'turns') {
+    state.options.log.warn({ thread: host.name }, `${host.name} goes on: it was busy`)
+    return
+  }
+  state.options.log.error(
+    { thread: host.name },
+    `${host.name} hangs and cannot be ended: the other threads go on, and it is tried again`,
+  )
+}
+
+/** The CPU time of the worker's thread; NaN if that cannot be told, as while it is in native code. */
+async function cpuMsOf(worker: Worker, withinMs: number): Promise<number> {
+  const usage = await inTime(
+    worker.cpuUsage().catch(() => undefined),
+    withinMs,
+  )
+  return usage === undefined ? Number.NaN : (usage.user + usage.system) / 1_000
+}

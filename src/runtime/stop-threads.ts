@@ -1,0 +1,56 @@
+/** Stops threads: they drain and end by themselves, or are ended by force after a while. */
+
+import { type Host, newHost, type RunningWorker } from './host.ts'
+import { inTime } from './in-time.ts'
+import { messageOf, type Supervised } from './supervised.ts'
+
+/** Waits for a worker that is about to end; one that does not end in time is ended by force. */
+export async function ended(
+  state: Supervised,
+  running: RunningWorker,
+  host: Host,
+  withinMs = state.options.stopTimeoutMs,
+): Promise<boolean> {
+  const code = await inTime(running.exited, withinMs)
+  if (code !== undefined) return true
+  state.options.log.error({ thread: host.name }, `${host.name} did not stop in time`)
+  if (host.threads.every(({ terminable }) => terminable)) await running.worker.terminate()
+  return false
+}
+
+export async function stopHost(state: Supervised, host: Host, withinMs?: number): Promise<boolean> {
+  host.cancelRestart()
+  const { running } = host
+  if (running === undefined) return true
+  askToStop(state, host, running)
+  return ended(state, running, host, withinMs)
+}
+
+/** A worker that dies while it stops never answers these calls, but it has ended. */
+export function askToStop(state: Supervised, { name }: Host, { control }: RunningWorker): void {
+  void (async () => {
+    await control.drain()
+    await control.stop()
+  })().catch((error: unknown) => {
+    state.options.log.error({ thread: name }, `${name} did not stop: ${messageOf(error)}`)
+  })
+}
+
+export async function stopAll(state: Supervised): Promise<boolean> {
+  state.stopping = true
+  state.stopHealth()
+  // What is just starting cannot be told to stop; the caller that started it hears a failure.
+  await state.starting.catch(() => {})
+  let clean = true
+  for (const host of state.hosts.toReversed()) {
+    await host.starting.catch(() => {})
+    clean = (await stopHost(state, host)) && clean
+  }
+  for (const [name, running] of state.spares) {
+    // It hears of the stop when it has loaded, which is the first part of its start and takes its time.
+    clean =
+      (await stopHost(state, { ...newHost(name, []), running }, state.options.startTimeoutMs)) &&
+      clean
+  }
+  return clean
+}
