@@ -222,7 +222,8 @@ export const limits = Type.Object({
     minimum: 0,
     maximum: 1_000_000,
     unit: 'units',
-    description: 'The price of opening a connection.',
+    description:
+      'The price of opening a connection. Connections have a bucket of their own, as large as that of requests.',
   }),
 })
 

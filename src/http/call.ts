@@ -23,6 +23,8 @@ import { serverTiming, type WriteStages } from './write-stages.ts'
 /** What a rate limit says: whether the request may pass, and the lines its answer carries. */
 export type LimitVerdict = {
   readonly allowed: boolean
+  /** True if the address goes on sending although more and more of its requests are refused. */
+  readonly insists?: boolean
   readonly headers: Readonly<Record<string, string>>
 }
 
@@ -43,6 +45,8 @@ export type Call = {
   readonly compiled: CompiledRoute
   readonly request: CallRequest
   readonly isHead: boolean
+  /** True if no proxy stands between the client and this connection. */
+  readonly isDirect: boolean
   readonly startedAtMs: number
   /** The page's origin where it may read the answer, else ''. */
   readonly origin: string
@@ -58,7 +62,7 @@ export type Call = {
   parseFromMs: number
   /** Multiple of its route's cost that it has paid. */
   timesPaid: number
-  phase: 'open' | 'reading' | 'handling' | 'sending' | 'over'
+  phase: 'open' | 'refused' | 'reading' | 'handling' | 'sending' | 'over'
   /** Whether an abort handler is attached and the request counts as in flight. */
   held: boolean
   closeAfter: boolean

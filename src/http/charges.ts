@@ -56,10 +56,14 @@ const ANSWER_BYTES_PER_READ = 16 * 1024
 export function makeCharges(
   { limit, limitMore }: LimitHooks,
   sendRejection: Sender['sendRejection'],
+  refuseLate: (call: Call) => boolean,
 ): Charges {
   function passes(call: Call, verdict: LimitVerdict | undefined): boolean {
     call.verdict = verdict
     if (verdict === undefined || verdict.allowed) return true
+    // A proxy's connections serve other clients as well, so they never wait.
+    const isLate = verdict.insists === true && call.phase === 'open' && call.isDirect
+    if (isLate && refuseLate(call)) return false
     sendRejection(call, reject('RATE_LIMITED'))
     return false
   }

@@ -52,7 +52,7 @@ export function makeClientIp(trusted: readonly string[]): ClientIp {
 
 /** What limits count by: an IPv4 address, or the /64 that an IPv6 address is in. */
 export function limitedRange(ip: string): string {
-  if (!isIPv6(ip)) return ip
+  if (!ip.includes(':')) return ip
   const [head = '', tail] = ip.split('::')
   const groups = head === '' ? [] : head.split(':')
   if (tail !== undefined) {

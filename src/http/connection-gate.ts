@@ -28,6 +28,8 @@ type ConnectionGate = {
 export type Refusal = {
   readonly rejection: Rejection
   readonly headers: Readonly<Record<string, string>>
+  /** True if the connection is closed without an answer: the address goes on opening connections. */
+  readonly isSilent?: boolean
 }
 
 /** How old the list may be by which a range is refused. */
@@ -77,13 +79,16 @@ export function makeConnectionGate(ports: {
       open += 1
       if (open > settings.connectionsMax) return BUSY
       if (isTrusted(ip)) return undefined
+      const verdict = limit?.(ip)
+      if (verdict?.allowed === false) {
+        const { headers, insists = false } = verdict
+        return { rejection: reject('RATE_LIMITED'), headers, isSilent: insists }
+      }
       if (open > perIpMax * WATCHED_SHARE) {
         if (!counting && nowMs() - countedAtMs >= COUNT_EVERY_MS) void recount()
         if (hasTooMany(limitedRange(ip))) return TOO_MANY
       }
-      const verdict = limit?.(ip)
-      if (verdict === undefined || verdict.allowed) return undefined
-      return { rejection: reject('RATE_LIMITED'), headers: verdict.headers }
+      return undefined
     },
     closed() {
       open -= 1

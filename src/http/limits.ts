@@ -39,7 +39,7 @@ export type Limiter = {
     times: number,
   ) => LimitVerdict
   readonly unfunded: UnfundedLimit
-  /** Draws what opening a connection costs. */
+  /** Draws what opening a connection costs, from a bucket of its own: requests leave room for connections. */
   readonly limitConnection: (ip: string) => LimitVerdict
   /** Draws what other machines have let pass, whatever is left. */
   readonly drawnElsewhere: (draws: readonly Draw[]) => void
@@ -67,6 +67,13 @@ const OWED_MS_MAX = 60_000
 
 type Bucket = { readonly name: string; readonly perSecond: number; readonly burst: number }
 
+/** Refusals of one address that are sent at once; from then on it insists. */
+const REFUSALS_PER_SECOND = 10
+const REFUSALS_BURST = 100
+
+/** Buckets whose digest a thread keeps. */
+const DIGESTS_MAX = 4_096
+
 /** Sums of fractions are a little off; so much of a unit is forgiven. */
 const FORGIVEN = 0.001
 
@@ -81,7 +88,7 @@ export function makeLimiter(
   nowMs: () => number = steadyMs,
   noted?: Draws['note'],
 ): Limiter {
-  const table = new SharedTable(memory)
+  const table = new SharedTable(memory, DIGESTS_MAX)
   const costs: Record<CostClass, number> = {
     free: 0,
     read: settings.readCost,
@@ -136,19 +143,26 @@ export function makeLimiter(
     )
   }
 
-  const ofRange = (range: string, times: number): Bucket => ({
-    name: `ip ${range}`,
+  const ofRange = (range: string, times: number, what = 'ip'): Bucket => ({
+    name: `${what} ${range}`,
     perSecond: settings.ipPerSecond * times,
     burst: settings.ipBurst * times,
   })
   /** From the range, and from the site that it is part of: who has one /64 may have 65,536 of them. */
-  function drawFor(ip: string, units: number): LimitVerdict {
+  function drawFor(ip: string, units: number, what?: string): LimitVerdict {
     const range = limitedRange(ip)
     const site = siteOf(range)
-    const verdict = draw(ofRange(range, 1), units)
-    if (site === undefined || !verdict.allowed) return verdict
-    const whole = draw(ofRange(site, settings.siteTimes), units)
-    return whole.allowed ? verdict : whole
+    const verdict = draw(ofRange(range, 1, what), units)
+    if (!verdict.allowed) return refusedTo(range, verdict)
+    if (site === undefined) return verdict
+    const whole = draw(ofRange(site, settings.siteTimes, what), units)
+    return whole.allowed ? verdict : refusedTo(range, whole)
+  }
+  function refusedTo(range: string, verdict: LimitVerdict): LimitVerdict {
+    const refusals = { perSecond: REFUSALS_PER_SECOND, burst: REFUSALS_BURST }
+    return draw({ name: `refused ${range}`, ...refusals }, 1).allowed
+      ? verdict
+      : { ...verdict, insists: true }
   }
   function unfundedOf(ip: string, principal: Principal | undefined): Bucket[] {
     const { unfundedPerSecond: perSecond, unfundedBurst: burst, siteTimes } = settings
@@ -205,7 +219,7 @@ export function makeLimiter(
         return waitMs <= FORGIVEN ? 0 : Math.ceil(waitMs / 1_000)
       },
     },
-    limitConnection: (ip) => drawFor(ip, settings.connectionCost),
+    limitConnection: (ip) => drawFor(ip, settings.connectionCost, 'connections'),
     drawnElsewhere(draws) {
       for (const [name, drawnMs, capacityMs] of draws) charge(name, drawnMs, capacityMs)
     },

@@ -46,7 +46,11 @@ export function record(meter: Meter, status: number, seconds: number): void {
 export function registerMeters(
   registry: Registry,
   meters: readonly Meter[],
-  gauges: { readonly inFlight: () => number; readonly connections: () => number },
+  gauges: {
+    readonly inFlight: () => number
+    readonly refusedLate: () => number
+    readonly connections: () => number
+  },
 ): void {
   new Counter({
     name: 'sibyl_http_requests_total',
@@ -81,6 +85,14 @@ export function registerMeters(
     registers: [registry],
     collect() {
       this.set(gauges.inFlight())
+    },
+  })
+  new Gauge({
+    name: 'sibyl_http_requests_refused_late',
+    help: 'Refused requests whose answer waits, because their address goes on sending.',
+    registers: [registry],
+    collect() {
+      this.set(gauges.refusedLate())
     },
   })
   new Gauge({

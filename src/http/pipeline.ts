@@ -19,6 +19,7 @@ import { type CompiledRoute, headOf } from './compiled-route.ts'
 import type { Cors } from './cors.ts'
 import { makeHeldCalls } from './held-calls.ts'
 import { parseJson } from './json.ts'
+import { makeLateRefusals } from './late-refusals.ts'
 import { readParameter, readQuery, type Values } from './query.ts'
 import { makeBodyReader } from './read-body.ts'
 import { makeRepeatedErrors } from './repeated-errors.ts'
@@ -72,6 +73,8 @@ type Pipeline = {
     methods: string,
   ) => void
   readonly inFlight: () => number
+  /** Refused requests whose answer waits. */
+  readonly refusedLate: () => number
   /** From now on answers close their connection. Resolves when nothing is in flight any more. */
   readonly drain: () => Promise<void>
 }
@@ -119,7 +122,11 @@ export function makePipeline(options: {
     answered: makeRequestLog(log, settings.logEvery ?? 0),
   })
   const { sendRejection } = sender
-  const charges = makeCharges(hooks, sendRejection)
+  const late = makeLateRefusals({
+    clock,
+    refuse: (call) => sendRejection(call, reject('RATE_LIMITED')),
+  })
+  const charges = makeCharges(hooks, sendRejection, late.add)
   const bodies = makeBodyReader({ hold, sendRejection })
 
   function overdue(call: Call): void {
@@ -174,10 +181,13 @@ export function makePipeline(options: {
       if (origin !== '' && !cors.allows(origin)) origin = ''
     }
     const needsIp = limit !== undefined || route.readsIp === true
+    const peer = needsIp ? ipText(res.getRemoteAddressAsText()) : ''
+    const ip = needsIp ? clientIp(peer, () => forwardedFor(req)) : ''
     return {
       res,
       compiled,
       isHead,
+      isDirect: ip === peer,
       startedAtMs,
       origin,
       authorization:
@@ -195,7 +205,7 @@ export function makePipeline(options: {
         requestId: requestIdOf(req.getHeader('x-request-id')),
         deadlineAtMs: wallClock(startedAtMs) + (route.deadlineMs ?? settings.deadlineMs),
         headers,
-        ip: needsIp ? clientIp(ipText(res.getRemoteAddressAsText()), () => forwardedFor(req)) : '',
+        ip,
         principal: undefined,
         // Looked for where it can be answered only: a header costs a call into native code.
         stages:
@@ -449,6 +459,11 @@ export function makePipeline(options: {
       sender.sendRaw(call, { status: 204, raw: '', headers: { allow: methods, ...headers } })
     },
     inFlight: calls.size,
-    drain: calls.drain,
+    refusedLate: late.size,
+    drain() {
+      const drained = calls.drain()
+      late.flush()
+      return drained
+    },
   }
 }

@@ -180,6 +180,7 @@ export async function startFront(options: FrontOptions): Promise<Front> {
     [...compiled, unmatched, unmatchedRelay].map(({ meter }) => meter),
     {
       inFlight: pipeline.inFlight,
+      refusedLate: pipeline.refusedLate,
       connections: gate.open,
     },
   )
@@ -237,7 +238,11 @@ export async function startFront(options: FrontOptions): Promise<Front> {
 
 /** Answers a connection before it has asked anything, and ends it. */
 function turnAway(res: HttpResponse, refusal: Refusal, { jsonHead }: CompiledRoute): void {
-  const { rejection, headers } = refusal
+  const { rejection, headers, isSilent = false } = refusal
+  if (isSilent) {
+    res.close()
+    return
+  }
   res.writeStatus(statusLine(ERRORS[rejection.rejected].status))
   res.writeHeader('content-type', jsonHead)
   for (const name in headers) res.writeHeader(name, headers[name]!)

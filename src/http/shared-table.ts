@@ -38,12 +38,17 @@ export class SharedTable {
   readonly #doubles: Float64Array
   readonly #sets: number
   readonly #secret: string
+  readonly #digestsMax: number
+  /** Digests of the keys that were used first since it was last empty; hashing is most of the cost of an update. */
+  readonly #digests = new Map<string, string>()
 
-  constructor(memory: SharedTableMemory) {
+  /** `digestsMax`: how many digests this thread keeps, for keys that come again and again. */
+  constructor(memory: SharedTableMemory, digestsMax = 0) {
     this.#words = new Int32Array(memory.words)
     this.#doubles = new Float64Array(memory.words)
     this.#sets = this.#words.length / SET_WORDS
     this.#secret = memory.secret
+    this.#digestsMax = digestsMax
   }
 
   /**
@@ -56,8 +61,7 @@ export class SharedTable {
     update: (value: number) => number | undefined,
     dispensable: (lowest: number) => boolean,
   ): boolean {
-    // As text, because making a buffer costs twice what the hash does.
-    const digest = hash('sha256', this.#secret + key, 'binary')
+    const digest = this.#digests.get(key) ?? this.#digestOf(key)
     const a = wordAt(digest, 0)
     const b = wordAt(digest, 4)
     const c = wordAt(digest, 8)
@@ -102,6 +106,14 @@ export class SharedTable {
     } finally {
       Atomics.store(words, base, 0)
     }
+  }
+
+  #digestOf(key: string): string {
+    // As text, because making a buffer costs twice what the hash does.
+    const digest = hash('sha256', this.#secret + key, 'binary')
+    if (this.#digests.size >= this.#digestsMax) this.#digests.clear()
+    if (this.#digestsMax > 0) this.#digests.set(key, digest)
+    return digest
   }
 
   /**

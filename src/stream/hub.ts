@@ -74,7 +74,7 @@ const ANSWERS_MS_MAX = 5_000
 export const MALFORMED_MAX = 100
 /** Frames over the rate within the window that end a connection, in seconds' worth of the rate. */
 const EXCESS_SECONDS = 10
-/** A frame that its address cannot pay for counts as this many frames: it still costs an answer. */
+/** A frame that its address cannot pay for counts as this many frames per unit: it still costs reading and an answer. */
 const UNPAID_EXCESS = 5
 export const WINDOW_MS = 10_000
 /** Heartbeats are spread over so many turns of the wheel. */
@@ -260,7 +260,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
     }
     const weight = frameWeight(message.byteLength)
     if (ports.draw?.({ cost: 'read', weight }, connection.ip, undefined) === false) {
-      refuse(connection, message, UNPAID_EXCESS)
+      refuse(connection, message, UNPAID_EXCESS * weight)
       return
     }
     if (intake.take(connection, message, isBinary)) return

@@ -27,6 +27,7 @@ import {
   replayWeight,
   snapshotWeight,
   subscriptionSize,
+  tickersWeight,
   WRITE_UNITS,
 } from './weights.ts'
 
@@ -251,6 +252,10 @@ export function makeRequests(
 
   function subscribe(connection: Connection, request: Asked<'subscribe'>): void {
     const { id, wanted, since } = request
+    // Finding or making the topic of a set of markets already costs as much as its snapshot.
+    const namedWeight =
+      wanted.channel === 'ticker' ? tickersWeight(wanted.marketIds?.length ?? 0) : 0
+    if (!pays(connection, request, { snapshot: namedWeight })) return
     const feed = channels.feedOf(wanted)
     if (isRejection(feed)) {
       answerError(connection, id, feed)
@@ -263,7 +268,9 @@ export function makeRequests(
     if (refused !== undefined) answerError(connection, id, refused)
     if (
       refused !== undefined ||
-      !pays(connection, request, { snapshot: subscribeWeight(feed, since) })
+      !pays(connection, request, {
+        snapshot: Math.max(0, subscribeWeight(feed, since) - namedWeight),
+      })
     ) {
       // Remove a topic that was created without need.
       if (sub === undefined) channels.leave(feed, NOBODY)

@@ -64,6 +64,11 @@ export function replayWeight(texts: readonly string[]): number {
   return Math.ceil(bytes / REPLAYED_BYTES_PER_READ)
 }
 
+/** What the tickers of this many markets cost. */
+export function tickersWeight(markets: number): number {
+  return Math.ceil(markets / TICKERS_PER_READ)
+}
+
 /** What a snapshot of the feed costs. */
 export function snapshotWeight(feed: Feed<unknown>): number {
   switch (feed.kind) {
@@ -74,7 +79,7 @@ export function snapshotWeight(feed: Feed<unknown>): number {
     case 'trades':
       return Math.ceil(feed.of.shown.trades.size / TRADES_PER_READ)
     case 'ticker':
-      return Math.ceil((feed.marketIds?.length ?? TICKERS_TOLD_MAX) / TICKERS_PER_READ)
+      return tickersWeight(feed.marketIds?.length ?? TICKERS_TOLD_MAX)
     case 'orders':
       return ORDERS_READS
     case 'funds':

@@ -210,16 +210,17 @@ test('all of an IPv6 /48 together may spend a few times as much as one /64 of it
     makeSharedTable(1_000, 's'),
     () => 1,
   )
-  const draw = (ip: string) => limit({ ...ARRIVAL, ip }, undefined).allowed
-  const drawn = (ip: string) => {
+  const drawn = (ip: string, draw = () => limit({ ...ARRIVAL, ip }, undefined).allowed) => {
     let count = 0
-    while (draw(ip)) count++
+    while (draw()) count++
     return count
   }
+  const opened = (ip: string) => drawn(ip, () => limitConnection(ip).allowed)
   assert.equal(drawn('2001:db8:1:1::1'), 10)
   assert.equal(drawn('2001:db8:1:2::1'), 10)
   assert.equal(drawn('2001:db8:1:3::1'), 0)
-  assert.equal(limitConnection('2001:db8:1:4::1').allowed, false)
+  const connections = ['1:1', '1:2', '1:3', '2:1'].map((at) => opened(`2001:db8:${at}::1`))
+  assert.deepEqual(connections, [10, 10, 0, 10], 'connections have buckets of their own')
   assert.equal(drawn('2001:db8:2:1::1'), 10, 'another /48')
   assert.equal(drawn('192.0.2.1'), 10)
 })

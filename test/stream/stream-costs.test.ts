@@ -221,3 +221,40 @@ test('a flood of pings ends the connection', async (t) => {
   const [code] = await closed
   assert.equal(code, 4429)
 })
+
+test('a set of markets is paid for before its topic is made, once', async (t) => {
+  const markets = 40
+  const drawn: number[] = []
+  let left = 1_000
+  const draw = ({ weight }: Draw) => {
+    drawn.push(weight)
+    left -= weight
+    return left >= 0
+  }
+  const stream = await startStream(t, { markets, parts: { draw } })
+  const marketIds = Array.from({ length: markets }, (_, at) => marketIdOf(at))
+  const client = await stream.connect()
+  const subscribe = { op: 'subscribe', channel: 'ticker', marketIds }
+  const { sub } = await client.ask(subscribe, 'subscribed')
+  assert.deepEqual(drawn.splice(0), [2, 2], 'the frame, and one unit for every 20 markets')
+  await client.ask({ op: 'unsubscribe', sub }, 'unsubscribed')
+  // Enough for the frame alone: an unknown market is not even looked up.
+  left = 2
+  const unknown = { ...subscribe, marketIds: [...marketIds.slice(1), marketIdOf(markets)] }
+  assert.equal((await client.ask(unknown, 'error')).code, 'RATE_LIMITED')
+  left = 1_000
+  assert.equal((await client.ask(unknown, 'error')).code, 'MARKET_NOT_FOUND')
+})
+
+test('long frames that cannot be paid for end a connection sooner than short ones', async (t) => {
+  const settings = { messagesPerSecond: 20, messagesBurst: 1_000, payloadBytesMax: 16_384 }
+  const stream = await startStream(t, { settings, parts: { draw: () => false } })
+  const refusalsBefore = async (frame: string) => {
+    const client = await stream.connect()
+    for (let count = 0; count < 100; count++) client.say(frame)
+    assert.equal((await client.ended()).code, 4429)
+    return client.frames.filter(({ type }) => type === 'error').length
+  }
+  assert.equal(await refusalsBefore('{"op":"ping"}'), 41)
+  assert.equal(await refusalsBefore(`{"op":"ping"}${' '.repeat(7 * 2_048)}`), 6)
+})

@@ -1,0 +1,71 @@
+/**
+ * Refusals that are sent late. A client that goes on sending although its requests are refused gets each further refusal
+ * only after a pause. Its connection waits meanwhile, so it can cause one refusal per connection and pause, however fast
+ * it sends. The requests that wait here are not in flight: they take no place that another client needs.
+ */
+
+import type { Clock } from '#runtime/clock.ts'
+import type { Call } from './call.ts'
+
+type LateRefusals = {
+  /** Sends the refusal after the pause; false if too many wait already. */
+  add(call: Call): boolean
+  /** Sends all of them now. */
+  flush(): void
+  readonly size: () => number
+}
+
+/** Less than what clients and proxies usually wait for an answer. */
+export const REFUSED_LATE_MS = 5_000
+/** Of one front thread. */
+const WAITING_MAX = 10_000
+const SWEEP_MS = 100
+
+export function makeLateRefusals(options: {
+  readonly clock: Clock
+  /** Answers the request; is called corked. */
+  readonly refuse: (call: Call) => void
+}): LateRefusals {
+  const { clock, refuse } = options
+  /** All wait for the same time, so the first one is due first. */
+  const waiting = new Map<Call, number>()
+  let isSweeping = false
+
+  function send(call: Call): void {
+    waiting.delete(call)
+    call.res.cork(() => refuse(call))
+  }
+
+  function sweep(): void {
+    const nowMs = clock.nowMs()
+    for (const [call, dueAtMs] of waiting) {
+      if (dueAtMs > nowMs) break
+      send(call)
+    }
+    isSweeping = waiting.size > 0
+    if (isSweeping) clock.after(SWEEP_MS, sweep)
+  }
+
+  return {
+    add(call) {
+      if (waiting.size >= WAITING_MAX) return false
+      call.phase = 'refused'
+      waiting.set(call, clock.nowMs() + REFUSED_LATE_MS)
+      call.res.onAborted(() => {
+        waiting.delete(call)
+        if (call.phase !== 'refused') return
+        call.phase = 'over'
+        call.compiled.meter.aborted += 1
+      })
+      if (!isSweeping) {
+        isSweeping = true
+        clock.after(SWEEP_MS, sweep)
+      }
+      return true
+    },
+    flush() {
+      for (const call of [...waiting.keys()]) send(call)
+    },
+    size: () => waiting.size,
+  }
+}
