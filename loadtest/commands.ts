@@ -164,8 +164,9 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
         'an honest client while one address, then ten, attack in every way [--minutes --attack]',
     },
     'stream-attack': {
-      file: 'loadtest/stream-attack.ts',
-      about: 'placing while one address, then ten, attack the stream [seconds [attack]]',
+      file: 'loadtest/hostile-soak.ts',
+      args: ['--attack', 'tickerTopics,conflatedSnapshots'],
+      about: 'the same with the attacks on the stream alone',
     },
     'stalled-front': {
       file: 'loadtest/stalled-front.ts',

@@ -14,19 +14,27 @@ export type HostileWork = {
   readonly addresses: readonly string[]
   readonly seconds: number
   /** All attacks by default. */
-  readonly only?: string | undefined
+  readonly only?: readonly string[] | undefined
 }
 
-/** By attack: the counts of each address. */
-export type HostileResult = Readonly<Record<string, readonly object[]>>
+export type HostileResult = {
+  /** By attack: the counts of each address. */
+  readonly attacks: Readonly<Record<string, readonly object[]>>
+  readonly cpuSeconds: number
+}
 
 const [work] = (await once(process, 'message')) as [HostileWork]
 const { url, addresses, seconds, only } = work
-const chosen = Object.entries(ATTACKS).filter(([name]) => only === undefined || name === only)
+const chosen = Object.entries(ATTACKS).filter(([name]) => only === undefined || only.includes(name))
 const told = await Promise.all(
   chosen.map(async ([name, attack]) => [
     name,
     await Promise.all(addresses.map((address) => attack(url, address, seconds))),
   ]),
 )
-process.send?.(Object.fromEntries(told) as HostileResult, () => process.exit(0))
+const { user, system } = process.cpuUsage()
+const result: HostileResult = {
+  attacks: Object.fromEntries(told) as HostileResult['attacks'],
+  cpuSeconds: (user + system) / 1_000_000,
+}
+process.send?.(result, () => process.exit(0))

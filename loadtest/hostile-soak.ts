@@ -4,21 +4,27 @@
  * that are expensive to refuse, lists of markets, large files, ticker topics, and snapshots of a deep book.
  *
  *   --minutes 10     how long each of the two attacks lasts
- *   --attack name    only this one of them
+ *   --attack names   only these of them, with commas between
  *
- * Each phase prints the p50 and p99 of both requests, their ratio to the quiet phase, and the memory. It fails (exit
- * code 1) when a p50 or p99 is more than 1.5 times the quiet one, when an honest request fails, or when memory grows
- * in the second half of an attack. The attackers run in their own process but share the cores, so on few cores they
- * cause part of the ratio.
+ * Each phase prints the p50 and p99 of both requests, their ratio to the quiet phase, the memory, and the CPU seconds of
+ * the attackers, the busiest thread of the exchange (its front), and all of its threads. It fails (exit code 1) when a
+ * p50 or p99 is more than 1.5 times the quiet one, when an honest request fails, or when memory grows in the second half
+ * of an attack.
+ *
+ * The attackers run in their own process but share the cores, so on few cores they cause part of the ratio. Therefore a
+ * control follows each attack: another process uses the same share of a core as the attackers did, and sends nothing.
+ * `ratiosToControl` is what the exchange itself adds to that.
  */
 
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { type MarketId, toAddress } from '#domain/ids.ts'
+import { readdirSync, readFileSync } from 'node:fs'
+import type { MarketId } from '#domain/ids.ts'
 import { openExchange } from '../test/support/exchange.ts'
+import type { BurnerWork } from './cpu-burner.ts'
 import { Histogram } from './histogram.ts'
 import type { HostileResult, HostileWork } from './hostile-attackers.ts'
-import { deepenBook } from './hostile-stream.ts'
+import { deepenBook, readDomain } from './hostile-stream.ts'
 import { type Answer, type Driver, openDriver, type Request, writeRequest } from './http-driver.ts'
 import { openResident } from './resident.ts'
 import { makeTrader, signOrders } from './signed-orders.ts'
@@ -29,7 +35,7 @@ function option(name: string): string | undefined {
 }
 
 const MINUTES = Number(option('minutes') ?? '10')
-const ONLY = option('attack')
+const ONLY = option('attack')?.split(',')
 const ORDERS_PER_SECOND = 40
 const HEALTH_PER_SECOND = 20
 const MARKETS = 1_000
@@ -39,6 +45,9 @@ const NOTICED_MS = 5
 const GROWTH_MAX = 1.1
 const SAMPLE_MS = 1_000
 const PACE_MS = 2
+/** The quiet phase and the controls last no longer. */
+const CALM_SECONDS_MAX = 60
+const TICKS_PER_SECOND = 100
 
 const exchange = await openExchange({
   environment: {
@@ -50,18 +59,18 @@ const exchange = await openExchange({
 })
 const { url } = exchange
 
-async function read<T>(path: string): Promise<T> {
-  return (await fetch(url + path)).json() as Promise<T>
+type Figures = { p50: number; p99: number }
+type Phase = {
+  orders: Figures
+  healthz: Figures
+  failed: number
+  residentMiB: number[]
+  cpuSeconds: { busiest: number; all: number }
 }
 
-type Config = { chains: { chainId: number; contracts: { settlement: string } }[] }
-type Figures = { p50: number; p99: number }
-type Phase = { orders: Figures; healthz: Figures; failed: number; residentMiB: number[] }
-
-const [chain] = (await read<Config>('/api/v1/config')).chains
-if (chain === undefined) throw new Error('the exchange has no chain')
-const domain = { chainId: chain.chainId, verifyingContract: toAddress(chain.contracts.settlement) }
-const { markets } = await read<{ markets: { id: MarketId }[] }>('/api/v1/markets')
+const domain = await readDomain(url)
+const listed = await fetch(`${url}/api/v1/markets`)
+const { markets } = (await listed.json()) as { markets: { id: MarketId }[] }
 const ids = markets.map(({ id }) => id)
 const traders = [makeTrader()]
 const residentMiB = await openResident(exchange.dataDir)
@@ -93,6 +102,29 @@ function steadily(
   })
 }
 
+/** The CPU time of each thread of the exchange so far, by its number. */
+function cpuSeconds(): Map<string, number> {
+  const seconds = new Map<string, number>()
+  for (const task of readdirSync(`/proc/${exchange.pid}/task`)) {
+    const stat = readFileSync(`/proc/${exchange.pid}/task/${task}/stat`, 'latin1')
+    const [, , , , , , , , , , , user = '0', system = '0'] = stat
+      .slice(stat.indexOf(')') + 2)
+      .split(' ')
+    seconds.set(task, (Number(user) + Number(system)) / TICKS_PER_SECOND)
+  }
+  return seconds
+}
+
+/** The thread that used the most since then, and all of them together. */
+function cpuSince(before: ReadonlyMap<string, number>): Phase['cpuSeconds'] {
+  const used = [...cpuSeconds()].map(([task, now]) => now - (before.get(task) ?? 0))
+  const rounded = (value: number) => Number(value.toFixed(1))
+  return {
+    busiest: rounded(Math.max(...used)),
+    all: rounded(used.reduce((sum, each) => sum + each, 0)),
+  }
+}
+
 /** Measures the honest client for the given number of seconds. */
 async function measure(seconds: number): Promise<Phase> {
   const [orders, health] = [new Histogram(), new Histogram()]
@@ -111,6 +143,7 @@ async function measure(seconds: number): Promise<Phase> {
   const sampling = setInterval(() => {
     void residentMiB().then((mebibytes) => memory.push(Math.round(mebibytes)))
   }, SAMPLE_MS)
+  const before = cpuSeconds()
   const drivers = [await openDriver(url, 8), await openDriver(url, 8)] as const
   await Promise.all([
     steadily(drivers[0], placing, ORDERS_PER_SECOND, record(orders)),
@@ -122,7 +155,10 @@ async function measure(seconds: number): Promise<Phase> {
     p50: Number(histogram.quantileMs(0.5).toFixed(1)),
     p99: Number(histogram.quantileMs(0.99).toFixed(1)),
   })
-  return { orders: figures(orders), healthz: figures(health), failed, residentMiB: memory }
+  return {
+    ...{ orders: figures(orders), healthz: figures(health), failed, residentMiB: memory },
+    cpuSeconds: cpuSince(before),
+  }
 }
 
 /** Starts the attackers; resolves with their counts when they have ended. */
@@ -134,6 +170,17 @@ function attackFrom(addresses: readonly string[], seconds: number): Promise<Host
     once(child, 'message').then(([result]) => result as HostileResult),
     once(child, 'exit').then(() => Promise.reject(new Error('the attackers ended early'))),
   ])
+}
+
+/** Measures the honest client while another process uses this share of a core. */
+async function control(share: number, seconds: number): Promise<Phase> {
+  const child = fork(new URL('./cpu-burner.ts', import.meta.url))
+  const work: BurnerWork = { share, seconds }
+  child.send(work)
+  const ended = once(child, 'exit')
+  const phase = await measure(seconds)
+  await ended
+  return phase
 }
 
 const ratio = (now: number, quiet: number): number =>
@@ -159,7 +206,8 @@ try {
   const seconds = Math.max(1, Math.round(MINUTES * 60))
   await deepenBook(url)
   await measure(5)
-  const quiet = await measure(Math.min(60, seconds))
+  const calmSeconds = Math.min(CALM_SECONDS_MAX, seconds)
+  const quiet = await measure(calmSeconds)
   process.stdout.write(
     `${JSON.stringify({ phase: 'quiet', ...quiet, residentMiB: top(quiet.residentMiB) })}\n`,
   )
@@ -167,13 +215,20 @@ try {
     const addresses = Array.from({ length: count }, (_, at) => `127.0.9.${10 * count + at}`)
     const attacking = attackFrom(addresses, seconds)
     const phase = await measure(seconds)
-    const attacks = await attacking
+    const attackers = await attacking
+    const alike = await control(attackers.cpuSeconds / seconds, calmSeconds)
     const told = { ratios: ratios(phase, quiet), growth: growth(phase) }
     const isBad = told.ratios.some((each) => each > RATIO_MAX) || phase.failed > 0
     if (isBad || told.growth > GROWTH_MAX) process.exitCode = 1
     const { orders, healthz, failed, residentMiB: memory } = phase
-    const line = { phase: `${count} hostile`, orders, healthz, ...told, failed }
-    process.stdout.write(`${JSON.stringify({ ...line, residentMiB: top(memory), attacks })}\n`)
+    const line = {
+      ...{ phase: `${count} hostile`, orders, healthz, ...told, failed, residentMiB: top(memory) },
+      control: { orders: alike.orders, healthz: alike.healthz },
+      ratiosToControl: ratios(phase, alike),
+      cpuSeconds: { attackers: Number(attackers.cpuSeconds.toFixed(1)), ...phase.cpuSeconds },
+      attacks: attackers.attacks,
+    }
+    process.stdout.write(`${JSON.stringify(line)}\n`)
   }
   process.stdout.write(
     `${process.exitCode === 1 ? 'failed' : 'passed'}: at most ${RATIO_MAX} times the quiet figures\n`,

@@ -5,7 +5,7 @@
 
 import { randomInt } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
-import type { Address, MarketId } from '#domain/ids.ts'
+import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
 import { makeTrader, signOrders } from './signed-orders.ts'
 
 export type AttackFigures = {
@@ -71,17 +71,21 @@ export async function conflatedSnapshots(
   })
 }
 
-/** Makes the first market's YES book deep: resting bids, each at a price of its own. */
-export async function deepenBook(url: string, levels = 8_000): Promise<void> {
+/** Reads what orders of the exchange's first chain are signed for. */
+export async function readDomain(
+  url: string,
+): Promise<{ chainId: number; verifyingContract: Address }> {
   const config = await read<{
     chains: { chainId: number; contracts: { settlement: string } }[]
   }>(`${url}/api/v1/config`)
   const [chain] = config.chains
   if (chain === undefined) throw new Error('the exchange has no chain')
-  const domain = {
-    chainId: chain.chainId,
-    verifyingContract: chain.contracts.settlement.toLowerCase() as Address,
-  }
+  return { chainId: chain.chainId, verifyingContract: toAddress(chain.contracts.settlement) }
+}
+
+/** Makes the first market's YES book deep: resting bids, each at a price of its own. */
+export async function deepenBook(url: string, levels = 8_000): Promise<void> {
+  const domain = await readDomain(url)
   const marketId = await firstMarket(url)
   const trader = makeTrader()
   const batchSize = 50
