@@ -91,7 +91,7 @@ export type ChainFunds = {
   /** Stablecoin, and how much of it the settlement contract may take. */
   readonly balance: bigint
   readonly allowance: bigint
-  /** The next nonce of a permit of the stablecoin. */
+  /** Next nonce of a stablecoin permit. */
   readonly nonce: bigint
   /** Whether the settlement contract may move the owner's outcome tokens. */
   readonly isApproved: boolean

@@ -1,6 +1,6 @@
 /**
- * One trader on one chain: what the chain says of his funds, and the sums of what his orders, trades and
- * promises need. Every change of a need goes through here, so that the sums are kept and never counted.
+ * One trader on one chain: funds according to the chain, and sums of what orders, trades and promises need. Every
+ * change of a need goes through here, so the sums are always current and never recounted.
  */
 
 import { type FundsToken, type NeedsOrder, needMinOf, needOf, outcomeToken } from '#domain/funds.ts'
@@ -23,10 +23,10 @@ import type {
 /** Tokens without a need that are read with the others, so that the next order finds them. */
 export const IDLE_TOKENS_MAX = 16
 
-/** Orders that ended lately and are known to have been there, in each of two generations. */
+/** Recently ended orders that are remembered, in each of two generations. */
 const ENDED_MAX = 50_000
 
-/** The account, made when there is none: watched from now on. */
+/** Returns the account; creates and watches it if it does not exist. */
 export function accountOf(state: AccountsState, chain: ChainAccounts, trader: Address): Account {
   const known = chain.accounts.get(trader)
   if (known !== undefined) return known
@@ -88,7 +88,7 @@ export function unuse(state: AccountsState, account: Account): void {
   forgetIdle(state, chain)
 }
 
-/** The oldest idle account makes way, but never the one that came last. */
+/** Forgets the oldest idle account, but never the newest one. */
 function forgetIdle(state: AccountsState, chain: ChainAccounts): void {
   if (chain.idle.size <= Math.max(1, state.rules.idleMax)) return
   for (const oldest of chain.idle) {
@@ -97,7 +97,7 @@ function forgetIdle(state: AccountsState, chain: ChainAccounts): void {
   }
 }
 
-/** An idle account is read again when it is asked for next. */
+/** An idle account is read again on the next request. */
 export function forget(account: Account): void {
   const { chain, trader } = account
   chain.idle.delete(account)
@@ -107,7 +107,7 @@ export function forget(account: Account): void {
   chain.toRead.delete(account)
 }
 
-/** Its needs or its funds are others now. */
+/** Marks the account as changed. */
 export function changed(state: AccountsState, account: Account): void {
   if (account.changed) return
   account.changed = true
@@ -145,7 +145,7 @@ export function openOrder(
   return order
 }
 
-/** So much of the order is open now; 0 ends it. */
+/** Sets the open size of the order; 0 ends it. */
 export function setRemaining(state: AccountsState, order: OrderNeed, remaining: number): void {
   const need = remaining === 0 ? 0n : BigInt(needOf(order, remaining as Shares))
   const needMin = remaining === 0 ? 0n : BigInt(needMinOf(order, remaining as Shares))
@@ -178,13 +178,13 @@ function removeOrder(state: AccountsState, order: OrderNeed): void {
   unuse(state, account)
 }
 
-/** Orders of a market that has closed and that are still counted, of one account: they go at once. */
+/** Removes an account's orders of a closed market at once. */
 export function dropClosed(state: AccountsState, account: Account): void {
   if (state.closing.length === 0) return
   for (const order of account.orders) if (order.market.closed) setRemaining(state, order, 0)
 }
 
-/** An order that has been there may be sent again, and is then answered by its market. */
+/** Remembers an ended order: if it is sent again, its market answers. */
 export function noteEnded(state: AccountsState, orderHash: OrderHash): void {
   if (state.ended.size >= ENDED_MAX) {
     state.endedBefore = state.ended
@@ -216,7 +216,7 @@ export function countSeller(state: AccountsState, need: TradeNeed, counted: bool
   const size = BigInt(trade.size)
   holding.pending += counted ? size : -size
   need.isSellerCounted = counted
-  // Of a taker that was filled at once no order grows, and its promise may be from before a reorg.
+  // A taker that was filled at once does not grow an order, and its promise may be from before a reorg.
   if (counted) state.grown.push({ account: seller, holding, need: size })
   changed(state, seller)
 }

@@ -1,19 +1,16 @@
 /**
- * What traders have, have allowed and have reserved, so that an order is taken only when its funds are
- * there. It reads the logs of all markets and keeps short promises; no market ever waits for it, and it
- * waits for none.
+ * Funds and reservations of traders: an order is accepted only if its funds are available. It reads the logs of all
+ * markets and keeps short promises; no market waits for it, and it waits for none.
  *
- * 1. Start: needs are loaded from the database, the logs are read on from there, and the chains are asked
- *    which pending trades they have settled. Only then is anything granted.
- * 2. `Reserve` compares an order's need with what the chain says at the block of the last step, less what
- *    is open, pending and promised; granted, it is a promise by the order's hash.
- * 3. The market places the order; its events turn the promise into an open or a pending need.
- * 4. A step of the chain tells what has settled and whose funds have moved. These are read again, and the
- *    orders that they do not cover are named: `Withdrawn`.
+ * 1. Start: needs are loaded from the database, the logs are read on from there, and the chains are asked which pending
+ * trades are settled. Only then is anything granted. 2. `Reserve` compares an order's need with the funds at the last
+ * block, less what is open, pending and promised. If granted, it is a promise by the order's hash. 3. The market places
+ * the order; its events turn the promise into an open or pending need. 4. A step of the chain reports settled trades
+ * and changed funds. These are read again, and orders that are no longer covered are emitted as `Withdrawn`.
  *
- * Worked example: Ann has 10 dollars and allowed all of them. BUY 10 at 0.42 is promised 4.21. It meets 4 at
- * 0.40: 1.60 is pending and 2.53 open, 5.87 free. The trade is mined in block 7, her funds are read there:
- * 8.40 held, 2.53 open, nothing pending, 5.87 free, whatever the market has heard of it.
+ * Example: a trader has 10 dollars and allowed all of them. BUY 10 at 0.42 is promised 4.21. It matches 4 at 0.40: 1.60
+ * is pending and 2.53 open, 5.87 free. The trade is mined in block 7, and the funds are read there: 8.40 held, 2.53
+ * open, nothing pending, 5.87 free, whether or not the market knows yet.
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -88,7 +85,7 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
     expireWaiting(state, context)
     readTrades(state, context)
     forgetOver(state, context.nowMs)
-    // Before the logs have been read it is not known whose funds matter.
+    // Before the logs are read, the relevant owners are unknown.
     if (state.caughtUpMs > 0) {
       for (const chain of state.chains.values()) {
         step(chain, state, context)
@@ -199,7 +196,7 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
       const need = state.trades.get(tradeId)
       if (need === undefined || need.settledBlock !== undefined) continue
       if (settled[index] === true) markSettled(state, need, at.block)
-      // One that its market takes for settled is asked about until the chain says so too.
+      // A trade that its market considers settled is checked until the chain confirms it.
       else if (!need.confirmed) chain.toAsk.delete(need)
     }
     askNext(state, chain, context)
@@ -212,7 +209,7 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
     const chain = state.chains.get(chainId)!
     context.emit({ type: 'Trouble', what: `settled trades of chain ${chainId}`, why })
     if (epoch !== chain.epoch) return undefined
-    // All of it again after the next step.
+    // Everything is read again after the next step.
     chain.isAsking = false
     chain.asking = []
     return undefined
@@ -261,7 +258,7 @@ function load(state: AccountsState, context: AccountsContext): void {
   )
 }
 
-/** Details of trades that a reorg took back and that are not in mind any more. */
+/** Reads details of reverted trades that are no longer in memory. */
 function readTrades(state: AccountsState, context: AccountsContext): void {
   if (state.readingTrades || state.reverted.size === 0 || context.nowMs < state.nextTradesMs) return
   state.readingTrades = true

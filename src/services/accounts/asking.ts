@@ -1,4 +1,4 @@
-/** Who asks for an account: answered at once when its funds are known, otherwise when they have been read. */
+/** Requests for an account: answered at once if its funds are known, otherwise after they are read. */
 
 import { outcomeToken } from '#domain/funds.ts'
 import type { Address } from '#domain/ids.ts'
@@ -29,10 +29,10 @@ export function askFor(
 ): Granted | Rejection | Deferred {
   const { order, deadlineAtMs } = asked
   const { orderHash } = order
-  // What has been there is its market's to answer.
+  // The market answers orders that it has seen before,
   const isKnown =
     state.orders.has(orderHash) || state.ended.has(orderHash) || state.endedBefore.has(orderHash)
-  // … and what cannot be an order is too.
+  // and those that cannot be orders.
   if (isKnown || !isPrice(order.price) || !isShares(order.size)) return GRANTED
   const chain = state.chains.get(order.chainId)
   const closed = notHere(state, chain, order.trader, context.nowMs)
@@ -63,7 +63,7 @@ export function viewFor(
   return wait(state, account, { order: undefined, promises: false, deadlineAtMs }, context)
 }
 
-/** Why this cannot be answered here and now. */
+/** Returns why this cannot be answered here and now. */
 function notHere(
   state: AccountsState,
   chain: ChainAccounts | undefined,
@@ -83,13 +83,13 @@ function refused(rejection: Rejection | undefined, context: AccountsContext): Re
   return answer
 }
 
-/** An idle account that is asked for is the last to be forgotten. */
+/** Moves a requested idle account to the end of the list to forget. */
 function touch(account: Account): void {
   account.chain.idle.delete(account)
   account.chain.idle.add(account)
 }
 
-/** Undefined when the chain has to be asked first. */
+/** Undefined if the chain must be read first. */
 function answerTo(
   state: AccountsState,
   account: Account,
@@ -117,7 +117,7 @@ function wait(
     return refused(reject('OVERLOADED', undefined, detail), context)
   }
   const { order } = asked
-  // The token is asked for from now on.
+  // The token is read from now on.
   if (order !== undefined && order.side !== BUY) {
     holdingOf(account, outcomeToken(order.marketId, order.outcome))
   }
@@ -131,7 +131,7 @@ function wait(
   return ticket
 }
 
-/** The account has been read: those who wait for it are answered, as far as it is known now. */
+/** Answers the requests that wait for the account, as far as its funds are known. */
 export function answerWaiting(
   state: AccountsState,
   account: Account,
@@ -166,7 +166,7 @@ function answerNow(
   return answerTo(state, account, { order, deadlineAtMs, promises })
 }
 
-/** No order waits for the account any more. */
+/** Refuses the requests that wait for the account. */
 export function refuseWaiting(
   state: AccountsState,
   account: Account,
@@ -193,7 +193,7 @@ function answered(
   unuse(state, account)
 }
 
-/** Those whose time is over are told so. */
+/** Refuses requests whose deadline has passed. */
 export function expireWaiting(state: AccountsState, context: AccountsContext): void {
   const answer = reject('CHAIN_UNAVAILABLE', undefined, 'funds could not be read in time')
   for (const account of state.waitedFor) {

@@ -1,6 +1,6 @@
 /**
- * Compares what accounts have kept with what the database and the logs add up to afresh. Promises and funds
- * are not derived from them, and not compared.
+ * Compares the accounts' sums with a fresh computation from the database and the logs. Promises and funds are not
+ * derived from them and not compared.
  */
 
 import { type FundsToken, outcomeToken, STABLECOIN } from '#domain/funds.ts'
@@ -18,10 +18,10 @@ import type {
 } from './state.ts'
 import { addTrade, confirmTrade } from './trades.ts'
 
-/** The most differences that are told; a reader needs no more. */
+/** Maximum number of reported differences. */
 const DIFFERENCES_MAX = 1_000
 
-/** `events` are those behind the load's checkpoints, up to what the accounts have read. */
+/** `events`: those after the checkpoints of the load, up to what the accounts have read. */
 export function auditAccounts(
   state: AccountsState,
   loaded: LoadedAccounts,
@@ -30,7 +30,7 @@ export function auditAccounts(
   const fresh = newAccounts(state.ports, state.rules)
   take(fresh, loaded)
   for (const event of events) fold(fresh, event)
-  // Those that came back have their details in no event; what is kept of them is all there is.
+  // No event has the details of reverted trades; the accounts' state is the only source.
   for (const [tradeId, isConfirmed] of fresh.reverted) {
     const known = state.trades.get(tradeId)
     const chain = known && fresh.chains.get(known.chain.chainId)
@@ -51,7 +51,7 @@ export function auditAccounts(
   return differences
 }
 
-/** What an account needs of one token; of `allowance`, what needs one. */
+/** An account's needs of one token; `allowance` counts those that need an allowance. */
 type Needs = {
   readonly account: Account
   readonly what: FundsToken | 'allowance'
@@ -63,7 +63,7 @@ function told({ open, pending }: Pick<Needs, 'open' | 'pending'> = { open: 0n, p
   return `${open} for open orders, ${pending} for pending trades`
 }
 
-/** By owner and token: the sums as they are kept, with every trade that is pending and no other. */
+/** Returns the sums by owner and token, with exactly the pending trades. */
 export function needsOf({ chains, trades }: AccountsState): Map<string, Needs> {
   const needs = new Map<string, Needs>()
   const of = (account: Account, what: Needs['what']): Needs => {
@@ -106,7 +106,7 @@ export function needsOf({ chains, trades }: AccountsState): Map<string, Needs> {
   return needs
 }
 
-/** The chain may be ahead of a trade's market, or behind it; here the market is what counts. */
+/** The chain may be ahead of a trade's market or behind it; here the market counts. */
 function missing({ confirmed }: TradeNeed, isCounted: boolean): bigint {
   if (confirmed === !isCounted) return 0n
   return isCounted ? -1n : 1n

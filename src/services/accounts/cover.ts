@@ -1,9 +1,8 @@
 /**
- * Which orders are withdrawn when funds do not cover what is open and pending: the newest first, of the token
- * that is short, and only as many as it takes. What counts is what orders need at least: the units
- * kept for the rounding of many fills (`funds.ts`) are asked for when an order comes, and then used
- * up by its fills, so that no order is withdrawn because it traded. Promises withdraw nothing: they are
- * looked at when they become orders.
+ * Selects the orders to withdraw if funds do not cover what is open and pending: the newest first, of the token that is
+ * short, and only as many as necessary. An order counts with its minimum need. The extra units for rounding many fills
+ * (`funds.ts`) are required when an order arrives and used up by its fills, so no order is withdrawn because it traded.
+ * Promises withdraw nothing: they are checked when they become orders.
  */
 
 import type { OrderHash } from '#domain/ids.ts'
@@ -19,7 +18,7 @@ import type {
 } from './state.ts'
 import { hasUnreadMatch } from './trades.ts'
 
-/** Looks at an account after its funds or its orders have changed. */
+/** Checks an account after its funds or orders have changed. */
 export function cover(state: AccountsState, account: Account, context: AccountsContext): void {
   const { chain } = account
   const isKnown = state.caughtUpMs > 0 && chain.isOpen && account.block >= account.wantBlock
@@ -30,20 +29,20 @@ export function cover(state: AccountsState, account: Account, context: AccountsC
     return
   }
   chain.short.add(account)
-  // What looks short may only have been sold: it is looked at again, with each change and each tick.
+  // A missing token may only have been sold: checked again with each change and tick.
   if (hasUnreadMatch(state, account)) return
   account.namedAtMs = context.nowMs
   name(state, account, uncovered(account), context)
 }
 
-/** Names orders again that should have left and have not. */
+/** Emits orders again that should have left and have not. */
 export function coverAgain(state: AccountsState, account: Account, context: AccountsContext): void {
   if (context.nowMs - account.namedAtMs >= state.rules.nameAgainMs) cover(state, account, context)
 }
 
 /**
- * Looks at what the message under way has changed: at orders whose need was not promised or whose
- * funds have gone since, and at those whose fills have rounded up by a unit that is not there.
+ * Checks what the current message changed: orders without a promise or whose funds are gone, and orders whose fills
+ * rounded up by a missing unit.
  */
 export function coverChanged(state: AccountsState, context: AccountsContext): void {
   const doubtful = new Set<Account>()
@@ -79,7 +78,7 @@ function lack({ openMin, pending }: Sums, has: bigint): bigint {
   return openMin + pending - has
 }
 
-/** Those that are on their way out come first, so that no other leaves in their place. */
+/** Orders that are already being withdrawn come first, so that no other leaves in their place. */
 function byTurn(a: OrderNeed, b: OrderNeed): number {
   if (a.namedAtMs > 0 !== b.namedAtMs > 0) return a.namedAtMs > 0 ? -1 : 1
   return byAge(b, a)
@@ -111,7 +110,7 @@ function uncovered(account: Account): OrderNeed[] {
 
 type Named = { readonly first: OrderHash[]; readonly again: OrderHash[] }
 
-/** Says which orders are to go, by market; one that was named lately is not named again yet. */
+/** Emits the orders to withdraw, by market; a recently emitted order is skipped. */
 function name(
   state: AccountsState,
   account: Account,

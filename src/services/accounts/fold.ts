@@ -1,6 +1,6 @@
 /**
- * How events of markets change the needs of their traders. What an event says is absolute where it can be
- * (`remaining`), and an event that was read before changes nothing: each market's `seq` is gapless.
+ * Applies market events to the needs of traders. Values are absolute where possible (`remaining`), and an event that
+ * was read before changes nothing: each market's `seq` is gapless.
  */
 
 import assert from 'node:assert/strict'
@@ -19,9 +19,9 @@ import { keepPromise } from './promises.ts'
 import type { AccountsState, LoadedAccounts, MarketNeeds } from './state.ts'
 import { addTrade, confirmTrade, endTrade, revertTrade } from './trades.ts'
 
-/** Orders of closed markets that one turn takes out. */
+/** Orders of closed markets removed by one turn. */
 const CLOSED_ORDERS_MAX = 5_000
-/** Markets that one turn of the timer looks at, whether they are over. */
+/** Markets checked for their end by one turn of the timer. */
 const MARKETS_LOOKED_AT_MAX = 100
 
 function openMarket(
@@ -44,7 +44,7 @@ function openMarket(
   return opened
 }
 
-/** Needs as the database has them. */
+/** Applies needs loaded from the database. */
 export function take(state: AccountsState, loaded: LoadedAccounts): void {
   const { isMine } = state.rules
   for (const market of loaded.markets) {
@@ -73,7 +73,7 @@ export function fold(state: AccountsState, event: MarketEvent): void {
   if (market === undefined && event.type === 'MarketOpened') {
     market = openMarket(state, { marketId: event.marketId, chainId: event.market.chainId })
   }
-  // A market of a chain that has no funds to be asked for.
+  // The market is on a chain without funds checks.
   if (market === undefined) return
   if (event.seq <= market.seq) return
   assert(
@@ -113,7 +113,7 @@ function rested(state: AccountsState, market: MarketNeeds, event: OrderRested): 
   }
   order.placedAtMs = placedAtMs
   setRemaining(state, order, remaining)
-  // After its need is counted, so that its account is not idle in between.
+  // Called after its need is counted, so that its account is never idle in between.
   keepPromise(state, orderHash)
 }
 
@@ -178,7 +178,7 @@ function outcome(state: AccountsState, event: TradeOutcome): void {
   }
 }
 
-/** Takes orders of closed markets out, so many at a time; whether there are more. */
+/** Removes some orders of closed markets; returns whether there are more. */
 export function dropSome(state: AccountsState): boolean {
   let left = CLOSED_ORDERS_MAX
   while (state.closing.length > 0) {
@@ -192,7 +192,7 @@ export function dropSome(state: AccountsState): boolean {
   return false
 }
 
-/** Forgets markets that have been closed for long and need nothing any more, so many looked at in a turn. */
+/** Forgets markets that closed long ago and need nothing, a limited number per turn. */
 export function forgetOver(state: AccountsState, nowMs: number): void {
   for (let left = MARKETS_LOOKED_AT_MAX; left > 0; left--) {
     state.looking ??= state.markets.values()

@@ -1,6 +1,6 @@
 /**
- * How the chain is asked: in steps, each up to a block; which owners are read at the block of the last step,
- * those first that an order waits for; and about which trades it is asked whether they are settled.
+ * Reads the chain in steps, each up to a block. Reads owners at the block of the last step, first those that an order
+ * waits for. Asks which trades are settled.
  */
 
 import { backoff } from '#domain/backoff.ts'
@@ -18,16 +18,16 @@ import type {
 } from './state.ts'
 import { hearSettled, recountSettled, unsettleFrom } from './trades.ts'
 
-/** Owners of one read, and reads under way at once, per chain. */
+/** Owners per read, and concurrent reads per chain. */
 const OWNERS_READ_MAX = 100
 const READS_MAX = 4
-/** Trades of one question whether they are settled. */
+/** Trades per request whether they are settled. */
 const TRADES_ASKED_MAX = 200
 
 const PAUSE_MS = 250
 const PAUSE_MS_MAX = 5_000
 
-/** Begins the next step, when it is due. */
+/** Starts the next step if it is due. */
 export function step(chain: ChainAccounts, state: AccountsState, context: AccountsContext): void {
   const begunAtMs = context.nowMs
   if (chain.stepping || begunAtMs < chain.nextStepMs) return
@@ -53,7 +53,7 @@ export function stepFailed(chain: ChainAccounts, why: string, nowMs: number): vo
   chain.failures++
 }
 
-/** What a step tells. Its owners' funds are of its block from now on, or are read there again. */
+/** Applies the result of a step. The funds of its owners are current at its block, or are read again. */
 export function hearStep(
   state: AccountsState,
   chain: ChainAccounts,
@@ -80,21 +80,21 @@ export function hearStep(
   }
 }
 
-/** What is known of the account is not believed any more. */
+/** Marks the account's funds as outdated. */
 function outdate(account: Account, block: number): void {
   account.wantBlock = Math.max(account.wantBlock, block)
   if (account.uses === 0) forget(account)
   else account.chain.toRead.add(account)
 }
 
-/** Blocks from this one on were replaced by others. */
+/** Handles a reorg: blocks from this one on were replaced. */
 function rewind(state: AccountsState, chain: ChainAccounts, block: number): void {
   const place = chain.place!
   chain.epoch++
   chain.isOpen = false
   chain.asking = []
   chain.isAsking = false
-  // What has settled since the last step is not known: it is as if this one were the first.
+  // Trades settled since the last step are unknown, as at the first step.
   if (block === 0) {
     chain.firstSteppedMs = 0
     chain.hasAskedAll = false
@@ -108,7 +108,7 @@ function rewind(state: AccountsState, chain: ChainAccounts, block: number): void
   unsettleFrom(state, chain, block)
 }
 
-/** Reads a part of the owners with something open again, so that all have had their turn in time. */
+/** Reads a share of the owners with something open again, so that all are read within the interval. */
 export function sweep(chain: ChainAccounts, { rules }: AccountsState): void {
   const turns = Math.max(1, Math.floor(rules.sweepMs / rules.stepEveryMs))
   for (let left = Math.ceil(chain.busy.size / turns); left > 0; left--) {
@@ -122,7 +122,7 @@ export function sweep(chain: ChainAccounts, { rules }: AccountsState): void {
   }
 }
 
-/** Asks for as many owners as may be asked for at once. */
+/** Reads as many owners as allowed at once. */
 export function readNext(chain: ChainAccounts, context: AccountsContext): void {
   const { place, chainId, epoch } = chain
   if (place === undefined) return
@@ -131,7 +131,7 @@ export function readNext(chain: ChainAccounts, context: AccountsContext): void {
     for (const queue of [chain.asked, chain.toRead]) {
       for (const account of queue) {
         if (accounts.length === OWNERS_READ_MAX) break
-        // One that is being read is read once more behind that, if it has to be.
+        // An owner that is being read is read again afterwards if necessary.
         if (account.reading) continue
         queue.delete(account)
         account.reading = true
@@ -157,7 +157,7 @@ function questionOf({ trader, holdings }: Account): FundsQuestion {
   for (const holding of holdings.values()) if (isIdle(holding)) idle++
   const tokens: FundsToken[] = []
   for (const holding of holdings.values()) {
-    // The oldest of those that nothing needs make way.
+    // Drops the oldest tokens without a need.
     if (isIdle(holding) && idle-- > IDLE_TOKENS_MAX) holdings.delete(holding.token)
     else tokens.push(holding.token)
   }
@@ -168,7 +168,7 @@ function isIdle({ open, pending, promised }: Sums): boolean {
   return open === 0n && pending === 0n && promised === 0n
 }
 
-/** Takes what the chain says of an owner. One read of him is under way at a time, so it is the newest. */
+/** Applies an owner's funds from the chain. Only one read per owner is in progress, so it is the newest. */
 export function takeFunds(state: AccountsState, account: Account, funds: ChainFunds): void {
   const { balance, allowance, nonce, isApproved, tokens } = funds
   let isSame =
@@ -192,7 +192,7 @@ export function takeFunds(state: AccountsState, account: Account, funds: ChainFu
   recountSettled(state, account)
 }
 
-/** Whether something of the account has still to be read. */
+/** Returns whether something of the account must still be read. */
 export function isUnread({ block, wantBlock, holdings, sales }: Account): boolean {
   if (block < wantBlock) return true
   if (sales === 0) return false
@@ -203,8 +203,8 @@ export function isUnread({ block, wantBlock, holdings, sales }: Account): boolea
 }
 
 /**
- * A trade that settled before the first step was matched before it: its match has been read once the logs
- * have been read to an end that was there after that step. Then all are asked about that no step has told.
+ * A trade that settled before the first step was matched before it: its match is known once the logs are read to an end
+ * after that step. Then all trades that no step reported are checked.
  */
 export function askAfterStep(
   state: AccountsState,
@@ -223,7 +223,7 @@ export function askAfterStep(
   askNext(state, chain, context)
 }
 
-/** Whether it is settled has to be known before an order is judged. */
+/** Marks a trade whose settlement must be known before an order is judged. */
 export function doubt(chain: ChainAccounts, need: TradeNeed): void {
   chain.toAsk.add(need)
   if (!chain.hasAskedAll) return
@@ -231,7 +231,7 @@ export function doubt(chain: ChainAccounts, need: TradeNeed): void {
   chain.asking.push(need)
 }
 
-/** Asks about trades whose settling no step has told, one part after the other, up to the end. */
+/** Checks the trades that no step reported, part by part. */
 export function askNext(
   state: AccountsState,
   chain: ChainAccounts,
@@ -264,7 +264,7 @@ export function askNext(
   )
 }
 
-/** All that had to be known of settled trades is known: accounts can be judged. */
+/** All settled trades are known: accounts can be judged. */
 function open(state: AccountsState, chain: ChainAccounts, context: AccountsContext): void {
   if (chain.isOpen) return
   chain.isOpen = true

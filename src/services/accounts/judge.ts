@@ -1,4 +1,4 @@
-/** Whether an order's need is covered beside everything that its trader has open, pending or promised. */
+/** Judges whether an order's need is covered besides everything that its trader has open, pending or promised. */
 
 import { needOf, outcomeToken } from '#domain/funds.ts'
 import type { Uint64 } from '#domain/ids.ts'
@@ -10,7 +10,7 @@ import { permitNonceFlaw } from './permits.ts'
 import type { Account, AccountsState, ChainAccounts, Holding, Sums } from './state.ts'
 import { hasUnreadMatch } from './trades.ts'
 
-/** Why nothing is granted on this chain for now; undefined when it is. */
+/** Returns why nothing is granted on this chain now; undefined if it is open. */
 export function closedBecause(
   state: AccountsState,
   chain: ChainAccounts,
@@ -27,7 +27,7 @@ export function closedBecause(
   return reject('OVERLOADED', undefined, 'what the chain has settled is being read')
 }
 
-/** Why needs are not all known; empty when they are. */
+/** Returns why not all needs are known; empty if they are. */
 export function startingBecause(state: AccountsState): string {
   if (state.phase !== 'loaded' || state.caughtUpMs === 0) return 'what is reserved is being read'
   if (state.caughtUpMs < state.startedAtMs + state.rules.quietMs) {
@@ -40,7 +40,7 @@ export function startingBecause(state: AccountsState): string {
 /** What an order would be granted. */
 type Judged = { readonly holding: Holding | undefined; readonly need: bigint }
 
-/** Undefined when the chain has to be asked first. */
+/** Undefined if the chain must be read first. */
 export function judge(
   state: AccountsState,
   account: Account,
@@ -48,7 +48,7 @@ export function judge(
 ): Judged | Rejection | undefined {
   const judged = compared(state, account, order)
   if (judged === undefined || !isRejection(judged) || !hasUnreadMatch(state, account)) return judged
-  // What seems to be missing may be in the needs of an order that has been filled.
+  // The missing amount may be in the needs of a filled order.
   return reject('OVERLOADED', undefined, 'what the chain has settled is being read')
 }
 

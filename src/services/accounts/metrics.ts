@@ -1,4 +1,4 @@
-/** What is counted of accounts: what is reserved for how many, what was refused, what was withdrawn. */
+/** Metrics of accounts: reservations, refusals, withdrawals. */
 
 import { Counter, Gauge } from 'prom-client'
 import type { Kit } from '#services/kit/kit.ts'
@@ -44,7 +44,7 @@ export function accountsMeters(
   gauge('sibyl_accounts_promises', 'Orders on their way with funds reserved', (s) => s.promises)
   gauge('sibyl_accounts_waiting', 'Orders that wait for the chain to be read', (s) => s.waiting)
 
-  /** Whether the funds of every chain could be read at least once. */
+  /** True if the funds of every chain were read at least once. */
   let hasRead = false
 
   return {
@@ -60,8 +60,8 @@ export function accountsMeters(
       }
     },
     /**
-     * Why funds cannot be reserved; empty when they can. A chain that goes away later makes nothing unready:
-     * new orders are refused, and cancels and reads must still find the exchange.
+     * Returns why funds cannot be reserved; empty if they can. A chain that becomes unavailable later does not make the
+     * thread unready: new orders are refused, but cancels and reads must still reach the exchange.
      */
     why(): string {
       const current = state()

@@ -1,4 +1,4 @@
-/** Accounts before anything is known. */
+/** Creates empty accounts. */
 
 import type { AccountsPorts, AccountsRules, AccountsState, ChainAccounts } from './state.ts'
 

@@ -1,8 +1,7 @@
 /**
- * Promises: needs granted to orders whose events have not been read yet. One ends when an event of its
- * order is read; when as many askers as were granted it have come to nothing; or when its order can no
- * longer be under way: its deadline and a grace have passed, and the logs have been read up to an end that
- * was there after that.
+ * Promises: needs granted to orders whose events are not read yet. A promise ends when an event of its order is read,
+ * or when all requests that were granted it are released. It also ends when its order can no longer arrive: its
+ * deadline and a grace period have passed, and the logs are read to an end after that.
  */
 
 import type { OrderHash } from '#domain/ids.ts'
@@ -12,7 +11,7 @@ import { addPromise, removePromise } from './account.ts'
 import { holdPermit } from './permits.ts'
 import type { Account, AccountsState, Holding } from './state.ts'
 
-/** Promises that one turn of the timer looks at. */
+/** Promises examined by one turn of the timer. */
 const PROMISES_LOOKED_AT_MAX = 10_000
 
 export function promise(
@@ -48,7 +47,7 @@ export function otherPermitFlaw(
   return reject('INVALID_PERMIT', 'permitSignature', detail)
 }
 
-/** The order is promised to one more asker; false when nothing is promised to it. */
+/** Grants the promise to one more request; returns false if there is none. */
 export function promiseAgain(
   state: AccountsState,
   orderHash: OrderHash,
@@ -61,7 +60,7 @@ export function promiseAgain(
   return true
 }
 
-/** An event has told of the order: from now on that is what counts. */
+/** Ends the promise: an event of the order has arrived and counts from now on. */
 export function keepPromise(state: AccountsState, orderHash: OrderHash): void {
   if (state.promises.size === 0) return
   const promised = state.promises.get(orderHash)
@@ -75,7 +74,7 @@ export function releasePromise(state: AccountsState, orderHash: OrderHash): void
   if (promised.asked === 0) removePromise(state, promised)
 }
 
-/** Ends those whose orders will not come any more. The oldest stand first. */
+/** Ends promises whose orders can no longer arrive. The oldest are first. */
 export function expirePromises(state: AccountsState): void {
   let looked = 0
   for (const promised of state.promises.values()) {

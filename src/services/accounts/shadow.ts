@@ -1,7 +1,6 @@
 /**
- * What the database and the logs add up to, kept beside accounts that are at work: for the audit, which
- * compares the two from outside. A shadow asks no chain. So it cannot know of a trade that was sent whether
- * the chain has settled it: accounts may count it still, or not any more.
+ * Sums from the database and the logs, for the audit, which compares them with running accounts from outside. A shadow
+ * reads no chain, so it cannot know whether a sent trade is settled: accounts may or may not count it.
  */
 
 import assert from 'node:assert/strict'
@@ -14,20 +13,20 @@ import { dropSome, fold, take } from './fold.ts'
 import { newAccounts } from './new-accounts.ts'
 import type { AccountsState, LoadedAccounts } from './state.ts'
 
-/** What a trader needs of one token, by the database and the logs. */
+/** A trader's needs of one token according to the database and the logs. */
 export type ShadowNeeds = {
   readonly chainId: number
   readonly trader: Address
   readonly token: FundsToken
   readonly open: bigint
   readonly pending: bigint
-  /** The part of `pending` that the chain may have settled, as accounts may know. */
+  /** Part of `pending` that the chain may have settled. */
   readonly sent: bigint
 }
 
 export type Shadow = {
   fold(events: readonly MarketEvent[]): void
-  /** By a text that names owner and token. */
+  /** Returns needs by a key of owner and token. */
   needs(): Map<string, ShadowNeeds>
 }
 
@@ -42,7 +41,7 @@ export function makeShadow(chainIds: Iterable<number>, loaded: LoadedAccounts): 
         if (event.type === 'TradeSubmitted') sentIds.add(event.tradeId)
         fold(state, event)
       }
-      // Nothing is told of changes here.
+      // Changes are not reported here.
       for (const account of state.changed.splice(0)) account.changed = false
       state.grown.length = 0
     },
@@ -75,7 +74,7 @@ function sentNeeds({ trades }: AccountsState, sentIds: ReadonlySet<TradeId>): Ma
   return needs
 }
 
-/** Accounts of all traders, which never ask for anything. */
+/** Creates accounts of all traders that never read a chain. */
 function emptyState(chainIds: Iterable<number>): AccountsState {
   const never = (): never => assert.fail('a shadow asks for nothing')
   return newAccounts(

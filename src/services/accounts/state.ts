@@ -1,4 +1,4 @@
-/** What accounts hear, say and remember. */
+/** Messages, events and state of accounts. */
 
 import type {
   BlockPlace,
@@ -22,21 +22,20 @@ import type { Context, Deferred } from '#runtime/actor.ts'
 export type AccountsProtocol = AccountsRequests & {
   Status: { takes: object; answers: AccountsStatus }
   /**
-   * What is kept against a fresh load, and the events behind its checkpoints up to what was given to
-   * `Logged`; for `npm run audit` and the like.
+   * Compares the state with a fresh load and the events after its checkpoints, up to the last `Logged`; for `npm run
+   * audit`.
    */
   Audit: {
     takes: { loaded: LoadedAccounts; events: readonly MarketEvent[] }
     answers: AccountsDifference[]
   }
-  /** The thread's timer: looks whether anything is due. The first one loads. */
+  /** Timer: starts what is due. The first one loads. */
   Tick: { takes: object; answers: undefined }
   Loaded: { takes: { loaded: LoadedAccounts }; answers: undefined }
   LoadFailed: { takes: { why: string }; answers: undefined }
   /**
-   * Events of a partition, in their order, from the checkpoint on that `CheckpointsLoaded` named.
-   * `caughtUpAtMs` is there when `toOffset` was the end of the log at that time; it is told now and
-   * then also when nothing is new.
+   * Events of a partition, in order, after the checkpoint in `CheckpointsLoaded`. `caughtUpAtMs` is set if `toOffset`
+   * was the end of the log at that time; it is also sent without new events.
    */
   Logged: {
     takes: {
@@ -62,7 +61,7 @@ export type AccountsProtocol = AccountsRequests & {
     takes: { chainId: number; epoch: number; owners: readonly Address[]; why: string }
     answers: undefined
   }
-  /** Whether each of the trades was settled at that block. */
+  /** Reports for each trade whether it was settled at that block. */
   SettledRead: {
     takes: {
       chainId: number
@@ -74,20 +73,20 @@ export type AccountsProtocol = AccountsRequests & {
     answers: undefined
   }
   SettledUnread: { takes: { chainId: number; epoch: number; why: string }; answers: undefined }
-  /** Details of trades that a reorg took back. */
+  /** Details of trades that a reorg reverted. */
   TradesRead: {
     takes: { tradeIds: readonly TradeId[]; trades: readonly NeedsTrade[] }
     answers: undefined
   }
   TradesUnread: { takes: { why: string }; answers: undefined }
-  /** Goes on with what is too much for one turn: the orders of markets that have closed. */
+  /** Continues work that is too long for one turn: orders of closed markets. */
   Continue: { takes: object; answers: undefined }
 }
 
 export type AccountsStatus = {
-  /** Whether the logs have been read up to an end, so that needs are known. */
+  /** True if the logs are read to an end, so that needs are known. */
   readonly ready: boolean
-  /** Why not; empty when it is. */
+  /** Why it is not ready; empty if it is. */
   readonly why: string
   readonly accounts: number
   readonly orders: number
@@ -98,7 +97,7 @@ export type AccountsStatus = {
     readonly chainId: number
     readonly blockNumber: number
     readonly steppedAtMs: number
-    /** Why its funds cannot be judged now; empty when they can. */
+    /** Why its funds cannot be judged now; empty if they can. */
     readonly why: string
   }[]
 }
@@ -109,128 +108,128 @@ export type AccountsDifference = {
   readonly expected: string
 }
 
-/** What the thread makes metrics, log lines and commands of. */
+/** Events from which the thread makes metrics, log lines and commands. */
 export type AccountsEvent =
-  /** Needs are as the database has them; the logs are to be read from behind these offsets. */
+  /** Needs are loaded from the database; the logs must be read from these offsets. */
   | {
       readonly type: 'CheckpointsLoaded'
       readonly checkpoints: readonly { readonly partition: number; readonly offset: number }[]
     }
-  /** These orders are not covered any more: to be cancelled as `unfunded`. Said again until they go. */
+  /** These orders are no longer covered and must be cancelled as `unfunded`. Repeated until they are gone. */
   | {
       readonly type: 'Withdrawn'
       readonly chainId: number
       readonly marketId: MarketId
       readonly trader: Address
       readonly orderHashes: readonly OrderHash[]
-      /** Whether they have been named before. */
+      /** True if they were emitted before. */
       readonly again: boolean
     }
   | { readonly type: 'FundsChanged'; readonly chainId: number; readonly trader: Address }
   | { readonly type: 'Refused'; readonly code: RejectionCode }
   | { readonly type: 'Trouble'; readonly what: string; readonly why: string }
 
-/** What the database says, in one consistent read. */
+/** Content of the database, in one consistent read. */
 export type LoadedAccounts = {
-  /** Every partition of the log, and how far the database has come with it. */
+  /** Every partition of the log, with the position of the database. */
   readonly checkpoints: readonly { readonly partition: number; readonly offset: number }[]
   readonly markets: readonly NeedsMarket[]
   readonly orders: readonly NeedsOrder[]
-  /** Those that are matched, submitted or reverted. */
+  /** Matched, submitted and reverted trades. */
   readonly trades: readonly NeedsTrade[]
 }
 
-/** What accounts need of the outside. Each promise fails with a fault. */
+/** Functions that accounts need from outside. Each promise fails with a fault. */
 export type AccountsPorts = {
   readonly load: () => Promise<LoadedAccounts>
   readonly chains: readonly FundsChain[]
-  /** A trade's id on chain; computed, for the few that may be the one that a chain tells of. */
+  /** Returns a trade's id on chain; computed for the few trades that may match a report of the chain. */
   readonly tradeKeyOf: (chainId: number, trade: NeedsTrade) => string
-  /** Whether trades were settled at a block: for those whose settling no step has told. */
+  /** Returns whether trades were settled at a block: for trades that no step reported. */
   readonly areSettled: (
     chainId: number,
     trades: readonly (NeedsTrade & { readonly tradeKey: string })[],
     at: BlockPlace,
   ) => Promise<readonly boolean[]>
-  /** Those of the trades that the database has, whatever has become of them. */
+  /** Returns the trades that the database has, in any status. */
   readonly readTrades: (tradeIds: readonly TradeId[]) => Promise<readonly NeedsTrade[]>
 }
 
 export type AccountsRules = {
-  /** Whose accounts these are; the others' orders are passed over. */
+  /** Returns whether this thread serves the trader; other traders' orders are skipped. */
   readonly isMine: (trader: Address) => boolean
-  /** How often a chain is asked what has happened. */
+  /** Interval of steps. */
   readonly stepEveryMs: number
-  /** After how long without a step nothing is granted. */
+  /** Nothing is granted after this long without a step. */
   readonly staleMs: number
-  /** Within how long all owners with something open are read again. */
+  /** All owners with something open are read again within this time. */
   readonly sweepMs: number
-  /** How long after its deadline a promise may still become an order. */
+  /** Time after its deadline in which a promise may still become an order. */
   readonly graceMs: number
   /**
-   * How long after the start nothing is granted: longer than an order can be under way that another
-   * of these, now gone, has granted. 0 when the whole exchange starts.
+   * Nothing is granted for this long after the start: longer than orders granted by a predecessor can take. 0 if the
+   * whole exchange starts.
    */
   readonly quietMs: number
-  /** After how long an order that was withdrawn and is still there is named again. */
+  /** A withdrawn order that is still there is emitted again after this time. */
   readonly nameAgainMs: number
-  /** How long after its last event a closed market is kept in mind: a reorg may take its trades back. */
+  /** A closed market is remembered for this long after its last event: a reorg may revert its trades. */
   readonly closedMs: number
-  /** Owners without anything open whose funds are kept in mind, per chain. */
+  /** Maximum number of owners without anything open whose funds are remembered, per chain. */
   readonly idleMax: number
   readonly promisesMax: number
-  /** Callers who wait for funds to be read, in all and for one owner. */
+  /** Maximum number of requests that wait for funds, in total and per owner. */
   readonly waitingMax: number
   readonly waitingPerOwnerMax: number
 }
 
 /** Needs of one token. */
 export type Sums = {
-  /** Of open orders, with a unit for each fill that they can have. */
+  /** Need of open orders, with a unit for each possible fill. */
   open: bigint
-  /** Of open orders at least. */
+  /** Minimum need of open orders. */
   openMin: bigint
   pending: bigint
   promised: bigint
 }
 
-/** One outcome token of an account; `held` is undefined while the chain has not been asked. */
+/** One outcome token of an account; `held` is undefined before the first read. */
 export type Holding = Sums & { readonly token: FundsToken; held: bigint | undefined }
 
 export type Account = {
   readonly trader: Address
   readonly chain: ChainAccounts
   readonly cash: Sums
-  /** The part of `cash` that needs an allowance: all but the needs of orders whose permit counts. */
+  /** Part of `cash` that needs an allowance: all except the needs of orders whose permit counts. */
   readonly unpermitted: Sums
-  /** The permits of its orders, and which of them holds a nonce. */
+  /** Permits of its orders, and the order that holds each nonce. */
   readonly permits: Map<OrderHash, PermitNeed>
   readonly nonces: Map<bigint, PermitNeed>
-  /** The first nonce that counts, and the first after those that count. */
+  /** First nonce that counts, and first nonce after those that count. */
   permitsFrom: bigint
   permitsEnd: bigint
   readonly holdings: Map<FundsToken, Holding>
-  /** The block of what follows; -1 while nothing is known. */
+  /** Block of the following values; -1 while unknown. */
   block: number
   balance: bigint
   allowance: bigint
-  /** The next nonce of a permit of the stablecoin. */
+  /** Next nonce of a stablecoin permit. */
   nonce: bigint
   isApproved: boolean
-  /** Funds of an earlier block are not believed any more. */
+  /** Funds of an earlier block are outdated. */
   wantBlock: number
   readonly orders: Set<OrderNeed>
-  /** Its trades that the chain has settled and that are not over yet. */
+  /** Its trades that the chain has settled and that have not ended. */
   readonly settled: Set<TradeNeed>
   readonly waiting: Asker[]
-  /** Orders, trades, promises, askers and reads that hold it. */
+  /** Number of orders, trades, promises, requests and reads that hold it. */
   uses: number
   reading: boolean
-  /** Whether it is in the list of those that were changed by the message under way. */
+  /** True if it is in the list of accounts that the current message changed. */
   changed: boolean
   /** Open orders that sell. */
   sales: number
-  /** When orders of it were last named to be withdrawn. */
+  /** Time when its orders were last emitted for withdrawal. */
   namedAtMs: number
 }
 
@@ -256,26 +255,26 @@ export type OrderNeed = {
   placedAtMs: number
   need: bigint
   needMin: bigint
-  /** When it was named to be withdrawn; 0 for never. */
+  /** Time when it was emitted for withdrawal; 0 for never. */
   namedAtMs: number
 }
 
-/** A trade that a step told of, and when. */
+/** Settled trade from a step, with its time. */
 export type HeardTrade = SettledTrade & { readonly heardAtMs: number }
 
 export type TradeNeed = {
   readonly trade: NeedsTrade
   readonly chain: ChainAccounts
-  /** Undefined for a side that is not ours, and once the trade is over. */
+  /** Undefined for a trader of another thread, and after the trade has ended. */
   buyer: Account | undefined
   seller: Account | undefined
-  /** The permit of the buy order, while the trade is counted for the buyer. */
+  /** Permit of the buy order, while the trade counts for the buyer. */
   permit: PermitNeed | undefined
   isBuyerCounted: boolean
   isSellerCounted: boolean
-  /** The block in which the chain settled it. */
+  /** Block in which the chain settled it. */
   settledBlock: number | undefined
-  /** Whether its market takes it for settled. */
+  /** True if its market considers it settled. */
   confirmed: boolean
 }
 
@@ -285,12 +284,12 @@ export type Promised = {
   readonly holding: Holding | undefined
   readonly need: bigint
   readonly permit: PermitNeed | undefined
-  /** How many askers were granted it. */
+  /** Number of requests that were granted it. */
   asked: number
   untilMs: number
 }
 
-/** Who waits for an account's funds to be read; without an order, for its view. */
+/** Request that waits for an account's funds; without an order, for its view. */
 export type Asker = {
   readonly ticket: Deferred
   readonly order: ReserveOrder | undefined
@@ -303,11 +302,11 @@ export type MarketNeeds = {
   readonly chain: ChainAccounts
   seq: Sequence
   readonly orders: Set<OrderNeed>
-  /** It has closed; what is left of `orders` goes in steps. */
+  /** True after the market closed; the rest of `orders` is removed in steps. */
   closed: boolean
-  /** How many of its trades are held. */
+  /** Number of its trades in memory. */
   trades: number
-  /** When its last event was; of one that was loaded, when that was. */
+  /** Time of its last event, or of the load. */
   heardAtMs: number
 }
 
@@ -315,46 +314,46 @@ export type ChainAccounts = {
   readonly chainId: number
   readonly port: FundsChain
   readonly accounts: Map<Address, Account>
-  /** The owners of `accounts`: those whose changes the chain is to tell. */
+  /** Owners of `accounts`, whose changes the chain must report. */
   readonly watched: Set<Address>
-  /** Those with something open, pending or promised. */
+  /** Accounts with something open, pending or promised. */
   readonly busy: Set<Account>
-  /** The others, the least recently used first. */
+  /** Other accounts, the least recently used first. */
   readonly idle: Set<Account>
-  /** Accounts that are newer than the step under way: it may not have told of them. */
+  /** Accounts newer than the current step, which may not report them. */
   readonly unseen: Set<Account>
   readonly toRead: Set<Account>
-  /** Those that an order waits for. */
+  /** Accounts that an order waits for. */
   readonly asked: Set<Account>
   sweeping: IterableIterator<Account> | undefined
   reads: number
-  /** Counts the reorgs: what was asked before one is not believed. */
+  /** Number of reorgs: results of earlier requests are outdated. */
   epoch: number
   place: BlockPlace | undefined
-  /** When the first step had been made; what is settled before it no step tells. */
+  /** Time of the first step; no step reports what settled before it. */
   firstSteppedMs: number
-  /** Whether all trades that may have settled before it are among those to ask about. */
+  /** True if all trades that may have settled before it are among those to check. */
   hasAskedAll: boolean
-  /** When the last step began that succeeded. */
+  /** Start of the last successful step. */
   steppedAtMs: number
   stepping: boolean
   nextStepMs: number
   failures: number
   trouble: string
-  /** Trades of which it is to be asked after the next step whether they are settled. */
+  /** Trades to check after the next step whether they are settled. */
   readonly toAsk: Set<TradeNeed>
-  /** Those of them that are being asked about, a part at a time. */
+  /** Trades being checked, in parts. */
   asking: TradeNeed[]
   isAsking: boolean
-  /** Whether all that were pending at the start, or were voided by a reorg, have been asked about. */
+  /** True if all trades that were pending at the start, or reverted by a reorg, are checked. */
   isOpen: boolean
-  /** Accounts that were not covered when they were last looked at. */
+  /** Accounts that were not covered at their last check. */
   readonly short: Set<Account>
   readonly settled: Set<TradeNeed>
-  /** Settled, confirmed and counted no more: kept for a reorg, in two generations. */
+  /** Settled, confirmed and no longer counted: kept for a reorg, in two generations. */
   over: Map<TradeId, TradeNeed>
   overBefore: Map<TradeId, TradeNeed>
-  /** Settled trades whose match has not been read yet, by their two orders. */
+  /** Settled trades whose match is not read yet, by their two orders. */
   readonly early: Map<string, HeardTrade[]>
 }
 
@@ -368,31 +367,31 @@ export type AccountsState = {
   /** Pending trades by their two orders. */
   readonly pairs: Map<string, TradeNeed[]>
   readonly promises: Map<OrderHash, Promised>
-  /** Orders that have ended lately, in two generations: they may be sent again. */
+  /** Recently ended orders, in two generations: they may be sent again. */
   ended: Set<OrderHash>
   endedBefore: Set<OrderHash>
-  /** Trades that a reorg took back and whose details are being read; whether confirmed again since. */
+  /** Reverted trades whose details are being read; true if confirmed again since. */
   readonly reverted: Map<TradeId, boolean>
   readingTrades: boolean
   nextTradesMs: number
   phase: 'new' | 'loading' | 'loaded'
   nextLoadMs: number
   startedAtMs: number
-  /** By partition: the latest time at which its end had been reached; 0 for never. */
+  /** By partition: the latest time at which its end was reached; 0 for never. */
   readonly caughtUp: Map<number, number>
   caughtUpMs: number
-  /** Markets that have closed, and whose orders are still counted. */
+  /** Closed markets whose orders are still counted. */
   readonly closing: MarketNeeds[]
-  /** Where the look for markets that are over stands; undefined when it begins anew. */
+  /** Position of the search for ended markets; undefined when it starts anew. */
   looking: IterableIterator<MarketNeeds> | undefined
   waiting: number
   /** Accounts that an order waits for. */
   readonly waitedFor: Set<Account>
-  /** Accounts that the message under way has changed. */
+  /** Accounts that the current message changed. */
   readonly changed: Account[]
-  /** Orders that it has opened, or let grow, and sales that are pending from now on. */
+  /** Orders that the current message opened or grew, and newly pending sales. */
   readonly grown: Pick<OrderNeed, 'account' | 'holding' | 'need'>[]
-  /** Why the last load failed; empty when it did not. */
+  /** Why the last load failed; empty if it did not. */
   trouble: string
 }
 

@@ -1,7 +1,6 @@
 /**
- * An accounts thread: reserves funds for its share of the traders. It reads the logs of all markets by
- * itself, from where the database is, follows the funds on each chain, and has orders withdrawn that
- * are not covered any more.
+ * An accounts thread: reserves funds for its share of the traders. It reads the logs of all markets from the position
+ * of the database, follows the funds on each chain, and cancels orders that are no longer covered.
  */
 
 import { type SettlementContract, settlementContract } from '#chain/settlement-contract.ts'
@@ -31,20 +30,20 @@ import { newAccounts } from './new-accounts.ts'
 import type { AccountsEvent, AccountsProtocol, AccountsState, LoadedAccounts } from './state.ts'
 
 const TICK_MS = 50
-/** The logs are also looked at without being told. */
+/** The logs are also read without a notification. */
 const LOOK_EVERY_MS = 500
-/** Records that are read and folded in one turn. */
+/** Records read and applied in one turn. */
 const READ_MAX = 1_000
-/** Changes of funds are gathered so long before the fronts are told. */
+/** Changes of funds are collected for this long before the fronts are notified. */
 const TELL_EVERY_MS = 50
-/** About what one of them takes on the way. */
+/** Approximate size of one of them in a message. */
 const ACCOUNT_BYTES = 128
 const RPC_TIMEOUT_MS = 3_000
 const MAILBOX_MAX = 100_000
-/** Markets that closed so lately may have trades that a reorganisation takes back. */
+/** A reorg may revert trades of markets that closed less than this ago. */
 const REORG_MS_MAX = 86_400_000
 
-/** Another node may reserve, or will. */
+/** Another node reserves funds, or will. */
 const AWAY = reject('OVERLOADED', undefined, 'the funds are about to be read by another node')
 
 type FollowedChain = {
@@ -66,17 +65,17 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
     },
   })
   const fronts = makeFollowers<AccountsFollowerProtocol>(settings, kit.links, ACCOUNTS_FORMS)
-  /** Of a node: tells when the copy that is read here has grown. */
+  /** On a node: notifies when the local copy of the log has grown. */
   const logCopies = makeFollowers<Protocol>(settings, kit.links)
-  /** Of several machines one at a time reserves: two would promise the same funds. */
+  /** With several machines, one at a time reserves: two would promise the same funds. */
   const leases = isNode(settings) ? makeLeases(data, kit, world) : undefined
   const role = `accounts/${index}`
-  /** Of a node: where the log ended, and when; the files here are a copy, which may be behind. */
+  /** On a node: end of the log and its time; the files here are a copy that may lag. */
   const ends = new Map<number, { readonly offset: number; readonly atMs: number }>()
   let logEnds: LogEnds | undefined
   const reads = world.makeReads(databaseUrlOf(settings))
   const followed = new Map<number, FollowedChain>()
-  /** By partition: the last offset that was folded. Empty until the actor has loaded. */
+  /** By partition: the last applied offset. Empty until the actor has loaded. */
   const folded = new Map<number, number>()
   const changed = new Map<string, { readonly chainId: number; readonly trader: Address }>()
   let reader: LogReader<MarketEvent>
@@ -109,7 +108,7 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
     return port
   }
 
-  /** What the database says of our traders. */
+  /** Loads our traders' needs from the database. */
   async function load(): Promise<LoadedAccounts> {
     const checkpoints: LoadedAccounts['checkpoints'][number][] = []
     const markets: LoadedAccounts['markets'][number][] = []
@@ -134,7 +133,7 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
     served?.hear(type, message, 0, undefined)
   }
 
-  /** Folds what the logs have beyond what was folded, a turn at a time. */
+  /** Applies new records of the logs, one turn at a time. */
   function read(): void {
     if (reading || stopped) return
     reading = true
@@ -144,7 +143,7 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
     })
   }
 
-  /** Answers whether there is more. */
+  /** Returns whether there is more. */
   function readTurn(): boolean {
     let more = false
     for (const [partition, offset] of folded) {
@@ -159,7 +158,7 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
       }
       const first = records[0]
       if (first !== undefined && first.offset !== offset + 1) {
-        // What was not read yet is cut off: the database has it, so all is loaded anew.
+        // Unread records were truncated: the database has them, so everything is loaded again.
         throw new Error(`the log of partition ${partition} begins at ${first.offset} by now`)
       }
       const toOffset = records.at(-1)?.offset ?? offset
@@ -177,7 +176,7 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
     return more
   }
 
-  /** When the log of a partition ended where it has been read to; undefined where it is not known. */
+  /** Returns when the log of a partition ended at the position read; undefined if unknown. */
   function endedAt(partition: number): number | undefined {
     const end = ends.get(partition)
     return end !== undefined && (folded.get(partition) ?? 0) >= end.offset ? end.atMs : undefined
@@ -210,7 +209,7 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
       case 'Withdrawn': {
         const { marketId, trader, orderHashes } = said
         const message = { marketId, trader, orderHashes, reason: 'unfunded' as const }
-        // Whatever becomes of it: an order that stays is named again.
+        // The result is ignored: an order that stays is emitted again.
         void writers.marketOf(marketId).ask('CancelOrders', message)
         break
       }
@@ -232,7 +231,7 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
     fronts.tell('FundsChanged', { accounts: told }, ACCOUNT_BYTES * told.length)
   }
 
-  /** `quietMs`: for so long orders may be under way that were promised by one before. */
+  /** `quietMs`: for this long, orders promised by a predecessor may arrive. */
   function begin(quietMs: number): void {
     const { deadlineMs } = settings.front
     state = newAccounts(
@@ -277,13 +276,13 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
       reader = world.openLogReader(settings.data.dir, { form: PACKED })
       const restartMs = 2 * settings.front.deadlineMs
       if (leases === undefined) {
-        // A whole exchange that starts has no order under way; a thread that is started again may.
+        // When the whole exchange starts, no order is under way; when only this thread restarts, some may be.
         begin(Atomics.add(data.accountsBegun, index, 1) === 0 ? 0 : restartMs)
         return
       }
       logEnds = world.openLogEnds(settings.log.url)
       kit.every(LOOK_EVERY_MS, () => kit.detach(lookAtEnds()))
-      // Whoever is the first of all has no one before it.
+      // The first holder has no predecessor.
       await leases.hold(role, ({ epoch }) => begin(epoch === 1 ? 0 : restartMs))
     },
     connect(peer, port) {

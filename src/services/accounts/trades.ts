@@ -1,8 +1,7 @@
 /**
- * The needs of trades between their match and the end. A trade that the chain settled in block b is a need
- * of an owner only while his funds are of a block before b: so the money is never counted twice between
- * mining and `TradeConfirmed`, and never free too early. What the market takes for confirmed stays a need
- * until the chain itself has been seen to have settled it.
+ * Needs of trades between match and end. A trade settled in block b is a need of an owner only while their funds are of
+ * a block before b. So the money is never counted twice between mining and `TradeConfirmed`, and never released too
+ * early. A trade that the market considers confirmed stays a need until the chain itself reports it as settled.
  */
 
 import type { NeedsTrade } from '#domain/funds.ts'
@@ -10,9 +9,9 @@ import type { OrderHash, TradeId } from '#domain/ids.ts'
 import { accountOf, countBuyer, countSeller, unuse, use } from './account.ts'
 import type { Account, AccountsState, ChainAccounts, HeardTrade, TradeNeed } from './state.ts'
 
-/** Trades that are over and kept in mind in case a reorg takes them back, per chain and generation. */
+/** Ended trades that are remembered in case a reorg reverts them, per chain and generation. */
 const OVER_MAX = 5_000
-/** Settled trades of whose match nothing has been read, per chain. */
+/** Maximum number of settled trades without a known match, per chain. */
 const EARLY_MAX = 10_000
 
 function pairOf(buyOrderHash: OrderHash, sellOrderHash: OrderHash): string {
@@ -42,7 +41,7 @@ export function addTrade(
   return need
 }
 
-/** Takes the trade up: a need of both its owners, as far as they are ours. */
+/** Adds the trade as a need of those of its owners that this thread serves. */
 function hold(state: AccountsState, need: TradeNeed): void {
   const { trade, chain } = need
   const { isMine } = state.rules
@@ -93,7 +92,7 @@ function count(
   countSeller(state, need, counted.seller)
 }
 
-/** Whether it is a need of each owner follows from the blocks of his funds and of its settling. */
+/** Decides from the blocks of an owner's funds and of the settlement whether the trade is still a need. */
 function recount(state: AccountsState, need: TradeNeed): void {
   const { buyer, seller, settledBlock } = need
   const isNeed = (owner: Account | undefined): boolean =>
@@ -101,7 +100,7 @@ function recount(state: AccountsState, need: TradeNeed): void {
   count(state, need, { buyer: isNeed(buyer), seller: isNeed(seller) })
 }
 
-/** The chain or its market has refused it, or it is over. */
+/** The chain or its market has refused the trade, or it has ended. */
 export function endTrade(state: AccountsState, tradeId: TradeId): void {
   const need = state.trades.get(tradeId)
   if (need !== undefined) letGo(state, need)
@@ -115,7 +114,7 @@ export function confirmTrade(state: AccountsState, tradeId: TradeId): void {
   endIfOver(state, need)
 }
 
-/** A reorg removed what had confirmed it; false when nothing is known of it. */
+/** A reorg removed the confirmation; returns false if the trade is unknown. */
 export function revertTrade(state: AccountsState, tradeId: TradeId): boolean {
   const held = state.trades.get(tradeId)
   if (held !== undefined) {
@@ -129,21 +128,21 @@ export function revertTrade(state: AccountsState, tradeId: TradeId): boolean {
     overBefore.delete(tradeId)
     need.confirmed = false
     hold(state, need)
-    // Whether it is settled is the chain's to say: its next step may take that back too.
+    // The chain decides whether it is settled: its next step may take that back too.
     if (need.settledBlock !== undefined) markSettled(state, need, need.settledBlock)
     return true
   }
   return false
 }
 
-/** It is settled, confirmed, and in the funds of both its owners: it is needed no more. */
+/** Ends a trade that is settled, confirmed, and included in the funds of both owners. */
 function endIfOver(state: AccountsState, need: TradeNeed): void {
   const { buyer, seller, chain, trade } = need
   if (!need.confirmed || need.settledBlock === undefined) return
   if (buyer !== undefined && need.isBuyerCounted) return
   if (seller !== undefined && need.isSellerCounted) return
   letGo(state, need)
-  // Whole generations make way: to find the oldest of a map again and again is slow.
+  // Whole generations are dropped: finding the oldest entry of a map each time is slow.
   if (chain.over.size >= OVER_MAX) {
     chain.overBefore = chain.over
     chain.over = new Map()
@@ -151,7 +150,7 @@ function endIfOver(state: AccountsState, need: TradeNeed): void {
   chain.over.set(trade.tradeId, need)
 }
 
-/** The chain has settled it in that block; its owners' funds are to be of that block or later. */
+/** Marks the trade as settled in that block; its owners' funds must be of that block or later. */
 export function markSettled(state: AccountsState, need: TradeNeed, block: number): void {
   const { chain, buyer, seller } = need
   need.settledBlock = block
@@ -168,7 +167,7 @@ export function markSettled(state: AccountsState, need: TradeNeed, block: number
   endIfOver(state, need)
 }
 
-/** What a step tells of a trade: ours, one whose match is still to be read, or none of ours. */
+/** Handles a settled trade of a step: one of ours, one whose match is not read yet, or a foreign one. */
 export function hearSettled(state: AccountsState, chain: ChainAccounts, settled: HeardTrade): void {
   const { isMine } = state.rules
   if (!isMine(settled.buyer) && !isMine(settled.seller)) return
@@ -188,7 +187,7 @@ export function hearSettled(state: AccountsState, chain: ChainAccounts, settled:
   }
 }
 
-/** Its settling was told before its match was read. */
+/** Applies a settlement that was reported before the match was read. */
 function settleEarly(state: AccountsState, need: TradeNeed): void {
   const { chain, trade } = need
   const pair = pairOf(trade.buyOrderHash, trade.sellOrderHash)
@@ -204,9 +203,9 @@ function settleEarly(state: AccountsState, need: TradeNeed): void {
 }
 
 /**
- * Whether a trade of the owner has settled whose match may still be to be read: then his funds are without
- * what the trade moved, and his orders are still counted with it. Once the logs have been read to an end
- * that was there after the settling was heard, every match before it has been read.
+ * Returns true if a trade of the owner settled before its match was read from the log. Then the funds lack what the
+ * trade moved, while the orders still count it. Once the logs are read to an end after the settlement was reported,
+ * every earlier match is known.
  */
 export function hasUnreadMatch({ caughtUpMs }: AccountsState, { chain, trader }: Account): boolean {
   for (const early of chain.early.values()) {
@@ -217,7 +216,7 @@ export function hasUnreadMatch({ caughtUpMs }: AccountsState, { chain, trader }:
   return false
 }
 
-/** New funds of an owner: trades that are in them are no need any more. */
+/** Applies new funds of an owner: trades included in them are no longer needs. */
 export function recountSettled(state: AccountsState, account: Account): void {
   for (const need of account.settled) {
     recount(state, need)
@@ -225,7 +224,7 @@ export function recountSettled(state: AccountsState, account: Account): void {
   }
 }
 
-/** Blocks from this one on were replaced: what was settled in them may not be. */
+/** Blocks from this one on were replaced: trades settled there may not be settled. */
 export function unsettleFrom(state: AccountsState, chain: ChainAccounts, block: number): void {
   for (const over of [chain.over, chain.overBefore]) {
     for (const [tradeId, need] of over) {

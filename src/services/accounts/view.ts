@@ -1,4 +1,4 @@
-/** Accounts as others see them: a trader's funds, and how the whole stands. */
+/** Views of accounts for other services: a trader's funds, and the overall state. */
 
 import { STABLECOIN } from '#domain/funds.ts'
 import type { FundsView, TokenFunds } from '#protocol/accounts.ts'

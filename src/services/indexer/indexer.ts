@@ -1,12 +1,10 @@
 /**
- * The indexer of one chain. It follows the chain range by range, has each range written with the
- * place it reached, and tells what happened once it is written. When the block it stands on is not
- * the chain's any more, it finds the last block that both have, has everything above it undone, and
- * goes on from there.
+ * The indexer of one chain. It reads the chain range by range, has each range written together with the position it
+ * reached, and then notifies its followers. If its last block is no longer on the chain, it finds the last common
+ * block, has everything above undone, and continues from there.
  *
- * One thing is under way at a time: looking at the head, reading a range, writing it, looking for the
- * ancestor, undoing. Whatever fails is tried again after a pause; what the database holds is the
- * truth about where it stands.
+ * One step runs at a time: read the head, read a range, write it, find the ancestor, undo. A failed step is retried
+ * after a pause; the position in the database is authoritative.
  */
 
 import { backoff } from '#domain/backoff.ts'
@@ -43,9 +41,9 @@ export type MarketsDue = {
 type Failure = { readonly code: string; readonly why: string; readonly retry: boolean }
 
 export type IndexerProtocol = {
-  /** Time to look at the chain; the timer sends it. */
+  /** Reads the chain; sent by the timer. */
   Tick: { takes: object; answers: undefined }
-  /** Time to compare the markets of the chain with those that are open. */
+  /** Compares the markets of the chain with the open ones. */
   Reconcile: { takes: object; answers: undefined }
   ChainStatus: { takes: object; answers: ChainStatus }
   Claimed: { takes: { progress: ChainProgress }; answers: undefined }
@@ -56,20 +54,20 @@ export type IndexerProtocol = {
   Rewound: { takes: { rewind: ChainRewind; rewound: ChainRewound }; answers: undefined }
   Reconciled: { takes: { due: MarketsDue }; answers: undefined }
   ReconcileFailed: { takes: Failure; answers: undefined }
-  /** The chain did not answer, or not usably. */
+  /** The chain did not answer, or its answer was unusable. */
   ChainFailed: { takes: Failure; answers: undefined }
-  /** The database did not take it, or it is unknown whether it did. */
+  /** The database did not accept a write, or the result is unknown. */
   StoreFailed: { takes: Failure; answers: undefined }
 }
 
 type ChainStatus = {
   readonly chainId: number
-  /** The newest block that the chain showed; -1 before the first. */
+  /** Newest known block; -1 before the first. */
   readonly head: number
-  /** Everything up to this block is in the database; -1 while that is not known. */
+  /** Everything up to this block is in the database; -1 while unknown. */
   readonly indexed: number
   readonly reorgs: number
-  /** Why it does not follow; empty when it does. */
+  /** Why it does not follow the chain; empty if it does. */
   readonly why: string
 }
 export type IndexerEvent =
@@ -82,16 +80,16 @@ export type IndexerEvent =
       readonly setAside: readonly SetAside[]
     }
 
-/** What the indexer needs of the chain. */
+/** Functions of the chain that the indexer needs. */
 type IndexedChain = {
   readonly head: () => Promise<BlockMark>
   readonly range: (after: BlockMark, upTo: number, by: LogSource) => Promise<RangeReading>
   readonly ancestor: (marks: readonly BlockMark[]) => Promise<BlockMark | undefined>
 }
 
-/** What it needs of the database. */
+/** Functions of the database that the indexer needs. */
 type IndexStore = {
-  /** Finds where the database stands; asks the chain for the block before the first if that is new. */
+  /** Returns the position of the database; reads the block before the first if the database is new. */
   readonly claim: () => Promise<ChainProgress>
   readonly write: (range: ChainRange) => Promise<ChainWritten>
   readonly rewind: (rewind: ChainRewind) => Promise<ChainRewound>
@@ -104,22 +102,22 @@ export type IndexerState = {
   readonly rangeBlocksMax: number
   readonly chain: IndexedChain
   readonly store: IndexStore
-  /** Where the database stands; unknown before it was asked, and after a write that failed. */
+  /** Position of the database; undefined before the first read and after a failed write. */
   indexed: BlockMark | undefined
-  /** Blocks whose hashes are known, the oldest first; the last one is `indexed`. */
+  /** Blocks with known hashes, the oldest first; the last one is `indexed`. */
   marks: BlockMark[]
   head: number
   /** Blocks of the next range: fewer after a refusal, more after a success. */
   span: number
-  /** Blocks of the range that was asked for last; there are not always as many as the span allows. */
+  /** Blocks of the last requested range, which may be less than the span. */
   asked: number
-  /** Of so many of the next blocks the receipts are read: the node found the logs of one too many. */
+  /** Number of next blocks to read from receipts, because a node refused the logs of one. */
   receiptsFor: number
   busy: boolean
   reconciling: boolean
   /** Failures in a row. */
   failures: number
-  /** Not before then is the chain asked again. */
+  /** The chain is not read before this time. */
   pauseUntilMs: number
   reorgs: number
   why: string
@@ -127,7 +125,7 @@ export type IndexerState = {
 
 const PAUSE_MS = 200
 const PAUSE_MS_MAX = 5_000
-/** Blocks that are read from receipts after one whose logs were too many: more of that kind may follow. */
+/** Blocks read from receipts after one with too many logs: others like it may follow. */
 const RECEIPT_BLOCKS = 16
 
 export function newIndexer(
@@ -160,7 +158,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
       context.pipe(
         state.store.claim(),
         (progress) => ({ type: 'Claimed', message: { progress } }),
-        // It asks both; the codes of the chain's faults say which of them it was.
+        // The step uses both; the code of a chain fault tells which failed.
         (error) => failed(error, isOfChain(error) ? 'ChainFailed' : 'StoreFailed'),
       )
       return undefined
@@ -184,13 +182,13 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
   HeadSeen(state, { head }, context) {
     const { indexed } = state
     if (indexed === undefined) return idle(state)
-    // A head that goes back is a node that lags, unless the block there is another one.
+    // A head that goes back means a lagging node, unless the block there is a different one.
     state.head = Math.max(state.head, head.number)
     const known = state.marks.findLast(({ number }) => number === head.number)
     if (known !== undefined && known.hash !== head.hash) return findAncestor(state, context)
     const target = head.number - state.confirmations
     if (target <= indexed.number) {
-      // Nothing new, and it answers.
+      // Nothing new, and the chain answers.
       state.head = head.number < indexed.number ? state.head : head.number
       state.failures = 0
       state.why = head.number < indexed.number ? `the node is behind, at ${head.number}` : ''
@@ -253,7 +251,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
     context.emit({ type: 'ChainAdvanced', chainId, indexed, head: state.head, events, withdrawn })
     const due = dueOf(events, withdrawn)
     if (isDue(due)) context.emit({ type: 'MarketsDue', ...due })
-    // What is withdrawn on chain is known there by hash or nonce alone; its row says where it rests.
+    // The chain knows withdrawn orders only by hash or nonce; their rows tell the market.
     if (events.some(isWithdrawal)) indexer.Reconcile(state, {}, context)
     return indexer.Tick(state, {}, context)
   },
@@ -268,7 +266,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
         context,
       )
     }
-    // It came back to what it was before it was looked at.
+    // The chain returned to the earlier block meanwhile.
     if (ancestor.number === indexed.number)
       return pause(state, 'the chain changes its mind', context)
     const rewind = { chainId: state.chainId, from: indexed, to: ancestor, atMs: context.nowMs }
@@ -320,14 +318,14 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
   },
 
   ChainFailed(state, { code, why }, context) {
-    // A range that is too long, or that takes too long to read, is read in parts.
+    // A range that is too long, or takes too long to read, is read in parts.
     if (code !== 'CHAIN_RANGE_TOO_LARGE') {
       state.span = Math.max(1, state.span >> 1)
       return pause(state, why, context)
     }
     state.span = Math.max(1, state.asked >> 1)
     if (state.asked === 1) {
-      // A block has no parts: not at once, and by another question.
+      // A single block cannot be divided: it is read from receipts later.
       state.receiptsFor = RECEIPT_BLOCKS
       return pause(state, why, context)
     }
@@ -336,7 +334,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
   },
 
   StoreFailed(state, { why }, context) {
-    // It is unknown whether it was written: the database is asked before anything else.
+    // The result of the write is unknown: the database is read before anything else.
     state.indexed = undefined
     return pause(state, why, context)
   },
@@ -347,7 +345,7 @@ export function statusOf(state: IndexerState): ChainStatus {
   return { chainId, head, indexed: indexed?.number ?? -1, reorgs, why }
 }
 
-/** The events that count: a log that was set aside has none. */
+/** Returns the events without those set aside. */
 function without(
   events: readonly ChainEvent[],
   setAside: readonly SetAside[],
@@ -358,7 +356,7 @@ function without(
   return events.filter((event) => !places.has(placeOf(event)))
 }
 
-/** What the events mean for the actors of the markets. */
+/** Returns what the events mean for markets. */
 function dueOf(events: readonly ChainEvent[], withdrawn: readonly MarketId[]): MarketsDue {
   const open: Market[] = []
   const close: MarketsDue['close'][number][] = []
@@ -379,14 +377,14 @@ function isDue({ open, close, cancel }: MarketsDue): boolean {
   return open.length + close.length + cancel.length > 0
 }
 
-/** The last block of the next range. */
+/** Returns the last block of the next range. */
 function endOfRange(
   { confirmations, span }: IndexerState,
   indexed: number,
   { head, by }: { readonly head: number; readonly by: LogSource },
 ): number {
   const upTo = Math.min(head - confirmations, indexed + (by === 'receipts' ? 1 : span))
-  // Of the newest blocks a node may lack logs without knowing: ranges there are short enough to notice it.
+  // A node may lack logs of the newest blocks without knowing it: ranges there are short enough to detect that.
   const [short, far] = [indexed + CHAIN_HEADERS_PER_RANGE_MAX, head - CHAIN_HEADERS_PER_RANGE_MAX]
   return Math.min(upTo, Math.max(short, far))
 }

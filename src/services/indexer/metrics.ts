@@ -1,11 +1,11 @@
-/** What is counted of the indexer: how far each chain is, requests that failed, events set aside. */
+/** Metrics of the indexer: position of each chain, failed requests, events set aside. */
 
 import { Counter, Gauge } from 'prom-client'
 import type { SetAside } from '#domain/chain-event.ts'
 import type { Kit } from '#services/kit/kit.ts'
 import { type IndexerState, statusOf } from './indexer.ts'
 
-/** Warnings of one range; a stranger must not be able to fill the log. */
+/** Maximum number of warnings per range; a stranger must not be able to fill the log. */
 const WARNINGS_MAX = 10
 
 export function indexerMeters({ registry, log }: Kit, states: () => Iterable<IndexerState>) {

@@ -1,6 +1,6 @@
 /**
- * The indexer thread: one actor per chain that has an address. It reads the database by itself, has
- * the store write for it, opens and closes markets at their threads, and tells its followers.
+ * The indexer thread: one actor per chain with contracts. It reads the database, has the store write, opens and closes
+ * markets at their threads, and notifies its followers.
  */
 
 import { contractsOf, databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
@@ -25,14 +25,14 @@ import {
 import { indexerMeters } from './metrics.ts'
 import { makeMarketArranger } from './thread/arrange-markets.ts'
 
-/** How often the markets of the chain are compared with those that are open. */
+/** Interval of the comparison of chain markets with open ones. */
 const RECONCILE_EVERY_MS = 2_000
-/** A long range on a slow database takes its time. */
+/** A long range on a slow database takes a while. */
 const WRITE_DEADLINE_MS = 60_000
-/** About what an event of a chain takes on its way to a follower. */
+/** Approximate size of a chain event in a message. */
 const CHAIN_EVENT_BYTES = 512
 
-/** One node at a time writes what happens on a chain. */
+/** One node at a time writes the events of a chain. */
 const roleOf = ({ chainId }: { readonly chainId: number }): string => `indexer/${chainId}`
 
 export function indexerThread(data: ThreadData, world: ChainWorld = chainWorld): ThreadParts {
@@ -114,7 +114,7 @@ export function indexerThread(data: ThreadData, world: ChainWorld = chainWorld):
 
   function pass(chainId: number, said: IndexerEvent): void {
     if (said.type === 'MarketsDue') {
-      // What another node may say by now is not said here; the markets are looked at again.
+      // If another node may have the lease by now, nothing is sent; the markets are compared again.
       if (leases.isSure(roleOf({ chainId }))) void arranger.arrange(said)
       return
     }
@@ -123,7 +123,7 @@ export function indexerThread(data: ThreadData, world: ChainWorld = chainWorld):
       return
     }
     if (said.type === 'ChainRewound') {
-      // A market that is gone may come back and be opened or resolved again.
+      // A removed market may return and be opened or resolved again.
       arranger.forget()
       log.warn(
         { chainId, to: said.to.number, orphaned: said.orphaned },

@@ -92,7 +92,7 @@ export function storeThread(data: ThreadData, world: StoreWorld = REAL): ThreadP
   const settlements = makeFollowers<SettlementRequests>(settings, kit.links)
   /** The others: fronts, which have keys registered and revoked here, and threads that have things written. */
   const clients = makeFollowers<KeyFollowerProtocol>(settings, kit.links)
-  /** Of a node: tells when the copy that is read here has grown. */
+  /** On a node: notifies when the local copy of the log has grown. */
   const logCopies = makeFollowers<Protocol>(settings, kit.links)
   const marketNames = new Set(
     Array.from({ length: settings.markets.threads }, (_, thread) => marketThreadName(thread)),

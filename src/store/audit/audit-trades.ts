@@ -23,7 +23,7 @@ type TradeAudit = {
   readonly differences: readonly Difference[]
 }
 
-/** The most differences that are told; a reader needs no more. */
+/** Maximum number of reported differences. */
 const DIFFERENCES_MAX = 1_000
 
 export async function auditTrades(database: Database): Promise<TradeAudit> {

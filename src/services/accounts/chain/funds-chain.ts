@@ -1,9 +1,9 @@
 /**
- * What a chain says of funds: block by block for those who have something open, and by a read for
- * any owner. Each step goes to the newest block of one node, names what happened since the last, and
- * notices when blocks that it had passed were replaced. When nothing happened it costs one request.
+ * Funds according to a chain: block by block for owners with something open, and by a read for any owner. Each step
+ * goes to the newest block of one node, reports what happened since the last step, and detects replaced blocks. If
+ * nothing happened it costs one request.
  *
- * A step that throws has changed nothing: the next one begins where it began.
+ * A step that throws has changed nothing: the next one starts where it started.
  */
 
 import { ancestorOf, checkLinks, follows, inconsistent } from '#chain/block-links.ts'
@@ -20,20 +20,20 @@ type FundsChainOptions = {
   readonly contracts: FundsContracts & { readonly multicall: Address }
 }
 
-/** The newest blocks of a step are looked at one by one; of those before them only trades are read. */
+/** The newest blocks of a step are examined one by one; of earlier ones only trades are read. */
 const BLOCKS_LOOKED_AT_MAX = 16
-/** Questions for logs of owners in a step, before it guesses whom they concern. */
+/** Maximum number of log requests for owners per step; then it assumes that all possible owners changed. */
 const OWNER_QUESTIONS_MAX = 24
-/** Questions for trades of the blocks before, before it says that it does not know. */
+/** Maximum number of requests for trades in earlier blocks; then the result is "unknown". */
 const RANGE_QUESTIONS_MAX = 64
-/** Passed blocks whose hashes are remembered. */
+/** Number of passed blocks whose hashes are remembered. */
 const PASSED_MAX = 512
-/** How often a head behind the last one is taken for a node that lags, and not for the chain. */
+/** A head behind the last one counts as a lagging node this many times, and then as the chain. */
 const LAGS_MAX = 5
 
-/** With the one question that is asked beside the steps. */
+/** Adds the request that is made besides the steps. */
 type SettlingFundsChain = FundsChain & {
-  /** Which trades were settled by then: for those that were pending before the first step. */
+  /** Returns which trades were settled by then: for trades that were pending before the first step. */
   settledOf(
     trades: readonly Pick<SettledTrade, 'tradeKey' | 'buyOrderHash' | 'sellOrderHash'>[],
     at: BlockPlace,
@@ -53,7 +53,7 @@ export function makeFundsChain({ client, contracts }: FundsChainOptions): Settli
 
   async function step(watched: ReadonlySet<Address>): Promise<FundsStep> {
     const head = await headerOf(client, 'latest')
-    // What follows comes from the node that told of this head.
+    // The following reads use the node that reported this head.
     const node = client.pinned()
     if (head === undefined) throw inconsistent('the node has no newest block')
     const last = passed.at(-1)
@@ -81,7 +81,7 @@ export function makeFundsChain({ client, contracts }: FundsChainOptions): Settli
     return goOn(node, replaced, { head, from, watched, rewoundTo: ancestor.number + 1 })
   }
 
-  /** From a block that the chain has to its head. */
+  /** Continues from a block that the chain has to its head. */
   async function goOn(
     node: ChainClient,
     headers: ReadonlyMap<number, Header>,
@@ -177,7 +177,7 @@ async function has(node: ChainClient, { number, hash }: Passed): Promise<boolean
   return (await headerOf(node, number))?.hash === hash
 }
 
-/** The headers of the newest blocks behind one that was passed, up to the head. */
+/** Returns the headers of the newest blocks after a passed one, up to the head. */
 async function newestHeaders(
   node: ChainClient,
   head: Header,

@@ -1,12 +1,11 @@
 /**
- * What the logs of a block tell of funds: which trades it settled, and whose funds it may have changed.
+ * Reads from the logs of a block which trades it settled and whose funds it may have changed.
  *
- * Nothing is asked for that the filter in the block's header denies: most blocks cost no request beyond
- * the header. Owners of whom the filter says "perhaps" are looked for by topic in small groups; when they
- * are many, the logs of both tokens are asked for as a whole. A node that finds the answer too long, or
- * more questions than a step may ask, costs nothing but precision: then all of "perhaps" are touched. So
- * strangers may write as many logs as they like. Settled trades are never guessed: a block whose logs are
- * too many for a node is read from its receipts.
+ * Requests that the Bloom filter of the header rules out are skipped: most blocks cost no request beyond the header.
+ * Owners that the filter does not rule out are searched by topic in small groups; if there are many, all logs of both
+ * tokens are requested. If a node finds the answer too long, or the budget of a step is used up, all these owners count
+ * as changed, which costs precision only. So strangers may write any number of logs. Settled trades are never guessed:
+ * a block with too many logs is read from its receipts.
  */
 
 import type { Hex } from 'viem'
@@ -24,19 +23,19 @@ import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
 import type { SettledTrade } from '#domain/funds.ts'
 import type { Address } from '#domain/ids.ts'
 
-/** What may still be asked in a step; counted down. */
+/** Remaining requests of a step. */
 type AskingBudget = { left: number }
 
 type FundsLogs = {
-  /** The trades that a block settled. */
+  /** Returns the trades that a block settled. */
   settledIn(node: ChainClient, header: Header): Promise<SettledTrade[]>
-  /** The trades that a range settled; undefined when the budget does not suffice to find out. */
+  /** Returns the trades that a range settled; undefined if the budget does not suffice. */
   settledBetween(
     node: ChainClient,
     range: { readonly from: number; readonly upTo: number },
     budget: AskingBudget,
   ): Promise<SettledTrade[] | undefined>
-  /** Those of the owners whose funds a block may have changed. */
+  /** Returns the owners whose funds a block may have changed. */
   touchedIn(
     node: ChainClient,
     header: Header,
@@ -45,11 +44,11 @@ type FundsLogs = {
   ): Promise<readonly Address[]>
 }
 
-/** Owners of one question for logs. */
+/** Owners per log request. */
 const OWNERS_ASKED_MAX = 200
-/** Up to so many groups of owners are asked for by name, with three questions each. */
+/** Up to this many groups of owners are requested by name, with three requests each. */
 const GROUPS_MAX = 2
-/** Blocks of one question for settled trades, at first. */
+/** Blocks per request for settled trades, initially. */
 const RANGE_BLOCKS_MAX = 1_000
 
 const TRADE_SETTLED = topicOf(topicsOf(settlementAbi, ['TradeSettled']))
@@ -59,7 +58,7 @@ const SINGLE = topicOf(topicsOf(conditionalTokensAbi, ['TransferSingle']))
 const BATCH = topicOf(topicsOf(conditionalTokensAbi, ['TransferBatch']))
 const FOR_ALL = topicOf(topicsOf(conditionalTokensAbi, ['ApprovalForAll']))
 
-/** At which places of its topics an event of a token names who has it, had it or allowed it. */
+/** Positions of owners in the topics of the tokens' events. */
 const OWNER_PLACES = new Map<Hex, readonly number[]>([
   [TRANSFER, [1, 2]],
   [APPROVAL, [1]],
@@ -98,7 +97,7 @@ export function makeFundsLogs(contracts: FundsContracts): FundsLogs {
           const found = settledOf(await logsOf(node, { ...span, ...ofTrades }))
           for (const trade of found) settled.push(trade)
         } catch (error) {
-          // A single block that is too much for a node is not worth its receipts in a long past.
+          // A single old block with too many logs is not worth reading its receipts.
           if (!isTooMuch(error)) throw error
           if (blocks === 1) return undefined
           blocks = Math.max(1, blocks >> 2)
@@ -128,7 +127,7 @@ export function makeFundsLogs(contracts: FundsContracts): FundsLogs {
     },
   }
 
-  /** Owners that the filter in the header does not rule out. */
+  /** Returns owners that the filter in the header does not rule out. */
   function affirmed(header: Header, owners: Iterable<Address>): Address[] {
     if (header.isEmpty) return []
     const bloom = bloomOf(header)
@@ -166,7 +165,7 @@ export function makeFundsLogs(contracts: FundsContracts): FundsLogs {
     return filters
   }
 
-  /** All of them, one way or the other. */
+  /** Returns all logs, by whichever request works. */
   async function wholeLogs(
     node: ChainClient,
     header: Header,
@@ -192,10 +191,10 @@ export function makeFundsLogs(contracts: FundsContracts): FundsLogs {
   }
 }
 
-/** Bits of owners that are remembered: three small numbers each. */
+/** Remembered filter bits of owners: three small numbers each. */
 const BITS_KEPT_MAX = 100_000
 
-/** The filter of a block with transactions, where it can be believed: some chains leave it empty always. */
+/** Returns the filter of a block with transactions if it is usable: some chains always leave it empty. */
 function bloomOf({ bloom }: Header): Hex | undefined {
   return bloom === undefined || /^0x0*$/.test(bloom) ? undefined : bloom
 }

@@ -1,8 +1,7 @@
 /**
- * What the logs of our contracts mean, as events of the domain. What concerns only strangers is left out:
- * logs of other contracts, tokens of another collateral, conditions that are no market's. What a contract
- * of ours tells and that cannot be understood, or says what cannot be, is set aside, and never stops the
- * others.
+ * Translates logs of our contracts into domain events. Logs that concern only strangers are left out: other contracts,
+ * tokens of another collateral, conditions without a market. A log of our contract that cannot be decoded, or is
+ * impossible, is set aside and never stops the others.
  */
 
 import { AbiDecodingZeroDataError, BaseError, ContractFunctionRevertedError } from 'viem'
@@ -38,11 +37,11 @@ export type ChainReaderOptions = {
     readonly settlement: Address
     readonly stablecoin: Address
   }
-  /** Which of these addresses are markets of the factory, of blocks before the range. */
+  /** Returns which of these addresses are markets of the factory, from blocks before the range. */
   readonly knownMarkets: (addresses: readonly Address[]) => Promise<readonly KnownMarket[]>
-  /** Which of these tokens have been followed in blocks before the range. */
+  /** Returns which of these tokens were followed in blocks before the range. */
   readonly knownTokens: (positionIds: readonly string[]) => Promise<readonly string[]>
-  /** The contracts of markets that are not resolved, at most so many. */
+  /** Returns contracts of unresolved markets, up to a limit. */
   readonly openMarkets: (limit: number) => Promise<readonly Address[]>
 }
 
@@ -51,7 +50,7 @@ type Told = {
   readonly setAside: readonly SetAside[]
 }
 
-/** The events that are read, of each contract: a log of one of them means something, or is set aside. */
+/** Events that are read, by contract: a log of one of them is translated or set aside. */
 const READ = {
   factory: topicsOf(marketFactoryAbi, [
     'MarketCreated',
@@ -75,19 +74,19 @@ const READ = {
   market: topicsOf(marketAbi, MARKET_EVENTS),
 } as const
 
-/** Why an event is set aside. */
+/** Reason why an event is set aside. */
 type Refusal = { readonly why: string }
 
 type Meaning = readonly ChainEvent[] | Refusal
 
 const UNREADABLE: Refusal = { why: 'it cannot be decoded' }
 
-/** What has to be known of all logs before one of them can be told. */
+/** Context from all logs that single logs need. */
 type Scene = {
   readonly options: ChainReaderOptions
   readonly node: ChainClient
   readonly logs: readonly ChainLog[]
-  /** What the outcome tokens said, by the place of the log. */
+  /** Events of outcome tokens, by the index of the log. */
   readonly tokenEvents: readonly (TokenEvent | undefined)[]
   readonly markets: ReadonlySet<string>
   readonly marketContracts: ReadonlySet<Address>
@@ -115,7 +114,7 @@ export async function eventsOf(
   return { events, setAside }
 }
 
-/** The contracts of markets that are created in these logs. */
+/** Returns the contracts of markets that these logs create. */
 export function createdIn(marketFactory: Address, logs: readonly ChainLog[]): KnownMarket[] {
   return logs.flatMap((log) => {
     const event = log.address === marketFactory ? factoryEvent(log) : undefined
@@ -260,7 +259,7 @@ async function fromFactory(
   return [{ type: 'MarketCreated', ...at, market: { ...common, ...words }, positions, quick }]
 }
 
-/** The event of a quick market does not say who created it; its contract does. Undefined without one. */
+/** Returns the creator of a quick market from its contract; its event does not name them. Undefined without one. */
 async function makerOf(
   node: ChainClient,
   market: Address,
@@ -269,7 +268,7 @@ async function makerOf(
   try {
     return (await marketContract(node, market).terms()).maker
   } catch (error) {
-    // A node that lags answers the same as one that has no such contract; asked for the block, it errs.
+    // A lagging node answers as if the contract did not exist; a request for the block then fails.
     if (isSilence(error) && !(await hasCode(node, market, blockNumber))) return undefined
     throw error
   }
@@ -384,7 +383,7 @@ function noOutcome(value: number): Refusal {
   return { why: `there is no outcome ${value}` }
 }
 
-/** Any text but for what databases do not take as text. */
+/** Removes characters that databases reject in text. */
 function textOf(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\ufffd')
 }
@@ -402,14 +401,14 @@ function kindOf(
     return moved.operator === settlement ? 'trade' : 'transfer'
   }
   const made = moved.from === ZERO_ADDRESS
-  // Only a split makes several at once, and only a merge burns them. What is told behind them need not be
-  // theirs: a split calls the receiver first, who may do anything.
+  // Only a split mints several at once, and only a merge burns them. Later logs need not belong to it: a split calls
+  // the receiver first, who may do anything.
   if (moved.batch) return made ? 'split' : 'merge'
   if (made) return 'mint'
   return explained() === 'PayoutRedeemed' ? 'redeem' : 'burn'
 }
 
-/** What the tokens say behind these movements, in the same transaction: why they moved. */
+/** Returns the reason of these movements from later token events of the same transaction. */
 function explanation({ logs, tokenEvents }: Scene, index: number): TokenEvent['type'] | undefined {
   const moved = logs[index]
   for (let next = index + 1; next < logs.length; next++) {

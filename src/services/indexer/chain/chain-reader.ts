@@ -1,14 +1,12 @@
 /**
- * Reads ranges of blocks for the indexer. What it answers for a range belongs together: it comes from
- * one node, the blocks are linked to the one before by their hashes, every log is of a block that was
- * asked for and names the hash that was seen, and near the head each header's filter is asked whether logs
- * are missing. Providers put many nodes behind one address, and the one that lags says "no logs" instead of
- * "not yet".
+ * Reads ranges of blocks for the indexer. The result for a range is consistent: it comes from one node, the blocks are
+ * linked by their hashes, every log belongs to a requested block and names its hash, and near the head each header's
+ * filter is checked for missing logs. Providers put many nodes behind one address, and a lagging one answers "no logs"
+ * instead of "not yet".
  *
- * Logs are asked for at our contracts. Those of markets are asked for at the markets that are not resolved
- * (no other says anything) and at those that the range creates, in groups; only where there are more than
- * a handful of groups, by their topics at any address, which a stranger can fill with logs of his own.
- * A single block whose logs are too many for a node is read from its receipts, when the indexer says so.
+ * Logs are requested by contract address. For markets these are the unresolved ones (others emit nothing) and those
+ * created in the range, in groups. Above a handful of groups they are requested by topic at any address, which a
+ * stranger can fill with logs. A single block with too many logs is read from its receipts if the indexer asks for it.
  */
 
 import { isDeepStrictEqual } from 'node:util'
@@ -34,38 +32,35 @@ import { Fault } from '#domain/fault.ts'
 import { CHAIN_HEADERS_PER_RANGE_MAX } from '#domain/limits.ts'
 import { type ChainReaderOptions, createdIn, eventsOf } from './chain-events.ts'
 
-/**
- * `read`: the range. `reorg`: the block before it is not what it was. `behind`: the node does not
- * have these blocks (any more, or yet).
- */
+/** `read`: the range. `reorg`: the block before it has changed. `behind`: the node lacks these blocks. */
 export type RangeReading =
   | {
       readonly kind: 'read'
       readonly upTo: BlockMark
       readonly marks: readonly BlockMark[]
       readonly events: readonly ChainEvent[]
-      /** What our contracts told and cannot be taken. */
+      /** Logs of our contracts that cannot be used. */
       readonly setAside: readonly SetAside[]
     }
   | { readonly kind: 'reorg' }
   | { readonly kind: 'behind' }
 
-/** How logs are asked for; receipts are many bytes, and for ranges of few blocks. */
+/** How logs are requested; receipts are large and used for ranges of few blocks. */
 export type LogSource = 'logs' | 'receipts'
 
 type ChainReader = {
   head(): Promise<BlockMark>
-  /** The block at this height; undefined when the node has none. */
+  /** Returns the block at this height; undefined if the node has none. */
   mark(number: number): Promise<BlockMark | undefined>
-  /** Everything that happened behind `after`, up to and with the block `upTo`. */
+  /** Returns everything after `after`, up to and including the block `upTo`. */
   range(after: BlockMark, upTo: number, by?: LogSource): Promise<RangeReading>
-  /** The newest of the marks that the chain still has; they come newest first. */
+  /** Returns the newest of the marks that the chain still has; `marks` are newest first. */
   ancestor(marks: readonly BlockMark[]): Promise<BlockMark | undefined>
 }
 
-/** Addresses of one question for logs: nodes allow a thousand and more, some providers less. */
+/** Addresses per log request: nodes allow a thousand or more, some providers fewer. */
 const ADDRESSES_MAX = 200
-/** Beyond so many markets their logs are asked for by topic. */
+/** Above this number of markets, their logs are requested by topic. */
 const MARKETS_ASKED_MAX = 5 * ADDRESSES_MAX
 
 export function makeChainReader(options: ChainReaderOptions): ChainReader {
@@ -84,7 +79,7 @@ export function makeChainReader(options: ChainReaderOptions): ChainReader {
       try {
         return await readRange(options, after, upTo, by)
       } catch (error) {
-        // Its heads may well be right, and they alone would never make another address the preferred one.
+        // Its heads may be right, so they alone would never make another provider the preferred one.
         if (!(error instanceof Fault) || error.code !== 'CHAIN_RANGE_TOO_LARGE') client.leave()
         throw error
       }
@@ -106,7 +101,7 @@ async function readRange(
   const wanted = whole || by === 'receipts' ? numbers(from, upTo) : [from, upTo]
   const headers = await headersOf(node, wanted)
   if (headers === undefined) {
-    // A reorg may have left fewer blocks than there were, and then the one before differs as well.
+    // A reorg may have left fewer blocks, and then the previous block differs as well.
     const before = await headerOf(node, after.number)
     return { kind: before !== undefined && before.hash !== after.hash ? 'reorg' : 'behind' }
   }
@@ -128,7 +123,7 @@ async function readRange(
   }
   if (whole) await checkFilters(node, headers, logs, found.filters)
   const last = headers.get(upTo)
-  // Read again at the end: what came in between belongs to this chain.
+  // Read again at the end: everything in between belongs to this chain.
   const again = await headerOf(node, upTo)
   if (last === undefined || again?.hash !== last.hash) {
     throw inconsistent(`block ${upTo} changed while its range was read`)
@@ -144,7 +139,7 @@ async function readRange(
 
 type Span = { readonly from: number; readonly upTo: number }
 
-/** In the order of the chain, each once: a node may tell a log twice, and may tell what is of other blocks. */
+/** Sorts logs in the order of the chain without duplicates: a node may return a log twice, or logs of other blocks. */
 function inOrder(logs: readonly ChainLog[], { from, upTo }: Span): ChainLog[] {
   const places = new Map<string, ChainLog>()
   for (const log of logs) {
@@ -164,7 +159,7 @@ function inOrder(logs: readonly ChainLog[], { from, upTo }: Span): ChainLog[] {
   )
 }
 
-/** What was asked for, without the blocks. */
+/** Requested filter, without the blocks. */
 type Filter = Pick<LogFilter, 'address' | 'topics'>
 type Found = { readonly logs: ChainLog[]; readonly filters: readonly Filter[] }
 
@@ -187,7 +182,7 @@ async function fromLogs(
   return { logs, filters: [ours, ...ofMarkets] }
 }
 
-/** What to ask for the logs of markets, of the range that these logs of the factory are of. */
+/** Returns the filters for logs of markets in the range of these factory logs. */
 async function marketFilters(
   options: ChainReaderOptions,
   logs: readonly ChainLog[],
@@ -204,7 +199,7 @@ async function marketFilters(
   return filters
 }
 
-/** The same logs, out of all that the blocks have. There is nothing that could be missing then. */
+/** Returns the same logs from all logs of the blocks. Nothing can be missing then. */
 async function fromReceipts(
   options: ChainReaderOptions,
   node: ChainClient,
@@ -223,7 +218,7 @@ async function fromReceipts(
   return { logs, filters: [] }
 }
 
-/** Where a header's filter affirms what no log showed, the block itself is asked. */
+/** If a header's filter indicates a log that was not returned, the block itself is read. */
 async function checkFilters(
   node: ChainClient,
   headers: ReadonlyMap<number, Header>,
@@ -248,7 +243,7 @@ async function checkFilters(
   }
 }
 
-/** The part of a filter that a block may have logs of although none was told. */
+/** Returns the part of a filter for which a block may have logs although none was returned. */
 function suspectedOf(
   { address, topics }: Filter,
   bloom: Hex,

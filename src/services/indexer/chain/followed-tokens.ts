@@ -1,12 +1,12 @@
 /**
- * Which outcome tokens are followed: those whose collateral is ours. Anybody may split any ERC-20 on the
- * conditional tokens, in any amount, and what is made of it is nothing to us.
+ * Decides which outcome tokens are followed: those with our collateral. Anyone may split any ERC-20 on the conditional
+ * tokens, in any amount; such tokens are ignored.
  *
- * An id is a hash that does not tell its collateral. But tokens are only made by a split, a merge or a
- * redemption, and its event, in the same transaction, names the collateral and the collection. So a token
- * is ours where the database knows it, where a market that is created here has it, or where an event of
- * these blocks names it with our collateral. Its condition need not be a market yet: the id of a market is
- * known beforehand, and anybody may prepare its condition and split collateral before it is created.
+ * An id is a hash that does not reveal its collateral. But tokens are only minted by a split, a merge or a redemption,
+ * whose event in the same transaction names the collateral and the collection. So a token is ours if the database knows
+ * it, if a market created here has it, or if an event of these blocks names it with our collateral. Its condition need
+ * not be a market yet: the id of a market is known in advance, and anyone may prepare its condition and split
+ * collateral before it is created.
  */
 
 import type { Hex } from 'viem'
@@ -31,18 +31,18 @@ export function isWithoutParent({ parentCollectionId }: Conversion): boolean {
   return /^0x0+$/.test(parentCollectionId)
 }
 
-/** The sets of outcomes of a conversion, each once; undefined where they cannot be those of a market. */
+/** Returns the distinct outcome sets of a conversion; undefined if they cannot belong to a market. */
 export function outcomeSetsOf(event: Conversion): readonly bigint[] | undefined {
   const redeems = event.type === 'PayoutRedeemed'
   const sets = [...new Set(redeems ? event.indexSets : event.partition)].sort((a, b) =>
     a < b ? -1 : 1,
   )
-  // A holder may redeem the same outcome many times over; a market has only two.
+  // A holder may list the same outcome many times in one redemption; a market has only two.
   if (!sets.every((set) => set === 1n || set === 2n)) return undefined
   return redeems || sets.length === 2 ? sets : undefined
 }
 
-/** The tokens that these events name with our collateral. */
+/** Returns the tokens that these events name with our collateral. */
 export function tokensNamed(stablecoin: Address, events: Iterable<TokenEvent>): Set<string> {
   const conditions = new Set<MarketId>()
   const collections = new Set<string>()
