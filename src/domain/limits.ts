@@ -196,9 +196,6 @@ export const SETTLEMENT_ENDED_MAX = 100_000
 /** Reports to markets that settlement has unanswered at once. */
 export const SETTLEMENT_REPORTS_MAX = 512
 
-/** Traders whom settlement knows to have settled a trade. */
-export const SETTLEMENT_STANDING_MAX = 100_000
-
 /** Orders whose permit is known to have been used. */
 export const SETTLEMENT_PERMITS_MAX = 10_000
 

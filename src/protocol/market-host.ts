@@ -1,8 +1,7 @@
 /** Messages to a market thread that concern all of its markets. */
 
-import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
-import type { Price, Shares } from '#domain/money.ts'
-import type { OpenOrderPlace, Outcome, Side } from '#domain/order.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import type { OpenOrderPlace, Outcome } from '#domain/order.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { TraderHold, TraderNeeds, UnsettledTrades } from '#domain/trader-hold.ts'
 import type { TraderPause } from '#domain/trader-pauses.ts'
@@ -58,34 +57,6 @@ export type StandingProtocol = {
   }
   /** Returns markets with pending trades of the trader. */
   PendingMarkets: { takes: { trader: Address }; answers: { marketIds: MarketId[] } }
-  /** Whose orders would meet what comes back. */
-  NextInLine: { takes: ComingBack; answers: NextInLine | Rejection }
-}
-
-/** What failed trades may give back to one side of a book, and so who is in line for it on the other. */
-export type ComingBack = {
-  readonly marketId: MarketId
-  readonly outcome: Outcome
-  /** The side that the line is on. */
-  readonly side: Side
-  readonly orders: readonly {
-    readonly orderHash: OrderHash
-    readonly price: Price
-    readonly expiration: Uint64
-    /** What one of those trades took of it. */
-    readonly size: Shares
-  }[]
-}
-
-/** The line, the first first, and how much comes back to it. */
-export type NextInLine = { readonly size: number; readonly line: readonly InLine[] }
-
-export type InLine = {
-  readonly trader: Address
-  readonly price: Price
-  readonly remaining: Shares
-  /** Trades of his are pending: he may be owed what he lacks. */
-  readonly isPending: boolean
 }
 
 /** All messages to a market thread: those for one market, and those for all of them. */

@@ -90,24 +90,21 @@ export type MarketProtocol = {
   }
   CancelOrders: {
     /**
-     * Without a reason, the trader asked for it; `isFault` pauses the trader if any order was cancelled. One step
-     * removes a limited number: `more` means that others are left.
+     * Without a reason, the trader asked for it. One step removes a limited number: `more` means that others are left.
      */
     takes: {
       marketId: MarketId
       trader: Address
       orderHashes?: readonly OrderHash[]
       reason?: 'unfunded'
-      isFault?: true
       limit?: number
     }
-    /** `pending` lists cancelled orders with unsettled trades; `paused` is the trader's pause, if any. */
+    /** `pending` lists cancelled orders with unsettled trades. */
     answers:
       | {
           orderHashes: OrderHash[]
           pending: PendingOfOrder[]
           more?: true
-          paused?: TraderPause[]
         }
       | Rejection
   }

@@ -69,8 +69,7 @@ function settlementAt({ client }: LogNode) {
   const lane = makeSettlementLane({
     ...{ client, contract, confirmations: 0, startBlock: 0 },
     tokens: { isPrepared: async () => true } as unknown as ConditionalTokens,
-    look: { uncovered: async () => [], withFunds: async (refused) => refused },
-    lookAtOwners: async () => [],
+    withHoldings: async (refused) => refused,
     trial: async () => ({ refused: [] }),
     spare: async (trades) => ({ earlier: new Map(), fitting: trades }),
     sender: {} as TransactionSender,

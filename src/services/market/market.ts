@@ -46,7 +46,6 @@ import {
   type MarketContext,
   matched,
   note,
-  pauseFor,
   secondsOf,
   tellRest,
   withdraw,
@@ -166,12 +165,10 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
   },
 
   CancelOrders(state, message, context) {
-    const { trader, orderHashes, reason, isFault, limit = DEPARTURES_MAX } = message
+    const { trader, orderHashes, reason, limit = DEPARTURES_MAX } = message
     const why = reason ?? 'cancelled'
     const cancelled: OrderCancelled[] = []
     if (closedBy(state, secondsOf(context.nowMs), context)) return allCancelled(cancelled)
-    // The order matched meanwhile; its trade will show who is at fault.
-    if (isFault && state.pending.counts.of(trader) > 0) return allCancelled(cancelled)
     const wanted = orderHashes === undefined ? undefined : new Set(orderHashes)
     let left = wanted === undefined ? Math.min(limit, DEPARTURES_MAX) : wanted.size
     for (const outcome of OUTCOMES) {
@@ -189,12 +186,7 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
       if (answer !== undefined) cancelled.push(answer)
     }
     const isAll = left > 0 || wanted !== undefined || ordersOf(state, trader) === 0
-    const pause = isFault && cancelled.length > 0 ? pauseFor(state, trader, context) : undefined
-    return {
-      ...allCancelled(cancelled),
-      ...(isAll ? {} : { more: true }),
-      ...(pause === undefined ? {} : { paused: [pause] }),
-    }
+    return { ...allCancelled(cancelled), ...(isAll ? {} : { more: true }) }
   },
 
   CloseMarket(state, { reason }, context) {

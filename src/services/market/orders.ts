@@ -23,7 +23,6 @@ import type {
 } from '#domain/market-event.ts'
 import type { Shares } from '#domain/money.ts'
 import { expiresAtSec, type Outcome, type VerifiedOrder } from '#domain/order.ts'
-import type { TraderPause } from '#domain/trader-pauses.ts'
 import type { ClosedOrder } from '#log/event-log.ts'
 import type { PureContext } from '#runtime/actor.ts'
 import type { MarketState } from './state.ts'
@@ -88,16 +87,6 @@ function pauseAtFault(state: MarketState, event: TradeFailed, trade: PendingTrad
   for (const trader of tradersAtFault(event, trade)) {
     pauses.fault(state.market.chainId, trader, event.atMs)
   }
-}
-
-/** Pauses a trader for a fault without a trade. It is not logged: a restart forgets it. */
-export function pauseFor(
-  { market: { chainId }, rules }: MarketState,
-  trader: Address,
-  { nowMs }: MarketContext,
-): TraderPause | undefined {
-  rules.risk?.pauses?.fault(chainId, trader, nowMs)
-  return rules.risk?.pauses?.of(chainId, trader)
 }
 
 /** Returns whether the market accepts no orders; closes it if its time has come. */

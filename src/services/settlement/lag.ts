@@ -14,13 +14,11 @@ function whyStuck(state: SettlementState): string {
 }
 
 export function statusOf(state: SettlementState): SettlementStatus {
-  let trying = 0
   let inFlight = 0
   let waiting = 0
   let setBack = 0
   let unreported = 0
   for (const { place, reports, setbacks } of state.held.values()) {
-    if (place === 'looking' || place === 'trying') trying++
     if (place === 'sending' || place === 'sent') inFlight++
     if (place === 'waiting' || place === 'owed') waiting++
     if (setbacks > 0 && place !== 'ended') setBack++
@@ -28,8 +26,7 @@ export function statusOf(state: SettlementState): SettlementStatus {
   }
   return {
     chainId: state.rules.chainId,
-    queued:
-      trying + state.queue.length + state.groups.reduce((sum, group) => sum + group.length, 0),
+    queued: state.queue.length + state.groups.reduce((sum, group) => sum + group.length, 0),
     inFlight,
     waiting,
     setBack,

@@ -84,10 +84,6 @@ export function settlementMeters(
     'sibyl_settlement_failed_gas_total',
     'Gas of transactions that was spent on trades that failed, by their share',
   )
-  const cleared = counter(
-    'sibyl_settlement_line_orders_total',
-    'Orders that left as unfunded because what a failed trade gave back would have met them',
-  )
   const transactions = counter(
     'sibyl_settlement_transactions_total',
     'Settlements by end',
@@ -121,12 +117,6 @@ export function settlementMeters(
           if (said.settled > 0) gasPerTrade.observe({ chain }, said.gasUsed / said.settled)
           if (said.outcome !== 'succeeded')
             log.warn({ chain, ...said }, 'a settlement did not succeed')
-          break
-        case 'LineCleared':
-          cleared.inc({ chain }, said.orders)
-          if (said.why !== undefined) {
-            log.warn({ chain, why: said.why }, 'those next in line stay: somebody did not answer')
-          }
           break
         case 'TradeEnded':
           trades.inc({ chain, status: said.status })

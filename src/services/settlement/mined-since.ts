@@ -1,32 +1,22 @@
 /**
- * What came into a block while an examination was under way. A refusal may be older than that block: who sells
- * what he has just bought lacked it when the question was asked, and has it by the time of the answer. So those
- * trades count as still on their way when the refusal is judged, unless they have failed, and what was refused is
- * examined again.
+ * Trades that came into a block while a submission was under way. A refusal may be older than that block: a trader who
+ * sells shares bought a moment ago lacked them when the batch was simulated, and has them when the answer arrives. So
+ * these trades count as in flight when the refusal is judged, unless they have failed.
  */
 
 import type { TradeToSettle } from '#domain/trade.ts'
-import type { Examination, SettlementState } from './state.ts'
+import type { SettlementState } from './state.ts'
 
-/** An examination begins: what was in a block before, it sees. */
-export function watchMined(state: SettlementState, examination: Examination): void {
-  state.minedSince.set(examination, new Map())
+/** Begins a submission: its simulation sees the blocks before it. */
+export function watchMined({ minedSince }: SettlementState): void {
+  minedSince.clear()
 }
 
-export function noteMined(state: SettlementState, trade: TradeToSettle): void {
-  for (const [examination, mined] of state.minedSince) {
-    if (state.busy.has(examination)) mined.set(trade.tradeId, trade)
-  }
+export function noteMined({ busy, minedSince }: SettlementState, trade: TradeToSettle): void {
+  if (busy.has('submit')) minedSince.set(trade.tradeId, trade)
 }
 
-/** It has failed, and brings nothing. */
-export function unnoteMined(state: SettlementState, { tradeId }: TradeToSettle): void {
-  for (const mined of state.minedSince.values()) mined.delete(tradeId)
-}
-
-export function minedDuring(
-  state: SettlementState,
-  examination: Examination,
-): Iterable<TradeToSettle> {
-  return state.minedSince.get(examination)?.values() ?? []
+/** Removes a trade that has failed: it brings nothing. */
+export function unnoteMined({ minedSince }: SettlementState, { tradeId }: TradeToSettle): void {
+  minedSince.delete(tradeId)
 }

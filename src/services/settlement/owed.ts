@@ -14,29 +14,11 @@ import type { Address, TradeId } from '#domain/ids.ts'
 import { costCeil } from '#domain/money.ts'
 import type { Trade, TradeToSettle } from '#domain/trade.ts'
 import type { RefusedTrade } from './chain/settlement-trial.ts'
-import { minedDuring } from './mined-since.ts'
 import { isPermitBefore } from './permit-turns.ts'
 import { leaveQueue, requeue } from './queue.ts'
 import { end } from './reports.ts'
-import type {
-  Decided,
-  Examination,
-  Held,
-  Owed,
-  OwedSide,
-  SettlementContext,
-  SettlementState,
-} from './state.ts'
+import type { Decided, Held, Owed, OwedSide, SettlementContext, SettlementState } from './state.ts'
 import { byAge } from './turns.ts'
-
-/** Places of a trade while it is examined. */
-export type Examined = 'looking' | 'trying' | 'sending'
-
-const EXAMINATIONS: Readonly<Record<Examined, Examination>> = {
-  looking: 'look',
-  trying: 'try',
-  sending: 'submit',
-}
 
 type Judged = {
   readonly held: Held
@@ -45,20 +27,16 @@ type Judged = {
   readonly owed: Owed | undefined
 }
 
-/** Refused trades that are still in the place where they were refused, the oldest first. */
-export function judge(
-  state: SettlementState,
-  refused: readonly RefusedTrade[],
-  from: Examined,
-): readonly Judged[] {
+/** Refused trades that are still being sent, the oldest first. */
+export function judge(state: SettlementState, refused: readonly RefusedTrade[]): readonly Judged[] {
   const found = refused
     .flatMap((refusal) => {
       const held = state.held.get(refusal.tradeId)
-      return held?.place === from ? [{ held, refusal }] : []
+      return held?.place === 'sending' ? [{ held, refusal }] : []
     })
     .sort((a, b) => byAge(a.held.trade, b.held.trade))
   const isOwing = found.some(({ refusal }) => refusal.has !== undefined)
-  const underWay: UnderWay = isOwing ? tradesUnderWay(state, refused, from) : new Map()
+  const underWay: UnderWay = isOwing ? tradesUnderWay(state, refused) : new Map()
   return found.map(({ held, refusal }) => {
     const owed = owedOf(state, held.trade, refusal, underWay)
     // A younger trade may need what this one brings once it has settled.
@@ -138,15 +116,11 @@ function unminedTrades({ batches, held }: SettlementState): TradeToSettle[] {
  * Returns by trader the trades that are to be sent, or are sent and in no block that the examination has seen. It
  * leaves out refused trades, and trades with setbacks, which may be retried for long.
  */
-function tradesUnderWay(
-  state: SettlementState,
-  refused: readonly RefusedTrade[],
-  from: Examined,
-): UnderWay {
+function tradesUnderWay(state: SettlementState, refused: readonly RefusedTrade[]): UnderWay {
   const unmined = new Set(unminedTrades(state).map(({ tradeId }) => tradeId))
   const without = new Set(refused.map(({ tradeId }) => tradeId))
   const underWay: UnderWay = new Map()
-  for (const trade of minedDuring(state, EXAMINATIONS[from])) note(underWay, trade, true)
+  for (const trade of state.minedSince.values()) note(underWay, trade, true)
   for (const { place, setbacks, trade } of state.held.values()) {
     if (setbacks > 0 || without.has(trade.tradeId)) continue
     const isSent = unmined.has(trade.tradeId)
@@ -160,7 +134,7 @@ function tradesUnderWay(
 export function awaitOlder(
   state: SettlementState,
   held: Held,
-  { owed, from }: { readonly owed: Owed; readonly from: Examined },
+  owed: Owed,
   context: SettlementContext,
 ): void {
   leaveQueue(state, held)
@@ -168,7 +142,7 @@ export function awaitOlder(
   held.owed = owed
   held.trouble = `${owed.refusal.reason}: it waits for older trades of the same trader`
   state.owed.add(held.trade.tradeId)
-  for (const { tradeId } of minedDuring(state, EXAMINATIONS[from])) count(held, tradeId, 'mined')
+  for (const { tradeId } of state.minedSince.values()) count(held, tradeId, 'mined')
   goOn(state, held, context)
 }
 

@@ -15,7 +15,6 @@ import type { Address, OrderHash, TradeId } from '#domain/ids.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
 import type { Held, Place, SettlementState } from './state.ts'
 
-const TO_BE_SENT: ReadonlySet<Place> = new Set(['queued', 'looking', 'trying'])
 const ON_ITS_WAY: ReadonlySet<Place> = new Set(['sending', 'sent'])
 
 export function onePermitEach(
@@ -66,7 +65,7 @@ function waitsForNoTurn(state: SettlementState, { owed }: Held): boolean {
   const isFree = (tradeId: TradeId): boolean => {
     const held = state.held.get(tradeId)
     if (held === undefined || ON_ITS_WAY.has(held.place)) return true
-    return TO_BE_SENT.has(held.place) && permitOf(state, held.trade) === undefined
+    return held.place === 'queued' && permitOf(state, held.trade) === undefined
   }
   return owed?.sides.every(({ changes }) => [...changes.keys()].every(isFree)) === true
 }
@@ -78,8 +77,7 @@ function byNonce(
   return [...state.held.values()]
     .filter((held) => held.setbacks === 0 && permitOf(state, held.trade) !== undefined)
     .filter(
-      (held) =>
-        TO_BE_SENT.has(held.place) || (held.place === 'owed' && waitsForNoTurn(state, held)),
+      (held) => held.place === 'queued' || (held.place === 'owed' && waitsForNoTurn(state, held)),
     )
     .flatMap(({ trade }) => {
       const permit = permitOf(state, trade)

@@ -5,7 +5,6 @@ import type { TradeId } from '#domain/ids.ts'
 import type { TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
 import { watchMined } from './mined-since.ts'
 import { onePermitEach } from './permit-turns.ts'
-import { needsTrial } from './standing.ts'
 import type { Held, Place, SettlementContext, SettlementState } from './state.ts'
 import { begun, failure, mayBegin } from './steps.ts'
 import { endTurns, inTurns, takerOf } from './turns.ts'
@@ -31,7 +30,6 @@ export function hold(
     couldSinceMs: trade.matchedAtMs,
     untriedUntilMs: place === 'queued' ? nowMs + UNTRIED_MS : 0,
     notBeforeMs: 0,
-    first: place === 'queued' && needsTrial(state, trade) ? 'look' : undefined,
     owed: undefined,
     setbacks: 0,
     failures: 0,
@@ -83,7 +81,7 @@ export function sendNext(state: SettlementState, context: SettlementContext): vo
   if (unmined >= state.rules.inFlightMax || !mayBegin(state, 'submit', context.nowMs)) return
   const chosen = nextBatch(state, context.nowMs)
   if (chosen.length === 0 || !begun(state, 'submit', context.nowMs)) return
-  watchMined(state, 'submit')
+  watchMined(state)
   const trades: TradeToSettle[] = []
   takeOut(state, chosen, (held) => {
     held.place = 'sending'
@@ -97,11 +95,7 @@ export function sendNext(state: SettlementState, context: SettlementContext): vo
 }
 
 /** Takes the trades out of the queue, or of the groups where they are one; `each` says where they go. */
-export function takeOut(
-  state: SettlementState,
-  chosen: TradeId[],
-  each: (held: Held) => void,
-): void {
+function takeOut(state: SettlementState, chosen: TradeId[], each: (held: Held) => void): void {
   const group = state.groups.indexOf(chosen)
   if (group >= 0) state.groups.splice(group, 1)
   else {
@@ -130,7 +124,7 @@ function nextBatch(state: SettlementState, nowMs: number): TradeId[] {
   let oldestMs = nowMs
   for (const tradeId of state.queue) {
     const held = state.held.get(tradeId)
-    if (held === undefined || held.first !== undefined || !ready(tradeId)) continue
+    if (held === undefined || !ready(tradeId)) continue
     if (state.doubted.has(tradeId)) continue
     waiting.push(held.trade)
     oldestMs = Math.min(oldestMs, held.readySinceMs)

@@ -10,7 +10,6 @@ import type { TradeStatus } from '#domain/trade.ts'
 import type { TradeReport } from '#protocol/market.ts'
 import { noteMined, unnoteMined } from './mined-since.ts'
 import { leaveQueue } from './queue.ts'
-import { giveStanding } from './standing.ts'
 import type { Held, ReportAnswer, SettlementContext, SettlementState } from './state.ts'
 
 const REORGANISED = 'a reorganisation of the chain removed its transaction'
@@ -42,13 +41,8 @@ export function end(
     return
   }
   held.place = 'ended'
-  const { buyer, seller } = held.trade
-  if (status === 'confirmed') {
-    giveStanding(state, [buyer, seller])
-    noteMined(state, held.trade)
-  } else unnoteMined(state, held.trade)
-  if (fault === 'buyer' || fault === 'both') state.standing.delete(buyer)
-  if (fault === 'seller' || fault === 'both') state.standing.delete(seller)
+  if (status === 'confirmed') noteMined(state, held.trade)
+  else unnoteMined(state, held.trade)
   tell(state, tradeId, { status, txHash, reason, fault })
   const isMined = state.decided.get(tradeId) === 'mined'
   if (!isMined) state.decided.set(tradeId, status === 'confirmed' ? 'settled' : 'failed')
@@ -147,7 +141,6 @@ export function heard(
 function askChainFirst(held: Held, status: TradeStatus): void {
   held.trade = { ...held.trade, status }
   held.confirmed = status === 'confirmed'
-  held.first = undefined
 }
 
 /** It is not settled any more, whatever was told, and its permit is not used. */

@@ -6,9 +6,8 @@
 
 import { backoff } from '#domain/backoff.ts'
 import type { MarketId, TradeId } from '#domain/ids.ts'
-import type { TradeToSettle } from '#domain/trade.ts'
 import type { RefusedTrade } from './chain/settlement-trial.ts'
-import { awaitOlder, type Examined, judge } from './owed.ts'
+import { awaitOlder, judge } from './owed.ts'
 import { alone, requeue } from './queue.ts'
 import { end } from './reports.ts'
 import type { Held, Place, SettlementContext, SettlementState } from './state.ts'
@@ -88,39 +87,23 @@ export const OUT_OF_TIME = 'OrderExpired'
 export function refuse(
   state: SettlementState,
   refused: readonly RefusedTrade[],
-  from: Examined,
   context: SettlementContext,
 ): void {
-  for (const { held, refusal, owed } of judge(state, refused, from)) {
+  for (const { held, refusal, owed } of judge(state, refused)) {
     const { fault, reason } = refusal
     const { trade } = held
     if (reason === OUT_OF_TIME) {
       failAtLast(state, held, reason, context)
-    } else if (reason === 'AlreadySettled' || (reason === MARKET_UNKNOWN && from !== 'sending')) {
-      // Its batch will find the transaction that settled it, or that the market is on chain by then.
-      requeue(state, trade.tradeId, 0)
     } else if (reason === MARKET_UNKNOWN) {
       missMarket(state, trade.marketId, context.nowMs)
       wait(state, held, context)
     } else if (owed !== undefined) {
-      awaitOlder(state, held, { owed, from }, context)
+      awaitOlder(state, held, owed, context)
     } else {
       const blamed = fault === 'none' ? 'both' : fault
       end(state, trade.tradeId, { status: 'failed', reason, fault: blamed }, context)
     }
   }
-}
-
-/** Those of the looked at that fail by it, and by the fault of one side. */
-export function failingByLook(
-  state: SettlementState,
-  refused: readonly RefusedTrade[],
-): { readonly trade: TradeToSettle; readonly fault: 'buyer' | 'seller' }[] {
-  return judge(state, refused, 'looking').flatMap(({ held, refusal, owed }) => {
-    const { fault, reason } = refusal
-    if (owed !== undefined || reason === MARKET_UNKNOWN) return []
-    return fault === 'none' || fault === 'both' ? [] : [{ trade: held.trade, fault }]
-  })
 }
 
 /**

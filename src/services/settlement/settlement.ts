@@ -17,8 +17,7 @@
  * again. Nothing is dropped before its market has answered: the journal's row of a batch is closed
  * last, and until then a restart tells its end again.
  *
- * Trades of a trader who has settled none yet are looked at and tried out before they have a place in a batch
- * (`trials.ts`). A batch is simulated first. A trade that would be refused is not sent: with the contract's reason and
+ * A batch is simulated first. A trade that would be refused is not sent: with the contract's reason and
  * the side at fault it fails alone, as does one that the chain refuses after all. A batch that reverts as a whole is halved until the trade that does it is alone. A trade that is refused
  * without a side at fault is tried again, so many times and for so much gas, and then fails too
  * (`setbacks.ts`).
@@ -43,13 +42,11 @@ import { acknowledge, begin, follow, hearNews } from './batches.ts'
 import type { OpenSettlement } from './chain/settlement-lane.ts'
 import { doubt, forget, forgetEnded, isAsking, trustOnlyNew } from './ended.ts'
 import { statusOf, watchLag } from './lag.ts'
-import { planOf } from './next-in-line.ts'
 import { settleOwed } from './owed.ts'
 import { enqueue, hold, requeue, sendNext } from './queue.ts'
 import { readVanished, settleVanished } from './reorgs.ts'
 import { deliver, end, heard, isPassing, takeBack } from './reports.ts'
 import {
-  failingByLook,
   failOverdue,
   isolate,
   isolateFailing,
@@ -59,7 +56,6 @@ import {
   wakeMarkets,
 } from './setbacks.ts'
 import type {
-  ClearedLine,
   SettlementContext,
   SettlementEvent,
   SettlementPorts,
@@ -68,7 +64,6 @@ import type {
   SettlementState,
 } from './state.ts'
 import { begun, done, failure, pause } from './steps.ts'
-import { examineNext } from './trials.ts'
 import { satedTakers } from './turns.ts'
 
 /** Trades that one read brings beyond those that are held. */
@@ -102,7 +97,6 @@ export function newSettlement(rules: SettlementRules, ports: SettlementPorts): S
     unknownMarkets: new Map(),
     missingUntilMs: new Map(),
     usedPermits: new Set(),
-    standing: new Set(),
     busy: new Set(),
     minedSince: new Map(),
     pauses: new Map(),
@@ -186,36 +180,6 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     return undefined
   },
 
-  LookedAt(state, looked, context) {
-    const plan = planOf(state, failingByLook(state, looked.refused))
-    if (plan === undefined) {
-      done(state, 'look')
-      examined(state, 'looking', looked, context)
-      return undefined
-    }
-    const cleared = (line: ClearedLine) => ({
-      type: 'LineCleared' as const,
-      message: { ...looked, line },
-    })
-    context.pipe(state.ports.clearLine(plan), cleared, (error) =>
-      cleared({ orders: 0, why: String(error) }),
-    )
-    return undefined
-  },
-
-  LineCleared(state, { tradeIds, refused, line }, context) {
-    done(state, 'look')
-    if (line.orders > 0 || line.why !== undefined) context.emit({ type: 'LineCleared', ...line })
-    examined(state, 'looking', { tradeIds, refused }, context)
-    return undefined
-  },
-
-  TriedOut(state, { tradeIds, refused }, context) {
-    done(state, 'try')
-    examined(state, 'trying', { tradeIds, refused }, context)
-    return undefined
-  },
-
   Submitted(state, { tradeIds, submission }, context) {
     done(state, 'submit')
     const { settled, unripe, unknownMarkets, refused, sent, revert } = submission
@@ -227,7 +191,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
       end(state, tradeId, { status: 'confirmed', txHash }, context)
     for (const tradeId of unripe) requeue(state, tradeId, context.nowMs + UNRIPE_AGAIN_MS)
     for (const marketId of unknownMarkets) missMarket(state, marketId, context.nowMs)
-    refuse(state, refused, 'sending', context)
+    refuse(state, refused, context)
     const rest: TradeId[] = []
     for (const tradeId of tradeIds) {
       const held = state.held.get(tradeId)
@@ -340,20 +304,6 @@ function isAboutTrades(
   return !pauses.has('poll') && (pauses.get('submit')?.failures ?? 0) >= SUBMIT_FAILURES_MAX
 }
 
-/** Those that would be refused fail; the others go on. */
-function examined(
-  state: SettlementState,
-  place: 'looking' | 'trying',
-  { tradeIds, refused }: SettlementProtocol['TriedOut']['takes'],
-  context: SettlementContext,
-): void {
-  refuse(state, refused, place, context)
-  for (const tradeId of tradeIds) {
-    if (state.held.get(tradeId)?.place === place) requeue(state, tradeId, 0)
-  }
-  advance(state, context)
-}
-
 function recover(state: SettlementState, context: SettlementContext): void {
   if (!begun(state, 'recover', context.nowMs)) return
   const { lane, readTrades } = state.ports
@@ -416,6 +366,5 @@ function advance(state: SettlementState, context: SettlementContext): void {
   acknowledge(state, context)
   if (isAsking(state, context.nowMs)) return
   failBarred(state, context)
-  examineNext(state, context)
   sendNext(state, context)
 }

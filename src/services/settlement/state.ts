@@ -5,7 +5,6 @@ import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { FaultySide, TradeStatus, TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
 import type { TradeReport } from '#protocol/market.ts'
-import type { ComingBack, InLine } from '#protocol/market-host.ts'
 import type { SettlementRequests } from '#protocol/settlement.ts'
 import type { Context } from '#runtime/actor.ts'
 import type { PendingTrades } from '#store/reads/settlements.ts'
@@ -27,21 +26,6 @@ export type SettlementProtocol = SettlementRequests & {
   }
   /** `upTo` is how often it had been told of new trades when the read began. */
   PendingRead: { takes: PendingTrades & { upTo: number }; answers: undefined }
-  /** Trades were looked at, and nothing covers these of them. */
-  LookedAt: {
-    takes: { tradeIds: readonly TradeId[]; refused: readonly RefusedTrade[] }
-    answers: undefined
-  }
-  /** Who would have met in vain what those give back has left. */
-  LineCleared: {
-    takes: { tradeIds: readonly TradeId[]; refused: readonly RefusedTrade[]; line: ClearedLine }
-    answers: undefined
-  }
-  /** Trades were tried out, and these of them would be refused. */
-  TriedOut: {
-    takes: { tradeIds: readonly TradeId[]; refused: readonly RefusedTrade[] }
-    answers: undefined
-  }
   Submitted: { takes: { tradeIds: readonly TradeId[]; submission: Submission }; answers: undefined }
   Polled: {
     takes: {
@@ -113,8 +97,6 @@ export type SettlementEvent =
       /** Its share of the gas of transactions in which it did not settle. */
       readonly wastedGas: number
     }
-  /** Orders left because what comes back would have met them in vain; why not all of them, if so. */
-  | { readonly type: 'LineCleared'; readonly orders: number; readonly why?: string }
   | { readonly type: 'BatchVanished'; readonly trades: number }
   | { readonly type: 'BatchReverts'; readonly trades: number; readonly why: string }
   /** The chain and a market disagree about a trade, and both have the last word. */
@@ -160,25 +142,10 @@ export type SettlementPorts = {
   readonly report: (marketId: MarketId, report: TradeReport) => Promise<ReportAnswer>
   /** Traders whose failed fills have used up today's budget; left out if there is no budget. */
   readonly barred?: () => ReadonlySet<Address>
-  /** Takes those out of the books who would meet in vain what comes back; resolves always. */
-  readonly clearLine: (plan: LinePlan) => Promise<ClearedLine>
 }
-
-/** What is to be found out about those who are next in line for what comes back. */
-export type LinePlan = {
-  readonly lines: readonly ComingBack[]
-  /** Who leaves with the trades that fail. */
-  readonly gone: ReadonlySet<Address>
-  isStranger(each: InLine): boolean
-}
-
-/** How many orders left; and why not all that had to, if so. */
-export type ClearedLine = { readonly orders: number; readonly why?: string }
 
 export type Place =
   | 'queued'
-  | 'looking'
-  | 'trying'
   | 'sending'
   | 'sent'
   /** Its market is not on chain yet. */
@@ -217,8 +184,6 @@ export type Held = {
   /** Until when its age does not count yet: a first try tells whether it can settle at all. */
   untriedUntilMs: number
   notBeforeMs: number
-  /** What is to be done before it goes into a batch. */
-  first: 'look' | 'try' | undefined
   /** The trades that it waits for in the place `owed`. */
   owed: Owed | undefined
   /** Number of times it could not settle without a side at fault while others did. */
@@ -284,11 +249,9 @@ export type SettlementState = {
   /** Until when they were known to be missing: until then their trades could not have settled. */
   readonly missingUntilMs: Map<MarketId, number>
   readonly usedPermits: Set<OrderHash>
-  /** Traders who have settled a trade here, and none failed by their fault since; the latest are last. */
-  readonly standing: Set<Address>
   readonly busy: Set<Step>
-  /** By examination: the trades that came into a block while it was under way. */
-  readonly minedSince: Map<Examination, Map<TradeId, TradeToSettle>>
+  /** Trades that came into a block while a submission was under way. */
+  readonly minedSince: Map<TradeId, TradeToSettle>
   /** By step: not before this time, after a failure. */
   readonly pauses: Map<Step, { untilMs: number; failures: number; why: string }>
   recovered: boolean
@@ -322,7 +285,4 @@ export type SettlementState = {
 
 export type SettlementContext = Context<SettlementProtocol, SettlementEvent>
 
-/** The steps in which it is found out whether trades would settle. */
-export type Examination = 'look' | 'try' | 'submit'
-
-export type Step = 'recover' | 'read' | Examination | 'poll' | 'vanished' | 'acknowledge'
+export type Step = 'recover' | 'read' | 'submit' | 'poll' | 'vanished' | 'acknowledge'

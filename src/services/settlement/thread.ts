@@ -12,15 +12,12 @@ import {
   contractsOf,
   databaseUrlOf,
   pauseTermsOf,
-  reserves,
   settledChains,
   spendingLimitsOf,
   type ThreadData,
 } from '#config/thread-data.ts'
 import { Fault } from '#domain/fault.ts'
-import { isRejection } from '#domain/rejection.ts'
 import type { MarketProtocol } from '#protocol/market.ts'
-import type { ComingBack, NextInLine } from '#protocol/market-host.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import type { Served } from '#runtime/serve.ts'
 import { type ThreadParts, Unfit } from '#runtime/thread.ts'
@@ -31,17 +28,15 @@ import { makeLeases } from '#services/kit/leases.ts'
 import type { Lease } from '#store/engine/fence.ts'
 import { makeJournal } from '#store/writes/journal.ts'
 import { loadKeccak } from '#verify/keccak.ts'
+import { makeHoldingsRead } from './chain/holdings.ts'
 import { makeSettlementLane } from './chain/settlement-lane.ts'
-import { makeOwnersLook, makeSettlementLook } from './chain/settlement-look.ts'
 import { makeSettlementTrial } from './chain/settlement-trial.ts'
 import { makeSparePermits } from './chain/spare-permits.ts'
 import { statusOf } from './lag.ts'
 import { settlementMeters } from './metrics.ts'
-import type { Leaving } from './next-in-line.ts'
 import { newSettlement, settlement } from './settlement.ts'
 import { spendingMeters } from './spending-metrics.ts'
 import type { ReportAnswer, SettlementEvent, SettlementProtocol, SettlementState } from './state.ts'
-import { makeLineClearing } from './thread/line-clearing.ts'
 import { makePauseRelay } from './thread/pause-relay.ts'
 import { makeSpendingRelay } from './thread/spending-relay.ts'
 
@@ -51,8 +46,6 @@ const TICK_MS_MAX = 50
 /** Transactions whose confirmations are waited for at once. */
 const OPEN_MAX = 256
 const RPC_TIMEOUT_MS = 5_000
-/** Trades of strangers wait for these answers. */
-const LINE_ASK_MS = 1_000
 /** How often a market thread is asked for its pauses that has not answered. */
 const PAUSES_EVERY_MS = 1_000
 /** Interval between reads of the journal for the traders' spending. */
@@ -114,8 +107,7 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
       client,
       contract,
       tokens: conditionalTokens(client, contracts.conditionalTokens, contracts.stablecoin),
-      look: makeSettlementLook(client, readFunds),
-      lookAtOwners: makeOwnersLook(client, readFunds),
+      withHoldings: makeHoldingsRead(client, readFunds),
       trial: makeSettlementTrial({
         client,
         contract,
@@ -156,11 +148,6 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
         },
       }),
     )
-    const clearLine = makeLineClearing({
-      nextInLine,
-      withdraw: async (leaving) => (leases.isSure(role) ? withdraw(leaving) : 0),
-      lookAtOwners: lane.lookAtOwners,
-    })
     const state = newSettlement(
       {
         chainId,
@@ -184,8 +171,6 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
             ? report({ marketId, report: tradeReport, ...epochOf(lease) })
             : { unanswered: 'closed' },
         ...(limits.failedGasPerDay === 0 ? {} : { barred: () => spending.barred(chainId) }),
-        // Where funds are reserved, the accounts take out what is not covered.
-        clearLine: reserves(settings) ? async () => ({ orders: 0 }) : clearLine,
       },
     )
     states.set(chainId, state)
@@ -236,23 +221,6 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
     if (isUnanswered(answer)) return { unanswered: answer.unanswered }
     if ('paused' in answer && answer.paused !== undefined) pauses.heard(answer.paused)
     return answer
-  }
-
-  async function nextInLine(back: ComingBack): Promise<NextInLine> {
-    const answer = await marketOf(back.marketId).ask('NextInLine', back, LINE_ASK_MS)
-    if (isUnanswered(answer)) throw new Error(`the market is silent: ${answer.unanswered}`)
-    if (isRejection(answer)) throw new Error(`the market does not tell: ${answer.rejected}`)
-    return answer
-  }
-
-  async function withdraw(leaving: Leaving): Promise<number> {
-    const asked = { ...leaving, reason: 'unfunded', isFault: true } as const
-    const answer = await marketOf(leaving.marketId).ask('CancelOrders', asked, LINE_ASK_MS)
-    if (isUnanswered(answer)) throw new Error(`the market is silent: ${answer.unanswered}`)
-    if (isRejection(answer)) throw new Error(`the market takes none out: ${answer.rejected}`)
-    if (answer.paused !== undefined) pauses.heard(answer.paused)
-    const { orderHashes, more } = answer
-    return orderHashes.length + (more === true ? await withdraw(leaving) : 0)
   }
 
   function tellLag(market: (typeof markets)[number], chainId: number, behind: boolean): void {

@@ -2,14 +2,13 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type TradeId, tradeId, type Uint64 } from '#domain/ids.ts'
+import { type TradeId, tradeId } from '#domain/ids.ts'
 import type { OrdersMatched } from '#domain/market-event.ts'
-import { ONE, type Shares } from '#domain/money.ts'
-import { BUY, SELL, type VerifiedOrder, YES } from '#domain/order.ts'
+import { ONE } from '#domain/money.ts'
+import { BUY, SELL, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { TraderPauses } from '#domain/trader-pauses.ts'
 import type { TradeReport } from '#protocol/market.ts'
-import type { ComingBack, NextInLine } from '#protocol/market-host.ts'
 import { PendingCounts, PendingTrades } from '#services/market/pending.ts'
 import { readMarketSnapshot } from '#services/market/snapshot.ts'
 import { buy, hashNamed, type OrderBuilder, sell, traderNamed } from '../../support/orders.ts'
@@ -204,74 +203,6 @@ inFolder('pauses come back from the log, and are told and asked', async (dataDir
   assert.equal(await standing('eve'), 'TRADER_PAUSED')
   host.at(10)
   assert.equal(await standing('eve'), undefined)
-  await host.stop()
-})
-
-inFolder('who is next in line, and who leaves it by his fault', async (dataDir) => {
-  const pauses = new TraderPauses({ firstMs: 10_000, maxMs: 60_000 })
-  const host = startHost(dataDir, { risk: { minNotional: 0, pendingTradesMax: 1_000, pauses } })
-  const bid = (price: number, size: number, by: string, name: string) =>
-    place(order(1, buy('YES').at(price).size(size).by(by).named(name)))
-  const { orderHash, price, expiration } = selling
-  const back = { orderHash, price, expiration, size: ONE as Shares }
-  const inLine = async (...orders: ComingBack['orders'][number][]) => {
-    const line = { marketId: marketId(1), outcome: YES, side: BUY, orders } as const
-    return (await host.run({ type: 'NextInLine', message: line }))[0] as NextInLine
-  }
-  const named = ({ size, line }: NextInLine) => [
-    size,
-    ...line.map(({ trader, remaining, isPending }) => [trader, remaining, isPending]),
-  ]
-  await host.run(open(1), place(selling))
-  await host.run(bid(0.39, 2, 'dan', 'd'), place(buying))
-  await host.run(bid(0.5, 1, 'eve', 'e2'), bid(0.6, 3, 'eve', 'e1'), bid(0.4, 2, 'cat', 'c'))
-  await host.run(bid(0.4, 4, 'ann', 'a'))
-  const [ann, cat, eve] = ['ann', 'cat', 'eve'].map(traderNamed)
-  const all = [
-    [eve, 3 * ONE, false],
-    [eve, ONE, false],
-    [cat, 2 * ONE, false],
-    [ann, 4 * ONE, true],
-  ]
-  // Dan bids less, and Ann has a trade under way. Two trades may have taken of one order.
-  assert.deepEqual(named(await inLine(back, back)), [2 * ONE, ...all])
-  // What rests, was never here, or has expired does not come back.
-  const rests = order(1, sell('YES').at(0.9).size(1).by('bob').named('rests'))
-  await host.run(place(rests))
-  const nothing = { size: 0, line: [] }
-  assert.deepEqual(await inLine({ ...back, orderHash: rests.orderHash }), nothing)
-  assert.deepEqual(await inLine({ ...back, orderHash: hashNamed('nobody') }), nothing)
-  assert.deepEqual(await inLine({ ...back, expiration: '1' as Uint64 }), nothing)
-  assert.deepEqual(await inLine(), nothing)
-
-  const withdraw = (name: string): Command => ({
-    type: 'CancelOrders',
-    message: {
-      marketId: marketId(1),
-      trader: traderNamed(name),
-      reason: 'unfunded',
-      isFault: true,
-    },
-  })
-  const [left] = await host.run(withdraw('eve'))
-  const pause = pauses.of(aMarket().chainId, eve!)
-  assert.deepEqual(left, {
-    orderHashes: [hashNamed('e2'), hashNamed('e1')],
-    pending: [],
-    paused: [pause],
-  })
-  assert.notEqual(pause, undefined)
-  // Ann was met meanwhile: her trade tells. Who had nothing, or left by his own wish, is not at fault.
-  assert.deepEqual(await host.run(withdraw('ann'), withdraw('fay')), [
-    { orderHashes: [], pending: [] },
-    { orderHashes: [], pending: [] },
-  ])
-  await host.run(cancelAll(1, 'cat'))
-  assert.equal(pauses.all().length, 1)
-  assert.deepEqual(named(await inLine(back)), [ONE, all[3]])
-  // A cancel of what is not settled is remembered: nothing comes back.
-  await host.run(cancel(1, 's', SELL))
-  assert.deepEqual(await inLine(back), nothing)
   await host.stop()
 })
 

@@ -14,7 +14,7 @@ import { AWAY, type Port, traderNumbered, World } from './settlement-fixture.ts'
 const TRADERS = 4
 const BLOCKS = 25
 const RUNS = 150
-const CHAIN_PORTS = ['submit', 'tryOut', 'lookAt', 'poll'] as const satisfies readonly Port[]
+const CHAIN_PORTS = ['submit', 'poll'] as const satisfies readonly Port[]
 const WANTS: ReadonlySet<string> = new Set(['InsufficientAllowance', 'SharesNotApproved'])
 const trader = (number: number): Address => traderNumbered(500 + number)
 
@@ -49,14 +49,7 @@ const anyBlock = fc.record({
     { weight: 1, arbitrary: fc.tuple(anyAct) },
   ),
   /** Ports of the chain that do not answer during this block. */
-  away: usually<readonly Port[]>(
-    [],
-    ['submit'],
-    ['tryOut'],
-    ['poll'],
-    ['submit', 'poll'],
-    CHAIN_PORTS,
-  ),
+  away: usually<readonly Port[]>([], ['submit'], ['poll'], CHAIN_PORTS),
   isEmpty: fc.boolean(),
   reorg: usually(0, 1, 2),
 })

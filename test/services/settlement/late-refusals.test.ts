@@ -5,7 +5,6 @@ import { describe, it } from 'node:test'
 import {
   type Call,
   keyOf,
-  type Port,
   type Refusal,
   traderNumbered,
   turnOver,
@@ -15,20 +14,17 @@ import {
 const [MAKER, RESELLER, BUYER] = [101, 102, 103].map(traderNumbered)
 const LACKS: Refusal = { reason: 'InsufficientShares', fault: 'seller' }
 
-const isNot = (port: Port) => (call: Call) => call.port !== port
+const isSubmission = ({ port }: Call): boolean => port === 'submit'
 
 /**
  * Shares were bought, by a transaction that is in no block, and sold on; the sale has been examined without them,
  * and the answer is on its way. Meanwhile comes the block.
  */
-async function resold(how: Port, confirmations: number, isGood = true) {
+async function resold(confirmations: number, isGood = true) {
   assert(MAKER !== undefined && RESELLER !== undefined && BUYER !== undefined)
   const world = new World()
   world.automine = false
   world.confirmations = confirmations
-  world.isBare = () => how === 'lookAt'
-  // Trades between regulars are examined with their batch only.
-  if (how === 'submit') for (const each of [MAKER, RESELLER, BUYER]) world.state.standing.add(each)
   const bought = world.trade({ seller: MAKER, buyer: RESELLER })
   await world.step()
   assert.equal(world.rows.length, 1)
@@ -38,8 +34,11 @@ async function resold(how: Port, confirmations: number, isGood = true) {
     return world.settledBy.has(keyOf({ tradeId: bought })) ? undefined : LACKS
   }
   world.byHand = true
-  await world.until(() => world.pending.some(({ port }) => port === how), isNot(how))
-  const at = world.pending.findIndex(({ port }) => port === how)
+  await world.until(
+    () => world.pending.some(isSubmission),
+    (call) => !isSubmission(call),
+  )
+  const at = world.pending.findIndex(isSubmission)
   const [call] = world.pending.splice(at, 1)
   assert(call !== undefined)
   const answer = call.work()
@@ -50,23 +49,21 @@ async function resold(how: Port, confirmations: number, isGood = true) {
 }
 
 describe('a refusal from before the block with what was missing', () => {
-  for (const how of ['lookAt', 'tryOut', 'submit'] as const) {
-    for (const confirmations of [0, 3]) {
-      it(`fails nothing: ${how}, with ${confirmations} confirmations`, async () => {
-        const { world, bought, sold, answer } = await resold(how, confirmations)
-        answer()
-        await turnOver()
-        assert.equal(world.status(sold), 'matched')
-        world.automine = true
-        await world.until(() => world.status(sold) === 'confirmed')
-        assert.deepEqual(world.wayOf(bought), ['submitted', 'confirmed'])
-        assert.deepEqual(world.wayOf(sold), ['submitted', 'confirmed'])
-      })
-    }
+  for (const confirmations of [0, 3]) {
+    it(`fails nothing, with ${confirmations} confirmations`, async () => {
+      const { world, bought, sold, answer } = await resold(confirmations)
+      answer()
+      await turnOver()
+      assert.equal(world.status(sold), 'matched')
+      world.automine = true
+      await world.until(() => world.status(sold) === 'confirmed')
+      assert.deepEqual(world.wayOf(bought), ['submitted', 'confirmed'])
+      assert.deepEqual(world.wayOf(sold), ['submitted', 'confirmed'])
+    })
   }
 
   it('counts if that trade has failed in the block', async () => {
-    const { world, bought, sold, answer } = await resold('submit', 0, false)
+    const { world, bought, sold, answer } = await resold(0, false)
     await world.until(() => world.status(bought) === 'failed')
     const sent = world.submissions.length
     answer()

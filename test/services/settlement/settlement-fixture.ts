@@ -14,7 +14,6 @@ import { type Address, type MarketId, type OrderHash, type TradeId, tradeId } fr
 import { BUY, SELL, type Side, type VerifiedOrder, YES } from '#domain/order.ts'
 import type { FaultySide, TradeStatus, TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
 import type { TradeReport } from '#protocol/market.ts'
-import type { ComingBack, InLine } from '#protocol/market-host.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import type {
   SettlementLane,
@@ -32,7 +31,6 @@ import type {
   SettlementRules,
   SettlementState,
 } from '#services/settlement/state.ts'
-import { makeLineClearing } from '#services/settlement/thread/line-clearing.ts'
 import { takerOf } from '#services/settlement/turns.ts'
 
 export const NOON_MS = 1_800_014_400_000
@@ -57,14 +55,9 @@ export type Port =
   | 'readPending'
   | 'readTrades'
   | 'submit'
-  | 'lookAt'
-  | 'lookAtOwners'
-  | 'tryOut'
   | 'poll'
   | 'acknowledge'
   | 'report'
-  | 'nextInLine'
-  | 'withdraw'
 
 /** A question that settlement has asked. */
 export type Call = {
@@ -161,8 +154,6 @@ export class World {
     )
   /** Hears of each trade that settles, with the nonce of its transaction. */
   settled: (tradeId: TradeId, nonce: number) => void = () => {}
-  /** Whether balances alone tell that a trade is refused. */
-  isBare: (tradeId: TradeId) => boolean = () => false
   /** Why a call with these trades would revert as a whole. */
   reverts: (tradeIds: readonly TradeId[]) => { name: string; words: string } | undefined = () =>
     undefined
@@ -197,16 +188,6 @@ export class World {
   // What was asked.
   readonly asked = new Map<Port, number>()
   readonly submissions: TradeId[][] = []
-  readonly looks: TradeId[][] = []
-  /** Who waits in the books, and what each of them has: of dollars, and of shares that he allows to be taken. */
-  readonly inLine: InLine[] = []
-  readonly purses = new Map<Address, bigint>()
-  readonly lines: ComingBack[] = []
-  /** Markets that do not tell who is in line. */
-  readonly silentMarkets = new Set<MarketId>()
-  /** Whose orders left, and how many trades had failed by then. */
-  readonly withdrawn: { readonly trader: Address; readonly failedBefore: number }[] = []
-  readonly trials: TradeId[][] = []
   readonly permits: OrderHash[][] = []
   readonly acknowledged: number[] = []
   readonly abandoned: number[] = []
@@ -438,16 +419,6 @@ export class World {
         this.rows.filter(({ closed }) => !closed).map((row) => ({ ...this.#named(row) })),
       ),
       submit: call('submit', (trades, options) => this.#submit(trades, options)),
-      lookAt: call('lookAt', (trades) => this.#lookAt(trades)),
-      lookAtOwners: call('lookAtOwners', (questions) =>
-        questions.map(({ owner, tokens }) => {
-          const balance = this.purses.get(owner) ?? 0n
-          const shares = tokens.map((token) => [token, balance] as const)
-          const [allowance, isApproved] = [0n, balance > 0n]
-          return { owner, balance, tokens: new Map(shares), allowance, isApproved } as never
-        }),
-      ),
-      tryOut: call('tryOut', (trades) => this.#tryOut(trades)),
       poll: call('poll', () => {
         const [first] = this.rows
         const news = this.rows.flatMap((row) => this.#look(row, followed(row)))
@@ -495,19 +466,6 @@ export class World {
       readTrades: call('readTrades', (ids) => this.#stored(ids)),
       keyOf,
       report: call('report', (_marketId, report) => this.#hear(report)),
-      clearLine: makeLineClearing({
-        nextInLine: call('nextInLine', (back) => {
-          if (this.silentMarkets.has(back.marketId)) throw AWAY
-          this.lines.push(back)
-          const size = back.orders.reduce((sum, order) => sum + order.size, 0)
-          return { size, line: this.inLine }
-        }),
-        withdraw: call('withdraw', ({ trader }) => {
-          this.withdrawn.push({ trader, failedBefore: this.#failed() })
-          return 1
-        }),
-        lookAtOwners: settlementLane.lookAtOwners,
-      }),
     }
     const state = newSettlement(this.rules, ports)
     const served = serve<SettlementState, SettlementProtocol, SettlementEvent>({
@@ -534,34 +492,6 @@ export class World {
 
   #named({ nonce, txHash, tradeIds }: Row) {
     return { sender: SENDER, nonce, txHash, tradeIds }
-  }
-
-  #failed(): number {
-    return [...this.markets.values()].filter(({ status }) => status === 'failed').length
-  }
-
-  #lookAt(trades: readonly TradeToSettle[]): RefusedTrade[] {
-    this.looks.push(trades.map((trade) => trade.tradeId))
-    return trades.flatMap(({ tradeId: id }) => {
-      const refusal = this.isBare(id) ? this.refuses(id) : undefined
-      return refusal === undefined ? [] : [refusedAs(id, refusal)]
-    })
-  }
-
-  #tryOut(trades: readonly TradeToSettle[]): RefusedTrade[] {
-    this.trials.push(trades.map((trade) => trade.tradeId))
-    if (!this.foresees || this.reverts(trades.map((trade) => trade.tradeId)) !== undefined)
-      return []
-    const verdicts = this.verdicts(
-      trades.map((trade) => trade.tradeId),
-      true,
-    )
-    return trades.flatMap(({ tradeId: id, tradeKey }) => {
-      const refusal = this.settledBy.has(tradeKey)
-        ? { reason: 'AlreadySettled', fault: 'none' as const }
-        : verdicts.get(id)
-      return refusal === undefined ? [] : [refusedAs(id, refusal)]
-    })
   }
 
   #submit(

@@ -707,16 +707,17 @@ describe('settlement that was killed', () => {
 
   it('does not send a trade that had failed, although the database has not heard of it', async () => {
     const world = new World()
-    const [bad, sent] = [world.trade(), world.trade()]
     world.projecting = false
-    world.foresees = false
-    world.isBare = (id) => id === bad
     world.refuses = () => POOR
+    const bad = world.trade()
+    await world.steps(2)
+    world.foresees = false
+    const sent = world.trade()
     await world.steps(4)
     assert.deepEqual([world.wayOf(bad), world.wayOf(sent)], [['failed'], ['submitted', 'failed']])
     assert.deepEqual(world.acknowledged, [0])
     world.kill()
-    world.isBare = () => false
+    world.foresees = true
     world.refuses = () => undefined
     const good = world.trade()
     await world.steps(5)
@@ -732,7 +733,6 @@ describe('settlement that was killed', () => {
     world.projecting = false
     await world.steps(4)
     world.kill()
-    world.isBare = () => true
     world.refuses = () => POOR
     await world.steps(5)
     assert.deepEqual(world.wayOf(id), ['submitted', 'confirmed'])

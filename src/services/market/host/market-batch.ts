@@ -64,11 +64,6 @@ export function prepare(
       case 'RecallOrder':
         gather(thread, hashes, command.message.marketId, command.message.orderHash)
         break
-      case 'NextInLine':
-        for (const { orderHash } of command.message.orders) {
-          gather(thread, hashes, command.message.marketId, orderHash)
-        }
-        break
       case 'CancelOrders': {
         const { marketId, trader, orderHashes } = command.message
         const filled = thread.markets.get(marketId)?.state.pending.ordersOf(trader) ?? []

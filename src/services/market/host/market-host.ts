@@ -32,7 +32,6 @@ import { Residence, TraderIndex } from './trader-index.ts'
 import {
   hearPaused,
   hearSpent,
-  nextInLine,
   pausedTraders,
   pendingMarketsOf,
   standingOf,
@@ -293,7 +292,6 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
   HoldTrader: holdTrader,
   UnsettledSales: unsettledSales,
   Standing: standingOf,
-  NextInLine: nextInLine,
   PendingMarkets: pendingMarketsOf,
   PausedTraders: pausedTraders,
   SettlementLag: hearLag,

@@ -13,11 +13,10 @@ import { makeLogSearch } from '#chain/log-search.ts'
 import type { Receipt, TransactionName, TransactionSender } from '#chain/sender/sender.ts'
 import { type SettlementContract, settlementEvent } from '#chain/settlement-contract.ts'
 import { Fault } from '#domain/fault.ts'
-import type { ChainFunds, FundsQuestion } from '#domain/funds.ts'
 import type { MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { FaultySide, TradeToSettle } from '#domain/trade.ts'
 import type { TransactionOutcome, TransactionRow } from '#domain/transaction.ts'
-import type { OwnersLook, SettlementLook } from './settlement-look.ts'
+import type { HoldingsRead } from './holdings.ts'
 import type { RefusedTrade, SettlementTrial } from './settlement-trial.ts'
 import type { SparePermits } from './spare-permits.ts'
 
@@ -69,18 +68,6 @@ export type SettlementLane = {
     trades: readonly TradeToSettle[],
     options: { readonly usedPermits: ReadonlySet<OrderHash> },
   ): Promise<Submission>
-  /** Those that nothing covers now, as far as balances tell. Nothing is sent. */
-  lookAt(
-    trades: readonly TradeToSettle[],
-    options: { readonly usedPermits: ReadonlySet<OrderHash> },
-  ): Promise<readonly RefusedTrade[]>
-  /** What these have now. */
-  lookAtOwners(questions: readonly FundsQuestion[]): Promise<readonly ChainFunds[]>
-  /** Those that would be refused now. Nothing is sent. */
-  tryOut(
-    trades: readonly TradeToSettle[],
-    options: { readonly usedPermits: ReadonlySet<OrderHash> },
-  ): Promise<readonly RefusedTrade[]>
   poll(): Promise<{
     readonly news: readonly SettlementNews[]
     readonly headNumber: number
@@ -97,8 +84,7 @@ type SettlementLaneOptions = {
   readonly client: ChainClient
   readonly contract: SettlementContract
   readonly tokens: ConditionalTokens
-  readonly look: SettlementLook
-  readonly lookAtOwners: OwnersLook
+  readonly withHoldings: HoldingsRead
   readonly trial: SettlementTrial
   readonly spare: SparePermits
   readonly sender: TransactionSender
@@ -113,7 +99,7 @@ const TRADE_SETTLED = parseAbiItem(
 )
 
 export function makeSettlementLane(options: SettlementLaneOptions): SettlementLane {
-  const { client, contract, tokens, look, trial, spare, sender, confirmations } = options
+  const { client, contract, tokens, withHoldings, trial, spare, sender, confirmations } = options
   const search = makeLogSearch()
   /** The newest block that was seen. */
   let headNumber = 0
@@ -209,7 +195,7 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     const { earlier, fitting } = await spare(open, usedPermits)
     const tried = await trial(fitting, { usedPermits, earlier, headNumber })
     const { ready, revert } = tried
-    const found = await look.withFunds(tried.refused, open, { usedPermits, headNumber })
+    const found = await withHoldings(tried.refused, open, { usedPermits, headNumber })
     // By a transaction that no journal knows of any more: which one it was is asked for like the others.
     const done = new Set(
       found.filter(({ reason }) => reason === 'AlreadySettled').map(({ tradeId }) => tradeId),
@@ -268,18 +254,6 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
       return rows.filter(({ purpose }) => purpose === PURPOSE).map(settlementOf)
     },
     submit,
-    async lookAt(trades, { usedPermits }) {
-      // Nobody can have tokens of a market that is not there yet.
-      const unknown = new Set(await unknownAmong(trades))
-      const known = trades.filter(({ marketId }) => !unknown.has(marketId))
-      return look.uncovered(known, { usedPermits, headNumber })
-    },
-    lookAtOwners: (questions) => options.lookAtOwners(questions, { headNumber }),
-    async tryOut(trades, { usedPermits }) {
-      const { earlier, fitting } = await spare(trades, usedPermits)
-      const tried = await trial(fitting, { usedPermits, earlier, headNumber, isDoubtful: true })
-      return look.withFunds(tried.refused, trades, { usedPermits, headNumber })
-    },
     async poll() {
       // Asked first: what a poll has to tell comes only once. It can wait for a better moment.
       graceSec ??= await contract.delays().then(

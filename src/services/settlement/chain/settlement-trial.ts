@@ -51,8 +51,6 @@ export type SettlementTrial = (
     readonly earlier: EarlierPermits
     /** The newest block that was seen. */
     readonly headNumber: number
-    /** Whether a refusal is likely: then it is asked at once where refusals count. */
-    readonly isDoubtful?: boolean
   },
 ) => Promise<Trial>
 
@@ -155,13 +153,11 @@ export function makeSettlementTrial(options: {
     }
   }
 
-  return async (trades, { usedPermits, earlier, headNumber, isDoubtful = false }) => {
+  return async (trades, { usedPermits, earlier, headNumber }) => {
     const refused: RefusedTrade[] = []
     let rest = trades
     const fees = await asked(options.fees())
-    let where: Where = isDoubtful
-      ? await newest(headNumber)
-      : { client: options.client, blockNumber: undefined }
+    let where: Where = { client: options.client, blockNumber: undefined }
     for (let round = 0; round < ROUNDS_MAX && rest.length > 0; round++) {
       const built = encoded(contract, rest, usedPermits, earlier)
       if ('unencodable' in built) {

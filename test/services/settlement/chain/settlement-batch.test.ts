@@ -182,7 +182,6 @@ const ASKED = {
   usedPermits: new Set<OrderHash>(),
   earlier: new Map(),
   headNumber: 0,
-  isDoubtful: true,
 }
 
 test('an order that cannot be encoded is refused alone, by the fault of its side', async () => {
@@ -193,10 +192,12 @@ test('an order that cannot be encoded is refused alone, by the fault of its side
   assert.deepEqual(ready?.trades, [good])
 })
 
+/** A refusal counts once the newest block repeats it. */
 const REFUSED_BOTH = [SETTLEMENT_REASONS.indexOf('CollateralRefused')]
+const REFUSED_TWICE = [REFUSED_BOTH, REFUSED_BOTH]
 
 test('two wallets that the stablecoin blocks are both at fault while it moves for others', async () => {
-  const { refused, revert } = await trialWith({ ...MANY, returned: [REFUSED_BOTH] })(
+  const { refused, revert } = await trialWith({ ...MANY, returned: REFUSED_TWICE })(
     [trade(buy('Ann1'))],
     ASKED,
   )
@@ -208,7 +209,7 @@ test('two wallets that the stablecoin blocks are both at fault while it moves fo
 })
 
 test('no trade is refused while the stablecoin moves for no account', async () => {
-  const stopped = { returned: [REFUSED_BOTH], isStopped: true }
+  const stopped = { returned: REFUSED_TWICE, isStopped: true }
   const { refused, revert } = await trialWith(stopped)([trade(buy('Ann1'))], ASKED)
   assert.deepEqual([refused, revert?.name], [[], 'CollateralStopped'])
 })

@@ -44,7 +44,6 @@ import { isRejection } from '#domain/rejection.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
 import { openLogReader } from '#log/log-reader.ts'
 import { PACKED } from '#log/packed-event.ts'
-import type { NextInLine } from '#protocol/market-host.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import type { RiskRules } from '#services/market/state.ts'
 import {
@@ -54,8 +53,8 @@ import {
   type StoreState,
   store,
 } from '#services/projector/projector.ts'
+import { makeHoldingsRead } from '#services/settlement/chain/holdings.ts'
 import { makeSettlementLane } from '#services/settlement/chain/settlement-lane.ts'
-import { makeOwnersLook, makeSettlementLook } from '#services/settlement/chain/settlement-look.ts'
 import { makeSettlementTrial } from '#services/settlement/chain/settlement-trial.ts'
 import { makeSparePermits } from '#services/settlement/chain/spare-permits.ts'
 import { newSettlement, settlement } from '#services/settlement/settlement.ts'
@@ -66,7 +65,6 @@ import type {
   SettlementRules,
   SettlementState,
 } from '#services/settlement/state.ts'
-import { makeLineClearing } from '#services/settlement/thread/line-clearing.ts'
 import { closeDatabase, type Database } from '#store/engine/database.ts'
 import { openDatabase } from '#store/open-database.ts'
 import { claimLog } from '#store/projection/checkpoints.ts'
@@ -223,8 +221,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
         toAddress(chain.contracts.conditionalTokens),
         toAddress(chain.contracts.stablecoin),
       ),
-      look: makeSettlementLook(client, readFunds),
-      lookAtOwners: makeOwnersLook(client, readFunds),
+      withHoldings: makeHoldingsRead(client, readFunds),
       trial: makeSettlementTrial({
         client,
         contract: bootContract,
@@ -290,22 +287,6 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
             return tellMarket({ type: 'ReportTrade', message: { marketId, report } })
           }),
         ...(options.barred === undefined ? {} : { barred: options.barred }),
-        clearLine: makeLineClearing({
-          nextInLine: (back) =>
-            alive(async () => {
-              if (away.markets) throw new Error('closed')
-              return tellMarket<NextInLine>({ type: 'NextInLine', message: back })
-            }),
-          withdraw: (leaving) =>
-            alive(async () => {
-              const message = { ...leaving, reason: 'unfunded', isFault: true } as const
-              const left = await tellMarket<{ orderHashes: OrderHash[] }>({
-                ...{ type: 'CancelOrders', message },
-              })
-              return left.orderHashes.length
-            }),
-          lookAtOwners: lane.lookAtOwners,
-        }),
       },
     )
     const mine = state
