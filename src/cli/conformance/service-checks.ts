@@ -1,6 +1,7 @@
 /** What a client reads first: the configuration, the time, the descriptions, and how errors look. */
 
 import type { Check } from './check.ts'
+import { ENDPOINTS } from './endpoints.ts'
 import { demand, demandEqual, Skipped } from './mismatch.ts'
 import { ADDRESS, BOOL, demandShape, INTEGER, NATURAL, NUMBER, TEXT } from './shape.ts'
 import type { Answer } from './world.ts'
@@ -15,43 +16,6 @@ const ORDER_FIELDS = [
   'nonce uint64',
   'expiration uint64',
   'makerFeeRecipient address',
-]
-
-/** Every path of the contract, in the words of an OpenAPI document. */
-const PATHS = [
-  '/api/v1/api-keys',
-  '/api/v1/orders',
-  '/api/v1/orders/{hash}',
-  '/api/v1/users/{address}/orders',
-  '/api/v1/failed-trades',
-  '/api/v1/pending-trades',
-  '/api/v1/settlements/{txHash}',
-  '/api/v1/markets',
-  '/api/v1/stats/{marketId}',
-  '/api/v1/holders/{marketId}',
-  '/api/v1/activity/{marketId}',
-  '/api/v1/platform/stats',
-  '/api/v1/orderbook/{marketId}',
-  '/api/v1/trades/{marketId}',
-  '/api/v1/users/{address}/activity',
-  '/api/v1/positions/{marketAddress}',
-  '/api/v1/positions/{marketId}/sync',
-  '/api/v1/users/{address}/positions',
-  '/api/v1/quick-markets/{asset}',
-  '/api/v1/quick-markets/{asset}/history',
-  '/api/v1/quick-markets/{asset}/price',
-  '/api/v1/quick-markets/{asset}/price-history',
-  '/api/v1/quick-markets/{asset}/price-stream',
-  '/api/v1/resolution/{marketId}',
-  '/api/v1/stream',
-  '/api/v1/pending-claims',
-  '/api/v1/failed-claims',
-  '/api/v1/relayer/ctf-approval',
-  '/api/v1/relayer/stablecoin-permit',
-  '/api/v1/relayer/ctf-redemption',
-  '/api/v1/relayer/batch-ctf-redemption',
-  '/api/v1/relayer/propose-resolution',
-  '/api/v1/relayer/settle-market',
 ]
 
 /** An error is told with a sentence, a code, and the field where one is at fault. */
@@ -169,14 +133,19 @@ export const SERVICE_CHECKS: readonly Check[] = [
   },
   {
     id: 'docs.openapi',
-    says: '/openapi.json describes every path of the contract',
+    says: '/openapi.json describes every endpoint of the contract, with its query',
     async run({ ask }) {
       const { status, body } = await ask('//openapi.json')
       demandEqual('status', status, 200)
-      const { openapi, paths = {} } = (body ?? {}) as { openapi?: string; paths?: object }
+      const { openapi, paths = {} } = (body ?? {}) as OpenApi
       demand(/^3\./.test(openapi ?? ''), 'an OpenAPI document of version 3', openapi)
-      const missing = PATHS.filter((path) => !Object.hasOwn(paths, path))
-      demandEqual('missing paths', missing, [])
+      const missing = ENDPOINTS.flatMap(({ method, path, query }) => {
+        const operation = paths[path]?.[method.toLowerCase()]
+        if (operation === undefined) return [`${method} ${path}`]
+        const known = new Set(operation.parameters?.map(({ name }) => name))
+        return Object.keys(query).flatMap((name) => (known.has(name) ? [] : [`${path}?${name}`]))
+      })
+      demandEqual('missing endpoints', missing, [])
     },
   },
   {
@@ -189,3 +158,8 @@ export const SERVICE_CHECKS: readonly Check[] = [
     },
   },
 ]
+
+type OpenApi = {
+  readonly openapi?: string
+  readonly paths?: Record<string, Record<string, { parameters?: { name: string }[] }>>
+}
