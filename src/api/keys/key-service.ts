@@ -37,7 +37,7 @@ export function makeKeyService(ports: {
   readonly service: string
   readonly store: Ref<ApiKeysRequests>
   readonly findKey: (id: string) => Promise<ApiKey | undefined>
-  /** Who signed a text as wallets do; undefined when the signature is none. */
+  /** Returns the signer of a wallet-signed text; undefined if the signature is invalid. */
   readonly recoverSigner: (message: string, signature: string) => Promise<Address | undefined>
   readonly nowMs: () => number
 }): KeyService {

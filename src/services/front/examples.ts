@@ -1,7 +1,6 @@
 /**
- * Examples for the OpenAPI document that can be carried out as they stand. There are such on the devnet
- * only, whose demo traders' keys are known to everybody: each is signed for whoever asks, for a market
- * that is open.
+ * Executable examples for the OpenAPI document. They exist on the devnet only, whose demo traders' keys are public:
+ * each example is signed for an open market at the time of the request.
  */
 
 import { DEVNET_CHAIN_ID } from '#config/devnet.ts'
@@ -11,7 +10,7 @@ import type { Market } from '#domain/market.ts'
 import type { LiveExamples } from '#http/openapi.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 
-/** The last of the demo traders, whom no example of the documentation uses. */
+/** The last demo trader, whom no other example uses. */
 const TRADER = 19
 const TTL_SEC = 3_600
 
@@ -48,7 +47,7 @@ export function liveExamples(
   }
 }
 
-/** The open market that ends last. */
+/** Returns the open market that ends last. */
 function lastingMarket(board: MarketBoard, chainId: number): Market | undefined {
   let last: Market | undefined
   for (const { market, closed } of board.markets.values()) {

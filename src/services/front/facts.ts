@@ -1,4 +1,4 @@
-/** What a front tells of the exchange to a client that asks how it is set up. */
+/** Returns the configuration of the exchange that clients may read. */
 
 import type { ChainFacts, ConfigFacts } from '#api/service/config.ts'
 import { DEVNET_CHAIN_ID } from '#config/devnet.ts'

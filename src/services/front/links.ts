@@ -1,4 +1,4 @@
-/** The links of a front: what stands behind it, and what it does with the events from there. */
+/** The links of a front: references to other threads, and handlers for their events. */
 
 import type { MessagePort } from 'node:worker_threads'
 import type { Log } from '#config/logging.ts'
@@ -50,15 +50,15 @@ import { resolutionStep } from '#stream/resolution-step.ts'
 /** Pause before a failed load is retried. */
 const LOAD_AGAIN_MS = 100
 
-/** What a market thread tells. */
+/** Messages of a market thread. */
 type FollowedProtocol = MarketFollowerProtocol & MovingProtocol
 
-/** What each kind of event does here. */
+/** One handler per kind of event. */
 type Hearers<P extends Protocol> = { [K in keyof P]: (message: P[K]['takes']) => void }
 
 export type FrontLinks = ReturnType<typeof linkFront>
 
-/** The stream is there once the front has started. */
+/** The stream exists once the front has started. */
 export function linkFront(
   settings: Settings,
   ports: {
@@ -81,7 +81,7 @@ export function linkFront(
     makeRef<MarketThreadProtocol & HoldsProtocol & DozeProtocol>(),
   )
   const patience = { waitingMax: CHANNEL_IN_FLIGHT_MAX, deadlineMs: settings.front.deadlineMs }
-  /** Of several machines, a market's thread may be on its way to another. */
+  /** With several machines, a market's thread may be moving to another. */
   const patient = isNode(settings) ? plain.map((ref) => makePatientRef(ref, patience)) : []
   const threads = plain.map((ref, index) => patient[index] ?? ref)
   const store = makeRef<ApiKeysRequests & WriteRequests>()
@@ -119,7 +119,7 @@ export function linkFront(
     ),
   )
   const { dozeMs } = settings.cluster
-  /** Of several machines, a front follows what somebody on it needs. */
+  /** With several machines, a front follows only partitions that its clients use. */
   const use = isNode(settings) && dozeMs > 0 ? usePartitions() : undefined
 
   function usePartitions(): PartitionUse {
@@ -136,12 +136,12 @@ export function linkFront(
     })
   }
 
-  /** What is lost of a market's events, or of its partition, is loaded anew; undefined where nothing is missing. */
+  /** Loads lost events of a market or its partition again; undefined if nothing is missing. */
   function heardAll(marketId: MarketId): Promise<void> | undefined {
     return use?.need(marketId) ?? loads[threadOfMarket(marketId, topology)]?.reloaded()
   }
 
-  /** What this peer told is lost in part, because it was not taken in time. */
+  /** Handles lost messages of this peer, which were not read in time. */
   function lost(peer: string): void {
     meters.reloaded(peer)
     ports.log.warn({ peer }, `what ${peer} told was not taken in time: it is loaded anew`)
@@ -191,9 +191,9 @@ export function linkFront(
     handOvers[index]?.linked()
   }
 
-  /** The store may have revoked keys without our hearing it. */
+  /** The store may have revoked keys without our knowledge. */
   function unheard(): void {
-    // First who is asked, then who asks.
+    // First the cache of keys, then the open sessions.
     authenticator.unheard()
     hub()?.unheard()
   }
@@ -216,7 +216,7 @@ export function linkFront(
         },
       }),
     )
-    // What the store before this one said last may not have arrived.
+    // The last messages of the previous store may be lost.
     unheard()
   }
 
@@ -248,7 +248,7 @@ export function linkFront(
     } else if (prices.isOpen) setTimeout(() => void loadPrices(), LOAD_AGAIN_MS).unref()
   }
 
-  /** What the chain tells: the steps of resolutions go out on the stream. */
+  /** Publishes resolution steps from the chain on the stream. */
   function followIndexer(port: MessagePort): void {
     const hearers: Hearers<ChainFollowerProtocol> = {
       ChainAdvanced({ chainId, events }) {
@@ -303,7 +303,7 @@ export function linkFront(
     )
   }
 
-  /** What is done with the link to each other thread. */
+  /** Handlers for the links to other threads, by name. */
   const followers = new Map<string, (port: MessagePort) => void>([
     ['store', followStore],
     ['indexer', followIndexer],
@@ -328,9 +328,12 @@ export function linkFront(
     store,
     relayers,
     accounts,
-    /** Whether every market thread has told its markets at least once. */
+    /** Returns whether every market thread was loaded at least once. */
     isWhole: () => loads.every(({ isKnown }) => isKnown()),
-    /** Whether the thread of this market, or every market thread, is loaded and confirmed as the owner of its log. */
+    /**
+     * Returns whether the thread of this market, or every market thread, is loaded and confirmed as the owner of its
+     * log.
+     */
     isCurrent: (marketId?: MarketId) =>
       marketId === undefined
         ? loads.every((_, index) => isCurrent(index))
@@ -347,12 +350,12 @@ export function linkFront(
       if (unconfirmed === 0) return ''
       return `${unconfirmed} market threads have not confirmed for a second that they own their log`
     },
-    /** Undefined where every partition is followed always. */
+    /** Undefined if every partition is always followed. */
     use,
-    /** How many partitions are followed. */
+    /** Returns the number of followed partitions. */
     followed: () => loads.reduce((left, load) => left - load.dozing(), topology.partitions),
     heardAll,
-    /** Resolves when a market thread has told its markets for the first time; undefined once it has. */
+    /** Resolves when a market thread was loaded for the first time; undefined after that. */
     known: (index: number) => loads[index]?.untilKnown(),
     connect(peer: string, port: MessagePort): void {
       followers.get(peer)?.(port)

@@ -1,4 +1,4 @@
-/** The trading page at a front: made by the main thread, which a front asks at the first visit. */
+/** The trading page at a front: built by the main thread on the first visit. */
 
 import { DEVNET_CHAIN_ID } from '#config/devnet.ts'
 import type { Settings } from '#config/settings-schema.ts'

@@ -1,4 +1,4 @@
-/** How much of the log a front follows. */
+/** Metrics: number of log partitions that a front follows. */
 
 import { Gauge, type Registry } from 'prom-client'
 

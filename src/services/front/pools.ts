@@ -19,24 +19,24 @@ import { makeOrderPacker, makePackedMemory, type PackedFlaws } from '#verify/pac
 import type { VerifyWorkerData } from '#verify/verify-jobs.ts'
 import type { AskPage, PageTask } from './query-pages.ts'
 
-/** Tasks that wait for a free thread of a pool; one more is refused. */
+/** Maximum number of tasks that wait for a thread of a pool; further ones are refused. */
 const QUEUE_MAX = 10_000
-/** Pages of users that go to a thread in one message: to send one costs as much as to read one. */
+/** Pages of users sent to a thread in one message: sending one costs as much as reading one. */
 const PAGES_TOGETHER_MAX = 8
 
 export type FrontPools = {
-  /** Long reads leave a thread to the short ones, or where there is one only take it one at a time. */
+  /** Long reads leave one thread for short ones; with a single thread they run one at a time. */
   readonly query: Query
-  /** A page of one user as JSON. One of activity goes through history, so it is a long read. */
+  /** Returns a page of one user as JSON. Activity scans history, so it is a long read. */
   readonly askPage: AskPage
-  /** Where tokens are needed, through a thread of its own: no long read stands in its way. */
+  /** If tokens are required, uses its own thread: no long read delays it. */
   findKey(id: string): Promise<ApiKey | undefined>
   readonly verifier: OrderVerifier
-  /** Who signed a text as wallets do; undefined when the signature is none. */
+  /** Returns the signer of a wallet-signed text; undefined if the signature is invalid. */
   recoverSigner(message: string, signature: string): Promise<Address | undefined>
-  /** What signatures are checked with. */
+  /** Returns the names of the signature engines. */
   engines(): Promise<string>
-  /** Processor time of the threads that recover signers. */
+  /** Returns the CPU time of the verify threads. */
   verifySeconds(): Promise<number>
   close(): Promise<void>
 }
@@ -117,7 +117,7 @@ export function openFrontPools(settings: Settings, log: Log): FrontPools {
   }
 }
 
-/** A full pool is no bug: the client may try again. */
+/** A full pool is not a bug: the client may retry. */
 async function refusable<Result>(work: Promise<Result>): Promise<Result> {
   try {
     return await work

@@ -1,4 +1,4 @@
-/** Pages of one user, read and written on a thread of the query pool: what comes back is JSON. */
+/** Pages of one user, read and serialized on a thread of the query pool: the result is JSON. */
 
 import {
   type UserActivityPage,
@@ -15,7 +15,7 @@ type Pages = {
   userPositions: UserPositionsPage
 }
 
-/** Asks for one of them. */
+/** Requests one page. */
 export type AskPage = <Name extends keyof Pages>(name: Name, page: Pages[Name]) => Promise<string>
 
 export type PageTask<Name extends keyof Pages = keyof Pages> = {
@@ -23,12 +23,11 @@ export type PageTask<Name extends keyof Pages = keyof Pages> = {
   readonly args: Pages[Name]
 }
 
-/** So long at most, and the rest of a page, one message holds a thread: other reads wait for it. */
+/** A message occupies a thread for this long plus the rest of a page: other reads wait for it. */
 const TOGETHER_MS = 5
 
 /**
- * What a thread of the pool does with such tasks: those that it comes to in time, at least the first. No error
- * crosses a thread whole.
+ * Runs such tasks on a pool thread: as many as fit in the time, at least the first. Errors are passed as plain values.
  */
 export function makePageWriter(
   query: Query,

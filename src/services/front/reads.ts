@@ -1,4 +1,4 @@
-/** The reads of a front: its routes over the board, the query pool, and the chains for a sync. */
+/** The reads of a front: routes over the board, the query pool, and the chains for a sync. */
 
 import { candles } from '#api/markets/candles.ts'
 import { getMarket, listMarkets } from '#api/markets/list-markets.ts'
@@ -46,7 +46,7 @@ import { askWrite, type WriteQueueRef } from '#store/writes/ask-write.ts'
 import type { AskPage } from './query-pages.ts'
 
 /**
- * Largest age of the list of the chain's markets. That of stored ones may be older: markets that trade are on the
+ * Maximum age of the list of the chain's markets. The list of stored ones may be older: traded markets are on the
  * board.
  */
 const CHAIN_MARKETS_KEPT_MS_MAX = 250
@@ -71,7 +71,7 @@ export function readRoutes(ports: {
     clock,
   })
   const kept = keepAnswers({ bytesMax: ANSWERS_KEPT_BYTES_MAX })
-  // Of its own: whoever makes ids up fills it with answers about nothing, and displaces no sums.
+  // A separate cache: requests with invented ids fill only this one and evict no sums.
   const over = makeReadCache({
     keepMs: settings.front.readCacheMs,
     entriesMax: OVER_KEPT_MAX,
@@ -81,7 +81,7 @@ export function readRoutes(ports: {
   const keepMs = settings.front.readCacheMs
   const entriesMax = LISTS_KEPT_MAX
   const storedMarkets = shareReads<Queries['listMarkets']['answers']>({ keepMs, entriesMax, clock })
-  // A market that one list shows must be in the next one too, whatever its filter is: so the newest list alone is kept.
+  // A market in one list must be in the next one too, whatever its filter: so only the newest list is kept.
   const chainMarkets = shareReads<Queries['listChainMarkets']['answers']>({
     keepMs: Math.min(keepMs, CHAIN_MARKETS_KEPT_MS_MAX),
     entriesMax: 1,
@@ -157,14 +157,14 @@ export function readRoutes(ports: {
   ]
 }
 
-/** The chains that have an address, each asked for balances. */
+/** Returns the chains with contracts, with their balance readers. */
 function chainsOf(settings: Settings): Map<number, ChainBalances> {
   const asked = new Map<number, ChainBalances>()
   for (const chain of settings.chains) {
     const { chainId, rpcUrls } = chain
     if (rpcUrls.length === 0) continue
     const contracts = contractsOf(chain)
-    // What speaks to a chain is a fifth of what a front would load: the first who asks waits for it.
+    // Chain libraries are a fifth of what a front would load: the first request waits for them.
     const balances = lazily(async (): Promise<ChainBalances> => {
       const { makeChainClient } = await import('#chain/clients.ts')
       const { headBalances } = await import('./chain/head-balances.ts')

@@ -1,4 +1,4 @@
-/** The stream of a front: its hub, the orders that go with their session, and what a write costs there. */
+/** The stream of a front: its hub, session orders, and the cost of writes. */
 
 import type { OrderService } from '#api/orders/order-service.ts'
 import type { Log } from '#config/logging.ts'
@@ -64,7 +64,7 @@ export function openStream(
     perSessionMax: stream.heldOrdersMax,
     deadlineMs: front.deadlineMs,
   })
-  /** A request on the stream costs what it costs over HTTP: from its address, and from its key. */
+  /** A request on the stream costs the same as over HTTP, for its address and its key. */
   const draw: NonNullable<StreamPorts['draw']> = ({ cost, weight }, ip, principal) => {
     if (limiter === undefined) return true
     const arrival = {

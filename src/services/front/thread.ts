@@ -1,4 +1,4 @@
-/** A front thread: the HTTP server with its routes, and the references to what stands behind it. */
+/** A front thread: the HTTP server with its routes, and references to other threads. */
 
 import { registerApiKey, revokeApiKey } from '#api/keys/api-keys.ts'
 import { makeKeyService } from '#api/keys/key-service.ts'
@@ -60,7 +60,7 @@ import { openStream } from './stream.ts'
 import { openTokenClaims } from './tokens.ts'
 import { verifyMeters } from './verify-metrics.ts'
 
-/** So often within the time after which a partition dozes it is looked for those that nobody needs. */
+/** Number of idle checks per idle timeout. */
 const RESTS = 4
 
 export function frontThread(data: ThreadData): ThreadParts {
@@ -71,7 +71,7 @@ export function frontThread(data: ThreadData): ThreadParts {
   const meter = makeStageMeter(registry)
   const about = aboutApi(settings.service.name)
   let front: Front | undefined
-  /** The port of operation, where it is not the same. */
+  /** Server for operators, if it has its own port. */
   let admin: Front | undefined
   let hub: StreamHub | undefined
   let heldOrders: HeldOrders | undefined
@@ -79,8 +79,8 @@ export function frontThread(data: ThreadData): ThreadParts {
   let figures: FiguresBook | undefined
   let withdrawn: WithdrawnOrders | undefined
 
-  // A worker that exits while its app is open takes the whole process down, so even after a bug the
-  // app is closed first. The supervisor then starts the thread again.
+  // A worker that exits while its app is open ends the whole process, so the app is closed first even after a bug. The
+  // supervisor then restarts the thread.
   process.once('uncaughtException', (error) => {
     log.fatal({ err: error }, 'a bug ends this thread')
     void hub?.shutdown({ atOnce: true })
@@ -115,7 +115,7 @@ export function frontThread(data: ThreadData): ThreadParts {
     needThese: (markets) => links.use?.needThese(markets) ?? true,
   })
   const sse = makeSseHub(settings.sse, systemClock)
-  /** The assets that have prices here; none without providers. */
+  /** Assets with prices; none without providers. */
   const assets = settings.feeds.live ? settings.feeds.assets : []
   const priceBoard = makePriceBoard(
     { assets, replayEvents: settings.sse.replayEvents },
@@ -325,12 +325,12 @@ export function frontThread(data: ThreadData): ThreadParts {
     log.info({ port: front.port }, `the front listens; signatures by ${engines}`)
   }
 
-  /** What is checked besides the threads. */
+  /** Checks besides those of the threads. */
   function readiness(): Readiness {
     const why = links.why()
     const markets = { ok: why === '', why }
     if (assets.length === 0) return { markets }
-    // Without prices everything but quick markets goes on, so the exchange counts as ready.
+    // Without prices only quick markets stop, so the exchange counts as ready.
     const silent = priceBoard.why()
     return { markets, 'price sources': { ok: silent === '', why: silent, optional: true } }
   }

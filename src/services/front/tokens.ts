@@ -1,9 +1,9 @@
 /**
- * Tokens that are used once among all nodes that share a database: what this front takes, it claims there before
- * it counts, many in one statement. While the database is away no token is taken, and the client is to come again.
+ * Ensures that a token is used once among all nodes that share a database. A front claims its tokens there, many in one
+ * statement, before they count. While the database is away no token is accepted, and the client must retry.
  *
- * A claim whose answer is lost may be in the database although its token was refused. So the number of a claim
- * follows from its token: when the token is sent again to this process, its fronts recognise their own claim and
+ * The answer to a claim may be lost after the database stored it, and the token is then refused. The number of a claim
+ * is derived from its token: if the token is sent again to this process, its fronts recognise their own claim and
  * accept it. The ledger ensures that the same token is not accepted twice here (`http/nonce-ledger.ts`).
  */
 
@@ -21,17 +21,17 @@ import type { Database } from '#store/engine/database.ts'
 import type { NonceClaim } from '#store/writes/token-nonces.ts'
 import { makeBatcher } from '#verify/batcher.ts'
 
-/** How long a request waits for its claim. */
+/** Maximum wait of a request for its claim. */
 const CLAIM_MS = 5_000
-/** How often what has expired is forgotten. The clocks of nodes may differ by as much as a token lives. */
+/** Interval of forgetting expired claims. The clocks of nodes may differ by the lifetime of a token. */
 const FORGET_EVERY_MS = 10_000
-/** A server that does not answer keeps no front from ending. */
+/** A server that does not answer must not prevent a front from stopping. */
 const CLOSE_MS_MAX = 5_000
 const SLACK_SEC = TOKEN_LIFE_SEC
 const CONNECTIONS = 2
 const CLAIM_BYTES = 8
 
-/** Loaded when it is opened: a front whose tokens are its process's own never needs the database. */
+/** Loaded on opening: a front with process-local tokens never needs the database. */
 const loadStore = async () => ({
   ...(await import('#store/engine/database.ts')),
   ...(await import('#store/open-database.ts')),
@@ -46,19 +46,19 @@ type Opened = {
 
 type TokenClaims = { readonly claim: ClaimToken; close(): Promise<void> }
 
-/** Undefined where tokens are known to this process alone, and so need not be claimed elsewhere. */
+/** Undefined if tokens are used only in this process and need no claims elsewhere. */
 export function openTokenClaims(
   settings: Settings,
   clock: Clock,
   { log, every }: Pick<Kit, 'log' | 'every'>,
-  /** Random for each process, and the same for all its fronts. */
+  /** Random per process, and the same for all its fronts. */
   secret: string,
 ): TokenClaims | undefined {
   const isShared = settings.auth.nonces === 'database' || isNode(settings)
   if (!isShared || !settings.auth.singleUseNonce) return undefined
   let opening: Promise<Opened> | undefined
-  // Not the time of the first claim: a token that was issued since this front started, and that waits while the
-  // database is opened for it, was not used before.
+  // Not the time of the first claim: a token issued after this front started, and waiting while the database is opened,
+  // was not used before.
   const startedSec = Math.floor(clock.nowMs() / 1_000)
 
   async function open(): Promise<Opened> {

@@ -1,4 +1,4 @@
-/** What the threads take that recover signers for a front: most of an order's processor time is theirs. */
+/** Metrics: CPU time of the verify threads, which is most of an order's CPU time. */
 
 import { Counter, type Registry } from 'prom-client'
 

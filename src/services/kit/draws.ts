@@ -1,7 +1,7 @@
 /**
- * Rate limits over the fronts of several machines: what is drawn from buckets here is told to the other nodes a few
- * times a second, and what they tell is drawn here too. A rate holds over all of them; a burst may
- * be had once at each front, until the others have heard of it.
+ * Rate limits over the fronts of several machines. Draws from local buckets are sent to the other nodes a few times a
+ * second, and their draws are applied here. A rate holds over all nodes; a burst is possible once at each front until
+ * the others are notified.
  */
 
 import type { MessagePort } from 'node:worker_threads'
@@ -12,14 +12,14 @@ import { Channel } from '#runtime/channel.ts'
 import { makeRef } from '#runtime/ref.ts'
 import type { Kit } from './kit.ts'
 
-/** What fronts tell the bridge of their node, and it tells one of them what others drew. */
+/** Messages of fronts to their node's bridge, and of the bridge to one of them about draws elsewhere. */
 export type DrawsProtocol = {
   Drawn: { takes: { draws: readonly Draw[] }; answers: undefined }
 }
 
 const TELL_EVERY_MS = 250
 const BUCKETS_MAX = 4_000
-/** About what one takes on the way; a message of NATS may be of a megabyte. */
+/** Approximate size of one draw; a NATS message may have a megabyte. */
 const DRAW_BYTES = 128
 
 export function openLimiter(

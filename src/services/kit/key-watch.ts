@@ -1,7 +1,7 @@
 /**
  * Watches whether a key of the exchange can do its job on a chain: it has its role in the contract and ether for its
- * transactions. A key that cannot makes its thread not ready, with the reason. The check is repeated, so no restart
- * is needed once the role or the ether is there. While the chain cannot be asked, the last verdict stands.
+ * transactions. A key that cannot makes its thread not ready, with the reason. The check is repeated, so no restart is
+ * needed once the role or the ether is there. While the chain does not answer, the last verdict stands.
  */
 
 import { WEI_PER_GWEI } from '#chain/sender/fees.ts'
@@ -29,7 +29,7 @@ type WatchedKey = {
   readonly role?: { readonly contract: string; readonly isHeld: () => Promise<boolean> }
 }
 
-/** Checks at once, and then as often as the balances of the relayer are read. */
+/** Checks at once, and then at the interval of the relayer's balance reads. */
 export function startKeyWatch(
   kit: Pick<Kit, 'log' | 'every'>,
   { balanceMinGwei, balanceEveryMs }: Settings['relayer'],

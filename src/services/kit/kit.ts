@@ -1,6 +1,6 @@
 /**
- * What threads are put together with, besides their own adapters and actors: a log, metrics and timers;
- * the actor on its own; the links to the threads that write, and those of the threads that follow.
+ * Parts that threads share besides their own adapters and actors: log, metrics and timers; a runner for an actor; links
+ * to the writing threads and to followers.
  */
 
 import type { MessagePort } from 'node:worker_threads'
@@ -26,18 +26,18 @@ const MAILBOX_MAX = 10_000
 
 export type Kit = World & {
   readonly log: Log
-  /** Where the thread's meters are registered. */
+  /** Registry of the thread's metrics. */
   readonly registry: Registry
   readonly links: LinkMeters
   metrics(): Promise<object[]>
-  /** Does something again and again, until `quiet`. */
+  /** Calls `act` at this interval until `quiet`. */
   every(ms: number, act: () => void): void
   quiet(): void
   /** Awaits work in the background; its failure is a bug or the end of a role, and ends the thread. */
   detach(work: Promise<void>): void
 }
 
-/** Every metric says which thread it is of; `labels` are those that it says besides. */
+/** Every metric has a label with its thread; `labels` are added to it. */
 export function makeKit(
   data: ThreadData,
   world: World = realWorld,
@@ -62,7 +62,7 @@ export function makeKit(
   }
 }
 
-/** Runs an actor that has no log of its own: what it says is told at once. */
+/** Runs an actor without a log: its events are published at once. */
 export function serveActor<State, P extends Protocol, Event = never>(actor: {
   readonly behaviour: Behaviour<State, P, Event>
   readonly state: State
@@ -86,21 +86,21 @@ export function serveActor<State, P extends Protocol, Event = never>(actor: {
   })
 }
 
-/** The threads that write: the store and the market threads. A thread may be linked to some of them. */
+/** The writing threads: the store and the market threads. A thread may be linked to some of them. */
 export type Writers = {
   readonly store: Ref<WriteRequests>
   /** In the order of their numbers. */
   readonly markets: readonly Ref<MarketThreadProtocol>[]
-  /** The thread that a market belongs to. */
+  /** Returns the thread of a market. */
   marketOf(marketId: MarketId): Ref<MarketThreadProtocol>
-  /** Takes the port of such a thread and answers which it is; undefined for any other peer. */
+  /** Takes the port of such a thread and returns its kind; undefined for any other peer. */
   take(peer: string, port: MessagePort): 'store' | Ref<MarketThreadProtocol> | undefined
   close(): void
 }
 
 /**
- * `told` hears what the store and the market threads tell by themselves; what they tell besides may
- * have been lost. `missed` hears which of them has lost something that it was told here.
+ * `told` receives messages of the store and the market threads, some of which may be lost. `missed` is called with a
+ * thread that lost messages from here.
  */
 export function linkWriters(
   settings: Settings,
@@ -143,9 +143,9 @@ export function linkWriters(
   }
 }
 
-/** The threads that are told what happens here, and may ask. */
+/** Threads that receive events from here, and may send requests. */
 type Followers<P extends Protocol> = {
-  /** `missed` is called where the follower cannot load by itself what it has lost. */
+  /** `missed` is called if the follower cannot load by itself what it lost. */
   add(
     peer: string,
     port: MessagePort,

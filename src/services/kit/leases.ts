@@ -1,13 +1,13 @@
 /**
- * The roles of a thread that one node at a time may play, each by a lease in the database. A thread whose role
- * another node plays waits for it, which is no failure; once the lease is its own, the role begins as after any
- * restart. What is written in a role carries the epoch of its lease, so whatever this node believes, a lease that
- * it has lost writes nothing (`store/engine/fence.ts`).
+ * Leases for roles that one node at a time may hold, stored in the database. A thread whose role another node holds
+ * stands by, which is not a failure; once it has the lease, the role starts as after any restart. Writes of a role
+ * carry the epoch of its lease, so a lost lease writes nothing, whatever this node believes (`store/engine/fence.ts`).
  *
- * A node that has lost a lease stops playing the role at once. One that cannot ask goes on, since nobody may have
- * taken it; but nothing that only the lease allows leaves it while it is in doubt (`isSure`).
+ * A node that learns that it lost a lease stops the role at once. A node that cannot reach the database continues,
+ * because perhaps no other node took the lease. But nothing that requires the lease is sent while it is in doubt
+ * (`isSure`).
  *
- * A database in a file belongs to one process: there every role begins at once and nothing of this is done.
+ * A database file belongs to one process: there every role starts at once without a lease.
  */
 
 import { hostname } from 'node:os'
@@ -26,31 +26,31 @@ import type { WriteQueueRef } from '#store/writes/ask-write.ts'
 import type { Kit } from './kit.ts'
 import type { Adapters } from './world.ts'
 
-/** How long a lease is held after its holder was last heard of. With the next constant: 7 s until another has it. */
+/** A lease expires this long after its last renewal. With the next constant: 7 s until another node has it. */
 const LEASE_MS = 6_000
-/** How often a lease is renewed, or asked for by who waits for it. */
+/** Interval of renewing a lease, or of requesting it while standing by. */
 const LOOK_MS = 1_000
 const HOLDER_CHARS_MAX = 255
-/** Leases taken within this time are one line of the log: a store takes one for each partition. */
+/** Leases taken within this time share one log line: a store takes one per partition. */
 const TAKEN_TOLD_MS = 250
 
 type Leases = {
   /**
-   * Plays the role as soon as its lease is held; resolves when it has begun, or when it has to wait. `lost` is
-   * what follows when another node has taken it: the thread ends itself unless it knows better.
+   * Starts the role as soon as its lease is held; resolves when it has started or stands by. `lost` is called when
+   * another node has taken it; by default the thread ends.
    */
   hold(
     role: string,
     begin: (lease: Lease) => Promise<void> | void,
     lost?: () => void,
   ): Promise<void>
-  /** The store's write queue, as the holder of the role asks it. */
+  /** Returns the store's write queue for the holder of the role. */
   writeQueue(role: string, writeQueue: WriteQueueRef): WriteQueueRef
-  /** Whether no other node can have the role now. */
+  /** Returns whether no other node can hold the role now. */
   isSure(role: string): boolean
-  /** What the thread waits for, when there is something; it is no failure. */
+  /** Returns what the thread waits for, or an empty string; waiting is not a failure. */
   standby(): string
-  /** Gives up what is held. */
+  /** Releases all leases. */
   close(): Promise<void>
 }
 
@@ -60,9 +60,9 @@ type Role = {
   readonly lost: (() => void) | undefined
   lease: Lease | undefined
   asking: boolean
-  /** Until when nobody else can have taken it, on the monotonic clock. */
+  /** No other node can have taken it before this time, on the monotonic clock. */
   sureUntilMs: number
-  /** Who has it; empty when that is not known. */
+  /** Current holder; empty if unknown. */
   heldBy: string
 }
 
@@ -76,7 +76,7 @@ export function makeLeases(
   return sharedLeases(() => world.openDatabase(url, { connectionsMax: 1 }), holderOf(data), kit)
 }
 
-/** All roles are this process's own. */
+/** All roles belong to this process. */
 const ownLeases: Leases = {
   hold: async (role, begin) => begin({ role, epoch: 0 }),
   writeQueue: (_role, writeQueue) => writeQueue,
@@ -85,7 +85,7 @@ const ownLeases: Leases = {
   close: async () => {},
 }
 
-/** Who a process is to the others: a data folder is used by one process of a machine at a time. */
+/** Identifies a process: a data folder is used by one process of a machine at a time. */
 function holderOf({ settings }: ThreadData): string {
   const { node, name } = settings.cluster
   const own = node === '' ? `${hostname()}:${resolve(settings.data.dir)}` : `${name}/${node}`
@@ -122,7 +122,7 @@ function sharedLeases(open: () => Promise<Database>, holder: string, kit: Kit): 
     },
   })
 
-  /** A connection of its own: what else is written must not keep a lease from being renewed. */
+  /** Its own connection: other writes must not delay a renewal. */
   async function database(): Promise<Database> {
     if (closed) throw closedFault()
     opening ??= open().catch((error: unknown) => {
@@ -138,7 +138,7 @@ function sharedLeases(open: () => Promise<Database>, holder: string, kit: Kit): 
     role.lease = undefined
     const why = `another node has taken the lease of ${name} after epoch ${lease.epoch}`
     log.warn({ role: name, epoch: lease.epoch }, why)
-    // Without a better way nothing of the thread goes on: it is started again, and stands by.
+    // By default the thread ends; it is restarted and stands by.
     if (role.lost === undefined) throw new Error(why)
     role.lost()
   }
@@ -176,7 +176,7 @@ function sharedLeases(open: () => Promise<Database>, holder: string, kit: Kit): 
     if (untold.length === 1) clock.after(TAKEN_TOLD_MS, tellUntold)
   }
 
-  /** Waits while more leases are being asked for, so that those of a start are one line however slow the server is. */
+  /** Waits while more leases are requested, so that those of a start are one log line, however slow the server is. */
   function tellUntold(): void {
     if (!closed && [...roles.values()].some(({ asking }) => asking)) {
       clock.after(TAKEN_TOLD_MS, tellUntold)
@@ -217,7 +217,7 @@ function sharedLeases(open: () => Promise<Database>, holder: string, kit: Kit): 
     try {
       await renew()
       for (const role of roles.values()) {
-        // What begins may take long, and leases are to be renewed meanwhile.
+        // Starting may take long, and leases must be renewed meanwhile.
         if (role.lease === undefined && !role.asking && !closed) detach(take(role))
       }
     } finally {
@@ -255,7 +255,7 @@ function sharedLeases(open: () => Promise<Database>, holder: string, kit: Kit): 
     standby() {
       for (const { name, lease, heldBy } of roles.values()) {
         if (lease !== undefined) continue
-        // Who it is, is for the log: this can be read by strangers.
+        // The holder's name is only for the log: strangers can read this text.
         const why = heldBy === '' ? 'it is not known who has' : 'another node has'
         return `${STANDBY}: ${why} the lease of ${name}`
       }
@@ -266,7 +266,7 @@ function sharedLeases(open: () => Promise<Database>, holder: string, kit: Kit): 
       const opened = await opening?.catch(() => undefined)
       if (opened === undefined) return
       const leases = [...roles.values()].flatMap(({ lease }) => lease ?? [])
-      // Where it cannot be told, the leases run out.
+      // If this fails, the leases expire.
       await giveLeases(opened, leases).catch(() => {})
       await closeDatabase(opened)
     },

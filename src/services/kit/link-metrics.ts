@@ -1,11 +1,11 @@
-/** What is lost between threads, and made good: a thread that stalls loses what it is told, and loads it anew. */
+/** Metrics of lost messages between threads: a stalled thread loses messages and loads the state again. */
 
 import { Counter, type Registry } from 'prom-client'
 
 export type LinkMeters = {
-  /** Something that this peer was told was dropped. */
+  /** A message to this peer was dropped. */
   dropped(peer: string): void
-  /** What this peer had told was lost here, and is loaded anew. */
+  /** Messages of this peer were lost here, and its state is loaded again. */
   reloaded(peer: string): void
 }
 

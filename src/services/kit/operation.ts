@@ -1,4 +1,4 @@
-/** What an operator may ask of any process: whether it is ready, and what is counted in it. */
+/** Requests of operators that every process answers: readiness and metrics. */
 
 import { AggregatorRegistry } from 'prom-client'
 import type { Settings } from '#config/settings-schema.ts'
@@ -7,7 +7,7 @@ import { shareReads } from '#http/shared-reads.ts'
 import { type Clock, hasClockJumped } from '#runtime/clock.ts'
 import type { RemoteHome } from '#runtime/thread.ts'
 
-/** However many ask, what they are told is put together once in a while. `more` is what is checked besides. */
+/** The answer is computed at most once per interval, however many clients ask. `more` adds further checks. */
 export function makeOperation(
   { front }: Settings,
   clock: Clock,
@@ -32,7 +32,7 @@ async function threadsOf(home: RemoteHome): Promise<Readiness> {
   const checks = all.map(([thread, { ready, why, optional }]) => {
     return [thread, { ok: ready, why, ...(optional ? { optional } : {}) }] as const
   })
-  // Time goes on without a clock that has jumped, so the exchange counts as ready.
+  // The monotonic clock continues after a jump, so the exchange counts as ready.
   const jumped = hasClockJumped()
   const why = jumped ? 'the clock of the machine has jumped and is not believed yet' : ''
   return { ...Object.fromEntries(checks), clock: { ok: !jumped, why, optional: true } }

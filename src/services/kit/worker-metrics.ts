@@ -1,4 +1,4 @@
-/** What a thread's worker takes: memory, so that it is known which one grows, and processor time, which one is full. */
+/** Metrics of a thread's worker: memory shows which one grows, CPU time which one is full. */
 
 import { getHeapStatistics } from 'node:v8'
 import { Counter, Gauge, type Registry } from 'prom-client'

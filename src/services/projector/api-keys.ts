@@ -1,7 +1,7 @@
 /**
- * Registers and revokes API keys. It lives beside the projector, because the store is the only
- * writer of the database; it writes one change after the other, since the limit of keys per address
- * counts those before, answers once the database has it, and tells the fronts what has changed.
+ * Registers and revokes API keys. It runs in the store's thread, the only writer of the database. Changes are written
+ * one after another, because the limit of keys per address counts earlier ones. It answers once the database has the
+ * change, and notifies the fronts.
  */
 
 import type { ApiKey } from '#domain/api-key.ts'
@@ -10,7 +10,7 @@ import { type Rejection, reject } from '#domain/rejection.ts'
 import type { ApiKeysRequests } from '#protocol/projector.ts'
 import type { Behaviour, Context, Deferred } from '#runtime/actor.ts'
 
-/** A change that its asker does not wait for any more is not made: `untilMs` is when that is. */
+/** A change is skipped after `untilMs`, when its caller no longer waits. */
 export type ApiKeysProtocol = ApiKeysRequests & {
   KeyWritten: {
     takes: { ticket: Deferred; registered: ApiKey | undefined; revoked: readonly string[] }
@@ -25,9 +25,9 @@ export type ApiKeysEvent =
 type Change = {
   readonly ticket: Deferred
   readonly untilMs: number
-  /** The key that it registers. */
+  /** Key to register. */
   readonly registers?: ApiKey
-  /** Resolves with the keys that are revoked by it. */
+  /** Resolves with the revoked keys. */
   readonly write: () => Promise<readonly string[]>
 }
 

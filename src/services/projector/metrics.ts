@@ -1,4 +1,4 @@
-/** What is counted of the store: how far the database is behind the logs. */
+/** Metrics of the store: how far the database is behind the logs. */
 
 import { Gauge } from 'prom-client'
 import type { Kit } from '#services/kit/kit.ts'

@@ -1,8 +1,7 @@
 /**
- * Ends in the database the orders that were open when their market closed: step by step, one at a time and
- * beside the projector, since there may be a million of them. When it starts it looks for what a process
- * before it has left, in the list of all markets and in steps too. No client waits for it, and a step that is
- * done twice changes nothing.
+ * Ends orders in the database that were open when their market closed: in steps, besides the projector, because there
+ * may be a million. At the start it scans all markets, also in steps, for orders that an earlier process left. No
+ * client waits for it, and repeating a step changes nothing.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -10,7 +9,7 @@ import type { MarketId } from '#domain/ids.ts'
 import type { Behaviour, Context } from '#runtime/actor.ts'
 
 export type OrderEndingsProtocol = {
-  /** Begins to look through all markets. */
+  /** Starts the scan of all markets. */
   Start: { takes: object; answers: undefined }
   /** Markets have closed in the database. */
   MarketsClosed: { takes: { marketIds: readonly MarketId[] }; answers: undefined }
@@ -25,7 +24,7 @@ export type OrderEndingsProtocol = {
     answers: undefined
   }
   Again: { takes: object; answers: undefined }
-  /** No more steps, for those that ask when all is done. */
+  /** Stops further steps. */
   Stop: { takes: object; answers: undefined }
 }
 
@@ -40,9 +39,9 @@ export type OrderEndingsEvent = {
 }
 
 export type OrderEndingsPorts = {
-  /** Ends some orders of a closed market; answers whether there may be more. */
+  /** Ends some orders of a closed market; returns whether there may be more. */
   end(marketId: MarketId): Promise<boolean>
-  /** Some closed markets with open orders, behind a place in the list of all. */
+  /** Returns some closed markets with open orders, after a position in the list of all. */
   find(
     after: MarketId | undefined,
   ): Promise<{ readonly marketIds: readonly MarketId[]; readonly next: MarketId | undefined }>
@@ -52,13 +51,13 @@ export type OrderEndingsState = {
   readonly ports: OrderEndingsPorts
   /** Closed markets that may have open orders. */
   readonly closed: Set<MarketId>
-  /** Where the look through all markets stands; undefined when it is over. */
+  /** Position of the scan of all markets; undefined when it has ended. */
   look: { readonly after: MarketId | undefined } | undefined
   underway: boolean
   stopped: boolean
 }
 
-/** How long to wait before what failed is tried again. */
+/** Pause before a failed step is retried. */
 const RETRY_MS = 500
 
 export function newOrderEndings(ports: OrderEndingsPorts): OrderEndingsState {

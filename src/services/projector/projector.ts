@@ -1,8 +1,7 @@
 /**
- * The store follows the logs and is the only writer of the database. It reads each partition from
- * its checkpoint on, derives the rows that follow from the events, and writes them together with the
- * new checkpoint. It never answers for a market: a database that is away stops nothing but this,
- * and when it is back the projection catches up.
+ * Follows the logs as the only writer of the database. It reads each partition from its checkpoint, derives rows from
+ * the events, and writes them together with the new checkpoint. It never answers for a market: an unavailable database
+ * stops only the projection, which catches up later.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -26,19 +25,19 @@ import type {
 
 type ProjectionStatus = {
   readonly partition: number
-  /** The database holds everything up to and with this offset. */
+  /** The database has everything up to and including this offset. */
   readonly projected: number
-  /** The last offset of the log that the store has heard of. */
+  /** Last offset of the log that the store knows. */
   readonly appended: number
-  /** Why the last attempt failed; empty when it did not. */
+  /** Why the last attempt failed; empty if it did not. */
   readonly fault: string
 }
 
 export type StoreProtocol = LogReaderProtocol & {
-  /** Looks at the logs themselves, whatever was told. */
+  /** Reads the logs, independent of notifications. */
   Tick: { takes: object; answers: undefined }
   ProjectionStatus: { takes: object; answers: { partitions: ProjectionStatus[]; why: string } }
-  /** Enough time has passed since something was appended to write what has come together. */
+  /** Enough time has passed since an append to write what has accumulated. */
   Gathered: { takes: object; answers: undefined }
   Claimed: { takes: { checkpoints: readonly Checkpoint[] }; answers: undefined }
   ClaimFailed: { takes: { why: string; retry: boolean }; answers: undefined }
@@ -51,19 +50,19 @@ export type StoreProtocol = LogReaderProtocol & {
     }
     answers: undefined
   }
-  /** How far another store has brought the partitions that it writes. */
+  /** Positions of partitions that another store writes. */
   Followed: { takes: { checkpoints: readonly Checkpoint[] }; answers: undefined }
   BatchFailed: { takes: { partition: number; why: string; retry: boolean }; answers: undefined }
-  /** Another store goes on with it: what is under way ends, and nothing more is begun. */
+  /** Another store takes over: the current write ends, and no other starts. */
   Leave: { takes: object; answers: undefined }
 }
 
 export type StoreEvent =
-  /** Said once the rows are in the database, so that the log may be truncated. */
+  /** Emitted once the rows are in the database, so that the log may be truncated. */
   | { readonly type: 'Projected'; readonly partition: number; readonly offset: number }
-  /** New trades are in the database, to be settled. */
+  /** New trades are in the database and can be settled. */
   | { readonly type: 'TradesWritten' }
-  /** Markets are closed in the database; the orders that ended with them are still to be ended there. */
+  /** Markets are closed in the database; their open orders must still be ended there. */
   | { readonly type: 'MarketsClosed'; readonly marketIds: readonly MarketId[] }
 
 type PartitionProgress = {
@@ -80,20 +79,20 @@ type PartitionProgress = {
   refused: boolean
 }
 
-/** What the store needs of the database. */
+/** Functions of the database that the store needs. */
 export type StoreDatabase = {
-  /** Claims the database for the log, and answers how far it has come. */
+  /** Claims the database for the log, and returns its positions. */
   readonly claim: (log: { logId: string; partitions: number }) => Promise<readonly Checkpoint[]>
   /**
-   * Answers where the database stands then. That is not where the batch ends when an earlier one was
-   * committed without an answer, and the log has gone on since. Batches of one turn may share a transaction.
+   * Returns the position of the database after the write. It differs from the end of the batch if an earlier one was
+   * committed without an answer and the log has grown since. Batches of one turn may share a transaction.
    */
   readonly write: (batch: ProjectionBatch) => Promise<{ readonly offset: number }>
-  /** Where another store may write a partition in this one's place. */
+  /** Set if another store may write a partition instead of this one. */
   readonly shared?: {
-    /** Whether the partition is this store's to write. */
+    /** Returns whether this store writes the partition. */
     readonly isOwn: (partition: number) => boolean
-    /** How far the database has come, whoever wrote it. */
+    /** Returns the positions of the database, whichever store wrote them. */
     readonly read: () => Promise<readonly Checkpoint[]>
   }
 }
@@ -101,30 +100,30 @@ export type StoreDatabase = {
 export type StoreState = {
   readonly log: LogReader<MarketEvent>
   readonly database: StoreDatabase
-  /** Empty until the database has been claimed. */
+  /** Empty until the database is claimed. */
   readonly partitions: Map<number, PartitionProgress>
   claiming: boolean
-  /** Whether a write is planned for what gathers until then, of all partitions. */
+  /** True if a write is planned for all partitions. */
   gathering: boolean
-  /** When what failed last is tried again. */
+  /** Time of the next retry. */
   retryAtMs: number
-  /** Why the last claim failed; empty when it did not. */
+  /** Why the last claim failed; empty if it did not. */
   fault: string
-  /** Set when the database is not this log's: more writing would only hide it. */
+  /** Set if the database belongs to another log: writing would only hide that. */
   refused: string
   leaving: boolean
 }
 
 /**
- * How long events gather before they are written. Rows of one transaction share the pages of the indexes
- * that they change: an order of 2,000 in one takes half the time of one of 100. And its sync makes the log's
- * wait; no client reads the database for what has just happened.
+ * Events are collected for this long before they are written. Rows of one transaction share index pages: per order, a
+ * transaction of 2,000 takes half the time of one of 100. Its sync also delays that of the log, and no client reads the
+ * database for the newest changes.
  */
 const GATHER_MS = 100
-/** So many events that wait, of all partitions, fill a transaction: it is written at once. */
+/** This many waiting events of all partitions fill a transaction, which is then written at once. */
 const GATHER_EVENTS = PROJECTION_ROWS_MAX
 
-/** How long to wait before a failed write is tried again. */
+/** Pause before a failed write is retried. */
 const RETRY_MS = 500
 
 export function newStore(log: LogReader<MarketEvent>, database: StoreDatabase): StoreState {
@@ -241,7 +240,7 @@ export const store: Behaviour<StoreState, StoreProtocol, StoreEvent> = {
   },
 }
 
-/** Why the projection does not follow; empty when it does. */
+/** Returns why the projection does not follow; empty if it does. */
 export function whyBehind(state: StoreState): string {
   if (state.refused !== '') return state.refused
   for (const { fault } of state.partitions.values()) if (fault !== '') return fault
@@ -282,7 +281,7 @@ function isOwn({ database: { shared } }: StoreState, partition: number): boolean
   return shared === undefined || shared.isOwn(partition)
 }
 
-/** What others write is only looked at, so that the log may be truncated here too. */
+/** Reads the positions of partitions that others write, so that the log may be truncated here too. */
 function follow(state: StoreState, context: StoreContext): void {
   const { shared } = state.database
   if (shared === undefined || state.leaving || [...state.partitions.keys()].every(shared.isOwn))
@@ -291,11 +290,11 @@ function follow(state: StoreState, context: StoreContext): void {
     type: 'Followed' as const,
     message: { checkpoints },
   })
-  // Where they cannot be read, the next look tries again.
+  // If the read fails, the next tick tries again.
   context.pipe(shared.read(), followed, () => followed([]))
 }
 
-/** Plans a write of what waits in all partitions together, or begins it when it is enough. */
+/** Plans one write for all partitions, or starts it if enough has accumulated. */
 function writeSoon(state: StoreState, context: StoreContext): void {
   let waiting = 0
   for (const [partition, progress] of state.partitions) {
@@ -310,7 +309,7 @@ function writeSoon(state: StoreState, context: StoreContext): void {
   }
 }
 
-/** Writes everything that there is now. */
+/** Writes everything that is available now. */
 function writeAll(state: StoreState, context: StoreContext): void {
   for (const [partition, progress] of state.partitions) {
     progress.due = progress.appended
@@ -349,7 +348,7 @@ function writeNext(
   )
 }
 
-/** Reads the log, which is outside too: a fault of it is treated like one of the database. */
+/** Reads the log, which is outside too: its faults are handled like those of the database. */
 function readLog<Result>(
   state: StoreState,
   progress: PartitionProgress,
@@ -370,7 +369,7 @@ function failureOf(error: unknown): { why: string; retry: boolean } {
   return { why: String(error), retry: false }
 }
 
-/** So many of the events, at least one, that the rows they touch fit into one transaction. */
+/** Returns as many events, at least one, as fit into one transaction by the rows they touch. */
 export function withinRows(events: readonly MarketEvent[]): readonly MarketEvent[] {
   let rows = 0
   for (const [index, event] of events.entries()) {
@@ -380,7 +379,7 @@ export function withinRows(events: readonly MarketEvent[]): readonly MarketEvent
   return events
 }
 
-/** The rows and changes that follow from the events behind an offset, in their order. */
+/** Derives the rows and changes from the events after an offset, in order. */
 export function derive(
   logId: string,
   partition: number,

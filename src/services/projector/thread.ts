@@ -57,10 +57,10 @@ import {
   writeQueue,
 } from './write-queue.ts'
 
-/** The store also looks by itself, in case it was not told. */
+/** The store also reads by itself, in case a notification is lost. */
 const LOOK_EVERY_MS = 1_000
 
-/** Whoever asks tries again, and finds the next store. */
+/** The caller retries, and finds the next store. */
 const MOVES: StoreReply = {
   ...{ ok: false, code: 'STORE_AWAY', retryable: true },
   message: 'the store moves to another node',
@@ -82,15 +82,15 @@ export function storeThread(data: ThreadData, world: StoreWorld = REAL): ThreadP
   let writes: Served
   let endings: Served
   let stopped = false
-  /** Another node goes on with it: nothing more is written here. */
+  /** True if another node takes over: nothing more is written here. */
   let leaving = false
   const leases = makeLeases(data, kit, world)
-  /** The database, as the projector of each partition writes it; none of those that others write. */
+  /** Database connections of the partitions that this store writes. */
   const projectors = new Map<number, Database>()
   const markets = makeFollowers<MarketThreadProtocol>(settings, kit.links)
-  /** Told of new trades, so that they do not wait for its next look. */
+  /** Notified of new trades, so that they need not wait for the next read. */
   const settlements = makeFollowers<SettlementRequests>(settings, kit.links)
-  /** The others: fronts, which have keys registered and revoked here, and threads that have things written. */
+  /** Other threads: fronts, which register and revoke keys, and threads that have data written. */
   const clients = makeFollowers<KeyFollowerProtocol>(settings, kit.links)
   /** On a node: notifies when the local copy of the log has grown. */
   const logCopies = makeFollowers<Protocol>(settings, kit.links)
@@ -112,7 +112,7 @@ export function storeThread(data: ThreadData, world: StoreWorld = REAL): ThreadP
     }
   }
 
-  /** One node at a time projects a partition. Who has lost it only looks how far the others come. */
+  /** One node at a time projects a partition. The others only read its position. */
   async function holdProjectors(): Promise<void> {
     for (let partition = 0; partition < reader.partitions; partition++) {
       await leases.hold(
@@ -188,7 +188,7 @@ export function storeThread(data: ThreadData, world: StoreWorld = REAL): ThreadP
         }),
       })
       endings.hear('Start', {}, 0, undefined)
-      // A database that is away must not keep the thread from starting: API keys and others wait for it too.
+      // An unavailable database must not prevent the thread from starting: API keys and others wait for it too.
       if (isShared(databaseUrlOf(settings))) kit.detach(holdProjectors())
       look()
       kit.every(LOOK_EVERY_MS, look)
@@ -217,17 +217,17 @@ export function storeThread(data: ThreadData, world: StoreWorld = REAL): ThreadP
         (type, message, replyTo, channel) => served.hear(type, message, replyTo, channel),
         tellProjected,
       )
-      // A market thread that has just started does not know how far the database is.
+      // A newly started market thread does not know the position of the database.
       tellProjected(market)
     },
     health: () => (state === undefined ? 'starting' : whyBehind(state)),
     metrics: kit.metrics,
     async drain() {
-      // Of several machines orders go on meanwhile, and so the log does: the next store reads it.
+      // With several machines, orders and the log continue meanwhile; the next store reads them.
       leaving = isNode(settings)
       served.hear(leaving ? 'Leave' : 'Tick', {}, 0, undefined)
       await served.drained()
-      // The orders of closed markets go on at the next start.
+      // Orders of closed markets continue at the next start.
       endings.hear('Stop', {}, 0, undefined)
       await Promise.all([endings.drained(), keys.drained(), writes.drained()])
     },

@@ -1,8 +1,7 @@
 /**
- * Writes what the actors around outside systems ask it to write. It lives beside the projector,
- * because the store is the only writer of the database. One write after the other, in the order of
- * their arrival; the answer leaves once the database has it. Small ones that wait behind each other
- * share a commit, which costs as much for many as for one.
+ * Writes for other services. It runs in the store's thread, the only writer of the database. Writes run one after
+ * another in order of arrival, and are answered once the database has them. Small waiting writes share a commit, which
+ * costs as much for many as for one.
  */
 
 import { WRITES_TOGETHER_MAX, WRITES_WAITING_MAX } from '#domain/limits.ts'
@@ -22,9 +21,9 @@ export type WriteQueueProtocol = WriteRequests & {
 type Asked = { readonly ticket: Deferred; readonly task: WriteTask }
 
 export type WriteQueueState = {
-  /** Resolves always, with a reply to each: a fault is a reply. Several share one commit. */
+  /** Always resolves, with a reply to each task: a fault is a reply. Several share one commit. */
   readonly run: (tasks: readonly WriteTask[]) => Promise<readonly StoreReply[]>
-  /** Whether a write can share its commit with others. */
+  /** Returns whether a write can share its commit with others. */
   readonly shares: (task: WriteTask) => boolean
   readonly waiting: Asked[]
   writing: boolean
@@ -68,7 +67,7 @@ function writeNext(state: WriteQueueState, context: Context<WriteQueueProtocol, 
   })
 }
 
-/** The next write, and those right behind it where all of them can share a commit. */
+/** Returns the next write, and those directly behind it if all can share a commit. */
 function takeNext({ waiting, shares }: WriteQueueState): Asked[] {
   let count = 0
   while (count < waiting.length && count < WRITES_TOGETHER_MAX) {

@@ -15,7 +15,7 @@ const DAY_MS = 86_400_000
 
 export const nothingSpent = (): Record<RelayPurpose, number> => ({ redemption: 0, other: 0 })
 
-/** What is known of an owner today. Who has nothing under way is forgotten when it gets crowded. */
+/** Returns today's state of an owner. Owners with nothing in progress are forgotten when there are too many. */
 export function ownerOf(state: RelayerState, address: Address, nowMs: number): Owner {
   const day = dayOf(nowMs)
   if (day !== state.day) {
@@ -38,7 +38,7 @@ export function ownerOf(state: RelayerState, address: Address, nowMs: number): O
   return owner
 }
 
-/** A bucket is one number: the time at which it will be full again. */
+/** A bucket is one number: the time at which it is full again. */
 export function drawFor(
   state: RelayerState,
   address: Address,

@@ -1,4 +1,4 @@
-/** Operations that were sent: what the chain says of them, and what is written down of it. */
+/** Follows sent operations: results from the chain, and their records in the database. */
 
 import type { RelayKey } from '#domain/relay.ts'
 import type { RelayChange } from '#store/writes/relays.ts'
@@ -8,7 +8,7 @@ import type { RelayerContext, RelayerState, Underway, Writing } from './state.ts
 import { troubleOf } from './trouble.ts'
 import { newUnderway, pass } from './turns.ts'
 
-/** A transaction that a process before this one sent. */
+/** Takes over a transaction that an earlier process sent. */
 export function adopt(state: RelayerState, transaction: LaneTransaction, nowMs: number): Underway {
   const { lane: address, nonce, reference, txHash } = transaction
   const { key, attempt } = readReference(reference)
@@ -27,8 +27,8 @@ export function hear(state: RelayerState, news: LaneNews, context: RelayerContex
   const transaction = { lane: news.lane, nonce: news.nonce }
   const { key, attempt } = readReference(news.reference)
   if (attempt !== one.attempt || one.stage !== 'follow') {
-    // An attempt that was given up went through after all: its row takes the change if no other
-    // attempt has followed it, and the sender may forget it either way.
+    // An abandoned attempt succeeded after all: its row is updated if no other attempt followed. The sender may forget
+    // it either way.
     if (news.type !== 'finished') return
     const change = changeOf({ key, attempt, status: endOf(news), txHash: news.txHash }, context)
     write(state, { change, turn: 0, transaction }, context)
@@ -83,7 +83,7 @@ export function submission(one: Underway, context: RelayerContext): Writing {
   }
 }
 
-/** It is in a block: the owner's next operation can be examined against it. */
+/** The operation is in a block: the owner's next one can be examined. */
 function mined(
   state: RelayerState,
   one: Underway,

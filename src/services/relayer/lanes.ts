@@ -1,4 +1,4 @@
-/** The relayer's keys, a lane each: what they have left, which is used next, and when each is asked for news. */
+/** The relayer's keys, one lane each: balances, the choice of the next key, and polling. */
 
 import type { Address } from '#domain/ids.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -51,7 +51,7 @@ export function missed(again: 'Begin' | 'Weigh', what: string, error: unknown) {
   return { type: 'Missed', message: { what, trouble: troubleOf(error), again } } as const
 }
 
-/** The keys that can pay, those first that have the least to wait for. */
+/** Returns the keys that can pay, the least busy first. */
 export function lanesByPreference(state: RelayerState, nowMs: number): Address[] {
   const { balanceMin, stuckAfterMs } = state.rules
   const isStuck = ({ waiting }: Lane): number => {

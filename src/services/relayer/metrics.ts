@@ -1,4 +1,4 @@
-/** What is counted and logged of what the relayer of a chain says. */
+/** Metrics and log lines of a chain's relayer. */
 
 import { Counter, Gauge, Histogram } from 'prom-client'
 import { WEI_PER_GWEI } from '#chain/sender/fees.ts'
@@ -68,7 +68,7 @@ export function relayerMeters({ registry, log }: Kit, state: () => RelayerState 
       this.set({ purpose: 'other' }, other)
     },
   })
-  /** The keys that were said to be low: it is said once. */
+  /** Keys already reported as low: each is reported once. */
   const lowKeys = new Set<Address>()
 
   return {
@@ -119,7 +119,7 @@ export function relayerMeters({ registry, log }: Kit, state: () => RelayerState 
         }
       }
     },
-    /** A trouble that the client or a lane gets over by itself. */
+    /** Counts an error that the client or lane recovers from. */
     troubled(where: 'rpc' | 'journal'): void {
       troubles.inc({ where })
     },

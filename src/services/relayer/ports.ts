@@ -1,4 +1,4 @@
-/** What the relayer needs of the outside: the chain, the sender of its keys and the database. */
+/** Functions that the relayer needs from outside: chain, sender and database. */
 
 import type { Address } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
@@ -11,11 +11,11 @@ import type { LaneNews, LaneTransaction } from './chain/relay-lanes.ts'
 
 export type SentRelay = { readonly txHash: string; readonly nonce: number }
 
-/** The outside, as the worker hands it in. Each throws a fault when it cannot. */
+/** Functions from outside, provided by the thread. Each throws a fault on failure. */
 export type RelayerPorts = {
   readonly recover: () => Promise<readonly LaneTransaction[]>
   readonly unfinished: () => Promise<readonly RelayRecord[]>
-  /** What all have spent since then, by the budget that paid. */
+  /** Returns the total spending since then, by budget. */
   readonly gasSince: (sinceMs: number) => Promise<Readonly<Record<RelayPurpose, number>>>
   /**
    * Returns the same request if it was received before, the owner's spending from its budget, and the number of the
@@ -41,7 +41,7 @@ export type RelayerPorts = {
     orders: HeldOrders,
   ) => Promise<TraderNeeds | Rejection>
   readonly lift: (key: RelayKey) => void
-  /** The lanes are in the order of preference. */
+  /** `lanes` are in the order of preference. */
   readonly attempt: (
     operation: RelayOperation,
     examination: RelayExamination,
@@ -58,6 +58,6 @@ export type RelayerPorts = {
     owner: Address,
     marketAddress: Address | undefined,
   ) => Promise<RelayNonces | Rejection>
-  /** What each key has left, in wei as decimal text. */
+  /** Returns the balance of each key, in wei as decimal strings. */
   readonly balances: () => Promise<readonly { readonly lane: Address; readonly wei: string }[]>
 }

@@ -1,28 +1,29 @@
 /**
- * The relayer of one chain: does for users what they signed, and pays for it. It decides; what reads
- * and writes the chain and the database is handed in, and comes back as messages.
+ * The relayer of one chain: sends operations that users signed, and pays for them. It decides; reads and writes of the
+ * chain and the database come back as messages.
  *
- * The way of an operation, each step a piece of outside work:
+ * Steps of an operation, each with outside work:
  *
- *     find → examine → hold → try → open → send → follow → end
+ * find → examine → hold → try → open → send → follow → end
  *
- * - find: whether the same request was here before, and what its owner has spent today;
- * - examine: the signature and the state of the chain; costs nothing;
- * - hold: only for what the owner's orders or trades may need: the market threads refuse new orders of the
- *   owner until the end, and say what is open and unsettled (`guards.ts`);
- * - try: the call is simulated from the key that would send it, which tells its gas;
- * - open: a row in the database, before anything is signed: from here on it is never done twice;
- * - send: signed, journalled and broadcast; now the client is answered with the hash;
+ *
+ * - find: looks up the same request, and the owner's spending of today;
+ * - examine: checks the signature and the state of the chain, at no cost;
+ * - hold: only for operations that the owner's orders or trades may need: the market threads refuse new orders of the
+ *   owner until the end, and return what is open and unsettled (`guards.ts`);
+ * - try: simulates the call from the key that would send it, which gives its gas;
+ * - open: writes a row before anything is signed: from here on it is never done twice;
+ * - send: signs, journals and broadcasts; then the client gets the hash;
  * - follow: until the chain has decided, across restarts and reorgs.
  *
- * A contract numbers what one owner signs, so operations of one owner at one contract go one after
- * the other: the next is examined when the one before is in a block. Others pass by. Who signed is known
- * only when it is examined, so what is sent in one name fills a short line and not the relayer. The same
- * request again joins the one that is under way, or is answered from its row.
+ * A contract numbers what one owner signs, so operations of one owner at one contract run one after another: the next
+ * is examined when the previous one is in a block. Others are not delayed. The signer is known only after the
+ * examination, so forged requests fill a short line and not the relayer. A repeated request joins the one in progress,
+ * or is answered from its row.
  *
- * A refusal before `open` leaves no trace. After it the row tells: a row that was opened and not sent
- * is failed, and a failed one may be asked for again. Every end is written before it is acknowledged
- * to the sender, so after a kill at any instant it is told again.
+ * A refusal before `open` leaves no trace. After it the row has the result: a row that was opened and not sent is
+ * failed, and a failed one may be requested again. Every result is written before it is acknowledged to the sender, so
+ * after a kill at any instant it is reported again.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -157,7 +158,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
         holdAgain(state, sent, { kind, owner }, context)
         continue
       }
-      // The journal is written before anything leaves: what it does not have was never sent.
+      // The journal is written before anything is sent: what it lacks was never sent.
       const change = changeOf({ key, attempt, status: 'failed', reason: NEVER_SENT }, context)
       write(state, { change, turn: 0 }, context)
     }
@@ -182,7 +183,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
       return undefined
     }
     if (record?.status === 'sending') {
-      // An answer from the database was lost. It is not under way here, so it was not sent.
+      // An answer from the database was lost. It is not in progress here, so it was not sent.
       one.stage = 'open'
       const change = changeOf(
         { key, attempt: record.attempt, status: 'failed', reason: NEVER_SENT },
@@ -265,7 +266,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     const one = state.underway.get(key)
     if (one?.operation === undefined || one.trial === undefined) return undefined
     if (!opened) {
-      // Only this thread opens rows of its chain, so it is there because an answer was lost.
+      // Only this thread opens rows of its chain, so it exists because an answer was lost.
       const wanted = record.txHash === '' ? reject('OUTCOME_UNKNOWN') : answerOf(record)
       leave(state, one, wanted, context)
       return undefined
@@ -296,8 +297,8 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     const tookMs = context.nowMs - one.beganAtMs
     context.emit({ type: 'sent', kind, lane: one.lane, txHash: sent.txHash, tookMs })
     for (const ticket of one.tickets.splice(0)) context.answer(ticket, answerOf(one))
-    // The journal knows its hash. Where it is not listed, its row can wait for news: most are mined
-    // at once, and then one write says all.
+    // The journal has its hash. If it is not listed, its row can wait: most are mined at once, and then one write is
+    // enough.
     if ((one.examination?.claims.length ?? 0) > 0) submitted(state, one, context)
     else context.after(SUBMITTED_AFTER_MS, { type: 'Write', message: submission(one, context) })
     pollLane(state, one.lane, context)
@@ -311,7 +312,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     const gas = one.trial?.gas ?? 0
     if (one.operation !== undefined) spend(state, one.operation, -gas, context.nowMs)
     if (at === 'send') {
-      // What throws has not left the process.
+      // If sending throws, nothing has left the process.
       const lane = one.lane === undefined ? undefined : state.lanes.get(one.lane)
       lane?.waiting.delete(referenceOf(one))
       lane?.open.delete(referenceOf(one))
@@ -348,7 +349,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
 
   Write(state, writing, context) {
     const { change, turn } = writing
-    // A newer change has been written, or is about to be.
+    // A newer change has been written, or will be.
     if (turn !== 0 && state.underway.get(change.key)?.turn !== turn) return undefined
     write(state, writing, context)
     return undefined

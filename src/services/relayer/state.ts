@@ -1,4 +1,4 @@
-/** What a relayer hears, says and remembers. */
+/** Messages, events and state of a relayer. */
 
 import type { Address } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
@@ -44,7 +44,7 @@ export type RelayerProtocol = RelayerRequests & {
   Poll: { takes: { lane: Address; turn: number }; answers: undefined }
   Told: { takes: { lane: Address; news: readonly LaneNews[] }; answers: undefined }
   Unheard: { takes: { lane: Address; trouble: Trouble }; answers: undefined }
-  /** Writes what has become of an operation; again and again until it is written, or outdated. */
+  /** Writes the state of an operation; retried until it is written or outdated. */
   Write: { takes: Writing; answers: undefined }
   Written: { takes: Writing; answers: undefined }
   Unwritten: { takes: Writing & { trouble: Trouble }; answers: undefined }
@@ -60,9 +60,9 @@ export type RelayerProtocol = RelayerRequests & {
 
 export type Writing = {
   readonly change: RelayChange
-  /** Which change of the operation this is; 0 for one that is not followed. */
+  /** Number of this change of the operation; 0 if it is not followed. */
   readonly turn: number
-  /** What the sender may forget once it is written. */
+  /** Transaction that the sender may forget once this is written. */
   readonly transaction?: { readonly lane: Address; readonly nonce: number }
 }
 
@@ -71,7 +71,7 @@ export type Step = 'find' | 'examine' | 'hold' | 'try' | 'open' | 'send'
 export type RelayerEvent =
   | { readonly type: 'refused'; readonly kind: RelayKind; readonly rejection: Rejection }
   | { readonly type: 'repeated'; readonly kind: RelayKind }
-  /** The chain is as it was asked for already: nothing is sent. */
+  /** The chain already has the requested state: nothing is sent. */
   | { readonly type: 'unneeded'; readonly kind: RelayKind; readonly txHash: string }
   | {
       readonly type: 'sent'
@@ -98,26 +98,26 @@ export type RelayerEvent =
 
 export type RelayerRules = {
   readonly chainId: number
-  /** What an owner may ask for, when rates are limited. */
+  /** Rate of an owner's requests, if rates are limited. */
   readonly ownerRate: { readonly perMinute: number; readonly burst: number } | undefined
-  /** What one owner and what all may spend, by the budget that pays. */
+  /** Gas per day of one owner and of all, by budget. */
   readonly gasPerDay: Readonly<
     Record<RelayPurpose, { readonly ownerGas: number; readonly allGas: number }>
   >
   /** Limits of wallets with few or no settled trades. */
   readonly newcomers: {
-    /** Gas of an owner without trades, out of each budget. */
+    /** Gas of an owner without trades, from each budget. */
     readonly ownerGas: number
-    /** Gas that each settled trade adds to it, up to what any owner may spend. */
+    /** Gas added by each settled trade, up to the limit of any owner. */
     readonly gasPerTrade: number
-    /** The part of each budget that is kept for owners with trades. */
+    /** Part of each budget that is kept for owners with trades. */
     readonly keptPercent: number
   }
-  /** A key with less is used no more. */
+  /** A key with less is not used. */
   readonly balanceMin: bigint
-  /** A key with less is warned about. */
+  /** A key with less causes a warning. */
   readonly balanceLow: bigint
-  /** A key whose oldest transaction waits for so long is used only when there is no other. */
+  /** A key whose oldest transaction waits this long is used only if there is no other. */
   readonly stuckAfterMs: number
   readonly pollMs: number
   readonly idlePollMs: number
@@ -126,7 +126,7 @@ export type RelayerRules = {
 
 export type Underway = {
   readonly key: RelayKey
-  /** Undefined for one that a process before this one sent. */
+  /** Undefined for an operation that an earlier process sent. */
   readonly operation: RelayOperation | undefined
   readonly scope: string
   readonly beganAtMs: number
@@ -137,13 +137,13 @@ export type Underway = {
   gas: number
   examination: RelayExamination | undefined
   trial: RelayTrial | undefined
-  /** Whether new orders of its owner are held. */
+  /** True if new orders of its owner are held. */
   isHolding: boolean
   lane: Address | undefined
   nonce: number
   txHash: string
   isMined: boolean
-  /** Counts its changes: an older one that could not be written is not tried again. */
+  /** Counts its changes: an older one that could not be written is not retried. */
   turn: number
 }
 
@@ -152,12 +152,12 @@ export type RelayerState = {
   readonly ports: RelayerPorts
   readonly lanes: ReadonlyMap<Address, Lane>
   readonly underway: Map<RelayKey, Underway>
-  /** Who uses an owner's nonces at a contract now, and who waits behind, in order. */
+  /** By owner and contract: the operation that uses the nonces now, and those that wait, in order. */
   readonly scopes: Map<string, RelayKey[]>
   readonly owners: Map<Address, Owner>
   day: number
   gasToday: Record<RelayPurpose, number>
-  /** Why nothing is taken yet; empty once it has begun. */
+  /** Why nothing is accepted yet; empty after the start. */
   closedFor: string
 }
 
@@ -173,14 +173,14 @@ export type Owner = {
 
 export type Lane = {
   readonly address: Address
-  /** Undefined until it was asked for. */
+  /** Undefined before the first read. */
   balance: bigint | undefined
   isLow: boolean
-  /** References of what is not in a block yet, and since when. */
+  /** References of transactions that are not in a block, with their start. */
   readonly waiting: Map<string, number>
-  /** What was sent and has not ended. */
+  /** Transactions that were sent and have not ended. */
   readonly open: Set<string>
   isPolling: boolean
-  /** Counts what was planned, so that only the last plan is carried out. */
+  /** Counts plans, so that only the last one is carried out. */
   turn: number
 }

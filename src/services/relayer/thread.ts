@@ -1,4 +1,4 @@
-/** A relayer thread: does on one chain what users signed, with a pool of keys that pay the gas. */
+/** A relayer thread: sends users' signed operations on one chain, with a pool of keys that pay the gas. */
 
 import assert from 'node:assert/strict'
 import { accountsOf } from '#chain/accounts.ts'
@@ -37,7 +37,7 @@ const UNFINISHED_READ_MAX = 10_000
 /** Settled trades that count for an owner's gas: of the last 30 days, at most this many. */
 const TRADES_COUNTED_MS = 30 * 86_400_000
 const TRADES_COUNTED_MAX = 100
-/** How long what is under way is waited for; the rest is found again in the journal. */
+/** Maximum wait for operations in progress; the rest is found in the journal later. */
 const DRAIN_MS = 3_000
 
 export function relayerThread(data: ThreadData, world: ChainWorld = chainWorld): ThreadParts {
@@ -45,7 +45,7 @@ export function relayerThread(data: ThreadData, world: ChainWorld = chainWorld):
   const chain = relayedChains(settings)[index]
   assert(chain !== undefined, `${name} has a chain`)
   const { chainId } = chain
-  // One node at a time has the keys of a chain.
+  // One node at a time uses the keys of a chain.
   const role = `relayer/${chainId}`
   const rules = settings.relayer
   const contracts = contractsOf(chain)

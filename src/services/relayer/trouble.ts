@@ -2,7 +2,7 @@
 
 import { type Rejection, reject } from '#domain/rejection.ts'
 
-/** A fault, as far as it can be told further. */
+/** The parts of a fault that can be passed on. */
 export type Trouble = {
   readonly code: string
   readonly message: string

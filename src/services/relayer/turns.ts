@@ -1,6 +1,6 @@
 /**
- * Who is next. A contract numbers what one owner signs, so operations of one owner at one contract begin
- * one after the other; this is how one begins, is answered, and hands the turn on.
+ * Turns of operations. A contract numbers what one owner signs, so operations of one owner at one contract run one
+ * after another. This file starts an operation, answers it, and passes the turn on.
  */
 
 import { RELAYS_IN_LINE_MAX } from '#domain/limits.ts'
@@ -47,7 +47,7 @@ export function find(state: RelayerState, one: Underway, context: RelayerContext
   }))
 }
 
-/** Outside work of one operation: its failure comes back with the name of the step. */
+/** Runs outside work of one operation: a failure comes back with the name of the step. */
 export function step<T>(
   { key }: Underway,
   { name, work }: { readonly name: Step; readonly work: Promise<T> },
@@ -73,7 +73,7 @@ export function refuse(
   return undefined
 }
 
-/** Ends an operation that is not to be followed, and lets the next of its owner begin. */
+/** Ends an operation that is not followed, and starts the owner's next one. */
 export function leave(
   state: RelayerState,
   one: Underway,
@@ -91,7 +91,7 @@ export function forget(state: RelayerState, one: Underway, context: RelayerConte
   pass(state, one, context)
 }
 
-/** Hands the owner's nonces on; who is not waited for any more is not begun. */
+/** Passes the owner's nonces on; operations whose caller no longer waits are skipped. */
 export function pass(state: RelayerState, one: Underway, context: RelayerContext): void {
   const queue = state.scopes.get(one.scope)
   if (queue === undefined || queue[0] !== one.key) return
@@ -111,8 +111,8 @@ export function pass(state: RelayerState, one: Underway, context: RelayerContext
 }
 
 /**
- * Why one more does not join its line: too many in this owner's name are in it. Counted by owner, since
- * the line for the relayer's own bond is everybody's.
+ * Returns why an operation cannot join the line: too many in this owner's name. Counted by owner, because the line for
+ * the relayer's own bond is shared by all.
  */
 export function lineFlaw(state: RelayerState, operation: RelayOperation): Rejection | undefined {
   let before = 0
@@ -124,7 +124,7 @@ export function lineFlaw(state: RelayerState, operation: RelayOperation): Reject
   return reject('RATE_LIMITED', undefined, detail)
 }
 
-/** Whose nonces an operation uses: only one at a time may. */
+/** Returns whose nonces an operation uses: only one at a time may. */
 export function scopeOf(operation: RelayOperation): string {
   const { kind, owner } = operation
   if (kind === 'propose-resolution' || kind === 'settle-market') {

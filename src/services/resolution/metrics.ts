@@ -1,4 +1,4 @@
-/** What is counted and logged of what settling resolutions says. */
+/** Metrics and log lines of settled resolutions. */
 
 import { Counter, Gauge } from 'prom-client'
 import type { Kit } from '#services/kit/kit.ts'
@@ -49,7 +49,7 @@ export function resolutionMeters({ registry, log }: Kit, state: () => Resolution
           log.warn({ why: said.why }, 'settling resolutions met a fault')
       }
     },
-    /** A trouble that the lane gets over by itself. */
+    /** Counts an error that the lane recovers from. */
     troubled: () => troubles.inc(),
   }
 }

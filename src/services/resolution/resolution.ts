@@ -1,13 +1,11 @@
 /**
- * Settles resolutions of one chain by itself, so that no trader waits for a result that is there: an
- * assertion whose dispute window has passed, one that the oracle's voters have decided, and the
- * payout of a market whose report failed. Who proposed, disputed and settled is told by the indexer;
- * this actor only does the last step, which any account may do.
+ * Settles resolutions of one chain, so that no trader waits for an available result: an assertion whose dispute window
+ * has passed, one that the oracle's voters have decided, and the payout of a market whose report failed. The indexer
+ * reports proposals, disputes and settlements; this actor only does the last step, which any account may do.
  *
- * What is due is read from the database, tried on the chain without cost, and sent when it would
- * succeed. A dispute that is not decided yet, or a settlement that another account has just made, is
- * refused by the trial, and looked at again after a pause that grows. The reference of a transaction
- * names what it settles, so that after a restart nothing is sent twice.
+ * Due resolutions are read from the database, simulated without cost, and sent if they would succeed. The simulation
+ * refuses an undecided dispute, or a settlement that another account has just made; these are checked again after a
+ * growing pause. The reference of a transaction names what it settles, so nothing is sent twice after a restart.
  */
 
 import { backoff } from '#domain/backoff.ts'
@@ -15,7 +13,7 @@ import type { Address, MarketId } from '#domain/ids.ts'
 import { RESOLUTIONS_UNDERWAY_MAX } from '#domain/limits.ts'
 import type { Behaviour, Context } from '#runtime/actor.ts'
 
-/** One thing to do, known by its reference. */
+/** One due step, identified by its reference. */
 export type ResolutionDue = {
   readonly reference: string
   readonly step: 'settle' | 'report'
@@ -31,13 +29,13 @@ type ResolutionSent = { readonly nonce: number; readonly txHash: string }
 export type ResolutionNews = ResolutionSent & {
   readonly reference: string
   readonly type: 'waiting' | 'finished'
-  /** What became of it, once finished. */
+  /** Result of a finished step. */
   readonly outcome: 'succeeded' | 'reverted' | 'cancelled' | 'lost' | undefined
 }
 
-/** The outside, as the worker hands it in. Each throws a fault when it cannot. */
+/** Functions from outside, provided by the thread. Each throws a fault on failure. */
 export type ResolutionPorts = {
-  /** The references of what the journal still has open. */
+  /** Returns the references of open journal entries. */
   readonly recover: () => Promise<readonly string[]>
   readonly due: (nowSec: number) => Promise<readonly ResolutionDue[]>
   readonly attempt: (due: ResolutionDue) => Promise<ResolutionTrial>
@@ -47,7 +45,7 @@ export type ResolutionPorts = {
 }
 
 export type ResolutionProtocol = {
-  /** Time to look; the timer sends it. */
+  /** Checks what is due; sent by the timer. */
   Tick: { takes: object; answers: undefined }
   Recovered: { takes: { open: readonly string[] }; answers: undefined }
   Read: { takes: { due: readonly ResolutionDue[] }; answers: undefined }
@@ -55,7 +53,7 @@ export type ResolutionProtocol = {
   Sent: { takes: { due: ResolutionDue; sent: ResolutionSent }; answers: undefined }
   Told: { takes: { news: readonly ResolutionNews[] }; answers: undefined }
   Acknowledged: { takes: { reference: string }; answers: undefined }
-  /** A look that failed outside, or one step of what is due. */
+  /** A check failed outside, or one step of what is due. */
   Failed: { takes: { why: string; reference?: string }; answers: undefined }
 }
 
@@ -74,17 +72,17 @@ type Pause = { untilMs: number; times: number }
 
 export type ResolutionState = {
   readonly ports: ResolutionPorts
-  /** References of what is being tried or was sent, until its end is acknowledged. */
+  /** References of steps being simulated or sent, until their end is acknowledged. */
   readonly underway: Set<string>
-  /** The nonces of those whose end the sender has told. */
+  /** Nonces of those whose end the sender has reported. */
   readonly ended: Map<string, number>
-  /** What the chain refused, and when it is tried again. */
+  /** Refused steps, and the time of their retry. */
   readonly pauses: Map<string, Pause>
   /** Number of its transactions that reverted; bounded, because each costs gas. */
   readonly reverts: Map<string, number>
   recovered: boolean
   looking: boolean
-  /** Why the last look failed; empty when it did not. */
+  /** Why the last check failed; empty if it did not. */
   why: string
 }
 
@@ -119,7 +117,7 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
       )
       return undefined
     }
-    // First what was sent: its end may make room for what is due.
+    // Sent transactions first: their end may make room.
     context.pipe(
       ports.poll(),
       (news) => ({ type: 'Told', message: { news } }),
@@ -162,7 +160,7 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
   Acknowledged(state, { reference }, context) {
     state.ended.delete(reference)
     state.underway.delete(reference)
-    // The indexer will tell what it did. Until then, or if it failed, it is not tried at once again.
+    // The indexer will report the result. Until then, or if it failed, it is not retried at once.
     hold(state, reference, context.nowMs)
     return undefined
   },
@@ -218,8 +216,8 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
       state.why = why
       return undefined
     }
-    // An end that could not be acknowledged is tried again by the next look. Anything else was not
-    // sent: the sender throws only while nothing has left.
+    // An end that could not be acknowledged is retried by the next check. Everything else was not sent: the sender
+    // throws only before anything has left.
     if (!state.ended.has(reference)) state.underway.delete(reference)
     hold(state, reference, context.nowMs)
     return undefined

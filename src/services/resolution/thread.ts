@@ -1,4 +1,4 @@
-/** A resolution thread: settles on one chain what can be settled, so that no holder waits for it. */
+/** A resolution thread: settles due resolutions of one chain, so that no holder waits. */
 
 import assert from 'node:assert/strict'
 import { accountOf, balanceOf } from '#chain/accounts.ts'
@@ -28,8 +28,8 @@ import {
 
 const PURPOSE = 'resolution'
 /**
- * A settlement survives it when the payouts cannot be reported for want of gas, so the least gas with
- * which it succeeds, which is what an estimate finds, is too little.
+ * A settlement succeeds even if gas is missing to report the payouts, so the minimum gas, which an estimate finds, is
+ * too little.
  */
 const GAS_MIN = 400_000
 
@@ -41,7 +41,7 @@ export function resolutionThread(data: ThreadData, world: ChainWorld = chainWorl
   const kit = makeKit(data, world, { chain: String(chainId) })
   const { log, clock } = kit
   const writers = linkWriters(settings, kit.links)
-  // One node at a time has the key.
+  // One node at a time uses the key.
   const role = `resolution/${chainId}`
   const leases = makeLeases(data, kit, world)
   const reads = world.makeReads(databaseUrlOf(settings))
@@ -82,7 +82,7 @@ export function resolutionThread(data: ThreadData, world: ChainWorld = chainWorl
     return step === 'settle' ? contract.settleCall() : contract.reportPayoutsCall()
   }
 
-  /** What the actor asks of the outside, with the lane of the key. */
+  /** Returns the actor's functions from outside, with the lane of the key. */
   function portsOf({ account, address: sender }: ReturnType<typeof accountOf>): ResolutionPorts {
     const lane = makeLane({
       client: client.viem,

@@ -1,6 +1,6 @@
 /**
- * What an account has of a market at the newest block. The block is named by its hash (EIP-1898), so that
- * the answer is of that very block, whichever node gives it and whatever becomes of the chain meanwhile.
+ * Reads an account's balances of a market at the newest block. The block is named by its hash (EIP-1898), so the answer
+ * belongs to exactly that block, whichever node gives it.
  */
 
 import type { Hex } from 'viem'
@@ -13,7 +13,7 @@ import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { OUTCOMES } from '#domain/order.ts'
 
-/** How often a head is asked for whose block is gone, or not everywhere yet, when it is asked about. */
+/** Attempts if the block of the head is gone, or not on every node yet. */
 const ATTEMPTS_MAX = 4
 
 type HeadBalances = {

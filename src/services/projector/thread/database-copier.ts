@@ -1,4 +1,4 @@
-/** The thread that copies the write-ahead file of the embedded database back into it, as the log's does. */
+/** Starts the thread that copies the write-ahead file of the embedded database into it, as for the log. */
 
 import { makeCheckpointer } from '#log/partition/checkpointer.ts'
 import type { Copier } from '#store/engine/write-ahead.ts'

@@ -1,4 +1,4 @@
-/** Whether a transaction made an approval or an allowance what it is, as its own receipt tells it. */
+/** Checks from a transaction's receipt whether it made an approval or allowance what it is. */
 
 import { parseEventLogs } from 'viem'
 import { asked, type ChainClient } from '#chain/clients.ts'

@@ -1,6 +1,6 @@
 /**
- * What the relayer finds out about a cancellation on chain before it pays for it: whether it would
- * change anything, and whether the contract takes it now.
+ * Checks a cancellation on chain before paying for it: whether it would change anything, and whether the contract
+ * accepts it now.
  */
 
 import type { Call } from '#chain/call.ts'
@@ -21,7 +21,7 @@ type RelayCancellations = {
 
 /** The exchange's knowledge of orders. */
 export type AcceptedOrders = {
-  /** Returns those of the orders that it has accepted. */
+  /** Returns which of the orders the exchange has accepted. */
   readonly accepted: (
     orders: readonly (Pick<Order, 'marketId' | 'outcome'> & { readonly orderHash: OrderHash })[],
   ) => Promise<readonly boolean[]>

@@ -1,4 +1,4 @@
-/** What comes of looking at an operation, and of trying it. */
+/** Results of examining and simulating an operation. */
 
 import type { Address } from '#domain/ids.ts'
 import type { Claim } from '#domain/relay.ts'
@@ -11,18 +11,18 @@ import type { HeldOrders } from '#domain/trader-hold.ts'
 export type RelayGuard = {
   /** Kinds of new orders of the owner that are refused until the operation has ended. */
   readonly holds: HeldOrders
-  /** The field of the request that a refusal names. */
+  /** Field of the request that a refusal names. */
   readonly field: string
-  /** What open and unsettled buys may need at most, in units of stablecoin. */
+  /** Maximum that open and unsettled buys may need, in units of stablecoin. */
   readonly buysMax: bigint
 }
 
-/** What examining an operation found, if nothing speaks against it. */
+/** Result of an examination without objections. */
 export type RelayExamination = {
   readonly claims: readonly Claim[]
-  /** It needs no transaction any more: the one that did it, or empty where that is not known. */
+  /** Set if no transaction is needed: the hash of the one that did it, or empty if unknown. */
   readonly doneBy?: string
-  /** Whether the relayer's own stablecoin goes into it. */
+  /** True if the relayer's own stablecoin is used. */
   readonly ownBond: boolean
   readonly guard?: RelayGuard
 }

@@ -1,7 +1,7 @@
 /**
- * Judges a relayed operation before a cent of gas is spent on it: whether its owner signed it, with
- * the nonces that the contracts have for him, and whether the chain is in the state that it needs.
- * Then it makes the call and tries it from the key that would send it.
+ * Judges a relayed operation before any gas is spent: whether its owner signed it with the current nonces of the
+ * contracts, and whether the chain is in the required state. Then it builds the call and simulates it from the key that
+ * would send it.
  */
 
 import { parseSignature } from 'viem'
@@ -53,20 +53,20 @@ import { bondGuard, grantGuard } from './relay-guards.ts'
 type RelayExaminerOptions = AcceptedOrders & {
   readonly client: ChainClient
   readonly contracts: RelayContracts
-  /** With what its permits are signed for. */
+  /** Domain for which its permits are signed. */
   readonly stablecoin: StablecoinDomain
-  /** The keys that can send. */
+  /** Keys that can send. */
   readonly accounts: readonly OwnAccount[]
-  /** What the owner of an approval or a permit has to hold, in units of stablecoin. */
+  /** Minimum holding of the owner of an approval or permit, in units of stablecoin. */
   readonly minHolding: bigint
-  /** Who signed the message: an address, or why there is none; and the digest. */
+  /** Returns the signer of the message or a rejection, and the digest. */
   readonly recover: (
     message: TypedMessage,
     signature: string,
   ) => { readonly signer: Address | { readonly flaw: string }; readonly digest: string }
-  /** The contract of one of our markets. */
+  /** Returns the contract of one of our markets. */
   readonly marketAddressOf: (marketId: MarketId) => Promise<Address | undefined>
-  /** The outcome tokens that the owner holds and that have not lost, as far as is known. */
+  /** Returns the owner's known outcome tokens that have not lost. */
   readonly tokensHeldBy: (owner: Address) => Promise<bigint>
   /** Smallest payout of a redemption, in units of stablecoin. */
   readonly minRedemption: bigint
@@ -76,11 +76,11 @@ type RelayExaminerOptions = AcceptedOrders & {
     redemption: Redemption,
     field: string,
   ) => Promise<Rejection | undefined>
-  /** The transaction that made an approval or an allowance what it is, where it is known. */
+  /** Returns the transaction that made an approval or allowance what it is, if known. */
   readonly grantedBy: (operation: CtfApproval | StablecoinPermit) => Promise<string | undefined>
-  /** The transaction by which the owner redeemed that market, where it is known. */
+  /** Returns the transaction in which the owner redeemed that market, if known. */
   readonly redeemedBy: (owner: Address, marketId: MarketId) => Promise<string | undefined>
-  /** The transaction that resolved the market. */
+  /** Returns the transaction that resolved the market. */
   readonly resolvedBy: (market: Address) => Promise<string | undefined>
 }
 
@@ -100,16 +100,16 @@ type RelayExaminer = {
   balances(): Promise<{ lane: Address; wei: string }[]>
 }
 
-/** On top of what the simulation used: the state may be another when it is mined. */
+/** Added to the simulated gas: the state may differ when it is mined. */
 const GAS_MARGIN_PERCENT = 25n
 
 /**
- * A settlement survives it when the payouts cannot be reported for want of gas, so the least gas
- * that succeeds is not enough: this is what it costs with the report, and as much again.
+ * A settlement succeeds even if gas is missing to report the payouts, so the minimum gas is not enough. This is twice
+ * its cost with the report.
  */
 const SETTLE_GAS_MIN = 400_000n
 
-/** How long the relayer's own permit for a bond is good. */
+/** Validity of the relayer's own permit for a bond. */
 const OWN_PERMIT_SEC = 86_400
 
 const NOTHING: RelayExamination = { claims: [], ownBond: false }
@@ -231,7 +231,7 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
       redemptions.map(({ conditionId }) => conditionId),
     )
     if (redemptions.every((redemption, at) => isRedeemed(redemption, conditions[at]!))) {
-      // Of one who never held any, no redemption is known: that is told as what it is.
+      // For an owner who never held any, no redemption is known; the answer says so.
       const done = await Promise.all(
         redemptions.map(({ conditionId }) => options.redeemedBy(owner, conditionId)),
       )
@@ -261,7 +261,7 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
       nonce: market.nonce,
       bond: { nonce: market.stablecoinNonce, amount: market.bond },
     }
-    // The permit may have been used by another account: then the allowance is there already.
+    // Another account may have used the permit: then the allowance exists already.
     const needsPermit = bond !== undefined && market.allowance < market.bond
     const signed = needsPermit ? operation : withoutBond(operation)
     const flaw = signatureFlaw(signed, nonces) ?? proposalFlaw(market)
@@ -290,7 +290,7 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
     return wouldRevert('marketAddress', 'the market is settled already')
   }
 
-  /** The call itself; for a bond of the relayer's own it depends on who sends it. */
+  /** Builds the call; for the relayer's own bond it depends on the sender. */
   async function callOf(
     operation: RelayOperation,
     lane: Address,
@@ -352,7 +352,7 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
     )
   }
 
-  /** The relayer's own permit, in the same transaction: no other account can take the bond between two. */
+  /** Adds the relayer's own permit to the same transaction: no other account can take the bond in between. */
   async function ownPermit(
     market: Address,
     lane: Address,
@@ -383,7 +383,7 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
     }
   }
 
-  /** Why a batch fails is inside: each call tells for itself when the others may fail. */
+  /** The reason of a failed batch is inside: each call reports its own when the others may fail. */
   async function batchFlaw(operation: RelayOperation, lane: Address): Promise<string | undefined> {
     if (operation.kind !== 'batch-ctf-redemption') return undefined
     const calls = operation.redemptions.map((one) => redeemCall(operation.owner, one))

@@ -1,6 +1,5 @@
 /**
- * What the relayer reads before it decides: nonces, balances and the state of markets, gathered into
- * one or two requests each.
+ * Reads the facts for the relayer's decisions: nonces, balances and states of markets, in one or two requests each.
  */
 
 import type { Hex } from 'viem'
@@ -28,12 +27,12 @@ type OwnerFacts = {
   readonly stablecoinBalance: bigint
 }
 
-/** What an owner lets a contract of ours have. */
+/** Approvals and allowances of an owner for our contracts. */
 export type GrantFacts = { readonly isApproved: boolean; readonly allowance: bigint }
 
-/** One condition: what each outcome pays, and what the owner holds of it. */
+/** One condition: the payout of each outcome, and the owner's balances. */
 export type ConditionFacts = {
-  /** Zero until it is resolved. */
+  /** Zero until resolved. */
   readonly denominator: bigint
   readonly numerators: readonly [yes: bigint, no: bigint]
   readonly balances: readonly [yes: bigint, no: bigint]
@@ -52,29 +51,29 @@ export type MarketFacts = {
       }
     | undefined
   readonly bond: bigint
-  /** What the signer has, and what the market may take of it. */
+  /** The signer's balance, and the allowance for the market. */
   readonly balance: bigint
   readonly allowance: bigint
   readonly stablecoinNonce: bigint
-  /** The time of the newest block. */
+  /** Time of the newest block. */
   readonly nowSec: number
 }
 
 type RelayFacts = {
   owner(owner: Address): Promise<OwnerFacts>
   grants(owner: Address, spender: Address): Promise<GrantFacts>
-  /** The ids of these contracts; undefined for one that is no market of ours. */
+  /** Returns the ids of these contracts; undefined for one that is not our market. */
   marketIds(markets: readonly Address[]): Promise<(MarketId | undefined)[]>
   /** Only for conditions of our markets: others need not have two outcomes. */
   conditions(owner: Address, conditionIds: readonly MarketId[]): Promise<ConditionFacts[]>
-  /** Undefined where the address is no market of ours. */
+  /** Undefined if the address is not our market. */
   market(market: Address, signer: Address): Promise<MarketFacts | undefined>
 }
 
 /** Position ids are points on a curve and cost a millisecond each; markets are few. */
 const POSITIONS_KNOWN_MAX = 10_000
 const NO_ASSERTION = /^0x0+$/
-/** The library would cut a longer list of calls into several requests. */
+/** The library would split a longer list of calls into several requests. */
 const REQUEST_BYTES_MAX = 100_000
 
 export function relayFacts(client: ChainClient, contracts: RelayContracts): RelayFacts {
@@ -158,7 +157,7 @@ export function relayFacts(client: ChainClient, contracts: RelayContracts): Rela
       return markets.map((_, at) => {
         if (ours[at] !== true) return undefined
         const id = ids[at]
-        // A market of ours has an id: what failed is the way to it.
+        // Our markets have an id, so the request failed.
         if (id === undefined || id.status === 'failure') throw chainFault(id?.error)
         return id.result as string as MarketId
       })
@@ -220,7 +219,7 @@ export function relayFacts(client: ChainClient, contracts: RelayContracts): Rela
       return {
         nonce: told(nonce),
         proposableFromSec: Number(told(terms).proposableFrom),
-        // Until the market is resolved there is none to tell.
+        // Before the resolution there is no winner.
         winner: winner.status === 'success' ? (winner.result as Outcome) : undefined,
         assertion: NO_ASSERTION.test(found.id)
           ? undefined
@@ -243,7 +242,7 @@ type Told<T> =
   | { readonly status: 'success'; readonly result: T }
   | { readonly status: 'failure'; readonly error: Error }
 
-/** None of these reverts on a contract of ours: what failed is the way to it. */
+/** None of these calls reverts on our contracts, so the request failed. */
 function told<T>(answer: Told<T> | { status: 'failure'; error: Error; result?: undefined }): T {
   if (answer.status === 'failure') throw chainFault(answer.error)
   return answer.result

@@ -1,11 +1,11 @@
-/** What speaks against a relayed operation, by the facts that were read; each is a rejection in words. */
+/** Objections to a relayed operation by the facts that were read; each is a rejection with a text. */
 
 import type { Outcome } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { Claim, CtfApproval, Redemption, StablecoinPermit } from '#domain/relay.ts'
 import type { ConditionFacts, GrantFacts, MarketFacts } from './relay-facts.ts'
 
-/** Whether the chain is as the owner asks for already. */
+/** Returns whether the chain already has what the owner asks for. */
 export function isGranted(
   operation: CtfApproval | StablecoinPermit,
   { isApproved, allowance }: GrantFacts,
@@ -15,7 +15,7 @@ export function isGranted(
     : allowance === BigInt(operation.value)
 }
 
-/** Whether nothing is left of what a redemption names. */
+/** Returns whether everything in the redemption is redeemed already. */
 export function isRedeemed(
   { indexSets }: Redemption,
   { denominator, balances }: ConditionFacts,
@@ -60,7 +60,7 @@ export function proposalFlaw(market: MarketFacts): Rejection | undefined {
     const when = `an outcome can be proposed from ${proposableFromSec} on, it is ${nowSec}`
     return wouldRevert('marketAddress', `the market has not expired: ${when}`)
   }
-  // One that could not be settled for long is replaced by the contract; the simulation will tell.
+  // The contract replaces an assertion that could not be settled for long; the simulation decides.
   if (assertion !== undefined && nowSec < assertion.windowEndsAtSec) {
     return wouldRevert('marketAddress', 'another proposal is open')
   }

@@ -1,6 +1,6 @@
 /**
- * The relayer's keys, a lane each: what it sends goes by the key it was tried with, and what the
- * sender has to tell comes as plain data.
+ * The relayer's keys, one lane each. A transaction is sent by the key that simulated it, and the sender's updates are
+ * plain data.
  */
 
 import assert from 'node:assert/strict'
@@ -12,12 +12,12 @@ import type { Address } from '#domain/ids.ts'
 import { knownHash, type TransactionRow } from '#domain/transaction.ts'
 import type { RelayTrial } from './relay-examination.ts'
 
-/** A transaction of the relayer's, as its owner knows it. */
+/** A transaction of the relayer as its owner sees it. */
 export type LaneTransaction = {
   readonly lane: Address
   readonly nonce: number
   readonly reference: string
-  /** The one that was mined, or the newest that was signed. */
+  /** Hash of the mined transaction, or of the newest signed one. */
   readonly txHash: string
 }
 

@@ -1,4 +1,4 @@
-/** Which transaction resolved a market, as the chain's own log tells it. */
+/** Finds the transaction that resolved a market in the chain's log. */
 
 import { hexAddress } from '#chain/call.ts'
 import { asked, type ChainClient } from '#chain/clients.ts'
@@ -6,7 +6,7 @@ import { makeLogSearch } from '#chain/log-search.ts'
 import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
 import type { Address } from '#domain/ids.ts'
 
-/** Undefined when no log tells, or none of those that the node would give. */
+/** Undefined if no log that the node returns shows it. */
 export async function resolvedBy(
   client: ChainClient,
   market: Address,

@@ -21,7 +21,7 @@ import type { Ref } from '#runtime/ref.ts'
 type MarketRef = Ref<MarketThreadProtocol>
 
 const HOLD_MS = 30_000
-/** How often holds are to be renewed. */
+/** Interval of renewing holds. */
 export const RENEW_MS = 10_000
 const ASK_MS = 2_000
 
