@@ -21,6 +21,8 @@ export type MarketFilter = {
   /** Quick markets too. */
   readonly quick?: boolean
   readonly search?: string
+  /** How many markets a request asks for; by default as many as the exchange gives. */
+  readonly pageSize?: number
 }
 
 export type UserOfChain = { readonly address?: string; readonly chainId?: number }
@@ -75,12 +77,13 @@ export function createReads(ports: {
   const path = (name: string, id: string) => `/api/v1/${name}/${encodeURIComponent(id)}`
 
   async function* eachMarket(
-    { chainId, category, resolved, status, quick, search }: MarketFilter = {},
+    { chainId, category, resolved, status, quick, search, pageSize }: MarketFilter = {},
     call?: CallOptions,
   ): AsyncGenerator<Market, void, undefined> {
     let cursor: string | undefined
     do {
-      const query = { chain_id: chainId, category, resolved, status, quick, search, cursor }
+      const filter = { chain_id: chainId, category, resolved, status, quick, search }
+      const query = { ...filter, limit: pageSize, cursor }
       const page = await send<{ markets: Market[]; nextCursor: string | null }>(
         { method: 'GET', path: '/api/v1/markets', query },
         call,

@@ -11,9 +11,11 @@ import { followOwnOrders } from './state/own-orders.ts'
 import { followQuickMarkets } from './state/quick-markets.ts'
 import { followAddress } from './state/router.ts'
 import { startTheme } from './state/theme.ts'
+import { startWatchlist } from './state/watchlist.ts'
 import { findWallets } from './wallet/provider.ts'
 
 startTheme()
+startWatchlist()
 followAddress()
 startClock()
 openExchange()

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { before, test } from 'node:test'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
-import { type PageFiles, page } from '#http/routes/page.ts'
+import { type PageFiles, type PagePreviews, page } from '#http/routes/page.ts'
 import { pageRoutes } from '#services/front/page.ts'
 import { defaults } from '../../config/default.ts'
 import { bundlePage } from '../../src/boot/bundle-page.ts'
@@ -17,7 +17,14 @@ before(async () => {
   files = await bundlePage('Sibyl <&>')
 })
 
-const routes = (load = async () => files) => page({ load, reload: false, connects: [NODE] })
+const MARKET_ID = `0x${'ab'.repeat(32)}`
+const preview: PagePreviews = async (name) =>
+  name === 'rain-abababababab'
+    ? { marketId: MARKET_ID, title: 'Rain "<b>&\'?', description: 'YES 63.0%, NO 37.0%.' }
+    : undefined
+
+const routes = (load = async () => files) =>
+  page({ load, reload: false, preview, connects: [NODE] })
 
 /** As it comes over the wire, which `fetch` would unpack. */
 function get(
@@ -51,6 +58,20 @@ test('the document names its files, and nothing in it is inline', async (t) => {
     assert.equal(file.headers.get('cache-control'), 'public, max-age=31536000, immutable')
     assert((await file.text()).length > 0, name)
   }
+})
+
+test('a share link has the title and the price of its market in its tags, as text', async (t) => {
+  const { url } = await startTestFront(t, {}, { routes: routes() })
+  const answer = await fetch(`${url}/m/rain-abababababab`)
+  assert.equal(answer.status, 200)
+  assert.match(answer.headers.get('content-security-policy') ?? '', /script-src 'self'/)
+  const text = await answer.text()
+  assert.match(text, /<title>Rain &quot;&lt;b&gt;&amp;&#39;\?<\/title>/)
+  assert.match(text, /<meta property="og:title" content="Rain &quot;&lt;b&gt;&amp;&#39;\?">/)
+  assert.match(text, /<meta property="og:description" content="YES 63\.0%, NO 37\.0%\.">/)
+  assert.ok(text.includes(`<meta name="sibyl-market" content="${MARKET_ID}">`))
+  assert.equal(text.split('<title>').length, 2)
+  assert.equal((await fetch(`${url}/m/rain-000000000000`)).status, 404)
 })
 
 test('the policy lets the page reach its own origin and the named node, and nothing else', async (t) => {
@@ -139,6 +160,6 @@ test('a page that cannot be made is an error, and is made at the next visit', as
 
 test('where it is turned off there is no page', () => {
   const web = { enabled: false, reload: false }
-  assert.deepEqual(pageRoutes({ ...defaults, web }, {} as never), [])
-  assert.equal(pageRoutes(defaults, {} as never).length, 2)
+  assert.deepEqual(pageRoutes({ ...defaults, web }, {} as never, preview), [])
+  assert.equal(pageRoutes(defaults, {} as never, preview).length, 3)
 })

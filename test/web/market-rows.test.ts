@@ -4,7 +4,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Market } from '#client/answers.ts'
 import type { StreamTicker } from '#client/stream-messages.ts'
-import { chanceOf } from '#web/chance.ts'
+import { chanceOf } from '#domain/chance.ts'
+import { readFilter, writeFilter } from '#web/list/list-address.ts'
 import {
   categoriesOf,
   type Filter,
@@ -13,6 +14,7 @@ import {
   spreadOf,
 } from '#web/list/market-rows.ts'
 import { applyTickers } from '#web/state/markets.ts'
+import { parseWatchlist, toggled } from '#web/state/watchlist.ts'
 
 const NOW = 1_000
 
@@ -27,7 +29,7 @@ function market(id: string, part: Partial<Market> = {}): Market {
   } as Market
 }
 
-const filter: Filter = { words: '', category: '', status: 'open', sort: 'volume' }
+const filter: Filter = readFilter('')
 const ids = (markets: readonly Market[] | undefined) => markets?.map(({ id }) => id)
 
 test('the chance is between bid and ask, else the last price, else unknown', () => {
@@ -100,4 +102,36 @@ test('what the stream tells replaces what is older', () => {
   const over = applyTickers(before, [told('b', { seq: 0, status: 'resolved' })])
   assert.equal(over?.[1]?.resolved, true)
   assert.equal(applyTickers(undefined, [told('a', {})]), undefined)
+})
+
+test('what the list shows is in the address, and what the address cannot mean is left as usual', () => {
+  assert.equal(writeFilter(filter), '')
+  const all: Filter = {
+    ...{ words: 'rain & sun?', category: 'defi', status: 'over', sort: 'ends' },
+    ...{ isReversed: true, isWatched: true },
+  }
+  assert.deepEqual(readFilter(writeFilter(all)), all)
+  assert.deepEqual(readFilter('category=none&state=x&sort=%00&reversed=yes'), filter)
+  assert.equal(readFilter(`search=${'a'.repeat(9_999)}`).words.length, 200)
+})
+
+test('each order goes both ways, and the watchlist narrows the list', () => {
+  const all = [market('a', { volume24h: 1 }), market('b', { volume24h: 3 }), market('c')]
+  assert.deepEqual(ids(listedMarkets(all, filter, NOW)), ['b', 'a', 'c'])
+  const reversed = { ...filter, isReversed: true }
+  assert.deepEqual(ids(listedMarkets(all, reversed, NOW)), ['c', 'a', 'b'])
+  const isWatched = { ...filter, isWatched: true }
+  assert.deepEqual(ids(listedMarkets(all, isWatched, NOW, new Set(['a', 'x']))), ['a'])
+})
+
+test('the watchlist is bounded, and survives what else may lie in its place', () => {
+  const id = (n: number) => `0x${String(n).padStart(64, '0')}`
+  const many = Array.from({ length: 500 }, (_, n) => id(n))
+  assert.equal(parseWatchlist(JSON.stringify(many)).length, 200)
+  const full = many.slice(0, 200)
+  assert.deepEqual(toggled(full, id(900)), [id(900), ...full.slice(0, 199)])
+  assert.deepEqual(toggled([id(1), id(2)], id(1)), [id(2)])
+  for (const text of [null, '', '{', '{}', '[1,"0x12"]', 'null']) {
+    assert.deepEqual(parseWatchlist(text), [], String(text))
+  }
 })

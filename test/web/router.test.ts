@@ -9,6 +9,7 @@ const ID = `0x${'ab'.repeat(32)}`
 test('addresses lead to views', () => {
   assert.deepEqual(readRoute(''), { view: 'markets' })
   assert.deepEqual(readRoute('#/'), { view: 'markets' })
+  assert.deepEqual(readRoute('#/?search=rain&sort=ends'), { view: 'markets' })
   assert.deepEqual(readRoute('#/portfolio/'), { view: 'portfolio' })
   assert.deepEqual(readRoute(marketLink(ID)), { view: 'market', marketId: ID })
   assert.deepEqual(readRoute(`#/m/${ID.toUpperCase().replace('0X', '0x')}`), {

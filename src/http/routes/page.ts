@@ -1,6 +1,7 @@
 /**
  * The trading page: one document at `/`, and under `/assets/` the files that it names. Their names change
- * with their content, so that a browser asks for the document alone and keeps the rest for ever.
+ * with their content, so that a browser asks for the document alone and keeps the rest for ever. Under `/m/` the
+ * same document says in tags what a share link leads to, for those who show it before anybody follows it.
  */
 
 import { promisify } from 'node:util'
@@ -23,10 +24,18 @@ export type PageFiles = {
   readonly assets: ReadonlyMap<string, PageFile>
 }
 
+/** What is said about a share link, by the part after `/m/`; undefined where it leads nowhere. */
+export type PagePreviews = (
+  name: string,
+) => Promise<
+  { readonly marketId: string; readonly title: string; readonly description: string } | undefined
+>
+
 type PageOptions = {
   readonly load: () => Promise<PageFiles>
   /** Whether it is loaded again at each visit. */
   readonly reload: boolean
+  readonly preview: PagePreviews
   /** Where else the page may connect to: the node of a local chain. */
   readonly connects: readonly string[]
 }
@@ -60,7 +69,7 @@ const GUARDS = {
 
 const unzip = promisify(gunzip)
 
-export function page({ load, reload, connects }: PageOptions): AnswerRoute[] {
+export function page({ load, reload, preview, connects }: PageOptions): AnswerRoute[] {
   let files = lazily(load)
   const common = {
     method: 'GET',
@@ -88,6 +97,26 @@ export function page({ load, reload, connects }: PageOptions): AnswerRoute[] {
     }),
     route({
       ...common,
+      path: '/m/{name}',
+      summary: 'The trading page at one market, by a link to share',
+      produces: 'text/html',
+      cacheControl: 'no-cache',
+      revalidates: true,
+      contentSecurityPolicy: policyOf(connects),
+      params: Type.Object(
+        { name: Type.String({ maxLength: NAME_CHARS_MAX }) },
+        { additionalProperties: false },
+      ),
+      async handle({ path }) {
+        const { document } = await files()
+        const found = await preview(path.name)
+        const raw = withTags((await unzip(document.gzip)).toString(), found)
+        const status = found === undefined ? 404 : 200
+        return { status, contentType: document.type, raw, headers: GUARDS }
+      },
+    }),
+    route({
+      ...common,
       path: '/assets/{name}',
       summary: 'A file of the trading page',
       produces: 'text/javascript',
@@ -104,6 +133,36 @@ export function page({ load, reload, connects }: PageOptions): AnswerRoute[] {
       },
     }),
   ]
+}
+
+/** The title of the document gives way to that of the market, and to what previews are made of. */
+function withTags(document: string, found: Awaited<ReturnType<PagePreviews>>): string {
+  if (found === undefined) return document
+  const [before = '', rest = ''] = document.split('<title>', 2)
+  const after = rest.slice(rest.indexOf('</title>') + '</title>'.length)
+  const { marketId, title, description } = found
+  const tags = [
+    ['name', 'sibyl-market', marketId],
+    ['name', 'description', description],
+    ['property', 'og:type', 'website'],
+    ['property', 'og:title', title],
+    ['property', 'og:description', description],
+    ['name', 'twitter:card', 'summary'],
+  ].map(([kind, name, content = '']) => `<meta ${kind}="${name}" content="${escaped(content)}">`)
+  return `${before}<title>${escaped(title)}</title>\n${tags.join('\n')}${after}`
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+/** Whoever makes a market writes its question. */
+function escaped(text: string): string {
+  return text.replace(/[&<>"']/g, (sign) => ENTITIES[sign] ?? '')
 }
 
 async function answer(

@@ -4,10 +4,14 @@ import { DEVNET_CHAIN_ID } from '#config/devnet.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { PAGE } from '#config/thread-data.ts'
 import type { AnswerRoute } from '#http/route.ts'
-import { type PageFiles, page } from '#http/routes/page.ts'
+import { type PageFiles, type PagePreviews, page } from '#http/routes/page.ts'
 import type { RemoteHome } from '#runtime/thread.ts'
 
-export function pageRoutes({ web, chains }: Settings, home: RemoteHome): AnswerRoute[] {
+export function pageRoutes(
+  { web, chains }: Settings,
+  home: RemoteHome,
+  preview: PagePreviews,
+): AnswerRoute[] {
   if (!web.enabled) return []
   // On the devnet the chain's own node signs for the demo traders.
   const nodes = chains
@@ -16,6 +20,7 @@ export function pageRoutes({ web, chains }: Settings, home: RemoteHome): AnswerR
   return page({
     load: async () => (await home.made(PAGE)) as PageFiles,
     reload: web.reload,
+    preview,
     connects: nodes.map((url) => new URL(url).origin),
   })
 }

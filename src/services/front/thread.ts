@@ -2,6 +2,7 @@
 
 import { registerApiKey, revokeApiKey } from '#api/keys/api-keys.ts'
 import { makeKeyService } from '#api/keys/key-service.ts'
+import { makeMarketPreview } from '#api/markets/market-preview.ts'
 import { orderbook } from '#api/markets/orderbook.ts'
 import { resolution } from '#api/markets/resolution.ts'
 import { cancelOrder } from '#api/orders/cancel-order.ts'
@@ -275,6 +276,17 @@ export function frontThread(data: ThreadData): ThreadParts {
     ]
   }
 
+  function previews({ query }: FrontPools) {
+    return makeMarketPreview({
+      board,
+      figures: {
+        prepare: async (marketIds) => figures?.prepare(marketIds),
+        of: (marketId) => figures?.of(marketId),
+      },
+      oldestMarket: (idStart) => query('oldestMarketOf', { idStart }),
+    })
+  }
+
   async function start(home: RemoteHome): Promise<void> {
     pools = openFrontPools(settings, log)
     const { adminHost, adminPort } = settings.front
@@ -287,7 +299,7 @@ export function frontThread(data: ThreadData): ThreadParts {
     }
     const operating = makeOperation(settings, kit.clock, home, readiness)
     front = await startFront({
-      routes: [...routes(pools), ...pageRoutes(settings, home)],
+      routes: [...routes(pools), ...pageRoutes(settings, home, previews(pools))],
       operation: adminPort === 0 ? 'here' : 'apart',
       isPrivate: isLoopback(settings.front.host) && settings.front.trustedProxies.length === 0,
       settings: {

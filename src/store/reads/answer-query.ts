@@ -26,7 +26,7 @@ import {
 } from './chain-markets.ts'
 import { claimsByStatus, redemptionOf } from './claims.ts'
 import { marketFigures } from './market-figures.ts'
-import { listMarkets, marketById, marketsByContract } from './markets.ts'
+import { listMarkets, marketById, marketsByContract, oldestMarketOf } from './markets.ts'
 import { tradeNeeds } from './open-needs.ts'
 import { storedOrders } from './orders.ts'
 import { payoutsOfUser } from './payouts.ts'
@@ -53,6 +53,7 @@ const answers: {
 } = {
   apiKeyById: (database, { id }) => apiKeyById(database, id),
   marketById: (database, { marketId }) => marketById(database, marketId),
+  oldestMarketOf: (database, { idStart }) => oldestMarketOf(database, idStart),
   marketsByContract: (database, { contractAddress }) =>
     marketsByContract(database, contractAddress),
   listMarkets,

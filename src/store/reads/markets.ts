@@ -37,6 +37,25 @@ export async function marketById(
   return found === null ? undefined : marketRecord(found)
 }
 
+const ID_CHARS = 64
+
+/** The oldest market whose id begins with these hex digits. */
+export async function oldestMarketOf(
+  database: Database,
+  idStart: string,
+): Promise<MarketRecord | undefined> {
+  const bound = (digit: string) => `0x${idStart.padEnd(ID_CHARS, digit)}` as MarketId
+  const where = { id: { $gte: bound('0'), $lte: bound('f') } }
+  const found = await read(database, (em) =>
+    em.find(MarketEntity, where, {
+      orderBy: { createdAt: 'asc', id: 'asc' },
+      limit: 1,
+      disableIdentityMap: true,
+    }),
+  )
+  return found[0] === undefined ? undefined : marketRecord(found[0])
+}
+
 /** The market with this contract; on several chains the same address may be several markets. */
 export async function marketsByContract(
   database: Database,

@@ -53,6 +53,7 @@ import type { Withdrawn, withdrawers, withdrawnBy } from './withdrawn.ts'
 export type Queries = {
   apiKeyById: { takes: { id: string }; answers: ApiKey | undefined }
   marketById: { takes: { marketId: MarketId }; answers: MarketRecord | undefined }
+  oldestMarketOf: { takes: { idStart: string }; answers: MarketRecord | undefined }
   marketsByContract: { takes: { contractAddress: Address }; answers: MarketRecord[] }
   listMarkets: { takes: MarketFilter; answers: MarketRecord[] }
   recentTrades: { takes: Parameters<typeof recentTrades>[1]; answers: TradeRecord[] }

@@ -1,15 +1,18 @@
 /** All markets: how likely, how tight, how much is traded, how long; found by words, category and order. */
 
-import { signal } from '@preact/signals'
+import { computed, signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Market } from '#client/answers.ts'
-import { chanceOf } from '../chance.ts'
+import { chanceOf } from '#domain/chance.ts'
 import { cents, NOTHING, percent, shortMoney, signedCents, timeLeft } from '../format.ts'
 import { nowSec, secondsUntil } from '../state/clock.ts'
 import { chain } from '../state/exchange.ts'
-import { markets } from '../state/markets.ts'
-import { marketLink } from '../state/router.ts'
+import { isWhole, markets, wantEnded } from '../state/markets.ts'
+import { listQuery, marketLink, setListQuery } from '../state/router.ts'
+import { watched } from '../state/watchlist.ts'
 import { type Column, Table } from '../table.tsx'
+import { WatchButton } from '../watch-button.tsx'
+import { readFilter, writeFilter } from './list-address.ts'
 import {
   categoriesOf,
   type Filter,
@@ -24,12 +27,11 @@ import { QuickStrip } from './quick-strip.tsx'
 const ROWS = 100
 const YES = 0
 
-/** Kept while other views are shown. */
-const filter = signal<Filter>({ words: '', category: '', status: 'open', sort: 'volume' })
+const filter = computed(() => readFilter(listQuery.value))
 const rows = signal(ROWS)
 
 function change(part: Partial<Filter>): void {
-  filter.value = { ...filter.value, ...part }
+  setListQuery(writeFilter({ ...filter.value, ...part }))
   rows.value = ROWS
 }
 
@@ -63,7 +65,7 @@ function useSearchKey(search: { readonly current: HTMLInputElement | null }): vo
 function Controls() {
   const search = useRef<HTMLInputElement>(null)
   useSearchKey(search)
-  const { words, category, status, sort } = filter.value
+  const { words, category, status, sort, isReversed, isWatched } = filter.value
   return (
     <search class="list-controls">
       <input
@@ -100,13 +102,28 @@ function Controls() {
       <select
         aria-label="Order"
         value={sort}
-        onChange={(event) => change({ sort: event.currentTarget.value as Sort })}
+        onChange={(event) => change({ sort: event.currentTarget.value as Sort, isReversed: false })}
       >
         <option value="volume">Most traded</option>
         <option value="ends">Ending first</option>
         <option value="chance">Most likely</option>
         <option value="newest">Newest</option>
       </select>
+      <button
+        type="button"
+        aria-pressed={isReversed}
+        aria-label="Reverse the order"
+        onClick={() => change({ isReversed: !isReversed })}
+      >
+        ⇅
+      </button>
+      <button
+        type="button"
+        aria-pressed={isWatched}
+        onClick={() => change({ isWatched: !isWatched })}
+      >
+        ★ Watched
+      </button>
     </search>
   )
 }
@@ -121,18 +138,30 @@ const CATEGORY_NAMES: Readonly<Record<string, string>> = {
 function Listed() {
   const all = markets.value
   const here = all?.filter(({ chainId }) => chainId === (chain.value?.chainId ?? chainId))
-  const listed = here && listedMarkets(here, filter.value, nowSec.value)
+  const listed = here && listedMarkets(here, filter.value, nowSec.value, watched.value)
+  const { status, isWatched } = filter.value
+  const needsEnded = status !== 'open' || isWatched
+  useEffect(() => {
+    if (needsEnded) wantEnded()
+  }, [needsEnded])
   const count = listed?.length ?? 0
   return (
     <>
       <Table
         caption="Markets"
-        rows={listed?.slice(0, rows.value)}
+        rows={count === 0 && !isWhole.value ? undefined : listed?.slice(0, rows.value)}
         columns={columnsOf(filter.value)}
         keyOf={({ id }) => id}
-        empty={all?.length === 0 ? 'There are no markets yet.' : 'No market is like that.'}
+        empty={
+          all?.length === 0
+            ? 'There are no markets yet.'
+            : isWatched
+              ? 'You watch no market like that. The star before its name puts it on your list.'
+              : 'No market is like that.'
+        }
         class="market-table"
       />
+      {isWhole.value ? null : <p class="more quiet">Loading more …</p>}
       {rows.value < count ? (
         <p class="more">
           <button
@@ -149,12 +178,16 @@ function Listed() {
   )
 }
 
-function columnsOf({ sort }: Filter): readonly Column<Market>[] {
-  const sortBy = (by: Sort) => ({
-    direction:
-      sort === by ? (by === 'ends' ? ('ascending' as const) : ('descending' as const)) : undefined,
-    change: () => change({ sort: by }),
-  })
+function columnsOf({ sort, isReversed }: Filter): readonly Column<Market>[] {
+  const sortBy = (by: Sort) => {
+    const isRising = (by === 'ends') !== isReversed
+    return {
+      direction:
+        sort !== by ? undefined : isRising ? ('ascending' as const) : ('descending' as const),
+      // Once more on the same column turns it round.
+      change: () => change({ sort: by, isReversed: sort === by && !isReversed }),
+    }
+  }
   return [
     { name: 'Market', class: 'market-cell', cell: (market) => <Name market={market} /> },
     {
@@ -206,6 +239,7 @@ function columnsOf({ sort }: Filter): readonly Column<Market>[] {
 function Name({ market }: { readonly market: Market }) {
   return (
     <>
+      <WatchButton marketId={market.id} question={market.question} />
       <a href={marketLink(market.id)}>{market.question}</a>
       <span class="market-tags">
         <span class="badge">{CATEGORY_NAMES[market.category] ?? market.category}</span>

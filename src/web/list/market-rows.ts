@@ -1,7 +1,7 @@
 /** Which markets are listed, and in which order. */
 
 import type { Market } from '#client/answers.ts'
-import { chanceOf } from '../chance.ts'
+import { chanceOf } from '#domain/chance.ts'
 
 export type Sort = 'volume' | 'chance' | 'ends' | 'newest'
 
@@ -11,6 +11,10 @@ export type Filter = {
   readonly category: string
   readonly status: 'open' | 'over' | 'all'
   readonly sort: Sort
+  /** The other way round than the order begins with: the most traded, the next to end, the likeliest, the newest. */
+  readonly isReversed: boolean
+  /** Only what is on the watchlist. */
+  readonly isWatched: boolean
 }
 
 const YES = 0
@@ -29,19 +33,22 @@ export function isOver({ status, expiration }: Market, nowSec: number): boolean 
 
 export function listedMarkets(
   markets: readonly Market[],
-  { words, category, status, sort }: Filter,
+  { words, category, status, sort, isReversed, isWatched }: Filter,
   nowSec: number,
+  watched: ReadonlySet<string> = new Set(),
 ): Market[] {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean)
   const found = markets.filter((market) => {
     if (market.quick) return false
+    if (isWatched && !watched.has(market.id)) return false
     if (category !== '' && market.category !== category) return false
     if (status !== 'all' && isOver(market, nowSec) !== (status === 'over')) return false
     const text = `${market.question} ${market.description}`.toLowerCase()
     return wanted.every((word) => text.includes(word))
   })
+  const way = isReversed ? -1 : 1
   return found.sort(
-    (a, b) => order(sort, a, b) || a.expiration - b.expiration || compare(a.id, b.id),
+    (a, b) => way * order(sort, a, b) || a.expiration - b.expiration || compare(a.id, b.id),
   )
 }
 

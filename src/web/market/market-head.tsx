@@ -1,8 +1,9 @@
 /** The head of the view: the question, the prices of both outcomes, and what the market is at. */
 
 import type { Market } from '#client/answers.ts'
+import { chanceOf } from '#domain/chance.ts'
+import { marketPath } from '#domain/market-link.ts'
 import { ONE } from '#domain/money.ts'
-import { chanceOf } from '../chance.ts'
 import {
   assetPrice,
   cents,
@@ -13,7 +14,9 @@ import {
   timeLeft,
 } from '../format.ts'
 import { secondsUntil } from '../state/clock.ts'
-import { MARKETS_LINK } from '../state/router.ts'
+import { marketsLink } from '../state/router.ts'
+import { showToast } from '../state/toasts.ts'
+import { WatchButton } from '../watch-button.tsx'
 import type { MarketModel } from './market-model.ts'
 import type { QuickModel } from './quick-model.ts'
 
@@ -42,13 +45,17 @@ export function MarketHead(props: {
   return (
     <header class="market-head">
       <nav class="crumbs quiet" aria-label="Where you are">
-        <a href={MARKETS_LINK}>Markets</a> / {market.quick ? 'quick' : market.category}
+        <a href={marketsLink.value}>Markets</a> / {market.quick ? 'quick' : market.category}
       </nav>
       <div class="market-title">
         <h1>{title}</h1>
+        <WatchButton marketId={market.id} question={title} />
         <span class={`badge ${status === 'open' ? 'badge-up' : 'badge-warn'}`}>
           {STATUS_WORDS[status]}
         </span>
+        <button type="button" class="plain small" onClick={() => void share(market)}>
+          Share
+        </button>
       </div>
       <dl class="market-figures num">
         {status === 'open' ? (
@@ -74,6 +81,17 @@ export function MarketHead(props: {
       </dl>
     </header>
   )
+}
+
+async function share(market: Market): Promise<void> {
+  const link = `${location.origin}${marketPath(market)}`
+  try {
+    await navigator.clipboard.writeText(link)
+    showToast('news', `The link is copied: ${link}`)
+  } catch {
+    // Browsers allow it on secure origins only.
+    showToast('news', link)
+  }
 }
 
 /** What has ended has no chance any more: it has a winner, or waits for one. */

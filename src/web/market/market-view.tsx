@@ -8,7 +8,7 @@ import { FaucetPanel } from '../portfolio/faucet-panel.tsx'
 import { OpenOrders } from '../portfolio/open-orders.tsx'
 import { account } from '../state/account.ts'
 import { nowSec, secondsUntil } from '../state/clock.ts'
-import { MARKETS_LINK } from '../state/router.ts'
+import { marketsLink } from '../state/router.ts'
 import { firstInterval } from './candle-series.ts'
 import { Ladder, type PickLevel } from './ladder.tsx'
 import { MarketHead } from './market-head.tsx'
@@ -59,7 +59,7 @@ export function MarketView({ marketId }: { readonly marketId: string }) {
   if (market === null) {
     return (
       <p class="empty">
-        There is no such market. <a href={MARKETS_LINK}>All markets</a>
+        There is no such market. <a href={marketsLink.value}>All markets</a>
       </p>
     )
   }

@@ -3,8 +3,8 @@
 import { useEffect, useRef } from 'preact/hooks'
 import { MarketList } from '../list/market-list.tsx'
 import { config, connection } from '../state/exchange.ts'
-import { marketOf } from '../state/markets.ts'
-import { MARKETS_LINK, route } from '../state/router.ts'
+import { marketOf, wantMarket } from '../state/markets.ts'
+import { marketsLink, route } from '../state/router.ts'
 import { Footer } from './footer.tsx'
 import { Header } from './header.tsx'
 import { lazyView } from './lazy-view.tsx'
@@ -21,6 +21,9 @@ function useArrival(): void {
   const { view } = route.value
   const marketId = route.value.view === 'market' ? route.value.marketId : ''
   const question = marketOf(marketId)?.question
+  useEffect(() => {
+    if (marketId !== '') void wantMarket(marketId)
+  }, [marketId])
   const title = view === 'portfolio' ? 'Portfolio' : (question ?? 'Markets')
   useEffect(() => {
     document.title = `${title} · ${config.value?.service.name ?? 'Sibyl'}`
@@ -65,7 +68,7 @@ function View() {
     case 'nowhere':
       return (
         <p class="empty">
-          There is nothing at this address. <a href={MARKETS_LINK}>All markets</a>
+          There is nothing at this address. <a href={marketsLink.value}>All markets</a>
         </p>
       )
   }

@@ -5,19 +5,19 @@ import { money, NOTHING, shortAddress } from '../format.ts'
 import { account } from '../state/account.ts'
 import { chain, chosenChainId, config, connection } from '../state/exchange.ts'
 import { funds } from '../state/funds.ts'
-import { MARKETS_LINK, PORTFOLIO_LINK, route } from '../state/router.ts'
+import { marketsLink, PORTFOLIO_LINK, route } from '../state/router.ts'
 import { nextTheme, theme } from '../state/theme.ts'
 import { AccountDialog } from './account-dialog.tsx'
 
 export function Header() {
   return (
     <header class="header">
-      <a class="brand" href={MARKETS_LINK}>
+      <a class="brand" href={marketsLink.value}>
         <Mark />
         {config.value?.service.name ?? 'Sibyl'}
       </a>
       <nav class="tabs" aria-label="Pages">
-        <Tab href={MARKETS_LINK} isHere={route.value.view === 'markets'}>
+        <Tab href={marketsLink.value} isHere={route.value.view === 'markets'}>
           Markets
         </Tab>
         <Tab href={PORTFOLIO_LINK} isHere={route.value.view === 'portfolio'}>

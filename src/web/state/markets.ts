@@ -14,8 +14,17 @@ const RETRY_MS = 3_000
 const MARKETS_MAX = 5_000
 const OTHERS_MAX = 100
 
+/** A screen is full after the first page, long before all are there. */
+const PAGE_SIZE = 200
+/** Reading waits so long for the stream, so that nothing is missed in between and nothing is read twice. */
+const STREAM_MS = 1_000
+
 /** Undefined until they are read. */
 export const markets = signal<readonly Market[] | undefined>(undefined)
+
+/** Whether all that are asked for are there. */
+export const isWhole = signal(false)
+let isEndedWanted = false
 
 const byId = computed(() => new Map(markets.value?.map((market) => [market.id, market])))
 
@@ -54,18 +63,32 @@ function readSoon(ms: number): void {
   timer = setTimeout(() => void readMarkets(), ms)
 }
 
+/** Open markets come first, and are shown page by page until all are there once. */
 async function readMarkets(): Promise<void> {
+  const isFirst = !isWhole.value
   try {
     const all: Market[] = []
-    for await (const market of reader.eachMarket()) {
-      all.push(market)
-      if (all.length === MARKETS_MAX) break
+    for (const status of isEndedWanted ? (['open', 'ended'] as const) : (['open'] as const)) {
+      for await (const market of reader.eachMarket({ status, pageSize: PAGE_SIZE })) {
+        all.push(market)
+        if (isFirst && all.length % PAGE_SIZE === 0) markets.value = [...all]
+        if (all.length === MARKETS_MAX) break
+      }
     }
     markets.value = all
+    isWhole.value = true
   } catch (error) {
     if (markets.value === undefined) showError(error)
     readSoon(RETRY_MS)
   }
+}
+
+/** Those that have ended are read when they are first asked for. */
+export function wantEnded(): void {
+  if (isEndedWanted) return
+  isEndedWanted = true
+  isWhole.value = false
+  readSoon(0)
 }
 
 /** What the stream tells of a market replaces what was known, unless that is newer. */
@@ -84,8 +107,18 @@ export function applyTickers(
 }
 
 export function followMarkets(): void {
-  void readMarkets()
-  stream().market(undefined, () => readSoon(SETTLE_MS))
+  let isReading = false
+  const following = stream().market(undefined, ({ type }) => {
+    // The first snapshot tells that the stream is followed; what is read after it is complete.
+    if (type !== 'market.snapshot' || isReading) readSoon(SETTLE_MS)
+  })
+  const start = () => {
+    if (isReading) return
+    isReading = true
+    void readMarkets()
+  }
+  following.ready.then(start, start)
+  setTimeout(start, STREAM_MS)
   stream().ticker(undefined, ({ tickers }) => {
     markets.value = applyTickers(markets.value, tickers)
     others.value = applyTickers(others.value, tickers) ?? []

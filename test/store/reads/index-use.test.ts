@@ -33,6 +33,7 @@ const m = id<MarketId>('m3')
 
 const ASKED: QueryTask[] = [
   ask('marketById', { marketId: m }),
+  ask('oldestMarketOf', { idStart: m.slice(2, 14) }),
   ask('marketsByContract', { contractAddress: address('c-m3') }),
   ask('listMarkets', { limit: 10 }),
   ask('listMarkets', { quick: false, limit: 10 }),

@@ -5,7 +5,12 @@ import { SELL } from '#domain/order.ts'
 import type { TradeStatus } from '#domain/trade.ts'
 import type { Database } from '#store/engine/database.ts'
 import { project } from '#store/projection/project.ts'
-import { listMarkets, type MarketFilter, marketsByContract } from '#store/reads/markets.ts'
+import {
+  listMarkets,
+  type MarketFilter,
+  marketsByContract,
+  oldestMarketOf,
+} from '#store/reads/markets.ts'
 import { pendingTradesWithOrders, permitsOf } from '#store/reads/settlements.ts'
 import {
   failedTradesSince,
@@ -357,6 +362,21 @@ await onBothDatabases('reads', (databases) => {
         here.map((each) => each.id),
         [id('c')],
       )
+    })
+  })
+
+  it('finds the oldest market whose id begins with some digits', async () => {
+    await withStore(databases, async (database) => {
+      const start = '0f'.repeat(6)
+      const named = (end: string, createdAt: number) =>
+        market('a', { id: `0x${start}${end.repeat(52)}` as MarketId, createdAt })
+      const markets = [named('f', 1_700_000_009), named('0', 1_700_000_010)]
+      await project(
+        database,
+        batch(1, 2, { markets: markets.map((each) => ({ market: each, seq: 1, atMs: START_MS })) }),
+      )
+      assert.equal((await oldestMarketOf(database, start))?.id, markets[0]?.id)
+      assert.equal(await oldestMarketOf(database, '0e'.repeat(6)), undefined)
     })
   })
 })

@@ -14,6 +14,7 @@ import {
   quickMarketEnds,
   resolutionAndRedemption,
 } from './ending-stories.ts'
+import { listInTheAddress, listIsReadOnce, shareLink } from './list-stories.ts'
 import { accessible, layout, phone } from './look-stories.ts'
 import { openStage } from './stage.ts'
 import { marketOrder, shortSaleWarns, silentWallet, ticketUnderstands } from './ticket-stories.ts'
@@ -33,6 +34,9 @@ test('the trading page in a browser', { skip }, async (t) => {
   const stories = {
     'a demo trader buys what another sells': tradeOfTwo,
     'the ladder is the book of the API after a thousand random orders': ladderOfAThousand,
+    'what the list shows is in the address, and what is watched stays': listInTheAddress,
+    'the list is read once, page by page and without what has ended': listIsReadOnce,
+    'a link that is shared names its market and leads to it': shareLink,
     'a market order spends its amount within the slippage limit': marketOrder,
     'the ticket shows what it understood, and asks where a text has two meanings':
       ticketUnderstands,

@@ -3,7 +3,7 @@
  * book of YES at the other price: the tighter one on each side counts. The chance of NO is 100% minus that of YES.
  */
 
-import { ONE } from '#domain/money.ts'
+import { ONE } from './money.ts'
 
 type Prices = {
   /** Prices of YES and NO; 0 if there is none. */

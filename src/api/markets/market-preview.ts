@@ -1,0 +1,76 @@
+/** What a share link shows before anybody follows it: the question of its market and how likely YES is. */
+
+import { chanceOf } from '#domain/chance.ts'
+import { Fault } from '#domain/fault.ts'
+import type { MarketId } from '#domain/ids.ts'
+import type { CloseReason, Market } from '#domain/market.ts'
+import { shortIdOf } from '#domain/market-link.ts'
+import { BUY, SELL, type Side } from '#domain/order.ts'
+import type { MarketBoard } from '#live/market-board.ts'
+import type { FiguresBook } from '#live/market-figures.ts'
+import type { StoredMarket } from '#live/market-finder.ts'
+
+type MarketPreview = {
+  readonly marketId: MarketId
+  readonly title: string
+  readonly description: string
+}
+
+type PreviewPorts = {
+  readonly board: MarketBoard
+  readonly figures: Pick<FiguresBook, 'prepare' | 'of'>
+  /** The oldest market whose id begins with these hex digits. */
+  readonly oldestMarket: (shortId: string) => Promise<StoredMarket | undefined>
+}
+
+const CLOSED_WORDS: Readonly<Record<CloseReason, string>> = {
+  expired: 'Trading has ended.',
+  resolved: 'The market is resolved.',
+  withdrawn: 'The market was withdrawn.',
+}
+const TENTHS_OF_PERCENT = 1_000
+
+/** Returns the preview of the market that the last part of a share link names; undefined if there is none. */
+export function makeMarketPreview(ports: PreviewPorts) {
+  return async function preview(name: string): Promise<MarketPreview | undefined> {
+    const shortId = shortIdOf(name)
+    const found = shortId === undefined ? undefined : await find(ports, shortId)
+    if (found === undefined) return undefined
+    const { market, closed } = found
+    await ports.figures.prepare([market.id])
+    const words = closed === undefined ? chanceWords(ports, market.id) : CLOSED_WORDS[closed]
+    return { marketId: market.id, title: market.question, description: words }
+  }
+}
+
+/** The database first, because the oldest market is meant; a market that is not in it yet is on the board. */
+async function find(
+  { board, oldestMarket }: PreviewPorts,
+  shortId: string,
+): Promise<{ readonly market: Market; readonly closed: CloseReason | undefined } | undefined> {
+  const stored = await oldestMarket(shortId).catch((error: unknown) => {
+    if (error instanceof Fault && error.retryable) return undefined
+    throw error
+  })
+  if (stored === undefined) {
+    return board.inOrder().find(({ market }) => market.id.startsWith(`0x${shortId}`))
+  }
+  const shown = board.markets.get(stored.id)
+  return { market: stored, closed: shown?.closed ?? stored.closeReason ?? undefined }
+}
+
+function chanceWords({ board, figures }: PreviewPorts, marketId: MarketId): string {
+  const books = board.markets.get(marketId)?.books
+  const best = (side: Side): readonly [number, number] => [
+    books?.[0].best(side) ?? 0,
+    books?.[1].best(side) ?? 0,
+  ]
+  const chance = chanceOf({
+    bestBidPrices: best(BUY),
+    bestAskPrices: best(SELL),
+    lastPrices: figures.of(marketId)?.lastPrices ?? null,
+  })
+  if (chance === undefined) return 'Not traded yet.'
+  const tenths = Math.floor(chance / TENTHS_OF_PERCENT)
+  return `YES ${Math.floor(tenths / 10)}.${tenths % 10}%, NO ${Math.floor((1_000 - tenths) / 10)}.${(1_000 - tenths) % 10}%.`
+}

@@ -1,0 +1,36 @@
+/** What the list shows, as a part of the address, so that it can be shared and is there again after a reload. */
+
+import { SEARCH_CHARS_MAX } from '#domain/limits.ts'
+import { CATEGORIES } from '#domain/market.ts'
+import type { Filter } from './market-rows.ts'
+
+const STATUSES = ['open', 'over', 'all'] as const
+const SORTS = ['volume', 'chance', 'ends', 'newest'] as const
+const YES = '1'
+
+/** What is not understood is left at its usual value: the address may be anybody's. */
+export function readFilter(query: string): Filter {
+  const params = new URLSearchParams(query)
+  const among = <T extends string>(name: string, values: readonly T[]): T | undefined =>
+    values.find((value) => value === params.get(name))
+  return {
+    words: (params.get('search') ?? '').slice(0, SEARCH_CHARS_MAX),
+    category: among('category', CATEGORIES) ?? '',
+    status: among('state', STATUSES) ?? 'open',
+    sort: among('sort', SORTS) ?? 'volume',
+    isReversed: params.get('reversed') === YES,
+    isWatched: params.get('watched') === YES,
+  }
+}
+
+/** What is usual is left out: '' for the list as it is at first. */
+export function writeFilter(filter: Filter): string {
+  const params = new URLSearchParams()
+  if (filter.words !== '') params.set('search', filter.words)
+  if (filter.category !== '') params.set('category', filter.category)
+  if (filter.status !== 'open') params.set('state', filter.status)
+  if (filter.sort !== 'volume') params.set('sort', filter.sort)
+  if (filter.isReversed) params.set('reversed', YES)
+  if (filter.isWatched) params.set('watched', YES)
+  return params.toString()
+}

@@ -1,0 +1,47 @@
+/** Markets that the user watches, kept in this browser. */
+
+import { signal } from '@preact/signals'
+
+const PLACE = 'sibyl watchlist'
+/** The newest are kept. */
+const WATCHED_MAX = 200
+
+/** The newest first. */
+export const watched = signal<ReadonlySet<string>>(new Set())
+
+/** What is kept may be from another version, or from no version at all. */
+export function parseWatchlist(text: string | null): readonly string[] {
+  let kept: unknown
+  try {
+    kept = JSON.parse(text ?? '[]')
+  } catch {
+    return []
+  }
+  if (!Array.isArray(kept)) return []
+  const ids = kept.filter((id) => typeof id === 'string' && /^0x[0-9a-f]{64}$/.test(id))
+  return ids.slice(0, WATCHED_MAX)
+}
+
+/** The list with a market added in front, or without it where it was there. */
+export function toggled(before: Iterable<string>, marketId: string): readonly string[] {
+  const ids = [...before]
+  if (ids.includes(marketId)) return ids.filter((id) => id !== marketId)
+  return [marketId, ...ids].slice(0, WATCHED_MAX)
+}
+
+export function toggleWatched(marketId: string): void {
+  const ids = toggled(watched.value, marketId)
+  watched.value = new Set(ids)
+  localStorage.setItem(PLACE, JSON.stringify(ids))
+}
+
+export function startWatchlist(): void {
+  const read = () => {
+    watched.value = new Set(parseWatchlist(localStorage.getItem(PLACE)))
+  }
+  read()
+  // Another tab has changed it.
+  addEventListener('storage', ({ key }) => {
+    if (key === PLACE) read()
+  })
+}

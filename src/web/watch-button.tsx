@@ -1,0 +1,18 @@
+/** A star that puts a market on the watchlist, or takes it off. */
+
+import { toggleWatched, watched } from './state/watchlist.ts'
+
+export function WatchButton(props: { readonly marketId: string; readonly question: string }) {
+  const isWatched = watched.value.has(props.marketId)
+  return (
+    <button
+      type="button"
+      class="plain watch"
+      aria-pressed={isWatched}
+      aria-label={`Watch ${props.question}`}
+      onClick={() => toggleWatched(props.marketId)}
+    >
+      {isWatched ? '★' : '☆'}
+    </button>
+  )
+}

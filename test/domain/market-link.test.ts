@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { marketPath, shortIdOf } from '#domain/market-link.ts'
+
+const id = `0x3FA9C1D2E4B5${'0'.repeat(52)}`
+
+test('a link has the words of the question and the start of the id, and leads back to that id', () => {
+  const cases = {
+    'Will it rain in Delphi?': '/m/will-it-rain-in-delphi-3fa9c1d2e4b5',
+    'Ça va — 5 %?': '/m/ca-va-5-3fa9c1d2e4b5',
+    天気: '/m/3fa9c1d2e4b5',
+    [`${'long '.repeat(30)}`]: `/m/${'long-'.repeat(11)}long-3fa9c1d2e4b5`,
+  }
+  for (const [question, path] of Object.entries(cases)) {
+    assert.equal(marketPath({ id, question }), path)
+    assert.equal(shortIdOf(path.slice('/m/'.length)), '3fa9c1d2e4b5')
+  }
+})
+
+test('what is no link to a market names no id', () => {
+  for (const name of ['', 'will-it-rain', '3fa9c1d2e4b', '3fa9c1d2e4b5-', 'x-3fa9c1d2e4bg']) {
+    assert.equal(shortIdOf(name), undefined, name)
+  }
+})

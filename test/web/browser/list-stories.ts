@@ -1,0 +1,66 @@
+/** Stories of the list: what it shows is in the address, what is watched stays, and links can be shared. */
+
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import { eventually } from '../../support/eventually.ts'
+import { type Stage, says } from './stage.ts'
+
+const MARKET_LINKS = '.market-table .market-cell a'
+
+export async function listInTheAddress(t: TestContext, stage: Stage): Promise<void> {
+  const { month, quarter, week } = stage.markets
+  const page = await stage.visit(t, '#/?sort=ends')
+  const shows = async (...questions: readonly string[]) =>
+    eventually(async () => {
+      assert.deepEqual(await page.locator(MARKET_LINKS).allInnerTexts(), questions)
+    })
+  await shows(week.question, month.question, quarter.question)
+  await page.getByRole('button', { name: 'Ends in' }).click()
+  await shows(quarter.question, month.question, week.question)
+  await page.getByLabel('Search markets').fill('delphi')
+  await shows(month.question)
+  assert.match(page.url(), /#\/\?search=delphi&sort=ends&reversed=1$/)
+  // Another view and back, and a reload, show the same.
+  await page.getByRole('link', { name: month.question }).click()
+  await page.getByRole('link', { name: 'Markets', exact: true }).first().click()
+  await shows(month.question)
+  await page.getByRole('button', { name: `Watch ${month.question}` }).click()
+  await page.getByLabel('Search markets').fill('')
+  await page.getByRole('button', { name: '★ Watched' }).click()
+  await page.reload()
+  await shows(month.question)
+}
+
+export async function listIsReadOnce(t: TestContext, stage: Stage): Promise<void> {
+  const page = await stage.visit(t, '')
+  const listed = page.getByRole('link', { name: stage.markets.month.question })
+  await listed.waitFor()
+  await page.waitForLoadState('networkidle')
+  const lists: string[] = []
+  page.on('response', (response) => {
+    const { pathname, search } = new URL(response.url())
+    if (pathname === '/api/v1/markets') lists.push(search)
+  })
+  await page.reload()
+  await listed.waitFor()
+  await says(page, /^\d+ ms$/)
+  await page.waitForLoadState('networkidle')
+  assert.deepEqual(lists, ['?status=open&limit=200'])
+}
+
+export async function shareLink(t: TestContext, stage: Stage): Promise<void> {
+  const { quarter } = stage.markets
+  const page = await stage.visit(t, `#/m/${quarter.id}`, { expected: /status of 404/ })
+  await page.getByRole('button', { name: 'Share' }).click()
+  const toast = page.getByRole('log').getByText('/m/will-')
+  const [link = ''] = /http\S+/.exec(await toast.innerText()) ?? []
+  assert.match(link, /\/m\/will-the-total-value-[a-z-]+-[0-9a-f]{12}$/)
+  const answer = await fetch(link)
+  const text = await answer.text()
+  assert.ok(text.includes(`<meta property="og:title" content="${quarter.question}">`))
+  assert.match(text, /<meta property="og:description" content="(YES [\d.]+%, NO|Not traded)/)
+  await page.goto(link)
+  await page.getByRole('heading', { name: quarter.question }).waitFor()
+  await page.goto(link.replace(/[0-9a-f]{12}$/, '0'.repeat(12)))
+  await says(page, 'There is nothing at this address.')
+}
