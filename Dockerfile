@@ -13,6 +13,8 @@ COPY workers ./workers
 COPY src ./src
 COPY LICENSE README.md CHANGELOG.md ./
 COPY docs ./docs
+# The user of the exchange cannot write here, so the sources are prepared now.
+RUN node src/loader/prepare.js
 
 FROM node:22-bookworm-slim
 # The system's library checks signatures about a fifth faster than the one that npm builds.

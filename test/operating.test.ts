@@ -230,7 +230,7 @@ test('the Dockerfile and the unit name files that exist', () => {
   const unit = textOf('config/deploy/sibyl.service')
   const start = /^ExecStart=\/opt\/sibyl\/(.*)$/m.exec(unit)?.[1]?.split(' ') ?? []
   const { scripts } = JSON.parse(textOf('package.json')) as { scripts: Record<string, string> }
-  assert.equal(['node', ...start.slice(1)].join(' '), scripts.start)
+  assert.equal(['exec node', ...start.slice(1)].join(' '), scripts.start)
   assert.equal(start[0], 'node_modules/.bin/node')
   const environment = [...unit.matchAll(/^Environment=(SIBYL_\w+)=(.*)$/gm)].map(
     ([, name, value]) => [name, value],

@@ -84,7 +84,8 @@ async function fold(folder) {
 }
 
 function stripAll() {
-  for (const room of SOURCES) {
+  // An image has no tests, and installs before it has its sources.
+  for (const room of SOURCES.filter((name) => existsSync(ROOT + name))) {
     for (const file of readdirSync(ROOT + room, { recursive: true, encoding: 'utf8' })) {
       if (file.endsWith('.ts')) strippedSource(`${ROOT}${room}/${file}`)
     }
