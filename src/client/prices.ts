@@ -9,7 +9,7 @@ import type { ShownQuickMarket } from '#domain/quick-market.ts'
 import { trimEnd } from '#domain/trim-end.ts'
 import { SibylError } from './sibyl-error.ts'
 import type { StreamPrice } from './stream-messages.ts'
-import type { CallOptions, HeaderLines, Transport } from './transport.ts'
+import { type CallOptions, type HeaderLines, pause, type Transport } from './transport.ts'
 
 export type Price = {
   readonly asset: string
@@ -212,17 +212,5 @@ async function refuseOthers(response: Response, url: string): Promise<void> {
   throw new SibylError(body.code ?? 'UNEXPECTED_ANSWER', message, {
     status: response.status,
     field: body.field,
-  })
-}
-
-function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', done)
-      resolve()
-    }
-    const timer = setTimeout(done, ms)
-    signal?.addEventListener('abort', done)
   })
 }

@@ -199,7 +199,7 @@ function queryText(query: Request['query']): string {
 }
 
 /** Ends early when the signal aborts; the next attempt then says so. */
-function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       clearTimeout(timer)
