@@ -40,7 +40,7 @@ async function settle(batchMax: number, warmup: boolean): Promise<number> {
     const count = TRADES[batchMax] ?? 1
     // The first one makes it ask what it asks once: chain, contract, market.
     await world.trade()
-    await world.run(() => state.ended.size === 1 && state.batches.size === 0)
+    await world.run(() => state.history.ended.size === 1 && state.flight.batches.size === 0)
     for (let each = 0; each < count; each++) {
       const price = 0.3 + (each % 40) / 100
       await world.place({ by: 10 + (each % 5), side: SELL, price })
@@ -48,7 +48,7 @@ async function settle(batchMax: number, warmup: boolean): Promise<number> {
     }
     await world.projected()
     const begunMs = performance.now()
-    await world.run(() => state.ended.size === count + 1 && state.batches.size === 0)
+    await world.run(() => state.history.ended.size === count + 1 && state.flight.batches.size === 0)
     const rate = count / ((performance.now() - begunMs) / 1_000)
     assert.equal(
       (await world.statuses()).filter((status) => status === 'confirmed').length,

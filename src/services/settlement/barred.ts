@@ -13,11 +13,11 @@ const BUDGET_SPENT = 'GasBudgetSpent'
 export function failBarred(state: SettlementState, context: SettlementContext): void {
   const barred = state.ports.barred?.()
   if (barred === undefined || barred.size === 0) return
-  for (const tradeId of [...state.queue]) {
-    const trade = state.held.get(tradeId)?.trade
+  for (const tradeId of [...state.queue.tradeIds]) {
+    const trade = state.trades.get(tradeId)?.trade
     // A trade that was sent before may be on chain.
     if (trade === undefined || trade.status !== 'matched' || trade.attempts > 0) continue
-    if (state.doubted.has(tradeId)) continue
+    if (state.history.unverified.has(tradeId)) continue
     const fault = sideOf(barred.has(trade.buyer), barred.has(trade.seller))
     if (fault === 'none') continue
     end(state, tradeId, { status: 'failed', reason: BUDGET_SPENT, fault }, context)

@@ -8,7 +8,14 @@ import { noteMined } from './mined-since.ts'
 import { hold, leaveQueue, requeue } from './queue.ts'
 import { contradict, deliver, end, isUnderWay, isUntold, takeBack, tell } from './reports.ts'
 import { isolate, missMarket, OUT_OF_TIME, setBack, wait } from './setbacks.ts'
-import type { Batch, Held, RecoveredBatch, SettlementContext, SettlementState } from './state.ts'
+import {
+  type Batch,
+  moveTo,
+  type PendingSettlement,
+  type RecoveredBatch,
+  type SettlementContext,
+  type SettlementState,
+} from './state.ts'
 import { failure } from './steps.ts'
 
 function batchName({ sender, nonce }: { sender: string; nonce: number }): string {
@@ -32,7 +39,7 @@ export function begin(
     vanished: false,
     unwanted: new Map(),
   }
-  state.batches.set(batchName(batch), batch)
+  state.flight.batches.set(batchName(batch), batch)
   submitted(state, batch)
   deliver(state, context)
   return batch
@@ -40,12 +47,12 @@ export function begin(
 
 export function submitted(state: SettlementState, batch: Batch): void {
   for (const tradeId of batch.tradeIds) {
-    const held = state.held.get(tradeId)
-    if (held === undefined || held.place === 'ended') continue
-    leaveQueue(state, held)
-    held.place = 'sent'
-    const { trade } = held
-    held.trade = { ...trade, status: 'submitted', attempts: trade.attempts + 1 }
+    const pending = state.trades.get(tradeId)
+    if (pending === undefined || pending.stage === 'ended') continue
+    leaveQueue(state, pending)
+    moveTo(pending, 'sent')
+    const { trade } = pending
+    pending.trade = { ...trade, status: 'submitted', attempts: trade.attempts + 1 }
     tell(state, tradeId, { status: 'submitted', txHash: batch.txHash, reason: '', fault: 'none' })
   }
 }
@@ -61,13 +68,13 @@ export function follow(
 ): Batch {
   const unwanted: TradeWithOrders[] = []
   for (const trade of found.trades) {
-    const known = state.held.get(trade.tradeId)
+    const known = state.trades.get(trade.tradeId)
     if (known !== undefined) leaveQueue(state, known)
     else if (trade.status === 'failed') {
       unwanted.push(trade)
       continue
     }
-    state.ended.delete(trade.tradeId)
+    state.history.ended.delete(trade.tradeId)
     hold(state, trade, 'sent', context.nowMs)
   }
   const batch = begin(state, found, context)
@@ -81,11 +88,11 @@ export function hearNews(
   news: SettlementNews,
   context: SettlementContext,
 ): void {
-  const batch = state.batches.get(batchName(news))
+  const batch = state.flight.batches.get(batchName(news))
   if (news.type === 'vanished') {
     context.emit({ type: 'BatchVanished', trades: news.tradeIds.length })
-    state.batches.delete(batchName(news))
-    state.vanishing.push(news)
+    state.flight.batches.delete(batchName(news))
+    state.flight.vanished.push(news)
     return
   }
   if (batch === undefined) return
@@ -114,13 +121,13 @@ function noteBlock(
 ): void {
   const settled = new Set(verdicts.flatMap((each) => (each.settled ? [each.tradeKey] : [])))
   for (const tradeId of tradeIds) {
-    const held = state.held.get(tradeId)
-    if (held === undefined || held.place === 'ended') continue
-    const isSettled = settled.has(held.trade.tradeKey)
-    if (isSettled) noteMined(state, held.trade)
-    if (isSettled && held.trade.buy.permit !== undefined)
-      rememberPermit(state, held.trade.buy.orderHash)
-    state.decided.set(tradeId, isSettled ? 'mined' : 'failed')
+    const pending = state.trades.get(tradeId)
+    if (pending === undefined || pending.stage === 'ended') continue
+    const isSettled = settled.has(pending.trade.tradeKey)
+    if (isSettled) noteMined(state, pending.trade)
+    if (isSettled && pending.trade.buy.permit !== undefined)
+      rememberPermit(state, pending.trade.buy.orderHash)
+    state.older.decided.set(tradeId, isSettled ? 'mined' : 'failed')
   }
 }
 
@@ -135,14 +142,14 @@ function finish(
   const rejected = verdicts.length - settled
   context.emit({ type: 'BatchEnded', outcome, settled, rejected, gasUsed })
   const own = batch.tradeIds.filter(
-    (tradeId) => state.held.get(tradeId)?.place === 'sent' && !isUnderWay(state, tradeId),
+    (tradeId) => state.trades.get(tradeId)?.stage === 'sent' && !isUnderWay(state, tradeId),
   )
   const gasEach = Math.ceil(gasUsed / batch.tradeIds.length)
   const verdictOf = new Map(verdicts.map((verdict) => [verdict.tradeKey, verdict]))
   for (const tradeId of own) {
-    const held = state.held.get(tradeId)
-    if (held?.confirmed !== true) continue
-    const verdict = verdictOf.get(held.trade.tradeKey)
+    const pending = state.trades.get(tradeId)
+    if (pending?.isConfirmed !== true) continue
+    const verdict = verdictOf.get(pending.trade.tradeKey)
     // A block that has gone confirmed it before a kill, and this one has not.
     const isSettled = verdict?.settled === true || verdict?.reason === 'AlreadySettled'
     if (!isSettled) takeBack(state, tradeId, txHash)
@@ -157,12 +164,12 @@ function finish(
     return
   }
   for (const tradeId of batch.tradeIds) {
-    const held = state.held.get(tradeId)
-    if (held === undefined) continue
-    const verdict = verdictOf.get(held.trade.tradeKey)
+    const pending = state.trades.get(tradeId)
+    if (pending === undefined) continue
+    const verdict = verdictOf.get(pending.trade.tradeKey)
     if (verdict?.settled !== true && isUnderWay(state, tradeId)) continue
-    if (verdict?.settled === false) held.wastedGas += gasEach
-    decide(state, held, { verdict, txHash }, context)
+    if (verdict?.settled === false) pending.wastedGas += gasEach
+    decide(state, pending, { verdict, txHash }, context)
   }
   for (const [tradeKey, tradeId] of batch.unwanted) {
     if (verdictOf.get(tradeKey)?.settled === true) contradict(tradeId, context)
@@ -171,17 +178,17 @@ function finish(
 
 function decide(
   state: SettlementState,
-  held: Held,
+  pending: PendingSettlement,
   { verdict, txHash }: { readonly verdict: TradeVerdict | undefined; readonly txHash: string },
   context: SettlementContext,
 ): void {
-  const { tradeId, marketId, buy } = held.trade
+  const { tradeId, marketId, buy } = pending.trade
   if (verdict?.settled === true) {
     if (buy.permit !== undefined) rememberPermit(state, buy.orderHash)
     end(state, tradeId, { status: 'confirmed', txHash }, context)
     return
   }
-  if (held.place !== 'sent') return
+  if (pending.stage !== 'sent') return
   if (verdict === undefined) {
     requeue(state, tradeId, 0)
     return
@@ -193,28 +200,28 @@ function decide(
       break
     case 'MarketUnknown':
       missMarket(state, marketId, context.nowMs)
-      wait(state, held, context)
+      wait(state, pending, context)
       break
     case OUT_OF_TIME:
       end(state, tradeId, { status: 'failed', reason: verdict.reason, txHash }, context)
       break
     default:
-      if (verdict.fault === 'none') setBack(state, held, verdict.reason, context)
+      if (verdict.fault === 'none') setBack(state, pending, verdict.reason, context)
       else end(state, tradeId, { ...verdict, status: 'failed', txHash }, context)
   }
 }
 
 function rememberPermit(state: SettlementState, orderHash: OrderHash): void {
-  if (state.usedPermits.size >= SETTLEMENT_PERMITS_MAX) state.usedPermits.clear()
-  state.usedPermits.add(orderHash)
+  if (state.flight.usedPermits.size >= SETTLEMENT_PERMITS_MAX) state.flight.usedPermits.clear()
+  state.flight.usedPermits.add(orderHash)
 }
 
 /** Closes the journal's rows of batches whose trades are all reported. */
 export function acknowledge(state: SettlementState, context: SettlementContext): void {
-  for (const [name, batch] of state.batches) {
+  for (const [name, batch] of state.flight.batches) {
     if (!batch.ended || batch.acknowledging) continue
-    if (batch.tradeIds.some((tradeId) => isUntold(state.held.get(tradeId)))) continue
-    if (context.nowMs < (state.pauses.get('acknowledge')?.untilMs ?? 0)) return
+    if (batch.tradeIds.some((tradeId) => isUntold(state.trades.get(tradeId)))) continue
+    if (context.nowMs < (state.steps.pauses.get('acknowledge')?.untilMs ?? 0)) return
     batch.acknowledging = true
     context.pipe(
       state.ports.lane.acknowledge(batch),

@@ -13,7 +13,7 @@
 
 import { SETTLEMENT_ENDED_MAX } from '#domain/limits.ts'
 import { tell } from './reports.ts'
-import type { Ended, Held, SettlementContext, SettlementState } from './state.ts'
+import type { Ended, PendingSettlement, SettlementContext, SettlementState } from './state.ts'
 
 /** How long an ended trade is not taken up again, whatever the database still says. */
 const ENDED_KEPT_MS = 60_000
@@ -24,27 +24,32 @@ const ANSWERS_MS = 500
 
 /** A life begins: what was there before may have ended in another one. */
 export function trustOnlyNew(state: SettlementState, nowMs: number): void {
-  state.trustedFromMs = nowMs + CLOCKS_APART_MS
+  state.history.trustedFromMs = nowMs + CLOCKS_APART_MS
 }
 
 /** Its market is asked what it knows of it, and nothing is done for it before the answer. */
-export function doubt(state: SettlementState, { trade }: Held, nowMs: number): void {
-  state.doubted.add(trade.tradeId)
-  state.doubtedMs = nowMs
+export function doubt(state: SettlementState, { trade }: PendingSettlement, nowMs: number): void {
+  state.history.unverified.add(trade.tradeId)
+  state.history.verifyingSinceMs = nowMs
   tell(state, trade.tradeId, { status: 'matched', txHash: '', reason: '', fault: 'none' })
 }
 
 /** Whether answers are about to come: then it is better to wait for them than to send trades one by one. */
-export function isAsking({ doubted, doubtedMs }: SettlementState, nowMs: number): boolean {
-  return doubted.size > 0 && nowMs - doubtedMs < ANSWERS_MS
+export function isAsking({ history }: SettlementState, nowMs: number): boolean {
+  const { unverified, verifyingSinceMs } = history
+  return unverified.size > 0 && nowMs - verifyingSinceMs < ANSWERS_MS
 }
 
 /** The trade has ended and its market knows: nothing is left to do about it. */
-export function forget(state: SettlementState, held: Held, { nowMs }: SettlementContext): void {
-  const { tradeId, matchedAtMs } = held.trade
-  state.held.delete(tradeId)
-  state.ended.set(tradeId, { atMs: nowMs, matchedAtMs })
-  dropEnded(state, () => state.ended.size > SETTLEMENT_ENDED_MAX)
+export function forget(
+  state: SettlementState,
+  pending: PendingSettlement,
+  { nowMs }: SettlementContext,
+): void {
+  const { tradeId, matchedAtMs } = pending.trade
+  state.trades.delete(tradeId)
+  state.history.ended.set(tradeId, { atMs: nowMs, matchedAtMs })
+  dropEnded(state, () => state.history.ended.size > SETTLEMENT_ENDED_MAX)
 }
 
 export function forgetEnded(state: SettlementState, nowMs: number): void {
@@ -53,9 +58,9 @@ export function forgetEnded(state: SettlementState, nowMs: number): void {
 
 /** From the one that ended first, for as long as it is so. */
 function dropEnded(state: SettlementState, isDue: (ended: Ended) => boolean): void {
-  for (const [tradeId, ended] of state.ended) {
+  for (const [tradeId, ended] of state.history.ended) {
     if (!isDue(ended)) return
-    state.ended.delete(tradeId)
-    state.trustedFromMs = Math.max(state.trustedFromMs, ended.matchedAtMs + 1)
+    state.history.ended.delete(tradeId)
+    state.history.trustedFromMs = Math.max(state.history.trustedFromMs, ended.matchedAtMs + 1)
   }
 }

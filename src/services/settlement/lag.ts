@@ -7,10 +7,10 @@ const MISSING_KEPT_MS = 10 * MARKET_AGAIN_MS
 
 /** Why settlement does not get on; empty when it does. */
 function whyStuck(state: SettlementState): string {
-  if (state.misfit !== '') return state.misfit
-  if (state.stopped !== '') return state.stopped
-  for (const { why } of state.pauses.values()) return why
-  return state.trouble
+  if (state.chain.misfit !== '') return state.chain.misfit
+  if (state.chain.stopped !== '') return state.chain.stopped
+  for (const { why } of state.steps.pauses.values()) return why
+  return state.chain.trouble
 }
 
 export function statusOf(state: SettlementState): SettlementStatus {
@@ -18,21 +18,23 @@ export function statusOf(state: SettlementState): SettlementStatus {
   let waiting = 0
   let setBack = 0
   let unreported = 0
-  for (const { place, reports, setbacks } of state.held.values()) {
-    if (place === 'sending' || place === 'sent') inFlight++
-    if (place === 'waiting' || place === 'owed') waiting++
-    if (setbacks > 0 && place !== 'ended') setBack++
+  for (const { stage, reports, retries } of state.trades.values()) {
+    if (stage === 'submitting' || stage === 'sent') inFlight++
+    if (stage === 'awaitingMarket' || stage === 'awaitingOlder') waiting++
+    if (retries > 0 && stage !== 'ended') setBack++
     if (reports.length > 0) unreported++
   }
   return {
     chainId: state.rules.chainId,
-    queued: state.queue.length + state.groups.reduce((sum, group) => sum + group.length, 0),
+    queued:
+      state.queue.tradeIds.length +
+      state.queue.groups.reduce((sum, group) => sum + group.length, 0),
     inFlight,
     waiting,
     setBack,
     unreported,
-    oldestMs: state.oldestMs,
-    behind: state.behind,
+    oldestMs: state.lag.oldestMs,
+    behind: state.lag.behind,
     why: whyStuck(state),
   }
 }
@@ -44,25 +46,33 @@ export function statusOf(state: SettlementState): SettlementStatus {
 export function watchLag(state: SettlementState, context: SettlementContext): void {
   const { nowMs } = context
   const { maxLagMs } = state.rules
-  for (const [marketId, untilMs] of state.missingUntilMs) {
-    if (nowMs - untilMs > maxLagMs + MISSING_KEPT_MS) state.missingUntilMs.delete(marketId)
+  for (const [marketId, untilMs] of state.markets.missingUntilMs) {
+    if (nowMs - untilMs > maxLagMs + MISSING_KEPT_MS) state.markets.missingUntilMs.delete(marketId)
   }
   let oldestMs = nowMs
   let matchedMs = nowMs
-  for (const { place, trade, setbacks, couldSinceMs, untriedUntilMs } of state.held.values()) {
-    if (place !== 'ended') matchedMs = Math.min(matchedMs, trade.matchedAtMs)
-    if (place === 'waiting' || place === 'ended' || state.doubted.has(trade.tradeId)) continue
-    if (setbacks > 0 || nowMs < untriedUntilMs) continue
-    const couldMs = Math.max(couldSinceMs, state.missingUntilMs.get(trade.marketId) ?? 0)
+  for (const { stage, trade, retries, settleableSinceMs, lagFromMs } of state.trades.values()) {
+    if (stage !== 'ended') matchedMs = Math.min(matchedMs, trade.matchedAtMs)
+    if (
+      stage === 'awaitingMarket' ||
+      stage === 'ended' ||
+      state.history.unverified.has(trade.tradeId)
+    )
+      continue
+    if (retries > 0 || nowMs < lagFromMs) continue
+    const couldMs = Math.max(
+      settleableSinceMs,
+      state.markets.missingUntilMs.get(trade.marketId) ?? 0,
+    )
     oldestMs = Math.min(oldestMs, couldMs)
   }
   // While the database cannot be read, it is not known what waits in it.
-  const blind = state.pauses.has('read') || state.pauses.has('recover')
-  if (blind) oldestMs = Math.min(oldestMs, state.lastReadMs)
-  state.lagMs = nowMs - oldestMs
-  state.oldestMs = Math.max(state.lagMs, nowMs - matchedMs)
-  const behind = maxLagMs > 0 && state.lagMs > maxLagMs
-  if (behind === state.behind) return
-  state.behind = behind
-  context.emit({ type: 'LagChanged', behind, lagMs: state.lagMs })
+  const blind = state.steps.pauses.has('read') || state.steps.pauses.has('recover')
+  if (blind) oldestMs = Math.min(oldestMs, state.reads.lastMs)
+  state.lag.ms = nowMs - oldestMs
+  state.lag.oldestMs = Math.max(state.lag.ms, nowMs - matchedMs)
+  const behind = maxLagMs > 0 && state.lag.ms > maxLagMs
+  if (behind === state.lag.behind) return
+  state.lag.behind = behind
+  context.emit({ type: 'LagChanged', behind, lagMs: state.lag.ms })
 }

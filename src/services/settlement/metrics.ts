@@ -53,10 +53,10 @@ export function settlementMeters(
   gauge(
     'sibyl_settlement_oldest_seconds',
     'Age of the oldest trade that has not settled, whatever it waits for',
-    (state) => state.oldestMs / 1_000,
+    (state) => state.lag.oldestMs / 1_000,
   )
   gauge('sibyl_settlement_behind', '1 while the markets of the chain take cancels only', (state) =>
-    state.behind ? 1 : 0,
+    state.lag.behind ? 1 : 0,
   )
   const batchTrades = histogram(
     'sibyl_settlement_batch_trades',

@@ -8,15 +8,15 @@ import type { TradeToSettle } from '#domain/trade.ts'
 import type { SettlementState } from './state.ts'
 
 /** Begins a submission: its simulation sees the blocks before it. */
-export function watchMined({ minedSince }: SettlementState): void {
-  minedSince.clear()
+export function watchMined({ older }: SettlementState): void {
+  older.minedSince.clear()
 }
 
-export function noteMined({ busy, minedSince }: SettlementState, trade: TradeToSettle): void {
-  if (busy.has('submit')) minedSince.set(trade.tradeId, trade)
+export function noteMined({ steps, older }: SettlementState, trade: TradeToSettle): void {
+  if (steps.busy.has('submit')) older.minedSince.set(trade.tradeId, trade)
 }
 
 /** Removes a trade that has failed: it brings nothing. */
-export function unnoteMined({ minedSince }: SettlementState, { tradeId }: TradeToSettle): void {
-  minedSince.delete(tradeId)
+export function unnoteMined({ older }: SettlementState, { tradeId }: TradeToSettle): void {
+  older.minedSince.delete(tradeId)
 }

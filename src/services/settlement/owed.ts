@@ -17,31 +17,39 @@ import type { RefusedTrade } from './chain/settlement-trial.ts'
 import { isPermitBefore } from './permit-turns.ts'
 import { leaveQueue, requeue } from './queue.ts'
 import { end } from './reports.ts'
-import type { Decided, Held, Owed, OwedSide, SettlementContext, SettlementState } from './state.ts'
+import {
+  type Decided,
+  type MissingBalance,
+  type MissingSide,
+  moveTo,
+  type PendingSettlement,
+  type SettlementContext,
+  type SettlementState,
+} from './state.ts'
 import { byAge } from './turns.ts'
 
 type Judged = {
-  readonly held: Held
+  readonly pending: PendingSettlement
   readonly refusal: RefusedTrade
   /** The older trades that it waits for, if it does. */
-  readonly owed: Owed | undefined
+  readonly owed: MissingBalance | undefined
 }
 
 /** Refused trades that are still being sent, the oldest first. */
 export function judge(state: SettlementState, refused: readonly RefusedTrade[]): readonly Judged[] {
   const found = refused
     .flatMap((refusal) => {
-      const held = state.held.get(refusal.tradeId)
-      return held?.place === 'sending' ? [{ held, refusal }] : []
+      const pending = state.trades.get(refusal.tradeId)
+      return pending?.stage === 'submitting' ? [{ pending, refusal }] : []
     })
-    .sort((a, b) => byAge(a.held.trade, b.held.trade))
+    .sort((a, b) => byAge(a.pending.trade, b.pending.trade))
   const isOwing = found.some(({ refusal }) => refusal.has !== undefined)
   const underWay: UnderWay = isOwing ? tradesUnderWay(state, refused) : new Map()
-  return found.map(({ held, refusal }) => {
-    const owed = owedOf(state, held.trade, refusal, underWay)
+  return found.map(({ pending, refusal }) => {
+    const owed = owedOf(state, pending.trade, refusal, underWay)
     // A younger trade may need what this one brings once it has settled.
-    if (owed !== undefined) note(underWay, held.trade, false)
-    return { held, refusal, owed }
+    if (owed !== undefined) note(underWay, pending.trade, false)
+    return { pending, refusal, owed }
   })
 }
 
@@ -50,8 +58,8 @@ function owedOf(
   trade: TradeToSettle,
   refusal: RefusedTrade,
   underWay: UnderWay,
-): Owed | undefined {
-  const sides: OwedSide[] = []
+): MissingBalance | undefined {
+  const sides: MissingSide[] = []
   // The other side has to stay covered as well: older trades may take from it meanwhile.
   for (const side of ['buyer', 'seller'] as const) {
     const has = refusal.has?.[side]
@@ -106,25 +114,25 @@ function note(underWay: UnderWay, other: TradeToSettle, isSent: boolean): void {
 }
 
 /** Trades that are sent and in no block yet. */
-function unminedTrades({ batches, held }: SettlementState): TradeToSettle[] {
-  return [...batches.values()]
+function unminedTrades({ flight, trades }: SettlementState): TradeToSettle[] {
+  return [...flight.batches.values()]
     .filter(({ mined, ended }) => !mined && !ended)
-    .flatMap(({ tradeIds }) => tradeIds.flatMap((tradeId) => held.get(tradeId)?.trade ?? []))
+    .flatMap(({ tradeIds }) => tradeIds.flatMap((tradeId) => trades.get(tradeId)?.trade ?? []))
 }
 
 /**
  * Returns by trader the trades that are to be sent, or are sent and in no block that the examination has seen. It
- * leaves out refused trades, and trades with setbacks, which may be retried for long.
+ * leaves out refused trades, and trades with retries, which may be retried for long.
  */
 function tradesUnderWay(state: SettlementState, refused: readonly RefusedTrade[]): UnderWay {
   const unmined = new Set(unminedTrades(state).map(({ tradeId }) => tradeId))
   const without = new Set(refused.map(({ tradeId }) => tradeId))
   const underWay: UnderWay = new Map()
-  for (const trade of state.minedSince.values()) note(underWay, trade, true)
-  for (const { place, setbacks, trade } of state.held.values()) {
-    if (setbacks > 0 || without.has(trade.tradeId)) continue
+  for (const trade of state.older.minedSince.values()) note(underWay, trade, true)
+  for (const { stage, retries, trade } of state.trades.values()) {
+    if (retries > 0 || without.has(trade.tradeId)) continue
     const isSent = unmined.has(trade.tradeId)
-    const isToBeSent = place !== 'sent' && place !== 'waiting' && place !== 'ended'
+    const isToBeSent = stage !== 'sent' && stage !== 'awaitingMarket' && stage !== 'ended'
     if (isToBeSent || isSent) note(underWay, trade, isSent)
   }
   return underWay
@@ -133,33 +141,33 @@ function tradesUnderWay(state: SettlementState, refused: readonly RefusedTrade[]
 /** Makes the trade wait for older ones. Those that came into a block during its examination are decided. */
 export function awaitOlder(
   state: SettlementState,
-  held: Held,
-  owed: Owed,
+  pending: PendingSettlement,
+  owed: MissingBalance,
   context: SettlementContext,
 ): void {
-  leaveQueue(state, held)
-  held.place = 'owed'
-  held.owed = owed
-  held.trouble = `${owed.refusal.reason}: it waits for older trades of the same trader`
-  state.owed.add(held.trade.tradeId)
-  for (const { tradeId } of state.minedSince.values()) count(held, tradeId, 'mined')
-  goOn(state, held, context)
+  leaveQueue(state, pending)
+  moveTo(pending, 'awaitingOlder')
+  pending.missing = owed
+  pending.trouble = `${owed.refusal.reason}: it waits for older trades of the same trader`
+  state.older.waiting.add(pending.trade.tradeId)
+  for (const { tradeId } of state.older.minedSince.values()) count(pending, tradeId, 'mined')
+  goOn(state, pending, context)
 }
 
 /** Handles decided trades: those that wait for them are examined again, or fail. */
 export function settleOwed(state: SettlementState, context: SettlementContext): void {
   // A trade that fails here also decides those that wait for it.
-  for (const [tradeId, how] of state.decided) {
-    state.decided.delete(tradeId)
-    const trade = state.held.get(tradeId)?.trade
-    for (const waiting of state.owed) {
-      const held = state.held.get(waiting)
-      if (held?.place !== 'owed') {
-        state.owed.delete(waiting)
+  for (const [tradeId, how] of state.older.decided) {
+    state.older.decided.delete(tradeId)
+    const trade = state.trades.get(tradeId)?.trade
+    for (const waiting of state.older.waiting) {
+      const pending = state.trades.get(waiting)
+      if (pending?.stage !== 'awaitingOlder') {
+        state.older.waiting.delete(waiting)
         continue
       }
-      count(held, tradeId, how, trade)
-      goOn(state, held, context)
+      count(pending, tradeId, how, trade)
+      goOn(state, pending, context)
     }
   }
 }
@@ -168,8 +176,13 @@ export function settleOwed(state: SettlementState, context: SettlementContext): 
  * Applies a decided trade to one that waits. The decided one may also have taken from its balance without being
  * awaited.
  */
-function count({ owed }: Held, tradeId: TradeId, how: Decided, trade?: Trade): void {
-  for (const side of owed?.sides ?? []) {
+function count(
+  { missing }: PendingSettlement,
+  tradeId: TradeId,
+  how: Decided,
+  trade?: Trade,
+): void {
+  for (const side of missing?.sides ?? []) {
     const expected = side.changes.get(tradeId)
     side.changes.delete(tradeId)
     if (side.counted.has(tradeId)) continue
@@ -180,19 +193,23 @@ function count({ owed }: Held, tradeId: TradeId, how: Decided, trade?: Trade): v
   }
 }
 
-function goOn(state: SettlementState, { owed, trade }: Held, context: SettlementContext): void {
-  if (owed === undefined) return
-  if (owed.sides.some(({ changes }) => changes.size > 0)) return
+function goOn(
+  state: SettlementState,
+  { missing, trade }: PendingSettlement,
+  context: SettlementContext,
+): void {
+  if (missing === undefined) return
+  if (missing.sides.some(({ changes }) => changes.size > 0)) return
   const ahead = unminedTrades(state)
-  const isCovered = ({ trader, token, has, needs }: OwedSide): boolean => {
+  const isCovered = ({ trader, token, has, needs }: MissingSide): boolean => {
     // A sent trade settles before this one; its result is not known yet.
     const taken = ahead.map((other) => changeOf(other, trader, token)).filter((by) => by < 0n)
     return taken.reduce((sum, by) => sum + by, has) >= needs
   }
-  if (owed.sides.every(isCovered)) {
+  if (missing.sides.every(isCovered)) {
     requeue(state, trade.tradeId, 0)
     return
   }
-  const { reason, fault } = owed.refusal
+  const { reason, fault } = missing.refusal
   end(state, trade.tradeId, { status: 'failed', reason, fault }, context)
 }

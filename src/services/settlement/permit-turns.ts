@@ -13,9 +13,9 @@
 
 import type { Address, OrderHash, TradeId } from '#domain/ids.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
-import type { Held, Place, SettlementState } from './state.ts'
+import type { PendingSettlement, SettlementState, Stage } from './state.ts'
 
-const ON_ITS_WAY: ReadonlySet<Place> = new Set(['sending', 'sent'])
+const ON_ITS_WAY: ReadonlySet<Stage> = new Set(['submitting', 'sent'])
 
 export function onePermitEach(
   state: SettlementState,
@@ -34,10 +34,10 @@ export function onePermitEach(
 /** By owner: the order whose permit is in a transaction that is in no block yet. */
 function permitsUnderWay(state: SettlementState): Map<Address, OrderHash> {
   const underWay = new Map<Address, OrderHash>()
-  for (const { mined, ended, tradeIds } of state.batches.values()) {
+  for (const { mined, ended, tradeIds } of state.flight.batches.values()) {
     if (mined || ended) continue
     for (const tradeId of tradeIds) {
-      const trade = state.held.get(tradeId)?.trade
+      const trade = state.trades.get(tradeId)?.trade
       if (trade === undefined || permitOf(state, trade) === undefined) continue
       underWay.set(trade.buyer, trade.buyOrderHash)
     }
@@ -45,8 +45,8 @@ function permitsUnderWay(state: SettlementState): Map<Address, OrderHash> {
   return underWay
 }
 
-function permitOf({ usedPermits }: SettlementState, { buy }: TradeToSettle) {
-  return usedPermits.has(buy.orderHash) ? undefined : buy.permit
+function permitOf({ flight }: SettlementState, { buy }: TradeToSettle) {
+  return flight.usedPermits.has(buy.orderHash) ? undefined : buy.permit
 }
 
 /** Whether two buys of one owner bring permits, and the first has to go first. */
@@ -61,23 +61,25 @@ export function isPermitBefore(
 }
 
 /** Whether a trade waits only for trades that come to their end whatever has its turn. */
-function waitsForNoTurn(state: SettlementState, { owed }: Held): boolean {
+function waitsForNoTurn(state: SettlementState, { missing }: PendingSettlement): boolean {
   const isFree = (tradeId: TradeId): boolean => {
-    const held = state.held.get(tradeId)
-    if (held === undefined || ON_ITS_WAY.has(held.place)) return true
-    return held.place === 'queued' && permitOf(state, held.trade) === undefined
+    const pending = state.trades.get(tradeId)
+    if (pending === undefined || ON_ITS_WAY.has(pending.stage)) return true
+    return pending.stage === 'queued' && permitOf(state, pending.trade) === undefined
   }
-  return owed?.sides.every(({ changes }) => [...changes.keys()].every(isFree)) === true
+  return missing?.sides.every(({ changes }) => [...changes.keys()].every(isFree)) === true
 }
 
 /** Orders with an unused permit whose trades are to be sent, the lowest nonce first. */
 function byNonce(
   state: SettlementState,
 ): readonly { readonly buyer: Address; readonly orderHash: OrderHash; readonly nonce: number }[] {
-  return [...state.held.values()]
-    .filter((held) => held.setbacks === 0 && permitOf(state, held.trade) !== undefined)
+  return [...state.trades.values()]
+    .filter((pending) => pending.retries === 0 && permitOf(state, pending.trade) !== undefined)
     .filter(
-      (held) => held.place === 'queued' || (held.place === 'owed' && waitsForNoTurn(state, held)),
+      (pending) =>
+        pending.stage === 'queued' ||
+        (pending.stage === 'awaitingOlder' && waitsForNoTurn(state, pending)),
     )
     .flatMap(({ trade }) => {
       const permit = permitOf(state, trade)

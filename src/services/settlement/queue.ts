@@ -5,7 +5,13 @@ import type { TradeId } from '#domain/ids.ts'
 import type { TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
 import { watchMined } from './mined-since.ts'
 import { onePermitEach } from './permit-turns.ts'
-import type { Held, Place, SettlementContext, SettlementState } from './state.ts'
+import {
+  moveTo,
+  type PendingSettlement,
+  type SettlementContext,
+  type SettlementState,
+  type Stage,
+} from './state.ts'
 import { begun, failure, mayBegin } from './steps.ts'
 import { endTurns, inTurns, takerOf } from './turns.ts'
 
@@ -15,35 +21,35 @@ const UNTRIED_MS = 5_000
 export function hold(
   state: SettlementState,
   trade: TradeWithOrders,
-  place: Place,
+  stage: Stage,
   nowMs: number,
-): Held {
-  const known = state.held.get(trade.tradeId)
+): PendingSettlement {
+  const known = state.trades.get(trade.tradeId)
   if (known !== undefined) {
-    known.place = place
+    moveTo(known, stage)
     return known
   }
-  const held: Held = {
+  const pending: PendingSettlement = {
     trade: { ...trade, tradeKey: keyOf(state, trade) },
-    place,
+    stage,
     readySinceMs: nowMs,
-    couldSinceMs: trade.matchedAtMs,
-    untriedUntilMs: place === 'queued' ? nowMs + UNTRIED_MS : 0,
+    settleableSinceMs: trade.matchedAtMs,
+    lagFromMs: stage === 'queued' ? nowMs + UNTRIED_MS : 0,
     notBeforeMs: 0,
-    owed: undefined,
-    setbacks: 0,
-    failures: 0,
-    failedAtMs: 0,
+    missing: undefined,
+    retries: 0,
+    submitFailures: 0,
+    submitFailedAtMs: 0,
     trouble: '',
-    reachableAtMs: state.reachableMs,
+    reachableAtMs: state.chain.reachableMs,
     wastedGas: 0,
     reports: [],
-    confirmed: trade.status === 'confirmed',
-    asking: false,
-    askAgainMs: 0,
+    isReporting: false,
+    reportAgainMs: 0,
+    isConfirmed: trade.status === 'confirmed',
   }
-  state.held.set(trade.tradeId, held)
-  return held
+  state.trades.set(trade.tradeId, pending)
+  return pending
 }
 
 /** Empty for a trade that cannot be hashed: the contract cannot settle it, and its submission fails alone. */
@@ -55,83 +61,80 @@ function keyOf({ ports }: SettlementState, trade: TradeWithOrders): string {
   }
 }
 
-export function enqueue(state: SettlementState, held: Held): void {
-  held.place = 'queued'
-  state.queue.push(held.trade.tradeId)
-  state.turns.add(takerOf(held.trade))
+/** Appends a trade whose stage is `queued`. */
+export function enqueue(state: SettlementState, pending: PendingSettlement): void {
+  state.queue.tradeIds.push(pending.trade.tradeId)
+  state.queue.turns.add(takerOf(pending.trade))
 }
 
 /** Back into the queue, not to be sent before that time. */
 export function requeue(state: SettlementState, tradeId: TradeId, notBeforeMs: number): void {
-  const held = state.held.get(tradeId)
-  if (held === undefined || held.place === 'queued' || held.place === 'ended') return
-  held.notBeforeMs = notBeforeMs
-  held.owed = undefined
-  state.owed.delete(tradeId)
-  enqueue(state, held)
+  const pending = state.trades.get(tradeId)
+  if (pending === undefined || pending.stage === 'queued' || pending.stage === 'ended') return
+  pending.notBeforeMs = notBeforeMs
+  pending.missing = undefined
+  state.older.waiting.delete(tradeId)
+  moveTo(pending, 'queued')
+  enqueue(state, pending)
 }
 
 export function sendNext(state: SettlementState, context: SettlementContext): void {
   let unmined = 0
-  for (const { mined, ended, vanished } of state.batches.values()) {
+  for (const { mined, ended, vanished } of state.flight.batches.values()) {
     if (vanished) return
     if (!mined && !ended) unmined++
   }
-  if (state.vanishing.length > 0) return
+  if (state.flight.vanished.length > 0) return
   if (unmined >= state.rules.inFlightMax || !mayBegin(state, 'submit', context.nowMs)) return
   const chosen = nextBatch(state, context.nowMs)
   if (chosen.length === 0 || !begun(state, 'submit', context.nowMs)) return
   watchMined(state)
-  const trades: TradeToSettle[] = []
-  takeOut(state, chosen, (held) => {
-    held.place = 'sending'
-    trades.push(held.trade)
-  })
+  const trades = takeOut(state, chosen)
   context.pipe(
-    state.ports.lane.submit(trades, { usedPermits: state.usedPermits }),
+    state.ports.lane.submit(trades, { usedPermits: state.flight.usedPermits }),
     (submission) => ({ type: 'Submitted', message: { tradeIds: chosen, submission } }),
     failure('submit', { tradeIds: chosen }),
   )
 }
 
-/** Takes the trades out of the queue, or of the groups where they are one; `each` says where they go. */
-function takeOut(state: SettlementState, chosen: TradeId[], each: (held: Held) => void): void {
-  const group = state.groups.indexOf(chosen)
-  if (group >= 0) state.groups.splice(group, 1)
+/** Takes a batch out of the queue, or out of the groups if it is one of them. */
+function takeOut(state: SettlementState, chosen: TradeId[]): TradeToSettle[] {
+  const { queue, trades } = state
+  const taken = chosen.map((tradeId) => {
+    const pending = trades.get(tradeId)
+    assert(pending !== undefined, `${tradeId} is queued but unknown`)
+    moveTo(pending, 'submitting')
+    return pending.trade
+  })
+  const group = queue.groups.indexOf(chosen)
+  if (group >= 0) queue.groups.splice(group, 1)
   else {
-    const taken = new Set(chosen)
-    keep(state.queue, (tradeId) => !taken.has(tradeId))
-    endTurns(
-      state,
-      chosen.flatMap((tradeId) => state.held.get(tradeId)?.trade ?? []),
-    )
+    const ids = new Set(chosen)
+    keep(queue.tradeIds, (tradeId) => !ids.has(tradeId))
+    endTurns(state, taken)
   }
-  for (const tradeId of chosen) {
-    const held = state.held.get(tradeId)
-    assert(held !== undefined, `${tradeId} is queued and not held`)
-    each(held)
-  }
+  return taken
 }
 
 /** The trades of the next batch; none when it is better to wait for more. */
 function nextBatch(state: SettlementState, nowMs: number): TradeId[] {
   const ready = (tradeId: TradeId): boolean =>
-    (state.held.get(tradeId)?.notBeforeMs ?? Number.POSITIVE_INFINITY) <= nowMs
-  const group = state.groups.find((each) => each.every(ready))
+    (state.trades.get(tradeId)?.notBeforeMs ?? Number.POSITIVE_INFINITY) <= nowMs
+  const group = state.queue.groups.find((each) => each.every(ready))
   if (group !== undefined) return group
   const { batchMax, batchWaitMs } = state.rules
   const waiting: TradeToSettle[] = []
   let oldestMs = nowMs
-  for (const tradeId of state.queue) {
-    const held = state.held.get(tradeId)
-    if (held === undefined || !ready(tradeId)) continue
-    if (state.doubted.has(tradeId)) continue
-    waiting.push(held.trade)
-    oldestMs = Math.min(oldestMs, held.readySinceMs)
+  for (const tradeId of state.queue.tradeIds) {
+    const pending = state.trades.get(tradeId)
+    if (pending === undefined || !ready(tradeId)) continue
+    if (state.history.unverified.has(tradeId)) continue
+    waiting.push(pending.trade)
+    oldestMs = Math.min(oldestMs, pending.readySinceMs)
   }
   if (waiting.length < batchMax && nowMs - oldestMs < batchWaitMs) return []
   const sendable = onePermitEach(state, waiting)
-  return inTurns(sendable, state.turns, batchMax).map(({ tradeId }) => tradeId)
+  return inTurns(sendable, state.queue.turns, batchMax).map(({ tradeId }) => tradeId)
 }
 
 function keep<T>(list: T[], wanted: (each: T) => boolean): void {
@@ -142,15 +145,18 @@ function keep<T>(list: T[], wanted: (each: T) => boolean): void {
 
 export function alone(state: SettlementState, tradeIds: TradeId[]): void {
   for (const tradeId of tradeIds) {
-    const held = state.held.get(tradeId)
-    if (held !== undefined) held.place = 'queued'
+    const pending = state.trades.get(tradeId)
+    if (pending !== undefined) moveTo(pending, 'queued')
   }
-  state.groups.push(tradeIds)
+  state.queue.groups.push(tradeIds)
 }
 
-export function leaveQueue(state: SettlementState, { place, trade: { tradeId } }: Held): void {
-  if (place !== 'queued') return
-  keep(state.queue, (each) => each !== tradeId)
-  for (const group of state.groups) keep(group, (each) => each !== tradeId)
-  keep(state.groups, (group) => group.length > 0)
+export function leaveQueue(
+  state: SettlementState,
+  { stage, trade: { tradeId } }: PendingSettlement,
+): void {
+  if (stage !== 'queued') return
+  keep(state.queue.tradeIds, (each) => each !== tradeId)
+  for (const group of state.queue.groups) keep(group, (each) => each !== tradeId)
+  keep(state.queue.groups, (group) => group.length > 0)
 }

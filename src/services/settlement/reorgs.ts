@@ -15,7 +15,7 @@ export function settleVanished(
   context: SettlementContext,
 ): void {
   for (const tradeId of batch.tradeIds) {
-    const reports = state.held.get(tradeId)?.reports ?? []
+    const reports = state.trades.get(tradeId)?.reports ?? []
     if (reports.some(({ status }) => status === 'reverted')) return
   }
   batch.vanished = false
@@ -24,7 +24,7 @@ export function settleVanished(
 }
 
 export function readVanished(state: SettlementState, context: SettlementContext): void {
-  const [next] = state.vanishing
+  const [next] = state.flight.vanished
   if (next === undefined || !begun(state, 'vanished', context.nowMs)) return
   const { sender, nonce, txHash, tradeIds } = next
   context.pipe(

@@ -10,7 +10,13 @@ import type { TradeStatus } from '#domain/trade.ts'
 import type { TradeReport } from '#protocol/market.ts'
 import { noteMined, unnoteMined } from './mined-since.ts'
 import { leaveQueue } from './queue.ts'
-import type { Held, ReportAnswer, SettlementContext, SettlementState } from './state.ts'
+import {
+  moveTo,
+  type PendingSettlement,
+  type ReportAnswer,
+  type SettlementContext,
+  type SettlementState,
+} from './state.ts'
 
 const REORGANISED = 'a reorganisation of the chain removed its transaction'
 
@@ -32,37 +38,37 @@ export function end(
   context: SettlementContext,
 ): void {
   const { status, txHash = '', reason = '', fault = 'none' } = ending
-  const held = state.held.get(tradeId)
-  if (held === undefined) return
-  leaveQueue(state, held)
+  const pending = state.trades.get(tradeId)
+  if (pending === undefined) return
+  leaveQueue(state, pending)
   // A failed trade must never settle: if a transaction may still settle it, that transaction decides.
   if (status === 'failed' && isUnderWay(state, tradeId)) {
-    held.place = 'sent'
+    moveTo(pending, 'sent')
     return
   }
-  held.place = 'ended'
-  if (status === 'confirmed') noteMined(state, held.trade)
-  else unnoteMined(state, held.trade)
+  moveTo(pending, 'ended')
+  if (status === 'confirmed') noteMined(state, pending.trade)
+  else unnoteMined(state, pending.trade)
   tell(state, tradeId, { status, txHash, reason, fault })
-  const isMined = state.decided.get(tradeId) === 'mined'
-  if (!isMined) state.decided.set(tradeId, status === 'confirmed' ? 'settled' : 'failed')
-  const waitedMs = context.nowMs - held.trade.matchedAtMs
+  const isMined = state.older.decided.get(tradeId) === 'mined'
+  if (!isMined) state.older.decided.set(tradeId, status === 'confirmed' ? 'settled' : 'failed')
+  const waitedMs = context.nowMs - pending.trade.matchedAtMs
   context.emit({
     type: 'TradeEnded',
     status,
     reason,
     fault,
     waitedMs,
-    wastedGas: held.wastedGas,
+    wastedGas: pending.wastedGas,
   })
 }
 
 /** True if one of our transactions that is not final contains the trade. */
 export function isUnderWay(state: SettlementState, tradeId: TradeId): boolean {
-  for (const { ended, tradeIds } of state.batches.values()) {
+  for (const { ended, tradeIds } of state.flight.batches.values()) {
     if (!ended && tradeIds.includes(tradeId)) return true
   }
-  return state.vanishing.some(({ tradeIds }) => tradeIds.includes(tradeId))
+  return state.flight.vanished.some(({ tradeIds }) => tradeIds.includes(tradeId))
 }
 
 /** Plans a report. One that the newer makes pointless is left out. */
@@ -71,23 +77,24 @@ export function tell(
   tradeId: TradeId,
   { status, txHash, reason, fault }: Pick<TradeReport, 'status' | 'txHash' | 'reason' | 'fault'>,
 ): void {
-  const held = state.held.get(tradeId)
-  if (held === undefined) return
-  const { size, buy, sell } = held.trade
-  const { reports } = held
+  const pending = state.trades.get(tradeId)
+  if (pending === undefined) return
+  const { size, buy, sell } = pending.trade
+  const { reports } = pending
   const pointless = reports.at(-1)?.status === 'submitted' && status !== 'reverted'
-  if (pointless && !(held.asking && reports.length === 1)) reports.pop()
+  if (pointless && !(pending.isReporting && reports.length === 1)) reports.pop()
   reports.push({ tradeId, status, txHash, reason, fault, size, buy, sell })
 }
 
 export function deliver(state: SettlementState, context: SettlementContext): void {
-  if (state.reporting >= SETTLEMENT_REPORTS_MAX) return
-  for (const held of state.held.values()) {
-    const [report] = held.reports
-    if (report === undefined || held.asking || context.nowMs < held.askAgainMs) continue
-    held.asking = true
-    state.reporting++
-    const { tradeId, marketId } = held.trade
+  if (state.reports.inFlight >= SETTLEMENT_REPORTS_MAX) return
+  for (const pending of state.trades.values()) {
+    const [report] = pending.reports
+    if (report === undefined || pending.isReporting || context.nowMs < pending.reportAgainMs)
+      continue
+    pending.isReporting = true
+    state.reports.inFlight++
+    const { tradeId, marketId } = pending.trade
     const reported = (answer: ReportAnswer) => ({
       type: 'Reported' as const,
       message: { tradeId, report, answer },
@@ -95,7 +102,7 @@ export function deliver(state: SettlementState, context: SettlementContext): voi
     context.pipe(state.ports.report(marketId, report), reported, (error) =>
       reported({ unanswered: String(error) }),
     )
-    if (state.reporting >= SETTLEMENT_REPORTS_MAX) return
+    if (state.reports.inFlight >= SETTLEMENT_REPORTS_MAX) return
   }
 }
 
@@ -107,59 +114,60 @@ export function isPassing({ rejected }: Rejection): boolean {
 /** What a market made of a report. */
 export function heard(
   state: SettlementState,
-  held: Held,
+  pending: PendingSettlement,
   { report, status }: { readonly report: TradeReport; readonly status: TradeStatus },
   context: SettlementContext,
 ): void {
-  const { tradeId } = held.trade
+  const { tradeId } = pending.trade
   if (report.status === 'reverted') {
     // Not confirmed yet: there was nothing to take back. Failed: it must not settle any more.
-    if (status === 'failed') dropFailed(state, held)
+    if (status === 'failed') dropFailed(state, pending)
     return
   }
   if (status === report.status) return
   if (report.status === 'matched') {
     // It was read from a database that is behind.
-    if (status === 'failed') dropFailed(state, held)
-    else askChainFirst(held, status)
+    if (status === 'failed') dropFailed(state, pending)
+    else askChainFirst(pending, status)
   } else if (report.status === 'submitted' && status === 'failed') {
     // It failed before a restart, and what was read then did not say so.
-    dropFailed(state, held)
+    dropFailed(state, pending)
   } else if (report.status === 'submitted' && status === 'confirmed') {
-    held.confirmed = true
-    if (held.place !== 'sent' && held.place !== 'ended') takeBack(state, tradeId, report.txHash)
+    pending.isConfirmed = true
+    if (pending.stage !== 'sent' && pending.stage !== 'ended')
+      takeBack(state, tradeId, report.txHash)
   } else if (report.status === 'failed' && status === 'confirmed') {
     // It was confirmed by a block that has gone, which was not noticed at the time.
     const before = { status: 'reverted', reason: REORGANISED, fault: 'none' } as const
-    held.reports.unshift({ ...report, ...before }, report)
+    pending.reports.unshift({ ...report, ...before }, report)
   } else if (report.status === 'confirmed' && status === 'failed') {
     contradict(tradeId, context)
   }
 }
 
 /** It was sent before: the chain is asked about it before anything else is found out. */
-function askChainFirst(held: Held, status: TradeStatus): void {
-  held.trade = { ...held.trade, status }
-  held.confirmed = status === 'confirmed'
+function askChainFirst(pending: PendingSettlement, status: TradeStatus): void {
+  pending.trade = { ...pending.trade, status }
+  pending.isConfirmed = status === 'confirmed'
 }
 
 /** It is not settled any more, whatever was told, and its permit is not used. */
 export function takeBack(state: SettlementState, tradeId: TradeId, txHash: string): void {
-  const held = state.held.get(tradeId)
-  if (held === undefined) return
-  held.confirmed = false
-  state.usedPermits.delete(held.trade.buy.orderHash)
+  const pending = state.trades.get(tradeId)
+  if (pending === undefined) return
+  pending.isConfirmed = false
+  state.flight.usedPermits.delete(pending.trade.buy.orderHash)
   tell(state, tradeId, { status: 'reverted', txHash, reason: REORGANISED, fault: 'none' })
 }
 
 /** A trade that has failed is under way again: what it is in had better not be mined. */
-function dropFailed(state: SettlementState, held: Held): void {
-  if (held.place === 'ended') return
-  const { tradeId, tradeKey } = held.trade
-  leaveQueue(state, held)
-  held.place = 'ended'
-  unnoteMined(state, held.trade)
-  for (const batch of state.batches.values()) {
+function dropFailed(state: SettlementState, pending: PendingSettlement): void {
+  if (pending.stage === 'ended') return
+  const { tradeId, tradeKey } = pending.trade
+  leaveQueue(state, pending)
+  moveTo(pending, 'ended')
+  unnoteMined(state, pending.trade)
+  for (const batch of state.flight.batches.values()) {
     if (batch.ended || !batch.tradeIds.includes(tradeId)) continue
     batch.unwanted.set(tradeKey, tradeId)
     state.ports.lane.abandon(batch)
@@ -167,7 +175,7 @@ function dropFailed(state: SettlementState, held: Held): void {
 }
 
 /** Whether its market has to hear something that a restart could not find out. */
-export function isUntold(held: Held | undefined): boolean {
-  if (held === undefined) return false
-  return held.place === 'ended' || held.reports.some(({ status }) => status === 'reverted')
+export function isUntold(pending: PendingSettlement | undefined): boolean {
+  if (pending === undefined) return false
+  return pending.stage === 'ended' || pending.reports.some(({ status }) => status === 'reverted')
 }

@@ -10,7 +10,13 @@ import type { RefusedTrade } from './chain/settlement-trial.ts'
 import { awaitOlder, judge } from './owed.ts'
 import { alone, requeue } from './queue.ts'
 import { end } from './reports.ts'
-import type { Held, Place, SettlementContext, SettlementState } from './state.ts'
+import {
+  moveTo,
+  type PendingSettlement,
+  type SettlementContext,
+  type SettlementState,
+  type Stage,
+} from './state.ts'
 
 export const MARKET_AGAIN_MS = 2_000
 const SYSTEMIC_AGAIN_MS = 2_000
@@ -29,20 +35,24 @@ const SYSTEMIC: ReadonlySet<string> = new Set([
 const MARKET_UNKNOWN = 'MarketUnknown'
 
 /** Places of a trade that is in no transaction and under no examination. */
-const IDLE: ReadonlySet<Place> = new Set(['queued', 'waiting', 'owed'])
+const IDLE: ReadonlySet<Stage> = new Set(['queued', 'awaitingMarket', 'awaitingOlder'])
 
 /** The chain does not know the market yet; it is looked for again after a while. */
 export function missMarket(state: SettlementState, marketId: MarketId, nowMs: number): void {
-  state.unknownMarkets.set(marketId, nowMs + MARKET_AGAIN_MS)
+  state.markets.missing.set(marketId, nowMs + MARKET_AGAIN_MS)
 }
 
 /** Its market is not on chain yet. It waits, but not for longer than its orders could settle. */
-export function wait(state: SettlementState, held: Held, context: SettlementContext): void {
-  if (isOver(state, held, context)) failAtLast(state, held, MARKET_UNKNOWN, context)
+export function wait(
+  state: SettlementState,
+  pending: PendingSettlement,
+  context: SettlementContext,
+): void {
+  if (isOver(state, pending, context)) failAtLast(state, pending, MARKET_UNKNOWN, context)
   else {
-    held.place = 'waiting'
-    held.trouble = MARKET_UNKNOWN
-    state.decided.set(held.trade.tradeId, 'failed')
+    moveTo(pending, 'awaitingMarket')
+    pending.trouble = MARKET_UNKNOWN
+    state.older.decided.set(pending.trade.tradeId, 'failed')
   }
 }
 
@@ -53,23 +63,23 @@ export function wait(state: SettlementState, held: Held, context: SettlementCont
  */
 export function setBack(
   state: SettlementState,
-  held: Held,
+  pending: PendingSettlement,
   reason: string,
   context: SettlementContext,
 ): void {
-  const { tradeId } = held.trade
-  if (isOver(state, held, context)) {
-    failAtLast(state, held, reason, context)
+  const { tradeId } = pending.trade
+  if (isOver(state, pending, context)) {
+    failAtLast(state, pending, reason, context)
     return
   }
-  if (held.wastedGas >= state.rules.retryGasMax) {
+  if (pending.wastedGas >= state.rules.retryGasMax) {
     end(state, tradeId, { status: 'failed', reason, fault: 'both' }, context)
     return
   }
-  held.trouble = reason
-  held.notBeforeMs = context.nowMs + backoff(SETBACK_MS, SETBACK_MS_MAX, held.setbacks++)
+  pending.trouble = reason
+  pending.notBeforeMs = context.nowMs + backoff(SETBACK_MS, SETBACK_MS_MAX, pending.retries++)
   alone(state, [tradeId])
-  state.decided.set(tradeId, 'failed')
+  state.older.decided.set(tradeId, 'failed')
 }
 
 /**
@@ -89,16 +99,16 @@ export function refuse(
   refused: readonly RefusedTrade[],
   context: SettlementContext,
 ): void {
-  for (const { held, refusal, owed } of judge(state, refused)) {
+  for (const { pending, refusal, owed } of judge(state, refused)) {
     const { fault, reason } = refusal
-    const { trade } = held
+    const { trade } = pending
     if (reason === OUT_OF_TIME) {
-      failAtLast(state, held, reason, context)
+      failAtLast(state, pending, reason, context)
     } else if (reason === MARKET_UNKNOWN) {
       missMarket(state, trade.marketId, context.nowMs)
-      wait(state, held, context)
+      wait(state, pending, context)
     } else if (owed !== undefined) {
-      awaitOlder(state, held, owed, context)
+      awaitOlder(state, pending, owed, context)
     } else {
       const blamed = fault === 'none' ? 'both' : fault
       end(state, trade.tradeId, { status: 'failed', reason, fault: blamed }, context)
@@ -117,9 +127,9 @@ export function isolateFailing(
   { why, unexpected }: { readonly why: string; readonly unexpected: boolean },
   context: SettlementContext,
 ): void {
-  const held = tradeIds.flatMap((tradeId) => state.held.get(tradeId) ?? [])
-  const [first] = held
-  if (held.length !== 1 || first === undefined) {
+  const pending = tradeIds.flatMap((tradeId) => state.trades.get(tradeId) ?? [])
+  const [first] = pending
+  if (pending.length !== 1 || first === undefined) {
     halve(state, tradeIds)
     return
   }
@@ -129,10 +139,10 @@ export function isolateFailing(
     return
   }
   // Others were sent since its last failure, so only this trade is stuck, and it is no lag.
-  if (state.sentAtMs > first.failedAtMs && first.failures > 0) first.setbacks++
-  first.failedAtMs = context.nowMs
+  if (state.flight.lastSentMs > first.submitFailedAtMs && first.submitFailures > 0) first.retries++
+  first.submitFailedAtMs = context.nowMs
   first.trouble = why
-  first.notBeforeMs = context.nowMs + backoff(SETBACK_MS, SETBACK_MS_MAX, first.failures++)
+  first.notBeforeMs = context.nowMs + backoff(SETBACK_MS, SETBACK_MS_MAX, first.submitFailures++)
   alone(state, [first.trade.tradeId])
 }
 
@@ -148,24 +158,28 @@ function halve(state: SettlementState, tradeIds: readonly TradeId[]): void {
  * transaction is decided by that transaction. A trade whose market does not answer cannot be reported yet.
  */
 export function failOverdue(state: SettlementState, context: SettlementContext): void {
-  for (const [tradeId, { place, reachableAtMs, trouble }] of state.held) {
-    if (state.reachableMs - reachableAtMs <= state.rules.tradeDeadlineMs) continue
-    if (!IDLE.has(place) || state.doubted.has(tradeId)) continue
-    const why = trouble || state.stopped || state.trouble || 'it had no turn'
+  for (const [tradeId, { stage, reachableAtMs, trouble }] of state.trades) {
+    if (state.chain.reachableMs - reachableAtMs <= state.rules.tradeDeadlineMs) continue
+    if (!IDLE.has(stage) || state.history.unverified.has(tradeId)) continue
+    const why = trouble || state.chain.stopped || state.chain.trouble || 'it had no turn'
     context.emit({ type: 'TradeOverdue', tradeId, why })
     end(state, tradeId, { status: 'failed', reason: `DeadlinePassed: ${why}` }, context)
   }
 }
 
-function isOver(state: SettlementState, { trade }: Held, context: SettlementContext): boolean {
+function isOver(
+  state: SettlementState,
+  { trade }: PendingSettlement,
+  context: SettlementContext,
+): boolean {
   const { buy, sell } = trade
-  const lastSec = Math.min(Number(buy.expiration), Number(sell.expiration)) + state.graceSec
+  const lastSec = Math.min(Number(buy.expiration), Number(sell.expiration)) + state.chain.graceSec
   return context.nowMs / 1_000 > lastSec
 }
 
 function failAtLast(
   state: SettlementState,
-  { trade }: Held,
+  { trade }: PendingSettlement,
   reason: string,
   context: SettlementContext,
 ): void {
@@ -174,13 +188,13 @@ function failAtLast(
 
 /** Markets whose time to be looked for has come; their trades go back into the queue. */
 export function wakeMarkets(state: SettlementState, nowMs: number): void {
-  for (const [marketId, againMs] of state.unknownMarkets) {
+  for (const [marketId, againMs] of state.markets.missing) {
     if (nowMs < againMs) continue
-    state.unknownMarkets.delete(marketId)
-    state.missingUntilMs.set(marketId, nowMs)
-    state.readFull = true
-    for (const [tradeId, { place, trade }] of state.held) {
-      if (place === 'waiting' && trade.marketId === marketId) requeue(state, tradeId, 0)
+    state.markets.missing.delete(marketId)
+    state.markets.missingUntilMs.set(marketId, nowMs)
+    state.reads.isFull = true
+    for (const [tradeId, { stage, trade }] of state.trades) {
+      if (stage === 'awaitingMarket' && trade.marketId === marketId) requeue(state, tradeId, 0)
     }
   }
 }
@@ -195,19 +209,19 @@ export function isolate(
   const { nowMs } = context
   if (tradeIds.length === 0) return
   for (const tradeId of tradeIds) {
-    const held = state.held.get(tradeId)
-    if (held !== undefined) held.wastedGas += revert.gasEach ?? 0
+    const pending = state.trades.get(tradeId)
+    if (pending !== undefined) pending.wastedGas += revert.gasEach ?? 0
   }
   context.emit({ type: 'BatchReverts', trades: tradeIds.length, why: revert.words })
   if (SYSTEMIC.has(revert.name)) {
-    state.stopped = revert.words
+    state.chain.stopped = revert.words
     for (const tradeId of tradeIds) requeue(state, tradeId, nowMs + SYSTEMIC_AGAIN_MS)
     return
   }
   const [first] = tradeIds
   if (tradeIds.length === 1 && first !== undefined) {
-    const held = state.held.get(first)
-    if (held !== undefined) setBack(state, held, `Reverted: ${revert.words}`, context)
+    const pending = state.trades.get(first)
+    if (pending !== undefined) setBack(state, pending, `Reverted: ${revert.words}`, context)
     return
   }
   halve(state, tradeIds)

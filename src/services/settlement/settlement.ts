@@ -58,15 +58,13 @@ import {
 import type {
   SettlementContext,
   SettlementEvent,
-  SettlementPorts,
   SettlementProtocol,
-  SettlementRules,
   SettlementState,
 } from './state.ts'
 import { begun, done, failure, pause } from './steps.ts'
 import { satedTakers } from './turns.ts'
 
-/** Trades that one read brings beyond those that are held. */
+/** Trades that one read brings beyond those that are pending. */
 const READ_TRADES = 500
 /** Between two reads while new trades keep coming. */
 const READ_GAP_MS = 50
@@ -79,55 +77,13 @@ const OUTAGE_MS = 30_000
 /** After this many failed submissions in a row while the poll succeeds, a batch is halved. */
 const SUBMIT_FAILURES_MAX = 4
 
-export function newSettlement(rules: SettlementRules, ports: SettlementPorts): SettlementState {
-  return {
-    rules,
-    ports,
-    held: new Map(),
-    queue: [],
-    turns: new Set(),
-    groups: [],
-    batches: new Map(),
-    ended: new Map(),
-    trustedFromMs: Number.POSITIVE_INFINITY,
-    doubted: new Set(),
-    doubtedMs: 0,
-    owed: new Set(),
-    decided: new Map(),
-    unknownMarkets: new Map(),
-    missingUntilMs: new Map(),
-    usedPermits: new Set(),
-    busy: new Set(),
-    minedSince: new Map(),
-    pauses: new Map(),
-    recovered: false,
-    graceSec: Number.POSITIVE_INFINITY,
-    lastReadMs: 0,
-    readFull: true,
-    writtenTold: 0,
-    writtenRead: 0,
-    lastPollMs: 0,
-    reachableMs: 0,
-    sentAtMs: 0,
-    headNumber: 0,
-    reporting: 0,
-    behind: false,
-    lagMs: 0,
-    oldestMs: 0,
-    vanishing: [],
-    trouble: '',
-    misfit: '',
-    stopped: '',
-  }
-}
-
 export const settlement: Behaviour<SettlementState, SettlementProtocol, SettlementEvent> = {
   Tick(state, _message, context) {
-    if (state.lastReadMs === 0) {
-      state.lastReadMs = context.nowMs
+    if (state.reads.lastMs === 0) {
+      state.reads.lastMs = context.nowMs
       trustOnlyNew(state, context.nowMs)
     }
-    if (!state.recovered) {
+    if (!state.reads.recovered) {
       recover(state, context)
     } else {
       wakeMarkets(state, context.nowMs)
@@ -146,7 +102,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
 
   Recovered(state, { open }, context) {
     done(state, 'recover')
-    state.recovered = true
+    state.reads.recovered = true
     for (const batch of open) follow(state, batch, context)
     // What has waited longest is known only once the database was read.
     readPending(state, context)
@@ -155,25 +111,25 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
   },
 
   TradesWritten(state, _message, context) {
-    state.writtenTold++
-    if (state.recovered) readPending(state, context)
+    state.reads.notified++
+    if (state.reads.recovered) readPending(state, context)
     return undefined
   },
 
   PendingRead(state, { trades, full, upTo }, context) {
     done(state, 'read')
-    state.readFull = full
-    state.writtenRead = upTo
-    state.lastReadMs = context.nowMs
+    state.reads.isFull = full
+    state.reads.notifiedBefore = upTo
+    state.reads.lastMs = context.nowMs
     for (const trade of trades) {
-      if (state.held.has(trade.tradeId) || state.ended.has(trade.tradeId)) continue
-      if (state.unknownMarkets.has(trade.marketId)) continue
-      if (state.held.size >= SETTLEMENT_HELD_MAX) break
-      const held = hold(state, trade, 'queued', context.nowMs)
+      if (state.trades.has(trade.tradeId) || state.history.ended.has(trade.tradeId)) continue
+      if (state.markets.missing.has(trade.marketId)) continue
+      if (state.trades.size >= SETTLEMENT_HELD_MAX) break
+      const pending = hold(state, trade, 'queued', context.nowMs)
       // Sent before a restart, and not under way any more: it may have been set back then.
-      if (trade.attempts > 0) held.couldSinceMs = context.nowMs
-      enqueue(state, held)
-      if (trade.matchedAtMs < state.trustedFromMs) doubt(state, held, context.nowMs)
+      if (trade.attempts > 0) pending.settleableSinceMs = context.nowMs
+      enqueue(state, pending)
+      if (trade.matchedAtMs < state.history.trustedFromMs) doubt(state, pending, context.nowMs)
     }
     forgetEnded(state, context.nowMs)
     advance(state, context)
@@ -184,8 +140,8 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     done(state, 'submit')
     const { settled, unripe, unknownMarkets, refused, sent, revert } = submission
     for (const tradeId of tradeIds) {
-      const held = state.held.get(tradeId)
-      if (held !== undefined) held.untriedUntilMs = 0
+      const pending = state.trades.get(tradeId)
+      if (pending !== undefined) pending.lagFromMs = 0
     }
     for (const { tradeId, txHash } of settled)
       end(state, tradeId, { status: 'confirmed', txHash }, context)
@@ -194,18 +150,18 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     refuse(state, refused, context)
     const rest: TradeId[] = []
     for (const tradeId of tradeIds) {
-      const held = state.held.get(tradeId)
-      if (held?.place !== 'sending') continue
-      if (state.unknownMarkets.has(held.trade.marketId)) wait(state, held, context)
+      const pending = state.trades.get(tradeId)
+      if (pending?.stage !== 'submitting') continue
+      if (state.markets.missing.has(pending.trade.marketId)) wait(state, pending, context)
       else rest.push(tradeId)
     }
     if (sent !== undefined) {
-      state.stopped = ''
-      state.sentAtMs = context.nowMs
+      state.chain.stopped = ''
+      state.flight.lastSentMs = context.nowMs
       for (const tradeId of rest) {
-        const held = state.held.get(tradeId)
+        const pending = state.trades.get(tradeId)
         // Those that are not in the transaction were dealt with above, or are asked about again.
-        if (held !== undefined && !sent.tradeIds.includes(tradeId)) requeue(state, tradeId, 0)
+        if (pending !== undefined && !sent.tradeIds.includes(tradeId)) requeue(state, tradeId, 0)
       }
       begin(state, sent, context)
       context.emit({ type: 'BatchSent', trades: sent.tradeIds.length })
@@ -218,17 +174,16 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     return undefined
   },
 
-  Polled(state, { news, headNumber, trouble, graceSec }, context) {
+  Polled(state, { news, trouble, graceSec }, context) {
     done(state, 'poll')
-    state.trouble = trouble
-    state.graceSec = graceSec
+    state.chain.trouble = trouble
+    state.chain.graceSec = graceSec
     if (state.rules.maxLagMs >= graceSec * 1_000) {
-      state.misfit = `the settlement contract's grace of ${graceSec} s is not above the highest lag`
+      state.chain.misfit = `the settlement contract's grace of ${graceSec} s is not above the highest lag`
     }
-    const sinceMs = context.nowMs - state.lastPollMs
-    if (sinceMs < OUTAGE_MS) state.reachableMs += sinceMs
-    state.lastPollMs = context.nowMs
-    state.headNumber = headNumber
+    const sinceMs = context.nowMs - state.chain.lastPollMs
+    if (sinceMs < OUTAGE_MS) state.chain.reachableMs += sinceMs
+    state.chain.lastPollMs = context.nowMs
     for (const each of news) hearNews(state, each, context)
     advance(state, context)
     return undefined
@@ -236,7 +191,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
 
   VanishedRead(state, { batch }, context) {
     done(state, 'vanished')
-    state.vanishing.shift()
+    state.flight.vanished.shift()
     const again = follow(state, batch, context)
     again.vanished = true
     for (const { tradeId } of batch.trades) takeBack(state, tradeId, batch.txHash)
@@ -246,25 +201,25 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
   },
 
   Reported(state, { tradeId, report, answer }, context) {
-    state.reporting--
-    const held = state.held.get(tradeId)
-    if (held === undefined) return undefined
-    held.asking = false
+    state.reports.inFlight--
+    const pending = state.trades.get(tradeId)
+    if (pending === undefined) return undefined
+    pending.isReporting = false
     if ('unanswered' in answer || (isRejection(answer) && isPassing(answer))) {
-      held.askAgainMs = context.nowMs + ASK_AGAIN_MS
+      pending.reportAgainMs = context.nowMs + ASK_AGAIN_MS
       return undefined
     }
-    held.reports.shift()
-    if (report.status === 'matched') state.doubted.delete(tradeId)
+    pending.reports.shift()
+    if (report.status === 'matched') state.history.unverified.delete(tradeId)
     if (isRejection(answer)) {
       // No market to be told, or a report that its market does not understand: both only end here.
       const what = `${report.status} is not heard: ${answer.rejected}`
       context.emit({ type: 'Contradiction', tradeId, what })
     } else {
-      heard(state, held, { report, status: answer.status }, context)
+      heard(state, pending, { report, status: answer.status }, context)
     }
-    if (held.reports.length === 0 && held.place === 'ended') forget(state, held, context)
-    for (const batch of state.batches.values()) {
+    if (pending.reports.length === 0 && pending.stage === 'ended') forget(state, pending, context)
+    for (const batch of state.flight.batches.values()) {
       if (batch.vanished) settleVanished(state, batch, context)
     }
     advance(state, context)
@@ -273,7 +228,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
 
   Acknowledged(state, { batch }) {
     // A reorg may have brought it back meanwhile; then it is to be followed to its next end.
-    if (state.batches.get(batch)?.acknowledging === true) state.batches.delete(batch)
+    if (state.flight.batches.get(batch)?.acknowledging === true) state.flight.batches.delete(batch)
     return undefined
   },
 
@@ -281,11 +236,13 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     const { step, why, tradeIds = [], batch } = message
     pause(state, message, context.nowMs)
     if (step === 'submit' && isAboutTrades(state, message)) {
-      const sending = tradeIds.filter((tradeId) => state.held.get(tradeId)?.place === 'sending')
+      const sending = tradeIds.filter(
+        (tradeId) => state.trades.get(tradeId)?.stage === 'submitting',
+      )
       isolateFailing(state, sending, message, context)
     }
     for (const tradeId of tradeIds) requeue(state, tradeId, 0)
-    const known = batch === undefined ? undefined : state.batches.get(batch)
+    const known = batch === undefined ? undefined : state.flight.batches.get(batch)
     if (known !== undefined) known.acknowledging = false
     context.emit({ type: 'StepFailed', step, why })
     return undefined
@@ -297,7 +254,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
  * times while the chain answered other requests.
  */
 function isAboutTrades(
-  { pauses }: SettlementState,
+  { steps: { pauses } }: SettlementState,
   { retry }: SettlementProtocol['Failed']['takes'],
 ): boolean {
   if (!retry) return true
@@ -319,23 +276,23 @@ function recover(state: SettlementState, context: SettlementContext): void {
 function readPending(state: SettlementState, context: SettlementContext): void {
   const { nowMs } = context
   const { readEveryMs, batchMax } = state.rules
-  const isNew = state.writtenTold > state.writtenRead
-  // A read passes over all that is held, so with much in hand news is gathered for longer.
-  const newsMs = Math.min(readEveryMs, READ_GAP_MS + state.held.size)
+  const isNew = state.reads.notified > state.reads.notifiedBefore
+  // A read passes over all that is pending, so with much in hand news is gathered for longer.
+  const newsMs = Math.min(readEveryMs, READ_GAP_MS + state.trades.size)
   // With enough to send, it is read on only so that traders who have nothing in hand get their turn.
-  const isEnough = state.queue.length >= 2 * batchMax
-  const pauseMs = state.readFull && !isEnough ? 0 : isNew ? newsMs : readEveryMs
-  if (nowMs - state.lastReadMs < pauseMs) return
-  if (state.held.size >= SETTLEMENT_HELD_MAX) return
+  const isEnough = state.queue.tradeIds.length >= 2 * batchMax
+  const pauseMs = state.reads.isFull && !isEnough ? 0 : isNew ? newsMs : readEveryMs
+  if (nowMs - state.reads.lastMs < pauseMs) return
+  if (state.trades.size >= SETTLEMENT_HELD_MAX) return
   if (!begun(state, 'read', nowMs)) return
-  const ended = [...state.ended.keys()].slice(-ENDED_READ_MAX)
-  const upTo = state.writtenTold
+  const ended = [...state.history.ended.keys()].slice(-ENDED_READ_MAX)
+  const upTo = state.reads.notified
   context.pipe(
     state.ports.readPending({
       limit: READ_TRADES,
-      exceptMarkets: [...state.unknownMarkets.keys()],
+      exceptMarkets: [...state.markets.missing.keys()],
       exceptTakers: satedTakers(state),
-      exceptTrades: [...state.held.keys(), ...ended],
+      exceptTrades: [...state.trades.keys(), ...ended],
     }),
     (read) => ({ type: 'PendingRead', message: { ...read, upTo } }),
     failure('read'),
@@ -344,15 +301,15 @@ function readPending(state: SettlementState, context: SettlementContext): void {
 
 function poll(state: SettlementState, context: SettlementContext): void {
   const { nowMs } = context
-  if (nowMs - state.lastPollMs < state.rules.pollEveryMs) return
+  if (nowMs - state.chain.lastPollMs < state.rules.pollEveryMs) return
   // What a poll would send again is first to be asked about.
-  for (const { vanished } of state.batches.values()) if (vanished) return
-  if (state.vanishing.length > 0 || !begun(state, 'poll', nowMs)) return
+  for (const { vanished } of state.flight.batches.values()) if (vanished) return
+  if (state.flight.vanished.length > 0 || !begun(state, 'poll', nowMs)) return
   context.pipe(
     state.ports.lane.poll(),
-    ({ news, headNumber, trouble, graceSec }) => ({
+    ({ news, trouble, graceSec }) => ({
       type: 'Polled',
-      message: { news, headNumber, trouble, graceSec },
+      message: { news, trouble, graceSec },
     }),
     failure('poll'),
   )

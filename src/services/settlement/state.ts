@@ -1,5 +1,6 @@
-/** What settlement hears, says and remembers. */
+/** Messages, events, ports and state of settlement, and the stages of a trade. */
 
+import assert from 'node:assert/strict'
 import type { FundsToken } from '#domain/funds.ts'
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
@@ -30,7 +31,6 @@ export type SettlementProtocol = SettlementRequests & {
   Polled: {
     takes: {
       news: readonly SettlementNews[]
-      headNumber: number
       trouble: string
       graceSec: number
     }
@@ -144,24 +144,53 @@ export type SettlementPorts = {
   readonly barred?: () => ReadonlySet<Address>
 }
 
-export type Place =
+/** What settlement is doing with a trade. */
+export type Stage =
+  /** In the queue, or in a group that is sent by itself. */
   | 'queued'
-  | 'sending'
+  /** In a batch that is being simulated and sent. */
+  | 'submitting'
+  /** In a transaction that is not final. */
   | 'sent'
   /** Its market is not on chain yet. */
-  | 'waiting'
+  | 'awaitingMarket'
   /** It lacks a balance that older trades of the same trader will bring. */
-  | 'owed'
+  | 'awaitingOlder'
+  /** Confirmed or failed; its market has still to acknowledge that. */
   | 'ended'
 
-/** The balance that a trade lacks until older ones have settled. */
-export type Owed = {
-  readonly refusal: RefusedTrade
-  readonly sides: readonly OwedSide[]
+/**
+ * Every step that a trade may take. A trade starts as `queued`, or as `sent` if the journal has its transaction; it is
+ * dropped once it has ended and its market knows.
+ *
+ * Each stage leads to `sent`: a reorg or a replaced transaction can put a trade back into a transaction at any time, even
+ * one that has ended. A trade that its market has as failed ends again if a block settles it all the same; its market
+ * then contradicts the report.
+ */
+export const STEPS: Readonly<Record<Stage, readonly Stage[]>> = {
+  queued: ['submitting', 'sent', 'ended'],
+  submitting: ['queued', 'sent', 'awaitingMarket', 'awaitingOlder', 'ended'],
+  sent: ['queued', 'sent', 'awaitingMarket', 'ended'],
+  awaitingMarket: ['queued', 'sent', 'ended'],
+  awaitingOlder: ['queued', 'sent', 'ended'],
+  ended: ['sent', 'ended'],
 }
 
-/** One side at fault: what it has and needs of one token, and what each older trade will change. */
-export type OwedSide = {
+/** The only place that changes a stage. A step outside the table is a bug of settlement. */
+export function moveTo(pending: Pick<PendingSettlement, 'trade' | 'stage'>, to: Stage): void {
+  const { stage, trade } = pending
+  assert(STEPS[stage].includes(to), `${trade.tradeId} cannot go from ${stage} to ${to}`)
+  ;(pending as { stage: Stage }).stage = to
+}
+
+/** The balance that a trade lacks until older ones have settled. */
+export type MissingBalance = {
+  readonly refusal: RefusedTrade
+  readonly sides: readonly MissingSide[]
+}
+
+/** One side of the trade: what it has and needs of one token, and what each older trade will change. */
+export type MissingSide = {
   readonly trader: Address
   readonly token: FundsToken
   has: bigint
@@ -174,35 +203,37 @@ export type OwedSide = {
 /** How a trade was decided: by a block that settled it, by what is known of one, or not settled. */
 export type Decided = 'mined' | 'settled' | 'failed'
 
-export type Held = {
+/** A trade from the read of the database until its market has acknowledged its end. */
+export type PendingSettlement = {
   trade: TradeToSettle
-  place: Place
-  /** Since when it could have been sent. */
-  readySinceMs: number
-  /** Since when it could have settled. */
-  couldSinceMs: number
-  /** Until when its age does not count yet: a first try tells whether it can settle at all. */
-  untriedUntilMs: number
+  /** Changed by `moveTo` only. */
+  readonly stage: Stage
+  /** When it could first have been sent. */
+  readonly readySinceMs: number
+  /** When it could first have settled. */
+  settleableSinceMs: number
+  /** Its age counts as lag from this time on: the first submission shows whether it can settle at all. */
+  lagFromMs: number
   notBeforeMs: number
-  /** The trades that it waits for in the place `owed`. */
-  owed: Owed | undefined
+  /** In the stage `awaitingOlder`: the balance that is missing. */
+  missing: MissingBalance | undefined
   /** Number of times it could not settle without a side at fault while others did. */
-  setbacks: number
+  retries: number
   /** Number of times its transaction could not even be simulated. */
-  failures: number
-  failedAtMs: number
+  submitFailures: number
+  submitFailedAtMs: number
   /** The last known reason why it has not settled; empty if there is none. */
   trouble: string
-  /** `reachableMs` when it was read. */
+  /** `chain.reachableMs` when it was read. */
   readonly reachableAtMs: number
   /** Its share of the gas of transactions in which it did not settle. */
   wastedGas: number
-  /** What its market is to hear, one after the other. */
+  /** Reports that its market has not acknowledged, the oldest first. */
   readonly reports: TradeReport[]
-  /** Whether its market takes it for confirmed; then it must hear so if it is not after all. */
-  confirmed: boolean
-  asking: boolean
-  askAgainMs: number
+  isReporting: boolean
+  reportAgainMs: number
+  /** True if its market has it as confirmed; it must be told if that is undone. */
+  isConfirmed: boolean
 }
 
 export type Ended = { readonly atMs: number; readonly matchedAtMs: number }
@@ -213,74 +244,121 @@ export type Batch = {
   txHash: string
   tradeIds: readonly TradeId[]
   mined: boolean
-  /** Whether the chain has decided; then it is acknowledged once its trades are reported. */
+  /** The chain has decided; it is acknowledged once its trades are reported. */
   ended: boolean
   acknowledging: boolean
-  /** A reorg removed it; nothing is sent again until the markets have said what they think of it. */
+  /** A reorg removed it; nothing is sent again until the markets have acknowledged that. */
   vanished: boolean
-  /** Those of its trades that have failed here and must not settle any more, by their id on chain. */
+  /** Trades in it that have failed and must not settle any more, by their id on chain. */
   readonly unwanted: Map<string, TradeId>
 }
 
 export type SettlementState = {
   readonly rules: SettlementRules
   readonly ports: SettlementPorts
-  readonly held: Map<TradeId, Held>
-  readonly queue: TradeId[]
-  /** The takers of queued trades, in the order of their turns. */
-  readonly turns: Set<Address>
-  /** Batches to be sent by themselves, before the queue: the halves of one that reverts. */
-  readonly groups: TradeId[][]
-  readonly batches: Map<string, Batch>
-  /** Trades that have ended lately: the database may not have heard yet. */
-  readonly ended: Map<TradeId, Ended>
-  /** What was matched before may have ended and been forgotten, here or before a restart. */
-  trustedFromMs: number
-  /** Whose markets have still to say what they know of them: nothing is done for them before that. */
-  readonly doubted: Set<TradeId>
-  /** When a market was last asked for the first time. */
-  doubtedMs: number
-  /** Trades in the place `owed`. */
-  readonly owed: Set<TradeId>
-  /** Trades that are decided, and how, for those in the place `owed`. */
-  readonly decided: Map<TradeId, Decided>
-  /** Markets that the chain does not know yet, and when to look again. */
-  readonly unknownMarkets: Map<MarketId, number>
-  /** Until when they were known to be missing: until then their trades could not have settled. */
-  readonly missingUntilMs: Map<MarketId, number>
-  readonly usedPermits: Set<OrderHash>
-  readonly busy: Set<Step>
-  /** Trades that came into a block while a submission was under way. */
-  readonly minedSince: Map<TradeId, TradeToSettle>
-  /** By step: not before this time, after a failure. */
-  readonly pauses: Map<Step, { untilMs: number; failures: number; why: string }>
-  recovered: boolean
-  /** How long after its expiration an order can settle; unknown, and so endless, at first. */
-  graceSec: number
-  lastReadMs: number
-  readFull: boolean
-  /** How often it was told of new trades, and how often by the time of the last read. */
-  writtenTold: number
-  writtenRead: number
-  lastPollMs: number
-  /** Time for which the chain was reachable since the start. */
-  reachableMs: number
-  /** When a transaction was last sent. */
-  sentAtMs: number
-  headNumber: number
-  reporting: number
-  behind: boolean
-  lagMs: number
-  /** Age of the oldest trade that has not settled, whatever it waits for. */
-  oldestMs: number
-  /** Batches that a reorg removed, and whose trades are still to be told so. */
-  readonly vanishing: OpenSettlement[]
-  /** What the sender complains of; empty when it does not. */
-  trouble: string
-  /** What is wrong with the settings; empty when nothing is. */
-  misfit: string
-  /** Why batches do not go out although the chain answers; empty when they do. */
-  stopped: string
+  readonly trades: Map<TradeId, PendingSettlement>
+  readonly queue: {
+    readonly tradeIds: TradeId[]
+    /** The takers of queued trades, in the order of their turns. */
+    readonly turns: Set<Address>
+    /** Batches that are sent by themselves, before the queue: the halves of one that reverts. */
+    readonly groups: TradeId[][]
+  }
+  /** Transactions under way. */
+  readonly flight: {
+    readonly batches: Map<string, Batch>
+    /** Batches that a reorg removed, and whose trades are still to be read. */
+    readonly vanished: OpenSettlement[]
+    readonly usedPermits: Set<OrderHash>
+    lastSentMs: number
+  }
+  /** Trades that wait for older ones. */
+  readonly older: {
+    readonly waiting: Set<TradeId>
+    /** Trades that were decided since the last look at those that wait. */
+    readonly decided: Map<TradeId, Decided>
+    /** Trades that came into a block while a submission was under way. */
+    readonly minedSince: Map<TradeId, TradeToSettle>
+  }
+  readonly markets: {
+    /** Markets that the chain does not know yet, and when to ask again. */
+    readonly missing: Map<MarketId, number>
+    /** Until when they were missing: before that their trades could not have settled. */
+    readonly missingUntilMs: Map<MarketId, number>
+  }
+  /** Trades that have ended or may have, of which the database may not know yet. */
+  readonly history: {
+    readonly ended: Map<TradeId, Ended>
+    /** A trade that was matched before may have ended and been forgotten, here or before a restart. */
+    trustedFromMs: number
+    /** Trades whose markets have still to say whether they are pending; nothing is done for them before. */
+    readonly unverified: Set<TradeId>
+    verifyingSinceMs: number
+  }
+  readonly reports: { inFlight: number }
+  readonly steps: {
+    readonly busy: Set<Step>
+    /** After a failure a step does not start before this time. */
+    readonly pauses: Map<Step, { untilMs: number; failures: number; why: string }>
+  }
+  /** Reads of the database. */
+  readonly reads: {
+    recovered: boolean
+    lastMs: number
+    isFull: boolean
+    /** Number of notices about new trades, now and when the last read began. */
+    notified: number
+    notifiedBefore: number
+  }
+  readonly chain: {
+    lastPollMs: number
+    /** Time for which the chain was reachable since the start. */
+    reachableMs: number
+    /** How long after its expiration an order can settle; infinite until it is known. */
+    graceSec: number
+    /** The sender's complaint; empty if there is none. */
+    trouble: string
+    /** Why the settings do not fit the contract; empty if they do. */
+    misfit: string
+    /** Why batches are not sent although the chain answers; empty if they are. */
+    stopped: string
+  }
+  readonly lag: {
+    behind: boolean
+    ms: number
+    /** Age of the oldest trade that has not settled, whatever it waits for. */
+    oldestMs: number
+  }
+}
+
+export function newSettlement(rules: SettlementRules, ports: SettlementPorts): SettlementState {
+  return {
+    rules,
+    ports,
+    trades: new Map(),
+    queue: { tradeIds: [], turns: new Set(), groups: [] },
+    flight: { batches: new Map(), vanished: [], usedPermits: new Set(), lastSentMs: 0 },
+    older: { waiting: new Set(), decided: new Map(), minedSince: new Map() },
+    markets: { missing: new Map(), missingUntilMs: new Map() },
+    history: {
+      ended: new Map(),
+      trustedFromMs: Number.POSITIVE_INFINITY,
+      unverified: new Set(),
+      verifyingSinceMs: 0,
+    },
+    reports: { inFlight: 0 },
+    steps: { busy: new Set(), pauses: new Map() },
+    reads: { recovered: false, lastMs: 0, isFull: true, notified: 0, notifiedBefore: 0 },
+    chain: {
+      lastPollMs: 0,
+      reachableMs: 0,
+      graceSec: Number.POSITIVE_INFINITY,
+      trouble: '',
+      misfit: '',
+      stopped: '',
+    },
+    lag: { behind: false, ms: 0, oldestMs: 0 },
+  }
 }
 
 export type SettlementContext = Context<SettlementProtocol, SettlementEvent>

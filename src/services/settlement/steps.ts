@@ -12,18 +12,18 @@ const PAUSE_MS = 250
 const PAUSE_MS_MAX = 15_000
 
 export function mayBegin(state: SettlementState, step: Step, nowMs: number): boolean {
-  return !state.busy.has(step) && nowMs >= (state.pauses.get(step)?.untilMs ?? 0)
+  return !state.steps.busy.has(step) && nowMs >= (state.steps.pauses.get(step)?.untilMs ?? 0)
 }
 
 export function begun(state: SettlementState, step: Step, nowMs: number): boolean {
   if (!mayBegin(state, step, nowMs)) return false
-  state.busy.add(step)
+  state.steps.busy.add(step)
   return true
 }
 
 export function done(state: SettlementState, step: Step): void {
-  state.busy.delete(step)
-  state.pauses.delete(step)
+  state.steps.busy.delete(step)
+  state.steps.pauses.delete(step)
 }
 
 export function pause(
@@ -31,10 +31,10 @@ export function pause(
   { step, why }: SettlementProtocol['Failed']['takes'],
   nowMs: number,
 ): void {
-  const failures = (state.pauses.get(step)?.failures ?? 0) + 1
-  state.busy.delete(step)
+  const failures = (state.steps.pauses.get(step)?.failures ?? 0) + 1
+  state.steps.busy.delete(step)
   const pauseMs = backoff(PAUSE_MS, PAUSE_MS_MAX, failures - 1)
-  state.pauses.set(step, { untilMs: nowMs + pauseMs, failures, why })
+  state.steps.pauses.set(step, { untilMs: nowMs + pauseMs, failures, why })
 }
 
 export function failure(

@@ -34,9 +34,15 @@ import { makeSettlementTrial } from './chain/settlement-trial.ts'
 import { makeSparePermits } from './chain/spare-permits.ts'
 import { statusOf } from './lag.ts'
 import { settlementMeters } from './metrics.ts'
-import { newSettlement, settlement } from './settlement.ts'
+import { settlement } from './settlement.ts'
 import { spendingMeters } from './spending-metrics.ts'
-import type { ReportAnswer, SettlementEvent, SettlementProtocol, SettlementState } from './state.ts'
+import {
+  newSettlement,
+  type ReportAnswer,
+  type SettlementEvent,
+  type SettlementProtocol,
+  type SettlementState,
+} from './state.ts'
 import { makePauseRelay } from './thread/pause-relay.ts'
 import { makeSpendingRelay } from './thread/spending-relay.ts'
 
@@ -229,7 +235,7 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
 
   /** What a market thread has to know, also one that has lost what it was told. */
   function tellAll(market: (typeof markets)[number]): void {
-    for (const [chainId, { behind }] of states) tellLag(market, chainId, behind)
+    for (const [chainId, { lag }] of states) tellLag(market, chainId, lag.behind)
     pauses.linked(market)
     spending.linked(market)
   }
@@ -262,8 +268,9 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
     health() {
       // A chain that is away stops no market. One that is behind does, and nothing else tells why.
       for (const state of states.values()) {
-        if (state.misfit !== '') return state.misfit
-        if (state.behind) return `settlement is behind: ${statusOf(state).why || 'it catches up'}`
+        if (state.chain.misfit !== '') return state.chain.misfit
+        if (state.lag.behind)
+          return `settlement is behind: ${statusOf(state).why || 'it catches up'}`
       }
       return keys.map(({ why }) => why()).find((why) => why !== '') ?? leases.standby()
     },

@@ -55,15 +55,16 @@ export function inTurns(
 
 /** They had their turn: their takers are behind all others, or leave if nothing of theirs is queued. */
 export function endTurns(state: SettlementState, chosen: readonly TradeToSettle[]): void {
-  const { turns, queue, held } = state
+  const { queue, trades } = state
+  const { turns, tradeIds } = queue
   for (const trade of chosen) {
     const taker = takerOf(trade)
     turns.delete(taker)
     turns.add(taker)
   }
   const queued = new Set<Address>()
-  for (const tradeId of queue) {
-    const trade = held.get(tradeId)?.trade
+  for (const tradeId of tradeIds) {
+    const trade = trades.get(tradeId)?.trade
     if (trade !== undefined) queued.add(takerOf(trade))
   }
   for (const taker of turns) if (!queued.has(taker)) turns.delete(taker)
@@ -74,10 +75,10 @@ export function endTurns(state: SettlementState, chosen: readonly TradeToSettle[
  * two batches each. Their other trades stay in the database until those have gone, and make room for
  * trades of others that are younger.
  */
-export function satedTakers({ queue, held, rules }: SettlementState): Address[] {
+export function satedTakers({ queue, trades, rules }: SettlementState): Address[] {
   const counts = new Map<Address, number>()
-  for (const tradeId of queue) {
-    const trade = held.get(tradeId)?.trade
+  for (const tradeId of queue.tradeIds) {
+    const trade = trades.get(tradeId)?.trade
     if (trade === undefined) continue
     const taker = takerOf(trade)
     counts.set(taker, (counts.get(taker) ?? 0) + 1)

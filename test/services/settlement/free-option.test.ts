@@ -90,7 +90,7 @@ async function run(history: History, later?: Later) {
   }
   world.away.clear()
   world.automine = true
-  for (let steps = 0; steps < 60 && (steps < 3 || world.state.held.size > 0); steps++) {
+  for (let steps = 0; steps < 60 && (steps < 3 || world.state.trades.size > 0); steps++) {
     model.block++
     if (later?.block === model.block) model.giveAll(later.trader)
     await world.step(5_000)

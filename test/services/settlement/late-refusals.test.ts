@@ -43,7 +43,7 @@ async function resold(confirmations: number, isGood = true) {
   assert(call !== undefined)
   const answer = call.work()
   world.mine()
-  const [batch] = world.state.batches.values()
+  const [batch] = world.state.flight.batches.values()
   await world.until(() => batch?.mined === true)
   return { world, bought, sold, answer }
 }

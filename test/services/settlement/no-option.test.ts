@@ -176,7 +176,7 @@ describe('a trade that a submission cannot deal with', () => {
       world.told.filter(({ status }) => status === 'failed'),
       [{ tradeId: bad, status: 'failed', txHash: '', reason: 'Unprocessable: not a number' }],
     )
-    assert.equal(world.state.held.size, 0)
+    assert.equal(world.state.trades.size, 0)
   })
 
   it('is not sought while the chain is away: the batch stays whole', async () => {
@@ -205,7 +205,7 @@ describe('a trade that does not settle by its deadline', () => {
     assert.deepEqual(world.saidOf('TradeOverdue'), [{ type: 'TradeOverdue', tradeId: bad, why }])
     assert.equal(world.told.at(-1)?.reason, `DeadlinePassed: ${why}`)
     assert.partialDeepStrictEqual(world.saidOf('TradeEnded'), [{ fault: 'none' }])
-    assert.equal(world.state.held.size, 0)
+    assert.equal(world.state.trades.size, 0)
   })
 
   it('does not fail by the time in which the chain was away', async () => {

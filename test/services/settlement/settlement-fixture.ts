@@ -22,14 +22,15 @@ import type {
   TradeVerdict,
 } from '#services/settlement/chain/settlement-lane.ts'
 import type { RefusedTrade } from '#services/settlement/chain/settlement-trial.ts'
-import { newSettlement, settlement } from '#services/settlement/settlement.ts'
-import type {
-  ReportAnswer,
-  SettlementEvent,
-  SettlementPorts,
-  SettlementProtocol,
-  SettlementRules,
-  SettlementState,
+import { settlement } from '#services/settlement/settlement.ts'
+import {
+  newSettlement,
+  type ReportAnswer,
+  type SettlementEvent,
+  type SettlementPorts,
+  type SettlementProtocol,
+  type SettlementRules,
+  type SettlementState,
 } from '#services/settlement/state.ts'
 import { takerOf } from '#services/settlement/turns.ts'
 

@@ -29,7 +29,13 @@ function several(world: World, count: number): TradeId[] {
 /** Nothing is under way and nothing is left to tell. */
 function assertIdle(state: SettlementState): void {
   assert.deepEqual(
-    [state.held.size, state.batches.size, state.queue.length, state.groups.length, state.reporting],
+    [
+      state.trades.size,
+      state.flight.batches.size,
+      state.queue.tradeIds.length,
+      state.queue.groups.length,
+      state.reports.inFlight,
+    ],
     [0, 0, 0, 0, 0],
   )
 }
@@ -308,7 +314,7 @@ describe('settlement finds', () => {
     assert.equal(statusOf(world.state).waiting, 1)
     const later = world.trade({ market: 2 })
     await world.step(100)
-    assert(!world.state.held.has(later), 'what cannot be sent is left in the database')
+    assert(!world.state.trades.has(later), 'what cannot be sent is left in the database')
     world.unknownMarkets.clear()
     await world.steps(4)
     for (const id of [waits, later]) assert.equal(world.status(id), 'confirmed')
@@ -629,7 +635,7 @@ describe('settlement tells markets', () => {
     world.away.set('acknowledge', AWAY)
     await world.steps(3)
     assert.equal(world.status(second), 'confirmed')
-    assert.equal(world.state.batches.size, 1)
+    assert.equal(world.state.flight.batches.size, 1)
     world.away.clear()
     await world.steps(3)
     assert.deepEqual(world.acknowledged, [0])
@@ -867,13 +873,13 @@ describe('after a reorg that removes a batch', () => {
     world.refuses = (id) => (id === bad ? POOR : undefined)
     await world.steps(4)
     assert.deepEqual([world.status(good), world.status(bad)], ['confirmed', 'failed'])
-    assert.deepEqual([...world.state.usedPermits], [orderHash])
+    assert.deepEqual([...world.state.flight.usedPermits], [orderHash])
     world.reorg(0)
     await world.until(() => world.rows.length === 2)
     assert.deepEqual(world.rows[1]?.tradeIds, [good])
     assert.deepEqual(world.permits.at(-1), [], 'no permit is taken for used')
     await world.until(() => world.status(good) === 'confirmed')
-    assert.deepEqual([...world.state.usedPermits], [orderHash])
+    assert.deepEqual([...world.state.flight.usedPermits], [orderHash])
   })
 
   it('with a trade that had failed: its nonce is given away, the others go into a new batch', async () => {
@@ -1059,7 +1065,7 @@ describe('after a reorg and a kill', () => {
     )
     await world.turn()
     world.automine = true
-    await world.until(() => world.rows[0]?.closed === true && world.state.batches.size === 0)
+    await world.until(() => world.rows[0]?.closed === true && world.state.flight.batches.size === 0)
     assert.equal(world.status(id), 'confirmed')
     assertIdle(world.state)
   })
@@ -1327,7 +1333,7 @@ class Story {
     world.project()
     for (const call of world.pending.splice(0)) call.run()
     const isOpen = () =>
-      world.state.held.size + world.state.batches.size > 0 ||
+      world.state.trades.size + world.state.flight.batches.size > 0 ||
       [...world.markets.values()].some(({ status }) => !isDecided(status))
     // What was set back waits for up to ten minutes.
     for (let steps = 0; steps < 200 && (steps < 10 || isOpen()); steps++) await world.step(15_000)

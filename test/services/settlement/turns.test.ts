@@ -108,12 +108,12 @@ describe('a trader with thousands of trades', () => {
       assert.equal(world.status(id), 'confirmed')
     }
     assert(batchOf(world, flood.at(-1)!) < 0, 'the flood is not over')
-    assert(world.state.held.size < 700, `${world.state.held.size} are in hand`)
+    assert(world.state.trades.size < 700, `${world.state.trades.size} are in hand`)
     await world.steps(220)
     for (const id of flood) assert.equal(world.status(id), 'confirmed')
     const sent = world.rows.flatMap(({ tradeIds }) => tradeIds).filter((id) => !late.includes(id))
     assert.deepEqual(sent, flood, 'in their order, each once')
-    assert.equal(world.state.turns.size, 0)
+    assert.equal(world.state.queue.turns.size, 0)
   })
 
   it('nor do many such traders, more than there is room for in a batch', async () => {

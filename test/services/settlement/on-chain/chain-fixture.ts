@@ -57,13 +57,14 @@ import { makeHoldingsRead } from '#services/settlement/chain/holdings.ts'
 import { makeSettlementLane } from '#services/settlement/chain/settlement-lane.ts'
 import { makeSettlementTrial } from '#services/settlement/chain/settlement-trial.ts'
 import { makeSparePermits } from '#services/settlement/chain/spare-permits.ts'
-import { newSettlement, settlement } from '#services/settlement/settlement.ts'
-import type {
-  ReportAnswer,
-  SettlementEvent,
-  SettlementProtocol,
-  SettlementRules,
-  SettlementState,
+import { settlement } from '#services/settlement/settlement.ts'
+import {
+  newSettlement,
+  type ReportAnswer,
+  type SettlementEvent,
+  type SettlementProtocol,
+  type SettlementRules,
+  type SettlementState,
 } from '#services/settlement/state.ts'
 import { closeDatabase, type Database } from '#store/engine/database.ts'
 import { openDatabase } from '#store/open-database.ts'
@@ -445,8 +446,8 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
     transactionByHash: (txHash: string) => transactionByHash(database, { txHash }),
     allDecided: async () =>
       (await trades()).every(({ status }) => status === 'confirmed' || status === 'failed') &&
-      state.batches.size === 0 &&
-      state.held.size === 0,
+      state.flight.batches.size === 0 &&
+      state.trades.size === 0,
     /** Nothing forgotten, nothing twice: the books of the exchange and the chain agree. */
     async agree(): Promise<void> {
       const times = await settledTimes(audit, address, startBlock)

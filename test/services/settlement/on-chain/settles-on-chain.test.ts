@@ -108,7 +108,7 @@ describe('settlement', () => {
     inWorld(
       async (world) => {
         await world.trade()
-        await world.until('it is sent', () => world.state.batches.size === 1)
+        await world.until('it is sent', () => world.state.flight.batches.size === 1)
         await world.step()
         assert.deepEqual(await world.statuses(), ['submitted'])
         await chain.mine(1)
@@ -314,7 +314,7 @@ describe('settlement', () => {
       await world.trade({ market: marketId, seller: 10, buyer: 11 })
       await world.trade()
       await world.until('the other is confirmed', async () => (await settled(world)) === 1)
-      await world.until('it waits', () => world.state.unknownMarkets.size === 1)
+      await world.until('it waits', () => world.state.markets.missing.size === 1)
       await chain.chain.send(maker, chain.factory, 'createMarket', [...words])
       // Whoever sells has to have something to sell.
       await chain.fund(chain.chain.account(10), { shares: 1_000_000n, market: predicted[1] })
@@ -377,7 +377,7 @@ describe('settlement survives', () => {
         await chain.mine(3)
         world.away.markets = true
         await world.until('the end is known', () =>
-          [...world.state.batches.values()].some(({ ended }) => ended),
+          [...world.state.flight.batches.values()].some(({ ended }) => ended),
         )
         world.kill()
         world.away.markets = false
@@ -665,7 +665,7 @@ describe('settlement survives', () => {
       await world.trade()
       for (let steps = 0; steps < 4; steps++) await world.step(3_000)
       assert.deepEqual(await world.statuses(), ['matched'])
-      assert.match(world.state.stopped, /paused/)
+      assert.match(world.state.chain.stopped, /paused/)
       await chain.chain.send(chain.owner, chain.settlement, 'unpause', [])
     }),
   )
@@ -722,9 +722,9 @@ describe('settlement survives', () => {
           world.said.flatMap((each) => (each.type === 'LagChanged' ? [each.behind] : []))
         await world.trade()
         world.proxy.faults = { down: true }
-        await world.until('it is behind', () => world.state.behind)
+        await world.until('it is behind', () => world.state.lag.behind)
         world.proxy.faults = {}
-        await world.until('it caught up', () => !world.state.behind)
+        await world.until('it caught up', () => !world.state.lag.behind)
         assert.deepEqual(lags(), [true, false])
         // What the market threads make of it.
         const { chainId } = chain.settings
@@ -820,7 +820,7 @@ describe('a stablecoin that blocks a wallet', () => {
     await inHostileWorld({}, async (world) => {
       for (let second = 0; second < 10; second++) await world.step()
       assert.deepEqual(await world.statuses(), ['matched'])
-      assert.match(world.state.stopped, /moves for no account/)
+      assert.match(world.state.chain.stopped, /moves for no account/)
       await block(CAROL, false)
       await block(keyOfOwn, false)
       await world.until('it settles', world.allDecided)
