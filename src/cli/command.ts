@@ -1,9 +1,9 @@
-/** What a command is: its name, its options, what it says of itself, and what it does. */
+/** A command: its name, options, help text and action. */
 
 import { OptionError } from '#devnet/command.ts'
 
 export type Option = {
-  /** What stands for its value in the help: `<seconds>`. None for a switch. */
+  /** Placeholder of its value in the help, such as `<seconds>`; undefined for a switch. */
   readonly value?: string
   readonly help: string
   readonly default?: string
@@ -12,7 +12,7 @@ export type Option = {
 
 export type Options = Readonly<Record<string, Option>>
 
-/** The values of options by name: text where there is one, and whether a switch is on. */
+/** Values of options by name: text, or whether a switch is on. */
 export type Values<O extends Options> = {
   readonly [Name in keyof O]: O[Name] extends { readonly value: string }
     ? O[Name] extends { readonly default: string } | { readonly required: true }
@@ -21,14 +21,14 @@ export type Values<O extends Options> = {
     : boolean
 }
 
-/** What a command reaches outside of itself. */
+/** Access of a command to its surroundings. */
 export type CommandIo = {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Writes to the standard output; what nobody reads any more is dropped. */
+  /** Writes to the standard output; dropped after the reader has gone. */
   readonly out: (text: string) => void
   /** Writes to the standard error. */
   readonly err: (text: string) => void
-  /** Aborts when the user stops it, or nobody reads what it writes. */
+  /** Aborts when the user stops it, or the reader of its output has gone. */
   readonly signal: AbortSignal
 }
 
@@ -41,18 +41,18 @@ export type Call<O extends Options> = {
 export type Command<O extends Options = Options> = {
   /** One word, or two: `order buy`. */
   readonly name: string
-  /** What follows its name: `<market> [<outcome>]`. */
+  /** Positional arguments: `<market> [<outcome>]`. */
   readonly takes: string
-  /** In a line of the list, and at the head of its own help. */
+  /** Shown in the list of commands and at the top of its own help. */
   readonly about: string
   /** More lines for its own help. */
   readonly more?: string
   readonly options: O
-  /** Answers the exit code; 0 if none. */
+  /** Returns the exit code; 0 by default. */
   run(call: Call<O>): Promise<number | undefined>
 }
 
-/** Lets the types of the options be known to `run`, and to nobody else. */
+/** Gives `run` the types of the options. */
 export function command<const O extends Options>(definition: Command<O>): Command {
   return definition as unknown as Command
 }
@@ -64,10 +64,10 @@ export const URL_OPTION = {
 
 const JSON_OPTION = { help: 'prints JSON' } as const satisfies Option
 
-/** Of every command that reads. */
+/** Options of every command that reads. */
 export const READ_OPTIONS = { url: URL_OPTION, json: JSON_OPTION } as const
 
-/** Of every command that signs. */
+/** Options of every command that signs. */
 export const SIGN_OPTIONS = {
   ...READ_OPTIONS,
   'key-file': {
@@ -78,13 +78,13 @@ export const SIGN_OPTIONS = {
   'chain-id': { value: '<id>', help: 'which chain, where the exchange has several' },
 } as const
 
-/** How many positionals a command takes, as its usage says: `<a> [<b>]` is one or two. */
+/** Returns how many positionals a command takes by its usage: `<a> [<b>]` means one or two. */
 export function positionalsOf({ takes }: Pick<Command, 'takes'>): { min: number; max: number } {
   const max = takes.includes('…') ? Number.POSITIVE_INFINITY : takes.split('<').length - 1
   return { min: takes.replace(/\[[^[\]]*\]/g, '').split('<').length - 1, max }
 }
 
-/** One of a few words; the case does not matter. */
+/** Reads one of a few words, ignoring case. */
 export function readWord<const W extends string>(
   name: string,
   text: string,

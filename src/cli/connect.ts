@@ -1,6 +1,6 @@
 /**
- * The client of a command: for reading, or with the trader's key. The key comes from a file or from the
- * environment, never from an argument, and is never shown.
+ * Creates the client of a command: for reading, or with the trader's key. The key comes from a file or the environment,
+ * never from an argument, and is never printed.
  */
 
 import { readFileSync } from 'node:fs'
@@ -32,7 +32,7 @@ type Trader = {
 const URL_DEFAULT = 'http://127.0.0.1:8080'
 const KEY = /^0x[0-9a-fA-F]{64}$/
 const CHAIN_ID_MAX = 2 ** 32
-/** One that is away is said to be away at once. */
+/** An unreachable server is reported quickly. */
 const RETRIES = 1
 
 export function urlOf({ url }: { readonly url: string | undefined }, { env }: CommandIo): string {
@@ -47,12 +47,12 @@ export function readerOf(values: { readonly url: string | undefined }, io: Comma
   return createClient({ url: urlOf(values, io), retries: RETRIES })
 }
 
-/** Reads as the trader: no token is asked for. */
+/** Reads as the trader: no token is needed. */
 export async function traderReading(values: SignValues, io: CommandIo): Promise<Trader> {
   return (await identify(values, io)).trader
 }
 
-/** Writes as the trader, with the token of an API key where the exchange asks for one. */
+/** Writes as the trader, with an API key's token if the exchange requires one. */
 export async function traderOf(values: SignValues, io: CommandIo): Promise<Trader> {
   const { trader, options, needsToken, nowMs } = await identify(values, io)
   const kept = openKeyFolder(io).find(trader.url, trader.address)
@@ -85,18 +85,18 @@ async function identify(
   return { trader: { url, client, signer, address }, options, needsToken: auth.bearer, nowMs }
 }
 
-/** The clock of an exchange that has just told its time: that of a devnet can be moved. */
+/** Returns a clock by the exchange's time: that of a devnet can be moved. */
 export function clockOf(serverTime: number): () => number {
   const aheadMs = serverTime * 1_000 - Date.now()
   return () => Date.now() + aheadMs
 }
 
-/** Whether a trader is named on the command line, whatever the environment has. */
+/** Returns whether a trader is named on the command line, whatever the environment has. */
 export function isTraderNamed(values: SignValues): boolean {
   return values['key-file'] !== undefined || values.account !== undefined
 }
 
-/** The trader's key: from `--key-file`, the account of a devnet, or the environment, in this order. */
+/** Returns the trader's key: from `--key-file`, the account of a devnet, or the environment, in this order. */
 export function keyOf(values: SignValues, { env }: CommandIo, onDevnet: boolean): Hex {
   const { 'key-file': file, account } = values
   if (file !== undefined && account !== undefined) {
@@ -115,7 +115,7 @@ export function keyOf(values: SignValues, { env }: CommandIo, onDevnet: boolean)
   throw new OptionError(`whose key? Give --key-file or SIBYL_TRADER_KEY${devnetHint}`)
 }
 
-/** What is not a key is not repeated: it may be one with a slip in it. */
+/** An invalid key is not printed: it may be a real one with a typo. */
 export function readKeyFile(name: string, file: string): Hex {
   let text: string
   try {

@@ -1,4 +1,4 @@
-/** The market that a user means: by its id, the first digits of it, or words of its question. */
+/** Finds a market by its id, the first digits of it, or words of its question. */
 
 import type { Market } from '#client/answers.ts'
 import type { Client } from '#client/client.ts'
@@ -24,7 +24,7 @@ export async function findMarket(client: Client, text: string): Promise<Market> 
   )
 }
 
-/** More than can be named need not be found. */
+/** No more are loaded than can be listed. */
 async function gather(
   markets: AsyncIterable<Market>,
   fits: (market: Market) => boolean,

@@ -1,4 +1,4 @@
-/** What `--help` prints: for all commands, for a group of them, and for one. */
+/** Text of `--help`: for all commands, for a group, and for one. */
 
 import type { Command, Option } from './command.ts'
 
@@ -20,7 +20,7 @@ export function helpOfAll(commands: readonly Command[]): string {
   return `${INTRO}\n${listOf(commands)}${OUTRO}`
 }
 
-/** Of commands that share their first word. */
+/** Help for commands that share their first word. */
 export function helpOfGroup(group: string, commands: readonly Command[]): string {
   return `${listOf(commands)}\nsibyl ${group} <command> --help says more of each.\n`
 }

@@ -1,6 +1,6 @@
 /**
- * The API keys that this user has made, one file each, for nobody else to read. The exchange keeps no
- * private key and lists none: what is here is all there is.
+ * API keys of this user, one file each, readable only by them. The exchange stores no private keys: these files are the
+ * only copies.
  */
 
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { CommandError } from '#devnet/command.ts'
 import type { CommandIo } from './command.ts'
 
 type KeptKey = StoredApiKey & {
-  /** Whose exchange it is for. */
+  /** Exchange that the key is for. */
   readonly url: string
   readonly name: string
   /** Unix seconds. */
@@ -21,14 +21,14 @@ type KeptKey = StoredApiKey & {
 type KeyFolder = {
   readonly path: string
   list(): KeptKey[]
-  /** The newest of a wallet at an exchange that has not expired. */
+  /** Returns a wallet's newest unexpired key at an exchange. */
   find(url: string, address: string): KeptKey | undefined
-  /** Answers the path of its file. */
+  /** Returns the path of its file. */
   keep(key: KeptKey): string
   forget(id: string): void
 }
 
-/** An id comes from the exchange and becomes the name of a file. */
+/** An id comes from the exchange and becomes a file name. */
 const ID = /^[0-9A-Za-z-]{1,64}$/
 const OWNER_ONLY = 0o600
 const OWNER_ONLY_FOLDER = 0o700
@@ -77,7 +77,7 @@ export function openKeyFolder({ env }: Pick<CommandIo, 'env'>): KeyFolder {
   }
 }
 
-/** What another program put there counts as nothing. */
+/** Ignores files of other programs. */
 function readKept(file: string): KeptKey | undefined {
   try {
     const read = JSON.parse(readFileSync(file, 'utf8')) as Partial<KeptKey>

@@ -1,6 +1,6 @@
 /**
- * The process of a command: its arguments, its streams and its signals. A reader that has read enough
- * ends it quietly, as `sibyl markets | head` does.
+ * The process of a command: arguments, streams and signals. It ends quietly if the reader has gone, as in `sibyl
+ * markets | head`.
  */
 
 import { commandEnvironment } from '#config/command-environment.ts'

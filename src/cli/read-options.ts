@@ -1,4 +1,4 @@
-/** Reads the arguments of a command: every option that is wrong is named in one line. */
+/** Reads the arguments of a command: every wrong option is named in one line. */
 
 import { parseArgs } from 'node:util'
 import { OptionError } from '#devnet/command.ts'
@@ -11,7 +11,7 @@ type ReadArguments = {
   readonly help: boolean
 }
 
-/** A private key where none belongs: it is not repeated. */
+/** A private key in the wrong place is not printed. */
 const KEY = /^(?:0x)?[0-9a-fA-F]{64}$/
 
 export function readArguments(command: Command, args: readonly string[]): ReadArguments {

@@ -1,6 +1,5 @@
 /**
- * Runs one command line. What goes wrong is one line: 2 where it was called wrongly, 1 where what it
- * asked for failed.
+ * Runs one command line. A failure is one line; the exit code is 2 for wrong usage and 1 for a failed request.
  */
 
 import { SibylError } from '#client/sibyl-error.ts'

@@ -1,10 +1,10 @@
-/** How data is printed: tables for people, JSON for programs. */
+/** Formats data: tables for people, JSON for programs. */
 
 const DECIMALS = 6
-/** The digits of an id in a table; enough to name it by. */
+/** Digits of an id in a table; enough to identify it. */
 const SHORT_DIGITS = 10
 
-/** Millionths as people write them: 420000 is 0.42. */
+/** Formats millionths: 420000 is 0.42. */
 export function showAmount(millionths: number | bigint): string {
   const value = BigInt(millionths)
   const digits = String(value < 0n ? -value : value).padStart(DECIMALS + 1, '0')
@@ -12,7 +12,7 @@ export function showAmount(millionths: number | bigint): string {
   return `${value < 0n ? '-' : ''}${digits.slice(0, -DECIMALS)}.${fraction}`
 }
 
-/** A price, or a dash where there is none. */
+/** Formats a price, or a dash if there is none. */
 export function showPrice(millionths: number | null | undefined): string {
   return millionths ? showAmount(millionths) : '-'
 }
@@ -25,7 +25,7 @@ export function showId(id: string): string {
   return id.slice(0, 2 + SHORT_DIGITS)
 }
 
-/** Exact: what is beyond the numbers of JSON's readers is text. */
+/** Prints integers above 2^53 as strings. */
 export function showJson(value: unknown, space?: number): string {
   const text = JSON.stringify(
     value,
@@ -38,7 +38,7 @@ export function showJson(value: unknown, space?: number): string {
   return `${text}\n`
 }
 
-/** Columns under a head; the last one is not filled up. */
+/** Prints columns under a header; the last one is not padded. */
 export function showTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [head, ...rows]
   const widths = head.map((_, at) => Math.max(...all.map((row) => row[at]?.length ?? 0)))

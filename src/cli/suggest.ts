@@ -1,10 +1,10 @@
-/** The word that was probably meant: for a name that is not known. */
+/** Suggests the intended word for an unknown name. */
 
 import { slipsBetween } from '#domain/nearest-name.ts'
 
 const DISTANCE_MAX = 2
 
-/** One that begins with it, or is at most two slips away from it. */
+/** Returns a word that begins with it, or differs by at most two typos. */
 export function suggest(word: string, known: readonly string[]): string | undefined {
   const lower = word.toLowerCase()
   const begun = known.filter((each) => lower.length > 1 && each.startsWith(lower))

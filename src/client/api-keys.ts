@@ -174,7 +174,7 @@ function placeOf({ url }: ApiKeyOptions, address: string): string {
   return `sibyl api key ${trimEnd(url, '/')} ${address.toLowerCase()}`
 }
 
-/** What another program put there counts as nothing. */
+/** Ignores files of other programs. */
 function readKept(text: string | null): StoredApiKey | undefined {
   if (text === null) return undefined
   try {

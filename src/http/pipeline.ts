@@ -405,7 +405,7 @@ export function makePipeline(options: {
     const { requestId } = call.request
     errors.tell(error, { requestId, route: call.compiled.route.path }, 'a request failed')
     if (call.phase === 'over' || call.phase === 'sending') return
-    // What is away outside may be back soon; everything else is a bug.
+    // An outside failure may be temporary; everything else is a bug.
     const away = error instanceof Fault && error.retryable
     answerLater(call, reject(away ? 'OVERLOADED' : 'INTERNAL'))
   }

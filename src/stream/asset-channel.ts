@@ -1,7 +1,6 @@
 /**
- * Prices and quick markets of an asset. Both come from threads that have no log of a market, so their
- * chains are this front's own. A client that subscribes is told at once the last price, or the quick
- * market that is open.
+ * Prices and quick markets of an asset. They come from threads without a market's log, so their positions are this
+ * front's own. A new subscriber receives the last price, or the open quick market, at once.
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -13,14 +12,14 @@ import type { TopicRegistry } from './topic-registry.ts'
 
 type Asset<M> = {
   price: PriceEvent | undefined
-  /** The one that is open; undefined between two of them. */
+  /** Open quick market; undefined between two of them. */
   quickMarket: QuickMarket | undefined
   readonly feeds: Map<AssetChannel, AssetFeed<M>>
 }
 
 type AssetChannels<M> = {
   feedOf(channel: AssetChannel, asset: string): AssetFeed<M> | Rejection
-  /** There is such an asset, also before anything is known about it. */
+  /** Adds an asset before any data about it exists. */
   know(asset: string): void
   priced(asset: string, event: PriceEvent): void
   quickMarket(asset: string, event: QuickMarketEvent): void
@@ -51,7 +50,7 @@ export function makeAssetChannels<M>(registry: TopicRegistry<M>, clock: Clock): 
     know: (name) => void known(name),
     priced(name, event) {
       const asset = known(name)
-      // A source that comes back may tell an older price than another did meanwhile.
+      // A source that returns may send an older price than another did meanwhile.
       if (asset.price !== undefined && event.timestamp < asset.price.timestamp) return
       asset.price = event
       const feed = asset.feeds.get('price')

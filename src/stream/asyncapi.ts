@@ -1,6 +1,5 @@
 /**
- * The AsyncAPI 3 document of the stream, made of the schemas that check the frames of clients and
- * describe those of the server.
+ * The AsyncAPI 3 document of the stream, built from the schemas that validate client frames and describe server frames.
  */
 
 import type { TSchema } from 'typebox'
@@ -10,7 +9,7 @@ import { SERVER_FRAMES } from './server-frames.ts'
 
 type Json = Record<string, unknown>
 
-/** What answers each request, and what follows a subscription. */
+/** Replies to each request, and messages after a subscription. */
 const REPLIES: Readonly<Record<string, readonly (keyof typeof SERVER_FRAMES)[]>> = {
   'subscribe.book': ['subscribed', 'book.snapshot', 'book.delta', 'lag', 'error'],
   'subscribe.trades': ['subscribed', 'trades.snapshot', 'trade', 'trade.status', 'lag', 'error'],
@@ -54,7 +53,7 @@ export function asyncapiDocument(info: DocumentInfo): Json {
   for (const [op, schema] of Object.entries(OP_FRAMES)) add(op, `Ask: ${op}`, schema)
   const asked = Object.keys(messages)
   for (const [type, schema] of Object.entries(SERVER_FRAMES)) {
-    // An answer may be called as its request is; their messages are two nevertheless.
+    // A reply may have the same name as its request; they are two messages.
     add(serverName(type), `Told: ${type}`, schema)
   }
   const operations: Record<string, Json> = {}

@@ -1,7 +1,6 @@
 /**
- * The books of the stream: every change as it comes, or the sum of the changes now and then. A
- * conflated book that has changed since it was last told stands where none of its readers does; until
- * the next flush it cannot be snapshotted.
+ * Books of the stream: every change, or the sum of changes at intervals. A conflated book that changed since its last
+ * message differs from what its readers have; it cannot be snapshotted until the next flush.
  */
 
 import type { Sequence } from '#domain/ids.ts'
@@ -23,7 +22,7 @@ type BookChannel<M> = {
     prices: readonly number[],
     seq: Sequence,
   ): void
-  /** The whole book is another one. */
+  /** The whole book was replaced. */
   replaced(of: MarketFeed<M>, outcome: Outcome, seq: Sequence): void
   forget(feed: BookFeed<M>): void
 }
@@ -31,7 +30,7 @@ type BookChannel<M> = {
 export function makeBookChannel<M>(ports: {
   readonly registry: TopicRegistry<M>
   readonly clock: Clock
-  /** A conflated book has been told, so that it can be snapshotted. */
+  /** Called when a conflated book was sent, so that it can be snapshotted. */
   readonly flushed: (feed: BookFeed<M>) => void
 }): BookChannel<M> {
   const { registry, clock } = ports
@@ -43,7 +42,7 @@ export function makeBookChannel<M>(ports: {
   }
   const ticking = new Set<Hz>()
 
-  /** Tells the conflated books of this pace now and then, as long as there is something to tell. */
+  /** Sends the conflated books of this rate at intervals, while there are changes. */
   function tick(hz: Hz): void {
     if (ticking.has(hz)) return
     ticking.add(hz)
@@ -142,17 +141,17 @@ export function makeBookChannel<M>(ports: {
   }
 }
 
-/** Which book its messages tell of. */
+/** Returns the book of a feed. */
 export function bookOf<M>({ of, outcome }: BookFeed<M>): messages.BookOf {
   return { shown: of.shown, outcome }
 }
 
-/** Whether it has changed since its readers were last told. */
+/** Returns whether it has changed since its last message. */
 export function isDirty<M>({ hz, all, changed: [bids, asks] }: BookFeed<M>): boolean {
   return hz !== undefined && (all || bids.size > 0 || asks.size > 0)
 }
 
-/** Its readers have seen the book as it is now. */
+/** Marks the book as sent. */
 export function cleanBook<M>(feed: BookFeed<M>): void {
   feed.all = false
   feed.edges = edgesOf(feed.of.shown.books[feed.outcome])

@@ -8,7 +8,7 @@ import { BOOK_LEVELS_SHOWN_MAX } from '#domain/limits.ts'
 import { BUY, SELL, type Side } from '#domain/order.ts'
 import type { LevelBook, ShownLevel } from '#live/level-book.ts'
 
-/** The worst price that is shown of a side; undefined while all are. */
+/** Worst shown price of a side; undefined while all levels are shown. */
 type Edge = number | undefined
 export type Edges = readonly [bids: Edge, asks: Edge]
 

@@ -1,8 +1,7 @@
 /**
- * What the stream says: turns each event that the board has taken in, and whatever else a front hears,
- * into the messages of the topics that have followers, and keeps every chain right also where a topic
- * has none. A message is written once and handed to `publish` once, whatever the number of its
- * readers. This module knows subscriptions as members of topics, and nothing of sockets.
+ * Turns events of the board and of other threads into messages of the topics that have followers, and keeps every chain
+ * consistent, also of topics without followers. A message is written once and passed to `publish` once, whatever the
+ * number of readers. This module knows subscriptions as members of topics, and nothing about sockets.
  */
 
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -41,27 +40,27 @@ import { type ChannelLimits, makeTopicRegistry } from './topic-registry.ts'
 export type Channels<M> = BoardListener & {
   happened(marketId: MarketId, resolutionUpdate: ResolutionUpdate): void
   fundsChanged(trader: Address, chainId: number): void
-  /** Something that concerns feeds of these kinds was not heard: their followers are told where they stand. */
+  /** Reports that events of these kinds were missed: followers receive the current state. */
   missed(kinds: readonly OutsideKind[]): void
   knowAsset(asset: string): void
   priced(asset: string, event: PriceEvent): void
   quickMarket(asset: string, event: QuickMarketEvent): void
-  /** The feed of a subscription, or why there is none. */
+  /** Returns the feed of a subscription, or a rejection. */
   feedOf(wanted: Wanted): Feed<M> | Rejection
   join(feed: Feed<M>, member: M): void
   leave(feed: Feed<M>, member: M): void
-  /** What followed a position or cursor; undefined when a snapshot is needed. */
+  /** Returns the messages after a position or cursor; undefined if a snapshot is needed. */
   resume(feed: Feed<M>, since: number | string): Replay | undefined
-  /** The state of the feed at its last position; undefined while it cannot be told. */
+  /** Returns the state of the feed at its last position; undefined while it is unknown. */
   snapshot(feed: Feed<M>, reset: boolean): string | undefined
   ordersSnapshot(feed: OrdersFeed<M>, taken: TakenOrders, reset: boolean): string
-  /** A position as clients see it. */
+  /** Returns a position as clients see it. */
   shownPosition(feed: Feed<M>, at: number): number | string
-  /** Breaks the chains that what was loaded has broken, before anybody is served of it. */
+  /** Breaks the chains that a load invalidated, before any reader is served. */
   breakChains(): void
-  /** The markets whose trading somebody follows, or did a moment ago. */
+  /** Returns the markets that clients follow, or did a moment ago. */
   watched(): 'all' | ReadonlySet<MarketId>
-  /** Forgets topics to which no follower came back. */
+  /** Forgets topics without followers. */
   tidy(): void
   topics(): number
   lingering(): number
@@ -72,15 +71,15 @@ export type FundsSource = {
   readonly chainIds: ReadonlySet<number>
 }
 
-/** The kinds of feeds whose events come from other threads than those of the markets. */
+/** Kinds of feeds whose events come from other threads than those of the markets. */
 export type OutsideKind = 'market' | 'markets' | 'price' | 'quick-market' | 'funds'
 
 type ChannelHooks<M> = {
   /** Sends to every subscriber that is in step with the topic. */
   readonly publish: (topic: string, text: string) => void
-  /** Its members must be given a new snapshot: something happened that was not told. */
+  /** Called when members need a new snapshot because events were missed. */
   readonly broken: (feed: OrdersFeed<M>) => void
-  /** A conflated book has been told, so that it can be snapshotted. */
+  /** Called when a conflated book was sent, so that it can be snapshotted. */
   readonly flushed: (feed: Feed<M>) => void
 }
 
@@ -90,7 +89,7 @@ export function makeChannels<M>(ports: {
   readonly limits: ChannelLimits
   readonly clock: Clock
   readonly hooks: ChannelHooks<M>
-  /** Who knows what traders have, and of which chains; left out where nothing is reserved. */
+  /** Source of traders' funds, by chain; undefined if nothing is reserved. */
   readonly funds?: FundsSource | undefined
 }): Channels<M> {
   const { board, limits, clock, hooks } = ports
@@ -116,7 +115,7 @@ export function makeChannels<M>(ports: {
   })
   const snapshots = keepSnapshots<M>(SNAPSHOTS_KEPT_BYTES_MAX)
   let breakPlanned = false
-  /** Of what was loaded, markets may have opened or closed without being told. */
+  /** True if markets may have opened or closed without an event. */
   let untold = false
 
   function marketFeed(shown: ShownMarket): MarketFeed<M> {
@@ -213,15 +212,15 @@ export function makeChannels<M>(ports: {
     tickers.changed(shown.market.id)
     restart(of, shown.seq)
     if (isNew || !dozed) untold = true
-    // Before the first load of all there is no follower that could have missed anything.
+    // Before the first load there are no followers that could have missed anything.
     const followers = registry.topics() > 0
     if ((isNew && !followers) || breakPlanned) return
     breakPlanned = true
-    // Once for all the markets that are loaded in this turn.
+    // Once for all markets loaded in this turn.
     setImmediate(breakChains)
   }
 
-  /** Everything that follows the market stands at this number now, and is told so. */
+  /** Sets all feeds of the market to this number, and notifies their followers. */
   function restart(of: MarketFeed<M>, seq: Sequence): void {
     of.bookSeq.fill(seq)
     of.tradesSeq = seq
@@ -280,7 +279,7 @@ export function makeChannels<M>(ports: {
     const { name, last } = feed.topic
     switch (feed.kind) {
       case 'book':
-        // Its readers do not stand where the book stands; the next flush brings both together.
+        // Its readers have an older state than the book; the next flush brings both together.
         if (isDirty(feed)) return undefined
         return kept(feed, reset, () => messages.bookSnapshot(name, bookOf(feed), last, false))
       case 'trades':
@@ -304,7 +303,7 @@ export function makeChannels<M>(ports: {
     }
   }
 
-  /** Whether an owner of the feed's markets is not confirmed, so that newer changes may be missing here. */
+  /** Returns whether an owner of the feed's markets is not confirmed, so that newer changes may be missing here. */
   function isStale(feed: Feed<M>): boolean {
     const { isCurrent } = board()
     if (isCurrent()) return false
@@ -375,7 +374,7 @@ export function makeChannels<M>(ports: {
     return of.trades
   }
 
-  /** No client can have seen more than what has happened so far. */
+  /** A client cannot have seen more than has happened. */
   function horizonOf(feed: Feed<M>): number {
     if (!isSequenced(feed)) return feed.topic.last
     return feed.kind === 'book' && isDirty(feed) ? feed.topic.last : feed.of.shown.seq
@@ -384,7 +383,7 @@ export function makeChannels<M>(ports: {
   return {
     followed,
     loaded,
-    // Topics that have followers keep what they show until those leave.
+    // Topics with followers keep their state until those leave.
     forgotten(marketId) {
       markets.delete(marketId)
       marketChannel.over(marketId)
@@ -434,7 +433,7 @@ export function makeChannels<M>(ports: {
   }
 }
 
-/** What changes nothing that a market is told in a line with. */
+/** Events that do not change a market's ticker. */
 const QUIET: ReadonlySet<MarketEvent['type']> = new Set([
   'TradeSubmitted',
   'TradeConfirmed',

@@ -1,17 +1,16 @@
 /**
- * The checksum of a book: CRC-32 over its ten best bids, then its ten best asks, each written
- * `price:size` and joined by commas, the two lists joined by a bar. A client that keeps a book by
- * deltas can prove with it that nothing is missing.
+ * Checksum of a book: CRC-32 over its ten best bids, then its ten best asks, each as `price:size` joined by commas, the
+ * two lists joined by a bar. A client that applies deltas can verify with it that nothing is missing.
  */
 
 import { crc32 } from 'node:zlib'
 import { BUY, SELL } from '#domain/order.ts'
 import type { LevelBook, ShownLevel } from '#live/level-book.ts'
 
-/** Levels of each side that count. */
+/** Levels of each side that are included. */
 const CHECKSUM_LEVELS = 10
 
-/** What is hashed; sizes are exact integers, however large. */
+/** Returns the text to hash; sizes are exact integers, however large. */
 function checksumText(bids: readonly ShownLevel[], asks: readonly ShownLevel[]): string {
   return `${sideText(bids)}|${sideText(asks)}`
 }

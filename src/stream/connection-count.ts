@@ -1,17 +1,16 @@
 /**
- * How many streams each IP range has open in all front threads, and how many subscriptions. Every front keeps its own numbers
- * where the others can read them. A front that died leaves numbers behind that are not corrected, so
- * they belong to one life of it: the next one begins at zero.
+ * Counts streams and subscriptions of each IP range over all front threads. Every front keeps its own numbers in shared
+ * memory. A front that died leaves its numbers behind, so they belong to one incarnation: the next one starts at zero.
  *
- * Two fronts that admit a client in the same instant may both see the last free place. So a range can
- * exceed its limit by the number of fronts less one, and not by more.
+ * Two fronts that admit a client at the same instant may both see the last free place. So a range can exceed its limit
+ * by at most the number of fronts less one.
  */
 
 import { makeSharedTable, SharedTable, type SharedTableMemory } from '#http/shared-table.ts'
 
 export type ConnectionCountMemory = {
   readonly table: SharedTableMemory
-  /** The number of the life that each front lives. */
+  /** Incarnation number of each front. */
   readonly lives: SharedArrayBuffer
 }
 
@@ -22,14 +21,14 @@ export type ConnectionCount = {
   add(range: string, by: number): void
 }
 
-/** Ranges that are counted across fronts; beyond them those with the fewest streams are not. */
+/** Ranges counted across fronts; beyond that, those with the fewest streams are not. */
 const RANGES_MAX = 100_000
 
-/** A record of the table is not given back, and none is 0; so one more is kept than there are. */
+/** A record of the table is never returned, and none is 0; so one more is kept. */
 const KEPT_AT_ZERO = 1
 
 export function makeConnectionCountMemory(fronts: number, secret: string): ConnectionCountMemory {
-  // One front has no other to share with.
+  // A single front has no other to share with.
   const records = fronts > 1 ? RANGES_MAX : 1
   return { table: makeSharedTable(records, secret), lives: new SharedArrayBuffer(4 * fronts) }
 }

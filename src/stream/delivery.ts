@@ -1,14 +1,14 @@
 /**
- * What each connection is owed, and when it gets it.
+ * Tracks what each connection is owed, and sends it.
  *
- * A subscription is either live, its socket in the topic of uWebSockets.js, or it waits for a
- * snapshot or a replay. It becomes live and gets that in the same turn, so nothing falls in between.
- * Waiting ones are served one after another while little is buffered for their socket: memory per
- * connection stays bounded, however much it follows and however slowly it reads.
+ * A subscription is either live, with its socket in the topic of uWebSockets.js, or waits for a snapshot or a replay.
+ * It becomes live and receives that in the same turn, so nothing is lost in between. Waiting subscriptions are served
+ * one after another while little is buffered for their socket: memory per connection stays bounded, however much it
+ * follows and however slowly it reads.
  *
- * When the library drops a message because a socket has too much buffered, it does not say what else
- * it dropped. So everything that connection follows goes back to waiting, and is told and snapshotted
- * anew once the socket has drained. Nothing here ever waits for a reader.
+ * If the library drops a message because too much is buffered, it does not report what else it dropped. So all
+ * subscriptions of that connection wait again, and are snapshotted once the socket has drained. Nothing here ever waits
+ * for a reader.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -25,40 +25,40 @@ import { TURN_UNITS } from './intake.ts'
 import { type Draw, snapshotWeight } from './weights.ts'
 
 export type DeliverySettings = {
-  /** Bytes that may wait for one socket; what comes on top of them is dropped. */
+  /** Maximum number of buffered bytes per socket; further messages are dropped. */
   readonly bufferBytesMax: number
-  /** How long a reader may lag before it is closed. */
+  /** A reader that lags longer is closed. */
   readonly lagMsMax: number
   readonly deadlineMs: number
 }
 
 const CLOSE_LAGGING = 4008
 
-/** Questions for open orders that are under way at once. */
+/** Concurrent requests for open orders. */
 const ASKS_MAX = 32
 const ASK_AGAIN_MS = 250
-/** What `send` says when it has not taken the message. */
+/** Result of `send` for a dropped message. */
 const DROPPED = 2
 const SUB_NAME = /"sub":"([^"]*)"/
-/** Where the name of its subscription stands in a message. */
+/** Position of the subscription's name in a message. */
 const SUB_WITHIN = 200
 
 export type Delivery = {
-  /** The subscription is to be served anew. */
+  /** Marks the subscription as waiting for a snapshot. */
   wait(sub: Subscription): void
-  /** Serves what waits, as long as the socket takes it. */
+  /** Serves waiting subscriptions while the socket accepts data. */
   pump(connection: Connection): void
-  /** Every follower of the feed needs a new snapshot. */
+  /** Makes every follower of the feed wait for a new snapshot. */
   startOver(feed: Feed<Subscription>): void
-  /** Sends what belongs to a channel. What is dropped here is seen in `dropped`. */
+  /** Sends a message of a channel; drops are reported to `dropped`. */
   send(connection: Connection, text: string): void
-  /** Answers a request. A client that cannot even take that is beyond help. */
+  /** Answers a request; closes a client that cannot receive even that. */
   answer(connection: Connection, body: object): void
   answerError(connection: Connection, id: FrameId | undefined, rejection: Rejection): void
   end(connection: Connection, code: number, reason: string): void
-  /** The library has dropped this message. */
+  /** Reports that the library dropped this message. */
   dropped(connection: Connection, message: ArrayBuffer): void
-  /** Closes who lags too long. */
+  /** Closes connections that lag too long. */
   checkLagging(nowMs: number): void
   isLagging(connection: Connection): boolean
   forget(connection: Connection): void
@@ -68,7 +68,7 @@ export type Delivery = {
 export function makeDelivery(ports: {
   readonly channels: () => Channels<Subscription>
   readonly gateway: Pick<MarketGateway, 'openOrdersPage'>
-  /** Whether the markets that a feed tells of are followed; those that are not will be. */
+  /** Returns whether the markets of a feed are followed; starts following the others. */
   readonly isFollowed: (feed: Feed<Subscription>) => boolean
   readonly settings: DeliverySettings
   readonly draw: Draw | undefined
@@ -114,11 +114,11 @@ export function makeDelivery(ports: {
     lagging.delete(connection)
   }
 
-  /** Makes a subscription live, unless what it needs for that is still to come. */
+  /** Makes a subscription live, unless something it needs is missing. */
   function serve(ws: Socket, sub: Subscription): void {
     const { feed, connection } = sub
     const { topic } = feed
-    // Until then it is not known here where its chain stands.
+    // Until then its position is unknown here.
     if (!ports.isFollowed(feed)) return
     if (!sub.paid) {
       // A lagging reader pays for repeated snapshots; while it cannot pay, it waits.
@@ -197,7 +197,7 @@ export function makeDelivery(ports: {
   }
 
   async function askOrders(sub: Subscription, trader: Address) {
-    // From here on the topic keeps what happens, and the answer is not older than this.
+    // From here on the topic keeps events, and the answer is not older than this.
     const at = sub.feed.topic.last
     const deadlineAtMs = clock.nowMs() + settings.deadlineMs
     const asked = { trader, limit: OPEN_ORDERS_SNAPSHOT_MAX }
@@ -224,7 +224,7 @@ export function makeDelivery(ports: {
     if (ws.send(JSON.stringify(body)) === DROPPED) condemn(connection)
   }
 
-  /** It cannot be helped: it gets no more, and is closed as soon as it can be told why. */
+  /** Sends nothing more to a connection, and closes it as soon as the reason can be sent. */
   function condemn(connection: Connection): void {
     connection.doomedAtMs ??= clock.nowMs()
     lagging.add(connection)
@@ -238,7 +238,7 @@ export function makeDelivery(ports: {
       closedLagging++
       end(connection, CLOSE_LAGGING, 'too slow')
     } else if (clock.nowMs() - doomedAtMs > settings.lagMsMax) {
-      // Not even the reason for its end gets through.
+      // Not even the close reason can be sent.
       closedLagging++
       ws.close()
     }
@@ -254,7 +254,7 @@ export function makeDelivery(ports: {
     connection.lagSinceMs ??= clock.nowMs()
     lagging.add(connection)
     for (const sub of connection.subs.values()) if (sub.live) sub.lagAt = sub.feed.topic.published
-    // The library is in the middle of its topics; they may be touched in the next turn only.
+    // The library is iterating its topics; they may be changed in the next turn only.
     setImmediate(() => settle(connection))
   }
 
@@ -277,7 +277,7 @@ export function makeDelivery(ports: {
       for (const sub of feed.topic.members) {
         wait(sub)
         sub.paid = true
-        // One that was told nothing yet has nothing to start over.
+        // A subscription without a first message has nothing to reset.
         sub.reset ||= sub.ack === undefined || sub.since !== undefined
         sub.since = undefined
         sub.taken = undefined

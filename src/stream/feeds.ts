@@ -1,7 +1,6 @@
 /**
- * What can be subscribed to, as types: a feed is a topic and what it is about. Feeds of one market's
- * log are chained by its sequence numbers. All others are counted by their topic alone: they hear of
- * several markets, or of things that happen outside of every log.
+ * Types of feeds: a feed is a topic and its subject. Feeds of one market's log use its sequence numbers. All others are
+ * counted by their topic: they cover several markets, or events outside every log.
  */
 
 import type { Address, MarketId, Sequence } from '#domain/ids.ts'
@@ -10,14 +9,14 @@ import type { ShownMarket } from '#live/market-board.ts'
 import type { Edges } from './book-window.ts'
 import type { Topic } from './topic.ts'
 
-/** How often a conflated book may be told, each a topic of its own. */
+/** Rates of conflated books, each with its own topic. */
 export const CONFLATED_HZ = [1, 5, 10, 20] as const
 export type Hz = (typeof CONFLATED_HZ)[number]
 
 const ASSET_CHANNELS = ['price', 'quick-market'] as const
 export type AssetChannel = (typeof ASSET_CHANNELS)[number]
 
-/** What a client asks for, checked. */
+/** A validated subscription request. */
 export type Wanted =
   | {
       readonly channel: 'book'
@@ -38,10 +37,10 @@ export type BookFeed<M> = {
   readonly of: MarketFeed<M>
   readonly outcome: Outcome
   readonly hz: Hz | undefined
-  /** Of a conflated book: the prices that changed since it was last told, and whether all did. */
+  /** For a conflated book: prices changed since its last message, and whether all did. */
   readonly changed: readonly [bids: Set<number>, asks: Set<number>]
   all: boolean
-  /** The last level of each side that its readers have seen. */
+  /** Last level of each side that its readers have seen. */
   edges: Edges
 }
 type TradesFeed<M> = {
@@ -69,9 +68,9 @@ export type FundsFeed<M> = {
 export type TickerFeed<M> = {
   readonly kind: 'ticker'
   readonly topic: Topic<M>
-  /** Left out for all markets. */
+  /** Undefined for all markets. */
   readonly marketIds: readonly MarketId[] | undefined
-  /** When the figures of its markets were last asked for, and whether they are being asked for. */
+  /** Time of the last request for its markets' figures, and whether one is in progress. */
   preparedAtMs: number
   preparing: boolean
   /** The last snapshot of all markets, shared by clients that subscribe at the same time. */
@@ -90,9 +89,9 @@ export type AssetFeed<M> = {
   readonly asset: string
 }
 
-/** Chained by the sequence of its market. */
+/** Positions are the sequence numbers of its market. */
 type SequencedFeed<M> = BookFeed<M> | TradesFeed<M>
-/** Chained by a count of its own, which clients see as a cursor. */
+/** Positions are a count of its own, which clients see as a cursor. */
 export type CountedFeed<M> =
   | OneMarketFeed<M>
   | AllMarketsFeed<M>
@@ -106,7 +105,7 @@ export function isSequenced<M>(feed: Feed<M>): feed is SequencedFeed<M> {
   return feed.kind === 'book' || feed.kind === 'trades'
 }
 
-/** The markets whose trading a feed tells of. That markets open and close is told without that. */
+/** Returns the markets whose trading a feed covers. Openings and closings are sent regardless. */
 export function marketsOf<M>(feed: Feed<M>): 'all' | readonly MarketId[] {
   switch (feed.kind) {
     case 'book':
@@ -122,7 +121,7 @@ export function marketsOf<M>(feed: Feed<M>): 'all' | readonly MarketId[] {
   }
 }
 
-/** The last change of each chain of a market, and the topics of it that have a follower. */
+/** Last change of each chain of a market, and its topics with followers. */
 export type MarketFeed<M> = {
   readonly shown: ShownMarket
   readonly bookSeq: [Sequence, Sequence]

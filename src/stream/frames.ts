@@ -1,4 +1,4 @@
-/** The frames that clients send, as the schemas that they are checked with, and how they are read. */
+/** Client frames: the schemas that validate them, and their parser. */
 
 import Type, { type Static, type TSchema } from 'typebox'
 import { OrderSubmission } from '#api/orders/order-shapes.ts'
@@ -38,7 +38,7 @@ const subscribe = (channel: string, fields: Record<string, TSchema>) =>
     closed,
   )
 
-/** What a client may subscribe to, by channel. */
+/** Subscription frames by channel. */
 export const SUBSCRIBE_FRAMES = {
   book: subscribe('book', {
     marketId: marketId(),
@@ -84,7 +84,7 @@ export const SUBSCRIBE_FRAMES = {
 const withOp = (op: string, fields: Record<string, TSchema>) =>
   Type.Object({ op: Type.Literal(op), id, ...fields }, closed)
 
-/** What else a client may send, by op. */
+/** Other client frames by op. */
 export const OP_FRAMES = {
   unsubscribe: withOp('unsubscribe', { sub }),
   snapshot: withOp('snapshot', { sub }),
@@ -115,7 +115,7 @@ type Ops = {
   ping: object
 }
 
-/** A frame that was understood. */
+/** A valid frame. */
 export type Request = { readonly id: FrameId | undefined } & (
   | {
       readonly op: 'subscribe'
@@ -125,7 +125,7 @@ export type Request = { readonly id: FrameId | undefined } & (
   | { [Op in keyof Ops]: { readonly op: Op } & Ops[Op] }[keyof Ops]
 )
 
-/** A frame that was not; `malformed` when no client that reads the documentation sends it. */
+/** An invalid frame; `malformed` if no client that follows the documentation sends it. */
 type Misread = {
   readonly id: FrameId | undefined
   /** Lists the flaws of a frame, which is slower than detecting that there is one. */

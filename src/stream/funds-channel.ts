@@ -1,6 +1,6 @@
 /**
- * A trader's funds on a chain. Each message is the whole of them: an account says only that something
- * has changed, and is asked while it has followers here.
+ * A trader's funds on a chain. Each message has all of them: accounts only report that something changed, and are asked
+ * while there are followers here.
  */
 
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -18,7 +18,7 @@ const ASK_AGAIN_MS = 500
 type FundsChannel<M> = {
   feedOf(trader: Address, chainId: number): FundsFeed<M> | Rejection
   changed(trader: Address, chainId: number): void
-  /** Undefined until the account has answered. */
+  /** Undefined until accounts have answered. */
   snapshot(feed: FundsFeed<M>, reset: boolean): string | undefined
   forget(feed: FundsFeed<M>): void
 }
@@ -27,7 +27,7 @@ type Followed<M> = {
   readonly feed: FundsFeed<M>
   last: ReturnType<typeof fundsBody> | undefined
   asking: boolean
-  /** It has changed since it was asked. */
+  /** True if it has changed since the request. */
   again: boolean
 }
 
@@ -35,10 +35,10 @@ export function makeFundsChannel<M>(
   registry: TopicRegistry<M>,
   clock: Clock,
   ports: {
-    /** Left out where nothing is reserved. */
+    /** Undefined if nothing is reserved. */
     readonly gateway: Pick<FundsGateway, 'funds'> | undefined
     readonly chainIds: ReadonlySet<number>
-    /** A feed that could not be snapshotted now can. */
+    /** Called when a feed can be snapshotted again. */
     readonly flushed: (feed: Feed<M>) => void
   },
 ): FundsChannel<M> {

@@ -1,8 +1,8 @@
-/** What the chain tells of a market, as the stream passes it on. */
+/** Resolution updates of a market from the chain, for the stream. */
 
 import type { ResolutionEventName } from '#domain/market.ts'
 
-/** What is known with a resolution event; what does not belong to it is left out. */
+/** Facts of a resolution event; only those that apply are set. */
 export type ResolutionFacts = {
   readonly assertionId?: string
   readonly proposer?: string

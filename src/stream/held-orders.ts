@@ -1,7 +1,7 @@
 /**
- * Cancel on disconnect: the orders that go when their session does. Each names its session when it is
- * placed, so that its market thread knows of it before it rests, and cancels it should this thread
- * die; while this thread lives, it cancels them itself, until the markets have answered.
+ * Cancel on disconnect: orders that end with their session. Each names its session when placed, so its market thread
+ * knows before it rests, and cancels it if this thread dies. While this thread lives, it cancels them itself until the
+ * markets have answered.
  */
 
 import type { MarketId, OrderHash } from '#domain/ids.ts'
@@ -17,41 +17,40 @@ import { makeUnsettledFills } from './unsettled-fills.ts'
 
 export type HeldOrders = {
   /**
-   * To be called right before the order is placed in the name of the session; a rejection forbids to
-   * place it.
+   * Registers an order right before it is placed for the session; it must not be placed after a rejection.
    */
   hold(session: string, order: VerifiedOrder): Rejection | undefined
-  /** It was not placed after all. */
+  /** Releases an order that was not placed. */
   release(session: string, orderHash: OrderHash): void
-  /** Cancels everything that the session holds. */
+  /** Cancels all orders of the session. */
   end(session: string): void
-  /** The session keeps its orders from now on. */
+  /** Keeps the session's orders from now on. */
   forget(session: string): void
-  /** An order that has ended needs no session to hold it. */
+  /** Releases an order that has ended. */
   followed(event: MarketEvent): void
-  /** Events of the market were missed, and it is as it was loaded: what has ended meanwhile is let go of. */
+  /** Events of the market were missed and it was loaded again: releases orders that ended meanwhile. */
   missed(market: { readonly marketId: MarketId; readonly isClosed: boolean }): void
-  /** It was placed before: if it has ended since, it is let go of. */
+  /** The order was placed before: releases it if it has ended since. */
   placedAgain(session: string, orderHash: OrderHash): void
-  /** The markets of the orders that are held, each once. */
+  /** Returns the markets of session orders, each once. */
   markets(): Iterable<MarketId>
-  /** A market thread has come back and knows nothing of what was held, or has lost what it was told. */
+  /** Registers orders again at a market thread that restarted or lost messages. */
   repeat(thread: number): Promise<void>
-  /** Resolves when nothing is left to be cancelled. */
+  /** Resolves when nothing is left to cancel. */
   settled(): Promise<void>
 }
 
-/** Cancels of one session that are under way at once. */
+/** Concurrent cancels of one session. */
 const CANCELS_AT_ONCE = 32
 const CANCEL_AGAIN_MS = 250
-/** When an order that is filled by what is not settled is asked after again. */
+/** Interval of checking an order that is filled and not settled. */
 const RECALL_AGAIN_MS = 5_000
-/** Orders of one market that are asked after at once. */
+/** Concurrent checks of orders in one market. */
 const RECALLS_AT_ONCE = 32
-/** Orders that a market thread is told again at once. */
+/** Orders registered again in one batch at a market thread. */
 const REPEATED_AT_ONCE = 1_000
 
-/** The same, with what its market is asked after it with. */
+/** Same, with the fields needed to check it at its market. */
 type OwnOrder = HeldOrder & Pick<VerifiedOrder, 'outcome'>
 
 export function makeHeldOrders(ports: {
@@ -59,20 +58,20 @@ export function makeHeldOrders(ports: {
   readonly threadOf: (marketId: MarketId) => number
   readonly gateway: Pick<MarketGateway, 'cancel' | 'recall'>
   readonly clock: Clock
-  /** Whether trades of the market are settled; else none of them ever ends. */
+  /** Returns whether trades of the market are settled; otherwise none of them ever ends. */
   readonly isSettled?: (marketId: MarketId) => boolean
-  /** Orders that one session may hold: those that are open, and those filled by what is not settled. */
+  /** Maximum number of orders per session: open ones, and filled ones that are not settled. */
   readonly perSessionMax: number
   readonly deadlineMs: number
 }): HeldOrders {
   const { threads, threadOf, gateway, clock, deadlineMs } = ports
   const sessions = new Map<string, Map<OrderHash, OwnOrder>>()
   const holders = new Map<OrderHash, string>()
-  /** How many are held in each market; none where it is left out. */
+  /** Number of session orders by market; missing means none. */
   const inMarkets = new Map<MarketId, number>()
   const fills = makeUnsettledFills()
   const ending = new Set<Promise<void>>()
-  /** By thread: how often its orders were told again. A turn that is overtaken ends. */
+  /** By thread: number of repeats. An outdated repeat stops. */
   const repeats = new Map<number, number>()
 
   const refOf = (marketId: MarketId): Ref<HoldsProtocol> | undefined => threads[threadOf(marketId)]
@@ -114,7 +113,7 @@ export function makeHeldOrders(ports: {
     if (session !== undefined) release(session, orderHash)
   }
 
-  /** Until the market has said what became of it. */
+  /** Cancels until the market has answered. */
   async function cancel(order: HeldOrder): Promise<void> {
     for (;;) {
       const answer = await gateway.cancel(order, { deadlineAtMs: clock.nowMs() + deadlineMs })
@@ -137,11 +136,11 @@ export function makeHeldOrders(ports: {
     new Promise((resolve) => void clock.after(ms, resolve))
 
   /**
-   * Lets go of an order that has ended, as its market says. One that its market does not know is on its way
-   * there. Answers how soon it is to be asked after again, if it is.
+   * Releases an order if its market reports that it has ended. An order unknown to its market is on its way there.
+   * Returns the delay before the next check, if any.
    */
   async function recall(session: string, order: OwnOrder): Promise<number | undefined> {
-    // Placed again since, it is another's to ask after.
+    // If it was placed again, another call checks it.
     const isHeld = () => sessions.get(session)?.get(order.orderHash) === order
     if (!isHeld()) return undefined
     const answer = await gateway.recall(order, { deadlineAtMs: clock.nowMs() + deadlineMs })
@@ -164,7 +163,7 @@ export function makeHeldOrders(ports: {
     }
   }
 
-  /** Asks after the orders that are held in a market, some at a time; those that may come back are asked after later. */
+  /** Checks the session orders of a market, some at a time; orders that may return are checked again later. */
   async function recallAll(all: readonly (readonly [string, OwnOrder])[]): Promise<void> {
     for (let at = 0; at < all.length; at += RECALLS_AT_ONCE) {
       await Promise.all(
@@ -207,7 +206,7 @@ export function makeHeldOrders(ports: {
           ref.tell('HoldOrder', { session, order })
           continue
         }
-        // Its answer says that the thread has taken those before.
+        // Its answer shows that the thread has received the earlier ones.
         const answer = await ref.ask('HoldOrder', { session, order })
         if (repeats.get(thread) !== turn) return
         if (isUnanswered(answer)) {

@@ -1,9 +1,9 @@
 /**
- * The stream of one front thread: its connections, from the first frame to the last. What they follow
- * is in `channels.ts`, what each of them is owed in `delivery.ts`, what they may ask in `requests.ts`.
+ * The stream of one front thread: its connections, from the first frame to the last. Subscriptions are in
+ * `channels.ts`, delivery in `delivery.ts`, requests in `requests.ts`.
  *
- * What markets say comes by the board. What the chain, the prices and the quick markets say comes by
- * `marketHappened`, `priced` and `quickMarket`, one call per event.
+ * Market events come from the board. Chain, price and quick-market events come through `marketHappened`, `priced` and
+ * `quickMarket`, one call per event.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -44,7 +44,7 @@ export type StreamSettings = ChannelLimits &
     readonly heartbeatMs: number
     readonly connectionsMax: number
     readonly connectionsPerIp: number
-    /** How many times as many an IPv6 /48 may have as one /64 of it; any number if not said. */
+    /** Limit of an IPv6 /48 as a multiple of that of one /64; unlimited by default. */
     readonly siteTimes?: number
     /** Largest sum of subscription weights of one connection, of one address and of all connections. */
     readonly subscriptionsMax: number
@@ -54,19 +54,19 @@ export type StreamSettings = ChannelLimits &
     readonly messagesBurst: number
     readonly payloadBytesMax: number
     readonly idleTimeoutSec: number
-    /** Requests of one connection that wait for an answer at once. */
+    /** Maximum number of unanswered requests per connection. */
     readonly requestsInFlightMax: number
     /** Clients are asked to come back within this time after a shutdown. */
     readonly reconnectSpreadMs: number
   }
 
-/** Close codes that a client can meet, besides that of a reader who lags. */
+/** Close codes for clients, besides that of a lagging reader. */
 const CLOSE_MALFORMED = 4400
 const CLOSE_FLOOD = 4429
 const CLOSE_TOO_BIG = 1009
 const CLOSE_RESTART = 1012
 
-/** How long clients that were told of a shutdown have to end by themselves, and for answers under way after that. */
+/** Time for clients to leave after a shutdown notice, and for answers in progress after that. */
 const LEAVE_MS = 250
 const ANSWERS_MS_MAX = 5_000
 
@@ -77,7 +77,7 @@ const EXCESS_SECONDS = 10
 /** A frame that its address cannot pay for counts as this many frames per unit: it still costs reading and an answer. */
 const UNPAID_EXCESS = 5
 export const WINDOW_MS = 10_000
-/** Heartbeats are spread over so many turns of the wheel. */
+/** Heartbeats are spread over this many turns of the wheel. */
 const SLOTS = 16
 
 export type StreamFigures = {
@@ -90,9 +90,9 @@ export type StreamFigures = {
   readonly closedLagging: number
 }
 
-/** What the front's route and composition need of the stream. */
+/** Interface of the stream for the front. */
 export type StreamHub = BoardListener & {
-  /** A new connection from this address, or why there cannot be one. */
+  /** Admits a new connection from this address, or rejects it. */
   admit(ip: string): SocketData | Rejection
   opened(ws: Socket): void
   heard(ws: Socket, message: ArrayBuffer, isBinary: boolean): void
@@ -101,9 +101,8 @@ export type StreamHub = BoardListener & {
   drained(ws: Socket): void
   closed(ws: Socket): void
   /**
-   * What becomes of a market on chain, told to the followers of the `market` channel. Call it once
-   * per event, in the order of the chain; the last one told again changes nothing, so a source that
-   * was away may simply repeat where each market stands.
+   * Publishes a chain event of a market on the `market` channel. Called once per event, in the order of the chain.
+   * Repeating the last one changes nothing, so a source that was away may repeat the state of each market.
    */
   marketHappened(
     marketId: MarketId,
@@ -111,26 +110,26 @@ export type StreamHub = BoardListener & {
     facts: ResolutionFacts,
     atMs: number,
   ): void
-  /** A trader's funds have changed: told to the followers of the `funds` channel. */
+  /** Publishes changed funds of a trader on the `funds` channel. */
   fundsChanged(trader: Address, chainId: number): void
-  /** A new price, told on the `price` channel of its asset (`BTC`); an older one is passed over. */
+  /** Publishes a new price on the `price` channel of its asset (`BTC`); older ones are skipped. */
   priced(asset: string, event: PriceEvent): void
-  /** A quick market opened or was resolved, told on the `quick-market` channel of its asset. */
+  /** Publishes an opened or resolved quick market on the `quick-market` channel of its asset. */
   quickMarket(asset: string, event: QuickMarketEvent): void
-  /** Sessions of these keys are not authenticated any more. */
+  /** Ends the authentication of sessions with these keys. */
   revoked(keyIds: readonly string[]): void
-  /** Keys may have been revoked without our hearing it: those of all sessions are looked up again. */
+  /** Revocations may have been missed: the keys of all sessions are looked up again. */
   unheard(): void
-  /** Something that concerns feeds of these kinds was not heard: their followers are told where they stand. */
+  /** Reports that events of these kinds were missed: followers receive the current state. */
   missed(kinds: readonly OutsideKind[]): void
-  /** The markets whose trading somebody follows, or did a moment ago. */
+  /** Returns the markets that clients follow, or did a moment ago. */
   watched(): NeededMarkets
-  /** Markets that were not followed now are: who waits for them is served. */
+  /** Serves clients that wait for markets which are followed now. */
   woken(): void
   /**
-   * Tells every client to come back later; no client is admitted from now on. Each is closed when what it has asked
-   * for is answered, unless it goes by itself. Done when the orders that go with their session are cancelled, or when
-   * the time to wait for that is over. `atOnce`: closes without waiting for answers.
+   * Asks every client to come back later; admits no others. Each connection closes when its requests are answered,
+   * unless the client leaves earlier. Resolves when session orders are cancelled, or the time for that is over.
+   * `atOnce`: closes without waiting for answers.
    */
   shutdown(how?: { readonly atOnce?: boolean }): Promise<void>
   figures(): StreamFigures
@@ -140,13 +139,13 @@ export type StreamPorts = RequestPorts & {
   readonly board: () => MarketBoard
   readonly figures: FiguresBook
   readonly authenticator: Pick<Authenticator, 'identify' | 'confirm'>
-  /** Assets that can be followed before anything is told of them; whatever is told of counts, too. */
+  /** Assets that can be followed before any data arrives; others are added with their data. */
   readonly assets?: readonly string[]
-  /** Who knows what traders have; left out where nothing is reserved. */
+  /** Source of traders' funds; undefined if nothing is reserved. */
   readonly funds?: FundsSource | undefined
-  /** Which markets are followed; left out where all are. */
+  /** Followed markets; undefined if all are. */
   readonly use?: Pick<PartitionUse, 'needThese'> | undefined
-  /** Streams of each range in all fronts; without it those of this front are counted. */
+  /** Streams of each range in all fronts; by default only those of this front are counted. */
   readonly count?: ConnectionCount
   /** Sends to every socket of this thread in the topic. */
   readonly publish: (topic: string, text: string) => void
@@ -162,7 +161,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
   let nextSlot = 0
   let ticking = false
   let closing = false
-  /** Who has no answer to wait for is closed. */
+  /** True if connections without open requests are closed. */
   let dismissing = false
   const allGone = Promise.withResolvers<void>()
   let published = 0
@@ -208,7 +207,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
   const { answer, answerError, send, end } = delivery
   for (const asset of ports.assets ?? []) channels.knowAsset(asset)
 
-  /** The wheel: heartbeats of one slot, and whatever has had its time. */
+  /** Runs one turn of the wheel: heartbeats of one slot, and timeouts. */
   function tick(): void {
     ticking = connections.size > 0 || channels.lingering() > 0
     if (ticking) clock.after(settings.heartbeatMs / SLOTS, tick)
@@ -232,7 +231,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
     send(connection, `{"type":"heartbeat","ts":${nowMs},"subs":{${subs}}}`)
   }
 
-  /** Whether the connection may send one more frame now. */
+  /** Returns whether the connection may send another frame now. */
   function withinRate(connection: Connection, nowMs: number): boolean {
     const { messagesPerSecond, messagesBurst } = settings
     const elapsedSec = Math.max(0, nowMs - connection.tokensAtMs) / 1_000
@@ -318,7 +317,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
     if (connection.inFlight === 0 && connection.frames.length === 0) dismiss(connection)
   }
 
-  /** Waits until every connection has ended, but not for long. */
+  /** Waits until every connection has ended, up to this time. */
   async function untilAllGone(ms: number): Promise<void> {
     if (connections.size > 0) await inTime(allGone.promise, ms)
   }
@@ -425,12 +424,12 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
     async shutdown({ atOnce = false } = {}) {
       closing = true
       for (const connection of connections) {
-        // Each at a time of its own, so that they do not all come back at once.
+        // Each at a different time, so that they do not all return at once.
         const reconnectInMs = Math.floor(Math.random() * settings.reconnectSpreadMs)
         send(connection, `{"type":"shutdown","reconnectInMs":${reconnectInMs}}`)
       }
       if (!atOnce) {
-        // What a client has sent before it heard of this is on its way, and is answered too.
+        // Frames sent before the client received the notice are answered too.
         await untilAllGone(LEAVE_MS)
         dismissing = true
         for (const connection of connections) dismissQuiet(connection)

@@ -24,7 +24,7 @@ export function makeIntake(ports: {
   /** Called when no frame of the connection waits any more. */
   readonly emptied: (connection: Connection) => void
 }): Intake {
-  /** The connections that have frames waiting, in the order in which they are served. */
+  /** Connections with waiting frames, in the order of service. */
   const queue = new Set<Connection>()
   let waitingBytes = 0
   let spent = 0

@@ -1,7 +1,6 @@
 /**
- * What happens to markets as a whole, one of them or all: from their own logs that they opened and
- * closed, from the chain what becomes of them then. The two sources meet here in the order in which
- * this front hears of them, so the chain of messages is this front's own and goes by cursors.
+ * Events of markets as a whole, one or all: openings and closings from their logs, later events from the chain. Both
+ * are merged in the order of arrival at this front, so positions are this front's own cursors.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -11,29 +10,29 @@ import type { ResolutionUpdate } from './happening.ts'
 import * as messages from './messages.ts'
 import type { TopicRegistry } from './topic-registry.ts'
 
-/** Markets whose last event on chain is remembered for snapshots. */
+/** Markets whose last chain event is remembered for snapshots. */
 const REMEMBERED_MAX = 100_000
 
 type MarketChannel<M> = {
   oneFeed(of: MarketFeed<M>): OneMarketFeed<M>
   allFeed(): AllMarketsFeed<M>
-  /** The feed of all markets, if it has a follower. */
+  /** Returns the feed of all markets, if it has a follower. */
   all(): AllMarketsFeed<M> | undefined
-  /** Something that the log of the market tells. */
+  /** Publishes an event of the market's log. */
   logged(
     of: MarketFeed<M>,
     event: 'created' | CloseReason,
     at: { readonly seq: number; readonly atMs: number },
   ): void
-  /** Something that the chain tells. `of` is missing while the market is not on the board. */
+  /** Publishes an event of the chain. `of` is undefined while the market is not on the board. */
   happened(
     marketId: MarketId,
     of: MarketFeed<M> | undefined,
     resolutionUpdate: ResolutionUpdate,
   ): void
-  /** What the chain told last may not be the last any more. */
+  /** The last known chain event may be outdated. */
   unheard(): void
-  /** The market is over and gone. */
+  /** The market has ended and is removed. */
   over(marketId: MarketId): void
   snapshotOne(feed: OneMarketFeed<M>, reset: boolean): string
   forget(feed: OneMarketFeed<M> | AllMarketsFeed<M>): void
@@ -69,7 +68,7 @@ export function makeMarketChannel<M>(registry: TopicRegistry<M>): MarketChannel<
     happened(marketId, of, resolutionUpdate) {
       const { event, facts, atMs } = resolutionUpdate
       const text = JSON.stringify([event, facts])
-      // A source that was away and repeats where the market stands tells nothing new.
+      // A source that was away repeats the state of the market: nothing new.
       if (remembered.get(marketId)?.text === text) return
       remembered.delete(marketId)
       remembered.set(marketId, { text, resolutionUpdate })

@@ -1,6 +1,6 @@
 /**
- * The messages of the channels as text. Written by hand: each is written once for all of its
- * subscribers, and the total of a level may be an integer that no JSON number of JavaScript holds.
+ * Messages of the channels as text. Written by hand: each is written once for all subscribers, and a level's total may
+ * exceed the safe integers.
  */
 
 import { orderCursor } from '#api/orders/order-shapes.ts'
@@ -52,7 +52,7 @@ export function bookSnapshot(
   )
 }
 
-/** The levels that changed, each with its new total. */
+/** Changed levels, each with its new total. */
 export type Changes = { readonly bids: readonly ShownLevel[]; readonly asks: readonly ShownLevel[] }
 
 export function bookDelta(
@@ -86,7 +86,7 @@ function tradeFields(trade: {
   )
 }
 
-/** One of `fills`: the trades of one match share its number, and none of them may be missing. */
+/** One of `fills`: the trades of one match share its number, and none may be missing. */
 export function trade(sub: string, shown: ShownTrade, prevSeq: number, fills: number): string {
   const parties = {
     ...shown,
@@ -120,7 +120,7 @@ export function tradeStatus(
   )
 }
 
-/** The latest trades that this front has heard of, oldest first; the whole history is at REST. */
+/** Latest trades known to this front, oldest first; REST has the whole history. */
 export function tradesSnapshot(
   sub: string,
   shown: ShownMarket,
@@ -151,13 +151,13 @@ export type OrderChange = {
   readonly side: Side
   readonly outcome: Outcome
   readonly price: Price
-  /** As it was signed, where the event tells it. */
+  /** Signed size, if the event has it. */
   readonly size: Shares | undefined
   readonly status: 'accepted' | 'partially_filled' | 'filled' | 'cancelled' | 'expired'
-  /** Why it was cancelled, where no client asked for it. */
+  /** Why it was cancelled, if no client asked for it. */
   readonly reason: string
   readonly remaining: number
-  /** Of a cancelled order: what is matched and not settled. */
+  /** For a cancelled order: the matched and unsettled size. */
   readonly pending?: number
   readonly seq: number
   readonly atMs: number
@@ -179,7 +179,7 @@ export function order(
   )
 }
 
-/** Every order that the trader had open in the market ended with the market. */
+/** All open orders of the trader in the market ended with the market. */
 export function ordersEnded(
   sub: string,
   change: {
@@ -198,7 +198,7 @@ export function ordersEnded(
   )
 }
 
-/** Where a snapshot stands in its chain, and whether it replaces what its reader has. */
+/** Position of a snapshot, and whether it replaces its reader's state. */
 type Whereabouts = { readonly cursor: string; readonly reset: boolean }
 
 export function ordersSnapshot(
@@ -227,9 +227,9 @@ export type MarketChange = {
   readonly marketId: string
   readonly event: 'created' | CloseReason | ResolutionEventName
   readonly atMs: number
-  /** Of what its log tells: the number of the change. */
+  /** For log events: the sequence number. */
   readonly seq?: number
-  /** Of what the chain tells: what is known with it. */
+  /** For chain events: their facts. */
   readonly facts?: ResolutionFacts
 }
 
@@ -264,7 +264,7 @@ export function marketSnapshot(
   )
 }
 
-/** All markets are too many for a message: their list is at REST, and what follows is here. */
+/** All markets are too many for a message: REST lists them, and changes follow here. */
 export function marketsSnapshot(
   sub: string,
   count: number,

@@ -1,4 +1,4 @@
-/** The orders of a trader in all markets, as the stream tells them. */
+/** Orders of a trader in all markets. */
 
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { Address } from '#domain/ids.ts'
@@ -44,14 +44,14 @@ export function makeOrdersChannel<M>(registry: TopicRegistry<M>): OrdersChannel<
     },
     all: () => feeds.values(),
     rested(event) {
-      // The remainder of an order that matched as it came has been told with its match.
+      // The remainder of an order that matched on arrival was sent with its match.
       if (event.order !== undefined || event.returned) tellOpen(event.trader, event)
     },
     matched({ taker, takerRemaining, fills, marketId, seq, atMs }) {
       if (feeds.size === 0) return
       const { outcome } = taker
       const side = taker.side === BUY ? SELL : BUY
-      // What was filled whole is told by the `OrderClosed` that follows.
+      // A filled order is reported by the following `OrderClosed`.
       if (takerRemaining > 0) {
         tellOpen(taker.trader, { ...taker, remaining: takerRemaining, marketId, seq, atMs })
       }

@@ -1,4 +1,4 @@
-/** What clients ask for on the stream, one function per kind of request. */
+/** Requests of clients on the stream, one function per kind. */
 
 import type { OrderService } from '#api/orders/order-service.ts'
 import { acceptedBody } from '#api/orders/order-shapes.ts'
@@ -39,15 +39,15 @@ type Requests = {
   subscriptions(): number
 }
 
-/** What requests are carried out with. */
+/** Functions and settings for requests. */
 export type RequestPorts = {
   readonly gateway: Pick<MarketGateway, 'openOrdersPage' | 'cancel'>
   readonly orders: Pick<OrderService, 'verify' | 'enter'>
-  /** Orders that go with their session; without it a client cannot ask for that. */
+  /** Session orders; undefined if clients cannot use them. */
   readonly held?: HeldOrders
-  /** Whether orders need an authenticated session. */
+  /** True if orders need an authenticated session. */
   readonly bearer: boolean
-  /** Draws what a request costs; false when there is nothing left to draw from. */
+  /** Draws the cost of a request; returns false if nothing is left. */
   readonly draw?: Draw
   readonly settings: {
     readonly deadlineMs: number
@@ -56,7 +56,7 @@ export type RequestPorts = {
     readonly subscriptionsTotal: number
     /** Limit of an IPv6 /48 as a multiple of that of one /64; unlimited by default. */
     readonly siteTimes?: number
-    /** Requests of one connection that wait for an answer at once. */
+    /** Maximum number of unanswered requests per connection. */
     readonly requestsInFlightMax: number
   }
   readonly clock: Clock
@@ -72,7 +72,7 @@ export function makeRequests(
     readonly delivery: Delivery
     readonly sessions: Sessions
     readonly count: ConnectionCount
-    /** A request that took its time is answered. */
+    /** Called when an asynchronous request was answered. */
     readonly answered: (connection: Connection) => void
   },
 ): Requests {
@@ -187,19 +187,19 @@ export function makeRequests(
     return isRejection(placed) ? placed : { type: 'placed', ...acceptedBody(placed) }
   }
 
-  /** Places an order that goes with the session; one that its market refused is held no more. */
+  /** Places a session order; releases it if its market refused it. */
   async function placeHeld(
     connection: Connection,
     order: VerifiedOrder,
     context: OrderContext,
   ): Promise<OrderAccepted | Rejection> {
     const { session, timesKept } = connection
-    // A client that is gone places no order that was meant to end with its session.
+    // A client that has gone places no order that was to end with its session.
     if (connection.ws === undefined) return reject('OVERLOADED')
     const refused = held?.hold(session, order)
     if (refused !== undefined) return refused
     const placed = await orders.enter(order, { ...context, session })
-    // Its funds are reserved first: what the session held may have been let go of before the order was sent.
+    // Its funds are reserved first: the session may have been dropped before the order was sent.
     const isGone = connection.ws === undefined
     if (isGone || connection.timesKept !== timesKept) held?.hold(session, order)
     if (isRejection(placed) && placed.rejected !== 'OUTCOME_UNKNOWN') {
@@ -214,7 +214,7 @@ export function makeRequests(
     connection: Connection,
     { marketId, orderHash, side }: Asked<'cancel'>,
   ): Promise<object> {
-    // Without bearer authentication a client may cancel any order, as at REST; with it, only its own.
+    // Without bearer authentication a client may cancel any order, as with REST; with it, only its own.
     const trader = ports.bearer ? connection.principal?.address : undefined
     const wanted = {
       marketId,
@@ -368,7 +368,7 @@ export function makeRequests(
     work()
       .catch((error: unknown) => {
         errors.tell(error, { session: connection.session }, 'a request of the stream failed')
-        // What is away outside may be back soon; everything else is a bug.
+        // An outside failure may be temporary; everything else is a bug.
         return reject(error instanceof Fault && error.retryable ? 'OVERLOADED' : 'INTERNAL')
       })
       .then((result) => {
@@ -382,7 +382,7 @@ export function makeRequests(
   return { act, drop, subscriptions: () => subscriptions }
 }
 
-/** What a subscription is counted under, beside the connections of its range. */
+/** Key under which a subscription is counted, besides the connections of its range. */
 const keyOf = (range: string): string => `subscribed ${range}`
 const NOBODY = {} as Subscription
 const NO_SUBSCRIPTION = reject('NOT_FOUND', 'sub', 'there is no such subscription')

@@ -1,4 +1,4 @@
-/** What an event of the chain means on the `market` channel of the stream. */
+/** Translates a chain event for the `market` channel of the stream. */
 
 import type { ChainEvent } from '#domain/chain-event.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -19,7 +19,7 @@ const STEPS = {
   ResolutionAbandoned: 'abandoned',
 } as const
 
-/** Undefined for what is no step of a resolution. */
+/** Undefined if the event is not a step of a resolution. */
 export function resolutionStep(event: ChainEvent): ShownStep | undefined {
   const { txHash, blockNumber } = event
   const at = { txHash, blockNumber }

@@ -1,4 +1,4 @@
-/** The frames that the server sends, as schemas; the AsyncAPI document is made of them. */
+/** Schemas of server frames; the AsyncAPI document is built from them. */
 
 import Type, { type TSchema } from 'typebox'
 import { AcceptedOrder, ErrorShape, pendingSize } from '#api/orders/order-shapes.ts'

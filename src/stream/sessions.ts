@@ -1,8 +1,7 @@
 /**
- * Who the connections are. A session is authenticated by one token and stays so until its key is
- * revoked or expires; then the client is told, and is as unknown as any other. What it follows goes
- * on: that is public. Where a revocation may not have been heard, each key is looked up again, and sessions
- * go on if theirs is confirmed in time.
+ * Identities of connections. A session is authenticated by one token until its key is revoked or expires; then the
+ * client is notified and is anonymous again. Its subscriptions continue: they are public. If a revocation may have been
+ * missed, each key is looked up again, and sessions continue if theirs is confirmed in time.
  */
 
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
@@ -12,38 +11,38 @@ import type { Clock } from '#runtime/clock.ts'
 import type { Connection } from './connection.ts'
 
 export type Sessions = {
-  /** Makes the connection speak for the owner of the token, or says why it does not. */
+  /** Authenticates the connection as the owner of the token, or rejects it. */
   authenticate(connection: Connection, token: string): Promise<Principal | Rejection>
-  /** Who it speaks for at this moment. */
+  /** Returns the current identity. */
   principalOf(connection: Connection): Principal | undefined
   revoked(keyIds: readonly string[]): void
-  /** Keys may have been revoked without our hearing it. */
+  /** Revocations may have been missed. */
   unheard(): void
   /** Ends the sessions whose key has expired. */
   expire(): void
   forget(connection: Connection): void
 }
 
-/** How long a session goes on with a key that may have been revoked and cannot be looked up. */
+/** A session continues for this long with a key that may be revoked and cannot be looked up. */
 export const CONFIRM_MS_MAX = 10_000
 const CONFIRM_AGAIN_MS = 250
-/** Keys that are looked up at once. */
+/** Concurrent key look-ups. */
 const CONFIRMED_AT_ONCE = 32
 
 export function makeSessions(ports: {
   readonly authenticator: Pick<Authenticator, 'identify' | 'confirm'>
   readonly clock: Clock
-  /** The connection was authenticated and is so no more. */
+  /** Called when the connection is no longer authenticated. */
   readonly ended: (connection: Connection, why: Rejection) => void
 }): Sessions {
   const { authenticator, clock } = ports
   const known = new Set<Connection>()
-  /** Tokens that are being looked at, and what was revoked meanwhile. */
+  /** Tokens being verified, and keys revoked meanwhile. */
   let identifying = 0
   const revokedMeanwhile = new Set<string>()
-  /** Keys of sessions that may have been revoked, and since which time that something may not have been heard. */
+  /** Keys of sessions that may be revoked, with the time since when revocations may have been missed. */
   const doubted = new Map<string, number>()
-  /** How often something may not have been heard: what was looked up before that does not count. */
+  /** Number of times that revocations may have been missed: earlier look-ups do not count. */
   let timesUnheard = 0
 
   function end(connection: Connection, why: Rejection): void {
@@ -80,7 +79,7 @@ export function makeSessions(ports: {
     }
   }
 
-  /** Looks up what is doubted until nothing is, or something may not have been heard again. */
+  /** Looks up doubted keys until none is left, or revocations may have been missed again. */
   async function confirmDoubted(): Promise<void> {
     const asOf = timesUnheard
     while (doubted.size > 0 && asOf === timesUnheard) {
@@ -94,14 +93,14 @@ export function makeSessions(ports: {
   }
 
   async function confirm(keyId: string, asOf: number): Promise<void> {
-    // Whatever is in the way of an answer, it is asked for again.
+    // Retried, whatever prevented the answer.
     const answer = await authenticator.confirm(keyId).catch(() => reject('OVERLOADED'))
     if (asOf !== timesUnheard || !doubted.has(keyId)) return
     if (!isRejection(answer)) doubted.delete(keyId)
     else if (answer.rejected !== 'OVERLOADED') endKey(keyId, answer)
   }
 
-  /** The time of those that have been doubted since then is over. */
+  /** Ends sessions whose keys have been doubted for too long. */
   function endDoubted(asOf: number): void {
     const why = 'it is not known any more whether the key is active: authenticate again'
     for (const [keyId, since] of [...doubted]) {

@@ -1,4 +1,4 @@
-/** The figures of the stream, as metrics. */
+/** Metrics of the stream. */
 
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { StreamFigures, StreamHub } from './hub.ts'

@@ -1,11 +1,10 @@
 /**
- * Markets in a line each, of all markets or of some: what changed is told now and then, several
- * markets in one message, each as it is then. So a reader that follows a list costs the same however
- * much is traded, and one that lags misses nothing that still holds. A market that comes back to what
- * was last told of it is not told again.
+ * Tickers of all markets or some: changes are sent at intervals, several markets per message, each with its current
+ * state. So a reader of a list costs the same however much is traded, and a lagging one misses nothing that still
+ * holds. A market that returned to its last sent state is not sent.
  *
- * A line is written once for each state of its market. The messages of a set of markets, and its snapshots, are put
- * together from these lines and not kept: clients choose the sets.
+ * A line is written once per state of its market. Messages and snapshots of a set of markets are assembled from these
+ * lines and not kept, because clients choose the sets.
  */
 
 import { createHash } from 'node:crypto'
@@ -20,30 +19,30 @@ import type { Clock } from '#runtime/clock.ts'
 import type { Feed, TickerFeed } from './feeds.ts'
 import type { TopicRegistry } from './topic-registry.ts'
 
-/** The pause between two messages. */
+/** Interval of messages. */
 export const TICKER_MS = 500
-/** How long the database may take to tell figures. */
+/** Maximum wait for the database's figures. */
 const PREPARING_MS_MAX = 3_000
-/** So long is what was prepared for a snapshot good for one, and the list of the newest markets. */
+/** Validity of figures prepared for a snapshot, and of the list of the newest markets. */
 const PREPARED_MS = 1_000
 
-/** Lines that are sent in one turn of the event loop, about 500 kB. */
+/** Lines sent in one turn of the event loop, about 500 kB. */
 const LINES_PER_TURN = 2_000
 
 type Line = {
-  /** The state of the market and of its figures that the line was written from. */
+  /** State of the market and its figures that the line was written from. */
   readonly seq: Sequence
   readonly traded: MarketFigures | undefined
   readonly text: string
-  /** The same without its number, in a short form for comparison. */
+  /** Same without its number, in a short form for comparison. */
   readonly brief: string
 }
 
 type TickerChannel<M> = {
-  /** Of these markets, or of all. */
+  /** Returns the feed of these markets, or of all. */
   feedOf(marketIds: readonly MarketId[] | undefined): TickerFeed<M> | Rejection
   changed(marketId: MarketId): void
-  /** Undefined until the figures of its markets have come. */
+  /** Undefined until the figures of its markets are known. */
   snapshot(feed: TickerFeed<M>, reset: boolean): string | undefined
   forgotten(marketId: MarketId): void
   forget(feed: TickerFeed<M>): void
@@ -54,21 +53,21 @@ export function makeTickerChannel<M>(ports: {
   readonly board: () => MarketBoard
   readonly figures: FiguresBook
   readonly clock: Clock
-  /** A feed that could not be snapshotted now can. */
+  /** Called when a feed can be snapshotted again. */
   readonly flushed: (feed: Feed<M>) => void
 }): TickerChannel<M> {
   const { registry, board, figures, clock } = ports
   let all: TickerFeed<M> | undefined
   const named = new Map<string, TickerFeed<M>>()
   const byMarket = new Map<MarketId, Set<TickerFeed<M>>>()
-  /** These may differ from what was last told, and these are being looked at. */
+  /** Markets that may differ from their last message, and those being checked. */
   const changed = new Set<MarketId>()
   let underway: readonly MarketId[] = []
-  /** What was last told of each market, as short as it can be compared. */
+  /** Last sent state of each market, in a short form for comparison. */
   const told = new Map<MarketId, string>()
-  /** Each market as it was last written; it ends with what the board shows of it. */
+  /** Last written line of each market, until it leaves the board. */
   const lines = new WeakMap<ShownMarket, Line>()
-  /** Feeds with messages that are not sent yet: until then the state of their readers is not known. */
+  /** Feeds with unsent messages: until then the state of their readers is unknown. */
   const untold = new Set<TickerFeed<M>>()
   let ticking = false
   let newest = { atMs: Number.NEGATIVE_INFINITY, marketIds: [] as readonly MarketId[], count: 0 }
@@ -79,7 +78,7 @@ export function makeTickerChannel<M>(ports: {
     clock.after(TICKER_MS, () => void flush())
   }
 
-  /** Tells the markets that changed first; the others wait for the next time. */
+  /** Sends the markets that changed first; the others wait for the next interval. */
   async function flush(): Promise<void> {
     const some: MarketId[] = []
     for (const marketId of changed) {
@@ -92,7 +91,7 @@ export function makeTickerChannel<M>(ports: {
     underway = []
     const entries = new Map<TickerFeed<M>, string[]>()
     for (const marketId of some) {
-      // What the database says of it may still change, though nothing more is heard.
+      // The database's figures may still change without further events.
       if (figures.isUnsure(marketId)) changed.add(marketId)
       const shown = board().markets.get(marketId)
       if (shown === undefined) continue
@@ -132,7 +131,7 @@ export function makeTickerChannel<M>(ports: {
     }
   }
 
-  /** A database that fails, or is slow, leaves the figures as they are known: prices go on. */
+  /** If the database fails or is slow, the known figures stay: prices continue. */
   function prepare(marketIds: readonly MarketId[]): Promise<void> {
     return new Promise((resolve) => {
       const cancel = clock.after(PREPARING_MS_MAX, resolve)
@@ -164,7 +163,7 @@ export function makeTickerChannel<M>(ports: {
     return line
   }
 
-  /** The open markets that were created last, the newest first. */
+  /** Returns the newest open markets, the newest first. */
   function newestOpen(): typeof newest {
     const atMs = clock.nowMs()
     if (atMs - newest.atMs < PREPARED_MS) return newest
@@ -187,7 +186,7 @@ export function makeTickerChannel<M>(ports: {
     return registry.put({ kind: 'ticker', topic, marketIds, ...times, written: undefined })
   }
 
-  /** Asks for the figures of the feed's markets, then serves those who wait for them. */
+  /** Requests the figures of the feed's markets, then serves waiting subscribers. */
   async function prepareFor(feed: TickerFeed<M>): Promise<void> {
     if (feed.preparing) return
     feed.preparing = true
@@ -208,7 +207,7 @@ export function makeTickerChannel<M>(ports: {
       const shown = board().markets.get(marketId)
       if (shown === undefined) continue
       texts.push(lineOf(shown).text)
-      // Its reader now has something else than was last told: the next word must go out.
+      // Its reader now has a newer state than the last message: the next one must be sent.
       if (changed.has(marketId) || underway.includes(marketId)) told.delete(marketId)
     }
     return (
@@ -257,7 +256,7 @@ export function makeTickerChannel<M>(ports: {
       if (feed.marketIds !== undefined) return write(feed, reset)
       const { written } = feed
       const { last } = feed.topic
-      // Those who come in numbers between two messages get the same.
+      // Subscribers between two messages get the same snapshot.
       if (written?.last === last && written.reset === reset && nowMs - written.atMs < TICKER_MS) {
         return written.text
       }

@@ -1,6 +1,6 @@
 /**
- * The topics that have followers, or had some a moment ago: a client that comes back soon finds what
- * it missed. All of them together keep so many bytes and no more.
+ * Topics with followers now or a moment ago: a client that returns soon finds the messages it missed. The total of kept
+ * bytes is bounded.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -9,28 +9,28 @@ import type { CountedFeed, Feed } from './feeds.ts'
 import { type RingLimits, Topic } from './topic.ts'
 
 export type ChannelLimits = {
-  /** Messages and bytes that a topic keeps for readers that come back, and bytes of all topics. */
+  /** Messages and bytes that a topic keeps for readers that resume, and bytes of all topics. */
   readonly replayMessages: number
   readonly replayBytes: number
   readonly replayBytesTotal: number
-  /** How long a topic that has lost its last follower is kept. */
+  /** Time for which a topic without followers is kept. */
   readonly lingerMs: number
-  /** … and how many of them. */
+  /** Maximum number of such topics. */
   readonly lingeringMax: number
 }
 
-/** One step of a chain that is counted by its topic alone. */
+/** One step of a chain that is counted by its topic. */
 export type CursorStep = { readonly cursor: string; readonly prevCursor: string }
 
 export type TopicRegistry<M> = {
   find(name: string): Feed<M> | undefined
   put<F extends Feed<M>>(feed: F): F
-  /** A topic whose positions are a count of its own, in a life of its own. */
+  /** Returns a topic with its own count of positions and its own incarnation. */
   counted(name: string): Topic<M>
-  /** Takes a message into the chain of the feed and tells the subscribers that are in step. */
+  /** Adds a message to the chain of the feed and sends it to subscribers in step. */
   say(feed: Feed<M>, text: string, at: number): void
   sayNext(feed: CountedFeed<M>, write: (step: CursorStep) => string): void
-  /** Something happened that was not told: a subscriber that stands before it cannot bridge it. */
+  /** An event was missed: subscribers at an earlier position cannot bridge it. */
   skip(feed: CountedFeed<M>): void
   join(feed: Feed<M>, member: M): void
   leave(feed: Feed<M>, member: M): void
@@ -44,12 +44,12 @@ export function makeTopicRegistry<M>(ports: {
   readonly limits: ChannelLimits
   readonly clock: Clock
   readonly publish: (topic: string, text: string) => void
-  /** The feed is not there any more. */
+  /** Called when the feed was removed. */
   readonly forgotten: (feed: Feed<M>) => void
 }): TopicRegistry<M> {
   const { limits, clock } = ports
   const feeds = new Map<string, Feed<M>>()
-  /** These have no follower; the one that lost its last the longest ago comes first. */
+  /** Topics without followers; the one that lost its last follower the longest ago comes first. */
   const lingering = new Map<Feed<M>, number>()
   const here = randomBytes(6).toString('hex')
   let epochs = 0

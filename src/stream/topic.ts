@@ -1,34 +1,33 @@
 /**
- * One thing that can be subscribed to: a chain of messages, each naming the one before it, and the
- * latest of them, kept for clients that come back. The positions of a chain are the market's sequence
- * numbers, or, where several markets meet in one topic, a count of this topic alone that goes out as
- * an opaque cursor. A topic knows nothing of sockets.
+ * A topic: a chain of messages, each naming the previous one, and the latest of them, kept for clients that return.
+ * Positions are the market's sequence numbers or, for topics of several markets, a count of this topic that clients see
+ * as an opaque cursor. A topic knows nothing about sockets.
  */
 
-/** A message as it was published. Several may stand at one position: the fills of one match. */
+/** A published message. Several may share one position: the fills of one match. */
 type Kept = { readonly at: number; readonly after: number; readonly text: string }
 
 export type RingLimits = { readonly messages: number; readonly bytes: number }
 
-/** What lies between a reader's position and the end of the chain. */
+/** Messages between a reader's position and the end of the chain. */
 export type Replay = {
-  /** Where the reader stands: what the first message names as the one before it. */
+  /** The reader's position: the first message names it as the previous one. */
   readonly from: number
   readonly texts: readonly string[]
 }
 
 export class Topic<Member> {
   readonly name: string
-  /** Those who subscribed, in step with it or waiting to be. */
+  /** Subscribers, in step or waiting to be. */
   readonly members = new Set<Member>()
-  /** The last position that was published. */
+  /** Last published position. */
   last: number
   /** Messages published so far. */
   published = 0
-  /** Names this life of the topic in cursors. */
+  /** Identifies this incarnation of the topic in cursors. */
   readonly epoch: string
   #kept: Kept[] = []
-  /** Index of the oldest that still counts; those before it are cut off now and then. */
+  /** Index of the oldest message that counts; earlier ones are removed from time to time. */
   #first = 0
   #bytes = 0
   /** Everything after this position is kept. */
@@ -45,7 +44,7 @@ export class Topic<Member> {
     return this.#bytes
   }
 
-  /** Takes a message into the chain. */
+  /** Adds a message to the chain. */
   push(text: string, at: number, limits: RingLimits): void {
     this.#kept.push({ at, after: this.last, text })
     this.#bytes += text.length
@@ -65,7 +64,7 @@ export class Topic<Member> {
     }
   }
 
-  /** Starts the chain anew: what was published before does not lead to this position. */
+  /** Starts a new chain: earlier messages do not lead to this position. */
   rebase(at: number): void {
     this.#kept = []
     this.#first = 0
@@ -75,8 +74,8 @@ export class Topic<Member> {
   }
 
   /**
-   * What followed the position, which must not be ahead of `horizon`; undefined when that is not
-   * known any more.
+   * Returns the messages after the position, which must not be ahead of `horizon`; undefined if they are no longer
+   * kept.
    */
   replay(since: number, horizon: number): Replay | undefined {
     if (since < this.#base || since > horizon) return undefined
@@ -92,7 +91,7 @@ export class Topic<Member> {
     return `${this.epoch}.${at}`
   }
 
-  /** The position that a cursor of this topic's life names. */
+  /** Returns the position of a cursor of this incarnation. */
   positionOf(cursor: string): number | undefined {
     const dot = cursor.lastIndexOf('.')
     if (dot < 0 || cursor.slice(0, dot) !== this.epoch) return undefined

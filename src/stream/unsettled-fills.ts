@@ -1,7 +1,7 @@
 /**
- * Which of the held orders have fills that are not settled. Such an order may be filled and still come
- * back, when a fill of it fails; so it is held until all of them have ended. It follows the events of the
- * markets; what was matched before an event was missed is forgotten with the order itself.
+ * Tracks which session orders have unsettled fills. Such an order may be filled and still return if a fill fails, so it
+ * is held until all fills have ended. It follows market events; fills matched before a missed event are forgotten with
+ * the order.
  */
 
 import { type OrderHash, type TradeId, tradeId } from '#domain/ids.ts'
@@ -9,13 +9,13 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import { BUY } from '#domain/order.ts'
 
 type UnsettledFills = {
-  /** Answers the orders that have just ended for good: filled, and every fill decided. */
+  /** Returns the orders that have ended for good: filled, with every fill decided. */
   followed(event: MarketEvent, held: Pick<ReadonlyMap<OrderHash, unknown>, 'has'>): OrderHash[]
   isUnsettled(orderHash: OrderHash): boolean
   forget(orderHash: OrderHash): void
 }
 
-/** The orders of a trade that are held. */
+/** Returns the session orders of a trade. */
 type HeldSides = { readonly buy: OrderHash | undefined; readonly sell: OrderHash | undefined }
 
 export function makeUnsettledFills(): UnsettledFills {
@@ -29,7 +29,7 @@ export function makeUnsettledFills(): UnsettledFills {
     order.trades.add(id)
   }
 
-  /** The chain has decided; whether the order has nothing left to wait for. */
+  /** Applies the chain's decision; returns whether the order has nothing left to wait for. */
   function end(orderHash: OrderHash | undefined, id: TradeId): boolean {
     const order = orderHash === undefined ? undefined : orders.get(orderHash)
     if (orderHash === undefined || order === undefined) return false
@@ -81,7 +81,7 @@ export function makeUnsettledFills(): UnsettledFills {
         case 'TradeConfirmed':
           return endBoth(event.tradeId, { buy: false, sell: false })
         case 'TradeFailed': {
-          // The side that was not at fault comes back, unless its time is over.
+          // The side that was not at fault returns, unless it has expired.
           const { fault, excused } = event
           const buy = fault === 'seller' || fault === 'none'
           const sell = (fault === 'buyer' || fault === 'none') && excused === undefined

@@ -9,7 +9,7 @@ import type { Principal } from '#http/route.ts'
 import type { Feed } from './feeds.ts'
 import type { Request } from './frames.ts'
 
-/** What one unit pays for. */
+/** Event-loop time that one unit pays for. */
 const FRAME_BYTES_PER_READ = 2_048
 const REPLAYED_BYTES_PER_READ = 4_096
 const LEVELS_PER_READ = 250
@@ -21,7 +21,7 @@ const ORDERS_READS = 10
 /** The account is asked. */
 const FUNDS_READS = 2
 
-/** Markets that a ticker may name per subscription that it counts as; one of all markets counts as 20. */
+/** Markets of a ticker per subscription it counts as; a ticker of all markets counts as 20. */
 const TICKERS_PER_SUBSCRIPTION = 5
 const ALL_TICKERS_SUBSCRIPTIONS = 20
 
@@ -64,12 +64,12 @@ export function replayWeight(texts: readonly string[]): number {
   return Math.ceil(bytes / REPLAYED_BYTES_PER_READ)
 }
 
-/** What the tickers of this many markets cost. */
+/** Returns the cost of tickers of this many markets. */
 export function tickersWeight(markets: number): number {
   return Math.ceil(markets / TICKERS_PER_READ)
 }
 
-/** What a snapshot of the feed costs. */
+/** Returns the cost of a snapshot of the feed. */
 export function snapshotWeight(feed: Feed<unknown>): number {
   switch (feed.kind) {
     case 'book': {

@@ -422,7 +422,7 @@ test('an order of a session that cancels on disconnect names it, and none is pla
   assert.equal((await client.ask(submit)).code, 'MARKET_CLOSED')
   assert.deepEqual(story.splice(0), [...placed, { released: 'a', session }])
 
-  // A client that is gone places no order that was meant to end with its session.
+  // A client that has gone places no order that was to end with its session.
   isSlow = true
   client.say(submit)
   await client.ask({ op: 'ping' }, 'pong')

@@ -1,4 +1,4 @@
-/** `sibyl approve` and `sibyl redeem`: what a trader allows, and what resolved markets pay. */
+/** `sibyl approve` and `sibyl redeem`: approvals of a trader, and payouts of resolved markets. */
 
 import type { RelayMarket } from '#client/relayer.ts'
 import { CommandError, OptionError } from '#devnet/command.ts'
@@ -71,7 +71,7 @@ export const redeem = command({
   },
 })
 
-/** As many in one transaction as the exchange takes. */
+/** Redeems as many in one transaction as the exchange accepts. */
 async function redeemAll(
   relayer: {
     batchCtfRedemption(intent: {

@@ -1,4 +1,4 @@
-/** `sibyl book`: what is offered in one outcome of a market. */
+/** `sibyl book`: the order book of one outcome of a market. */
 
 import type { Level } from '#client/answers.ts'
 import { readInteger } from '#devnet/command.ts'

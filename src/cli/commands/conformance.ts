@@ -26,7 +26,7 @@ export const conformance = command({
   },
   async run({ values, io }) {
     const url = urlOf(values, io)
-    // A server that is away is said to be away once, and not in every line.
+    // An unreachable server is reported once, and not in every line.
     const config = await readerOf(values, io).config().catch(unlessAway)
     const onDevnet = config?.chains?.some(({ chainId }) => chainId === DEVNET_CHAIN_ID) === true
     const key = isTraderNamed(values) ? keyOf(values, io, onDevnet) : undefined
@@ -53,7 +53,7 @@ export const conformance = command({
   },
 })
 
-/** What is wrong with its configuration is said in a line of the report. */
+/** A wrong configuration is reported in a line of the report. */
 function unlessAway(error: unknown): undefined {
   if (error instanceof SibylError && error.code !== 'NETWORK') return undefined
   throw error

@@ -1,4 +1,4 @@
-/** `sibyl warp`, `sibyl market create` and `sibyl maker`: what moves a devnet, by way of its chain. */
+/** `sibyl warp`, `sibyl market create` and `sibyl maker`: commands for a devnet. */
 
 import type { Config } from '#client/answers.ts'
 import { registerApiKey } from '#client/api-keys.ts'
@@ -123,7 +123,7 @@ export const maker = command({
   },
 })
 
-/** The maker, and on the local chain the account that buys from it. */
+/** Returns the maker, and on the local chain the account that buys from it. */
 async function makerOf(
   values: Parameters<typeof keyOf>[0],
   io: Parameters<typeof keyOf>[1],

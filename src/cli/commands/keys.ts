@@ -1,4 +1,4 @@
-/** `sibyl keys`: API keys of the trader's wallet, for exchanges that ask for tokens. */
+/** `sibyl keys`: API keys of the trader's wallet, for exchanges that require tokens. */
 
 import { registerApiKey, revokeApiKeyByWallet } from '#client/api-keys.ts'
 import { DEVNET_CHAIN_ID } from '#devnet/accounts.ts'

@@ -1,4 +1,4 @@
-/** `sibyl markets`: what can be traded. */
+/** `sibyl markets`: lists markets. */
 
 import type { Market } from '#client/answers.ts'
 import { readInteger } from '#devnet/command.ts'

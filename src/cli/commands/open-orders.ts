@@ -1,4 +1,4 @@
-/** `sibyl orders` and `sibyl cancel`: the open orders of a trader, and their end. */
+/** `sibyl orders` and `sibyl cancel`: lists and cancels open orders of a trader. */
 
 import type { OpenOrder } from '#client/answers.ts'
 import type { Client } from '#client/client.ts'
@@ -10,7 +10,7 @@ import { findMarket } from '../find-market.ts'
 import { openKeyFolder } from '../key-folder.ts'
 import { showAmount, showId, showJson, showTable, showTime } from '../show.ts'
 
-/** An order that ended by itself meanwhile needs no cancel. */
+/** An order that ended meanwhile needs no cancel. */
 const ENDED: ReadonlySet<string> = new Set(['ORDER_CLOSED', 'ORDER_NOT_FOUND', 'MARKET_CLOSED'])
 
 export const orders = command({

@@ -1,4 +1,4 @@
-/** `sibyl order buy` and `sibyl order sell`: places an order, or asks what the exchange would say. */
+/** `sibyl order buy` and `sibyl order sell`: places an order, or checks whether the exchange would accept it. */
 
 import type { PlacedOrder } from '#client/answers.ts'
 import { CommandError, readInteger } from '#devnet/command.ts'

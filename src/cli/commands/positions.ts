@@ -1,4 +1,4 @@
-/** `sibyl positions`: what a trader holds, and what was made of it. */
+/** `sibyl positions`: holdings of a trader, and their profit. */
 
 import { OptionError } from '#devnet/command.ts'
 import { parseAddress } from '#domain/ids.ts'

@@ -1,4 +1,4 @@
-/** `sibyl watch`: follows a book, the trades of a market or a trader's orders until it is stopped. */
+/** `sibyl watch`: follows a book, trades of a market or a trader's orders until stopped. */
 
 import { createClient } from '#client/client.ts'
 import type { LocalBook } from '#client/local-book.ts'
@@ -80,7 +80,7 @@ export const watchOrders = command({
 
 async function traderNamed({ values, positionals: [named], io }: Call<typeof SIGN_OPTIONS>) {
   if (named === undefined) {
-    // Asked first, so that an exchange that is away is said to be.
+    // Requested first, so that an unreachable exchange is reported.
     await createClient({ url: urlOf(values, io), retries: 1 }).config()
     return signerAddress(keyOf(values, io, true))
   }
@@ -96,7 +96,7 @@ type Followed<Message, State> = {
   readonly show: (message: Message, state: State) => string
 }
 
-/** Prints each message until the user stops it, or as many as were asked for. */
+/** Prints each message until the user stops it, or up to the requested number. */
 async function follow<Message, State>(
   { values, io }: Call<Options>,
   stream: SibylStream,

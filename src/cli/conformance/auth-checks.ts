@@ -1,4 +1,4 @@
-/** Tokens: each way in which one can be wrong has its own words. */
+/** Checks of tokens: each kind of invalid token has its own message. */
 
 import { mintToken } from '#client/tokens.ts'
 import type { Check } from './check.ts'
@@ -7,7 +7,7 @@ import { demandShape, TEXT } from './shape.ts'
 import { traderOf, type World } from './world.ts'
 
 const SECOND_MS = 1_000
-/** A signature's length, and none's. */
+/** Length of a signature, without being one. */
 const NO_SIGNATURE = base64url('\0'.repeat(64))
 
 function base64url(text: string): string {
@@ -20,7 +20,7 @@ function token(kid: string, atMs: number): string {
   return `Bearer ${base64url(JSON.stringify({ kid, ts, n }))}.${NO_SIGNATURE}`
 }
 
-/** Cancelling everything needs a token on every server; of a wrong one nothing happens. */
+/** Every server requires a token to cancel everything; an invalid one has no effect. */
 async function demandWords(world: World, header: string | undefined, words: string): Promise<void> {
   const headers = header === undefined ? {} : { authorization: header }
   const { status, body } = await world.ask('/orders', { method: 'DELETE', headers })
@@ -83,7 +83,7 @@ export const AUTH_CHECKS: readonly Check[] = [
           ...{ method: 'DELETE', headers: { authorization: good } },
         })
       const first = await use()
-      // What it asks for is of no market: the token was good, whatever becomes of that.
+      // The request names no market: the token was accepted, whatever the result.
       demandEqual('a token that is refused', first.status === 401, false)
       if (auth.singleUse) demandEqual('status of a used token', (await use()).status, 401)
     },
@@ -94,7 +94,7 @@ export const AUTH_CHECKS: readonly Check[] = [
     async run(world) {
       const { apiKey, revoke } = traderOf(world)
       const key = await apiKey()
-      // Last of all that needs it.
+      // Runs last, because others need it.
       await revoke()
       const used = `Bearer ${await mintToken(key, await world.nowMs())}`
       await demandWords(world, used, 'API key is inactive')

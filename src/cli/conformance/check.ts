@@ -1,12 +1,12 @@
-/** One line of the contract: what it says, and how it is tried. */
+/** One line of the contract: its statement and its check. */
 
 import type { World } from './world.ts'
 
 export type Check = {
   /** Stable, for programs: `markets.list`. */
   readonly id: string
-  /** What holds when it is ok. */
+  /** Statement that holds if the check passes. */
   readonly says: string
-  /** Throws `Mismatch` where it does not hold, `Skipped` where it cannot be tried. */
+  /** Throws `Mismatch` if the statement is false, `Skipped` if it cannot be checked. */
   readonly run: (world: World) => Promise<void>
 }

@@ -1,22 +1,22 @@
 /**
- * The endpoints of the contract: who may call them, what they take, what comes back. Written by hand, so that
- * neither the routes nor the served document can drift from it. Tests of the API walk the same list.
+ * Endpoints of the contract: access, parameters and answers. Written by hand, so that neither the routes nor the served
+ * document can drift from it. Tests of the API use the same list.
  */
 
 export type Endpoint = {
   readonly method: 'GET' | 'POST' | 'DELETE'
   readonly path: string
-  /** Open to all, a bearer token where the exchange asks for one, a wallet's signature. */
+  /** Public, a bearer token if the exchange requires one, or a wallet's signature. */
   readonly auth: 'public' | 'write' | 'wallet'
-  /** Query parameters, and whether each is needed. */
+  /** Query parameters, and whether each is required. */
   readonly query: Readonly<Record<string, 'required' | 'optional'>>
   /** Fields of the body. */
   readonly body?: readonly string[]
-  /** Fields that every answer has. */
+  /** Fields of every answer. */
   readonly fields: readonly string[]
-  /** A list in the answer, and the fields of its entries. */
+  /** List in the answer, and the fields of its entries. */
   readonly list?: readonly [name: string, fields: readonly string[]]
-  /** Fields that only some answers have; the document knows them. */
+  /** Fields of some answers; the document has them. */
   readonly sometimes: readonly string[]
 }
 
@@ -87,7 +87,7 @@ function endpointOf(row: string): Endpoint {
   const [plain = '', sometimes = ''] = answer.split(/[()]/)
   const [named = '', entries] = plain.split(/[[\]]/)
   const fields = wordsOf(named)
-  // The word before the brackets is the list's.
+  // The word before the brackets is the name of the list.
   const list = entries === undefined ? undefined : fields.pop()
   const query = takes.filter((word) => word.startsWith('?')).map((word) => word.slice(1))
   return {

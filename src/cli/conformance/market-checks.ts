@@ -1,4 +1,4 @@
-/** The reads: markets, books, trades, sums, and what a user has. */
+/** Checks of reads: markets, books, trades, sums, and data of a user. */
 
 import type { Check } from './check.ts'
 import { demand, demandEqual } from './mismatch.ts'
@@ -20,7 +20,7 @@ import {
 } from './shape.ts'
 import type { World } from './world.ts'
 
-/** Of no market, no transaction and no asset. */
+/** Id of no market, transaction or asset. */
 const NOTHING = `0x${'1'.repeat(64)}`
 const NOBODY = `0x${'1'.repeat(40)}`
 const PAGES_MAX = 200
@@ -50,7 +50,7 @@ const TRADE = {
   txHash: TX_HASH,
 }
 
-/** The body of a read that has to go well. */
+/** Returns the body of a read that must succeed. */
 async function read<T>({ ask }: World, path: string): Promise<T> {
   const { status, body, text } = await ask(path)
   demand(status === 200 && body !== undefined, `GET ${path} to answer 200 with JSON`, text)
@@ -62,7 +62,7 @@ function demandOrder(what: string, values: readonly number[], descending: boolea
   demandEqual(what, values, sorted)
 }
 
-/** A list under its name, with its count. */
+/** Checks a list under its name, with its count. */
 async function demandList(world: World, path: string, name: string): Promise<void> {
   const body = await read<Record<string, unknown[]>>(world, path)
   demandShape(path, body, { [name]: LIST, count: NATURAL })

@@ -1,6 +1,6 @@
-/** How a line of the contract fails, or is left out. */
+/** Failures and omissions of checks. */
 
-/** What was expected is not what was seen. */
+/** The observed value differs from the expected one. */
 export class Mismatch extends Error {
   readonly expected: string
   readonly seen: string
@@ -12,7 +12,7 @@ export class Mismatch extends Error {
   }
 }
 
-/** It cannot be tried here, and why. */
+/** The check cannot run here, with the reason. */
 export class Skipped extends Error {}
 
 const SEEN_CHARS_MAX = 200

@@ -1,4 +1,4 @@
-/** Orders: what is refused and with which field, and the way of one that is taken. */
+/** Checks of orders: refusals with the right field, and the life of an accepted order. */
 
 import type { Check } from './check.ts'
 import { demand, demandEqual } from './mismatch.ts'
@@ -8,10 +8,10 @@ import { type Answer, cancel, place, traderOf, type World, withPlaced } from './
 
 const NOTHING = `0x${'1'.repeat(64)}`
 const ZERO = `0x${'0'.repeat(40)}`
-/** Larger than any server of this contract takes. */
+/** Larger than any server of this contract accepts. */
 const BODY_BYTES = 2 * 1_048_576
 
-/** Each spoils one field of a good order. */
+/** Each makes one field of a valid order wrong. */
 const SPOILT: readonly (readonly [field: string, value: unknown])[] = [
   ['marketId', '0x12'],
   ['trader', '0x12'],
@@ -68,7 +68,7 @@ export const ORDER_CHECKS: readonly Check[] = [
           method: 'POST',
           body: spoil(good, field, value),
         })
-        // One that cannot be read at all is refused, one that can be is judged.
+        // An unreadable order is refused; a readable one is judged.
         const { errors, ...refusal } = answer.body as Partial<Verdict> & { field?: string }
         const named = (errors ?? [refusal]).map((error) => error.field)
         const what = `order.${field} to be named for ${JSON.stringify(value)}`
@@ -123,7 +123,7 @@ export const ORDER_CHECKS: readonly Check[] = [
     async run(world) {
       const good = await traderOf(world).sign()
       for (const [field, value] of SPOILT) {
-        // That one can be read: the signature, which does not fit any more, may be named first.
+        // This one is readable: the signature no longer fits and may be named first.
         if (field === 'expiration') continue
         const answer = await place(world, spoil(good, field, value))
         demandRefusal(answer, { status: 400, field: `order.${field}` })
@@ -231,7 +231,7 @@ export const ORDER_CHECKS: readonly Check[] = [
         ...{ deadline: '1', v: 27, r: word, s: word },
       }
       const { auth } = await world.config()
-      // Without a token, a server that asks for one says that and nothing else.
+      // Without a token, a server that requires one reports only that.
       if (auth.bearer && world.trader === undefined) traderOf(world)
       for (const [body, error] of [
         ['{', 'Invalid request body'],

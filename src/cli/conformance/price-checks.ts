@@ -1,4 +1,4 @@
-/** Prices and quick markets, and the stream of prices by server-sent events. */
+/** Checks of prices, quick markets, and the price stream by server-sent events. */
 
 import { EventStreamReader } from '#domain/event-stream.ts'
 import type { Check } from './check.ts'
@@ -8,7 +8,7 @@ import { BOOL, demandShape, INTEGER, LIST, NATURAL, NUMBER, TEXT } from './shape
 import type { World } from './world.ts'
 
 const FIRST_EVENT_MS = 15_000
-/** Prices of the stream have their time in milliseconds. */
+/** Times in the price stream are in milliseconds. */
 const MILLISECONDS = 100_000_000_000
 const HISTORY_SEC = 20 * 60
 

@@ -1,4 +1,4 @@
-/** Tries the contract line by line. A line that fails keeps no other from being tried. */
+/** Runs the checks. A failed check does not prevent the others. */
 
 import { AUTH_CHECKS } from './auth-checks.ts'
 import type { Check } from './check.ts'
@@ -14,13 +14,13 @@ export type CheckResult = {
   readonly id: string
   readonly says: string
   readonly result: 'ok' | 'failed' | 'skipped'
-  /** Why it failed, or was skipped. */
+  /** Why it failed or was skipped. */
   readonly why?: string
   readonly expected?: string
   readonly seen?: string
 }
 
-/** The last ones revoke the key that the others use. */
+/** The last checks revoke the key that the others use. */
 const CHECKS: readonly Check[] = [
   ...SERVICE_CHECKS,
   ...MARKET_CHECKS,

@@ -1,4 +1,4 @@
-/** What a client reads first: the configuration, the time, the descriptions, and how errors look. */
+/** Checks of what a client reads first: configuration, time, documents, and the form of errors. */
 
 import type { Check } from './check.ts'
 import { ENDPOINTS } from './endpoints.ts'
@@ -18,7 +18,7 @@ const ORDER_FIELDS = [
   'makerFeeRecipient address',
 ]
 
-/** An error is told with a sentence, a code, and the field where one is at fault. */
+/** Checks that an error has a message, a code, and the field at fault, if any. */
 export function demandRefusal(
   { status, body, text }: Answer,
   wanted: { readonly status: number; readonly code?: string; readonly field?: string },

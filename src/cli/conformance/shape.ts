@@ -1,4 +1,4 @@
-/** Shapes of answers: which fields they have, and of which kind. A field too many is never wrong. */
+/** Shapes of answers: fields and their kinds. Additional fields are allowed. */
 
 import { Mismatch } from './mismatch.ts'
 
@@ -18,7 +18,7 @@ export const NATURAL = kind(
   'an integer from 0 on',
   (value) => Number.isSafeInteger(value) && (value as number) >= 0,
 )
-/** Beyond 2^53 it was read as text. */
+/** Above 2^53 it was read as text. */
 export const SUM = kind('an integer from 0 on', (value) => /^\d+$/.test(String(value)))
 export const BIT = kind('0 or 1', (value) => value === 0 || value === 1)
 export const PRICE = kind(

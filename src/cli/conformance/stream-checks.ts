@@ -1,4 +1,4 @@
-/** The stream: its greeting, its manners, and that what it tells of a book has no gap. */
+/** Checks of the stream: its greeting, its rules, and that updates of a book have no gap. */
 
 import { type LevelPair, LocalBook } from '#client/local-book.ts'
 import type { Check } from './check.ts'
@@ -18,7 +18,7 @@ type BookFrame = {
   readonly checksum: number
 }
 
-/** A socket that has said hello, for the time of a check. */
+/** Runs a check with a socket that has received hello. */
 async function withStream(
   { url }: World,
   check: (stream: StreamProbe, hello: Frame) => Promise<void>,
@@ -43,7 +43,7 @@ async function subscribe(stream: StreamProbe, id: number, request: object): Prom
 
 const of = (type: string, sub: string) => (frame: Frame) => frame.type === type && frame.sub === sub
 
-/** It is still there, and answers. */
+/** Checks that the socket is open and answers. */
 async function demandAlive(stream: StreamProbe, id: number): Promise<void> {
   stream.say({ op: 'ping', id })
   const pong = await stream.next('a pong', answers(id))
@@ -182,7 +182,7 @@ export const STREAM_CHECKS: readonly Check[] = [
             changes.push((body as { seq?: number }).seq ?? 0)
           }
         }
-        // Others may trade meanwhile: what counts is that nothing is left out up to our last change.
+        // Others may trade meanwhile: only completeness up to our last change counts.
         const lastSeq = Math.max(...changes)
         demand(lastSeq > book.seq, `answers with a seq above ${book.seq}`, changes)
         while (book.seq < lastSeq) {

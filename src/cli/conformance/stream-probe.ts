@@ -1,4 +1,4 @@
-/** A bare socket to the stream: what came is kept in order, and waited for one by one. */
+/** A plain socket to the stream: frames are kept in order and awaited one by one. */
 
 import { parseExactJson } from '#client/exact-json.ts'
 import { Mismatch } from './mismatch.ts'
@@ -8,7 +8,7 @@ export type Frame = Readonly<Record<string, unknown>> & { readonly type?: unknow
 export type StreamProbe = {
   /** Sends text as it is, or an object as JSON. */
   say(frame: object | string): void
-  /** The first frame not taken yet that fits; others before it stay. */
+  /** Returns the first unread frame that fits; earlier ones stay. */
   next(what: string, fits: (frame: Frame) => boolean): Promise<Frame>
   close(): void
 }

@@ -1,4 +1,4 @@
-/** What the checks reach: the server by plain requests, and a trader where one was given. */
+/** Access of the checks: plain requests to the server, and a trader if given. */
 
 import type { Config, Market } from '#client/answers.ts'
 import { registerApiKey, revokeApiKeyByWallet, type StoredApiKey } from '#client/api-keys.ts'
@@ -14,28 +14,28 @@ export type Answer = {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  /** The JSON in it; undefined where it is none. */
+  /** Parsed JSON; undefined if it is not JSON. */
   readonly body: unknown
 }
 
 type Asked = {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** Sent as JSON, or as it is where it is text. */
+  /** Sent as JSON, or as it is if it is text. */
   readonly body?: object | string
   readonly headers?: Readonly<Record<string, string>>
 }
 
 export type World = {
   readonly url: string
-  /** Asks under `/api/v1`, or under the root for a path that begins with `//`. */
+  /** Requests a path under `/api/v1`, or under the root for a path that begins with `//`. */
   readonly ask: (path: string, asked?: Asked) => Promise<Answer>
   readonly config: () => Promise<Config>
-  /** By the server's clock: that of a devnet can be moved. */
+  /** Server's time: the clock of a devnet can be moved. */
   readonly nowMs: () => Promise<number>
-  /** A market that takes orders; the check is skipped where none does. */
+  /** Returns a market that accepts orders; the check is skipped if there is none. */
   readonly openMarket: () => Promise<Market>
   readonly trader: Trader | undefined
-  /** Signs an order that rests unseen, at the lowest price, with a key of no one. */
+  /** Signs an order at the lowest price with a throwaway key. */
   readonly signAsNobody: (changes?: Partial<RestingOrder>) => Promise<OrderSubmission>
 }
 
@@ -43,11 +43,11 @@ type Trader = {
   readonly address: string
   readonly signer: Hex
   readonly sign: (changes?: Partial<RestingOrder>) => Promise<OrderSubmission>
-  /** The header of a write, where this server asks for one. */
+  /** Returns the header of a write, if this server requires one. */
   readonly authorization: () => Promise<Record<string, string>>
-  /** The API key that was registered for this run. */
+  /** Returns the API key registered for this run. */
   readonly apiKey: () => Promise<StoredApiKey>
-  /** Revokes it, if there is one. */
+  /** Revokes it, if registered. */
   readonly revoke: () => Promise<void>
 }
 
@@ -59,12 +59,12 @@ type RestingOrder = {
 }
 
 const TIMEOUT_MS = 15_000
-/** Nobody sells for so little: what is placed rests. */
+/** No trader sells at this price: the order rests. */
 const PRICE = 10
 const SIZE = 1_000_000
 const UNIT = 1_000_000
 const TTL_SECONDS = 3_600
-/** A key that anybody may know: it signs what is never placed. */
+/** Public key material: it signs orders that are never placed. */
 const NOBODY: Hex = `0x${'5'.repeat(64)}`
 
 export function makeWorld(options: {
@@ -126,7 +126,7 @@ export function makeWorld(options: {
     const client: Client = createClient({ url, signer, ...chainOf(options) } as ClientOptions)
     return async (changes: Partial<RestingOrder> = {}): Promise<OrderSubmission> => {
       const { limits } = await config()
-      // An exchange may ask for a least sum.
+      // An exchange may require a minimum value.
       const least = Math.ceil(((limits.notionalMin ?? 0) * UNIT) / PRICE)
       return client.orders.sign({
         ...{ side: 'buy', outcome: 'YES', price: BigInt(PRICE), ttlSeconds: TTL_SECONDS },
@@ -167,7 +167,7 @@ export function traderOf({ trader }: World): Trader {
   throw new Skipped('it takes a trader: give --key-file, or --account on a local chain')
 }
 
-/** The trader's order is placed, and cancelled whatever the check says. */
+/** Places the trader's order, and cancels it whatever the check's result. */
 export async function withPlaced(
   world: World,
   check: (placed: {

@@ -1,10 +1,10 @@
-/** `GET /api/v1/stream`: the WebSocket that tells every book, trade and order live. */
+/** `GET /api/v1/stream`: the WebSocket for live books, trades and orders. */
 
 import { type UpgradeRoute, upgradeRoute } from '#http/route.ts'
 import type { SocketData } from '../connection.ts'
 import type { StreamHub, StreamSettings } from '../hub.ts'
 
-/** Frames a little too large get an answer; those beyond are cut off by the library. */
+/** Slightly oversized frames get an answer; the library cuts off larger ones. */
 const PAYLOAD_GRACE = 4
 
 export function stream(
