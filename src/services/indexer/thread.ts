@@ -3,32 +3,21 @@
  * markets at their threads, and notifies its followers.
  */
 
-import { contractsOf, databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
-import { Fault } from '#domain/fault.ts'
-import { MARKETS_RECONCILED_MAX } from '#domain/limits.ts'
+import { databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
 import { reject } from '#domain/rejection.ts'
 import type { ChainFollowerProtocol } from '#protocol/indexer.ts'
 import type { Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { type ChainWorld, chainWorld } from '#services/kit/chain-world.ts'
-import { linkWriters, makeFollowers, makeKit, serveActor } from '#services/kit/kit.ts'
+import { type Kit, linkWriters, makeFollowers, makeKit, serveActor } from '#services/kit/kit.ts'
 import { makeLeases } from '#services/kit/leases.ts'
-import { askWrite } from '#store/writes/ask-write.ts'
-import { makeChainReader } from './chain/chain-reader.ts'
-import {
-  type IndexerEvent,
-  type IndexerProtocol,
-  type IndexerState,
-  indexer,
-  newIndexer,
-} from './indexer.ts'
+import { type IndexerEvent, type IndexerProtocol, type IndexerState, indexer } from './indexer.ts'
 import { indexerMeters } from './metrics.ts'
 import { makeMarketArranger } from './thread/arrange-markets.ts'
+import { indexerOn } from './thread/index-chain.ts'
 
 /** Interval of the comparison of chain markets with open ones. */
 const RECONCILE_EVERY_MS = 2_000
-/** A long range on a slow database takes a while. */
-const WRITE_DEADLINE_MS = 60_000
 /** Approximate size of a chain event in a message. */
 const CHAIN_EVENT_BYTES = 512
 
@@ -48,59 +37,20 @@ export function indexerThread(data: ThreadData, world: ChainWorld = chainWorld):
   const actors: Served[] = []
   const meters = indexerMeters(kit, () => states)
   const arranger = makeMarketArranger(marketOf)
+  const pass = makePass({ arranger, followers, meters, log, isSure: leases.isSure })
   let stopped = false
 
   function makeActor(chain: (typeof settings.chains)[number]): void {
-    const { chainId, confirmations, startBlock } = chain
-    const store = leases.writeQueue(roleOf(chain), writeQueue)
-    const { marketFactory, conditionalTokens, settlement, stablecoin } = contractsOf(chain)
-    const contracts = { marketFactory, conditionalTokens, settlement, stablecoin }
+    const { chainId } = chain
     const client = world.makeChainClient({
       chainId,
       rpcUrls: chain.rpcUrls,
       timeoutMs: settings.indexer.rpcTimeoutMs,
       onError: (trouble) => meters.unanswered(chainId, trouble),
     })
-    const reader = makeChainReader({
-      client,
-      contracts,
-      knownMarkets: (contracts) => query('marketsOfContracts', { chainId, contracts }),
-      knownTokens: (positionIds) => query('followedTokens', { chainId, positionIds }),
-      openMarkets: (limit) => query('openMarketContracts', { chainId, limit }),
-    })
-    const state = newIndexer({
-      chainId,
-      confirmations,
-      rangeBlocksMax: settings.indexer.rangeBlocksMax,
-      chain: reader,
-      store: {
-        async claim() {
-          const anchor = await reader.mark(Math.max(0, startBlock - 1))
-          if (anchor === undefined) {
-            throw new Fault('CHAIN_UNAVAILABLE', `the node has no block ${startBlock - 1} yet`, {
-              retryable: true,
-            })
-          }
-          const deployment = Object.values(contracts).join(' ')
-          return askWrite(
-            store,
-            'claimChain',
-            {
-              chainId,
-              deployment,
-              startBlock,
-              anchor: anchor ?? { number: -1, hash: `0x${'0'.repeat(64)}`, atSec: 0 },
-              atMs: clock.nowMs(),
-            },
-            WRITE_DEADLINE_MS,
-          )
-        },
-        write: (range) => askWrite(store, 'indexRange', range, WRITE_DEADLINE_MS),
-        rewind: (rewind) => askWrite(store, 'rewindChain', rewind, WRITE_DEADLINE_MS),
-        marketsDue: (nowSec) =>
-          query('marketsToReconcile', { chainId, nowSec, limit: MARKETS_RECONCILED_MAX }),
-      },
-    })
+    const { rangeBlocksMax } = settings.indexer
+    const store = leases.writeQueue(roleOf(chain), writeQueue)
+    const state = indexerOn(chain, { client, query, store, rangeBlocksMax, nowMs: clock.nowMs })
     states.push(state)
     actors.push(
       serveActor<IndexerState, IndexerProtocol, IndexerEvent>({
@@ -110,29 +60,6 @@ export function indexerThread(data: ThreadData, world: ChainWorld = chainWorld):
         say: (said) => pass(chainId, said),
       }),
     )
-  }
-
-  function pass(chainId: number, said: IndexerEvent): void {
-    if (said.type === 'MarketsDue') {
-      // If another node may have the lease by now, nothing is sent; the markets are compared again.
-      if (leases.isSure(roleOf({ chainId }))) void arranger.arrange(said)
-      return
-    }
-    if (said.type === 'EventsSetAside') {
-      meters.setAside(chainId, said.setAside)
-      return
-    }
-    if (said.type === 'ChainRewound') {
-      // A removed market may return and be opened or resolved again.
-      arranger.forget()
-      log.warn(
-        { chainId, to: said.to.number, orphaned: said.orphaned },
-        'the chain was reorganised',
-      )
-    }
-    const { type, ...message } = said
-    const told = said.type === 'ChainAdvanced' ? said.events.length : said.reverted.length
-    followers.tell(type, message as never, CHAIN_EVENT_BYTES * (1 + told))
   }
 
   function hearAll(type: 'Tick' | 'Reconcile'): void {
@@ -182,5 +109,39 @@ export function indexerThread(data: ThreadData, world: ChainWorld = chainWorld):
       await reads.close()
       await leases.close()
     },
+  }
+}
+
+type PassParts = {
+  readonly arranger: ReturnType<typeof makeMarketArranger>
+  readonly followers: Pick<ReturnType<typeof makeFollowers<ChainFollowerProtocol>>, 'tell'>
+  readonly meters: ReturnType<typeof indexerMeters>
+  readonly log: Kit['log']
+  readonly isSure: (role: string) => boolean
+}
+
+/** Passes what an indexer says on: to the threads of its markets, to followers, or to the meters. */
+function makePass({ arranger, followers, meters, log, isSure }: PassParts) {
+  return function pass(chainId: number, said: IndexerEvent): void {
+    if (said.type === 'MarketsDue') {
+      // If another node may have the lease by now, nothing is sent; the markets are compared again.
+      if (isSure(roleOf({ chainId }))) void arranger.arrange(said)
+      return
+    }
+    if (said.type === 'EventsSetAside') {
+      meters.setAside(chainId, said.setAside)
+      return
+    }
+    if (said.type === 'ChainRewound') {
+      // A removed market may return and be opened or resolved again.
+      arranger.forget()
+      log.warn(
+        { chainId, to: said.to.number, orphaned: said.orphaned },
+        'the chain was reorganised',
+      )
+    }
+    const { type, ...message } = said
+    const told = said.type === 'ChainAdvanced' ? said.events.length : said.reverted.length
+    followers.tell(type, message as never, CHAIN_EVENT_BYTES * (1 + told))
   }
 }

@@ -53,7 +53,7 @@ type PricesOptions = {
 }
 
 /** What it needs of the outside. */
-type PricesPorts = {
+export type PricesPorts = {
   readonly failover: Failover
   readonly write: (batch: PriceBatch) => Promise<unknown>
 }

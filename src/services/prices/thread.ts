@@ -4,7 +4,6 @@
  */
 
 import { databaseUrlOf, quickChain, type ThreadData } from '#config/thread-data.ts'
-import { PRICE_SOURCES } from '#domain/asset-price.ts'
 import type { PriceFollowerProtocol } from '#protocol/prices.ts'
 import type { Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
@@ -12,12 +11,10 @@ import { type ChainWorld, chainWorld } from '#services/kit/chain-world.ts'
 import { linkWriters, makeFollowers, makeKit, serveActor } from '#services/kit/kit.ts'
 import { makeLeases } from '#services/kit/leases.ts'
 import { askWrite } from '#store/writes/ask-write.ts'
-import { makeFailover } from './feeds/failover.ts'
 import type { Feed, FeedPorts } from './feeds/feed.ts'
 import { pricesMeters } from './metrics.ts'
 import {
   assetPricesOf,
-  newPrices,
   type PricesEvent,
   type PricesProtocol,
   type PricesState,
@@ -26,19 +23,15 @@ import {
 } from './prices.ts'
 import { activeOf } from './quick-markets/quick-markets.ts'
 import type { QuickMarketsEvent } from './quick-markets/state.ts'
+import { loadPrices } from './thread/load-prices.ts'
 import { fetchFromFeed, makeFeeds, openFeedSocket } from './thread/price-feeds.ts'
 import { type QuickMarkets, startQuickMarkets } from './thread/quick-markets.ts'
 
 /** One node at a time says what the prices are, and has the key of quick markets. */
 const ROLE = 'prices'
 const TICK_MS = 200
-const WRITE_MS = 2_000
 const MAILBOX_MAX = 100_000
 const BATCH_MAX = 1_000
-const AHEAD_MS_MAX = 2_000
-/** How long it takes until a jump of the same height again is nothing unusual. */
-const DRIFT_MS = 600_000
-const PRICES_READ_MAX = 2_000
 
 type PricesWorld = ChainWorld & Pick<FeedPorts, 'fetch' | 'openSocket'>
 
@@ -67,63 +60,20 @@ export function pricesThread(data: ThreadData, world: PricesWorld = REAL): Threa
     monotonicMs: kit.monotonicMs,
   })
 
+  const pass = makePass(meters, fronts, () => quick)
+
   async function startPrices(): Promise<void> {
-    // However old: the last one is what the first of a provider that is alone is compared with.
-    const recorded = await Promise.all(
-      rules.assets.map((asset) =>
-        reads.query('pricesSince', { asset, sinceSec: 0, limit: PRICES_READ_MAX }),
-      ),
-    )
-    const failover = makeFailover({
-      order: PRICE_SOURCES.filter((source) => rules[source].url !== ''),
-      ageMsMax: rules.ageMsMax,
-      aheadMsMax: AHEAD_MS_MAX,
-      recoverMs: rules.recoverMs,
-      deviationMax: rules.deviationBps / 10_000,
-      jumpMax: rules.jumpBps / 10_000,
-      driftMs: DRIFT_MS,
-    })
-    state = newPrices(
-      { assets: rules.assets, publishMs: rules.publishMs, writeMs: WRITE_MS },
-      {
-        failover,
-        write: async (batch) =>
-          meters.rowsRefused('price', await askWrite(writers.store, 'recordPrices', batch)),
-      },
-      recorded.flat(),
+    state = await loadPrices(rules, reads, async (batch) =>
+      meters.rowsRefused('price', await askWrite(writers.store, 'recordPrices', batch)),
     )
     served = serveActor<PricesState, PricesProtocol, PricesEvent>({
       behaviour: prices,
       state,
       clock,
-      say: priceSaid,
+      say: pass.price,
       mailboxMax: MAILBOX_MAX,
       batchMax: BATCH_MAX,
     })
-  }
-
-  function priceSaid(event: PricesEvent): void {
-    meters.priceSaid(event)
-    switch (event.type) {
-      case 'PricePublished':
-        fronts.tell('Priced', { price: event.price })
-        return
-      case 'SpeakerChanged': {
-        const { asset, source, why } = event
-        fronts.tell('SpeakerChanged', { asset, source, why })
-        quick?.served.hear('SpeakerChanged', { asset, source }, 0, undefined)
-        return
-      }
-      case 'ObservationAccepted':
-        quick?.served.hear('Observed', { observation: event.observation }, 0, undefined)
-    }
-  }
-
-  function quickSaid(event: QuickMarketsEvent): void {
-    meters.quickSaid(event)
-    const { type, quickMarket, atMs } = event
-    // Fronts read a contested market from the database: for them nothing has happened until it is resolved.
-    if (type !== 'QuickMarketContested') fronts.tell(type, { quickMarket, atMs })
   }
 
   function tick(): void {
@@ -144,7 +94,7 @@ export function pricesThread(data: ThreadData, world: PricesWorld = REAL): Threa
   async function begin(): Promise<void> {
     await startPrices()
     if (chain !== undefined) {
-      const say = quickSaid
+      const say = pass.quick
       quick = await startQuickMarkets({
         ...{ chain, settings, kit, world, writers, reads, say, rowsRefused: meters.rowsRefused },
         feeds: () => feeds,
@@ -186,4 +136,37 @@ export function pricesThread(data: ThreadData, world: PricesWorld = REAL): Threa
       await leases.close()
     },
   }
+}
+
+/** Passes what prices and quick markets say on: to the fronts, and prices to quick markets. */
+function makePass(
+  meters: ReturnType<typeof pricesMeters>,
+  fronts: Pick<ReturnType<typeof makeFollowers<PriceFollowerProtocol>>, 'tell'>,
+  quick: () => QuickMarkets | undefined,
+) {
+  function priceSaid(event: PricesEvent): void {
+    meters.priceSaid(event)
+    switch (event.type) {
+      case 'PricePublished':
+        fronts.tell('Priced', { price: event.price })
+        return
+      case 'SpeakerChanged': {
+        const { asset, source, why } = event
+        fronts.tell('SpeakerChanged', { asset, source, why })
+        quick()?.served.hear('SpeakerChanged', { asset, source }, 0, undefined)
+        return
+      }
+      case 'ObservationAccepted':
+        quick()?.served.hear('Observed', { observation: event.observation }, 0, undefined)
+    }
+  }
+
+  function quickSaid(event: QuickMarketsEvent): void {
+    meters.quickSaid(event)
+    const { type, quickMarket, atMs } = event
+    // Fronts read a contested market from the database: for them nothing has happened until it is resolved.
+    if (type !== 'QuickMarketContested') fronts.tell(type, { quickMarket, atMs })
+  }
+
+  return { price: priceSaid, quick: quickSaid }
 }

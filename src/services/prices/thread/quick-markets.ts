@@ -19,6 +19,7 @@ import type { Feed } from '../feeds/feed.ts'
 import { newQuickMarkets, quickMarkets } from '../quick-markets/quick-markets.ts'
 import type {
   QuickMarketsEvent,
+  QuickMarketsOptions,
   QuickMarketsProtocol,
   QuickMarketsState,
 } from '../quick-markets/state.ts'
@@ -61,7 +62,7 @@ export async function startQuickMarkets(ports: {
   const { log } = ports.kit
   const { clock } = ports.world
   const { store, marketOf } = ports.writers
-  const { feeds: rules, quick, keys } = settings
+  const { quick, keys } = settings
   const { chainId, rpcUrls, confirmations } = chain
   const contracts = contractsOf(chain)
   const own = accountOf(keys.operator)
@@ -82,27 +83,9 @@ export async function startQuickMarkets(ports: {
     onTrouble: (where, error) =>
       log.debug({ where, err: error }, 'the operator’s lane has trouble'),
   })
-  const intervalMs = quick.intervalSeconds * 1_000
-  const share = (ms: number, of: number): number => Math.min(ms, Math.floor(intervalMs / of))
   const nowSec = Math.floor(clock.nowMs() / 1_000)
   const state = newQuickMarkets(
-    {
-      assets: rules.assets,
-      sources: PRICE_SOURCES.filter((source) => rules[source].url !== ''),
-      intervalSec: quick.intervalSeconds,
-      chainId,
-      withinMs: quick.withinSeconds * 1_000,
-      gapMs: GAP_MS,
-      patienceMs: share(PATIENCE_MS, 2),
-      graceMs: share(GRACE_MS, 3),
-      ownMs: quick.fallbackSeconds * 1_000,
-      reportAfterMs: REPORT_AFTER_MS,
-      remainingMsMin: share(REMAINING_MS_MIN, 4),
-      deviationMax: rules.deviationBps / 10_000,
-      agreementBps: quick.agreementBps,
-      retryMs: RETRY_MS,
-      retryMsMax: RETRY_MS_MAX,
-    },
+    rulesOf(settings, chainId),
     {
       predict: (terms) => predictQuickMarket(contracts.marketFactory, terms),
       priceAt(source, asset, atMs, withinMs) {
@@ -151,4 +134,26 @@ export async function startQuickMarkets(ports: {
     role: { contract: 'market factory', isHeld: () => factory.isOperator(own.address) },
   })
   return { state, served, why: key.why, stop: lane.stop }
+}
+
+function rulesOf({ feeds: rules, quick }: Settings, chainId: number): QuickMarketsOptions {
+  const intervalMs = quick.intervalSeconds * 1_000
+  const share = (ms: number, of: number): number => Math.min(ms, Math.floor(intervalMs / of))
+  return {
+    assets: rules.assets,
+    sources: PRICE_SOURCES.filter((source) => rules[source].url !== ''),
+    intervalSec: quick.intervalSeconds,
+    chainId,
+    withinMs: quick.withinSeconds * 1_000,
+    gapMs: GAP_MS,
+    patienceMs: share(PATIENCE_MS, 2),
+    graceMs: share(GRACE_MS, 3),
+    ownMs: quick.fallbackSeconds * 1_000,
+    reportAfterMs: REPORT_AFTER_MS,
+    remainingMsMin: share(REMAINING_MS_MIN, 4),
+    deviationMax: rules.deviationBps / 10_000,
+    agreementBps: quick.agreementBps,
+    retryMs: RETRY_MS,
+    retryMsMax: RETRY_MS_MAX,
+  }
 }

@@ -50,7 +50,7 @@ import {
 } from './relay-flaws.ts'
 import { bondGuard, grantGuard } from './relay-guards.ts'
 
-type RelayExaminerOptions = AcceptedOrders & {
+export type RelayExaminerOptions = AcceptedOrders & {
   readonly client: ChainClient
   readonly contracts: RelayContracts
   /** Domain for which its permits are signed. */

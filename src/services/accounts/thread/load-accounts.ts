@@ -1,0 +1,32 @@
+/** What the database says of the traders of an accounts thread. */
+
+import type { Address } from '#domain/ids.ts'
+import type { Reads } from '#store/reads/reads.ts'
+import type { LoadedAccounts } from '../state.ts'
+
+/** A reorg may revert trades of markets that closed less than this ago. */
+export const REORG_MS_MAX = 86_400_000
+
+export async function loadAccounts(
+  reads: Pick<Reads, 'openNeeds'>,
+  isMine: (trader: Address) => boolean,
+  nowMs: number,
+): Promise<LoadedAccounts> {
+  const checkpoints: LoadedAccounts['checkpoints'][number][] = []
+  const markets: LoadedAccounts['markets'][number][] = []
+  const orders: LoadedAccounts['orders'][number][] = []
+  const trades: LoadedAccounts['trades'][number][] = []
+  const closedSinceMs = nowMs - REORG_MS_MAX
+  await reads.openNeeds({ closedSinceMs }, (page) => {
+    if ('checkpoints' in page) checkpoints.push(...page.checkpoints)
+    else if ('markets' in page) markets.push(...page.markets)
+    else if ('orders' in page) {
+      for (const order of page.orders) if (isMine(order.trader)) orders.push(order)
+    } else {
+      for (const trade of page.trades) {
+        if (isMine(trade.buyer) || isMine(trade.seller)) trades.push(trade)
+      }
+    }
+  })
+  return { checkpoints, markets, orders, trades }
+}

@@ -1,0 +1,106 @@
+/** Feeds an accounts thread from the logs of all markets, a turn at a time, from where the database is. */
+
+import { Fault } from '#domain/fault.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import type { LogReader } from '#log/event-log.ts'
+import type { LogEnds } from '#log/server/log-ends.ts'
+import type { Kit } from '#services/kit/kit.ts'
+import type { AccountsProtocol } from '../state.ts'
+
+/** Records read and applied in one turn. */
+const READ_MAX = 1_000
+
+type LogFeedPorts = {
+  readonly reader: LogReader<MarketEvent>
+  /** Of a node: tells where the log ends; the files here are a copy, which may be behind. */
+  readonly logEnds: LogEnds | undefined
+  readonly heard: (message: AccountsProtocol['Logged']['takes']) => void
+  readonly isStopped: () => boolean
+}
+
+export type LogFeed = {
+  /** Everything up to this offset of a partition is folded. */
+  foldedTo(partition: number, offset: number): void
+  /** Reads what there is, soon. */
+  read(): void
+  lookAtEnds(): Promise<void>
+}
+
+export function makeLogFeed(
+  { log, clock, timers }: Pick<Kit, 'log' | 'clock' | 'timers'>,
+  { reader, logEnds, heard, isStopped }: LogFeedPorts,
+): LogFeed {
+  /** By partition: the last applied offset. Empty until the actor has loaded. */
+  const folded = new Map<number, number>()
+  /** Of a node: where the log ended, and when. */
+  const ends = new Map<number, { readonly offset: number; readonly atMs: number }>()
+  let reading = false
+
+  /** Applies new records of the logs, one turn at a time. */
+  function read(): void {
+    if (reading || isStopped()) return
+    reading = true
+    timers.soon(() => {
+      reading = false
+      if (!isStopped() && readTurn()) read()
+    })
+  }
+
+  /** Returns whether there is more. */
+  function readTurn(): boolean {
+    let more = false
+    for (const [partition, offset] of folded) {
+      const atMs = clock.nowMs()
+      let records: ReturnType<typeof reader.read>
+      try {
+        records = reader.read(partition, offset + 1, READ_MAX)
+      } catch (error) {
+        if (!(error instanceof Fault && error.retryable)) throw error
+        log.warn({ partition, why: error.message }, 'the log cannot be read at present')
+        continue
+      }
+      const first = records[0]
+      if (first !== undefined && first.offset !== offset + 1) {
+        // Unread records were truncated: the database has them, so everything is loaded again.
+        throw new Error(`the log of partition ${partition} begins at ${first.offset} by now`)
+      }
+      const toOffset = records.at(-1)?.offset ?? offset
+      folded.set(partition, toOffset)
+      const isEnd = records.length < READ_MAX
+      more ||= !isEnd
+      const caughtUpAtMs = !isEnd ? undefined : logEnds !== undefined ? endedAt(partition) : atMs
+      heard({
+        partition,
+        events: records.map(({ event }) => event),
+        toOffset,
+        ...(caughtUpAtMs === undefined ? {} : { caughtUpAtMs }),
+      })
+    }
+    return more
+  }
+
+  /** Returns when the log of a partition ended at the position read; undefined if unknown. */
+  function endedAt(partition: number): number | undefined {
+    const end = ends.get(partition)
+    return end !== undefined && (folded.get(partition) ?? 0) >= end.offset ? end.atMs : undefined
+  }
+
+  let looking = false
+
+  async function lookAtEnds(): Promise<void> {
+    if (logEnds === undefined || looking) return
+    looking = true
+    const atMs = clock.nowMs()
+    try {
+      for (const [partition, offset] of await logEnds.read()) ends.set(partition, { offset, atMs })
+      read()
+    } catch (error) {
+      if (!(error instanceof Fault && error.retryable) && !isStopped()) throw error
+      log.debug({ err: error }, 'the end of the log is not known at present')
+    } finally {
+      looking = false
+    }
+  }
+
+  return { foldedTo: (partition, offset) => void folded.set(partition, offset), read, lookAtEnds }
+}

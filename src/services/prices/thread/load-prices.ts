@@ -1,0 +1,43 @@
+/** The first state of prices: the rules of the settings, and the prices that were recorded before. */
+
+import type { Settings } from '#config/settings-schema.ts'
+import { PRICE_SOURCES } from '#domain/asset-price.ts'
+import type { Reads } from '#store/reads/reads.ts'
+import { makeFailover } from '../feeds/failover.ts'
+import { newPrices, type PricesPorts, type PricesState } from '../prices.ts'
+
+const WRITE_MS = 2_000
+const AHEAD_MS_MAX = 2_000
+/** How long it takes until a jump of the same height again is nothing unusual. */
+const DRIFT_MS = 600_000
+const PRICES_READ_MAX = 2_000
+
+export async function loadPrices(
+  rules: Settings['feeds'],
+  reads: Pick<Reads, 'query'>,
+  write: PricesPorts['write'],
+): Promise<PricesState> {
+  // However old: the last one is what the first of a provider that is alone is compared with.
+  const recorded = await Promise.all(
+    rules.assets.map((asset) =>
+      reads.query('pricesSince', { asset, sinceSec: 0, limit: PRICES_READ_MAX }),
+    ),
+  )
+  const failover = makeFailover({
+    order: PRICE_SOURCES.filter((source) => rules[source].url !== ''),
+    ageMsMax: rules.ageMsMax,
+    aheadMsMax: AHEAD_MS_MAX,
+    recoverMs: rules.recoverMs,
+    deviationMax: rules.deviationBps / 10_000,
+    jumpMax: rules.jumpBps / 10_000,
+    driftMs: DRIFT_MS,
+  })
+  return newPrices(
+    { assets: rules.assets, publishMs: rules.publishMs, writeMs: WRITE_MS },
+    {
+      failover,
+      write,
+    },
+    recorded.flat(),
+  )
+}

@@ -1,0 +1,114 @@
+/** The actors of the store thread on its database: the projector, API keys, writes of others, endings of orders. */
+
+import type { MarketEvent } from '#domain/market-event.ts'
+import type { LogReader } from '#log/event-log.ts'
+import type { MarketThreadProtocol } from '#protocol/market-host.ts'
+import type { KeyFollowerProtocol } from '#protocol/projector.ts'
+import type { SettlementRequests } from '#protocol/settlement.ts'
+import type { Protocol } from '#runtime/actor.ts'
+import { type Kit, type makeFollowers, serveActor } from '#services/kit/kit.ts'
+import type { Database } from '#store/engine/database.ts'
+import { checkpoints, claimLog } from '#store/projection/checkpoints.ts'
+import { endOrders, marketsToEnd } from '#store/projection/end-orders.ts'
+import { project } from '#store/projection/project.ts'
+import { makeTurnProjector } from '#store/projection/project-turn.ts'
+import { registerApiKey, revokeApiKey } from '#store/writes/api-keys.ts'
+import { runWrites, sharesCommit } from '#store/writes/writes.ts'
+import {
+  type ApiKeysEvent,
+  type ApiKeysProtocol,
+  type ApiKeysState,
+  apiKeys,
+  newApiKeys,
+} from '../api-keys.ts'
+import {
+  newOrderEndings,
+  type OrderEndingsEvent,
+  type OrderEndingsProtocol,
+  type OrderEndingsState,
+  orderEndings,
+} from '../order-endings.ts'
+import {
+  newStore,
+  type StoreEvent,
+  type StoreProtocol,
+  type StoreState,
+  store,
+} from '../projector.ts'
+import {
+  newWriteQueue,
+  type WriteQueueProtocol,
+  type WriteQueueState,
+  writeQueue,
+} from '../write-queue.ts'
+
+type Told<P extends Protocol> = Pick<ReturnType<typeof makeFollowers<P>>, 'tell'>
+
+type ActorLinks = {
+  /** The database, as the projector of each partition writes it; undefined where only this process writes. */
+  readonly projectors: ReadonlyMap<number, Database> | undefined
+  readonly markets: Told<MarketThreadProtocol>
+  readonly settlements: Told<SettlementRequests>
+  readonly clients: Told<KeyFollowerProtocol>
+}
+
+export type StoreActors = ReturnType<typeof startActors>
+
+export function startActors(
+  { database, reader }: { readonly database: Database; readonly reader: LogReader<MarketEvent> },
+  { log, clock }: Pick<Kit, 'log' | 'clock'>,
+  { projectors, markets, settlements, clients }: ActorLinks,
+) {
+  const state = newStore(reader, {
+    claim: (from) => claimLog(database, from),
+    ...(projectors !== undefined
+      ? {
+          write: (batch) => project(projectors.get(batch.partition) ?? database, batch),
+          shared: {
+            isOwn: (partition) => projectors.has(partition),
+            read: () => checkpoints(database),
+          },
+        }
+      : { write: makeTurnProjector(database) }),
+  })
+  const projector = serveActor<StoreState, StoreProtocol, StoreEvent>({
+    behaviour: store,
+    clock,
+    state,
+    say(event) {
+      if (event.type === 'TradesWritten') settlements.tell(event.type, {})
+      else if (event.type === 'MarketsClosed') {
+        const { marketIds } = event
+        endings.hear(event.type, { marketIds }, 0, undefined)
+      } else markets.tell(event.type, { partition: event.partition, offset: event.offset })
+    },
+  })
+  const keys = serveActor<ApiKeysState, ApiKeysProtocol, ApiKeysEvent>({
+    behaviour: apiKeys,
+    clock,
+    state: newApiKeys({
+      register: (key, activeMax) => registerApiKey(database, key, activeMax),
+      revoke: (id, atMs) => revokeApiKey(database, id, atMs),
+    }),
+    say(event) {
+      if (event.type === 'KeysRevoked') clients.tell(event.type, { ids: event.ids })
+      else clients.tell(event.type, { key: event.key })
+    },
+  })
+  const writes = serveActor<WriteQueueState, WriteQueueProtocol>({
+    behaviour: writeQueue,
+    clock,
+    state: newWriteQueue((tasks) => runWrites(database, tasks), sharesCommit),
+  })
+  const endings = serveActor<OrderEndingsState, OrderEndingsProtocol, OrderEndingsEvent>({
+    behaviour: orderEndings,
+    clock,
+    say: ({ marketId, why }) =>
+      log.warn({ marketId, why }, 'orders of a closed market stay open in the database'),
+    state: newOrderEndings({
+      end: (marketId) => endOrders(database, marketId),
+      find: (after) => marketsToEnd(database, after),
+    }),
+  })
+  return { state, projector, keys, writes, endings }
+}

@@ -1,0 +1,92 @@
+/** The links of the store thread: markets, settlement, and those that have something written. */
+
+import type { MessagePort } from 'node:worker_threads'
+import type { Settings } from '#config/settings-schema.ts'
+import { LOG_COPY_THREAD, marketThreadName, SETTLEMENT_THREAD } from '#config/topology.ts'
+import type { MarketThreadProtocol } from '#protocol/market-host.ts'
+import type { KeyFollowerProtocol } from '#protocol/projector.ts'
+import type { SettlementRequests } from '#protocol/settlement.ts'
+import type { Protocol } from '#runtime/actor.ts'
+import type { Channel } from '#runtime/channel.ts'
+import type { ReplyChannel } from '#runtime/serve.ts'
+import { type Kit, makeFollowers } from '#services/kit/kit.ts'
+import type { StoreReply } from '#store/engine/reply.ts'
+import type { StoreActors } from './store-actors.ts'
+
+/** The caller retries, and finds the next store. */
+const MOVES: StoreReply = {
+  ...{ ok: false, code: 'STORE_AWAY', retryable: true },
+  message: 'the store moves to another node',
+}
+
+export function makeStoreLinks(
+  settings: Settings,
+  kit: Pick<Kit, 'links'>,
+  {
+    actors,
+    isLeaving,
+  }: {
+    /** Undefined before the start. */
+    readonly actors: () => StoreActors | undefined
+    readonly isLeaving: () => boolean
+  },
+) {
+  const markets = makeFollowers<MarketThreadProtocol>(settings, kit.links)
+  /** Notified of new trades, so that they need not wait for the next read. */
+  const settlements = makeFollowers<SettlementRequests>(settings, kit.links)
+  /** Other threads: fronts, which register and revoke keys, and threads that have data written. */
+  const clients = makeFollowers<KeyFollowerProtocol>(settings, kit.links)
+  /** On a node: notifies when the local copy of the log has grown. */
+  const logCopies = makeFollowers<Protocol>(settings, kit.links)
+  const marketNames = new Set(
+    Array.from({ length: settings.markets.threads }, (_, thread) => marketThreadName(thread)),
+  )
+
+  function tellProjected(market: Channel<MarketThreadProtocol>): void {
+    for (const [partition, { projected }] of actors()?.state.partitions ?? []) {
+      market.tell('Projected', { partition, offset: projected })
+    }
+  }
+
+  function hearWrite(type: string, message: unknown, replyTo: number, client: ReplyChannel): void {
+    if (isLeaving()) client.reply(replyTo, MOVES)
+    else actors()?.writes.hear(type, message, replyTo, client)
+  }
+
+  function connect(peer: string, port: MessagePort): void {
+    if (peer === SETTLEMENT_THREAD) {
+      settlements.add(peer, port, hearWrite)
+      return
+    }
+    if (peer === LOG_COPY_THREAD) {
+      logCopies.add(peer, port, (type, message) =>
+        actors()?.projector.hear(type, message, 0, undefined),
+      )
+      return
+    }
+    if (!marketNames.has(peer)) {
+      clients.add(peer, port, (type, message, replyTo, client) =>
+        type === 'Write'
+          ? hearWrite(type, message, replyTo, client)
+          : actors()?.keys.hear(type, message, replyTo, client),
+      )
+      return
+    }
+    const market = markets.add(
+      peer,
+      port,
+      (type, message, replyTo, channel) =>
+        actors()?.projector.hear(type, message, replyTo, channel),
+      tellProjected,
+    )
+    // A newly started market thread does not know the position of the database.
+    tellProjected(market)
+  }
+
+  return {
+    ...{ markets, settlements, clients, connect },
+    close() {
+      for (const each of [markets, settlements, clients, logCopies]) each.close()
+    },
+  }
+}

@@ -1,0 +1,32 @@
+/** Functions of a file that are longer than a number of lines, with everything inside them. */
+
+import { ts } from '@ts-morph/common'
+
+type Node = import('@ts-morph/common').ts.Node
+
+export type LongFunction = { readonly name: string; readonly lines: number }
+
+export function longFunctions(file: string, text: string, linesMax: number): LongFunction[] {
+  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true)
+  const lineOf = (at: number): number => source.getLineAndCharacterOfPosition(at).line
+  const found: LongFunction[] = []
+  const visit = (node: Node): void => {
+    if (ts.isFunctionLike(node) && 'body' in node && node.body !== undefined) {
+      const lines = lineOf(node.end) - lineOf(node.getStart()) + 1
+      if (lines > linesMax) found.push({ name: nameOf(node), lines })
+    }
+    ts.forEachChild(node, visit)
+  }
+  visit(source)
+  return found
+}
+
+/** Its own name, or that of what it is assigned to; a function without one has that of the function around it. */
+function nameOf(node: Node): string {
+  if ('name' in node && node.name !== undefined) return (node.name as Node).getText()
+  const { parent } = node
+  if (parent !== undefined && 'name' in parent && parent.name !== undefined) {
+    return (parent.name as Node).getText()
+  }
+  return parent === undefined ? '' : nameOf(parent)
+}
