@@ -448,6 +448,37 @@ test('nothing unfinished is left, and every room says what it is for', () => {
   }
 })
 
+/** Names that are gone, each with the word that replaced it. */
+const OLD_NAMES: Record<string, string> = {
+  manner: 'timeInForce',
+  Manner: 'TimeInForce',
+  clerk: 'writeQueue',
+  shelf: 'registry',
+  happening: 'resolutionUpdate',
+}
+
+/** Rooms whose comments still have to be rewritten. */
+const WORDS_TO_REWRITE =
+  /^src\/(api|book|boot|chain|client|devnet|domain|http|log|operator|runtime|store|verify|web)\/|^src\/services\/(prices|settlement)\/|^(src\/main|config)/
+
+test('comments and names use plain words', () => {
+  const wrong: string[] = []
+  for (const file of sources.filter((name) => /^(src|config|workers)\//.test(name))) {
+    const text = textOf(file)
+    for (const [name, better] of Object.entries(OLD_NAMES)) {
+      const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$|'[^'\n]*'/gm, '')
+      if (new RegExp(`\\b${name}\\b`).test(code)) wrong.push(`${file}: say ${better}, not ${name}`)
+    }
+    if (WORDS_TO_REWRITE.test(file)) continue
+    for (const [, opening = ''] of text.matchAll(
+      /(?:\/\*\*\s*(?:\n\s*\* )?|^\s*\/\/ )((?:Who(?:ever)?|What(?:ever)?|Of|So (?:often|many|much))\b.{0,40})/gm,
+    )) {
+      wrong.push(`${file}: name the subject instead of "${opening}"`)
+    }
+  }
+  assert.deepEqual(wrong, [])
+})
+
 test('a file that a comment or a page names exists', () => {
   const pages = filesIn('docs', 'src', 'test', 'loadtest', 'contracts', 'examples', 'packages')
     .concat(readdirSync(ROOT), 'workers/README.md', 'config/README.md')

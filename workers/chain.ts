@@ -1,4 +1,4 @@
-/** What speaks to chains and providers, one of them or several: each waits most of the time. */
+/** Threads that use chains and providers, one or several: each waits most of the time. */
 
 import { runThreads } from '#runtime/thread.ts'
 import { indexerThread as indexer } from '#services/indexer/thread.ts'

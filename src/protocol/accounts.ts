@@ -55,7 +55,7 @@ export type AccountsRequests = {
   }
   /** Releases one granted `Reserve`: the order was refused, or existed before. */
   Release: { takes: { orderHash: OrderHash }; answers: undefined }
-  /** What `Reserve` would answer. */
+  /** Returns what `Reserve` would answer. */
   Check: { takes: { order: ReserveOrder; deadlineAtMs: number }; answers: Granted | Rejection }
   Funds: {
     takes: { chainId: number; trader: Address; deadlineAtMs: number }

@@ -28,11 +28,11 @@ import {
   type Wanted,
 } from './feeds.ts'
 import { makeFundsChannel } from './funds-channel.ts'
-import type { ResolutionUpdate } from './happening.ts'
 import { keepSnapshots } from './kept-snapshots.ts'
 import { makeMarketChannel } from './market-channel.ts'
 import * as messages from './messages.ts'
 import { makeOrdersChannel } from './orders-channel.ts'
+import type { ResolutionUpdate } from './resolution-update.ts'
 import { makeTickerChannel } from './ticker-channel.ts'
 import { type Replay, Topic } from './topic.ts'
 import { type ChannelLimits, makeTopicRegistry } from './topic-registry.ts'

@@ -6,8 +6,8 @@
 import type { MarketId } from '#domain/ids.ts'
 import type { CloseReason } from '#domain/market.ts'
 import type { AllMarketsFeed, MarketFeed, OneMarketFeed } from './feeds.ts'
-import type { ResolutionUpdate } from './happening.ts'
 import * as messages from './messages.ts'
+import type { ResolutionUpdate } from './resolution-update.ts'
 import type { TopicRegistry } from './topic-registry.ts'
 
 /** Markets whose last chain event is remembered for snapshots. */

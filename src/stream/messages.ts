@@ -16,7 +16,7 @@ import type { ShownLevel } from '#live/level-book.ts'
 import type { ShownMarket, ShownTrade } from '#live/market-board.ts'
 import type { OrdersPage } from '#protocol/market-host.ts'
 import { checksumOf } from './checksum.ts'
-import type { ResolutionFacts, ResolutionUpdate } from './happening.ts'
+import type { ResolutionFacts, ResolutionUpdate } from './resolution-update.ts'
 import type { CursorStep } from './topic-registry.ts'
 
 const levelsText = (levels: readonly ShownLevel[]): string => {

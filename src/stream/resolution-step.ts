@@ -5,7 +5,7 @@ import { checksumAddress } from '#domain/checksum-address.ts'
 import type { MarketId } from '#domain/ids.ts'
 import type { ResolutionEventName } from '#domain/market.ts'
 import { YES } from '#domain/order.ts'
-import type { ResolutionFacts } from './happening.ts'
+import type { ResolutionFacts } from './resolution-update.ts'
 
 type ShownStep = {
   readonly marketId: MarketId

@@ -81,7 +81,7 @@ const resolutionFacts = {
 
 const Ticker = Type.Object({ ...market, ...tickerFields }, { title: 'Ticker' })
 
-/** What the server sends. */
+/** Frames that the server sends. */
 export const SERVER_FRAMES = {
   hello: message('hello', {
     version: Type.Literal(1),

@@ -37,7 +37,7 @@ export function startingBecause(state: AccountsState): string {
   return ''
 }
 
-/** What an order would be granted. */
+/** Result of judging an order: its token and need. */
 type Judged = { readonly holding: Holding | undefined; readonly need: bigint }
 
 /** Undefined if the chain must be read first. */

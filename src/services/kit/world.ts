@@ -36,7 +36,7 @@ export type World = {
   readonly crash: (error: unknown) => void
 }
 
-/** What opens something outside of the thread. A service names those that it needs. */
+/** Functions that open something outside of the thread. A service names those that it needs. */
 export type Adapters = {
   readonly makeChainClient: typeof makeChainClient
   readonly makeReads: typeof makeReads

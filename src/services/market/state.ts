@@ -10,7 +10,7 @@ import type { LoggedHolds } from './held.ts'
 import type { TraderBudgets } from './host/trader-budgets.ts'
 import type { PendingTrades } from './pending.ts'
 /**
- * What is known about the hashes and trades of the current batch: the partition's records, updated by the batch so far.
+ * Known state of the hashes and trades of the current batch: the partition's records, updated by the batch so far.
  */
 export type Recall = {
   readonly closed: Map<OrderHash, ClosedOrder>

@@ -1,4 +1,4 @@
-/** What the database says of the traders of an accounts thread. */
+/** Loads the needs of an accounts thread's traders from the database. */
 
 import type { Address } from '#domain/ids.ts'
 import type { Reads } from '#store/reads/reads.ts'

@@ -12,7 +12,7 @@ const READ_MAX = 1_000
 
 type LogFeedPorts = {
   readonly reader: LogReader<MarketEvent>
-  /** Of a node: tells where the log ends; the files here are a copy, which may be behind. */
+  /** On a node: returns the end of the log; the files here are a copy that may lag. */
   readonly logEnds: LogEnds | undefined
   readonly heard: (message: AccountsProtocol['Logged']['takes']) => void
   readonly isStopped: () => boolean
@@ -32,7 +32,7 @@ export function makeLogFeed(
 ): LogFeed {
   /** By partition: the last applied offset. Empty until the actor has loaded. */
   const folded = new Map<number, number>()
-  /** Of a node: where the log ended, and when. */
+  /** On a node: end of the log and its time. */
   const ends = new Map<number, { readonly offset: number; readonly atMs: number }>()
   let reading = false
 

@@ -6,7 +6,7 @@
 import type { MarketId } from '#domain/ids.ts'
 import type { MarketState } from '../state.ts'
 
-/** What can be due. */
+/** Something with a due time. */
 export type Due = {
   /** Second of the next check; infinite while the market is not in the heap. */
   dueSec: number

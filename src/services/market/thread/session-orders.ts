@@ -32,7 +32,7 @@ export function makeSessionOrders(
   const orphans = new OrphanedOrders((order, answered) =>
     hear('CancelOrder', order, 1, { reply: (_, answer) => answered(answer) }),
   )
-  /** What is held by fronts that are here. */
+  /** Session orders of live fronts. */
   const claimed = new Set<OrderHolds>()
   /** Deadline for fronts to claim held orders, on the monotonic clock; the rest are cancelled. */
   let claimedByMs = Number.POSITIVE_INFINITY

@@ -1,4 +1,4 @@
-/** What a market thread does by itself: orders expire, the log is tidied between batches, and what is late is told. */
+/** Timers of a market thread: expires orders, tidies the log between batches, and reports lag. */
 
 import type { DiskRoom } from '#log/partition/disk-room.ts'
 import type { Clock } from '#runtime/clock.ts'

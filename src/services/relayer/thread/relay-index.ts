@@ -1,4 +1,4 @@
-/** What the relayer reads of the chain's past: the index has most of it, the chain's own logs the newest. */
+/** Reads the chain's past for the relayer: the index has most of it, the chain's own logs the newest. */
 
 import type { ChainClient } from '#chain/clients.ts'
 import type { Settings } from '#config/settings-schema.ts'

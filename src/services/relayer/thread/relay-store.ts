@@ -1,4 +1,4 @@
-/** What the relayer keeps in the database: its operations, and the gas that it has paid. */
+/** The relayer's records in the database: its operations, and the gas it has paid. */
 
 import { purposeOf } from '#domain/relay.ts'
 import type { Query } from '#store/reads/queries.ts'

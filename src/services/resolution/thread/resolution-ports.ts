@@ -1,4 +1,4 @@
-/** What the resolution actor reaches the chain and the database with. */
+/** Access of the resolution actor to the chain and the database. */
 
 import type { accountOf } from '#chain/accounts.ts'
 import { simulate } from '#chain/call.ts'
