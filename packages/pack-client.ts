@@ -1,6 +1,6 @@
 /**
  * `npm run pack:client [-- --to folder]` makes the tarball of `sibyl-client`: the SDK and what it needs
- * of `domain` and of the ABIs, as JavaScript with declarations. The sources are laid side by side first,
+ * of `domain` and of the ABIs, as JavaScript with declarations; of `protocol` the types of its shapes. The sources are laid side by side first,
  * so that the subpaths of this repository become ways from file to file and the package asks nothing
  * of a bundler. What it can be imported as is listed here and nowhere else.
  */
@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs, promisify } from 'node:util'
+import { shapeTypes } from './shape-types.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const PACKAGE = join(ROOT, 'packages/client')
@@ -46,7 +47,6 @@ const TYPES = [
   'chain',
   'order-submission',
   'prices',
-  'read-answers',
   'reads',
   'relayer',
   'resolution',
@@ -56,19 +56,40 @@ const TYPES = [
 ]
 
 /** Where a room lies in this repository, by the folder that it has in the package. */
-const ROOMS = { client: 'src/client', domain: 'src/domain', contracts: 'contracts' } as const
+const ROOMS = {
+  client: 'src/client',
+  domain: 'src/domain',
+  contracts: 'contracts',
+  protocol: 'src/protocol',
+} as const
 type Room = keyof typeof ROOMS
+
+/** Where shapes lie; the package has their types only, written out. */
+const SHAPES = 'protocol/shapes/'
+
+/** Types of shapes that the SDK reads otherwise: users have its own type instead. */
+const NOT_PUBLIC = new Set([
+  'BookAnswer',
+  'BookFrame',
+  'CheckedOrder',
+  'ConfigAnswer',
+  'EvidenceAnswer',
+  'FailedClaim',
+  'PendingClaim',
+])
 
 const SPECIFIER = /(\bfrom\s+|\bimport\(\s*)(['"])(#[^'"]+|\.[^'"]+)\2/g
 
-/** Lays what the client reaches into `folder`, and returns the files. */
-async function laySources(folder: string): Promise<string[]> {
+/** Lays what the client reaches into `folder`. */
+async function laySources(folder: string, shapes: ReadonlyMap<string, string>): Promise<void> {
   const own = await readdir(join(ROOT, ROOMS.client))
   const files = own.filter((name) => name.endsWith('.ts')).map((name) => `client/${name}`)
   // Grows while it is walked.
   for (const file of files) {
     const [room, ...rest] = file.split('/') as [Room, ...string[]]
-    const text = await readFile(join(ROOT, ROOMS[room], ...rest), 'utf8')
+    const text = file.startsWith(SHAPES)
+      ? shapes.get(file.slice(SHAPES.length))!
+      : await readFile(join(ROOT, ROOMS[room], ...rest), 'utf8')
     const laid = text.replace(SPECIFIER, (_, before: string, quote: string, from: string) => {
       const target = from.startsWith('#') ? from.slice(1) : join(dirname(file), from)
       if (!(target.split('/')[0]! in ROOMS)) throw new Error(`${file} imports ${from}`)
@@ -79,7 +100,6 @@ async function laySources(folder: string): Promise<string[]> {
     await mkdir(dirname(join(folder, file)), { recursive: true })
     await writeFile(join(folder, file), laid)
   }
-  return files
 }
 
 const COMPILER = {
@@ -129,11 +149,18 @@ function manifestOf(own: Manifest): Manifest {
   return { ...own, main: './index.js', types: './index.d.ts', exports }
 }
 
-async function addRest(folder: string): Promise<void> {
+/** The line of `index.d.ts` for the shapes of a file. */
+function shapesLine([file, text]: readonly [string, string]): string {
+  const names = [...text.matchAll(/^export type (\w+)/gm)].map(([, name]) => name!)
+  const shown = names.filter((name) => !NOT_PUBLIC.has(name))
+  return `export type { ${shown.join(', ')} } from './${SHAPES}${file.replace(/ts$/, 'js')}'\n`
+}
+
+async function addRest(folder: string, shapes: ReadonlyMap<string, string>): Promise<void> {
   const all = PUBLIC.map((name) => `export * from './client/${name}.js'\n`).join('')
   const types = TYPES.map((name) => `export type * from './client/${name}.js'\n`).join('')
   await writeFile(join(folder, 'index.js'), all)
-  await writeFile(join(folder, 'index.d.ts'), all + types)
+  await writeFile(join(folder, 'index.d.ts'), all + types + [...shapes].map(shapesLine).join(''))
   const own = JSON.parse(await readFile(join(PACKAGE, 'package.json'), 'utf8')) as Manifest
   await writeFile(join(folder, 'package.json'), `${JSON.stringify(manifestOf(own), null, 2)}\n`)
   for (const name of ['README.md', 'CHANGELOG.md'])
@@ -145,11 +172,12 @@ async function addRest(folder: string): Promise<void> {
 export async function packClient(to: string): Promise<string> {
   const build = await mkdtemp(join(tmpdir(), 'sibyl-pack-'))
   try {
-    await laySources(join(build, 'source'))
+    const shapes = await shapeTypes()
+    await laySources(join(build, 'source'), shapes)
     await compile(build)
     const folder = join(build, 'package')
     await endDeclarations(folder)
-    await addRest(folder)
+    await addRest(folder, shapes)
     await mkdir(to, { recursive: true })
     const options = ['--json', '--ignore-scripts', '--offline', '--pack-destination', resolve(to)]
     const { stdout } = await run('npm', ['pack', folder, ...options], { cwd: build })

@@ -1,8 +1,8 @@
 /** Finds a market by its id, the first digits of it, or words of its question. */
 
-import type { Market } from '#client/answers.ts'
 import type { Client } from '#client/client.ts'
 import { CommandError } from '#devnet/command.ts'
+import type { Market } from '#protocol/shapes/markets.ts'
 import { showId } from './show.ts'
 
 const ID = /^0x[0-9a-f]{64}$/i

@@ -6,18 +6,16 @@
 
 import { toAddress } from '#domain/ids.ts'
 import type { OrderDomain } from '#domain/order-hash.ts'
+import type { Market } from '#protocol/shapes/markets.ts'
 import type {
   CancelledOrder,
   CancelledOrders,
-  Config,
-  Funds,
-  Market,
   OpenOrder,
-  Orderbook,
   PlacedOrder,
-  Trade,
-  ValidatedOrder,
-} from './answers.ts'
+} from '#protocol/shapes/orders.ts'
+import type { Trade } from '#protocol/shapes/trades.ts'
+import type { Funds } from '#protocol/shapes/users.ts'
+import type { Config, Orderbook, ValidatedOrder } from './answers.ts'
 import { type ApiFit, apiFit } from './api-fit.ts'
 import { boundedNowSec } from './bounded-clock.ts'
 import { buildOrder, type OrderIntent } from './build-order.ts'

@@ -5,77 +5,20 @@
 
 import { backoff } from '#domain/backoff.ts'
 import { EventStreamReader } from '#domain/event-stream.ts'
-import type { ShownQuickMarket } from '#domain/quick-market.ts'
 import { trimEnd } from '#domain/trim-end.ts'
+import type {
+  EvidenceAnswer,
+  PastPrice,
+  Price,
+  QuickMarket,
+  StreamPrice,
+} from '#protocol/shapes/prices.ts'
 import { SibylError } from './sibyl-error.ts'
-import type { StreamPrice } from './stream-messages.ts'
 import { type CallOptions, type HeaderLines, pause, type Transport } from './transport.ts'
 
-export type Price = {
-  readonly asset: string
-  /** USD, 8 decimals. */
-  readonly price: number
-  readonly priceUSD: number
-  /** Unix seconds, by the provider's clock. */
-  readonly timestamp: number
-  /** The provider's address. */
-  readonly source: string
-  readonly sourceName: 'pyth' | 'binance' | 'coinbase'
-  /** Whether no provider speaks for the asset at present. */
-  readonly stale: boolean
-}
-
-export type PastPrice = Pick<Price, 'price' | 'priceUSD' | 'timestamp'> & {
-  readonly source: Price['sourceName']
-}
-
-export type QuickMarket = ShownQuickMarket
-
-export type PriceObservation = {
-  readonly source: string
-  readonly boundary: number
-  readonly price: number
-  readonly timestamp: number
-  readonly receivedAt: number
-  readonly via: 'stream' | 'latest' | 'history'
-  readonly exact: boolean
-  readonly report: string
-}
-
-export type QuickMarketEvidence = {
-  readonly quickMarket: QuickMarket
-  readonly chainId: number
-  readonly contractAddress: string
-  readonly strike: PriceObservation
-  readonly decidedBy: string | null
-  readonly start: PriceObservation | null
-  readonly end: PriceObservation | null
-  /** What the other sources reported. */
-  readonly compared: readonly {
-    readonly start: PriceObservation | null
-    readonly end: PriceObservation
-  }[]
-  /** Every source, the deciding one included. */
-  readonly providers?: readonly {
-    readonly source: string
-    readonly start: PriceObservation | null
-    readonly end: PriceObservation | null
-    readonly direction: 'down' | 'equal' | 'up' | null
-    readonly moveBps: number | null
-    /** Whether it has a vote. */
-    readonly counted: boolean
-  }[]
-  /** The mean that decided where the sources did not agree about the side. */
-  readonly average: {
-    readonly price: number
-    readonly observations: readonly PriceObservation[]
-  } | null
-  readonly rule: string
-  readonly comparison: string | null
-  readonly onChain: 'pending' | 'created' | 'reported'
-  readonly createTxHash: string
-  readonly reportTxHash: string
-}
+/** Exchanges of earlier versions leave `providers` out. */
+export type QuickMarketEvidence = Omit<EvidenceAnswer, 'providers'> &
+  Partial<Pick<EvidenceAnswer, 'providers'>>
 
 export type ClientPrices = {
   latest(asset: string, options?: CallOptions): Promise<Price>

@@ -1,14 +1,7 @@
 /** The reads of markets, of history and of sums: what a page shows beside the books. */
 
-import type { Market } from './answers.ts'
-import type {
-  Candles,
-  Holders,
-  MarketStats,
-  PlatformStats,
-  UserActivity,
-  UserPosition,
-} from './read-answers.ts'
+import type { Candles, Market, MarketStats, PlatformStats } from '#protocol/shapes/markets.ts'
+import type { Holders, UserActivity, UserPosition } from '#protocol/shapes/users.ts'
 import { SibylError } from './sibyl-error.ts'
 import type { CallOptions, Transport } from './transport.ts'
 

@@ -3,7 +3,8 @@
  * something has come about. What is signed goes to the relayer, which pays the gas.
  */
 
-import type { Relayed, ResolutionStatus } from './answers.ts'
+import type { ResolutionStatus } from '#protocol/shapes/markets.ts'
+import type { Relayed } from '#protocol/shapes/relayer.ts'
 import type { ProposalIntent, Relayer, SettlementIntent } from './relayer.ts'
 import { SibylError } from './sibyl-error.ts'
 import type { CallOptions, Transport } from './transport.ts'

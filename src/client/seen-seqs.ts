@@ -3,7 +3,7 @@
  * so that whichever front answers them has heard of what was written.
  */
 
-import type { SeenFrom } from './answers.ts'
+import type { SeenFrom } from '#protocol/shapes/orders.ts'
 
 /** Markets that are remembered; the one written to longest ago is forgotten first. */
 const MARKETS_MAX = 1_000

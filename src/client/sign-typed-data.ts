@@ -3,7 +3,7 @@
  */
 
 import type { Hex } from 'viem'
-import type { SignatureScheme } from './answers.ts'
+import type { SignatureScheme } from '#protocol/shapes/config.ts'
 import { SibylError } from './sibyl-error.ts'
 import type { OrderSigner } from './sign-order.ts'
 

@@ -1,19 +1,18 @@
 /** The live side of the SDK as its user sees it: what a stream is opened with, tells and can do. */
 
-import type { CancelledOrder, PlacedOrder } from './answers.ts'
-import type { LocalBook } from './local-book.ts'
-import type { OrderSubmission } from './order-submission.ts'
+import type { CancelledOrder, PlacedOrder } from '#protocol/shapes/orders.ts'
 import type {
-  BookMessage,
   FundsMessage,
   MarketMessage,
   OrdersMessage,
-  Position,
   PriceMessage,
   QuickMarketMessage,
   TickerMessage,
   TradesMessage,
-} from './stream-messages.ts'
+} from '#protocol/shapes/stream.ts'
+import type { LocalBook } from './local-book.ts'
+import type { OrderSubmission } from './order-submission.ts'
+import type { BookMessage, Position } from './stream-messages.ts'
 import type { HeaderLines } from './transport.ts'
 
 export type StreamOptions = {

@@ -7,23 +7,21 @@
 
 import { backoff } from '#domain/backoff.ts'
 import { trimEnd } from '#domain/trim-end.ts'
-import type { CancelledOrder, PlacedOrder } from './answers.ts'
-import { makeDeferred } from './deferred.ts'
-import { parseExactJson } from './exact-json.ts'
-import { LocalBook } from './local-book.ts'
-import { isPassing, SibylError } from './sibyl-error.ts'
+import type { CancelledOrder, PlacedOrder } from '#protocol/shapes/orders.ts'
 import type {
-  BookMessage,
-  ChannelMessage,
   FundsMessage,
   MarketMessage,
   OrdersMessage,
-  Position,
   PriceMessage,
   QuickMarketMessage,
   TickerMessage,
   TradesMessage,
-} from './stream-messages.ts'
+} from '#protocol/shapes/stream.ts'
+import { makeDeferred } from './deferred.ts'
+import { parseExactJson } from './exact-json.ts'
+import { LocalBook } from './local-book.ts'
+import { isPassing, SibylError } from './sibyl-error.ts'
+import type { BookMessage, ChannelMessage, Position } from './stream-messages.ts'
 import type {
   SibylStream,
   StreamEvents,

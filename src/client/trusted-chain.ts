@@ -7,7 +7,7 @@
 
 import { type Address, parseAddress } from '#domain/ids.ts'
 import { signatureSchemes } from '#domain/typed-data.ts'
-import type { ChainConfig } from './answers.ts'
+import type { ChainConfig } from '#protocol/shapes/config.ts'
 import { SibylError } from './sibyl-error.ts'
 
 /** The contracts that signatures name. */

@@ -11,9 +11,9 @@ import {
   http,
 } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
-import type { ChainConfig } from '#client/answers.ts'
 import type { Client } from '#client/client.ts'
 import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
+import type { ChainConfig } from '#protocol/shapes/config.ts'
 import { DEVNET_CHAIN_ID } from './accounts.ts'
 import { CommandError } from './command.ts'
 

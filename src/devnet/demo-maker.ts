@@ -5,10 +5,11 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Market, OpenOrder } from '#client/answers.ts'
 import type { OrderIntent } from '#client/build-order.ts'
 import type { Client } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
+import type { Market } from '#protocol/shapes/markets.ts'
+import type { OpenOrder } from '#protocol/shapes/orders.ts'
 import { cancelOrder, drift, fairOfPrice, ladder, OUTCOMES } from './quotes.ts'
 
 const UNIT = 1_000_000

@@ -1,8 +1,8 @@
 /** What the demo maker offers in one outcome: a ladder around what it thinks the outcome is worth. */
 
-import type { OpenOrder } from '#client/answers.ts'
 import type { OrderIntent } from '#client/build-order.ts'
 import { PRICE_MAX, PRICE_MIN } from '#domain/money.ts'
+import type { OpenOrder } from '#protocol/shapes/orders.ts'
 
 type QuoteTerms = {
   readonly marketId: string

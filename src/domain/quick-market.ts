@@ -76,28 +76,6 @@ export type QuickMarket = QuickTerms & {
   readonly onChain: QuickChainStage
 }
 
-/** A quick market as it is told: over HTTP and on the stream, to servers and to the SDK's readers. */
-export type ShownQuickMarket = {
-  readonly id: number
-  /** Where its orders go. */
-  readonly marketId: string
-  readonly asset: string
-  readonly intervalMinutes: number
-  readonly intervalSeconds?: number
-  /** The strike. */
-  readonly startPrice: number
-  /** Unix seconds, like `endTime` and `createdAt`. */
-  readonly startTime: number
-  readonly endTime: number
-  readonly resolved: boolean
-  readonly priceSource: string
-  readonly createdAt: number
-  /** Null until it is resolved, like `outcome`: 0 is YES, it went up; 1 is NO. */
-  readonly endPrice?: number | null
-  readonly outcome?: number | null
-  readonly verdict?: QuickVerdict
-}
-
 /**
  * Where the outcome comes from: `open`, there is none yet; `prices`; `contested`, the price sources contradict
  * each other and the market waits for the optimistic oracle; `oracle`, which has decided a contested market.

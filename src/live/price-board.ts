@@ -12,7 +12,13 @@ import {
   verdictOf,
 } from '#domain/quick-market.ts'
 import type { AssetPrices, PublishedPrice } from '#protocol/prices.ts'
-import type { PriceEvent, QuickMarket, QuickMarketEvent } from './asset-shapes.ts'
+import type { QUICK_MARKET_EVENTS, QuickMarket, StreamPrice } from '#protocol/shapes/prices.ts'
+
+export type QuickMarketEvent = {
+  readonly event: (typeof QUICK_MARKET_EVENTS)[number]
+  readonly quickMarket: QuickMarket
+  readonly atMs: number
+}
 
 export type ShownAsset = {
   readonly asset: string
@@ -28,7 +34,7 @@ export type ShownAsset = {
 }
 
 export type PriceListener = {
-  priced(asset: string, event: PriceEvent): void
+  priced(asset: string, event: StreamPrice): void
   /** The same as text of the price stream. */
   streamed(asset: string, text: string): void
   quickMarket(asset: string, event: QuickMarketEvent): void
@@ -134,11 +140,11 @@ function remember({ history }: ShownAsset, price: PublishedPrice): void {
   if (history.length > PRICE_HISTORY_SEC) history.shift()
 }
 
-function priceEvent({ asset, price, atMs, source }: PublishedPrice): PriceEvent {
+function priceEvent({ asset, price, atMs, source }: PublishedPrice): StreamPrice {
   return { asset, price, priceUSD: priceUsd(price), timestamp: atMs, source }
 }
 
-function eventText(number: number, event: PriceEvent): string {
+function eventText(number: number, event: StreamPrice): string {
   return `id: ${number}\ndata: ${JSON.stringify(event)}\n\n`
 }
 

@@ -6,7 +6,6 @@
  * yet, is gone at the next one.
  */
 
-import type { Funds } from '#client/answers.ts'
 import { createClient } from '#client/client.ts'
 import { type FundsToken, STABLECOIN } from '#domain/funds.ts'
 import type { Address } from '#domain/ids.ts'
@@ -14,6 +13,7 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import type { LogReader } from '#log/event-log.ts'
 import { openLogReader } from '#log/log-reader.ts'
 import { PACKED } from '#log/packed-event.ts'
+import type { Funds } from '#protocol/shapes/users.ts'
 import { makeShadow, type Shadow, type ShadowNeeds } from '#services/accounts/shadow.ts'
 import type { LoadedAccounts } from '#services/accounts/state.ts'
 import type { Difference } from '#store/audit/audit-trades.ts'

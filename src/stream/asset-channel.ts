@@ -4,14 +4,15 @@
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'
-import type { PriceEvent, QuickMarket, QuickMarketEvent } from '#live/asset-shapes.ts'
+import type { QuickMarketEvent } from '#live/price-board.ts'
+import type { QuickMarket, StreamPrice } from '#protocol/shapes/prices.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { AssetChannel, AssetFeed } from './feeds.ts'
 import * as messages from './messages.ts'
 import type { TopicRegistry } from './topic-registry.ts'
 
 type Asset<M> = {
-  price: PriceEvent | undefined
+  price: StreamPrice | undefined
   /** Open quick market; undefined between two of them. */
   quickMarket: QuickMarket | undefined
   readonly feeds: Map<AssetChannel, AssetFeed<M>>
@@ -21,7 +22,7 @@ type AssetChannels<M> = {
   feedOf(channel: AssetChannel, asset: string): AssetFeed<M> | Rejection
   /** Adds an asset before any data about it exists. */
   know(asset: string): void
-  priced(asset: string, event: PriceEvent): void
+  priced(asset: string, event: StreamPrice): void
   quickMarket(asset: string, event: QuickMarketEvent): void
   snapshot(feed: AssetFeed<M>, reset: boolean): string
   forget(feed: AssetFeed<M>): void

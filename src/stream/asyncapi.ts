@@ -4,8 +4,8 @@
 
 import type { TSchema } from 'typebox'
 import { type DocumentInfo, written } from '#http/openapi.ts'
+import { SERVER_FRAMES } from '#protocol/shapes/stream.ts'
 import { OP_FRAMES, SUBSCRIBE_FRAMES } from './frames.ts'
-import { SERVER_FRAMES } from './server-frames.ts'
 
 type Json = Record<string, unknown>
 

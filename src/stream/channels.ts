@@ -11,10 +11,11 @@ import type { MarketEvent, OrdersMatched, TradeOutcome } from '#domain/market-ev
 import { tradesOf } from '#domain/match-trades.ts'
 import { BUY, OUTCOMES, SELL } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
-import type { PriceEvent, QuickMarketEvent } from '#live/asset-shapes.ts'
 import type { FundsGateway } from '#live/funds-gateway.ts'
 import type { BoardListener, MarketBoard, ShownMarket, ShownTrade } from '#live/market-board.ts'
 import type { FiguresBook } from '#live/market-figures.ts'
+import type { QuickMarketEvent } from '#live/price-board.ts'
+import type { StreamPrice } from '#protocol/shapes/prices.ts'
 import type { Clock } from '#runtime/clock.ts'
 import { makeAssetChannels } from './asset-channel.ts'
 import { bookOf, cleanBook, isDirty, makeBookChannel } from './book-channel.ts'
@@ -43,7 +44,7 @@ export type Channels<M> = BoardListener & {
   /** Reports that events of these kinds were missed: followers receive the current state. */
   missed(kinds: readonly OutsideKind[]): void
   knowAsset(asset: string): void
-  priced(asset: string, event: PriceEvent): void
+  priced(asset: string, event: StreamPrice): void
   quickMarket(asset: string, event: QuickMarketEvent): void
   /** Returns the feed of a subscription, or a rejection. */
   feedOf(wanted: Wanted): Feed<M> | Rejection

@@ -9,13 +9,11 @@ import { type Rejection, reject } from '#domain/rejection.ts'
 import { parseJson } from '#http/json.ts'
 import { address, bytes32, oneOf, safeInteger } from '#http/schemas.ts'
 import { compileValidator, type Validator } from '#http/validate.ts'
+import { Id } from '#protocol/shapes/stream.ts'
 import { type AssetChannel, CONFLATED_HZ, type Hz, type Wanted } from './feeds.ts'
 
 const closed = { additionalProperties: false } as const
 
-export const Id = Type.Union([Type.String({ maxLength: 64 }), Type.Integer()], {
-  description: 'Anything that tells this request from others; the answer repeats it',
-})
 const id = Type.Optional(Id)
 export type FrameId = string | number
 

@@ -11,10 +11,11 @@ import type { Address, MarketId } from '#domain/ids.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { Authenticator } from '#http/auth.ts'
 import { limitedRange, siteOf } from '#http/client-ip.ts'
-import type { PriceEvent, QuickMarketEvent } from '#live/asset-shapes.ts'
 import type { BoardListener, MarketBoard } from '#live/market-board.ts'
 import type { FiguresBook } from '#live/market-figures.ts'
 import type { NeededMarkets, PartitionUse } from '#live/partition-use.ts'
+import type { QuickMarketEvent } from '#live/price-board.ts'
+import type { StreamPrice } from '#protocol/shapes/prices.ts'
 import { inTime } from '#runtime/in-time.ts'
 import { type FundsSource, makeChannels, type OutsideKind } from './channels.ts'
 import {
@@ -113,7 +114,7 @@ export type StreamHub = BoardListener & {
   /** Publishes changed funds of a trader on the `funds` channel. */
   fundsChanged(trader: Address, chainId: number): void
   /** Publishes a new price on the `price` channel of its asset (`BTC`); older ones are skipped. */
-  priced(asset: string, event: PriceEvent): void
+  priced(asset: string, event: StreamPrice): void
   /** Publishes an opened or resolved quick market on the `quick-market` channel of its asset. */
   quickMarket(asset: string, event: QuickMarketEvent): void
   /** Ends the authentication of sessions with these keys. */

@@ -11,10 +11,11 @@ import type { CloseReason, ResolutionEventName } from '#domain/market.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, type Outcome, SELL, type Side } from '#domain/order.ts'
 import type { TradeStatus } from '#domain/trade.ts'
-import type { PriceEvent, QuickMarketEvent } from '#live/asset-shapes.ts'
 import type { ShownLevel } from '#live/level-book.ts'
 import type { ShownMarket, ShownTrade } from '#live/market-board.ts'
+import type { QuickMarketEvent } from '#live/price-board.ts'
 import type { OrdersPage } from '#protocol/market-host.ts'
+import type { StreamPrice } from '#protocol/shapes/prices.ts'
 import { checksumOf } from './checksum.ts'
 import type { ResolutionFacts, ResolutionUpdate } from './resolution-update.ts'
 import type { CursorStep } from './topic-registry.ts'
@@ -278,7 +279,7 @@ export function marketsSnapshot(
 
 export function price(
   sub: string,
-  { asset, price: value, priceUSD, timestamp, source }: PriceEvent,
+  { asset, price: value, priceUSD, timestamp, source }: StreamPrice,
   { cursor, prevCursor }: CursorStep,
 ): string {
   return (

@@ -1,7 +1,6 @@
 /** Requests of clients on the stream, one function per kind. */
 
 import type { OrderService } from '#api/orders/order-service.ts'
-import { acceptedBody } from '#api/orders/order-shapes.ts'
 import { timeInForceOf } from '#api/orders/time-in-force.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { Fault } from '#domain/fault.ts'
@@ -184,7 +183,7 @@ export function makeRequests(
       asked && connection.cancelsOnDisconnect
         ? await placeHeld(connection, verified, context)
         : await orders.enter(verified, context)
-    return isRejection(placed) ? placed : { type: 'placed', ...acceptedBody(placed) }
+    return isRejection(placed) ? placed : { type: 'placed', ...placed }
   }
 
   /** Places a session order; releases it if its market refused it. */

@@ -6,17 +6,16 @@ import { priceRoutes } from '#api/prices/prices.ts'
 import { quickMarketRoutes } from '#api/prices/quick-markets.ts'
 import { createClient } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
-import type { StreamPrice } from '#client/stream-messages.ts'
 import type { PriceSource } from '#domain/asset-price.ts'
 import { EventStreamReader } from '#domain/event-stream.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { Mark, QuickMarket, QuickResolution } from '#domain/quick-market.ts'
 import { makeSseHub, type SseHub, type SseSettings } from '#http/sse.ts'
-import { PriceEvent } from '#live/asset-shapes.ts'
 import { makeBoard } from '#live/market-board.ts'
 import { makePriceBoard, type PriceBoard, type PriceListener } from '#live/price-board.ts'
 import { makeSeqWaiters } from '#live/seq-waiters.ts'
 import type { PublishedPrice } from '#protocol/prices.ts'
+import { StreamPrice } from '#protocol/shapes/prices.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { startTestFront } from '../http/front-fixture.ts'
 import { eventually } from '../support/eventually.ts'
@@ -295,7 +294,7 @@ test('a reader gets one price at once and then each new one, of its asset only',
   price('BTC', 101)
   price('BTC', 102)
   await eventually(() => assert.equal(reader.events().length, 3))
-  for (const { data } of reader.events()) assert.ok(Check(PriceEvent, data), JSON.stringify(data))
+  for (const { data } of reader.events()) assert.ok(Check(StreamPrice, data), JSON.stringify(data))
   assert.deepEqual(
     reader.events().map(({ data }) => data.priceUSD),
     [100, 101, 102],

@@ -9,11 +9,11 @@ import {
   http,
   verifyTypedData,
 } from 'viem'
-import type { SignatureScheme } from '#client/answers.ts'
 import { createClient } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
 import { devnetAccount, devnetKey } from '#devnet/accounts.ts'
 import { readChainRecord } from '#devnet/chain-record.ts'
+import type { SignatureScheme } from '#protocol/shapes/config.ts'
 import { testUSDCAbi } from '../../contracts/artifacts/TestUSDC.abi.ts'
 import { eventually } from '../support/eventually.ts'
 import type { Exchange } from '../support/exchange.ts'

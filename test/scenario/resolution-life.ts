@@ -8,10 +8,10 @@
 
 import assert from 'node:assert/strict'
 import { stringToHex } from 'viem'
-import type { ResolutionStatus } from '#client/answers.ts'
 import { type Client, createClient } from '#client/client.ts'
-import type { MarketMessage } from '#client/stream-messages.ts'
 import { devnetKey } from '#devnet/accounts.ts'
+import type { ResolutionStatus } from '#protocol/shapes/markets.ts'
+import type { MarketMessage } from '#protocol/shapes/stream.ts'
 import { MAX_UINT256, type Market, SETTINGS, UNIT } from '../contracts/support/world.ts'
 import type { TestChain } from '../support/chain.ts'
 import { eventually } from '../support/eventually.ts'

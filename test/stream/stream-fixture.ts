@@ -11,10 +11,10 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
 import type { Authenticator } from '#http/auth.ts'
 import type { Front } from '#http/server.ts'
-import type { PriceEvent, QuickMarket } from '#live/asset-shapes.ts'
 import { type MarketBoard, makeBoard } from '#live/market-board.ts'
 import { makeFiguresBook } from '#live/market-figures.ts'
 import type { MarketView } from '#protocol/market.ts'
+import type { QuickMarket, StreamPrice } from '#protocol/shapes/prices.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { viewOf } from '#services/market/market.ts'
 import { makeStreamHub, type StreamHub, type StreamPorts } from '#stream/hub.ts'
@@ -172,7 +172,7 @@ export async function startStream(
   return test
 }
 
-export function priceOf(timestamp: number, asset = 'BTC'): PriceEvent {
+export function priceOf(timestamp: number, asset = 'BTC'): StreamPrice {
   return { asset, price: 6_543_210_000_000, priceUSD: 65_432.1, timestamp, source: 'test' }
 }
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Market } from '#client/answers.ts'
+import type { Market } from '#protocol/shapes/markets.ts'
 import { holdingsOf, markPrice, totalsOf } from '#web/portfolio/holdings.ts'
 import type { Position } from '#web/state/reads.ts'
 

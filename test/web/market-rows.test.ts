@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Market } from '#client/answers.ts'
-import type { StreamTicker } from '#client/stream-messages.ts'
 import { chanceOf } from '#domain/chance.ts'
+import type { Market } from '#protocol/shapes/markets.ts'
+import type { StreamTicker } from '#protocol/shapes/stream.ts'
 import { readFilter, writeFilter } from '#web/list/list-address.ts'
 import {
   categoriesOf,

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { ResolutionStatus } from '#client/answers.ts'
-import type { TradesMessage } from '#client/stream-messages.ts'
-import type { ShownQuickMarket } from '#domain/quick-market.ts'
+import type { ResolutionStatus } from '#protocol/shapes/markets.ts'
+import type { QuickMarket } from '#protocol/shapes/prices.ts'
+import type { TradesMessage } from '#protocol/shapes/stream.ts'
 import { firstInterval, nextCandle, withoutHoles } from '#web/market/candle-series.ts'
 import { ladderRows } from '#web/market/ladder-rows.ts'
 import { quickStanding } from '#web/market/quick-standing.ts'
@@ -148,7 +148,7 @@ test('the outcome of a quick market is proposed by no one', () => {
 })
 
 test('a quick market says who is ahead, that it ended, and who has won', () => {
-  const one = { startPrice: 100, endTime: 1_000, resolved: false } as ShownQuickMarket
+  const one = { startPrice: 100, endTime: 1_000, resolved: false } as QuickMarket
   assert.equal(quickStanding(one, 100, 999).isUp, true, 'the strike itself is YES')
   assert.equal(quickStanding(one, 99, 999).words, 'NO is ahead.')
   assert.equal(quickStanding(one, undefined, 999).isUp, undefined)

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { OrdersMessage } from '#client/stream-messages.ts'
+import type { OrdersMessage } from '#protocol/shapes/stream.ts'
 import { applyOrders } from '#web/state/own-orders.ts'
 
 const order = (orderHash: string, marketId = 'm', remainingSize = 10) => ({

@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { QuickMarketMessage } from '#client/stream-messages.ts'
-import type { ShownQuickMarket } from '#domain/quick-market.ts'
+import type { QuickMarket } from '#protocol/shapes/prices.ts'
+import type { QuickMarketMessage } from '#protocol/shapes/stream.ts'
 import { shownAfter } from '#web/state/quick-markets.ts'
 
-const market = (marketId: string, resolved = false) => ({ marketId, resolved }) as ShownQuickMarket
-const told = (quickMarket: ShownQuickMarket | null) => ({ quickMarket }) as QuickMarketMessage
+const market = (marketId: string, resolved = false) => ({ marketId, resolved }) as QuickMarket
+const told = (quickMarket: QuickMarket | null) => ({ quickMarket }) as QuickMarketMessage
 
 test('the market of the moment is shown, and the verdict on the one before does not take its place', () => {
   const now = market('b')

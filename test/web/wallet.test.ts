@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { encodeFunctionData, type Hex, parseAbi, zeroHash } from 'viem'
-import type { ChainConfig } from '#client/answers.ts'
 import { SibylError } from '#client/sibyl-error.ts'
+import type { ChainConfig } from '#protocol/shapes/config.ts'
 import { wordsOf } from '#web/error-words.ts'
 import {
   approveCall,

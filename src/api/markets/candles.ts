@@ -10,6 +10,7 @@ import type { ReadCache } from '#http/read-cache.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { oneOf, safeInteger } from '#http/schemas.ts'
 import type { MarketFinder } from '#live/market-finder.ts'
+import { MarketCandles } from '#protocol/shapes/markets.ts'
 import type { Clock } from '#runtime/clock.ts'
 import { MARKET_ID } from '../orders/order-examples.ts'
 import { marketIdParam } from '../orders/order-shapes.ts'
@@ -37,19 +38,6 @@ type StoredCandle = {
   readonly volume: bigint
   readonly trades: number
 }
-
-const CandleShape = Type.Object(
-  {
-    timestamp: Type.Integer({ description: 'Where it begins, Unix seconds' }),
-    open: Type.Integer(),
-    high: Type.Integer(),
-    low: Type.Integer(),
-    close: Type.Integer(),
-    volume: Type.Integer({ description: 'Stablecoin, 6 decimals' }),
-    trades: Type.Integer(),
-  },
-  { title: 'Candle' },
-)
 
 const instant = (description: string) =>
   Type.Optional(safeInteger({ min: 0, max: SECONDS_MAX, description }))
@@ -86,17 +74,7 @@ export function candles(ports: {
       { additionalProperties: false },
     ),
     responses: {
-      200: Type.Object({
-        marketId: Type.String(),
-        outcome: Type.Integer(),
-        interval: Type.String(),
-        candles: Type.Array(CandleShape),
-        count: Type.Integer(),
-        nextTo: Type.Union([Type.Integer(), Type.Null()], {
-          description:
-            'Pass it as `to` for earlier ones; null where all that was asked for is here',
-        }),
-      }),
+      200: MarketCandles,
     },
     errors: ['MARKET_NOT_FOUND'],
     examples: {

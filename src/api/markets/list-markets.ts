@@ -22,7 +22,8 @@ import type { FiguresBook, MarketFigures } from '#live/market-figures.ts'
 import type { FoundMarket, MarketFinder } from '#live/market-finder.ts'
 import type { SeqWaiters } from '#live/seq-waiters.ts'
 import { markStale } from '#live/stale-reply.ts'
-import { TICKER_EXAMPLE, tickerBody, tickerFields } from '#live/ticker-shapes.ts'
+import { TICKER_EXAMPLE, tickerBody } from '#live/ticker.ts'
+import { Market } from '#protocol/shapes/markets.ts'
 import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
 import { marketIdParam, minSeqParam } from '../orders/order-shapes.ts'
 import {
@@ -34,37 +35,10 @@ import {
   placeOf,
 } from './market-pages.ts'
 
-const MarketShape = Type.Object(
-  {
-    id: Type.String(),
-    question: Type.String(),
-    description: Type.String(),
-    category: Type.Enum([...CATEGORIES]),
-    contractAddress: Type.String(),
-    maker: Type.String(),
-    expiration: Type.Integer({ description: 'Unix seconds' }),
-    chainId: Type.Integer(),
-    resolved: Type.Boolean(),
-    bestAskPrice: Type.Integer({ description: 'Best YES ask, 6 decimals; 0 when there is none' }),
-    createdAt: Type.Integer({ description: 'Unix seconds' }),
-    winningOutcome: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: 1,
-        description:
-          'In the list, of a market that the chain has resolved: 0 = YES, 1 = NO. `GET ' +
-          '/api/v1/resolution/{marketId}` has it of one market',
-      }),
-    ),
-    ...tickerFields,
-  },
-  { title: 'Market' },
-)
-
 function marketBody(
   found: FoundMarket & Pick<ListedMarket, 'winningOutcome'>,
   figures: FiguresBook,
-): Static<typeof MarketShape> {
+): Static<typeof Market> {
   const { market, closed, shown, winningOutcome = null } = found
   return {
     id: market.id,
@@ -177,7 +151,7 @@ export function listMarkets(ports: ListSources): AnswerRoute {
     ),
     responses: {
       200: Type.Object({
-        markets: Type.Array(MarketShape),
+        markets: Type.Array(Market),
         count: Type.Integer({ description: 'How many are in this answer' }),
         nextCursor,
       }),
@@ -269,7 +243,7 @@ export function getMarket(ports: OneMarketSources): AnswerRoute {
     revalidates: true,
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
     query: Type.Object({ minSeq: minSeqParam() }, { additionalProperties: false }),
-    responses: { 200: MarketShape },
+    responses: { 200: Market },
     errors: ['MARKET_NOT_FOUND', 'SEQ_NOT_REACHED'],
     examples: {
       responses: {

@@ -24,17 +24,16 @@ import {
 } from '#live/market-board.ts'
 import type { SeqWaiters } from '#live/seq-waiters.ts'
 import { markStale } from '#live/stale-reply.ts'
+import { nextBefore } from '#protocol/shapes/fields.ts'
+import { MarketActivity, Trade } from '#protocol/shapes/trades.ts'
 import { MARKET_ID } from '../orders/order-examples.ts'
 import { marketIdParam, minSeqParam } from '../orders/order-shapes.ts'
 import {
-  ActivityShape,
   activityJson,
   beforeTradeParam,
-  nextBefore,
   placeBefore,
   TRADE_EXAMPLE,
   type TradePlace,
-  TradeShape,
   tradeJson,
 } from './trade-shapes.ts'
 
@@ -214,7 +213,7 @@ export function listTrades(ports: TradeSources): AnswerRoute {
     responses: {
       200: Type.Object({
         marketId: Type.String(),
-        trades: Type.Array(TradeShape),
+        trades: Type.Array(Trade),
         count: Type.Integer(),
         nextBefore,
       }),
@@ -253,7 +252,7 @@ export function listActivity(ports: TradeSources): AnswerRoute {
     responses: {
       200: Type.Object({
         marketId: Type.String(),
-        activity: Type.Array(ActivityShape),
+        activity: Type.Array(MarketActivity),
         count: Type.Integer(),
         nextBefore,
       }),

@@ -8,6 +8,7 @@ import { exactInteger } from '#http/json.ts'
 import type { ReadCache } from '#http/read-cache.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import type { MarketFinder } from '#live/market-finder.ts'
+import { MarketStats } from '#protocol/shapes/markets.ts'
 import { MARKET_ID } from '../orders/order-examples.ts'
 import { marketIdParam } from '../orders/order-shapes.ts'
 
@@ -22,30 +23,6 @@ type MarketSums = {
   readonly lastPrices: readonly [number, number]
   readonly openInterest: bigint
 }
-
-const collateral = (description: string) =>
-  Type.Integer({ description: `${description}, stablecoin, 6 decimals` })
-
-const StatsShape = Type.Object(
-  {
-    marketId: Type.String(),
-    contractAddress: Type.String(),
-    volume24h: collateral('Volume of the last 24 hours, to the minute'),
-    totalVolume: collateral('All-time volume'),
-    lastPrice: Type.Integer({
-      description: 'Price of the newest trade of either outcome, 6 decimals; 0 when there is none',
-    }),
-    lastOutcome: Type.Union([Type.Integer(), Type.Null()], {
-      description: 'The outcome that lastPrice is of: 0 = YES, 1 = NO, null when there is none',
-    }),
-    lastYesPrice: Type.Integer(),
-    lastNoPrice: Type.Integer(),
-    trades24h: Type.Integer(),
-    totalTrades: Type.Integer(),
-    openInterest: collateral('What stands behind the outcome tokens'),
-  },
-  { title: 'MarketStatistics' },
-)
 
 export function marketStats(ports: {
   readonly find: MarketFinder
@@ -66,7 +43,7 @@ export function marketStats(ports: {
     cacheControl: 'public, max-age=1',
     revalidates: true,
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
-    responses: { 200: StatsShape },
+    responses: { 200: MarketStats },
     errors: ['MARKET_NOT_FOUND'],
     examples: {
       responses: {

@@ -7,17 +7,10 @@ import { type AnswerRoute, route } from '#http/route.ts'
 import { emptyOrderbookJson, type MarketBoard, orderbookJson } from '#live/market-board.ts'
 import type { SeqWaiters } from '#live/seq-waiters.ts'
 import { markStale } from '#live/stale-reply.ts'
+import { BookAnswer } from '#protocol/shapes/markets.ts'
 import { MARKET_ID } from '../orders/order-examples.ts'
 import { marketIdParam, minSeqParam } from '../orders/order-shapes.ts'
 import { OUTCOME_OF, outcomeParam } from './outcome-param.ts'
-
-const Level = Type.Object(
-  {
-    price: Type.Integer({ description: '6 decimals' }),
-    size: Type.Integer({ description: 'Everything at this price, 6 decimals; may exceed 2^53' }),
-  },
-  { title: 'Level' },
-)
 
 export function orderbook(ports: {
   readonly board: MarketBoard
@@ -44,13 +37,7 @@ export function orderbook(ports: {
       { additionalProperties: false },
     ),
     responses: {
-      200: Type.Object({
-        marketId: Type.String(),
-        bids: Type.Array(Level, { description: 'Best first' }),
-        asks: Type.Array(Level, { description: 'Best first' }),
-        lastUpdate: Type.Integer({ description: 'Unix seconds' }),
-        seq: Type.Integer({ description: 'The market’s sequence that the book holds' }),
-      }),
+      200: BookAnswer,
     },
     examples: {
       responses: {

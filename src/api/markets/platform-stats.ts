@@ -7,6 +7,7 @@ import type { ReadCache } from '#http/read-cache.ts'
 import type { RequestContext } from '#http/request-context.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { safeInteger } from '#http/schemas.ts'
+import { PlatformStats } from '#protocol/shapes/markets.ts'
 
 /** The sums of a chain, as the store keeps them. */
 type ChainSums = {
@@ -20,25 +21,6 @@ type ChainSums = {
   readonly resolvedMarkets: number
   readonly openInterest: bigint
 }
-
-const PlatformShape = Type.Object(
-  {
-    chainId: Type.Union([Type.Integer(), Type.Null()], { description: 'null for all chains' }),
-    totalMarkets: Type.Integer(),
-    activeMarkets: Type.Integer({ description: 'Those that take orders' }),
-    resolvedMarkets: Type.Integer(),
-    totalVolume: Type.Integer({ description: 'Stablecoin, 6 decimals' }),
-    volume24h: Type.Integer({ description: 'Of the last 24 hours, to the minute' }),
-    totalTrades: Type.Integer({ description: 'Matched and not failed' }),
-    trades24h: Type.Integer(),
-    totalTraders: Type.Integer({ description: 'Addresses whose order was ever matched' }),
-    openOrders: Type.Integer(),
-    openInterest: Type.Integer({
-      description: 'Stablecoin that stands behind outcome tokens, 6 decimals',
-    }),
-  },
-  { title: 'PlatformStatistics' },
-)
 
 export function platformStats(ports: {
   readonly sums: (chainId: number | undefined) => Promise<ChainSums>
@@ -61,7 +43,7 @@ export function platformStats(ports: {
       { chain_id: Type.Optional(safeInteger({ min: 1, description: 'All chains unless said' })) },
       { additionalProperties: false },
     ),
-    responses: { 200: PlatformShape },
+    responses: { 200: PlatformStats },
     examples: {
       responses: {
         200: {

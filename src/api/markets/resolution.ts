@@ -7,6 +7,7 @@ import { type Outcome, YES } from '#domain/order.ts'
 import { reject } from '#domain/rejection.ts'
 import { type AnswerRoute, ok, route } from '#http/route.ts'
 import type { MarketBoard } from '#live/market-board.ts'
+import { ResolutionStatus } from '#protocol/shapes/markets.ts'
 import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
 import { marketIdParam } from '../orders/order-shapes.ts'
 
@@ -27,23 +28,6 @@ type ShownAssertion = {
   readonly disputed: boolean
   readonly endedAs: 'settled' | 'overturned' | 'abandoned' | null
 }
-
-const Assertion = Type.Object(
-  {
-    id: Type.String(),
-    proposer: Type.String(),
-    proposedOutcome: Type.Boolean({ description: 'true = YES, false = NO' }),
-    bondAmount: Type.String({ description: 'In the stablecoin, 6 decimals' }),
-    assertionTime: Type.Integer({ description: 'Unix seconds' }),
-    expirationTime: Type.Integer({ description: 'The end of the dispute window, Unix seconds' }),
-    settled: Type.Boolean(),
-    settlementResolution: Type.Boolean({
-      description: 'What the oracle found, once settled: whether the proposal was true',
-    }),
-    disputed: Type.Boolean(),
-  },
-  { title: 'Assertion' },
-)
 
 const example = {
   id: `0x${'7c'.repeat(32)}`,
@@ -80,15 +64,7 @@ export function resolution(ports: {
       'price and has none.',
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
     responses: {
-      200: Type.Object({
-        marketId: Type.String(),
-        expired: Type.Boolean(),
-        resolved: Type.Boolean(),
-        winningOutcome: Type.Optional(
-          Type.Integer({ description: '0 = YES won, 1 = NO won; only when resolved' }),
-        ),
-        assertion: Type.Optional(Assertion),
-      }),
+      200: ResolutionStatus,
     },
     errors: ['MARKET_NOT_FOUND'],
     examples: {

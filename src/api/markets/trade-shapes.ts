@@ -1,4 +1,4 @@
-/** Trades as the API lists them, and the place in such a list from which to go on. */
+/** Trades of `protocol/shapes/trades.ts` as JSON, and the place in a list from which to go on. */
 
 import Type from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -6,26 +6,6 @@ import { type MarketId, parseTradeId } from '#domain/ids.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { ShownTrade } from '#live/market-board.ts'
 import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
-
-const trade = {
-  tradeId: Type.String({ description: 'market, sequence, fill' }),
-  price: Type.Integer({ description: '6 decimals' }),
-  size: Type.Integer({ description: 'Shares, 6 decimals' }),
-  buyer: Type.String(),
-  seller: Type.String(),
-  outcome: Type.Integer({ description: '0 = YES, 1 = NO' }),
-  timestamp: Type.Integer({ description: 'Unix seconds' }),
-  txHash: Type.String({ description: 'Empty until it is on its way to the chain' }),
-  status: Type.String({ description: 'matched, submitted, confirmed, failed or reverted' }),
-  seq: Type.Integer({ description: 'The market’s sequence; trades of one order share it' }),
-}
-
-export const TradeShape = Type.Object(trade, { title: 'Trade' })
-
-export const ActivityShape = Type.Object(
-  { ...trade, takerSide: Type.Integer({ description: 'Who came second: 0 = buyer, 1 = seller' }) },
-  { title: 'MarketActivity' },
-)
 
 export const TRADE_EXAMPLE = {
   tradeId: `${MARKET_ID}-17-0`,
@@ -61,10 +41,6 @@ export function activityJson(trade: ShownTrade): string {
 
 /** The place of a trade in its market. */
 export type TradePlace = { readonly seq: number; readonly fillIndex: number }
-
-export const nextBefore = Type.Union([Type.String(), Type.Null()], {
-  description: 'Pass it as `before` for what came earlier; null at the end',
-})
 
 export function beforeTradeParam() {
   return Type.String({

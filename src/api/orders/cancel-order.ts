@@ -5,8 +5,9 @@ import { BUY, SELL } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
+import { CancelledOrder } from '#protocol/shapes/orders.ts'
 import { ORDER_HASH } from './order-examples.ts'
-import { marketIdParam, orderHashParam, pendingSize, seenFrom, sideName } from './order-shapes.ts'
+import { marketIdParam, orderHashParam, sideName } from './order-shapes.ts'
 
 export function cancelOrder(gateway: MarketGateway): AnswerRoute {
   return route({
@@ -29,12 +30,7 @@ export function cancelOrder(gateway: MarketGateway): AnswerRoute {
       { additionalProperties: false },
     ),
     responses: {
-      200: Type.Object({
-        status: Type.Literal('cancelled'),
-        orderHash: Type.String(),
-        pendingSize: Type.Optional(pendingSize()),
-        ...seenFrom,
-      }),
+      200: CancelledOrder,
     },
     errors: [
       'NOT_ORDER_OWNER',

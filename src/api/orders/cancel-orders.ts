@@ -1,14 +1,14 @@
 /** `DELETE /api/v1/orders`: all open orders of the token's address, in one market or in all. */
 
 import Type from 'typebox'
-import { CANCELLED_LISTED_MAX } from '#domain/limits.ts'
 import { isRejection, reject } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { address } from '#http/schemas.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
+import { CancelledOrders } from '#protocol/shapes/orders.ts'
 import { ORDER_HASH } from './order-examples.ts'
-import { marketIdParam, pendingSize, seenFrom } from './order-shapes.ts'
+import { marketIdParam } from './order-shapes.ts'
 
 export function cancelOrders(ports: {
   readonly board: MarketBoard
@@ -35,19 +35,7 @@ export function cancelOrders(ports: {
       { additionalProperties: false },
     ),
     responses: {
-      200: Type.Object({
-        status: Type.Literal('cancelled'),
-        orderHashes: Type.Array(Type.String(), {
-          description: `Those that were cancelled, at most ${CANCELLED_LISTED_MAX} of them`,
-        }),
-        count: Type.Integer({ description: 'How many were cancelled' }),
-        pending: Type.Optional(
-          Type.Array(Type.Object({ orderHash: Type.String(), pendingSize: pendingSize() }), {
-            description: 'Those of them that have fills which are not settled',
-          }),
-        ),
-        ...seenFrom,
-      }),
+      200: CancelledOrders,
     },
     errors: ['NOT_ORDER_OWNER', 'MARKET_NOT_FOUND', 'OVERLOADED', 'OUTCOME_UNKNOWN'],
     examples: {

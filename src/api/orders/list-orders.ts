@@ -9,14 +9,9 @@ import { type AnswerRoute, route } from '#http/route.ts'
 import { address, safeInteger } from '#http/schemas.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
+import { OpenOrders } from '#protocol/shapes/orders.ts'
 import { OPEN_ORDERS_EXAMPLE } from './order-examples.ts'
-import {
-  marketIdParam,
-  minSeqParam,
-  OpenOrders,
-  openOrdersBody,
-  readOrderPlace,
-} from './order-shapes.ts'
+import { marketIdParam, minSeqParam, openOrdersBody, readOrderPlace } from './order-shapes.ts'
 
 type Ports = { readonly board: MarketBoard; readonly gateway: MarketGateway }
 

@@ -1,4 +1,4 @@
-/** The shapes of orders in the API: as they are submitted, as they are answered, as they are listed. */
+/** Orders as they are submitted, and the list of open ones; answers are in `protocol/shapes/orders.ts`. */
 
 import Type, { type Static } from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -6,7 +6,7 @@ import type { MarketId, OrderHash } from '#domain/ids.ts'
 import { BATCH_ORDERS_MAX, MAKERS_PER_ORDER_MAX } from '#domain/limits.ts'
 import { PRICE_MAX, PRICE_MIN, SIZE_MAX } from '#domain/money.ts'
 import type { OpenOrderPlace, Order, PermitSignature } from '#domain/order.ts'
-import { REJECTION_CODES, type Rejection, reject } from '#domain/rejection.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
 import {
   address,
   bytes32,
@@ -16,7 +16,8 @@ import {
   uint64,
   uint256,
 } from '#http/schemas.ts'
-import type { OpenOrder, OrderAccepted } from '#protocol/market.ts'
+import type { OpenOrder } from '#protocol/market.ts'
+import type { OpenOrders } from '#protocol/shapes/orders.ts'
 
 const closed = { additionalProperties: false } as const
 
@@ -109,72 +110,6 @@ export function permitOf(
   return { ...permit, v }
 }
 
-/** What an answer of a write says for the reads that follow it. */
-export const seenFrom = {
-  marketId: Type.Optional(Type.String({ description: 'The market that `seq` is of' })),
-  seq: Type.Optional(
-    Type.Integer({ description: 'A read with it as `minSeq` sees what was done, on any front' }),
-  ),
-}
-
-export const AcceptedOrder = Type.Object(
-  {
-    orderHash: Type.String({ description: 'The EIP-712 digest that was signed' }),
-    status: Type.Literal('accepted'),
-    matches: Type.Integer({ description: 'Counter-orders matched at once' }),
-    timestamp: Type.Integer({ description: 'Unix seconds' }),
-    duplicate: Type.Optional(
-      Type.Literal(true, { description: 'The same order had been accepted' }),
-    ),
-    filled: Type.Optional(
-      Type.Integer({
-        description:
-          'Of IOC and FOK: how much was matched at once, 6 decimals; the rest is cancelled',
-      }),
-    ),
-    ...seenFrom,
-  },
-  { title: 'AcceptedOrder' },
-)
-
-export function acceptedBody(accepted: OrderAccepted): Static<typeof AcceptedOrder> {
-  return accepted
-}
-
-export const ErrorShape = Type.Object({
-  error: Type.String(),
-  code: Type.Enum([...REJECTION_CODES]),
-  field: Type.Optional(Type.String()),
-})
-
-const OpenOrderShape = Type.Object(
-  {
-    orderHash: Type.String(),
-    marketId: Type.String(),
-    side: Type.Integer({ description: '0 = BUY, 1 = SELL' }),
-    outcome: Type.Integer({ description: '0 = YES, 1 = NO' }),
-    price: Type.Integer(),
-    size: Type.Integer({ description: 'As signed, 6 decimals' }),
-    remainingSize: Type.Integer(),
-    filled: Type.Integer(),
-    timestamp: Type.Integer({ description: 'When it was placed, Unix seconds' }),
-    expiration: Type.Integer({
-      description: 'Unix seconds; 9007199254740991 for anything later than that',
-    }),
-    chainId: Type.Integer(),
-    trader: Type.String(),
-  },
-  { title: 'OpenOrder' },
-)
-
-export const OpenOrders = Type.Object({
-  orders: Type.Array(OpenOrderShape),
-  count: Type.Integer({ description: 'Open orders in all' }),
-  nextCursor: Type.Union([Type.String(), Type.Null()], {
-    description: 'Pass it as `cursor` for the next ones; null at the end',
-  }),
-})
-
 const PLACE = /^([0-9]{1,15})\.(0x[0-9a-f]{64})$/
 
 /** The place that a page before ended at, as `nextCursor` told it. */
@@ -216,8 +151,6 @@ export function openOrdersBody(
   }
 }
 
-export const pendingSize = () =>
-  Type.Integer({ description: 'Matched and not settled yet, 6 decimals; left out when it is 0' })
 /** The place behind an order, as a client hands it back. */
 export function orderCursor({ placedAtMs, orderHash }: OpenOrderPlace): string {
   return `${placedAtMs}.${orderHash}`

@@ -2,6 +2,7 @@
 
 import { isRejection } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
+import { PlacedOrder } from '#protocol/shapes/orders.ts'
 import {
   ACCEPTED_EXAMPLE,
   DUPLICATE_EXAMPLE,
@@ -10,7 +11,7 @@ import {
   SUBMISSION_WITH_PERMIT_EXAMPLE,
 } from './order-examples.ts'
 import type { OrderService } from './order-service.ts'
-import { AcceptedOrder, acceptedBody, OrderSubmission } from './order-shapes.ts'
+import { OrderSubmission } from './order-shapes.ts'
 
 export function placeOrder(service: OrderService): AnswerRoute {
   return route({
@@ -28,7 +29,7 @@ export function placeOrder(service: OrderService): AnswerRoute {
       '`x-server-timing`, the answer says in `Server-Timing` where its time went.',
     staged: true,
     body: OrderSubmission,
-    responses: { 200: AcceptedOrder },
+    responses: { 200: PlacedOrder },
     errors: [
       'PRICE_OUT_OF_RANGE',
       'SIZE_NOT_POSITIVE',
@@ -63,7 +64,7 @@ export function placeOrder(service: OrderService): AnswerRoute {
     },
     async handle(request) {
       const answer = await service.place(request.body, request)
-      return isRejection(answer) ? answer : { status: 200, body: acceptedBody(answer) }
+      return isRejection(answer) ? answer : { status: 200, body: answer }
     },
   })
 }

@@ -5,16 +5,10 @@ import { BODY_BYTES_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
 import { errorBody, sentenceOf } from '#http/errors.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
+import { ErrorShape, PlacedOrder } from '#protocol/shapes/orders.ts'
 import { ACCEPTED_EXAMPLE, BATCH_EXAMPLE } from './order-examples.ts'
 import { type OrderService, submissionOf, submissionShape, within } from './order-service.ts'
-import {
-  AcceptedOrder,
-  acceptedBody,
-  ErrorShape,
-  OrderBatch,
-  type OrderSubmission,
-  ShownOrderBatch,
-} from './order-shapes.ts'
+import { OrderBatch, type OrderSubmission, ShownOrderBatch } from './order-shapes.ts'
 import { timeInForceOf } from './time-in-force.ts'
 
 export function placeOrders(service: OrderService): AnswerRoute {
@@ -34,7 +28,7 @@ export function placeOrders(service: OrderService): AnswerRoute {
     shownBody: ShownOrderBatch,
     responses: {
       200: Type.Object({
-        results: Type.Array(Type.Union([AcceptedOrder, ErrorShape])),
+        results: Type.Array(Type.Union([PlacedOrder, ErrorShape])),
         count: Type.Integer(),
       }),
     },
@@ -74,9 +68,7 @@ export function placeOrders(service: OrderService): AnswerRoute {
           )
         }),
       )
-      const results = answers.map((answer) =>
-        isRejection(answer) ? errorOf(answer) : acceptedBody(answer),
-      )
+      const results = answers.map((answer) => (isRejection(answer) ? errorOf(answer) : answer))
       return { status: 200, body: { results, count: results.length } }
     },
   })

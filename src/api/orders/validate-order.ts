@@ -5,9 +5,10 @@ import { checksumAddress } from '#domain/checksum-address.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { errorBody, sentenceOf } from '#http/errors.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
+import { CheckedOrder } from '#protocol/shapes/orders.ts'
 import { ORDER_HASH, SUBMISSION_EXAMPLE, TRADER } from './order-examples.ts'
 import type { OrderService } from './order-service.ts'
-import { ErrorShape, OrderSubmission } from './order-shapes.ts'
+import { OrderSubmission } from './order-shapes.ts'
 
 export function validateOrder(service: OrderService): AnswerRoute {
   return route({
@@ -23,12 +24,7 @@ export function validateOrder(service: OrderService): AnswerRoute {
     body: Type.Unknown(),
     shownBody: OrderSubmission,
     responses: {
-      200: Type.Object({
-        valid: Type.Boolean(),
-        orderHash: Type.Union([Type.String(), Type.Null()]),
-        recovered: Type.Union([Type.String(), Type.Null()]),
-        errors: Type.Array(ErrorShape),
-      }),
+      200: CheckedOrder,
     },
     examples: {
       body: { 'an order': SUBMISSION_EXAMPLE },

@@ -4,8 +4,9 @@ import Type from 'typebox'
 import { isRejection, reject } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { address, safeInteger } from '#http/schemas.ts'
+import { fundsBody } from '#live/funds-body.ts'
 import type { FundsGateway } from '#live/funds-gateway.ts'
-import { Funds, fundsBody } from '#live/funds-shapes.ts'
+import { Funds } from '#protocol/shapes/users.ts'
 
 /** Without a gateway the exchange reserves nothing. */
 export function userFunds(

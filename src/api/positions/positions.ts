@@ -13,6 +13,12 @@ import type { ReadCache } from '#http/read-cache.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { address, marketName, safeInteger } from '#http/schemas.ts'
 import type { MarketFinder } from '#live/market-finder.ts'
+import {
+  MarketHolders,
+  Position as PositionAnswer,
+  SyncedPosition,
+  UserPositions,
+} from '#protocol/shapes/users.ts'
 import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
 import { marketIdParam } from '../orders/order-shapes.ts'
 import type { UserPositionsPage } from './user-pages.ts'
@@ -38,19 +44,6 @@ export type PositionSources = {
 }
 
 const closed = { additionalProperties: false } as const
-const shares = (of: string) => Type.Integer({ description: `${of} shares, 6 decimals` })
-const cost = (of: string) => Type.Integer({ description: `What the ${of} shares cost, 6 decimals` })
-
-const amounts = {
-  yesShares: shares('YES'),
-  noShares: shares('NO'),
-  totalInvested: Type.Optional(Type.Integer({ description: 'yesCost + noCost, 6 decimals' })),
-  yesCost: Type.Optional(cost('YES')),
-  noCost: Type.Optional(cost('NO')),
-}
-
-const PositionShape = Type.Object(amounts, { title: 'Position' })
-
 const POSITION_EXAMPLE = {
   yesShares: 2_500_000,
   noShares: 0,
@@ -105,7 +98,7 @@ export function getPosition({ position }: PositionSources): AnswerRoute {
       closed,
     ),
     query: Type.Object({ user: address({ description: 'Whose position' }) }, closed),
-    responses: { 200: PositionShape },
+    responses: { 200: PositionAnswer },
     examples: {
       responses: {
         200: {
@@ -120,25 +113,6 @@ export function getPosition({ position }: PositionSources): AnswerRoute {
     },
   })
 }
-
-const UserPositionShape = Type.Object(
-  {
-    marketId: Type.String(),
-    marketQuestion: Type.String(),
-    contractAddress: Type.String(),
-    yesShares: amounts.yesShares,
-    noShares: amounts.noShares,
-    totalInvested: Type.Integer({ description: 'yesCost + noCost, 6 decimals' }),
-    yesCost: cost('YES'),
-    noCost: cost('NO'),
-    realisedProfit: Type.Integer({
-      description: 'What was made of shares that have left, 6 decimals; negative when it is a loss',
-    }),
-    expiration: Type.Integer({ description: 'Unix seconds' }),
-    resolved: Type.Boolean(),
-  },
-  { title: 'UserPosition' },
-)
 
 export function listPositions({ positionsPage }: PositionSources): AnswerRoute {
   return route({
@@ -168,17 +142,7 @@ export function listPositions({ positionsPage }: PositionSources): AnswerRoute {
       closed,
     ),
     responses: {
-      200: Type.Object({
-        positions: Type.Array(UserPositionShape),
-        count: Type.Integer({ description: 'How many are in this answer' }),
-        realisedProfit: Type.Integer({
-          description:
-            'In all markets of the chain, whether they are in this answer or not, 6 decimals',
-        }),
-        nextCursor: Type.Union([Type.String(), Type.Null()], {
-          description: 'Pass it as `cursor` for the next ones; null at the end',
-        }),
-      }),
+      200: UserPositions,
     },
     examples: {
       responses: {
@@ -212,17 +176,6 @@ export function listPositions({ positionsPage }: PositionSources): AnswerRoute {
   })
 }
 
-const HolderShape = Type.Object(
-  {
-    address: Type.String(),
-    yesShares: amounts.yesShares,
-    noShares: amounts.noShares,
-    totalShares: Type.Integer({ description: 'yesShares + noShares' }),
-    totalInvested: Type.Integer({ description: 'What they cost, 6 decimals' }),
-  },
-  { title: 'Holder' },
-)
-
 export function listHolders(
   { holders }: PositionSources,
   ports: { readonly find: MarketFinder; readonly cache: ReadCache },
@@ -241,11 +194,7 @@ export function listHolders(
     revalidates: true,
     params: Type.Object({ marketId: marketIdParam() }, closed),
     responses: {
-      200: Type.Object({
-        marketId: Type.String(),
-        topHolders: Type.Array(HolderShape),
-        totalHolders: Type.Integer(),
-      }),
+      200: MarketHolders,
     },
     errors: ['MARKET_NOT_FOUND'],
     examples: {
@@ -297,17 +246,6 @@ export type Synced = {
   readonly atMs: number
 }
 
-const SyncedShape = Type.Object(
-  {
-    ...amounts,
-    synced: Type.Literal(true),
-    syncedAt: Type.Integer({ description: 'Unix seconds' }),
-    blockNumber: Type.Integer({ description: 'The block that the shares are of' }),
-    blockHash: Type.String({ description: 'Its hash' }),
-  },
-  { title: 'SyncedPosition' },
-)
-
 export function syncPosition(
   sync: (market: MarketName, user: Address) => Promise<Synced | Rejection>,
 ): AnswerRoute {
@@ -340,7 +278,7 @@ export function syncPosition(
     ),
     bodyOptional: true,
     shownBody: Type.Object({ userAddress: address({ description: 'Whose position' }) }, closed),
-    responses: { 200: SyncedShape },
+    responses: { 200: SyncedPosition },
     errors: ['MARKET_NOT_FOUND', 'CHAIN_UNAVAILABLE', 'MISSING_FIELD'],
     examples: {
       body: { 'one user': { value: { userAddress: TRADER } } },

@@ -6,43 +6,9 @@ import { isRejection } from '#domain/rejection.ts'
 import { readPlace } from '#http/page-place.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { address, safeInteger } from '#http/schemas.ts'
-import { nextBefore } from '../markets/trade-shapes.ts'
+import { ActivityPage } from '#protocol/shapes/users.ts'
 import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
 import type { UserActivityPage } from './user-pages.ts'
-
-const entry = {
-  marketId: Type.String(),
-  marketQuestion: Type.String(),
-  contractAddress: Type.String(),
-}
-
-const UserTradeShape = Type.Object(
-  {
-    tradeId: Type.String(),
-    ...entry,
-    role: Type.Enum(['buyer', 'seller'], { description: 'buyer of a trade with oneself' }),
-    outcome: Type.Integer({ description: '0 = YES, 1 = NO' }),
-    price: Type.Integer(),
-    size: Type.Integer(),
-    cost: Type.Integer({ description: 'What the buyer paid, stablecoin, 6 decimals' }),
-    status: Type.String({ description: 'matched, submitted, confirmed, failed or reverted' }),
-    timestamp: Type.Integer({ description: 'Unix seconds' }),
-    txHash: Type.String(),
-  },
-  { title: 'UserTrade' },
-)
-
-const UserPayoutShape = Type.Object(
-  {
-    ...entry,
-    winningOutcome: Type.Integer({ description: '0 = YES, 1 = NO' }),
-    payout: Type.Integer({ description: 'Stablecoin, 6 decimals' }),
-    txHash: Type.String(),
-    status: Type.String({ description: 'pending, confirmed or failed' }),
-    timestamp: Type.Integer({ description: 'Unix seconds' }),
-  },
-  { title: 'UserPayout' },
-)
 
 /** `page` answers one as JSON. */
 export function userActivity(page: (asked: UserActivityPage) => Promise<string>): AnswerRoute {
@@ -78,11 +44,7 @@ export function userActivity(page: (asked: UserActivityPage) => Promise<string>)
       { additionalProperties: false },
     ),
     responses: {
-      200: Type.Object({
-        activity: Type.Array(UserTradeShape),
-        settlements: Type.Array(UserPayoutShape),
-        nextBefore,
-      }),
+      200: ActivityPage,
     },
     examples: {
       responses: {

@@ -6,8 +6,8 @@ import { PRICE_HISTORY_SEC } from '#domain/limits.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import { type Route, route, sseRoute } from '#http/route.ts'
 import type { SseHub } from '#http/sse.ts'
-import { PriceEvent } from '#live/asset-shapes.ts'
 import { firstEvents, type PriceBoard, type ShownAsset } from '#live/price-board.ts'
+import { PastPrice, Price, StreamPrice } from '#protocol/shapes/prices.ts'
 
 export const assetParams = Type.Object(
   { asset: Type.String({ minLength: 1, maxLength: 16, description: 'The symbol, in any case' }) },
@@ -45,15 +45,7 @@ export function priceRoutes(ports: {
       params: assetParams,
       errors: ['ASSET_NOT_FOUND', 'PRICE_UNAVAILABLE'],
       responses: {
-        200: Type.Object({
-          asset: Type.String(),
-          price: Type.Integer({ description: 'USD, 8 decimals' }),
-          priceUSD: Type.Number(),
-          timestamp: Type.Integer({ description: 'Unix seconds, by the provider’s clock' }),
-          source: Type.String({ description: 'The provider’s address, without its query' }),
-          sourceName: Type.String({ description: 'pyth, binance or coinbase' }),
-          stale: Type.Boolean(),
-        }),
+        200: Price,
       },
       examples: {
         responses: {
@@ -104,14 +96,7 @@ export function priceRoutes(ports: {
       responses: {
         200: Type.Object({
           asset: Type.String(),
-          prices: Type.Array(
-            Type.Object({
-              price: Type.Integer({ description: 'USD, 8 decimals' }),
-              priceUSD: Type.Number(),
-              timestamp: Type.Integer({ description: 'Unix seconds' }),
-              source: Type.String(),
-            }),
-          ),
+          prices: Type.Array(PastPrice),
           count: Type.Integer(),
         }),
       },
@@ -155,7 +140,7 @@ export function priceRoutes(ports: {
       params: assetParams,
       headers: ['last-event-id'],
       errors: ['ASSET_NOT_FOUND', 'OVERLOADED'],
-      event: PriceEvent,
+      event: StreamPrice,
       refuse({ path }) {
         const shown = shownAsset(board, path.asset)
         if ('rejected' in shown) return shown

@@ -17,10 +17,10 @@ import { moveBps } from '#domain/quick-votes.ts'
 import { reject } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { safeInteger } from '#http/schemas.ts'
-import { QuickMarket } from '#live/asset-shapes.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import { activeMarket, type PriceBoard, quickMarketBody } from '#live/price-board.ts'
 import type { SeqWaiters } from '#live/seq-waiters.ts'
+import { DIRECTIONS, EvidenceAnswer, QuickMarket } from '#protocol/shapes/prices.ts'
 import { MARKET_ID } from '../orders/order-examples.ts'
 import { assetParams, shownAsset } from './prices.ts'
 
@@ -46,45 +46,6 @@ const RESOLVED = {
   ...EXAMPLE,
   ...{ resolved: true, endPrice: 6_415_243_000_001, outcome: 0, verdict: 'prices' },
 } as const
-
-const ObservationShape = Type.Object(
-  {
-    source: Type.String({ description: 'Who reported it' }),
-    boundary: Type.Integer({ description: 'Unix seconds: the start or the end' }),
-    price: Type.Integer({ description: 'USD, 8 decimals' }),
-    timestamp: Type.Integer({ description: 'Unix milliseconds, by the provider’s clock' }),
-    receivedAt: Type.Integer({ description: 'Unix milliseconds, by ours' }),
-    via: Type.Enum(['stream', 'latest', 'history'], {
-      description: 'Pushed, asked for, or from the provider’s history',
-    }),
-    exact: Type.Boolean({
-      description: 'Whether it is certain that the provider reported nothing in between',
-    }),
-    report: Type.String({ description: 'As the provider sent it' }),
-  },
-  { title: 'PriceObservation' },
-)
-
-const DIRECTIONS = ['down', 'equal', 'up'] as const
-
-const ProviderShape = Type.Object(
-  {
-    source: Type.String({ description: 'The source' }),
-    start: Type.Union([ObservationShape, Type.Null()]),
-    end: Type.Union([ObservationShape, Type.Null()]),
-    direction: Type.Union([Type.Enum([...DIRECTIONS]), Type.Null()], {
-      description: 'Direction of its move from start to end; null unless it reported both instants',
-    }),
-    moveBps: Type.Union([Type.Number(), Type.Null()], {
-      description: 'Size of that move in basis points of its start price',
-    }),
-    counted: Type.Boolean({
-      description:
-        'Whether it has a vote: it reported both instants, and its reports are near those of another source, if there are any',
-    }),
-  },
-  { title: 'PriceProvider' },
-)
 
 function observationBody(mark: Mark) {
   const { source, boundarySec, price, atMs, receivedAtMs, via, exact, raw } = mark
@@ -221,38 +182,7 @@ export function quickMarketRoutes(ports: {
       ),
       errors: ['ASSET_NOT_FOUND', 'NOT_FOUND'],
       responses: {
-        200: Type.Object({
-          quickMarket: QuickMarket,
-          chainId: Type.Integer(),
-          contractAddress: Type.String(),
-          strike: ObservationShape,
-          decidedBy: Type.Union([Type.String(), Type.Null()]),
-          start: Type.Union([ObservationShape, Type.Null()]),
-          end: Type.Union([ObservationShape, Type.Null()]),
-          compared: Type.Array(
-            Type.Object({
-              start: Type.Union([ObservationShape, Type.Null()]),
-              end: ObservationShape,
-            }),
-            { description: 'The other sources, by which the side was checked' },
-          ),
-          providers: Type.Array(ProviderShape, {
-            description:
-              'Every source, the deciding one included; empty for markets of earlier versions',
-          }),
-          average: Type.Union([
-            Type.Object({
-              price: Type.Integer({ description: 'The mean, rounded down; USD, 8 decimals' }),
-              observations: Type.Array(ObservationShape),
-            }),
-            Type.Null(),
-          ]),
-          rule: Type.String(),
-          comparison: Type.Union([Type.String(), Type.Null()]),
-          onChain: Type.Enum(['pending', 'created', 'reported']),
-          createTxHash: Type.String(),
-          reportTxHash: Type.String(),
-        }),
+        200: EvidenceAnswer,
       },
       async handle({ path }) {
         const shown = shownAsset(prices, path.asset)

@@ -6,7 +6,8 @@ import { CLAIMS_LISTED_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { ClaimRecord, RelayKey } from '#domain/relay.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
-import { nextBefore } from '../markets/trade-shapes.ts'
+import { nextBefore } from '#protocol/shapes/fields.ts'
+import { FailedClaim, PendingClaim } from '#protocol/shapes/relayer.ts'
 import { CLAIMS_EXAMPLE } from './relayer-examples.ts'
 
 /** Where a page ended: the time, item and key of its last claim. */
@@ -38,21 +39,6 @@ function writePlace(next: Place | undefined): string | null {
 const query = Type.Object(
   { before: Type.Optional(Type.String({ description: 'Where the page before ended' })) },
   { additionalProperties: false },
-)
-
-const fields = {
-  txHash: Type.String({ description: 'The redemption; empty until there is one' }),
-  userAddress: Type.String(),
-  marketAddress: Type.String(),
-  marketId: Type.String(),
-  payout: Type.Integer({ description: 'Expected, 6 decimals' }),
-  winningOutcome: Type.Integer({ description: '0 = YES, 1 = NO' }),
-  submittedAt: Type.Integer({ description: 'Unix seconds' }),
-}
-const PendingClaim = Type.Object(fields, { title: 'PendingClaim' })
-const FailedClaim = Type.Object(
-  { ...fields, reason: Type.String({ description: 'Why it failed' }) },
-  { title: 'FailedClaim' },
 )
 
 const common = {

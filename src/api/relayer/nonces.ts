@@ -5,6 +5,7 @@ import { isRejection } from '#domain/rejection.ts'
 import { relayerErrorBody } from '#http/errors.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { address, safeInteger, saying } from '#http/schemas.ts'
+import { RelayerNonces } from '#protocol/shapes/relayer.ts'
 import type { RelayService } from './relay-service.ts'
 
 const FORMAT = 'Invalid address format'
@@ -31,15 +32,7 @@ export function relayerNonces(service: RelayService, nowMs: () => number): Answe
       { additionalProperties: false },
     ),
     responses: {
-      200: Type.Object({
-        conditionalTokens: Type.String({ description: 'For an approval or a redemption' }),
-        stablecoin: Type.String({ description: 'For a permit' }),
-        market: Type.Optional(Type.String({ description: 'For a proposal or a settlement' })),
-        bond: Type.Optional(
-          Type.String({ description: 'What a proposal there costs, 6 decimals' }),
-        ),
-        serverTime: Type.Integer({ description: 'Unix seconds, to count deadlines from' }),
-      }),
+      200: RelayerNonces,
     },
     errors: ['CHAIN_UNAVAILABLE', 'RELAYER_UNAVAILABLE', 'PART_UNAVAILABLE'],
     errorBody: relayerErrorBody,

@@ -7,6 +7,7 @@ import type { RelayOperation } from '#domain/relay.ts'
 import { relayerErrorBody } from '#http/errors.ts'
 import { type AnswerRoute, type Example, route } from '#http/route.ts'
 import type { RelayAnswer } from '#protocol/relayer.ts'
+import { Relayed, RelayedBatch } from '#protocol/shapes/relayer.ts'
 import type { RelayService } from './relay-service.ts'
 import {
   APPROVAL_EXAMPLE,
@@ -34,8 +35,6 @@ import {
   ctfRedemptionOf,
   ProposeResolutionBody,
   proposeResolutionOf,
-  Relayed,
-  RelayedBatch,
   SettleMarketBody,
   StablecoinPermitBody,
   settleMarketOf,

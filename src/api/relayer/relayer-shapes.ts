@@ -149,26 +149,6 @@ export const CancelAllBeforeBody = Type.Object(
   closed,
 )
 
-export const Relayed = Type.Object(
-  {
-    success: Type.Literal(true),
-    tx_hash: Type.String({
-      description:
-        'The transaction; empty where none was needed and the one that did it is not known',
-    }),
-  },
-  { title: 'Relayed' },
-)
-
-export const RelayedBatch = Type.Object(
-  {
-    success: Type.Literal(true),
-    txHash: Type.String({ description: 'The transaction' }),
-    status: Type.Enum(['pending', 'confirmed']),
-  },
-  { title: 'RelayedBatch' },
-)
-
 export function ctfApprovalOf(body: Static<typeof CtfApprovalBody>): CtfApproval {
   return { kind: 'ctf-approval', ...body }
 }

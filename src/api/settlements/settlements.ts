@@ -14,7 +14,7 @@ import { type PagePlace, pageWeight, readPlace, writePlace } from '#http/page-pl
 import type { ReadCache } from '#http/read-cache.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { bytes32, safeInteger } from '#http/schemas.ts'
-import { nextBefore } from '../markets/trade-shapes.ts'
+import { nextBefore } from '#protocol/shapes/fields.ts'
 import { MARKET_ID, ORDER_HASH, TRADER } from '../orders/order-examples.ts'
 
 /** A trade as the database has it. */

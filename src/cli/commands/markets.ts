@@ -1,8 +1,8 @@
 /** `sibyl markets`: lists markets. */
 
-import type { Market } from '#client/answers.ts'
 import { readInteger } from '#devnet/command.ts'
 import { CATEGORIES } from '#domain/market.ts'
+import type { Market } from '#protocol/shapes/markets.ts'
 import { command, READ_OPTIONS, readWord } from '../command.ts'
 import { readerOf } from '../connect.ts'
 import { showAmount, showId, showJson, showPrice, showTable, showTime } from '../show.ts'

@@ -1,9 +1,9 @@
 /** `sibyl orders` and `sibyl cancel`: lists and cancels open orders of a trader. */
 
-import type { OpenOrder } from '#client/answers.ts'
 import type { Client } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
 import { CommandError, OptionError } from '#devnet/command.ts'
+import type { OpenOrder } from '#protocol/shapes/orders.ts'
 import { command, SIGN_OPTIONS } from '../command.ts'
 import { traderOf, traderReading } from '../connect.ts'
 import { findMarket } from '../find-market.ts'

@@ -1,7 +1,7 @@
 /** `sibyl order buy` and `sibyl order sell`: places an order, or checks whether the exchange would accept it. */
 
-import type { PlacedOrder } from '#client/answers.ts'
 import { CommandError, readInteger } from '#devnet/command.ts'
+import type { PlacedOrder } from '#protocol/shapes/orders.ts'
 import { type Command, command, readWord, SIGN_OPTIONS } from '../command.ts'
 import { traderOf, traderReading } from '../connect.ts'
 import { findMarket } from '../find-market.ts'

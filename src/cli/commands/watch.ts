@@ -3,10 +3,11 @@
 import { createClient } from '#client/client.ts'
 import type { LocalBook } from '#client/local-book.ts'
 import { signerAddress } from '#client/sign-order.ts'
-import type { BookMessage, OrdersMessage, TradesMessage } from '#client/stream-messages.ts'
+import type { BookMessage } from '#client/stream-messages.ts'
 import type { SibylStream, StreamSubscription } from '#client/stream-types.ts'
 import { OptionError, readInteger } from '#devnet/command.ts'
 import { parseAddress } from '#domain/ids.ts'
+import type { OrdersMessage, TradesMessage } from '#protocol/shapes/stream.ts'
 import {
   type Call,
   command,

@@ -1,11 +1,12 @@
 /** Access of the checks: plain requests to the server, and a trader if given. */
 
-import type { Config, Market } from '#client/answers.ts'
+import type { Config } from '#client/answers.ts'
 import { registerApiKey, revokeApiKeyByWallet, type StoredApiKey } from '#client/api-keys.ts'
 import { type Client, type ClientOptions, createClient } from '#client/client.ts'
 import { parseExactJson } from '#client/exact-json.ts'
 import type { OrderSubmission } from '#client/order-submission.ts'
 import { mintToken } from '#client/tokens.ts'
+import type { Market } from '#protocol/shapes/markets.ts'
 import { demand, Skipped } from './mismatch.ts'
 
 type Hex = `0x${string}`

@@ -2,8 +2,8 @@
 
 import { computed, signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import type { Market } from '#client/answers.ts'
 import { chanceOf } from '#domain/chance.ts'
+import type { Market } from '#protocol/shapes/markets.ts'
 import { cents, NOTHING, percent, shortMoney, signedCents, timeLeft } from '../format.ts'
 import { nowSec, secondsUntil } from '../state/clock.ts'
 import { chain } from '../state/exchange.ts'

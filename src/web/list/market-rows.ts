@@ -1,7 +1,7 @@
 /** Which markets are listed, and in which order. */
 
-import type { Market } from '#client/answers.ts'
 import { chanceOf } from '#domain/chance.ts'
+import type { Market } from '#protocol/shapes/markets.ts'
 
 export type Sort = 'volume' | 'chance' | 'ends' | 'newest'
 

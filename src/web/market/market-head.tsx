@@ -1,9 +1,9 @@
 /** The head of the view: the question, the prices of both outcomes, and what the market is at. */
 
-import type { Market } from '#client/answers.ts'
 import { chanceOf } from '#domain/chance.ts'
 import { marketPath } from '#domain/market-link.ts'
 import { ONE } from '#domain/money.ts'
+import type { Market } from '#protocol/shapes/markets.ts'
 import {
   assetPrice,
   cents,

@@ -1,12 +1,13 @@
 /** What the view of one market follows: its book, its trades, its resolution, and what the account has there. */
 
 import { batch, computed, effect, type Signal, signal, untracked } from '@preact/signals'
-import type { Level, Market, ResolutionStatus } from '#client/answers.ts'
+import type { Level } from '#client/answers.ts'
 import type { LocalBook } from '#client/local-book.ts'
-import type { UserPosition } from '#client/read-answers.ts'
 import { SibylError } from '#client/sibyl-error.ts'
-import type { TradesMessage } from '#client/stream-messages.ts'
 import type { BookSubscription } from '#client/stream-types.ts'
+import type { Market, ResolutionStatus } from '#protocol/shapes/markets.ts'
+import type { TradesMessage } from '#protocol/shapes/stream.ts'
+import type { UserPosition } from '#protocol/shapes/users.ts'
 import { isCalledOff } from '../error-words.ts'
 import { cents, shares } from '../format.ts'
 import { account } from '../state/account.ts'

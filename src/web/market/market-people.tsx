@@ -2,7 +2,7 @@
 
 import { effect, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import type { Holders, UserActivity } from '#client/read-answers.ts'
+import type { Holders, UserActivity } from '#protocol/shapes/users.ts'
 import { decimal, money, NOTHING, shortAddress } from '../format.ts'
 import { ActivityTable } from '../portfolio/activity-table.tsx'
 import { account } from '../state/account.ts'

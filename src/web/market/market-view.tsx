@@ -2,7 +2,7 @@
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
-import type { Market } from '#client/answers.ts'
+import type { Market } from '#protocol/shapes/markets.ts'
 import { cents, NOTHING } from '../format.ts'
 import { FaucetPanel } from '../portfolio/faucet-panel.tsx'
 import { OpenOrders } from '../portfolio/open-orders.tsx'

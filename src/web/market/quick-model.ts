@@ -8,22 +8,22 @@ import {
   signal,
   untracked,
 } from '@preact/signals'
-import type { ShownQuickMarket } from '#domain/quick-market.ts'
+import type { QuickMarket } from '#protocol/shapes/prices.ts'
 import { config, reader } from '../state/exchange.ts'
 import { onQuickMarket, quickAssets } from '../state/quick-markets.ts'
 import type { MarketModel } from './market-model.ts'
 
 export type QuickModel = {
   /** Undefined until it is found. */
-  readonly market: Signal<ShownQuickMarket | undefined>
+  readonly market: Signal<QuickMarket | undefined>
   /** The running one of the same asset, where that is another. */
-  readonly next: ReadonlySignal<ShownQuickMarket | undefined>
+  readonly next: ReadonlySignal<QuickMarket | undefined>
   readonly price: ReadonlySignal<number | undefined>
   start(): () => void
 }
 
 export function createQuick(model: MarketModel): QuickModel {
-  const market = signal<ShownQuickMarket | undefined>(undefined)
+  const market = signal<QuickMarket | undefined>(undefined)
   // The page follows all assets.
   const asset = computed(() => quickAssets.value.find((one) => one.asset === market.value?.asset))
   const next = computed(() => {
@@ -32,7 +32,7 @@ export function createQuick(model: MarketModel): QuickModel {
   })
   const price = computed(() => asset.value?.price)
 
-  function heard(told: ShownQuickMarket): void {
+  function heard(told: QuickMarket): void {
     if (told.marketId !== model.marketId) return
     market.value = told
     if (told.resolved) model.refresh()

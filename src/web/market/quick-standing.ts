@@ -1,6 +1,6 @@
 /** Where a quick market stands, and in which words. */
 
-import type { ShownQuickMarket } from '#domain/quick-market.ts'
+import type { QuickMarket } from '#protocol/shapes/prices.ts'
 
 type QuickStanding = {
   readonly state: 'running' | 'ended' | 'resolved'
@@ -10,7 +10,7 @@ type QuickStanding = {
 }
 
 export function quickStanding(
-  market: ShownQuickMarket,
+  market: QuickMarket,
   price: number | undefined,
   nowSec: number,
 ): QuickStanding {

@@ -2,8 +2,8 @@
 
 import { type Signal, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import type { Market } from '#client/answers.ts'
 import type { Client } from '#client/client.ts'
+import type { Market } from '#protocol/shapes/markets.ts'
 import { ConfirmButton } from '../confirm-button.tsx'
 import { money } from '../format.ts'
 import { account, client, trading } from '../state/account.ts'

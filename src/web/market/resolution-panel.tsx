@@ -1,6 +1,6 @@
 /** The rules of the market, and how far its resolution is: with what can be done about it now. */
 
-import type { Market } from '#client/answers.ts'
+import type { Market } from '#protocol/shapes/markets.ts'
 import { assetPrice, money, timeLeft } from '../format.ts'
 import { nowSec, secondsUntil } from '../state/clock.ts'
 import type { MarketModel } from './market-model.ts'

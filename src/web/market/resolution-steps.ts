@@ -1,6 +1,6 @@
 /** The resolution of a market as steps, of which one is the present. */
 
-import type { ResolutionStatus } from '#client/answers.ts'
+import type { ResolutionStatus } from '#protocol/shapes/markets.ts'
 
 type StepName = 'open' | 'expired' | 'proposed' | 'disputed' | 'settled' | 'redeem'
 

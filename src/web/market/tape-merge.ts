@@ -1,6 +1,6 @@
 /** The trades of a market, as they follow from what was read and what the stream tells. */
 
-import type { TradesMessage } from '#client/stream-messages.ts'
+import type { TradesMessage } from '#protocol/shapes/stream.ts'
 
 export type TapeTrade = {
   readonly tradeId: string

@@ -1,10 +1,10 @@
 /** Sends what stands in the ticket: asks for permissions where they lack, signs once, and says what became of it. */
 
 import { computed, signal } from '@preact/signals'
-import type { PlacedOrder } from '#client/answers.ts'
 import type { Client, PlaceIntent } from '#client/client.ts'
 import type { OrderSubmission } from '#client/order-submission.ts'
 import { SibylError } from '#client/sibyl-error.ts'
+import type { PlacedOrder } from '#protocol/shapes/orders.ts'
 import { cents, shares } from '../format.ts'
 import { trading } from '../state/account.ts'
 import { nowSec } from '../state/clock.ts'

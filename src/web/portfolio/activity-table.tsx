@@ -1,6 +1,6 @@
 /** Trades and payouts of the account as one table, the newest first. */
 
-import type { UserActivity } from '#client/read-answers.ts'
+import type { UserActivity } from '#protocol/shapes/users.ts'
 import { ago, cents, money, shares } from '../format.ts'
 import { TransactionLink } from '../market/transaction-link.tsx'
 import { nowSec } from '../state/clock.ts'

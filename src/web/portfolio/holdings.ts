@@ -1,6 +1,6 @@
 /** What positions are worth: by the books while a market is open, by its outcome when it is decided. */
 
-import type { Market } from '#client/answers.ts'
+import type { Market } from '#protocol/shapes/markets.ts'
 import { UNIT } from '../format.ts'
 import type { Position } from '../state/reads.ts'
 

@@ -1,6 +1,6 @@
 /** The open orders of the account, which can be cancelled one by one or all. */
 
-import type { StreamOrder } from '#client/stream-messages.ts'
+import type { StreamOrder } from '#protocol/shapes/stream.ts'
 import { ConfirmButton } from '../confirm-button.tsx'
 import { ago, cents, shares } from '../format.ts'
 import { nowSec } from '../state/clock.ts'

@@ -1,7 +1,7 @@
 /** What the account has on the chain, what it lets the exchange move, and what of it is not spoken for. */
 
 import { computed, effect, signal, untracked } from '@preact/signals'
-import type { Funds } from '#client/answers.ts'
+import type { Funds } from '#protocol/shapes/users.ts'
 import { type ChainFunds, readFunds } from '../wallet/token-reads.ts'
 import { account, node } from './account.ts'
 import { chain, config, onReconnect, stream } from './exchange.ts'

@@ -1,8 +1,8 @@
 /** All markets of the exchange: read once, read again when one opens or ends. */
 
 import { computed, signal } from '@preact/signals'
-import type { Market } from '#client/answers.ts'
-import type { StreamTicker } from '#client/stream-messages.ts'
+import type { Market } from '#protocol/shapes/markets.ts'
+import type { StreamTicker } from '#protocol/shapes/stream.ts'
 import { onReconnect, reader, stream } from './exchange.ts'
 import { readMarket } from './reads.ts'
 import { showError } from './toasts.ts'

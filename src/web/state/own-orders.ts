@@ -1,7 +1,7 @@
 /** The open orders of the account, as the stream tells them. */
 
 import { effect, signal, untracked } from '@preact/signals'
-import type { OrdersMessage, StreamOrder } from '#client/stream-messages.ts'
+import type { OrdersMessage, StreamOrder } from '#protocol/shapes/stream.ts'
 import { isCalledOff } from '../error-words.ts'
 import { account, client, trading } from './account.ts'
 import { stream } from './exchange.ts'

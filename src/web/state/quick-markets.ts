@@ -1,13 +1,13 @@
 /** The quick market of the moment of each asset, and the asset's live price. */
 
 import { computed, effect, signal, untracked } from '@preact/signals'
-import type { PriceMessage, QuickMarketMessage } from '#client/stream-messages.ts'
-import type { ShownQuickMarket } from '#domain/quick-market.ts'
+import type { QuickMarket } from '#protocol/shapes/prices.ts'
+import type { PriceMessage, QuickMarketMessage } from '#protocol/shapes/stream.ts'
 import { config, stream } from './exchange.ts'
 
 export type QuickAsset = {
   readonly asset: string
-  readonly market: ShownQuickMarket | undefined
+  readonly market: QuickMarket | undefined
   /** Eight decimals, as the strike has. */
   readonly price: number | undefined
 }
@@ -44,18 +44,18 @@ function heardPrice(asset: string, message: PriceMessage): void {
 
 /** Which market is shown after this message: the one that is resolved is the one before. */
 export function shownAfter(
-  shown: ShownQuickMarket | undefined,
+  shown: QuickMarket | undefined,
   { quickMarket }: QuickMarketMessage,
-): ShownQuickMarket | undefined {
+): QuickMarket | undefined {
   if (quickMarket === null) return undefined
   if (quickMarket.resolved && quickMarket.marketId !== shown?.marketId) return shown
   return quickMarket
 }
 
-const listeners = new Set<(market: ShownQuickMarket) => void>()
+const listeners = new Set<(market: QuickMarket) => void>()
 
 /** Hears of every quick market that opens or is resolved: the page follows each asset once only. */
-export function onQuickMarket(listener: (market: ShownQuickMarket) => void): () => void {
+export function onQuickMarket(listener: (market: QuickMarket) => void): () => void {
   listeners.add(listener)
   return () => listeners.delete(listener)
 }

@@ -1,7 +1,7 @@
 /** What the page reads of the API besides markets, each in the page's own words. */
 
-import type { Market } from '#client/answers.ts'
-import type { UserActivity, UserPosition } from '#client/read-answers.ts'
+import type { Market } from '#protocol/shapes/markets.ts'
+import type { UserActivity, UserPosition } from '#protocol/shapes/users.ts'
 import { reader } from './exchange.ts'
 
 export type Position = UserPosition

@@ -1,6 +1,6 @@
 /** Transactions that the account itself sends and pays for: full sets of shares, and a dispute at the oracle. */
 
-import type { ChainConfig } from '#client/answers.ts'
+import type { ChainConfig } from '#protocol/shapes/config.ts'
 import {
   approveCall,
   type ChainCall,

@@ -1,6 +1,6 @@
 /** Brings a wallet to the chain of the exchange: it is asked, and the chain is added where it is unknown. */
 
-import type { ChainConfig } from '#client/answers.ts'
+import type { ChainConfig } from '#protocol/shapes/config.ts'
 import type { Provider } from './provider.ts'
 
 const UNKNOWN_CHAIN = 4902

@@ -1,6 +1,6 @@
 /** The few things that the page reads from the chain itself, through whatever provider the account has. */
 
-import type { ChainConfig } from '#client/answers.ts'
+import type { ChainConfig } from '#protocol/shapes/config.ts'
 import type { Provider } from './provider.ts'
 
 /** The first four bytes of the hash of each signature. */

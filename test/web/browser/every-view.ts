@@ -2,9 +2,9 @@
 
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
-import type { Market } from '#client/answers.ts'
 import { createClient } from '#client/client.ts'
 import { devnetKey } from '#devnet/accounts.ts'
+import type { Market } from '#protocol/shapes/markets.ts'
 import { eventually } from '../../support/eventually.ts'
 import { warp } from '../../support/warp.ts'
 import { connectDemo, says } from './stage.ts'

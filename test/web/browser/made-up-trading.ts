@@ -1,10 +1,10 @@
 /** Some hours of trading, made up: what pictures of the page show. */
 
 import assert from 'node:assert/strict'
-import type { Market } from '#client/answers.ts'
 import { type Client, createClient, type PlaceIntent } from '#client/client.ts'
 import { devnetKey } from '#devnet/accounts.ts'
 import { DEMO_WORDS } from '#devnet/demo-words.ts'
+import type { Market } from '#protocol/shapes/markets.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Random, randomFrom } from '../../support/random.ts'
 import { warp } from '../../support/warp.ts'

@@ -1,16 +1,29 @@
-/** Schemas of server frames; the AsyncAPI document is built from them. */
+/**
+ * The messages that the stream sends. The AsyncAPI document is made of them, and each channel has the type of what its
+ * subscribers receive.
+ */
 
 import Type, { type TSchema } from 'typebox'
-import { AcceptedOrder, ErrorShape, pendingSize } from '#api/orders/order-shapes.ts'
 import { OPEN_ORDERS_SNAPSHOT_MAX, TICKERS_TOLD_MAX } from '#domain/limits.ts'
 import { RESOLUTION_EVENTS } from '#domain/market.ts'
 import { ORDER_CLOSE_REASONS } from '#domain/market-event.ts'
 import { TRADE_STATUSES } from '#domain/trade.ts'
-import { PriceEvent, QUICK_MARKET_EVENTS, QuickMarket } from '#live/asset-shapes.ts'
-import { Funds } from '#live/funds-shapes.ts'
-import { tickerFields } from '#live/ticker-shapes.ts'
-import { Id } from './frames.ts'
+import {
+  type Answer,
+  growing,
+  orNull,
+  outcome as outcomeField,
+  pair,
+  side as sideField,
+} from './fields.ts'
+import { MARKET_STATUSES, Ticker } from './markets.ts'
+import { ErrorShape, PlacedOrder, pendingSize } from './orders.ts'
+import { QUICK_MARKET_EVENTS, QuickMarket, StreamPrice } from './prices.ts'
+import { Funds } from './users.ts'
 
+export const Id = Type.Union([Type.String({ maxLength: 64 }), Type.Integer()], {
+  description: 'Anything that tells this request from others; the answer repeats it',
+})
 const seq = Type.Integer({ description: 'The market’s sequence number of the change' })
 const prevSeq = Type.Integer({ description: 'The change before it in this subscription' })
 const cursor = Type.String({ description: 'Opaque; give it back as `since`' })
@@ -28,20 +41,28 @@ const stale = Type.Optional(
 const named = { sub: Type.String({ description: 'Which subscription it belongs to' }) }
 const echoed = { id: Type.Optional(Id) }
 const market = { marketId: Type.String() }
-const outcome = Type.Integer({ description: '0 = YES, 1 = NO' })
-const side = Type.Integer({ description: '0 = BUY, 1 = SELL' })
-const levels = Type.Array(
-  Type.Array(Type.Integer(), { minItems: 2, maxItems: 2, description: '`[price, size]`' }),
-)
+const outcome = outcomeField()
+const side = sideField()
+const levels = Type.Array(pair(Type.Integer(), '`[price, size]`'))
 const position = Type.Unsafe<number | string>({
   anyOf: [{ type: 'integer' }, { type: 'string' }],
   description: 'A `seq` of books and trades, a `cursor` of everything else',
 })
 const checksum = Type.Integer({ description: 'CRC-32 of the book after this message' })
-const orderStatus = Type.Enum(['accepted', 'partially_filled', 'filled', 'cancelled', 'expired'])
 
-const message = (type: string, fields: Record<string, TSchema>) =>
-  Type.Object({ type: Type.Literal(type), ...fields })
+export const OrderStatus = Type.Enum([
+  'accepted',
+  'partially_filled',
+  'filled',
+  'cancelled',
+  'expired',
+])
+export type OrderStatus = Answer<typeof OrderStatus>
+
+const message = <const Name extends string, Fields extends Record<string, TSchema>>(
+  type: Name,
+  fields: Fields,
+) => Type.Object({ type: Type.Literal(type), ...fields })
 
 const tradeFields = {
   tradeId: Type.String(),
@@ -53,19 +74,22 @@ const tradeFields = {
   takerSide: side,
   ts,
 }
-const orderFields = {
+
+export const StreamOrder = Type.Object({
   orderHash: Type.String(),
   ...market,
   side,
   outcome,
   price: Type.Integer(),
   size: Type.Optional(Type.Integer()),
-  status: orderStatus,
+  status: OrderStatus,
   remainingSize: Type.Integer(),
   ts,
-}
+})
+export type StreamOrder = Answer<typeof StreamOrder>
 
-const resolutionFacts = {
+/** Facts that come with a resolution event. */
+export const StreamResolution = Type.Object({
   assertionId: Type.Optional(Type.String()),
   proposer: Type.Optional(Type.String()),
   proposedOutcome: Type.Optional(Type.Boolean({ description: 'true = YES' })),
@@ -77,9 +101,11 @@ const resolutionFacts = {
   winningOutcome: Type.Optional(outcome),
   txHash: Type.Optional(Type.String()),
   blockNumber: Type.Optional(Type.Integer()),
-}
+})
+export type StreamResolution = Answer<typeof StreamResolution>
 
-const Ticker = Type.Object({ ...market, ...tickerFields }, { title: 'Ticker' })
+export const StreamTicker = Type.Object({ ...market, ...Ticker.properties }, { title: 'Ticker' })
+export type StreamTicker = Answer<typeof StreamTicker>
 
 /** Frames that the server sends. */
 export const SERVER_FRAMES = {
@@ -92,7 +118,7 @@ export const SERVER_FRAMES = {
   subscribed: message('subscribed', { ...echoed, ...named, seq: position }),
   unsubscribed: message('unsubscribed', { ...echoed, ...named }),
   authenticated: message('authenticated', { ...echoed, address: Type.String() }),
-  placed: message('placed', { ...echoed, ...AcceptedOrder.properties }),
+  placed: message('placed', { ...echoed, ...PlacedOrder.properties }),
   cancelled: message('cancelled', {
     ...echoed,
     orderHash: Type.String(),
@@ -143,7 +169,7 @@ export const SERVER_FRAMES = {
       Type.Object({
         ...tradeFields,
         seq,
-        status: Type.Enum([...TRADE_STATUSES]),
+        status: growing(TRADE_STATUSES),
         txHash: Type.String(),
       }),
     ),
@@ -176,11 +202,11 @@ export const SERVER_FRAMES = {
     ...named,
     trader: Type.String(),
     cursor,
-    orders: Type.Array(Type.Object(orderFields), {
+    orders: Type.Array(StreamOrder, {
       description: `The oldest ${OPEN_ORDERS_SNAPSHOT_MAX}`,
     }),
     count: Type.Integer({ description: 'Open orders in all' }),
-    nextCursor: Type.Union([Type.String(), Type.Null()], {
+    nextCursor: orNull(Type.String(), {
       description: 'The `cursor` of `GET /api/v1/orders` for the others; null when these are all',
     }),
     ts,
@@ -188,9 +214,9 @@ export const SERVER_FRAMES = {
   }),
   order: message('order', {
     ...named,
-    ...orderFields,
+    ...StreamOrder.properties,
     reason: Type.Optional(
-      Type.Enum(
+      growing(
         ORDER_CLOSE_REASONS.filter((reason) => !['filled', 'taken', 'expired'].includes(reason)),
       ),
     ),
@@ -203,7 +229,7 @@ export const SERVER_FRAMES = {
     ...named,
     ...market,
     status: Type.Enum(['expired', 'cancelled']),
-    reason: Type.Enum(['expired', 'resolved', 'withdrawn']),
+    reason: growing(['expired', 'resolved', 'withdrawn']),
     seq,
     cursor,
     prevCursor,
@@ -220,10 +246,10 @@ export const SERVER_FRAMES = {
   'market.snapshot': message('market.snapshot', {
     ...named,
     marketId: Type.Optional(Type.String()),
-    state: Type.Optional(Type.Enum(['open', 'expired', 'resolved', 'withdrawn'])),
+    state: Type.Optional(Type.Enum([...MARKET_STATUSES])),
     resolution: Type.Optional(
       Type.Object(
-        { event: Type.Enum([...RESOLUTION_EVENTS]), ...resolutionFacts, ts },
+        { event: growing(RESOLUTION_EVENTS), ...StreamResolution.properties, ts },
         { description: 'The last that the chain told, if anything' },
       ),
     ),
@@ -237,10 +263,10 @@ export const SERVER_FRAMES = {
   market: message('market', {
     ...named,
     ...market,
-    event: Type.Enum(['created', 'expired', 'withdrawn', ...RESOLUTION_EVENTS]),
+    event: growing(['created', 'expired', 'withdrawn', ...RESOLUTION_EVENTS]),
     seq: Type.Optional(seq),
     resolution: Type.Optional(
-      Type.Object(resolutionFacts, {
+      Type.Object(StreamResolution.properties, {
         description: 'Of what the chain tells: what is known with it',
       }),
     ),
@@ -250,7 +276,7 @@ export const SERVER_FRAMES = {
   }),
   'ticker.snapshot': message('ticker.snapshot', {
     ...named,
-    tickers: Type.Array(Ticker, {
+    tickers: Type.Array(StreamTicker, {
       description: `Those that were named; of all markets the open ones, the newest first, at most ${TICKERS_TOLD_MAX}`,
     }),
     count: Type.Integer({ description: 'How many markets are open, or were named' }),
@@ -261,7 +287,7 @@ export const SERVER_FRAMES = {
   }),
   ticker: message('ticker', {
     ...named,
-    tickers: Type.Array(Ticker, { description: 'Each market that changed, as it is now' }),
+    tickers: Type.Array(StreamTicker, { description: 'Each market that changed, as it is now' }),
     cursor,
     prevCursor,
     ts,
@@ -269,16 +295,16 @@ export const SERVER_FRAMES = {
   'price.snapshot': message('price.snapshot', {
     ...named,
     asset: Type.String(),
-    last: Type.Union([PriceEvent, Type.Null()]),
+    last: orNull(StreamPrice),
     cursor,
     ts,
     reset,
   }),
-  price: message('price', { ...named, ...PriceEvent.properties, cursor, prevCursor }),
+  price: message('price', { ...named, ...StreamPrice.properties, cursor, prevCursor }),
   'quick-market.snapshot': message('quick-market.snapshot', {
     ...named,
     asset: Type.String(),
-    quickMarket: Type.Union([QuickMarket, Type.Null()]),
+    quickMarket: orNull(QuickMarket),
     cursor,
     ts,
     reset,
@@ -293,3 +319,40 @@ export const SERVER_FRAMES = {
     ts,
   }),
 } as const satisfies Record<string, TSchema>
+
+/** A book as JSON writes it; `BookMessage` of the SDK has the sizes as they are read. */
+export const BookFrame = Type.Union([SERVER_FRAMES['book.snapshot'], SERVER_FRAMES['book.delta']])
+export type BookFrame = Answer<typeof BookFrame>
+
+export const TradesMessage = Type.Union([
+  SERVER_FRAMES['trades.snapshot'],
+  SERVER_FRAMES.trade,
+  SERVER_FRAMES['trade.status'],
+])
+export type TradesMessage = Answer<typeof TradesMessage>
+
+export const OrdersMessage = Type.Union([
+  SERVER_FRAMES['orders.snapshot'],
+  SERVER_FRAMES.order,
+  SERVER_FRAMES['orders.ended'],
+])
+export type OrdersMessage = Answer<typeof OrdersMessage>
+
+export const MarketMessage = Type.Union([SERVER_FRAMES['market.snapshot'], SERVER_FRAMES.market])
+export type MarketMessage = Answer<typeof MarketMessage>
+
+export const PriceMessage = Type.Union([SERVER_FRAMES['price.snapshot'], SERVER_FRAMES.price])
+export type PriceMessage = Answer<typeof PriceMessage>
+
+export const QuickMarketMessage = Type.Union([
+  SERVER_FRAMES['quick-market.snapshot'],
+  SERVER_FRAMES['quick-market'],
+])
+export type QuickMarketMessage = Answer<typeof QuickMarketMessage>
+
+export const TickerMessage = Type.Union([SERVER_FRAMES['ticker.snapshot'], SERVER_FRAMES.ticker])
+export type TickerMessage = Answer<typeof TickerMessage>
+
+/** Each has all of a trader's funds. */
+export const FundsMessage = Type.Union([SERVER_FRAMES['funds.snapshot'], SERVER_FRAMES.funds])
+export type FundsMessage = Answer<typeof FundsMessage>

@@ -1,0 +1,64 @@
+/** Parts of the shapes in this folder, and the type that a client has of a shape. */
+
+import Type, { type Static, type TSchema, type TSchemaOptions, type TUnsafe } from 'typebox'
+
+/** A shape as a client receives it. Clients get no value to change, so everything is read-only. */
+export type Answer<Shape extends TSchema> = Frozen<Static<Shape>>
+
+type Frozen<T> = T extends object ? { readonly [K in keyof T]: Frozen<T[K]> } : T
+
+const TYPED = '~typed'
+
+/** The schema whose type a schema has, if it is not its own; see `typed`. */
+export function typeSchemaOf(schema: TSchema): TSchema | undefined {
+  return (schema as { [TYPED]?: TSchema })[TYPED]
+}
+
+/**
+ * Returns `schema` with the static type of `type`. The published documents keep `schema`: a narrower schema there would
+ * change what client generators write.
+ */
+function typed<Type extends TSchema>(schema: TSchema, type: Type): TUnsafe<Static<Type>> {
+  // Hidden, so that it stays out of the documents, and configurable, so that TypeBox can copy it.
+  const value = { value: type, configurable: true, writable: true }
+  return Object.defineProperty(Type.Unsafe<Static<Type>>(schema), TYPED, value)
+}
+
+const bit = (options: TSchemaOptions) => typed(Type.Integer(options), Type.Enum([0, 1]))
+
+export const outcome = (options: TSchemaOptions = { description: '0 = YES, 1 = NO' }) =>
+  bit(options)
+
+export const side = (description = '0 = BUY, 1 = SELL') => bit({ description })
+
+/** One of a few words, described as text. */
+export const word = <const Words extends readonly string[]>(words: Words, description?: string) =>
+  typed(
+    Type.String(description === undefined ? {} : { description }),
+    Type.Unsafe<Words[number]>(Type.Enum([...words])),
+  )
+
+/** Text whose values so far are known. Clients must expect further ones. */
+export const growing = (words: readonly string[]) => typed(Type.Enum([...words]), Type.String())
+
+/** A value of YES and one of NO. */
+export const ofBoth = <Schema extends TSchema>(schema: Schema, description: string) =>
+  pair(schema, `Of YES and of NO: ${description}`)
+
+export const pair = <Schema extends TSchema>(schema: Schema, description: string) =>
+  typed(Type.Array(schema, { minItems: 2, maxItems: 2, description }), Type.Tuple([schema, schema]))
+
+/** An object whose members are known here and described as a map. */
+export const map = <Members extends Record<string, TSchema>>(item: TSchema, members: Members) =>
+  typed(Type.Record(Type.String(), item), Type.Object(members))
+
+export const orNull = <Schema extends TSchema>(schema: Schema, options: TSchemaOptions = {}) =>
+  Type.Union([schema, Type.Null()], options)
+
+export const nextBefore = orNull(Type.String(), {
+  description: 'Pass it as `before` for what came earlier; null at the end',
+})
+
+export const nextCursor = orNull(Type.String(), {
+  description: 'Pass it as `cursor` for the next ones; null at the end',
+})

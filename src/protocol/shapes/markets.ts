@@ -1,0 +1,189 @@
+/** Markets as REST and the stream show them: what they are, trade at and have traded, and how they end. */
+
+import Type from 'typebox'
+import { CATEGORIES } from '#domain/market.ts'
+import { type Answer, ofBoth, orNull, outcome } from './fields.ts'
+
+export const MARKET_STATUSES = ['open', 'expired', 'resolved', 'withdrawn'] as const
+
+const UNKNOWN = 'null while the database is away'
+
+/** A market in a line. Pairs are of YES and NO; prices and volumes have 6 decimals. */
+export const Ticker = Type.Object({
+  status: Type.Enum([...MARKET_STATUSES]),
+  quick: Type.Boolean({ description: 'Whether it is a quick market' }),
+  bestBidPrices: ofBoth(Type.Integer(), 'the best bid; 0 for none'),
+  bestAskPrices: ofBoth(Type.Integer(), 'the best ask; 0 for none'),
+  lastPrice: orNull(
+    Type.Integer({
+      description: `Price of the newest trade of either outcome; 0 for none, ${UNKNOWN}`,
+    }),
+  ),
+  lastOutcome: orNull(outcome({ description: 'The outcome that lastPrice is of' })),
+  lastPrices: orNull(ofBoth(Type.Integer(), 'the last price; 0 for none')),
+  priceChanges24h: orNull(
+    ofBoth(
+      orNull(Type.Integer()),
+      'the last price less that of 24 hours ago, or less the first price where it was first ' +
+        'traded since; null where it never was',
+    ),
+  ),
+  volume24h: orNull(
+    Type.Integer({ description: `Of the last 24 hours, to the minute; ${UNKNOWN}` }),
+  ),
+  trades24h: orNull(Type.Integer()),
+  totalVolume: orNull(Type.Integer({ description: `All-time volume; ${UNKNOWN}` })),
+  seq: Type.Integer({ description: 'The market’s sequence; 0 once it is over and gone' }),
+})
+export type Ticker = Answer<typeof Ticker>
+
+export const Market = Type.Object(
+  {
+    id: Type.String(),
+    question: Type.String(),
+    description: Type.String(),
+    category: Type.Enum([...CATEGORIES]),
+    contractAddress: Type.String(),
+    maker: Type.String(),
+    expiration: Type.Integer({ description: 'Unix seconds' }),
+    chainId: Type.Integer(),
+    resolved: Type.Boolean(),
+    bestAskPrice: Type.Integer({ description: 'Best YES ask, 6 decimals; 0 when there is none' }),
+    createdAt: Type.Integer({ description: 'Unix seconds' }),
+    winningOutcome: Type.Optional(
+      outcome({
+        minimum: 0,
+        maximum: 1,
+        description:
+          'In the list, of a market that the chain has resolved: 0 = YES, 1 = NO. `GET ' +
+          '/api/v1/resolution/{marketId}` has it of one market',
+      }),
+    ),
+    ...Ticker.properties,
+  },
+  { title: 'Market' },
+)
+export type Market = Answer<typeof Market>
+
+const BookLevel = Type.Object(
+  {
+    price: Type.Integer({ description: '6 decimals' }),
+    size: Type.Integer({ description: 'Everything at this price, 6 decimals; may exceed 2^53' }),
+  },
+  { title: 'Level' },
+)
+
+/** A book as JSON writes it; `Orderbook` of the SDK has its sizes as bigint. */
+export const BookAnswer = Type.Object({
+  marketId: Type.String(),
+  bids: Type.Array(BookLevel, { description: 'Best first' }),
+  asks: Type.Array(BookLevel, { description: 'Best first' }),
+  lastUpdate: Type.Integer({ description: 'Unix seconds' }),
+  seq: Type.Integer({ description: 'The market’s sequence that the book holds' }),
+})
+export type BookAnswer = Answer<typeof BookAnswer>
+
+export const Candle = Type.Object(
+  {
+    timestamp: Type.Integer({ description: 'Where it begins, Unix seconds' }),
+    open: Type.Integer(),
+    high: Type.Integer(),
+    low: Type.Integer(),
+    close: Type.Integer(),
+    volume: Type.Integer({ description: 'Stablecoin, 6 decimals' }),
+    trades: Type.Integer(),
+  },
+  { title: 'Candle' },
+)
+export type Candle = Answer<typeof Candle>
+
+export const Candles = Type.Object({
+  candles: Type.Array(Candle),
+  nextTo: orNull(Type.Integer(), {
+    description: 'Pass it as `to` for earlier ones; null where all that was asked for is here',
+  }),
+})
+export type Candles = Answer<typeof Candles>
+
+export const MarketCandles = Type.Object({
+  marketId: Type.String(),
+  outcome: outcome({}),
+  interval: Type.String(),
+  candles: Candles.properties.candles,
+  count: Type.Integer(),
+  nextTo: Candles.properties.nextTo,
+})
+
+const collateral = (description: string) =>
+  Type.Integer({ description: `${description}, stablecoin, 6 decimals` })
+
+export const MarketStats = Type.Object(
+  {
+    marketId: Type.String(),
+    contractAddress: Type.String(),
+    volume24h: collateral('Volume of the last 24 hours, to the minute'),
+    totalVolume: collateral('All-time volume'),
+    lastPrice: Type.Integer({
+      description: 'Price of the newest trade of either outcome, 6 decimals; 0 when there is none',
+    }),
+    lastOutcome: orNull(outcome({}), {
+      description: 'The outcome that lastPrice is of: 0 = YES, 1 = NO, null when there is none',
+    }),
+    lastYesPrice: Type.Integer(),
+    lastNoPrice: Type.Integer(),
+    trades24h: Type.Integer(),
+    totalTrades: Type.Integer(),
+    openInterest: collateral('What stands behind the outcome tokens'),
+  },
+  { title: 'MarketStatistics' },
+)
+export type MarketStats = Answer<typeof MarketStats>
+
+export const PlatformStats = Type.Object(
+  {
+    chainId: orNull(Type.Integer(), { description: 'null for all chains' }),
+    totalMarkets: Type.Integer(),
+    activeMarkets: Type.Integer({ description: 'Those that take orders' }),
+    resolvedMarkets: Type.Integer(),
+    totalVolume: Type.Integer({ description: 'Stablecoin, 6 decimals' }),
+    volume24h: Type.Integer({ description: 'Of the last 24 hours, to the minute' }),
+    totalTrades: Type.Integer({ description: 'Matched and not failed' }),
+    trades24h: Type.Integer(),
+    totalTraders: Type.Integer({ description: 'Addresses whose order was ever matched' }),
+    openOrders: Type.Integer(),
+    openInterest: Type.Integer({
+      description: 'Stablecoin that stands behind outcome tokens, 6 decimals',
+    }),
+  },
+  { title: 'PlatformStatistics' },
+)
+export type PlatformStats = Answer<typeof PlatformStats>
+
+const Assertion = Type.Object(
+  {
+    id: Type.String(),
+    proposer: Type.String(),
+    proposedOutcome: Type.Boolean({ description: 'true = YES, false = NO' }),
+    bondAmount: Type.String({ description: 'In the stablecoin, 6 decimals' }),
+    assertionTime: Type.Integer({ description: 'Unix seconds' }),
+    expirationTime: Type.Integer({ description: 'The end of the dispute window, Unix seconds' }),
+    settled: Type.Boolean(),
+    settlementResolution: Type.Boolean({
+      description: 'What the oracle found, once settled: whether the proposal was true',
+    }),
+    disputed: Type.Boolean(),
+  },
+  { title: 'Assertion' },
+)
+
+/** How far the resolution of a market is. */
+export const ResolutionStatus = Type.Object({
+  marketId: Type.String(),
+  expired: Type.Boolean(),
+  resolved: Type.Boolean(),
+  winningOutcome: Type.Optional(
+    outcome({ description: '0 = YES won, 1 = NO won; only when resolved' }),
+  ),
+  assertion: Type.Optional(Assertion),
+})
+export type ResolutionStatus = Answer<typeof ResolutionStatus>

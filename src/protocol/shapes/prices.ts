@@ -1,0 +1,136 @@
+/** Prices of assets and quick markets as REST and the stream show them. */
+
+import Type from 'typebox'
+import { PRICE_SOURCES } from '#domain/asset-price.ts'
+import { QUICK_VERDICTS } from '#domain/quick-market.ts'
+import { type Answer, orNull, word } from './fields.ts'
+
+/** One new price of an asset. */
+export const StreamPrice = Type.Object({
+  asset: Type.String({ description: 'The asset: `BTC`' }),
+  price: Type.Integer({ description: 'USD, 8 decimals' }),
+  priceUSD: Type.Number({ description: 'In US dollars' }),
+  timestamp: Type.Integer({ description: 'Unix milliseconds' }),
+  source: Type.String({ description: 'Who told it: pyth, binance or coinbase' }),
+})
+export type StreamPrice = Answer<typeof StreamPrice>
+
+/** The latest price of an asset. */
+export const Price = Type.Object({
+  asset: Type.String(),
+  price: Type.Integer({ description: 'USD, 8 decimals' }),
+  priceUSD: Type.Number(),
+  timestamp: Type.Integer({ description: 'Unix seconds, by the provider’s clock' }),
+  source: Type.String({ description: 'The provider’s address, without its query' }),
+  sourceName: word(PRICE_SOURCES, 'pyth, binance or coinbase'),
+  stale: Type.Boolean(),
+})
+export type Price = Answer<typeof Price>
+
+export const PastPrice = Type.Object({
+  price: Type.Integer({ description: 'USD, 8 decimals' }),
+  priceUSD: Type.Number(),
+  timestamp: Type.Integer({ description: 'Unix seconds' }),
+  source: word(PRICE_SOURCES),
+})
+export type PastPrice = Answer<typeof PastPrice>
+
+export const QuickMarket = Type.Object({
+  id: Type.Integer(),
+  marketId: Type.String({ description: 'Where its orders go' }),
+  asset: Type.String(),
+  intervalMinutes: Type.Integer(),
+  intervalSeconds: Type.Optional(Type.Integer()),
+  startPrice: Type.Integer({ description: 'The strike' }),
+  startTime: Type.Integer({ description: 'Unix seconds' }),
+  endTime: Type.Integer({ description: 'Unix seconds' }),
+  resolved: Type.Boolean(),
+  priceSource: Type.String(),
+  createdAt: Type.Integer({ description: 'Unix seconds' }),
+  endPrice: Type.Optional(orNull(Type.Integer({ description: 'Null until it is resolved' }))),
+  outcome: Type.Optional(
+    orNull(
+      Type.Integer({ description: '0 = YES (it went up), 1 = NO; null until it is resolved' }),
+    ),
+  ),
+  verdict: Type.Optional(
+    Type.Enum([...QUICK_VERDICTS], {
+      description:
+        'Where the outcome comes from: `open`, there is none yet; `prices`; `contested`, the price sources ' +
+        'contradict each other, and the market waits for a proposal at the optimistic oracle; `oracle`, it ' +
+        'was contested and the oracle decided',
+    }),
+  ),
+})
+export type QuickMarket = Answer<typeof QuickMarket>
+
+export const QUICK_MARKET_EVENTS = ['opened', 'resolved'] as const
+
+export const PriceObservation = Type.Object(
+  {
+    source: Type.String({ description: 'Who reported it' }),
+    boundary: Type.Integer({ description: 'Unix seconds: the start or the end' }),
+    price: Type.Integer({ description: 'USD, 8 decimals' }),
+    timestamp: Type.Integer({ description: 'Unix milliseconds, by the provider’s clock' }),
+    receivedAt: Type.Integer({ description: 'Unix milliseconds, by ours' }),
+    via: Type.Enum(['stream', 'latest', 'history'], {
+      description: 'Pushed, asked for, or from the provider’s history',
+    }),
+    exact: Type.Boolean({
+      description: 'Whether it is certain that the provider reported nothing in between',
+    }),
+    report: Type.String({ description: 'As the provider sent it' }),
+  },
+  { title: 'PriceObservation' },
+)
+export type PriceObservation = Answer<typeof PriceObservation>
+
+export const DIRECTIONS = ['down', 'equal', 'up'] as const
+
+const PriceProvider = Type.Object(
+  {
+    source: Type.String({ description: 'The source' }),
+    start: orNull(PriceObservation),
+    end: orNull(PriceObservation),
+    direction: orNull(Type.Enum([...DIRECTIONS]), {
+      description: 'Direction of its move from start to end; null unless it reported both instants',
+    }),
+    moveBps: orNull(Type.Number(), {
+      description: 'Size of that move in basis points of its start price',
+    }),
+    counted: Type.Boolean({
+      description:
+        'Whether it has a vote: it reported both instants, and its reports are near those of another source, if there are any',
+    }),
+  },
+  { title: 'PriceProvider' },
+)
+
+/** As this version writes it; `QuickMarketEvidence` of the SDK also reads that of others. */
+export const EvidenceAnswer = Type.Object({
+  quickMarket: QuickMarket,
+  chainId: Type.Integer(),
+  contractAddress: Type.String(),
+  strike: PriceObservation,
+  decidedBy: orNull(Type.String()),
+  start: orNull(PriceObservation),
+  end: orNull(PriceObservation),
+  compared: Type.Array(Type.Object({ start: orNull(PriceObservation), end: PriceObservation }), {
+    description: 'The other sources, by which the side was checked',
+  }),
+  providers: Type.Array(PriceProvider, {
+    description: 'Every source, the deciding one included; empty for markets of earlier versions',
+  }),
+  average: orNull(
+    Type.Object({
+      price: Type.Integer({ description: 'The mean, rounded down; USD, 8 decimals' }),
+      observations: Type.Array(PriceObservation),
+    }),
+  ),
+  rule: Type.String(),
+  comparison: orNull(Type.String()),
+  onChain: Type.Enum(['pending', 'created', 'reported']),
+  createTxHash: Type.String(),
+  reportTxHash: Type.String(),
+})
+export type EvidenceAnswer = Answer<typeof EvidenceAnswer>

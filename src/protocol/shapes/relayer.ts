@@ -1,0 +1,56 @@
+/** Answers of the relayer. */
+
+import Type from 'typebox'
+import { type Answer, outcome } from './fields.ts'
+
+/** A transaction that the relayer sent, or had sent before for the same signature. */
+export const Relayed = Type.Object(
+  {
+    success: Type.Literal(true),
+    tx_hash: Type.String({
+      description:
+        'The transaction; empty where none was needed and the one that did it is not known',
+    }),
+  },
+  { title: 'Relayed' },
+)
+export type Relayed = Answer<typeof Relayed>
+
+export const RelayedBatch = Type.Object(
+  {
+    success: Type.Literal(true),
+    txHash: Type.String({ description: 'The transaction' }),
+    status: Type.Enum(['pending', 'confirmed']),
+  },
+  { title: 'RelayedBatch' },
+)
+export type RelayedBatch = Answer<typeof RelayedBatch>
+
+export const RelayerNonces = Type.Object({
+  conditionalTokens: Type.String({ description: 'For an approval or a redemption' }),
+  stablecoin: Type.String({ description: 'For a permit' }),
+  market: Type.Optional(Type.String({ description: 'For a proposal or a settlement' })),
+  bond: Type.Optional(Type.String({ description: 'What a proposal there costs, 6 decimals' })),
+  serverTime: Type.Integer({ description: 'Unix seconds, to count deadlines from' }),
+})
+export type RelayerNonces = Answer<typeof RelayerNonces>
+
+const claim = {
+  txHash: Type.String({ description: 'The redemption; empty until there is one' }),
+  userAddress: Type.String(),
+  marketAddress: Type.String(),
+  marketId: Type.String(),
+  payout: Type.Integer({ description: 'Expected, 6 decimals' }),
+  winningOutcome: outcome(),
+  submittedAt: Type.Integer({ description: 'Unix seconds' }),
+}
+
+/** A redemption through the relayer. */
+export const PendingClaim = Type.Object(claim, { title: 'PendingClaim' })
+export type PendingClaim = Answer<typeof PendingClaim>
+
+export const FailedClaim = Type.Object(
+  { ...claim, reason: Type.String({ description: 'Why it failed' }) },
+  { title: 'FailedClaim' },
+)
+export type FailedClaim = Answer<typeof FailedClaim>

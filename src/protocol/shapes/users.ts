@@ -1,0 +1,145 @@
+/** Shapes about a user: positions, activity, funds. */
+
+import Type from 'typebox'
+import { type Answer, nextBefore, nextCursor, outcome, word } from './fields.ts'
+import { tradeStatus } from './trades.ts'
+
+const shares = (of: string) => Type.Integer({ description: `${of} shares, 6 decimals` })
+const cost = (of: string) => Type.Integer({ description: `What the ${of} shares cost, 6 decimals` })
+
+const invested = () => Type.Integer({ description: 'yesCost + noCost, 6 decimals' })
+
+const amounts = {
+  yesShares: shares('YES'),
+  noShares: shares('NO'),
+  totalInvested: Type.Optional(invested()),
+  yesCost: Type.Optional(cost('YES')),
+  noCost: Type.Optional(cost('NO')),
+}
+
+export const Position = Type.Object(amounts, { title: 'Position' })
+
+export const SyncedPosition = Type.Object(
+  {
+    ...amounts,
+    synced: Type.Literal(true),
+    syncedAt: Type.Integer({ description: 'Unix seconds' }),
+    blockNumber: Type.Integer({ description: 'The block that the shares are of' }),
+    blockHash: Type.String({ description: 'Its hash' }),
+  },
+  { title: 'SyncedPosition' },
+)
+
+const inMarket = {
+  marketId: Type.String(),
+  marketQuestion: Type.String(),
+  contractAddress: Type.String(),
+}
+
+export const UserPosition = Type.Object(
+  {
+    ...inMarket,
+    yesShares: shares('YES'),
+    noShares: shares('NO'),
+    totalInvested: invested(),
+    yesCost: cost('YES'),
+    noCost: cost('NO'),
+    realisedProfit: Type.Integer({
+      description: 'What was made of shares that have left, 6 decimals; negative when it is a loss',
+    }),
+    expiration: Type.Integer({ description: 'Unix seconds' }),
+    resolved: Type.Boolean(),
+  },
+  { title: 'UserPosition' },
+)
+export type UserPosition = Answer<typeof UserPosition>
+
+export const UserPositions = Type.Object({
+  positions: Type.Array(UserPosition),
+  count: Type.Integer({ description: 'How many are in this answer' }),
+  realisedProfit: Type.Integer({
+    description: 'In all markets of the chain, whether they are in this answer or not, 6 decimals',
+  }),
+  nextCursor,
+})
+
+const Holder = Type.Object(
+  {
+    address: Type.String(),
+    yesShares: shares('YES'),
+    noShares: shares('NO'),
+    totalShares: Type.Integer({ description: 'yesShares + noShares' }),
+    totalInvested: Type.Integer({ description: 'What they cost, 6 decimals' }),
+  },
+  { title: 'Holder' },
+)
+
+export const Holders = Type.Object({
+  topHolders: Type.Array(Holder),
+  totalHolders: Type.Integer(),
+})
+export type Holders = Answer<typeof Holders>
+
+export const MarketHolders = Type.Object({ marketId: Type.String(), ...Holders.properties })
+
+const UserTrade = Type.Object(
+  {
+    tradeId: Type.String(),
+    ...inMarket,
+    role: Type.Enum(['buyer', 'seller'], { description: 'buyer of a trade with oneself' }),
+    outcome: outcome(),
+    price: Type.Integer(),
+    size: Type.Integer(),
+    cost: Type.Integer({ description: 'What the buyer paid, stablecoin, 6 decimals' }),
+    status: tradeStatus(),
+    timestamp: Type.Integer({ description: 'Unix seconds' }),
+    txHash: Type.String(),
+  },
+  { title: 'UserTrade' },
+)
+
+const UserPayout = Type.Object(
+  {
+    ...inMarket,
+    winningOutcome: outcome(),
+    payout: Type.Integer({ description: 'Stablecoin, 6 decimals' }),
+    txHash: Type.String(),
+    status: word(['pending', 'confirmed', 'failed'], 'pending, confirmed or failed'),
+    timestamp: Type.Integer({ description: 'Unix seconds' }),
+  },
+  { title: 'UserPayout' },
+)
+
+export const UserActivity = Type.Object({
+  activity: Type.Array(UserTrade),
+  settlements: Type.Array(UserPayout),
+})
+export type UserActivity = Answer<typeof UserActivity>
+
+export const ActivityPage = Type.Object({ ...UserActivity.properties, nextBefore })
+
+const amount = (description: string) => Type.String({ description })
+
+/** Funds of a trader on a chain. Amounts are decimal text, because an allowance may be any uint256. */
+export const Funds = Type.Object(
+  {
+    chainId: Type.Integer(),
+    trader: Type.String(),
+    blockNumber: Type.Integer({ description: 'The block at which the chain was read' }),
+    tokens: Type.Array(
+      Type.Object({
+        token: Type.Enum(['stablecoin', 'outcome']),
+        marketId: Type.Optional(Type.String({ description: 'Of an outcome token' })),
+        outcome: Type.Optional(outcome()),
+        held: amount('What the trader has on chain'),
+        allowed: amount('What the settlement contract may take of it'),
+        reservedForOrders: amount('What the open orders need, and those on their way'),
+        reservedForTrades: amount('What the trades need that the chain has not settled yet'),
+        free: amount('What a further order may need'),
+      }),
+      { description: 'The stablecoin, and every outcome token that an order or a trade needs' },
+    ),
+  },
+  { title: 'Funds' },
+)
+export type Funds = Answer<typeof Funds>
