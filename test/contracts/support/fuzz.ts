@@ -415,6 +415,25 @@ export async function fuzz(options: {
     return { ...permit, owner: trader.address }
   }
 
+  /** Mostly a few seconds later, sometimes hours; sometimes the second in which an order becomes void, or the one before. */
+  function laterTime(): bigint {
+    if (random.chance(0.01)) return now + 8_000n
+    if (random.chance(0.1)) {
+      const voidFrom = random.pick<(known: Signed) => bigint | undefined>([
+        ({ order }) => order.expiration + model.grace + 1n,
+        ({ hash }) => model.cancelledFrom.get(hash),
+        ({ order }) => model.epochs.get(order.trader)?.from,
+      ])
+      let next: bigint | undefined
+      for (const known of pool) {
+        const from = voidFrom(known) ?? 0n
+        if (from > now + 1n && (next === undefined || from < next)) next = from
+      }
+      if (next !== undefined) return next - BigInt(random.below(2))
+    }
+    return now + BigInt(1 + random.below(15))
+  }
+
   async function settleBatch(): Promise<void> {
     // What can never settle again leaves most of the time, so that it is tried but does not pile
     // up.
@@ -431,7 +450,7 @@ export async function fuzz(options: {
     if (random.chance(0.2)) await armed(hostility.rearm(random))
     const isHostile = random.chance(0.2)
     if (isHostile) for (const arming of hostility.arm(random, traders)) await armed(arming)
-    now += BigInt(random.chance(0.01) ? 8_000 : 1 + random.below(15))
+    now = laterTime()
     const permits: Permit[] = []
     const batch: ModelFill[] = []
     const expected: { tradeId: Hex; result: Expected }[] = []
