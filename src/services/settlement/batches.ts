@@ -1,6 +1,6 @@
 /** The transactions under way: what is in each, what the chain says of it, and what that means for its trades. */
 
-import type { OrderHash } from '#domain/ids.ts'
+import type { OrderHash, TradeId } from '#domain/ids.ts'
 import { SETTLEMENT_PERMITS_MAX } from '#domain/limits.ts'
 import type { TradeWithOrders } from '#domain/trade.ts'
 import type { OpenSettlement, SettlementNews, TradeVerdict } from './chain/settlement-lane.ts'
@@ -59,7 +59,8 @@ export function submitted(state: SettlementState, batch: Batch): void {
 
 /**
  * A transaction that this process did not send, or not lately. Its end may have been told before a
- * kill, and a reorg may have removed it since: what has failed must not settle by it after all.
+ * kill, and a reorg may have removed it since: what has failed must not settle by it after all. Nor may a trade
+ * that the removed block refused: the side at fault could act meanwhile.
  */
 export function follow(
   state: SettlementState,
@@ -67,8 +68,10 @@ export function follow(
   context: SettlementContext,
 ): Batch {
   const unwanted: TradeWithOrders[] = []
+  let isRefused = false
   for (const trade of found.trades) {
     const known = state.trades.get(trade.tradeId)
+    if (known?.refusal !== undefined) isRefused = true
     if (known !== undefined) leaveQueue(state, known)
     else if (trade.status === 'failed') {
       unwanted.push(trade)
@@ -79,7 +82,7 @@ export function follow(
   }
   const batch = begin(state, found, context)
   for (const trade of unwanted) batch.unwanted.set(state.ports.keyOf(trade), trade.tradeId)
-  if (unwanted.length > 0) state.ports.lane.abandon(batch)
+  if (unwanted.length > 0 || isRefused) state.ports.lane.abandon(batch)
   return batch
 }
 
@@ -119,11 +122,13 @@ function noteBlock(
   { tradeIds }: Batch,
   verdicts: readonly TradeVerdict[],
 ): void {
-  const settled = new Set(verdicts.flatMap((each) => (each.settled ? [each.tradeKey] : [])))
+  const verdictOf = new Map(verdicts.map((verdict) => [verdict.tradeKey, verdict]))
   for (const tradeId of tradeIds) {
     const pending = state.trades.get(tradeId)
     if (pending === undefined || pending.stage === 'ended') continue
-    const isSettled = settled.has(pending.trade.tradeKey)
+    const verdict = verdictOf.get(pending.trade.tradeKey)
+    const isSettled = verdict?.settled === true
+    if (verdict?.settled === false && isByFault(verdict)) pending.refusal = verdict
     if (isSettled) noteMined(state, pending.trade)
     if (isSettled && pending.trade.buy.permit !== undefined)
       rememberPermit(state, pending.trade.buy.orderHash)
@@ -154,13 +159,11 @@ function finish(
     const isSettled = verdict?.settled === true || verdict?.reason === 'AlreadySettled'
     if (!isSettled) takeBack(state, tradeId, txHash)
   }
-  if (outcome === 'reverted') {
-    const revert = { name: '', words: 'the transaction reverted', gasEach }
-    isolate(state, own, revert, context)
-    return
-  }
   if (outcome !== 'succeeded') {
-    for (const tradeId of own) requeue(state, tradeId, 0)
+    const rest = failRefused(state, own, context)
+    const revert = { name: '', words: 'the transaction reverted', gasEach }
+    if (outcome === 'reverted') isolate(state, rest, revert, context)
+    else for (const tradeId of rest) requeue(state, tradeId, 0)
     return
   }
   for (const tradeId of batch.tradeIds) {
@@ -174,6 +177,25 @@ function finish(
   for (const [tradeKey, tradeId] of batch.unwanted) {
     if (verdictOf.get(tradeKey)?.settled === true) contradict(tradeId, context)
   }
+}
+
+/** Fails trades that a block had refused before a reorg removed it; returns the others. */
+function failRefused(
+  state: SettlementState,
+  tradeIds: readonly TradeId[],
+  context: SettlementContext,
+): readonly TradeId[] {
+  return tradeIds.filter((tradeId) => {
+    const refusal = state.trades.get(tradeId)?.refusal
+    if (refusal === undefined) return true
+    const { reason, fault } = refusal
+    end(state, tradeId, { status: 'failed', reason, fault }, context)
+    return false
+  })
+}
+
+function isByFault({ fault, reason }: TradeVerdict): boolean {
+  return fault !== 'none' && reason !== OUT_OF_TIME
 }
 
 function decide(

@@ -2,7 +2,7 @@
  * Trades that lack a balance which older trades of the same trader will bring, such as a sale of shares that were
  * bought a moment ago. An older trade brings dollars or shares, and never an allowance, an approval or a permit. So a
  * trade waits only if the side at fault lacks a balance, and if both sides' balances together with their trades in
- * flight cover it. It waits for these trades and for nothing else. Once they are decided, it is examined again if
+ * flight cover it, and the buyer's allowance covers it after these. It waits for these trades and for nothing else. Once they are decided, it is examined again if
  * they brought what was missing, and fails if not. Other actions of the trader meanwhile change nothing.
  *
  *   Ann has 2 YES on chain   1. buys 5 YES, sent, in no block      2. sells 6 YES: refused, has 2, waits for 1
@@ -14,7 +14,7 @@ import type { Address, TradeId } from '#domain/ids.ts'
 import { costCeil } from '#domain/money.ts'
 import type { Trade, TradeToSettle } from '#domain/trade.ts'
 import type { RefusedTrade } from './chain/settlement-trial.ts'
-import { isPermitBefore } from './permit-turns.ts'
+import { isPermitBefore, permitOf } from './permit-turns.ts'
 import { leaveQueue, requeue } from './queue.ts'
 import { end } from './reports.ts'
 import {
@@ -60,17 +60,14 @@ function owedOf(
   underWay: UnderWay,
 ): MissingBalance | undefined {
   const sides: MissingSide[] = []
+  if (isAllowanceTaken(state, trade, refusal, underWay)) return undefined
   // The other side has to stay covered as well: older trades may take from it meanwhile.
   for (const side of ['buyer', 'seller'] as const) {
     const has = refusal.has?.[side]
     if (has === undefined) return undefined
     const { token, amount: needs } = takenFrom(trade, side)
     const changes = new Map<TradeId, bigint>()
-    for (const { other, isSent } of underWay.get(trade[side]) ?? []) {
-      // A younger trade counts too once it is sent: it settles before this one.
-      if (!isSent && byAge(other, trade) >= 0) continue
-      // An older one that brings a later permit of the same owner waits for this one.
-      if (!isSent && isPermitBefore(state, trade, other)) continue
+    for (const other of settlingBefore(state, trade, side, underWay)) {
       const change = changeOf(other, trade[side], token)
       if (change !== 0n) changes.set(other.tradeId, change)
     }
@@ -81,6 +78,40 @@ function owedOf(
     sides.push({ trader: trade[side], token, has, needs, changes, counted: new Set() })
   }
   return { refusal, sides }
+}
+
+/** Returns the trades of this side that settle before the trade, if they settle. */
+function settlingBefore(
+  state: SettlementState,
+  trade: TradeToSettle,
+  side: 'buyer' | 'seller',
+  underWay: UnderWay,
+): TradeToSettle[] {
+  return (underWay.get(trade[side]) ?? []).flatMap(({ other, isSent }) => {
+    // A younger trade counts too once it is sent.
+    if (!isSent && byAge(other, trade) >= 0) return []
+    // An older one that brings a later permit of the same owner waits for this one.
+    return !isSent && isPermitBefore(state, trade, other) ? [] : [other]
+  })
+}
+
+/**
+ * True if trades before this one take so much of its buyer's allowance that the rest does not cover it: the buyer
+ * could raise the allowance while it waits. A permit among them replaces the allowance, so the rest is unknown.
+ */
+function isAllowanceTaken(
+  state: SettlementState,
+  trade: TradeToSettle,
+  { has }: RefusedTrade,
+  underWay: UnderWay,
+): boolean {
+  if (has?.allowance === undefined) return false
+  const before = settlingBefore(state, trade, 'buyer', underWay).filter(
+    ({ buyer }) => buyer === trade.buyer,
+  )
+  if (before.some((other) => permitOf(state, other) !== undefined)) return false
+  const all = [trade, ...before].map((each) => takenFrom(each, 'buyer').amount)
+  return all.reduce((sum, amount) => sum + amount) > has.allowance
 }
 
 function takenFrom(
@@ -157,16 +188,19 @@ export function awaitOlder(
 /** Handles decided trades: those that wait for them are examined again, or fail. */
 export function settleOwed(state: SettlementState, context: SettlementContext): void {
   // A trade that fails here also decides those that wait for it.
-  for (const [tradeId, how] of state.older.decided) {
-    state.older.decided.delete(tradeId)
-    const trade = state.trades.get(tradeId)?.trade
+  while (state.older.decided.size > 0) {
+    const decided = [...state.older.decided]
+    state.older.decided.clear()
     for (const waiting of state.older.waiting) {
       const pending = state.trades.get(waiting)
       if (pending?.stage !== 'awaitingOlder') {
         state.older.waiting.delete(waiting)
         continue
       }
-      count(pending, tradeId, how, trade)
+      // All before it goes on: the block that brings what is missing may also take it.
+      for (const [tradeId, how] of decided) {
+        count(pending, tradeId, how, state.trades.get(tradeId)?.trade)
+      }
       goOn(state, pending, context)
     }
   }
@@ -174,7 +208,7 @@ export function settleOwed(state: SettlementState, context: SettlementContext): 
 
 /**
  * Applies a decided trade to one that waits. The decided one may also have taken from its balance without being
- * awaited.
+ * awaited. What such a trade brings does not count: it may be younger, and its traders chose it meanwhile.
  */
 function count(
   { missing }: PendingSettlement,
@@ -188,8 +222,10 @@ function count(
     if (side.counted.has(tradeId)) continue
     if (how === 'mined') side.counted.add(tradeId)
     if (expected !== undefined && how !== 'failed') side.has += expected
-    else if (how === 'mined' && trade !== undefined)
-      side.has += changeOf(trade, side.trader, side.token)
+    else if (how === 'mined' && trade !== undefined) {
+      const change = changeOf(trade, side.trader, side.token)
+      if (change < 0n) side.has += change
+    }
   }
 }
 

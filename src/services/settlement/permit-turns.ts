@@ -45,7 +45,7 @@ function permitsUnderWay(state: SettlementState): Map<Address, OrderHash> {
   return underWay
 }
 
-function permitOf({ flight }: SettlementState, { buy }: TradeToSettle) {
+export function permitOf({ flight }: SettlementState, { buy }: TradeToSettle) {
   return flight.usedPermits.has(buy.orderHash) ? undefined : buy.permit
 }
 

@@ -37,6 +37,7 @@ export function hold(
     lagFromMs: stage === 'queued' ? nowMs + UNTRIED_MS : 0,
     notBeforeMs: 0,
     missing: undefined,
+    refusal: undefined,
     retries: 0,
     submitFailures: 0,
     submitFailedAtMs: 0,

@@ -14,6 +14,7 @@ import type {
   SettlementLane,
   SettlementNews,
   Submission,
+  TradeVerdict,
 } from './chain/settlement-lane.ts'
 import type { RefusedTrade } from './chain/settlement-trial.ts'
 
@@ -217,6 +218,8 @@ export type PendingSettlement = {
   notBeforeMs: number
   /** In the stage `awaitingOlder`: the balance that is missing. */
   missing: MissingBalance | undefined
+  /** The refusal of a block by the fault of a side. It still counts if a reorg removes that block. */
+  refusal: TradeVerdict | undefined
   /** Number of times it could not settle without a side at fault while others did. */
   retries: number
   /** Number of times its transaction could not even be simulated. */

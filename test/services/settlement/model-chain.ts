@@ -5,7 +5,7 @@
 
 import type { Address, TradeId } from '#domain/ids.ts'
 import { costCeil } from '#domain/money.ts'
-import type { Refusal, World } from './settlement-fixture.ts'
+import { keyOf, type Refusal, type World } from './settlement-fixture.ts'
 
 export type Wallet = {
   readonly dollars: number
@@ -17,6 +17,13 @@ export type Wallet = {
 /** The first time that settlement found out what would become of a trade. */
 type Look = { readonly block: number; readonly refusal: Refusal | undefined; last: number }
 
+/** What the contract said of a trade, in a look or in a block. */
+type Verdict = {
+  readonly block: number
+  readonly isLook: boolean
+  readonly refusal: Refusal | undefined
+}
+
 type Step =
   | { readonly type: 'set'; readonly block: number; readonly trader: Address; readonly to: Wallet }
   | { readonly type: 'settled'; readonly id: TradeId; readonly nonce: number }
@@ -27,6 +34,12 @@ const PLENTY: Wallet = { dollars: 1_000, shares: 1_000, allowance: 1_000, isAppr
 export class ModelChain {
   block = 0
   readonly looks = new Map<TradeId, Look>()
+  /** The newest of each trade. */
+  readonly verdicts = new Map<TradeId, Verdict>()
+  /** When settlement was first told of a block that refused a trade by the fault of a side. */
+  readonly refusedAt = new Map<TradeId, number>()
+  /** Trades of which a side could not pay for all its unsettled trades at some block. */
+  readonly short = new Set<TradeId>()
   /** When each trade last came into a block, and since when it is decided. */
   readonly minedAt = new Map<TradeId, number>()
   readonly decidedAt = new Map<TradeId, number>()
@@ -35,8 +48,8 @@ export class ModelChain {
   /** When blocks were removed. */
   readonly reorgs: number[] = []
   readonly #world: World
-  /** By nonce, where its transaction was when it was last looked for. */
-  readonly #seen = new Map<number, unknown>()
+  /** By nonce, where its transaction was when it was last looked for, and since which block. */
+  readonly #seen = new Map<number, { readonly mined: unknown; readonly block: number }>()
   #steps: Step[] = []
   #wallets = new Map<Address, Wallet>()
 
@@ -44,6 +57,13 @@ export class ModelChain {
     this.#world = world
     world.verdicts = (ids, isLook) => this.#judge(ids, isLook)
     world.settled = (id, nonce) => this.#do({ type: 'settled', id, nonce })
+    world.blockTold = (ids, verdicts) => {
+      for (const id of ids) {
+        const verdict = verdicts.find(({ tradeKey }) => tradeKey === keyOf({ tradeId: id }))
+        if (verdict === undefined || verdict.fault === 'none') continue
+        if (!this.refusedAt.has(id)) this.refusedAt.set(id, this.block)
+      }
+    }
   }
 
   set(trader: Address, to: Wallet): void {
@@ -61,7 +81,17 @@ export class ModelChain {
     this.set(trader, PLENTY)
   }
 
-  reorg(nonce: number): void {
+  takeAll(trader: Address): void {
+    this.set(trader, NOTHING)
+  }
+
+  /** Removes what was mined in the last `depth` blocks. */
+  reorg(depth: number): void {
+    const removed = [...this.#seen].flatMap(([each, { mined, block }]) =>
+      mined !== undefined && block >= this.block - depth ? [each] : [],
+    )
+    if (removed.length === 0) return
+    const nonce = Math.min(...removed)
     this.reorgs.push(this.block)
     this.#world.reorg(nonce)
     const kept = this.#steps.filter((step) => step.type === 'set' || step.nonce < nonce)
@@ -74,8 +104,8 @@ export class ModelChain {
   note(): void {
     for (const { tradeIds, nonce } of this.#world.rows) {
       const mined = this.#world.mined.get(nonce)
-      if (mined === this.#seen.get(nonce)) continue
-      this.#seen.set(nonce, mined)
+      if (mined === this.#seen.get(nonce)?.mined) continue
+      this.#seen.set(nonce, { mined, block: this.block })
       for (const id of tradeIds) this.minedAt.set(id, this.block)
     }
     for (const [id, { status }] of this.#world.markets) {
@@ -83,6 +113,42 @@ export class ModelChain {
       if (!isDecided) this.decidedAt.delete(id)
       else if (!this.decidedAt.has(id)) this.decidedAt.set(id, this.block)
     }
+    this.noteShort()
+  }
+
+  /** Compares what each trader has with what all their unsettled trades take. */
+  noteShort(): void {
+    const { trades, markets, settledBy } = this.#world
+    const open = [...trades.keys()].filter(
+      (id) => markets.get(id)?.status !== 'failed' && !settledBy.has(keyOf({ tradeId: id })),
+    )
+    const wallets = new Map(this.#wallets)
+    const poor = new Set<Address>()
+    for (const id of open) {
+      const { buyer, seller, cost, size } = this.#tradeOf(id)
+      for (const [trader, by] of [
+        [buyer, { dollars: -cost, allowance: -cost }],
+        [seller, { shares: -size }],
+      ] as const) {
+        change(wallets, trader, by)
+        const { dollars, allowance, shares } = wallets.get(trader)!
+        if (Math.min(dollars, allowance, shares) < 0) poor.add(trader)
+      }
+      if (!this.#of(seller).isApproved) poor.add(seller)
+    }
+    for (const id of open) {
+      const { buyer, seller } = this.#tradeOf(id)
+      if (poor.has(buyer) || poor.has(seller)) this.short.add(id)
+    }
+  }
+
+  /** The block after which nothing may change what becomes of the trade. */
+  decisionOf(id: TradeId): number {
+    const refusedAt = this.refusedAt.get(id)
+    if (refusedAt !== undefined) return refusedAt
+    const verdict = this.verdicts.get(id)
+    if (verdict?.isLook === false) return verdict.block
+    return this.decidedAt.get(id) ?? Number.POSITIVE_INFINITY
   }
 
   #of(trader: Address): Wallet {
@@ -108,6 +174,7 @@ export class ModelChain {
       const terms = this.#tradeOf(id)
       const found = refusalOf(wallets, terms)
       const refusal = found === undefined ? undefined : { ...found, has: this.#holdings(terms) }
+      this.verdicts.set(id, { block: this.block, isLook, refusal })
       const known = this.looks.get(id)
       if (isLook && known !== undefined) known.last = this.block
       else if (isLook) this.looks.set(id, { block: this.block, refusal, last: this.block })
@@ -121,7 +188,9 @@ export class ModelChain {
   #holdings({ buyer, seller, cost }: Terms): NonNullable<Refusal['has']> {
     const [paying, selling] = [this.#of(buyer), this.#of(seller)]
     return {
-      ...(paying.allowance >= cost ? { buyer: BigInt(paying.dollars) } : {}),
+      ...(paying.allowance >= cost
+        ? { buyer: BigInt(paying.dollars), allowance: BigInt(paying.allowance) }
+        : {}),
       ...(selling.isApproved ? { seller: BigInt(selling.shares) } : {}),
     }
   }
@@ -158,15 +227,20 @@ function refusalOf(
 }
 
 function move(wallets: Map<Address, Wallet>, { buyer, seller, size, cost }: Terms): void {
-  const change = (who: Address, by: Partial<Wallet>): void => {
-    const had = wallets.get(who) ?? NOTHING
-    wallets.set(who, {
-      ...had,
-      dollars: had.dollars + (by.dollars ?? 0),
-      shares: had.shares + (by.shares ?? 0),
-      allowance: had.allowance + (by.allowance ?? 0),
-    })
-  }
-  change(buyer, { dollars: -cost, shares: size, allowance: -cost })
-  change(seller, { dollars: cost, shares: -size })
+  change(wallets, buyer, { dollars: -cost, shares: size, allowance: -cost })
+  change(wallets, seller, { dollars: cost, shares: -size })
+}
+
+function change(
+  wallets: Map<Address, Wallet>,
+  trader: Address,
+  { dollars = 0, shares = 0, allowance = 0 }: Partial<Wallet>,
+): void {
+  const had = wallets.get(trader) ?? NOTHING
+  wallets.set(trader, {
+    ...had,
+    dollars: had.dollars + dollars,
+    shares: had.shares + shares,
+    allowance: had.allowance + allowance,
+  })
 }

@@ -66,6 +66,27 @@ describe('a trade whose side lacks something', () => {
     assert.deepEqual(world.wayOf(sold), ['submitted', 'confirmed'])
   })
 
+  it('fails at once if older trades take the allowance that its buyer has left', async () => {
+    const { world, sold } = await resold({ bought: 4, sold: 1 })
+    const again = world.trade({ seller: MAKER, buyer: BUYER, size: 1 })
+    const third = world.trade({ seller: RESELLER, buyer: BUYER, size: 1 })
+    // The allowance covers two of the three, each of which costs one.
+    world.refuses = (id) =>
+      id === third ? { ...LACKS_SHARES, has: { buyer: 9n, seller: 0n, allowance: 2n } } : undefined
+    await world.step()
+    assert.deepEqual([world.status(sold), world.status(again)], ['submitted', 'submitted'])
+    assert.deepEqual(world.wayOf(third), ['failed'])
+  })
+
+  it('waits if older trades leave enough of the allowance', async () => {
+    const { world } = await resold({ bought: 4, sold: 1 })
+    const second = world.trade({ seller: RESELLER, buyer: BUYER, size: 1 })
+    world.refuses = (id) =>
+      id === second ? { ...LACKS_SHARES, has: { buyer: 9n, seller: 0n, allowance: 2n } } : undefined
+    await world.step()
+    assert.equal(world.status(second), 'matched')
+  })
+
   it('fails with the trade that it waited for, although its side has the funds by then', async () => {
     const { world, bought, sold } = await resold({ bought: 1, sold: 1 })
     world.refuses = (id) => (id === sold ? LACKS_SHARES : undefined)
@@ -96,6 +117,35 @@ describe('a trade whose side lacks something', () => {
     world.automine = true
     await world.steps(5)
     assert.equal(world.status(first), 'confirmed')
+  })
+
+  it('fails if the block that brings what was missing also takes it', async () => {
+    const { world, sold } = await resold({ bought: 5, sold: 5 })
+    world.refuses = (id) => (id === sold ? LACKS_SHARES : undefined)
+    await world.step()
+    const younger = world.trade({ seller: RESELLER, buyer: MAKER, size: 5 })
+    await world.step()
+    assert.deepEqual([world.status(sold), world.status(younger)], ['matched', 'submitted'])
+    const examined = world.submissions.length
+    world.mine()
+    // The seller has other shares by now.
+    world.refuses = () => undefined
+    await world.steps(3)
+    assert.deepEqual([world.status(younger), world.status(sold)], ['confirmed', 'failed'])
+    const since = world.submissions.length
+    assert.equal(since, examined, 'nothing is examined again')
+  })
+
+  it('fails with the trade that it waited for, although a later trade brings the shares', async () => {
+    const { world, bought, sold } = await resold({ bought: 1, sold: 1 })
+    world.refuses = (id) => (id === sold ? LACKS_SHARES : undefined)
+    await world.step()
+    world.trade({ seller: MAKER, buyer: RESELLER })
+    await world.step()
+    world.refuses = (id) => (id === bought ? LACKS_SHARES : undefined)
+    world.automine = true
+    await world.steps(5)
+    assert.deepEqual([world.status(bought), world.wayOf(sold)], ['failed', ['failed']])
   })
 
   it('waits in a row behind others that wait, and all settle in their order', async () => {

@@ -155,6 +155,8 @@ export class World {
     )
   /** Hears of each trade that settles, with the nonce of its transaction. */
   settled: (tradeId: TradeId, nonce: number) => void = () => {}
+  /** Hears of the trades of each block that settlement is told of. */
+  blockTold: (tradeIds: readonly TradeId[], verdicts: readonly TradeVerdict[]) => void = () => {}
   /** Why a call with these trades would revert as a whole. */
   reverts: (tradeIds: readonly TradeId[]) => { name: string; words: string } | undefined = () =>
     undefined
@@ -178,6 +180,8 @@ export class World {
   readonly markets = new Map<TradeId, Known>()
   /** What the markets wrote down, one after the other. */
   readonly told: { tradeId: TradeId; status: TradeStatus; txHash: string; reason: string }[] = []
+  /** The fault that the market was told of each failed trade. */
+  readonly faults = new Map<TradeId, FaultySide>()
   readonly database = new Map<TradeId, Known>()
   /** Whether the database hears of what markets say at once. */
   projecting = true
@@ -568,7 +572,10 @@ export class World {
     }
     const news: SettlementNews[] = []
     const { outcome, verdicts } = mined
-    if (known.block !== mined.block) news.push({ ...named, type: 'mined', verdicts })
+    if (known.block !== mined.block) {
+      news.push({ ...named, type: 'mined', verdicts })
+      this.blockTold(row.tradeIds, verdicts)
+    }
     known.block = mined.block
     if (this.blocks - mined.block < this.confirmations) return news
     known.finished = true
@@ -592,6 +599,7 @@ export class World {
     known.txHash = txHash
     if (status === 'submitted') known.attempts++
     this.told.push({ tradeId: id, status, txHash, reason })
+    if (status === 'failed') this.faults.set(id, report.fault)
     if (this.projecting) this.database.set(id, { ...known })
     return { status }
   }

@@ -908,6 +908,31 @@ describe('after a reorg that removes a batch', () => {
     assertIdle(world.state)
   })
 
+  it('a trade that the removed block refused fails, although its side has the funds by then', async () => {
+    const world = new World()
+    world.foresees = false
+    world.confirmations = 3
+    world.automine = false
+    const [good, bad] = several(world, 2)
+    assert(good !== undefined && bad !== undefined)
+    world.refuses = (id) => (id === bad ? POOR : undefined)
+    await world.step()
+    world.mine()
+    await world.step()
+    assert.deepEqual([world.status(good), world.status(bad)], ['submitted', 'submitted'])
+    world.reorg(0)
+    world.refuses = () => undefined
+    world.automine = true
+    await world.steps(12)
+    assert.deepEqual(
+      [world.status(good), world.status(bad), world.faults.get(bad)],
+      ['confirmed', 'failed', POOR.fault],
+    )
+    assert.equal(world.settledBy.has(keyOf({ tradeId: bad })), false)
+    assert.deepEqual(world.saidOf('Contradiction'), [])
+    assertIdle(world.state)
+  })
+
   it('while nobody was there to see it: what had failed does not settle', async () => {
     const world = new World()
     world.foresees = false

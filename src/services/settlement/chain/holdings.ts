@@ -60,7 +60,7 @@ export function makeHoldingsRead(
 }
 
 /**
- * Returns what each side has of the token that it pays with. It leaves out a side without allowance or approval,
+ * Returns what each side has of the token that it pays with, and the buyer's allowance. It leaves out a side without allowance or approval,
  * because no trade brings these. An order with a permit may bring its allowance.
  */
 function holdingsOf(
@@ -70,11 +70,11 @@ function holdingsOf(
 ): NonNullable<RefusedTrade['has']> {
   const [buyer, seller] = [byOwner.get(trade.buyer), byOwner.get(trade.seller)]
   const cost = BigInt(costCeil(trade.price, trade.size))
-  const isAllowed =
-    buyer !== undefined &&
-    (buyer.allowance >= cost || unusedPermit(trade.buy, usedPermits) !== undefined)
+  const isPermitted = unusedPermit(trade.buy, usedPermits) !== undefined
+  const isAllowed = buyer !== undefined && (isPermitted || buyer.allowance >= cost)
   return {
     ...(isAllowed ? { buyer: buyer.balance } : {}),
+    ...(isAllowed && !isPermitted ? { allowance: buyer.allowance } : {}),
     ...(seller?.isApproved === true ? { seller: seller.tokens.get(sharesOf(trade)) ?? 0n } : {}),
   }
 }

@@ -27,8 +27,15 @@ export type RefusedTrade = {
   readonly tradeId: TradeId
   readonly fault: FaultySide
   readonly reason: string
-  /** The balance of each side in the token that it pays with, if older trades could bring what is missing. */
-  readonly has?: { readonly buyer?: bigint; readonly seller?: bigint }
+  /**
+   * The balance of each side in the token that it pays with, if older trades could bring what is missing; and the
+   * buyer's allowance, unless the order brings a permit.
+   */
+  readonly has?: {
+    readonly buyer?: bigint
+    readonly seller?: bigint
+    readonly allowance?: bigint
+  }
 }
 
 type Trial = {
