@@ -5,7 +5,8 @@ import { test } from 'node:test'
 import type { ResolutionStatus } from '#protocol/shapes/markets.ts'
 import type { QuickMarket } from '#protocol/shapes/prices.ts'
 import type { TradesMessage } from '#protocol/shapes/stream.ts'
-import { firstInterval, nextCandle, withoutHoles } from '#web/market/candle-series.ts'
+import { firstInterval, flatLine, nextCandle, withoutHoles } from '#web/market/candle-series.ts'
+import { chartWords } from '#web/market/chart-words.ts'
 import { ladderRows } from '#web/market/ladder-rows.ts'
 import { quickStanding } from '#web/market/quick-standing.ts'
 import { deedOf, resolutionSteps } from '#web/market/resolution-steps.ts'
@@ -157,4 +158,21 @@ test('a quick market says who is ahead, that it ended, and who has won', () => {
   assert.deepEqual(quickStanding(over, 200, 1_001), {
     ...{ state: 'resolved', isUp: false, words: 'It went down: NO has won.' },
   })
+})
+
+test('a chart says in words what it shows, also where nobody has traded', () => {
+  const candles = [
+    { timestamp: 0, open: 400_000, high: 450_000, low: 390_000, close: 420_000 },
+    { timestamp: 60, open: 420_000, high: 430_000, low: 410_000, close: 425_000 },
+  ]
+  const series = [
+    { name: 'YES', candles },
+    { name: 'NO', candles: [] },
+  ]
+  assert.equal(chartWords(series), 'YES is at 42.5¢, between 39.0¢ and 45.0¢.')
+  assert.equal(chartWords([]), 'There is no price yet.')
+  const line = flatLine(500_000, 60, 3_605)
+  assert.equal(line.length, 60)
+  assert.equal(line.at(-1)?.timestamp, 3_600)
+  assert.ok(line.every(({ open, close }) => open === 500_000 && close === 500_000))
 })

@@ -23,6 +23,7 @@ export type Interval = keyof typeof INTERVALS
 
 /** What a chart has points for; the oldest go first. */
 const POINTS_MAX = 1_500
+const FLAT_POINTS = 60
 
 /** The candle after one more trade; undefined where the trade is older than it. */
 export function nextCandle(
@@ -66,6 +67,14 @@ export function withoutHoles(
     for (let sec = first; sec < endSec; sec += intervalSec) filled.push(flat(sec, candle.close))
   }
   return filled.slice(-POINTS_MAX)
+}
+
+/** A line at one price up to now: the mid of a market that nobody has traded in. */
+export function flatLine(price: number, intervalSec: number, nowSec: number): readonly Candle[] {
+  const endSec = nowSec - (nowSec % intervalSec)
+  return Array.from({ length: FLAT_POINTS }, (_, at) =>
+    flat(endSec - (FLAT_POINTS - 1 - at) * intervalSec, price),
+  )
 }
 
 function flat(timestamp: number, price: number): Candle {

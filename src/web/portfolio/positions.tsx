@@ -7,6 +7,7 @@ import { positions, redeem, redeeming, winnerOf } from '../state/own-positions.t
 import { marketLink } from '../state/router.ts'
 import { type Column, Table } from '../table.tsx'
 import { type Holding, holdingsOf } from './holdings.ts'
+import { positionsCsv } from './positions-csv.ts'
 
 export const holdings = computed(() => holdingsOf(positions.value ?? [], marketOf, winnerOf))
 
@@ -52,6 +53,15 @@ export function Positions() {
       <div class="panel-head">
         <h2 id="positions">Positions</h2>
         <span class="badge num">{holdings.value.length}</span>
+        <span class="space" />
+        <button
+          type="button"
+          class="small"
+          disabled={holdings.value.length === 0}
+          onClick={() => download('positions.csv', positionsCsv(holdings.value))}
+        >
+          Export CSV
+        </button>
       </div>
       <Table
         caption="Positions"
@@ -63,6 +73,13 @@ export function Positions() {
       />
     </section>
   )
+}
+
+function download(name: string, text: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type: 'text/csv;charset=utf-8' }))
+  const link = Object.assign(document.createElement('a'), { href: url, download: name })
+  link.click()
+  URL.revokeObjectURL(url)
 }
 
 function averageOf({ cost, shares: held }: Holding): string {

@@ -8,6 +8,7 @@ import { funds } from '../state/funds.ts'
 import { marketsLink, PORTFOLIO_LINK, route } from '../state/router.ts'
 import { nextTheme, theme } from '../state/theme.ts'
 import { AccountDialog } from './account-dialog.tsx'
+import { Shortcuts } from './shortcuts.tsx'
 
 export function Header() {
   return (
@@ -27,6 +28,7 @@ export function Header() {
       <span class="space" />
       <ChainChoice />
       <StreamState />
+      <Shortcuts />
       <ThemeButton />
       <AccountButton />
     </header>

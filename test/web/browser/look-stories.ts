@@ -79,6 +79,8 @@ export async function accessible(t: TestContext, stage: Stage): Promise<void> {
   await page.getByRole('link', { name: 'Portfolio' }).click()
   await says(page.getByRole('region', { name: 'Activity' }), 'Bought YES')
   await look('the portfolio')
+  await page.keyboard.press('?')
+  await look('the shortcuts')
 }
 
 /** At the width of a small laptop, and of a desk. */
@@ -103,4 +105,52 @@ export async function layout(t: TestContext, stage: Stage): Promise<void> {
   const [frame, button] = [await dialog.boundingBox(), await last.boundingBox()]
   assert.ok(frame !== null && button !== null)
   assert.ok(button.x + button.width <= frame.x + frame.width - 8, 'nothing is cut off')
+}
+
+export async function keysAndExport(t: TestContext, stage: Stage): Promise<void> {
+  const page = await stage.visit(t, `#/m/${stage.markets.quarter.id}`)
+  await connectDemo(page, CAROL)
+  const pressed = (name: RegExp) => ticketOf(page).getByRole('button', { name, pressed: true })
+  await page.keyboard.press('s')
+  await pressed(/^Sell$/).waitFor()
+  await page.keyboard.press('n')
+  await pressed(/^NO/).waitFor()
+  // What is typed into a field stays there.
+  await ticketOf(page).getByLabel('Shares').focus()
+  await page.keyboard.press('b')
+  await pressed(/^Sell$/).waitFor()
+  await page.evaluate(() => (document.activeElement as HTMLElement).blur())
+  await page.keyboard.press('?')
+  const dialog = page.getByRole('dialog', { name: 'Keyboard shortcuts' })
+  await says(dialog, 'Portfolio')
+  await page.keyboard.press('Escape')
+  await dialog.waitFor({ state: 'hidden' })
+  await page.keyboard.press('p')
+  const positions = page.getByRole('region', { name: 'Positions' })
+  await says(positions, stage.markets.quarter.question)
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    positions.getByRole('button', { name: 'Export CSV' }).click(),
+  ])
+  assert.equal(file.suggestedFilename(), 'positions.csv')
+  const rows = readFileSync(await file.path(), 'utf8')
+  assert.match(rows, /^market,market_id,outcome,shares,/)
+  assert.ok(rows.includes(`"${stage.markets.quarter.question}",${stage.markets.quarter.id},NO,`))
+}
+
+/** The market of a quarter before its first trade. */
+export async function chartBeforeTrades(t: TestContext, stage: Stage): Promise<void> {
+  const { id: marketId } = stage.markets.quarter
+  const page = await stage.visit(t, `#/m/${marketId}`)
+  const chart = page.getByRole('region', { name: 'Price chart' })
+  await says(chart, 'There is no price yet.')
+  const { orders } = stage.client(CAROL)
+  const terms = { marketId, outcome: 'YES', size: '10', ttlSeconds: 3_600 } as const
+  const bid = await orders.place({ ...terms, side: 'buy', price: '0.40' })
+  const ask = await orders.place({ ...terms, side: 'sell', price: '0.50' })
+  await says(chart, 'Mid price: no trades yet')
+  await says(chart, 'Nobody has traded yet. The mid of YES is at 45.0¢')
+  await orders.cancel({ orderHash: bid.orderHash, marketId, side: 'buy' })
+  await orders.cancel({ orderHash: ask.orderHash, marketId, side: 'sell' })
+  await says(chart, 'There is no price yet.')
 }

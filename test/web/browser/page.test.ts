@@ -15,7 +15,7 @@ import {
   resolutionAndRedemption,
 } from './ending-stories.ts'
 import { listInTheAddress, listIsReadOnce, shareLink } from './list-stories.ts'
-import { accessible, layout, phone } from './look-stories.ts'
+import { accessible, chartBeforeTrades, keysAndExport, layout, phone } from './look-stories.ts'
 import { openStage } from './stage.ts'
 import { marketOrder, shortSaleWarns, silentWallet, ticketUnderstands } from './ticket-stories.ts'
 import {
@@ -33,6 +33,7 @@ test('the trading page in a browser', { skip }, async (t) => {
   const stage = await openStage(t)
   const stories = {
     'a demo trader buys what another sells': tradeOfTwo,
+    'before the first trade the chart shows the mid price, in words too': chartBeforeTrades,
     'the ladder is the book of the API after a thousand random orders': ladderOfAThousand,
     'what the list shows is in the address, and what is watched stays': listInTheAddress,
     'the list is read once, page by page and without what has ended': listIsReadOnce,
@@ -47,6 +48,7 @@ test('the trading page in a browser', { skip }, async (t) => {
     'an order that is refused says why': refusalSaysWhy,
     'on a phone all of it can be used': phone,
     'the book is beside the chart on a small laptop, and no dialog is cut off': layout,
+    'keys lead to what they name, and positions are exported': keysAndExport,
     'nothing keeps people out': accessible,
     'the server restarts and the page catches up': restartIsCaughtUp,
     'a quick market ends while one looks at it': quickMarketEnds,

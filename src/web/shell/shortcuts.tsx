@@ -1,0 +1,84 @@
+/** Keys that lead somewhere at once, and the list of them under `?`. */
+
+import { useEffect, useRef } from 'preact/hooks'
+import { marketsLink, PORTFOLIO_LINK } from '../state/router.ts'
+import { nextTheme } from '../state/theme.ts'
+
+type Shortcut = {
+  readonly key: string
+  readonly words: string
+  /** Undefined for what another part of the page listens to. */
+  readonly run?: () => void
+}
+
+/** Presses the first button of the page with this name, where there is one. */
+function press(place: string, name: string): void {
+  const buttons = [...document.querySelectorAll<HTMLButtonElement>(`${place} button`)]
+  buttons.find(({ textContent }) => textContent?.trim().startsWith(name))?.click()
+}
+
+const SHORTCUTS: readonly Shortcut[] = [
+  { key: '/', words: 'Search markets, in the list' },
+  { key: 'm', words: 'All markets', run: () => location.assign(marketsLink.value) },
+  { key: 'p', words: 'Portfolio', run: () => location.assign(PORTFOLIO_LINK) },
+  { key: 'b', words: 'Buy, in the ticket', run: () => press('.ticket-sides', 'Buy') },
+  { key: 's', words: 'Sell, in the ticket', run: () => press('.ticket-sides', 'Sell') },
+  { key: 'y', words: 'YES', run: () => press('.ticket-outcomes', 'YES') },
+  { key: 'n', words: 'NO', run: () => press('.ticket-outcomes', 'NO') },
+  { key: 't', words: 'Light or dark', run: nextTheme },
+  { key: '↑ ↓', words: 'Another price, in the book and in the price field' },
+]
+
+/** None of them sends anything: a key that is hit by accident costs nothing. */
+export function Shortcuts() {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => {
+    const heard = (event: KeyboardEvent) => {
+      const { target } = event
+      const isTyping = target instanceof Element && target.matches('input, select, textarea')
+      const isOpen = document.querySelector('dialog[open]') !== null
+      if (isTyping || isOpen || event.ctrlKey || event.metaKey || event.altKey) return
+      if (event.key === '?') dialog.current?.showModal()
+      else SHORTCUTS.find(({ key }) => key === event.key)?.run?.()
+    }
+    addEventListener('keydown', heard)
+    return () => removeEventListener('keydown', heard)
+  }, [])
+  return (
+    <>
+      <button
+        type="button"
+        class="plain theme"
+        aria-label="Keyboard shortcuts"
+        aria-keyshortcuts="?"
+        aria-haspopup="dialog"
+        onClick={() => dialog.current?.showModal()}
+      >
+        ?
+      </button>
+      <dialog ref={dialog} class="dialog" aria-labelledby="shortcuts-title">
+        <div class="dialog-head">
+          <h2 id="shortcuts-title">Keyboard shortcuts</h2>
+          <button
+            type="button"
+            class="plain"
+            aria-label="Close"
+            onClick={() => dialog.current?.close()}
+          >
+            ×
+          </button>
+        </div>
+        <dl class="figures shortcuts">
+          {SHORTCUTS.map(({ key, words }) => (
+            <div key={key}>
+              <dt>{words}</dt>
+              <dd>
+                <kbd>{key}</kbd>
+              </dd>
+            </div>
+          ))}
+        </dl>
+      </dialog>
+    </>
+  )
+}
