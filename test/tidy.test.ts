@@ -147,7 +147,6 @@ const TO_SPLIT: Record<string, readonly string[]> = {
   'services/relayer': ['makeRelayExaminer', 'relayFacts', 'relayerMeters'],
   'services/settlement': [
     'makeSettlementLane',
-    'makeSettlementTrial',
     'makeSpendingRelay',
     'settlementMeters',
     'settlementThread',

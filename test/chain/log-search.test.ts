@@ -70,7 +70,7 @@ function settlementAt({ client }: LogNode) {
     ...{ client, contract, confirmations: 0, startBlock: 0 },
     tokens: { isPrepared: async () => true } as unknown as ConditionalTokens,
     withHoldings: async (refused) => refused,
-    trial: async () => ({ refused: [] }),
+    simulate: async () => ({ refused: [] }),
     spare: async (trades) => ({ earlier: new Map(), fitting: trades }),
     sender: {} as TransactionSender,
   })
@@ -82,16 +82,16 @@ function settlementAt({ client }: LogNode) {
           attempts: 1,
         }) as unknown as TradeToSettle,
     )
-    const { settled, unripe } = await lane.submit(trades, { usedPermits: new Set() })
+    const { settled, unconfirmed } = await lane.submit(trades, { usedPermits: new Set() })
     for (const { tradeId, txHash } of settled) assert.equal(txHash, hashOf(keyOf(tradeId)))
-    return { settled: settled.map(({ tradeId }) => tradeId), unripe }
+    return { settled: settled.map(({ tradeId }) => tradeId), unconfirmed }
   }
 }
 
 describe('which transaction settled a trade', () => {
   it('a node that gives all logs is asked once about all trades', async () => {
     const node = new LogNode({ a: 5, b: HEAD })
-    assert.deepEqual(await settlementAt(node)('a', 'b'), { settled: ['a', 'b'], unripe: [] })
+    assert.deepEqual(await settlementAt(node)('a', 'b'), { settled: ['a', 'b'], unconfirmed: [] })
     assert.equal(node.questions, 1)
   })
 
@@ -99,7 +99,7 @@ describe('which transaction settled a trade', () => {
     it(`a node that gives logs of ${most} blocks at a time tells it`, async () => {
       const node = new LogNode({ a: HEAD - 5 })
       node.most = most
-      assert.deepEqual(await settlementAt(node)('a'), { settled: ['a'], unripe: [] })
+      assert.deepEqual(await settlementAt(node)('a'), { settled: ['a'], unconfirmed: [] })
     })
   }
 
@@ -107,10 +107,10 @@ describe('which transaction settled a trade', () => {
     const node = new LogNode({ a: HEAD - 5 })
     node.most = 500
     const ask = settlementAt(node)
-    assert.deepEqual(await ask('late', 'a'), { settled: ['a'], unripe: ['late'] })
+    assert.deepEqual(await ask('late', 'a'), { settled: ['a'], unconfirmed: ['late'] })
     assert.equal(node.questions, LOG_QUESTIONS_MAX)
     node.settledAt.set(keyOf('late'), HEAD - 3)
-    assert.deepEqual(await ask('late'), { settled: ['late'], unripe: [] })
+    assert.deepEqual(await ask('late'), { settled: ['late'], unconfirmed: [] })
   })
 
   for (const code of ['CHAIN_REFUSED', 'CHAIN_RANGE_TOO_LARGE', 'CHAIN_UNAVAILABLE'] as const) {
@@ -118,7 +118,7 @@ describe('which transaction settled a trade', () => {
       const node = new LogNode({ a: HEAD - 5 })
       node.most = 0
       node.refusal = new Fault(code, 'no logs here', { retryable: true })
-      assert.deepEqual(await settlementAt(node)('a'), { settled: [], unripe: ['a'] })
+      assert.deepEqual(await settlementAt(node)('a'), { settled: [], unconfirmed: ['a'] })
       assert.ok(node.questions <= LOG_QUESTIONS_MAX)
     })
   }

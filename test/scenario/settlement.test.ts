@@ -123,8 +123,8 @@ describe('two demo traders over HTTP', () => {
   })
 
   it('a trade that cannot be paid for is listed with its reason, and the seller has the shares back', async () => {
-    // Account 7 has no stablecoin.
-    await trade(12, 7, '3')
+    // Account 6 has no stablecoin.
+    await trade(12, 6, '3')
     const failed = await answered(async () => {
       const { trades } = await s.get<Listed>('/api/v1/failed-trades')
       return trades[0]
@@ -142,7 +142,7 @@ describe('two demo traders over HTTP', () => {
   })
 
   it('who was at fault pauses: an order is refused with the time that is left, a check says so', async () => {
-    const { orders } = s.clientOf(7)
+    const { orders } = s.clientOf(6)
     const signed = await orders.sign({ ...terms('1'), side: 'buy' })
     const refused = await fetch(`${s.exchange.url}/api/v1/orders`, {
       method: 'POST',

@@ -1,13 +1,27 @@
-/** The transactions under way: what is in each, what the chain says of it, and what that means for its trades. */
+/** Transactions in flight: their trades, their receipts, and the verdicts for each trade. */
 
 import type { OrderHash, TradeId } from '#domain/ids.ts'
 import { SETTLEMENT_PERMITS_MAX } from '#domain/limits.ts'
 import type { TradeWithOrders } from '#domain/trade.ts'
-import type { OpenSettlement, SettlementNews, TradeVerdict } from './chain/settlement-lane.ts'
+import type { OpenSettlement, SettlementUpdate, TradeVerdict } from './chain/settlement-lane.ts'
 import { noteMined } from './mined-since.ts'
-import { hold, leaveQueue, requeue } from './queue.ts'
-import { contradict, deliver, end, isUnderWay, isUntold, takeBack, tell } from './reports.ts'
-import { isolate, missMarket, OUT_OF_TIME, setBack, wait } from './setbacks.ts'
+import { leaveQueue, requeue, track } from './queue.ts'
+import {
+  addReport,
+  emitContradiction,
+  end,
+  isInFlight,
+  isUnreported,
+  revertConfirmed,
+  sendReports,
+} from './reports.ts'
+import {
+  awaitMarket,
+  isolateReverting,
+  noteMissingMarket,
+  OUT_OF_TIME,
+  retryLater,
+} from './retries.ts'
 import {
   type Batch,
   moveTo,
@@ -22,8 +36,8 @@ function batchName({ sender, nonce }: { sender: string; nonce: number }): string
   return `${sender}/${nonce}`
 }
 
-/** A transaction has been sent: its trades are submitted. */
-export function begin(
+/** Follows a transaction that was just sent. */
+export function startBatch(
   state: SettlementState,
   sent: OpenSettlement,
   context: SettlementContext,
@@ -40,12 +54,12 @@ export function begin(
     unwanted: new Map(),
   }
   state.flight.batches.set(batchName(batch), batch)
-  submitted(state, batch)
-  deliver(state, context)
+  markSent(state, batch)
+  sendReports(state, context)
   return batch
 }
 
-export function submitted(state: SettlementState, batch: Batch): void {
+export function markSent(state: SettlementState, batch: Batch): void {
   for (const tradeId of batch.tradeIds) {
     const pending = state.trades.get(tradeId)
     if (pending === undefined || pending.stage === 'ended') continue
@@ -53,16 +67,21 @@ export function submitted(state: SettlementState, batch: Batch): void {
     moveTo(pending, 'sent')
     const { trade } = pending
     pending.trade = { ...trade, status: 'submitted', attempts: trade.attempts + 1 }
-    tell(state, tradeId, { status: 'submitted', txHash: batch.txHash, reason: '', fault: 'none' })
+    addReport(state, tradeId, {
+      status: 'submitted',
+      txHash: batch.txHash,
+      reason: '',
+      fault: 'none',
+    })
   }
 }
 
 /**
- * A transaction that this process did not send, or not lately. Its end may have been told before a
- * kill, and a reorg may have removed it since: what has failed must not settle by it after all. Nor may a trade
- * that the removed block refused: the side at fault could act meanwhile.
+ * Follows a transaction from the journal, or one that a reorg removed. Its end may have been reported before a restart,
+ * and a reorg may have removed it since. If one of its trades has failed, or the removed block refused one by the fault
+ * of a side, the transaction is abandoned: that trade must not settle.
  */
-export function follow(
+export function resumeBatch(
   state: SettlementState,
   found: RecoveredBatch,
   context: SettlementContext,
@@ -78,40 +97,40 @@ export function follow(
       continue
     }
     state.history.ended.delete(trade.tradeId)
-    hold(state, trade, 'sent', context.nowMs)
+    track(state, trade, 'sent', context.nowMs)
   }
-  const batch = begin(state, found, context)
+  const batch = startBatch(state, found, context)
   for (const trade of unwanted) batch.unwanted.set(state.ports.keyOf(trade), trade.tradeId)
   if (unwanted.length > 0 || isRefused) state.ports.lane.abandon(batch)
   return batch
 }
 
-export function hearNews(
+export function applyUpdate(
   state: SettlementState,
-  news: SettlementNews,
+  update: SettlementUpdate,
   context: SettlementContext,
 ): void {
-  const batch = state.flight.batches.get(batchName(news))
-  if (news.type === 'vanished') {
-    context.emit({ type: 'BatchVanished', trades: news.tradeIds.length })
-    state.flight.batches.delete(batchName(news))
-    state.flight.vanished.push(news)
+  const batch = state.flight.batches.get(batchName(update))
+  if (update.type === 'vanished') {
+    context.emit({ type: 'BatchVanished', trades: update.tradeIds.length })
+    state.flight.batches.delete(batchName(update))
+    state.flight.vanished.push(update)
     return
   }
   if (batch === undefined) return
-  batch.txHash = news.txHash
-  switch (news.type) {
+  batch.txHash = update.txHash
+  switch (update.type) {
     case 'mined':
       batch.mined = true
-      noteBlock(state, batch, news.verdicts)
+      noteBlock(state, batch, update.verdicts)
       break
     case 'replaced':
       batch.mined = false
-      submitted(state, batch)
+      markSent(state, batch)
       break
     case 'finished':
       batch.ended = true
-      finish(state, batch, news, context)
+      finishBatch(state, batch, update, context)
       break
   }
 }
@@ -136,18 +155,18 @@ function noteBlock(
   }
 }
 
-function finish(
+function finishBatch(
   state: SettlementState,
   batch: Batch,
-  news: Extract<SettlementNews, { type: 'finished' }>,
+  update: Extract<SettlementUpdate, { type: 'finished' }>,
   context: SettlementContext,
 ): void {
-  const { outcome, verdicts, gasUsed, txHash } = news
+  const { outcome, verdicts, gasUsed, txHash } = update
   const settled = verdicts.filter((verdict) => verdict.settled).length
   const rejected = verdicts.length - settled
   context.emit({ type: 'BatchEnded', outcome, settled, rejected, gasUsed })
   const own = batch.tradeIds.filter(
-    (tradeId) => state.trades.get(tradeId)?.stage === 'sent' && !isUnderWay(state, tradeId),
+    (tradeId) => state.trades.get(tradeId)?.stage === 'sent' && !isInFlight(state, tradeId),
   )
   const gasEach = Math.ceil(gasUsed / batch.tradeIds.length)
   const verdictOf = new Map(verdicts.map((verdict) => [verdict.tradeKey, verdict]))
@@ -155,14 +174,14 @@ function finish(
     const pending = state.trades.get(tradeId)
     if (pending?.isConfirmed !== true) continue
     const verdict = verdictOf.get(pending.trade.tradeKey)
-    // A block that has gone confirmed it before a kill, and this one has not.
+    // Its market has it as confirmed by a block that a reorg removed; this block did not settle it.
     const isSettled = verdict?.settled === true || verdict?.reason === 'AlreadySettled'
-    if (!isSettled) takeBack(state, tradeId, txHash)
+    if (!isSettled) revertConfirmed(state, tradeId, txHash)
   }
   if (outcome !== 'succeeded') {
     const rest = failRefused(state, own, context)
     const revert = { name: '', words: 'the transaction reverted', gasEach }
-    if (outcome === 'reverted') isolate(state, rest, revert, context)
+    if (outcome === 'reverted') isolateReverting(state, rest, revert, context)
     else for (const tradeId of rest) requeue(state, tradeId, 0)
     return
   }
@@ -170,12 +189,12 @@ function finish(
     const pending = state.trades.get(tradeId)
     if (pending === undefined) continue
     const verdict = verdictOf.get(pending.trade.tradeKey)
-    if (verdict?.settled !== true && isUnderWay(state, tradeId)) continue
+    if (verdict?.settled !== true && isInFlight(state, tradeId)) continue
     if (verdict?.settled === false) pending.wastedGas += gasEach
-    decide(state, pending, { verdict, txHash }, context)
+    applyVerdict(state, pending, { verdict, txHash }, context)
   }
   for (const [tradeKey, tradeId] of batch.unwanted) {
-    if (verdictOf.get(tradeKey)?.settled === true) contradict(tradeId, context)
+    if (verdictOf.get(tradeKey)?.settled === true) emitContradiction(tradeId, context)
   }
 }
 
@@ -198,7 +217,7 @@ function isByFault({ fault, reason }: TradeVerdict): boolean {
   return fault !== 'none' && reason !== OUT_OF_TIME
 }
 
-function decide(
+function applyVerdict(
   state: SettlementState,
   pending: PendingSettlement,
   { verdict, txHash }: { readonly verdict: TradeVerdict | undefined; readonly txHash: string },
@@ -217,18 +236,18 @@ function decide(
   }
   switch (verdict.reason) {
     case 'AlreadySettled':
-      // Which transaction did it is found out before it is sent again.
+      // The next submission finds the transaction that settled it.
       requeue(state, tradeId, 0)
       break
     case 'MarketUnknown':
-      missMarket(state, marketId, context.nowMs)
-      wait(state, pending, context)
+      noteMissingMarket(state, marketId, context.nowMs)
+      awaitMarket(state, pending, context)
       break
     case OUT_OF_TIME:
       end(state, tradeId, { status: 'failed', reason: verdict.reason, txHash }, context)
       break
     default:
-      if (verdict.fault === 'none') setBack(state, pending, verdict.reason, context)
+      if (verdict.fault === 'none') retryLater(state, pending, verdict.reason, context)
       else end(state, tradeId, { ...verdict, status: 'failed', txHash }, context)
   }
 }
@@ -242,7 +261,7 @@ function rememberPermit(state: SettlementState, orderHash: OrderHash): void {
 export function acknowledge(state: SettlementState, context: SettlementContext): void {
   for (const [name, batch] of state.flight.batches) {
     if (!batch.ended || batch.acknowledging) continue
-    if (batch.tradeIds.some((tradeId) => isUntold(state.trades.get(tradeId)))) continue
+    if (batch.tradeIds.some((tradeId) => isUnreported(state.trades.get(tradeId)))) continue
     if (context.nowMs < (state.steps.pauses.get('acknowledge')?.untilMs ?? 0)) return
     batch.acknowledging = true
     context.pipe(

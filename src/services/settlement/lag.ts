@@ -1,11 +1,11 @@
-/** How far settlement is behind, and why. */
+/** The lag of settlement, its reason, and the numbers of its status. */
 
-import { MARKET_AGAIN_MS } from './setbacks.ts'
+import { MARKET_AGAIN_MS } from './retries.ts'
 import type { SettlementContext, SettlementState, SettlementStatus } from './state.ts'
 
 const MISSING_KEPT_MS = 10 * MARKET_AGAIN_MS
 
-/** Why settlement does not get on; empty when it does. */
+/** Returns why settlement makes no progress; empty if it does. */
 function whyStuck(state: SettlementState): string {
   if (state.chain.misfit !== '') return state.chain.misfit
   if (state.chain.stopped !== '') return state.chain.stopped
@@ -16,12 +16,12 @@ function whyStuck(state: SettlementState): string {
 export function statusOf(state: SettlementState): SettlementStatus {
   let inFlight = 0
   let waiting = 0
-  let setBack = 0
+  let retrying = 0
   let unreported = 0
   for (const { stage, reports, retries } of state.trades.values()) {
     if (stage === 'submitting' || stage === 'sent') inFlight++
     if (stage === 'awaitingMarket' || stage === 'awaitingOlder') waiting++
-    if (retries > 0 && stage !== 'ended') setBack++
+    if (retries > 0 && stage !== 'ended') retrying++
     if (reports.length > 0) unreported++
   }
   return {
@@ -31,7 +31,7 @@ export function statusOf(state: SettlementState): SettlementStatus {
       state.queue.groups.reduce((sum, group) => sum + group.length, 0),
     inFlight,
     waiting,
-    setBack,
+    retrying,
     unreported,
     oldestMs: state.lag.oldestMs,
     behind: state.lag.behind,
@@ -40,8 +40,8 @@ export function statusOf(state: SettlementState): SettlementStatus {
 }
 
 /**
- * Finds how long the oldest trade that could have settled has waited. A trade that is set back while others settle
- * does not count: it alone must not stop the chain's markets. Nor does one whose market has not answered about it.
+ * Computes how long the oldest trade that could have settled has waited. A trade that is retried while others settle
+ * does not count: it alone must not stop the chain's markets. Nor does a trade that its market has not verified.
  */
 export function watchLag(state: SettlementState, context: SettlementContext): void {
   const { nowMs } = context
@@ -66,7 +66,7 @@ export function watchLag(state: SettlementState, context: SettlementContext): vo
     )
     oldestMs = Math.min(oldestMs, couldMs)
   }
-  // While the database cannot be read, it is not known what waits in it.
+  // While the database cannot be read, older trades may wait in it.
   const blind = state.steps.pauses.has('read') || state.steps.pauses.has('recover')
   if (blind) oldestMs = Math.min(oldestMs, state.reads.lastMs)
   state.lag.ms = nowMs - oldestMs

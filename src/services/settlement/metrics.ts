@@ -1,4 +1,4 @@
-/** What is counted and logged of what the settlement of each chain says. */
+/** Metrics and log lines of settlement events. */
 
 import { Counter, Gauge, Histogram } from 'prom-client'
 import type { Kit } from '#services/kit/kit.ts'
@@ -42,12 +42,12 @@ export function settlementMeters(
   )
   gauge(
     'sibyl_settlement_set_back_trades',
-    'Trades that the chain refused without a side at fault, and that are tried again',
-    (state) => statusOf(state).setBack,
+    'Trades that did not settle without a side at fault, and are retried',
+    (state) => statusOf(state).retrying,
   )
   gauge(
     'sibyl_settlement_unreported_trades',
-    'Trades whose market has not heard how they went yet',
+    'Trades whose market has not acknowledged a report yet',
     (state) => statusOf(state).unreported,
   )
   gauge(
@@ -106,51 +106,51 @@ export function settlementMeters(
   )
 
   return {
-    said(chain: number, said: SettlementEvent): void {
-      switch (said.type) {
+    record(chain: number, event: SettlementEvent): void {
+      switch (event.type) {
         case 'BatchSent':
-          batchTrades.observe({ chain }, said.trades)
+          batchTrades.observe({ chain }, event.trades)
           break
         case 'BatchEnded':
-          transactions.inc({ chain, outcome: said.outcome })
-          gas.inc({ chain }, said.gasUsed)
-          if (said.settled > 0) gasPerTrade.observe({ chain }, said.gasUsed / said.settled)
-          if (said.outcome !== 'succeeded')
-            log.warn({ chain, ...said }, 'a settlement did not succeed')
+          transactions.inc({ chain, outcome: event.outcome })
+          gas.inc({ chain }, event.gasUsed)
+          if (event.settled > 0) gasPerTrade.observe({ chain }, event.gasUsed / event.settled)
+          if (event.outcome !== 'succeeded')
+            log.warn({ chain, ...event }, 'a settlement did not succeed')
           break
         case 'TradeEnded':
-          trades.inc({ chain, status: said.status })
-          if (said.status === 'confirmed') {
-            seconds.observe({ chain }, said.waitedMs / 1_000)
+          trades.inc({ chain, status: event.status })
+          if (event.status === 'confirmed') {
+            seconds.observe({ chain }, event.waitedMs / 1_000)
           } else {
-            const { reason, fault, wastedGas } = said
+            const { reason, fault, wastedGas } = event
             failures.inc({ chain, reason: reason.split(':')[0] ?? '', fault })
             failedGas.inc({ chain }, wastedGas)
           }
           break
         case 'BatchVanished':
           reorgs.inc({ chain })
-          log.warn({ chain, ...said }, 'a reorg removed a settlement')
+          log.warn({ chain, ...event }, 'a reorg removed a settlement')
           break
         case 'BatchReverts':
-          log.warn({ chain, ...said }, 'a settlement would revert as a whole')
+          log.warn({ chain, ...event }, 'a settlement would revert as a whole')
           break
         case 'Contradiction':
           contradictions.inc({ chain })
-          log.error({ chain, ...said }, 'the chain and a market disagree')
+          log.error({ chain, ...event }, 'the chain and a market disagree')
           break
         case 'TradeOverdue':
           overdue.inc({ chain })
-          log.error({ chain, ...said }, 'a trade failed: it had not settled by its deadline')
+          log.error({ chain, ...event }, 'a trade failed: it had not settled by its deadline')
           break
         case 'StepFailed':
-          stepFailures.inc({ chain, step: said.step })
-          log.warn({ chain, ...said }, 'a step of settlement failed; it is tried again')
+          stepFailures.inc({ chain, step: event.step })
+          log.warn({ chain, ...event }, 'a step of settlement failed; it is retried')
           break
         case 'LagChanged':
           log.error(
-            { chain, ...said },
-            said.behind ? 'settlement is behind' : 'settlement caught up',
+            { chain, ...event },
+            event.behind ? 'settlement is behind' : 'settlement caught up',
           )
           break
       }

@@ -8,7 +8,7 @@ import type { TradeToSettle } from '#domain/trade.ts'
 import type { SettlementState } from './state.ts'
 
 /** Begins a submission: its simulation sees the blocks before it. */
-export function watchMined({ older }: SettlementState): void {
+export function beginMinedWatch({ older }: SettlementState): void {
   older.minedSince.clear()
 }
 
@@ -17,6 +17,6 @@ export function noteMined({ steps, older }: SettlementState, trade: TradeToSettl
 }
 
 /** Removes a trade that has failed: it brings nothing. */
-export function unnoteMined({ older }: SettlementState, { tradeId }: TradeToSettle): void {
+export function forgetMined({ older }: SettlementState, { tradeId }: TradeToSettle): void {
   older.minedSince.delete(tradeId)
 }

@@ -7,8 +7,8 @@
  *
  *   waiting: A1 (permit 0)  A2 (permit 1)  A3 (no permit)      sent now: A1 A3      A2, once that is mined
  *
- * A trade that waits for others (`owed.ts`) keeps its turn only while none of them waits for a turn: two that wait
- * for each other would stop the chain until their deadline.
+ * A trade that waits for others (`older-trades.ts`) keeps its turn only while none of them waits for a turn: two that
+ * wait for each other would stop the chain until their deadline.
  */
 
 import type { Address, OrderHash, TradeId } from '#domain/ids.ts'
@@ -22,7 +22,7 @@ export function onePermitEach(
   waiting: readonly TradeToSettle[],
 ): readonly TradeToSettle[] {
   if (waiting.every((trade) => permitOf(state, trade) === undefined)) return waiting
-  const turn = permitsUnderWay(state)
+  const turn = permitsInFlight(state)
   for (const { buyer, orderHash } of byNonce(state)) {
     if (!turn.has(buyer)) turn.set(buyer, orderHash)
   }
@@ -31,25 +31,25 @@ export function onePermitEach(
   )
 }
 
-/** By owner: the order whose permit is in a transaction that is in no block yet. */
-function permitsUnderWay(state: SettlementState): Map<Address, OrderHash> {
-  const underWay = new Map<Address, OrderHash>()
+/** Returns by owner the order whose permit is in a transaction that is in no block yet. */
+function permitsInFlight(state: SettlementState): Map<Address, OrderHash> {
+  const inFlight = new Map<Address, OrderHash>()
   for (const { mined, ended, tradeIds } of state.flight.batches.values()) {
     if (mined || ended) continue
     for (const tradeId of tradeIds) {
       const trade = state.trades.get(tradeId)?.trade
       if (trade === undefined || permitOf(state, trade) === undefined) continue
-      underWay.set(trade.buyer, trade.buyOrderHash)
+      inFlight.set(trade.buyer, trade.buyOrderHash)
     }
   }
-  return underWay
+  return inFlight
 }
 
 export function permitOf({ flight }: SettlementState, { buy }: TradeToSettle) {
   return flight.usedPermits.has(buy.orderHash) ? undefined : buy.permit
 }
 
-/** Whether two buys of one owner bring permits, and the first has to go first. */
+/** True if both buys of one owner carry unused permits and the first has the lower nonce. */
 export function isPermitBefore(
   state: SettlementState,
   first: TradeToSettle,
@@ -60,7 +60,7 @@ export function isPermitBefore(
   return before !== undefined && after !== undefined && Number(before.nonce) < Number(after.nonce)
 }
 
-/** Whether a trade waits only for trades that come to their end whatever has its turn. */
+/** True if all trades that this one waits for end without a permit turn. */
 function waitsForNoTurn(state: SettlementState, { missing }: PendingSettlement): boolean {
   const isFree = (tradeId: TradeId): boolean => {
     const pending = state.trades.get(tradeId)
@@ -70,7 +70,7 @@ function waitsForNoTurn(state: SettlementState, { missing }: PendingSettlement):
   return missing?.sides.every(({ changes }) => [...changes.keys()].every(isFree)) === true
 }
 
-/** Orders with an unused permit whose trades are to be sent, the lowest nonce first. */
+/** Returns orders with an unused permit whose trades are to be sent, the lowest nonce first. */
 function byNonce(
   state: SettlementState,
 ): readonly { readonly buyer: Address; readonly orderHash: OrderHash; readonly nonce: number }[] {

@@ -1,9 +1,9 @@
-/** The trades that settlement holds: which wait to be sent, and which of them go out together next. */
+/** Pending trades, the queue, and the choice of the next batch. */
 
 import assert from 'node:assert/strict'
 import type { TradeId } from '#domain/ids.ts'
 import type { TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
-import { watchMined } from './mined-since.ts'
+import { beginMinedWatch } from './mined-since.ts'
 import { onePermitEach } from './permit-turns.ts'
 import {
   moveTo,
@@ -12,13 +12,14 @@ import {
   type SettlementState,
   type Stage,
 } from './state.ts'
-import { begun, failure, mayBegin } from './steps.ts'
+import { failure, mayBegin, tryBegin } from './steps.ts'
 import { endTurns, inTurns, takerOf } from './turns.ts'
 
-/** How long a trade that was just read has until it is tried, before its age counts as lag. */
+/** A trade that was just read does not count as lag until its first submission, for at most this time. */
 const UNTRIED_MS = 5_000
 
-export function hold(
+/** Returns the pending trade in the given stage; adds it if it is new. */
+export function track(
   state: SettlementState,
   trade: TradeWithOrders,
   stage: Stage,
@@ -53,7 +54,7 @@ export function hold(
   return pending
 }
 
-/** Empty for a trade that cannot be hashed: the contract cannot settle it, and its submission fails alone. */
+/** Returns '' for a trade that cannot be hashed: the contract cannot settle it, and its submission fails alone. */
 function keyOf({ ports }: SettlementState, trade: TradeWithOrders): string {
   try {
     return ports.keyOf(trade)
@@ -68,7 +69,7 @@ export function enqueue(state: SettlementState, pending: PendingSettlement): voi
   state.queue.turns.add(takerOf(pending.trade))
 }
 
-/** Back into the queue, not to be sent before that time. */
+/** Puts a trade back into the queue; it is not sent before `notBeforeMs`. */
 export function requeue(state: SettlementState, tradeId: TradeId, notBeforeMs: number): void {
   const pending = state.trades.get(tradeId)
   if (pending === undefined || pending.stage === 'queued' || pending.stage === 'ended') return
@@ -79,6 +80,7 @@ export function requeue(state: SettlementState, tradeId: TradeId, notBeforeMs: n
   enqueue(state, pending)
 }
 
+/** Submits the next batch, unless too many transactions are in flight or a reorg is being handled. */
 export function sendNext(state: SettlementState, context: SettlementContext): void {
   let unmined = 0
   for (const { mined, ended, vanished } of state.flight.batches.values()) {
@@ -88,8 +90,8 @@ export function sendNext(state: SettlementState, context: SettlementContext): vo
   if (state.flight.vanished.length > 0) return
   if (unmined >= state.rules.inFlightMax || !mayBegin(state, 'submit', context.nowMs)) return
   const chosen = nextBatch(state, context.nowMs)
-  if (chosen.length === 0 || !begun(state, 'submit', context.nowMs)) return
-  watchMined(state)
+  if (chosen.length === 0 || !tryBegin(state, 'submit', context.nowMs)) return
+  beginMinedWatch(state)
   const trades = takeOut(state, chosen)
   context.pipe(
     state.ports.lane.submit(trades, { usedPermits: state.flight.usedPermits }),
@@ -117,7 +119,7 @@ function takeOut(state: SettlementState, chosen: TradeId[]): TradeToSettle[] {
   return taken
 }
 
-/** The trades of the next batch; none when it is better to wait for more. */
+/** Returns the trades of the next batch; empty if it is too early for one. */
 function nextBatch(state: SettlementState, nowMs: number): TradeId[] {
   const ready = (tradeId: TradeId): boolean =>
     (state.trades.get(tradeId)?.notBeforeMs ?? Number.POSITIVE_INFINITY) <= nowMs
@@ -144,7 +146,8 @@ function keep<T>(list: T[], wanted: (each: T) => boolean): void {
   list.length = kept
 }
 
-export function alone(state: SettlementState, tradeIds: TradeId[]): void {
+/** Queues trades as a batch of their own. */
+export function queueGroup(state: SettlementState, tradeIds: TradeId[]): void {
   for (const tradeId of tradeIds) {
     const pending = state.trades.get(tradeId)
     if (pending !== undefined) moveTo(pending, 'queued')

@@ -1,14 +1,14 @@
 /**
- * Batches that a reorg removed. Their trades are read again, their markets hear that they are not settled
- * any more, and only then may anything be sent again.
+ * Batches that a reorg removed. Settlement reads their trades again and reports them `reverted`. It sends nothing until
+ * the markets have acknowledged that.
  */
 
-import { submitted } from './batches.ts'
-import { deliver } from './reports.ts'
+import { markSent } from './batches.ts'
+import { sendReports } from './reports.ts'
 import type { Batch, SettlementContext, SettlementState } from './state.ts'
-import { begun, failure } from './steps.ts'
+import { failure, tryBegin } from './steps.ts'
 
-/** Once every market has said what it thinks of a batch that vanished, it may be sent again. */
+/** Sends a removed batch again once every market has acknowledged its reverted trades. */
 export function settleVanished(
   state: SettlementState,
   batch: Batch,
@@ -19,13 +19,13 @@ export function settleVanished(
     if (reports.some(({ status }) => status === 'reverted')) return
   }
   batch.vanished = false
-  submitted(state, batch)
-  deliver(state, context)
+  markSent(state, batch)
+  sendReports(state, context)
 }
 
 export function readVanished(state: SettlementState, context: SettlementContext): void {
   const [next] = state.flight.vanished
-  if (next === undefined || !begun(state, 'vanished', context.nowMs)) return
+  if (next === undefined || !tryBegin(state, 'vanished', context.nowMs)) return
   const { sender, nonce, txHash, tradeIds } = next
   context.pipe(
     state.ports.readTrades(tradeIds),

@@ -1,36 +1,17 @@
 /**
- * Settlement brings every matched trade of one chain on chain, once. It reads pending trades from
- * the database, sends them in batches, follows the transactions, and reports each change of a trade
- * to its market, which logs it. What it is doing is in the database (the trades and the journal of
- * transactions), so it may be killed at any instant.
+ * The settlement actor of one chain. It reads pending trades from the database, sends them in batches, follows the
+ * transactions, and reports each change of a trade to its market, which logs it. Its work is in the database (the
+ * trades and the journal of transactions), so it may be killed at any instant.
  *
- * The way of a trade:
+ * The stages of a trade (`STEPS` in `state.ts` has every step):
  *
- *     read → queued → sending → sent → confirmed | failed → reported → forgotten
- *                ↑        │        │
- *                └────────┴────────┘  the market is not mined yet, the batch as a whole would
- *                                     revert, its transaction was lost: back, and asked about first
+ *     read → queued → submitting → sent → ended → reported → dropped
+ *               ↑         │          │
+ *               └─────────┴──────────┘  the market is not on chain, the batch would revert, the transaction was lost
  *
- * Exactly once rests on three legs. The contract settles a trade id once, however often
- * it is sent. A transaction is in the journal before it leaves, with the trades in it, so nothing that may
- * be under way is ever forgotten; and a trade that was sent before is asked about before it is sent
- * again. Nothing is dropped before its market has answered: the journal's row of a batch is closed
- * last, and until then a restart tells its end again.
- *
- * A batch is simulated first. A trade that would be refused is not sent: with the contract's reason and
- * the side at fault it fails alone, as does one that the chain refuses after all. A batch that reverts as a whole is halved until the trade that does it is alone. A trade that is refused
- * without a side at fault is tried again, so many times and for so much gas, and then fails too
- * (`setbacks.ts`).
- *
- * When a reorg removes a batch, its confirmed trades are `reverted`, and the same transaction is sent
- * again. If one of its trades had failed, its quantity is back in the book and it must not settle
- * after all: then the transaction is replaced by one that does nothing, and the others go into a new
- * batch.
- *
- * Worked example. Three trades wait; the batch goes out as transaction 7 and each is reported
- * `submitted`. The receipt settles two and rejects the third (the buyer has no funds): after the
- * confirmations two are reported `confirmed`, one `failed` with fault `buyer`. When the markets have
- * answered all three, row 7 is closed.
+ * Worked example. Three trades wait. Transaction 7 carries them, and each is reported `submitted`. The receipt settles
+ * two and rejects the third, whose buyer has no funds. After the confirmations two are reported `confirmed` and one
+ * `failed` with fault `buyer`. When the markets have acknowledged all three, row 7 of the journal is closed.
  */
 
 import type { TradeId } from '#domain/ids.ts'
@@ -38,41 +19,41 @@ import { SETTLEMENT_HELD_MAX } from '#domain/limits.ts'
 import { isRejection } from '#domain/rejection.ts'
 import type { Behaviour } from '#runtime/actor.ts'
 import { failBarred } from './barred.ts'
-import { acknowledge, begin, follow, hearNews } from './batches.ts'
+import { acknowledge, applyUpdate, resumeBatch, startBatch } from './batches.ts'
 import type { OpenSettlement } from './chain/settlement-lane.ts'
-import { doubt, forget, forgetEnded, isAsking, trustOnlyNew } from './ended.ts'
+import { drop, expireEnded, isVerifying, trustOnlyNew, verifyWithMarket } from './history.ts'
 import { statusOf, watchLag } from './lag.ts'
-import { settleOwed } from './owed.ts'
-import { enqueue, hold, requeue, sendNext } from './queue.ts'
+import { resumeWaiting } from './older-trades.ts'
+import { enqueue, requeue, sendNext, track } from './queue.ts'
 import { readVanished, settleVanished } from './reorgs.ts'
-import { deliver, end, heard, isPassing, takeBack } from './reports.ts'
+import { applyAnswer, end, isTransient, revertConfirmed, sendReports } from './reports.ts'
 import {
+  applyRefusals,
+  awaitMarket,
   failOverdue,
-  isolate,
   isolateFailing,
-  missMarket,
-  refuse,
-  wait,
-  wakeMarkets,
-} from './setbacks.ts'
+  isolateReverting,
+  noteMissingMarket,
+  retryMissingMarkets,
+} from './retries.ts'
 import type {
   SettlementContext,
   SettlementEvent,
   SettlementProtocol,
   SettlementState,
 } from './state.ts'
-import { begun, done, failure, pause } from './steps.ts'
-import { satedTakers } from './turns.ts'
+import { done, failure, pause, tryBegin } from './steps.ts'
+import { takersAtQuota } from './turns.ts'
 
-/** Trades that one read brings beyond those that are pending. */
+/** Most new trades per read. */
 const READ_TRADES = 500
-/** Between two reads while new trades keep coming. */
+/** Least time between two reads while new trades keep arriving. */
 const READ_GAP_MS = 50
-/** Ended trades that a read allows for: the database hears of most within a moment. */
+/** Ended trades that a read excludes; the projection has usually caught up with older ones. */
 const ENDED_READ_MAX = 2_000
-const ASK_AGAIN_MS = 200
-const UNRIPE_AGAIN_MS = 2_000
-/** Longest time between two answers of the chain during which it counts as reachable. */
+const REPORT_AGAIN_MS = 200
+const UNCONFIRMED_AGAIN_MS = 2_000
+/** Two polls further apart than this do not count as reachable time. */
 const OUTAGE_MS = 30_000
 /** After this many failed submissions in a row while the poll succeeds, a batch is halved. */
 const SUBMIT_FAILURES_MAX = 4
@@ -86,7 +67,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     if (!state.reads.recovered) {
       recover(state, context)
     } else {
-      wakeMarkets(state, context.nowMs)
+      retryMissingMarkets(state, context.nowMs)
       failOverdue(state, context)
       readPending(state, context)
       poll(state, context)
@@ -103,8 +84,8 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
   Recovered(state, { open }, context) {
     done(state, 'recover')
     state.reads.recovered = true
-    for (const batch of open) follow(state, batch, context)
-    // What has waited longest is known only once the database was read.
+    for (const batch of open) resumeBatch(state, batch, context)
+    // The lag is known only after the database was read.
     readPending(state, context)
     poll(state, context)
     return undefined
@@ -125,34 +106,35 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
       if (state.trades.has(trade.tradeId) || state.history.ended.has(trade.tradeId)) continue
       if (state.markets.missing.has(trade.marketId)) continue
       if (state.trades.size >= SETTLEMENT_HELD_MAX) break
-      const pending = hold(state, trade, 'queued', context.nowMs)
-      // Sent before a restart, and not under way any more: it may have been set back then.
+      const pending = track(state, trade, 'queued', context.nowMs)
+      // Sent before a restart and in no open transaction: it may have been waiting for a retry.
       if (trade.attempts > 0) pending.settleableSinceMs = context.nowMs
       enqueue(state, pending)
-      if (trade.matchedAtMs < state.history.trustedFromMs) doubt(state, pending, context.nowMs)
+      if (trade.matchedAtMs < state.history.trustedFromMs)
+        verifyWithMarket(state, pending, context.nowMs)
     }
-    forgetEnded(state, context.nowMs)
+    expireEnded(state, context.nowMs)
     advance(state, context)
     return undefined
   },
 
   Submitted(state, { tradeIds, submission }, context) {
     done(state, 'submit')
-    const { settled, unripe, unknownMarkets, refused, sent, revert } = submission
+    const { settled, unconfirmed, unknownMarkets, refused, sent, revert } = submission
     for (const tradeId of tradeIds) {
       const pending = state.trades.get(tradeId)
       if (pending !== undefined) pending.lagFromMs = 0
     }
     for (const { tradeId, txHash } of settled)
       end(state, tradeId, { status: 'confirmed', txHash }, context)
-    for (const tradeId of unripe) requeue(state, tradeId, context.nowMs + UNRIPE_AGAIN_MS)
-    for (const marketId of unknownMarkets) missMarket(state, marketId, context.nowMs)
-    refuse(state, refused, context)
+    for (const tradeId of unconfirmed) requeue(state, tradeId, context.nowMs + UNCONFIRMED_AGAIN_MS)
+    for (const marketId of unknownMarkets) noteMissingMarket(state, marketId, context.nowMs)
+    applyRefusals(state, refused, context)
     const rest: TradeId[] = []
     for (const tradeId of tradeIds) {
       const pending = state.trades.get(tradeId)
       if (pending?.stage !== 'submitting') continue
-      if (state.markets.missing.has(pending.trade.marketId)) wait(state, pending, context)
+      if (state.markets.missing.has(pending.trade.marketId)) awaitMarket(state, pending, context)
       else rest.push(tradeId)
     }
     if (sent !== undefined) {
@@ -160,13 +142,13 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
       state.flight.lastSentMs = context.nowMs
       for (const tradeId of rest) {
         const pending = state.trades.get(tradeId)
-        // Those that are not in the transaction were dealt with above, or are asked about again.
+        // The transaction may leave out trades; they are submitted again.
         if (pending !== undefined && !sent.tradeIds.includes(tradeId)) requeue(state, tradeId, 0)
       }
-      begin(state, sent, context)
+      startBatch(state, sent, context)
       context.emit({ type: 'BatchSent', trades: sent.tradeIds.length })
     } else if (revert !== undefined) {
-      isolate(state, rest, revert, context)
+      isolateReverting(state, rest, revert, context)
     } else {
       for (const tradeId of rest) requeue(state, tradeId, 0)
     }
@@ -174,7 +156,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     return undefined
   },
 
-  Polled(state, { news, trouble, graceSec }, context) {
+  Polled(state, { updates, trouble, graceSec }, context) {
     done(state, 'poll')
     state.chain.trouble = trouble
     state.chain.graceSec = graceSec
@@ -184,7 +166,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     const sinceMs = context.nowMs - state.chain.lastPollMs
     if (sinceMs < OUTAGE_MS) state.chain.reachableMs += sinceMs
     state.chain.lastPollMs = context.nowMs
-    for (const each of news) hearNews(state, each, context)
+    for (const each of updates) applyUpdate(state, each, context)
     advance(state, context)
     return undefined
   },
@@ -192,9 +174,9 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
   VanishedRead(state, { batch }, context) {
     done(state, 'vanished')
     state.flight.vanished.shift()
-    const again = follow(state, batch, context)
+    const again = resumeBatch(state, batch, context)
     again.vanished = true
-    for (const { tradeId } of batch.trades) takeBack(state, tradeId, batch.txHash)
+    for (const { tradeId } of batch.trades) revertConfirmed(state, tradeId, batch.txHash)
     settleVanished(state, again, context)
     advance(state, context)
     return undefined
@@ -205,20 +187,20 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     const pending = state.trades.get(tradeId)
     if (pending === undefined) return undefined
     pending.isReporting = false
-    if ('unanswered' in answer || (isRejection(answer) && isPassing(answer))) {
-      pending.reportAgainMs = context.nowMs + ASK_AGAIN_MS
+    if ('unanswered' in answer || (isRejection(answer) && isTransient(answer))) {
+      pending.reportAgainMs = context.nowMs + REPORT_AGAIN_MS
       return undefined
     }
     pending.reports.shift()
     if (report.status === 'matched') state.history.unverified.delete(tradeId)
     if (isRejection(answer)) {
-      // No market to be told, or a report that its market does not understand: both only end here.
-      const what = `${report.status} is not heard: ${answer.rejected}`
+      // The market does not exist or rejects the report for good: retrying cannot help.
+      const what = `its market rejects the report ${report.status}: ${answer.rejected}`
       context.emit({ type: 'Contradiction', tradeId, what })
     } else {
-      heard(state, pending, { report, status: answer.status }, context)
+      applyAnswer(state, pending, { report, status: answer.status }, context)
     }
-    if (pending.reports.length === 0 && pending.stage === 'ended') forget(state, pending, context)
+    if (pending.reports.length === 0 && pending.stage === 'ended') drop(state, pending, context)
     for (const batch of state.flight.batches.values()) {
       if (batch.vanished) settleVanished(state, batch, context)
     }
@@ -227,7 +209,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
   },
 
   Acknowledged(state, { batch }) {
-    // A reorg may have brought it back meanwhile; then it is to be followed to its next end.
+    // If a reorg reopened the batch meanwhile, follow it to its next end.
     if (state.flight.batches.get(batch)?.acknowledging === true) state.flight.batches.delete(batch)
     return undefined
   },
@@ -262,7 +244,7 @@ function isAboutTrades(
 }
 
 function recover(state: SettlementState, context: SettlementContext): void {
-  if (!begun(state, 'recover', context.nowMs)) return
+  if (!tryBegin(state, 'recover', context.nowMs)) return
   const { lane, readTrades } = state.ports
   const withTrades = (open: OpenSettlement) =>
     readTrades(open.tradeIds).then((trades) => ({ ...open, trades }))
@@ -277,21 +259,21 @@ function readPending(state: SettlementState, context: SettlementContext): void {
   const { nowMs } = context
   const { readEveryMs, batchMax } = state.rules
   const isNew = state.reads.notified > state.reads.notifiedBefore
-  // A read passes over all that is pending, so with much in hand news is gathered for longer.
-  const newsMs = Math.min(readEveryMs, READ_GAP_MS + state.trades.size)
-  // With enough to send, it is read on only so that traders who have nothing in hand get their turn.
+  // A read costs more the more trades are excluded, so notices are collected for longer then.
+  const noticeMs = Math.min(readEveryMs, READ_GAP_MS + state.trades.size)
+  // With two batches queued, reads go on only for takers that have nothing queued yet.
   const isEnough = state.queue.tradeIds.length >= 2 * batchMax
-  const pauseMs = state.reads.isFull && !isEnough ? 0 : isNew ? newsMs : readEveryMs
+  const pauseMs = state.reads.isFull && !isEnough ? 0 : isNew ? noticeMs : readEveryMs
   if (nowMs - state.reads.lastMs < pauseMs) return
   if (state.trades.size >= SETTLEMENT_HELD_MAX) return
-  if (!begun(state, 'read', nowMs)) return
+  if (!tryBegin(state, 'read', nowMs)) return
   const ended = [...state.history.ended.keys()].slice(-ENDED_READ_MAX)
   const upTo = state.reads.notified
   context.pipe(
     state.ports.readPending({
       limit: READ_TRADES,
       exceptMarkets: [...state.markets.missing.keys()],
-      exceptTakers: satedTakers(state),
+      exceptTakers: takersAtQuota(state),
       exceptTrades: [...state.trades.keys(), ...ended],
     }),
     (read) => ({ type: 'PendingRead', message: { ...read, upTo } }),
@@ -302,26 +284,26 @@ function readPending(state: SettlementState, context: SettlementContext): void {
 function poll(state: SettlementState, context: SettlementContext): void {
   const { nowMs } = context
   if (nowMs - state.chain.lastPollMs < state.rules.pollEveryMs) return
-  // What a poll would send again is first to be asked about.
+  // A poll would send a vanished batch again before its markets have acknowledged the reorg.
   for (const { vanished } of state.flight.batches.values()) if (vanished) return
-  if (state.flight.vanished.length > 0 || !begun(state, 'poll', nowMs)) return
+  if (state.flight.vanished.length > 0 || !tryBegin(state, 'poll', nowMs)) return
   context.pipe(
     state.ports.lane.poll(),
-    ({ news, trouble, graceSec }) => ({
+    ({ updates, trouble, graceSec }) => ({
       type: 'Polled',
-      message: { news, trouble, graceSec },
+      message: { updates, trouble, graceSec },
     }),
     failure('poll'),
   )
 }
 
-/** Everything that may go on without waiting for the timer. */
+/** Does all work that need not wait for the timer. */
 function advance(state: SettlementState, context: SettlementContext): void {
-  settleOwed(state, context)
+  resumeWaiting(state, context)
   readVanished(state, context)
-  deliver(state, context)
+  sendReports(state, context)
   acknowledge(state, context)
-  if (isAsking(state, context.nowMs)) return
+  if (isVerifying(state, context.nowMs)) return
   failBarred(state, context)
   sendNext(state, context)
 }

@@ -1,4 +1,4 @@
-/** How many traders have used up a budget of the day, by budget. */
+/** Gauge of traders who have used up a daily budget. */
 
 import { Gauge } from 'prom-client'
 import type { Kit } from '#services/kit/kit.ts'

@@ -12,26 +12,26 @@ import type { PendingTrades } from '#store/reads/settlements.ts'
 import type {
   OpenSettlement,
   SettlementLane,
-  SettlementNews,
+  SettlementUpdate,
   Submission,
   TradeVerdict,
 } from './chain/settlement-lane.ts'
-import type { RefusedTrade } from './chain/settlement-trial.ts'
+import type { RefusedTrade } from './chain/simulation.ts'
 
 export type SettlementProtocol = SettlementRequests & {
-  /** The thread's timer: looks whether anything is due. */
+  /** The thread's timer. */
   Tick: { takes: object; answers: undefined }
   Status: { takes: object; answers: SettlementStatus }
   Recovered: {
     takes: { open: readonly RecoveredBatch[] }
     answers: undefined
   }
-  /** `upTo` is how often it had been told of new trades when the read began. */
+  /** `upTo` is the number of notices about new trades when the read began. */
   PendingRead: { takes: PendingTrades & { upTo: number }; answers: undefined }
   Submitted: { takes: { tradeIds: readonly TradeId[]; submission: Submission }; answers: undefined }
   Polled: {
     takes: {
-      news: readonly SettlementNews[]
+      updates: readonly SettlementUpdate[]
       trouble: string
       graceSec: number
     }
@@ -44,7 +44,7 @@ export type SettlementProtocol = SettlementRequests & {
     answers: undefined
   }
   Acknowledged: { takes: { batch: string }; answers: undefined }
-  /** Outside work failed; `step` is which. */
+  /** A step of asynchronous work failed. */
   Failed: {
     takes: {
       step: Step
@@ -62,7 +62,7 @@ export type SettlementProtocol = SettlementRequests & {
 
 export type RecoveredBatch = OpenSettlement & { readonly trades: readonly TradeWithOrders[] }
 
-/** What the market said, or `unanswered` when no answer came. */
+/** Answer of a market, or why there is none. */
 export type ReportAnswer = { readonly status: TradeStatus } | Rejection | { unanswered: string }
 
 export type SettlementStatus = {
@@ -70,8 +70,8 @@ export type SettlementStatus = {
   readonly queued: number
   readonly inFlight: number
   readonly waiting: number
-  /** Refused without a side at fault, and tried again. */
-  readonly setBack: number
+  /** Did not settle without a side at fault, and is retried. */
+  readonly retrying: number
   readonly unreported: number
   /** Age of the oldest trade that has not settled, whatever it waits for. */
   readonly oldestMs: number
@@ -79,7 +79,7 @@ export type SettlementStatus = {
   readonly why: string
 }
 
-/** What the thread makes metrics and log lines of, and tells the market threads. */
+/** Events for metrics, log lines and the market threads. */
 export type SettlementEvent =
   | { readonly type: 'BatchSent'; readonly trades: number }
   | {
@@ -100,7 +100,7 @@ export type SettlementEvent =
     }
   | { readonly type: 'BatchVanished'; readonly trades: number }
   | { readonly type: 'BatchReverts'; readonly trades: number; readonly why: string }
-  /** The chain and a market disagree about a trade, and both have the last word. */
+  /** The chain and a market disagree for good about a trade. */
   | { readonly type: 'Contradiction'; readonly tradeId: TradeId; readonly what: string }
   /** A trade failed because it had not settled by its deadline. */
   | { readonly type: 'TradeOverdue'; readonly tradeId: TradeId; readonly why: string }
@@ -109,15 +109,15 @@ export type SettlementEvent =
 
 export type SettlementRules = {
   readonly chainId: number
-  /** Trades of one transaction. */
+  /** Most trades in one transaction. */
   readonly batchMax: number
   /** How long a trade waits for others to share its transaction. */
   readonly batchWaitMs: number
-  /** Transactions that are sent and in no block yet. */
+  /** Most transactions that are sent and in no block yet. */
   readonly inFlightMax: number
   readonly readEveryMs: number
   readonly pollEveryMs: number
-  /** 0 for never. */
+  /** Lag above which the markets accept cancels only; 0 for never. */
   readonly maxLagMs: number
   /** How long a trade may stay unsettled while the chain can be reached. */
   readonly tradeDeadlineMs: number
@@ -125,21 +125,21 @@ export type SettlementRules = {
   readonly retryGasMax: number
 }
 
-/** What settlement needs of the outside. */
+/** Access to the chain, the database and the markets. */
 export type SettlementPorts = {
   readonly lane: SettlementLane
-  /** Pending trades with their orders, the oldest first. */
+  /** Reads pending trades with their orders, the oldest first. */
   readonly readPending: (filter: {
     readonly limit: number
     readonly exceptMarkets: readonly MarketId[]
     readonly exceptTakers: readonly Address[]
     readonly exceptTrades: readonly TradeId[]
   }) => Promise<PendingTrades>
-  /** Those of them that are known, in the order in which they were asked for. */
+  /** Reads these trades, in the same order; unknown ones are left out. */
   readonly readTrades: (tradeIds: readonly TradeId[]) => Promise<readonly TradeWithOrders[]>
   /** A trade's id on chain; computed, once per trade. */
   readonly keyOf: (trade: TradeWithOrders) => string
-  /** Tells the market; resolves always. */
+  /** Sends a report to the market; never rejects. */
   readonly report: (marketId: MarketId, report: TradeReport) => Promise<ReportAnswer>
   /** Traders whose failed fills have used up today's budget; left out if there is no budget. */
   readonly barred?: () => ReadonlySet<Address>

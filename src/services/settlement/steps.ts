@@ -1,7 +1,4 @@
-/**
- * The steps of outside work: each is under way at most once, and after a failure it waits, for longer
- * each time.
- */
+/** Steps of asynchronous work. Each runs at most once at a time, and pauses longer after each failure. */
 
 import { backoff } from '#domain/backoff.ts'
 import { Fault } from '#domain/fault.ts'
@@ -15,7 +12,7 @@ export function mayBegin(state: SettlementState, step: Step, nowMs: number): boo
   return !state.steps.busy.has(step) && nowMs >= (state.steps.pauses.get(step)?.untilMs ?? 0)
 }
 
-export function begun(state: SettlementState, step: Step, nowMs: number): boolean {
+export function tryBegin(state: SettlementState, step: Step, nowMs: number): boolean {
   if (!mayBegin(state, step, nowMs)) return false
   state.steps.busy.add(step)
   return true

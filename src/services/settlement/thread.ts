@@ -30,7 +30,7 @@ import { makeJournal } from '#store/writes/journal.ts'
 import { loadKeccak } from '#verify/keccak.ts'
 import { makeHoldingsRead } from './chain/holdings.ts'
 import { makeSettlementLane } from './chain/settlement-lane.ts'
-import { makeSettlementTrial } from './chain/settlement-trial.ts'
+import { makeSimulation } from './chain/simulation.ts'
 import { makeSparePermits } from './chain/spare-permits.ts'
 import { statusOf } from './lag.ts'
 import { settlementMeters } from './metrics.ts'
@@ -46,13 +46,13 @@ import {
 import { makePauseRelay } from './thread/pause-relay.ts'
 import { makeSpendingRelay } from './thread/spending-relay.ts'
 
-/** How often each actor looks whether something is due. */
+/** Bounds of the interval between ticks of each actor. */
 const TICK_MS_MIN = 10
 const TICK_MS_MAX = 50
-/** Transactions whose confirmations are waited for at once. */
+/** Most transactions that wait for confirmations at once. */
 const OPEN_MAX = 256
 const RPC_TIMEOUT_MS = 5_000
-/** How often a market thread is asked for its pauses that has not answered. */
+/** Interval between requests to market threads that have not answered with their pauses. */
 const PAUSES_EVERY_MS = 1_000
 /** Interval between reads of the journal for the traders' spending. */
 const SPENDING_EVERY_MS = 1_000
@@ -60,7 +60,7 @@ const SPENDING_EVERY_MS = 1_000
 /** One node at a time settles the trades of a chain. */
 const roleOf = ({ chainId }: { readonly chainId: number }): string => `settlement/${chainId}`
 
-/** What markets tell two holders apart by; there is none where there can be one only. */
+/** Epoch of the lease, by which markets reject a former holder; absent if there can be only one holder. */
 const epochOf = (lease: Lease | undefined): { epoch?: number } =>
   lease === undefined || lease.epoch === 0 ? {} : { epoch: lease.epoch }
 
@@ -75,7 +75,7 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
       if (type !== 'TradesWritten') return
       for (const actor of actors) actor.hear(type, {}, 0, undefined)
     },
-    missed: tellAll,
+    missed: sendAll,
   })
   const pauses = makePauseRelay(markets, pauseTermsOf(settings))
   const limits = spendingLimitsOf(settings)
@@ -88,14 +88,14 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
     read: (filter) => query('settlementCharges', filter),
   })
   const states = new Map<number, SettlementState>()
-  const held = new Map<number, Lease>()
+  const leaseOf = new Map<number, Lease>()
   const keys: ReturnType<typeof startKeyWatch>[] = []
   const meters = settlementMeters(kit, () => states)
   spendingMeters(kit, spending)
 
   async function startChain(chain: (typeof settings.chains)[number], lease: Lease): Promise<void> {
     const { chainId, confirmations } = chain
-    held.set(chainId, lease)
+    leaseOf.set(chainId, lease)
     const role = roleOf(chain)
     const contracts = contractsOf(chain)
     const own = accountOf(settings.keys.settlement)
@@ -114,7 +114,7 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
       contract,
       tokens: conditionalTokens(client, contracts.conditionalTokens, contracts.stablecoin),
       withHoldings: makeHoldingsRead(client, readFunds),
-      trial: makeSettlementTrial({
+      simulate: makeSimulation({
         client,
         contract,
         from: own.address,
@@ -172,7 +172,7 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
         readTrades: (tradeIds) => query('tradesWithOrders', { tradeIds }),
         keyOf: (trade) => contract.tradeKeyOf(trade),
         report: async (marketId, tradeReport) =>
-          // What another node may decide by now is not said here: it is asked for again.
+          // Without a valid lease another node may decide: report later.
           leases.isSure(role)
             ? report({ marketId, report: tradeReport, ...epochOf(lease) })
             : { unanswered: 'closed' },
@@ -181,16 +181,16 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
     )
     states.set(chainId, state)
     spending.follow({ chainId, sender: own.address })
-    for (const market of markets) tellLag(market, chainId, false)
+    for (const market of markets) sendLag(market, chainId, false)
     actors.push(
       serveActor<SettlementState, SettlementProtocol, SettlementEvent>({
         behaviour: settlement,
         state,
         clock,
         say(said) {
-          meters.said(chainId, said)
+          meters.record(chainId, said)
           if (said.type !== 'LagChanged') return
-          for (const market of markets) tellLag(market, chainId, said.behind)
+          for (const market of markets) sendLag(market, chainId, said.behind)
         },
       }),
     )
@@ -222,20 +222,20 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
     }
   }
 
-  async function report(told: MarketProtocol['ReportTrade']['takes']): Promise<ReportAnswer> {
-    const answer = await marketOf(told.marketId).ask('ReportTrade', told)
+  async function report(request: MarketProtocol['ReportTrade']['takes']): Promise<ReportAnswer> {
+    const answer = await marketOf(request.marketId).ask('ReportTrade', request)
     if (isUnanswered(answer)) return { unanswered: answer.unanswered }
-    if ('paused' in answer && answer.paused !== undefined) pauses.heard(answer.paused)
+    if ('paused' in answer && answer.paused !== undefined) pauses.received(answer.paused)
     return answer
   }
 
-  function tellLag(market: (typeof markets)[number], chainId: number, behind: boolean): void {
-    market.tell('SettlementLag', { chainId, behind, ...epochOf(held.get(chainId)) })
+  function sendLag(market: (typeof markets)[number], chainId: number, behind: boolean): void {
+    market.tell('SettlementLag', { chainId, behind, ...epochOf(leaseOf.get(chainId)) })
   }
 
-  /** What a market thread has to know, also one that has lost what it was told. */
-  function tellAll(market: (typeof markets)[number]): void {
-    for (const [chainId, { lag }] of states) tellLag(market, chainId, lag.behind)
+  /** Sends a market thread all it needs, after it was linked or has lost messages. */
+  function sendAll(market: (typeof markets)[number]): void {
+    for (const [chainId, { lag }] of states) sendLag(market, chainId, lag.behind)
     pauses.linked(market)
     spending.linked(market)
   }
@@ -252,21 +252,18 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
       kit.every(PAUSES_EVERY_MS, () => pauses.tick(clock.nowMs()))
       kit.every(SPENDING_EVERY_MS, () => {
         spending.tick(clock.nowMs()).catch((error: unknown) => {
-          log.warn(
-            { why: String(error) },
-            'what traders have spent could not be read; it is read again',
-          )
+          log.warn({ why: String(error) }, 'could not read what traders have spent; retrying')
         })
       })
-      if (states.size > 0) log.info({ chains: [...states.keys()] }, 'settlement follows the trades')
+      if (states.size > 0) log.info({ chains: [...states.keys()] }, 'settlement is running')
     },
     connect(peer, port) {
       const market = writers.take(peer, port)
       if (market === undefined || market === 'store') return
-      tellAll(market)
+      sendAll(market)
     },
     health() {
-      // A chain that is away stops no market. One that is behind does, and nothing else tells why.
+      // An unreachable chain stops no market. Lag does, and only this shows why.
       for (const state of states.values()) {
         if (state.chain.misfit !== '') return state.chain.misfit
         if (state.lag.behind)

@@ -1,11 +1,10 @@
 /**
- * Traders take turns, so that one with thousands of trades does not keep the others waiting. A trade is
- * its taker's: he chose the moment, its maker did not. Each round takes the oldest trade of every taker, in
- * the order in which their last turns were; what was chosen then goes out by age, because a trade may
- * need what an older one brought.
+ * Takers take turns, so that a trader with thousands of trades does not delay the others. A trade counts for its taker,
+ * because the maker did not choose the moment. Each round takes the oldest trade of every taker, the taker whose last
+ * turn is longest ago first. The chosen trades are sent by age, because a trade may need tokens that an older one brings.
  *
- * Worked example, with batches of four. Ann has taken a1 to a9, Bob then b1, Cid c1 and c2: the first
- * batch has a1, a2, b1 and c1, the next one, Bob having none left, a3, a4, a5 and c2.
+ * Worked example with batches of four. Ann took a1 to a9, then Bob b1 and Cid c1 and c2. The first batch has a1, a2, b1
+ * and c1. The next one has a3, a4, a5 and c2, because Bob has none left.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -14,19 +13,19 @@ import { BUY } from '#domain/order.ts'
 import type { Trade, TradeToSettle } from '#domain/trade.ts'
 import type { SettlementState } from './state.ts'
 
-/** Takers that one read of the database passes over. */
-const SATED_MAX = 1_000
+/** Most takers that one read of the database excludes. */
+const AT_QUOTA_MAX = 1_000
 
 export function takerOf({ takerSide, buyer, seller }: Trade): Address {
   return takerSide === BUY ? buyer : seller
 }
 
-/** Negative when the first is the older one; zero also for two of which that cannot be said. */
+/** Compares by age: negative if `a` is older, zero if that is unknown. */
 export function byAge(a: Trade, b: Trade): number {
   return a.matchedAtMs - b.matchedAtMs || a.seq - b.seq || a.fillIndex - b.fillIndex
 }
 
-/** The trades that go next, at most so many, the oldest first. */
+/** Returns at most `max` trades by turns, the oldest first. */
 export function inTurns(
   trades: readonly TradeToSettle[],
   turns: ReadonlySet<Address>,
@@ -53,7 +52,7 @@ export function inTurns(
   return chosen.sort(byAge)
 }
 
-/** They had their turn: their takers are behind all others, or leave if nothing of theirs is queued. */
+/** Moves the takers of sent trades behind all others, or removes them if they have nothing queued. */
 export function endTurns(state: SettlementState, chosen: readonly TradeToSettle[]): void {
   const { queue, trades } = state
   const { turns, tradeIds } = queue
@@ -71,11 +70,10 @@ export function endTurns(state: SettlementState, chosen: readonly TradeToSettle[
 }
 
 /**
- * Takers of whom there is enough in hand: half of what settlement holds, shared among all, and no more than
- * two batches each. Their other trades stay in the database until those have gone, and make room for
- * trades of others that are younger.
+ * Returns takers that have enough queued: two batches, or an equal share of half of `SETTLEMENT_HELD_MAX` if that is
+ * less. Their other trades stay in the database and leave room for younger trades of other takers.
  */
-export function satedTakers({ queue, trades, rules }: SettlementState): Address[] {
+export function takersAtQuota({ queue, trades, rules }: SettlementState): Address[] {
   const counts = new Map<Address, number>()
   for (const tradeId of queue.tradeIds) {
     const trade = trades.get(tradeId)?.trade
@@ -85,9 +83,9 @@ export function satedTakers({ queue, trades, rules }: SettlementState): Address[
   }
   const share = Math.max(1, Math.floor(SETTLEMENT_HELD_MAX / 2 / Math.max(1, counts.size)))
   const enough = Math.min(2 * rules.batchMax, share)
-  const sated: Address[] = []
+  const atQuota: Address[] = []
   for (const [taker, count] of counts) {
-    if (count >= enough && sated.length < SATED_MAX) sated.push(taker)
+    if (count >= enough && atQuota.length < AT_QUOTA_MAX) atQuota.push(taker)
   }
-  return sated
+  return atQuota
 }

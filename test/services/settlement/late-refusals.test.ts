@@ -48,9 +48,9 @@ async function resold(confirmations: number, isGood = true) {
   return { world, bought, sold, answer }
 }
 
-describe('a refusal from before the block with what was missing', () => {
+describe('settlement: refusals older than the block that brings the missing balance', () => {
   for (const confirmations of [0, 3]) {
-    it(`fails nothing, with ${confirmations} confirmations`, async () => {
+    it(`a refusal older than the block of the missing shares fails no trade, with ${confirmations} confirmations`, async () => {
       const { world, bought, sold, answer } = await resold(confirmations)
       answer()
       await turnOver()
@@ -62,7 +62,7 @@ describe('a refusal from before the block with what was missing', () => {
     })
   }
 
-  it('counts if that trade has failed in the block', async () => {
+  it('a refusal counts if the older trade has failed in the block', async () => {
     const { world, bought, sold, answer } = await resold(0, false)
     await world.until(() => world.status(bought) === 'failed')
     const sent = world.submissions.length

@@ -30,9 +30,9 @@ async function resold(size: { readonly bought: number; readonly sold: number }) 
   return { world, bought, sold }
 }
 
-describe('a trade whose side lacks something', () => {
+describe('settlement: a trade whose side lacks something', () => {
   for (const reason of ['InsufficientAllowance', 'SharesNotApproved', 'CollateralRefused']) {
-    it(`fails at once by ${reason}, whatever older trades of the trader are on their way`, async () => {
+    it(`a trade refused with ${reason} fails at once, whatever older trades of the trader are in flight`, async () => {
       const { world, sold } = await resold({ bought: 1, sold: 1 })
       world.refuses = (id) => (id === sold ? { reason, fault: 'seller' } : undefined)
       await world.step()
@@ -44,14 +44,14 @@ describe('a trade whose side lacks something', () => {
     })
   }
 
-  it('fails at once if the older trades on their way bring less than is missing', async () => {
+  it('a trade fails at once if older trades in flight bring less than is missing', async () => {
     const { world, sold } = await resold({ bought: 4, sold: 5 })
     world.refuses = (id) => (id === sold ? LACKS_SHARES : undefined)
     await world.step()
     assert.deepEqual(world.wayOf(sold), ['failed'])
   })
 
-  it('waits if they bring enough together with what the trader has', async () => {
+  it("a trade waits if its trader's balance and older trades in flight cover it", async () => {
     const { world, bought, sold } = await resold({ bought: 4, sold: 5 })
     world.refuses = (id) => {
       const isThere = world.settledBy.has(keyOf({ tradeId: bought }))
@@ -66,7 +66,7 @@ describe('a trade whose side lacks something', () => {
     assert.deepEqual(world.wayOf(sold), ['submitted', 'confirmed'])
   })
 
-  it('fails at once if older trades take the allowance that its buyer has left', async () => {
+  it('a trade fails at once if older trades take the allowance that its buyer has left', async () => {
     const { world, sold } = await resold({ bought: 4, sold: 1 })
     const again = world.trade({ seller: MAKER, buyer: BUYER, size: 1 })
     const third = world.trade({ seller: RESELLER, buyer: BUYER, size: 1 })
@@ -78,7 +78,7 @@ describe('a trade whose side lacks something', () => {
     assert.deepEqual(world.wayOf(third), ['failed'])
   })
 
-  it('waits if older trades leave enough of the allowance', async () => {
+  it('a trade waits if older trades leave enough of the allowance', async () => {
     const { world } = await resold({ bought: 4, sold: 1 })
     const second = world.trade({ seller: RESELLER, buyer: BUYER, size: 1 })
     world.refuses = (id) =>
@@ -87,7 +87,7 @@ describe('a trade whose side lacks something', () => {
     assert.equal(world.status(second), 'matched')
   })
 
-  it('fails with the trade that it waited for, although its side has the funds by then', async () => {
+  it('a waiting trade fails with the trade it waited for, even if its side has the funds by then', async () => {
     const { world, bought, sold } = await resold({ bought: 1, sold: 1 })
     world.refuses = (id) => (id === sold ? LACKS_SHARES : undefined)
     await world.steps(3)
@@ -104,7 +104,7 @@ describe('a trade whose side lacks something', () => {
     assert.equal(world.submissions.length, examined, 'nothing is examined again')
   })
 
-  it('fails if the trades that it waited for settled and took what they brought', async () => {
+  it('a waiting trade fails if another trade took the balance that it waited for', async () => {
     const { world, sold: first } = await resold({ bought: 5, sold: 5 })
     const second = world.trade({ seller: RESELLER, buyer: BUYER, size: 5 })
     const isShort = () => world.mined.size === 0
@@ -119,7 +119,7 @@ describe('a trade whose side lacks something', () => {
     assert.equal(world.status(first), 'confirmed')
   })
 
-  it('fails if the block that brings what was missing also takes it', async () => {
+  it('a waiting trade fails if the block that brings the missing balance also takes it', async () => {
     const { world, sold } = await resold({ bought: 5, sold: 5 })
     world.refuses = (id) => (id === sold ? LACKS_SHARES : undefined)
     await world.step()
@@ -136,7 +136,7 @@ describe('a trade whose side lacks something', () => {
     assert.equal(since, examined, 'nothing is examined again')
   })
 
-  it('fails with the trade that it waited for, although a later trade brings the shares', async () => {
+  it('a waiting trade fails with the trade it waited for, even if a later trade brings the shares', async () => {
     const { world, bought, sold } = await resold({ bought: 1, sold: 1 })
     world.refuses = (id) => (id === sold ? LACKS_SHARES : undefined)
     await world.step()
@@ -148,7 +148,7 @@ describe('a trade whose side lacks something', () => {
     assert.deepEqual([world.status(bought), world.wayOf(sold)], ['failed', ['failed']])
   })
 
-  it('waits in a row behind others that wait, and all settle in their order', async () => {
+  it('trades that wait for each other settle in the order of their age', async () => {
     const { world, bought, sold } = await resold({ bought: 1, sold: 1 })
     const soldOn = world.trade({ seller: BUYER, buyer: MAKER })
     const needs = new Map([
@@ -167,7 +167,7 @@ describe('a trade whose side lacks something', () => {
     for (const id of [bought, sold, soldOn]) assert.equal(world.status(id), 'confirmed')
   })
 
-  it('is not failed while a transaction that has it is not final', async () => {
+  it('a trade does not fail while a transaction that contains it is not final', async () => {
     const world = new World()
     world.automine = false
     const id = world.trade()
@@ -191,13 +191,13 @@ describe('a trade whose side lacks something', () => {
   })
 })
 
-describe('a trade that a submission cannot deal with', () => {
+describe('settlement: a trade that breaks its submission', () => {
   for (const [what, error] of [
     ['this process does not understand it', new TypeError('not a number')],
     ['a node refuses the request', new Fault('CHAIN_REFUSED', 'too large', { retryable: false })],
     ['a node never answers about it', AWAY],
   ] as const) {
-    it(`does not stop the others when ${what}`, async () => {
+    it(`a bad trade does not stop the others when ${what}`, async () => {
       const world = new World({ maxLagMs: 600_000, tradeDeadlineMs: 300_000 })
       const trades = several(world, 9)
       const bad = trades[4]
@@ -216,7 +216,7 @@ describe('a trade that a submission cannot deal with', () => {
     })
   }
 
-  it('fails at once and alone when this process does not understand it', async () => {
+  it('a trade whose data this process cannot handle fails at once and alone', async () => {
     const world = new World()
     const trades = several(world, 8)
     const [bad] = trades
@@ -229,7 +229,7 @@ describe('a trade that a submission cannot deal with', () => {
     assert.equal(world.state.trades.size, 0)
   })
 
-  it('is not sought while the chain is away: the batch stays whole', async () => {
+  it('a batch is not halved while the chain is unreachable', async () => {
     const world = new World()
     const trades = several(world, 5)
     for (const port of ['submit', 'poll'] as const) world.away.set(port, AWAY)
@@ -243,8 +243,8 @@ describe('a trade that a submission cannot deal with', () => {
   })
 })
 
-describe('a trade that does not settle by its deadline', () => {
-  it('fails, says why, and raises an alarm', async () => {
+describe('settlement: the deadline of a trade', () => {
+  it('a trade that does not settle by its deadline fails with the reason and an alarm', async () => {
     const world = new World({ tradeDeadlineMs: 60_000 })
     const bad = world.trade()
     world.reverts = () => PANIC
@@ -258,7 +258,7 @@ describe('a trade that does not settle by its deadline', () => {
     assert.equal(world.state.trades.size, 0)
   })
 
-  it('does not fail by the time in which the chain was away', async () => {
+  it('time in which the chain is unreachable does not count towards the deadline', async () => {
     const world = new World({ tradeDeadlineMs: 60_000 })
     const id = world.trade()
     for (const port of ['submit', 'poll'] as const) world.away.set(port, AWAY)
@@ -270,7 +270,7 @@ describe('a trade that does not settle by its deadline', () => {
     assert.deepEqual(world.saidOf('TradeOverdue'), [])
   })
 
-  it('does not fail while it is in a transaction that may still settle it', async () => {
+  it('a trade past its deadline does not fail while a transaction may still settle it', async () => {
     const world = new World({ tradeDeadlineMs: 60_000 })
     world.automine = false
     const id = world.trade()
@@ -282,10 +282,10 @@ describe('a trade that does not settle by its deadline', () => {
   })
 })
 
-describe('permits of one owner', () => {
+describe('settlement: permits of one owner', () => {
   const OWNER = traderNumbered(99)
 
-  it('are sent one after the other, each once the one before is in a block', async () => {
+  it('permits of one owner are sent one after the other, each after the block of the one before', async () => {
     const world = new World()
     world.automine = false
     const [second, first, plain] = [
@@ -307,7 +307,7 @@ describe('permits of one owner', () => {
     for (const id of [first, second, plain, other]) assert.equal(world.status(id), 'confirmed')
   })
 
-  it('wait for no trade that waits for one of them, when their seller sells on what was just bought', async () => {
+  it('permits of one owner do not deadlock when their seller sells shares bought a moment ago', async () => {
     const world = new World({ maxLagMs: 60_000 })
     world.automine = false
     const bought = world.trade({ seller: MAKER, buyer: RESELLER, size: 20 })
@@ -330,7 +330,7 @@ describe('permits of one owner', () => {
     assert.deepEqual(world.saidOf('LagChanged'), [])
   })
 
-  it('do not wait in a ring with those of another owner', async () => {
+  it('permits of two owners do not wait for each other in a ring', async () => {
     const world = new World({ maxLagMs: 60_000 })
     const other = traderNumbered(98)
     const [late, otherLate, early, otherEarly] = [

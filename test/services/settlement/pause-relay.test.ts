@@ -30,15 +30,15 @@ function thread() {
 const ann = traderNamed('ann')
 const bob = traderNamed('bob')
 
-test('a pause that one market thread tells of is known to all', () => {
+test('a pause from one market thread reaches all market threads', () => {
   const [one, two] = [thread(), thread()]
   const relay = makePauseRelay([one.ref, two.ref], TERMS)
   one.pauses.fault(CHAIN, ann, 5)
-  relay.heard(one.pauses.all())
+  relay.received(one.pauses.all())
   assert.deepEqual(two.pauses.all(), one.pauses.all())
 })
 
-test('a market thread that is linked tells what its log says, and hears what the others know', async () => {
+test('a newly linked market thread returns the pauses of its log and receives those of the others', async () => {
   const [one, two] = [thread(), thread()]
   one.pauses.fault(CHAIN, ann, 5)
   two.pauses.fault(CHAIN, bob, 5)
@@ -57,17 +57,17 @@ test('a market thread that is linked tells what its log says, and hears what the
   assert.deepEqual([one.asked(), two.asked()], [3, 1], 'who has answered is not asked again')
 })
 
-test('a market thread that comes back has what it knew', async () => {
+test('a market thread that is linked again receives its own pauses', async () => {
   const [one, two] = [thread(), thread()]
   const relay = makePauseRelay([one.ref, two.ref], TERMS)
   one.pauses.fault(CHAIN, ann, 5)
-  relay.heard(one.pauses.all())
+  relay.received(one.pauses.all())
   const back = thread()
   relay.linked(back.ref)
   assert.deepEqual(back.paused(), [ann])
 })
 
-test('where nobody pauses, nobody is asked', () => {
+test('market threads are not asked for pauses where pauses are off', () => {
   const one = thread()
   makePauseRelay([one.ref], { firstMs: 0, maxMs: 60_000 }).linked(one.ref)
   assert.equal(one.asked(), 0)

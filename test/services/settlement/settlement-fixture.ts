@@ -17,11 +17,11 @@ import type { TradeReport } from '#protocol/market.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import type {
   SettlementLane,
-  SettlementNews,
+  SettlementUpdate,
   Submission,
   TradeVerdict,
 } from '#services/settlement/chain/settlement-lane.ts'
-import type { RefusedTrade } from '#services/settlement/chain/settlement-trial.ts'
+import type { RefusedTrade } from '#services/settlement/chain/simulation.ts'
 import { settlement } from '#services/settlement/settlement.ts'
 import {
   newSettlement,
@@ -168,7 +168,7 @@ export class World {
   /** Whether a block is made for whatever is sent. */
   automine = true
   confirmations = 0
-  unripe = new Set<TradeId>()
+  unconfirmed = new Set<TradeId>()
   trouble = ''
   graceSec = GRACE_SEC
   blocks = 0
@@ -426,13 +426,13 @@ export class World {
       submit: call('submit', (trades, options) => this.#submit(trades, options)),
       poll: call('poll', () => {
         const [first] = this.rows
-        const news = this.rows.flatMap((row) => this.#look(row, followed(row)))
+        const updates = this.rows.flatMap((row) => this.#look(row, followed(row)))
         for (const type of first === undefined ? [] : this.news.splice(0)) {
-          news.push({ ...this.#named(first as Row), type })
+          updates.push({ ...this.#named(first as Row), type })
         }
         if (this.automine) this.mine()
         const { blocks: headNumber, trouble, graceSec } = this
-        return { news, headNumber, trouble, graceSec }
+        return { updates, headNumber, trouble, graceSec }
       }),
       acknowledge: call('acknowledge', ({ nonce }) => {
         const row = this.rows[nonce]
@@ -508,7 +508,7 @@ export class World {
     this.submissions.push(trades.map((trade) => trade.tradeId))
     this.permits.push([...usedPermits])
     const settled: { tradeId: TradeId; txHash: string }[] = []
-    const unripe: TradeId[] = []
+    const unconfirmed: TradeId[] = []
     const unknownMarkets = new Set<MarketId>()
     const refused: RefusedTrade[] = []
     const rest: TradeId[] = []
@@ -523,13 +523,13 @@ export class World {
       const txHash = this.settledBy.get(tradeKey)
       const isAsked = this.foresees || status !== 'matched' || attempts > 0
       const refusal = verdicts.get(id)
-      if (isAsked && txHash !== undefined && this.unripe.has(id)) unripe.push(id)
+      if (isAsked && txHash !== undefined && this.unconfirmed.has(id)) unconfirmed.push(id)
       else if (isAsked && txHash !== undefined) settled.push({ tradeId: id, txHash })
       else if (this.unknownMarkets.has(marketId)) unknownMarkets.add(marketId)
       else if (refusal !== undefined) refused.push(refusedAs(id, refusal))
       else rest.push(id)
     }
-    const found = { settled, unripe, unknownMarkets: [...unknownMarkets], refused }
+    const found = { settled, unconfirmed, unknownMarkets: [...unknownMarkets], refused }
     if (rest.length === 0) return found
     const revert = this.reverts(rest)
     if (revert !== undefined) return { ...found, revert }
@@ -549,7 +549,7 @@ export class World {
   }
 
   /** One step of the lane with one transaction. */
-  #look(row: Row, known: Followed): SettlementNews[] {
+  #look(row: Row, known: Followed): SettlementUpdate[] {
     const mined = this.mined.get(row.nonce)
     const named = this.#named(row)
     if (known.finished || (row.closed && !known.reopened)) {
@@ -570,16 +570,16 @@ export class World {
       this.pool.add(row.nonce)
       return []
     }
-    const news: SettlementNews[] = []
+    const updates: SettlementUpdate[] = []
     const { outcome, verdicts } = mined
     if (known.block !== mined.block) {
-      news.push({ ...named, type: 'mined', verdicts })
+      updates.push({ ...named, type: 'mined', verdicts })
       this.blockTold(row.tradeIds, verdicts)
     }
     known.block = mined.block
-    if (this.blocks - mined.block < this.confirmations) return news
+    if (this.blocks - mined.block < this.confirmations) return updates
     known.finished = true
-    return [...news, { ...named, type: 'finished', outcome, gasUsed: this.gasUsed, verdicts }]
+    return [...updates, { ...named, type: 'finished', outcome, gasUsed: this.gasUsed, verdicts }]
   }
 
   /** As a market does: it goes where the way of a trade allows, and says where it is. */

@@ -43,8 +43,8 @@ function assertIdle(state: SettlementState): void {
 /** It would look by itself only after an hour. */
 const HOURLY = { readEveryMs: 3_600_000, pollEveryMs: 3_600_000 }
 
-describe('settlement hears of new trades', () => {
-  it('and sends them without waiting for its next look', async () => {
+describe('settlement: notices about new trades', () => {
+  it('settlement sends a new trade without waiting for the next regular read', async () => {
     const world = new World(HOURLY)
     await world.step()
     const id = world.trade()
@@ -55,7 +55,7 @@ describe('settlement hears of new trades', () => {
     assert.deepEqual(world.wayOf(id), ['submitted'])
   })
 
-  it('while it reads, and reads again', async () => {
+  it('a notice during a read makes settlement read again', async () => {
     const world = new World(HOURLY)
     await world.step()
     world.byHand = true
@@ -72,7 +72,7 @@ describe('settlement hears of new trades', () => {
     assert.deepEqual(world.submissions.flat(), [first, second])
   })
 
-  it('again after a read that failed', async () => {
+  it('a notice is not lost when a read fails', async () => {
     const world = new World(HOURLY)
     await world.step()
     const id = world.trade()
@@ -83,7 +83,7 @@ describe('settlement hears of new trades', () => {
     assert.deepEqual(world.submissions, [[id]])
   })
 
-  it('many times in a row, and reads no oftener than it takes', async () => {
+  it('many notices in a row share one read', async () => {
     const world = new World(HOURLY)
     await world.steps(2)
     const before = world.asked.get('readPending') ?? 0
@@ -93,8 +93,8 @@ describe('settlement hears of new trades', () => {
   })
 })
 
-describe('settlement sends', () => {
-  it('trades that wait together as one transaction, and tells their markets every change', async () => {
+describe('settlement: sending batches', () => {
+  it('trades that wait together share one transaction, and their markets receive every change', async () => {
     const world = new World()
     const trades = several(world, 3)
     await world.steps(4)
@@ -108,7 +108,7 @@ describe('settlement sends', () => {
     assert.equal(world.saidOf('TradeEnded').length, 3)
   })
 
-  it('a batch when it is full, the oldest first, and what is left once it has waited', async () => {
+  it('a full batch is sent at once with the oldest trades, the rest after the batch wait', async () => {
     const world = new World({ batchMax: 2, batchWaitMs: 5_000 })
     const trades = several(world, 5)
     await world.steps(3)
@@ -120,7 +120,7 @@ describe('settlement sends', () => {
     assertIdle(world.state)
   })
 
-  it('a trade that waits with those that came while it did', async () => {
+  it('trades that arrive during the batch wait join the batch', async () => {
     const world = new World({ batchWaitMs: 5_000 })
     const first = world.trade()
     await world.steps(3)
@@ -131,7 +131,7 @@ describe('settlement sends', () => {
     assert.deepEqual(world.submissions, [[first, second]])
   })
 
-  it('no more transactions than may be in no block at once', async () => {
+  it('settlement sends at most inFlightMax transactions that are in no block', async () => {
     const world = new World({ batchMax: 1, inFlightMax: 2 })
     world.automine = false
     several(world, 4)
@@ -142,7 +142,7 @@ describe('settlement sends', () => {
     assert.equal(world.rows.length, 4)
   })
 
-  it('a trade as submitted until it has its confirmations', async () => {
+  it('a trade stays submitted until it has its confirmations', async () => {
     const world = new World()
     world.confirmations = 2
     const id = world.trade()
@@ -155,7 +155,7 @@ describe('settlement sends', () => {
     assert.deepEqual(world.wayOf(id), ['submitted', 'confirmed'])
   })
 
-  it('the permit of an order until it was used', async () => {
+  it('the permit of an order is sent until it is used', async () => {
     const world = new World()
     const id = world.trade({ permit: true })
     await world.steps(3)
@@ -164,7 +164,7 @@ describe('settlement sends', () => {
     assert.deepEqual(world.permits, [[], [world.trades.get(id)?.buyOrderHash]])
   })
 
-  it('a transaction with higher fees under its new hash', async () => {
+  it('a transaction with raised fees is reported under its new hash', async () => {
     const world = new World()
     world.automine = false
     const id = world.trade()
@@ -187,7 +187,7 @@ describe('settlement sends', () => {
     assert.equal(world.markets.get(id)?.attempts, 2)
   })
 
-  it('trades again when the transaction was cancelled or lost, after asking about them', async () => {
+  it('trades of a cancelled or lost transaction are sent again after the chain was asked about them', async () => {
     const world = new World()
     world.automine = false
     const trades = several(world, 2)
@@ -205,7 +205,7 @@ describe('settlement sends', () => {
     assertIdle(world.state)
   })
 
-  it('nothing again that has just ended, although the database has not heard of it', async () => {
+  it('a trade that has just ended is not sent again while the database lags', async () => {
     const world = new World()
     const id = world.trade()
     world.projecting = false
@@ -223,7 +223,7 @@ describe('settlement sends', () => {
 
   for (const away of [undefined, 'readPending'] as const) {
     const how = away === undefined ? 'behind' : 'away and then behind'
-    it(`nothing that has failed, although the database is ${how} for long`, async () => {
+    it(`a failed trade is not sent again while the database is ${how} for long`, async () => {
       const world = new World()
       const bad = world.trade()
       world.projecting = false
@@ -242,7 +242,7 @@ describe('settlement sends', () => {
     })
   }
 
-  it('what was matched since it runs without a question to its market', async () => {
+  it('a trade matched after the start is sent without verification by its market', async () => {
     const world = new World()
     await world.step()
     await world.step(3_600_000)
@@ -253,8 +253,8 @@ describe('settlement sends', () => {
   })
 })
 
-describe('settlement finds', () => {
-  it('the trade that makes a batch revert by halving it, and the others settle', async () => {
+describe('settlement: bad trades and missing markets', () => {
+  it('a batch that reverts is halved until the bad trade is alone, and the others settle', async () => {
     const world = new World({ inFlightMax: 1 })
     const trades = several(world, 8)
     const bad = trades[5]
@@ -274,7 +274,7 @@ describe('settlement finds', () => {
     assertIdle(world.state)
   })
 
-  it('that trade too when the transaction reverts only in its block', async () => {
+  it('a batch that reverts only in its block is halved too', async () => {
     const world = new World()
     world.automine = false
     const trades = several(world, 3)
@@ -291,7 +291,7 @@ describe('settlement finds', () => {
     assert.partialDeepStrictEqual(world.saidOf('BatchEnded')[0], { outcome: 'reverted' })
   })
 
-  it('a contract that takes nothing: all wait, none is tried by itself, and it says why', async () => {
+  it('while the contract is paused all trades wait in one batch, and the status names the reason', async () => {
     const world = new World()
     const trades = several(world, 4)
     world.reverts = () => ({ name: 'EnforcedPause', words: 'it is paused' })
@@ -304,7 +304,7 @@ describe('settlement finds', () => {
     for (const id of trades) assert.equal(world.status(id), 'confirmed')
   })
 
-  it('a market that is not on chain yet: its trades wait and are not read, the others go', async () => {
+  it('trades of a market that is not on chain wait and are not read again, and the others settle', async () => {
     const world = new World()
     const late = marketNumbered(2)
     world.unknownMarkets.add(late)
@@ -320,7 +320,7 @@ describe('settlement finds', () => {
     for (const id of [waits, later]) assert.equal(world.status(id), 'confirmed')
   })
 
-  it('a market that a reorg took: its trades wait for it to come back', async () => {
+  it('trades of a market that a reorg removed wait until it is back', async () => {
     const world = new World()
     world.automine = false
     const id = world.trade({ market: 2 })
@@ -335,7 +335,7 @@ describe('settlement finds', () => {
     assert.equal(world.status(id), 'confirmed')
   })
 
-  it('a market that never comes: its trade fails when its orders cannot settle any more', async () => {
+  it('a trade of a market that never comes on chain fails when its orders can settle no more', async () => {
     const world = new World()
     world.unknownMarkets.add(marketNumbered(2))
     const id = world.trade({ market: 2, expiresInSec: 60 })
@@ -352,11 +352,11 @@ describe('settlement finds', () => {
 
 const PANIC = { name: 'Panic', words: 'a panic' }
 
-describe('settlement fails', () => {
+describe('settlement: trades that fail', () => {
   for (const fault of ['buyer', 'seller', 'both'] as const) {
     for (const foresees of [true, false]) {
       const when = foresees ? 'without a transaction' : 'when only its block tells'
-      it(`a trade alone, ${when}, with the reason of the chain and its fault: ${fault}`, async () => {
+      it(`a refused trade fails alone, ${when}, with the reason of the contract and fault ${fault}`, async () => {
         const world = new World()
         world.foresees = foresees
         const reports: unknown[] = []
@@ -389,7 +389,7 @@ describe('settlement fails', () => {
 
   for (const foresees of [true, false]) {
     const when = foresees ? 'before it is sent' : 'when only its block tells'
-    it(`in nobody’s name what came too late for its orders, ${when}`, async () => {
+    it(`a trade whose orders have expired fails with fault none, ${when}`, async () => {
       const world = new World()
       world.foresees = foresees
       const faults: string[] = []
@@ -409,7 +409,7 @@ describe('settlement fails', () => {
     })
   }
 
-  it('many at once in one look, and sends nothing for them', async () => {
+  it('many refused trades fail in one submission, and nothing is sent for them', async () => {
     const world = new World()
     const trades = several(world, 200)
     world.refuses = () => POOR
@@ -419,7 +419,7 @@ describe('settlement fails', () => {
     assertIdle(world.state)
   })
 
-  it('nothing whose funds an older trade of that trader may bring, until that one is mined', async () => {
+  it('a trade whose funds an older trade brings does not fail before that one is mined', async () => {
     const world = new World()
     world.automine = false
     const [maker, reseller, buyer] = [101, 102, 103].map(traderNumbered)
@@ -442,21 +442,21 @@ describe('settlement fails', () => {
     assertIdle(world.state)
   })
 
-  it('fails at once a trade that needs the funds of a trade with setbacks', async () => {
+  it('a trade that needs the funds of a retried trade fails at once', async () => {
     const world = new World({ inFlightMax: 1 })
     const [a, b, c] = [101, 102, 103].map(traderNumbered)
     assert(a !== undefined && b !== undefined && c !== undefined)
     const setBack = world.trade({ seller: a, buyer: b })
     world.reverts = (ids) => (ids.includes(setBack) ? PANIC : undefined)
     await world.steps(2)
-    assert.equal(statusOf(world.state).setBack, 1)
+    assert.equal(statusOf(world.state).retrying, 1)
     const poor = world.trade({ seller: b, buyer: c })
     world.refuses = (id) => (id === poor ? LACKS_SHARES : undefined)
     await world.steps(2)
     assert.deepEqual([world.status(setBack), world.status(poor)], ['matched', 'failed'])
   })
 
-  it('fails at once, with fault both, a trade that the contract refuses without a side at fault', async () => {
+  it('a trade that the contract refuses without a side at fault fails at once with fault both', async () => {
     const world = new World()
     const faults: unknown[] = []
     world.answers = ({ status, fault, txHash }) => {
@@ -477,7 +477,7 @@ describe('settlement fails', () => {
     assertIdle(world.state)
   })
 
-  it('retries a trade that makes its batch revert alone, with growing pauses', async () => {
+  it('a trade that reverts alone is retried with growing pauses', async () => {
     const world = new World()
     const [good, bad] = several(world, 2)
     assert(good !== undefined && bad !== undefined)
@@ -492,15 +492,15 @@ describe('settlement fails', () => {
     }
     const pauses = triedAtSec.slice(1).map((at, index) => at - (triedAtSec[index] ?? 0))
     assert.deepEqual(pauses, [2, 4, 8, 16, 32])
-    assert.equal(statusOf(world.state).setBack, 1)
+    assert.equal(statusOf(world.state).retrying, 1)
     assert.deepEqual([world.status(good), world.status(bad)], ['confirmed', 'matched'])
     world.reverts = () => undefined
     await world.steps(70)
     assert.equal(world.status(bad), 'confirmed')
-    assert.equal(statusOf(world.state).setBack, 0)
+    assert.equal(statusOf(world.state).retrying, 0)
   })
 
-  it('such a trade once its refusals have cost too much, where nothing tells beforehand', async () => {
+  it('a trade refused only on chain fails once its refusals have cost retryGasMax', async () => {
     const world = new World({ retryGasMax: 250_000 })
     world.foresees = false
     const id = world.trade()
@@ -511,7 +511,7 @@ describe('settlement fails', () => {
     assertIdle(world.state)
   })
 
-  it('such a trade at its share of the cost of a batch', async () => {
+  it('an unfundable trade costs at most its share of the gas of its batch', async () => {
     const world = new World({ retryGasMax: 50_000 })
     world.foresees = false
     const [bad] = several(world, 4)
@@ -522,7 +522,7 @@ describe('settlement fails', () => {
     assert.equal(world.status(bad as TradeId), 'failed')
   })
 
-  it('a trade that makes its transaction revert once that has cost too much', async () => {
+  it('a trade that reverts its transaction fails once that has cost retryGasMax', async () => {
     const world = new World({ retryGasMax: 300_000 })
     const id = world.trade()
     let sent = 0
@@ -534,7 +534,7 @@ describe('settlement fails', () => {
     assertIdle(world.state)
   })
 
-  it('such a trade once its orders cannot settle any more', async () => {
+  it('a retried trade fails once its orders can settle no more', async () => {
     const world = new World()
     world.reverts = () => PANIC
     const id = world.trade({ expiresInSec: 60 })
@@ -548,7 +548,7 @@ describe('settlement fails', () => {
     assertIdle(world.state)
   })
 
-  it('nothing that settled before: which transaction did it is found out', async () => {
+  it('a trade that settled before is confirmed with the transaction that settled it', async () => {
     const world = new World()
     const id = world.trade()
     // Somebody has sent it, and the journal knows nothing of it.
@@ -560,7 +560,7 @@ describe('settlement fails', () => {
     assertIdle(world.state)
   })
 
-  it('nothing that a receipt says nothing of', async () => {
+  it('a trade that is missing in the receipt does not fail', async () => {
     const world = new World()
     world.automine = false
     const id = world.trade()
@@ -575,8 +575,8 @@ describe('settlement fails', () => {
   })
 })
 
-describe('settlement tells markets', () => {
-  it('again, after a moment, what nobody answered', async () => {
+describe('settlement: reports to markets', () => {
+  it('an unanswered report is retried', async () => {
     const world = new World()
     const id = world.trade()
     const silence = [
@@ -599,7 +599,7 @@ describe('settlement tells markets', () => {
     assert.deepEqual(world.acknowledged, [0])
   })
 
-  it('only the newest of what they have not heard yet', async () => {
+  it('a newer report replaces an unsent one', async () => {
     const world = new World()
     const id = world.trade()
     world.answers = () => ({ unanswered: 'closed' })
@@ -610,7 +610,7 @@ describe('settlement tells markets', () => {
     assert.deepEqual(world.wayOf(id), ['confirmed'])
   })
 
-  it('one after the other what they are to hear of one trade', async () => {
+  it('reports of one trade are sent one after the other', async () => {
     const world = new World()
     const id = world.trade()
     world.byHand = true
@@ -624,7 +624,7 @@ describe('settlement tells markets', () => {
     assert.deepEqual(world.wayOf(id), ['submitted', 'confirmed'])
   })
 
-  it('that a batch has ended before its row is closed, every one of them', async () => {
+  it('the row of a batch is closed only after every market has acknowledged its end', async () => {
     const world = new World()
     const [first, second] = [world.trade({ market: 1 }), world.trade({ market: 2 })]
     world.answers = ({ tradeId }) => (tradeId === second ? { unanswered: 'closed' } : undefined)
@@ -642,16 +642,19 @@ describe('settlement tells markets', () => {
     assertIdle(world.state)
   })
 
-  it('nothing more when one refuses for good, and says that they disagree', async () => {
+  it('a report that its market rejects for good ends with a contradiction', async () => {
     const world = new World()
     world.trade()
     world.answers = ({ status }) => (status === 'confirmed' ? reject('NOT_FOUND') : undefined)
     await world.steps(4)
-    assert.match(world.saidOf('Contradiction')[0]?.what ?? '', /confirmed is not heard: NOT_FOUND/)
+    assert.match(
+      world.saidOf('Contradiction')[0]?.what ?? '',
+      /rejects the report confirmed: NOT_FOUND/,
+    )
     assertIdle(world.state)
   })
 
-  it('and says that they disagree when a trade settled that has failed here', async () => {
+  it('a trade that settles after its market has failed it is a contradiction', async () => {
     const world = new World()
     const id = world.trade()
     world.answers = ({ status }) => (status === 'confirmed' ? { status: 'failed' } : undefined)
@@ -660,7 +663,7 @@ describe('settlement tells markets', () => {
     assertIdle(world.state)
   })
 
-  it('first that it is taken back when a trade fails that had been confirmed', async () => {
+  it('a trade that fails after it was confirmed is reported reverted first', async () => {
     const world = new World()
     world.foresees = false
     const id = world.trade()
@@ -677,8 +680,8 @@ describe('settlement tells markets', () => {
   })
 })
 
-describe('settlement that was killed', () => {
-  it('follows what the journal has open and sends nothing anew', async () => {
+describe('settlement: after a kill', () => {
+  it('after a kill settlement follows the open transactions of the journal and sends nothing anew', async () => {
     const world = new World()
     world.automine = false
     const trades = several(world, 2)
@@ -696,7 +699,7 @@ describe('settlement that was killed', () => {
     assertIdle(world.state)
   })
 
-  it('tells the end of a batch again when its row was not closed', async () => {
+  it('after a kill the end of a batch is reported again if its row was not closed', async () => {
     const world = new World()
     const id = world.trade()
     world.away.set('acknowledge', AWAY)
@@ -711,7 +714,7 @@ describe('settlement that was killed', () => {
     assertIdle(world.state)
   })
 
-  it('does not send a trade that had failed, although the database has not heard of it', async () => {
+  it('after a kill a failed trade is not sent although the database lags', async () => {
     const world = new World()
     world.projecting = false
     world.refuses = () => POOR
@@ -733,7 +736,7 @@ describe('settlement that was killed', () => {
     assertIdle(world.state)
   })
 
-  it('does not fail a trade that had settled, although its traders have nothing left', async () => {
+  it('after a kill a settled trade does not fail although its traders have no funds left', async () => {
     const world = new World()
     const id = world.trade()
     world.projecting = false
@@ -745,7 +748,7 @@ describe('settlement that was killed', () => {
     assertIdle(world.state)
   })
 
-  it('sends nothing of before whose market does not say that it is pending, and the others', async () => {
+  it('after a kill an older trade waits until its market verifies it, and the others settle', async () => {
     const world = new World({ maxLagMs: 10_000 })
     const [silent, other] = [world.trade({ market: 1 }), world.trade({ market: 2 })]
     world.knows = (id) => (id === silent ? { unanswered: 'closed' } : undefined)
@@ -758,16 +761,16 @@ describe('settlement that was killed', () => {
     assertIdle(world.state)
   })
 
-  it('asks about a trade that was sent before it sends it again', async () => {
+  it('after a kill a trade that was sent is looked up on chain before it is sent again', async () => {
     const world = new World()
     const sent = { status: 'submitted', txHash: hashOf(99), attempts: 1 } as const
     const [settled, lost] = [world.trade({ known: sent }), world.trade({ known: sent })]
     world.settledBy.set(keyOf({ tradeId: settled }), hashOf(99))
-    world.unripe.add(settled)
+    world.unconfirmed.add(settled)
     await world.steps(3)
     assert.deepEqual(world.rows[0]?.tradeIds, [lost])
     assert.equal(world.status(settled), 'submitted', 'not for long enough to believe it')
-    world.unripe.clear()
+    world.unconfirmed.clear()
     await world.steps(3)
     for (const id of [settled, lost]) assert.equal(world.status(id), 'confirmed')
     assert.equal(world.markets.get(settled)?.txHash, hashOf(99))
@@ -775,7 +778,7 @@ describe('settlement that was killed', () => {
     assertIdle(world.state)
   })
 
-  it('begins with the journal, and waits for it as long as it is away', async () => {
+  it('after a kill settlement waits until the journal can be read', async () => {
     const world = new World()
     world.trade()
     world.away.set('recover', AWAY)
@@ -790,8 +793,8 @@ describe('settlement that was killed', () => {
   })
 })
 
-describe('after a reorg that removes a batch', () => {
-  it('its trades are reverted, and the same transaction is sent again', async () => {
+describe('settlement: a reorg that removes a batch', () => {
+  it('after a reorg the trades of a closed batch are reverted, and the same transaction is sent again', async () => {
     const world = new World()
     const trades = several(world, 2)
     await world.steps(4)
@@ -813,7 +816,7 @@ describe('after a reorg that removes a batch', () => {
     assertIdle(world.state)
   })
 
-  it('before its row is closed: the same', async () => {
+  it('after a reorg the trades of an open batch are reverted, and the same transaction is sent again', async () => {
     const world = new World()
     const id = world.trade()
     world.away.set('acknowledge', AWAY)
@@ -829,7 +832,7 @@ describe('after a reorg that removes a batch', () => {
     assertIdle(world.state)
   })
 
-  it('nothing is sent or looked for until the markets have said what they think of it', async () => {
+  it('after a reorg nothing is sent or polled until the markets have acknowledged it', async () => {
     const world = new World()
     world.trade()
     await world.steps(4)
@@ -848,7 +851,7 @@ describe('after a reorg that removes a batch', () => {
     assertIdle(world.state)
   })
 
-  it('nor until the database has said which trades they were', async () => {
+  it('after a reorg nothing is sent until the trades of the batch are read', async () => {
     const world = new World()
     const id = world.trade()
     await world.steps(4)
@@ -864,7 +867,7 @@ describe('after a reorg that removes a batch', () => {
     assertIdle(world.state)
   })
 
-  it('its permits are not used any more, and are brought again by a new batch', async () => {
+  it('after a reorg the permits of the batch count as unused and are sent again', async () => {
     const world = new World()
     world.foresees = false
     const [good, bad] = [world.trade({ permit: true }), world.trade()]
@@ -882,7 +885,7 @@ describe('after a reorg that removes a batch', () => {
     assert.deepEqual([...world.state.flight.usedPermits], [orderHash])
   })
 
-  it('with a trade that had failed: its nonce is given away, the others go into a new batch', async () => {
+  it('after a reorg a batch with a failed trade is replaced by a blank transaction, and the others go into a new batch', async () => {
     const world = new World()
     world.foresees = false
     const [good, bad] = several(world, 2)
@@ -908,7 +911,7 @@ describe('after a reorg that removes a batch', () => {
     assertIdle(world.state)
   })
 
-  it('a trade that the removed block refused fails, although its side has the funds by then', async () => {
+  it('after a reorg a trade that the removed block refused fails, even if its side has the funds by then', async () => {
     const world = new World()
     world.foresees = false
     world.confirmations = 3
@@ -933,7 +936,7 @@ describe('after a reorg that removes a batch', () => {
     assertIdle(world.state)
   })
 
-  it('while nobody was there to see it: what had failed does not settle', async () => {
+  it('a failed trade does not settle by a reorg during downtime', async () => {
     const world = new World()
     world.foresees = false
     const [good, bad] = several(world, 2)
@@ -955,8 +958,8 @@ describe('after a reorg that removes a batch', () => {
   })
 })
 
-describe('after a reorg and a kill', () => {
-  it('what settled although it had failed is said', async () => {
+describe('settlement: a reorg and a kill', () => {
+  it('after a reorg and a kill a failed trade that settles is a contradiction', async () => {
     const world = new World()
     world.foresees = false
     const id = world.trade()
@@ -976,7 +979,7 @@ describe('after a reorg and a kill', () => {
     assertIdle(world.state)
   })
 
-  it('what had failed is found out from its market where the database does not know yet', async () => {
+  it('after a reorg and a kill a market reports a failed trade that the database does not have yet', async () => {
     const world = new World()
     world.foresees = false
     const [good, bad] = several(world, 2)
@@ -997,7 +1000,7 @@ describe('after a reorg and a kill', () => {
     assertIdle(world.state)
   })
 
-  it('a trade that was confirmed, and whose transaction is gone for good, is taken back', async () => {
+  it('after a reorg and a kill a confirmed trade without its transaction is reverted', async () => {
     const world = new World()
     const id = world.trade()
     world.away.set('acknowledge', AWAY)
@@ -1014,7 +1017,7 @@ describe('after a reorg and a kill', () => {
     assertIdle(world.state)
   })
 
-  it('a row is not closed before its market has heard that a trade is taken back', async () => {
+  it('the row of a batch is not closed before its market has acknowledged a revert', async () => {
     const world = new World()
     world.trade()
     world.away.set('acknowledge', AWAY)
@@ -1053,7 +1056,7 @@ describe('after a reorg and a kill', () => {
     assertIdle(world.state)
   })
 
-  it('a batch that reverts and has nothing left to settle keeps nobody back', async () => {
+  it('a reverting batch without trades left does not block others', async () => {
     const world = new World()
     world.automine = false
     world.projecting = false
@@ -1073,7 +1076,7 @@ describe('after a reorg and a kill', () => {
     assertIdle(world.state)
   })
 
-  it('a row whose closing is answered late is not taken for closed', async () => {
+  it('a batch that a reorg reopens is not dropped by a late acknowledgement', async () => {
     const world = new World()
     const id = world.trade()
     world.byHand = true
@@ -1096,10 +1099,10 @@ describe('after a reorg and a kill', () => {
   })
 })
 
-describe('settlement is behind', () => {
+describe('settlement: lag', () => {
   const lags = (world: World) => world.saidOf('LagChanged').map(({ behind }) => behind)
 
-  it('while the oldest trade that could have settled is too old', async () => {
+  it('settlement is behind while the oldest trade that could have settled is older than maxLagMs', async () => {
     const world = new World({ maxLagMs: 10_000 })
     world.trade()
     world.away.set('submit', AWAY)
@@ -1113,7 +1116,7 @@ describe('settlement is behind', () => {
     assert.equal(statusOf(world.state).oldestMs, 0)
   })
 
-  it('not for trades whose market is not mined, nor for those that only wait to be told', async () => {
+  it('trades of a missing market and unreported trades do not count as lag', async () => {
     const world = new World({ maxLagMs: 10_000 })
     world.unknownMarkets.add(marketNumbered(2))
     world.trade({ market: 2 })
@@ -1132,7 +1135,7 @@ describe('settlement is behind', () => {
     assert.deepEqual(lags(world), [true])
   })
 
-  it('ignores a trade that makes its batch revert, and still counts the others', async () => {
+  it('a trade that reverts its batch does not count as lag, and the others do', async () => {
     const world = new World({ maxLagMs: 10_000 })
     const bad = world.trade()
     world.reverts = (ids) => (ids.includes(bad) ? PANIC : undefined)
@@ -1150,7 +1153,7 @@ describe('settlement is behind', () => {
     assert.deepEqual(lags(world), [true, false])
   })
 
-  it('for what is under way after a restart as before it', async () => {
+  it('trades in flight count as lag after a restart as before it', async () => {
     const world = new World({ maxLagMs: 10_000 })
     world.automine = false
     world.trade()
@@ -1160,7 +1163,7 @@ describe('settlement is behind', () => {
     assert.deepEqual(lags(world), [true])
   })
 
-  it('not for an old trade whose market was never there', async () => {
+  it('an old trade of a market that was never on chain does not count as lag', async () => {
     const world = new World({ maxLagMs: 10_000 })
     world.unknownMarkets.add(marketNumbered(2))
     world.trade({ market: 2, matchedAtMs: world.nowMs - 60_000 })
@@ -1168,7 +1171,7 @@ describe('settlement is behind', () => {
     assert.deepEqual(lags(world), [])
   })
 
-  it('when the database cannot be read for too long: nobody knows what waits in it', async () => {
+  it('settlement is behind when the database cannot be read for longer than maxLagMs', async () => {
     const world = new World({ maxLagMs: 10_000 })
     await world.steps(3)
     world.away.set('readPending', AWAY)
@@ -1181,7 +1184,7 @@ describe('settlement is behind', () => {
     assert.deepEqual(lags(world), [true, false])
   })
 
-  it('never where no limit is set', async () => {
+  it('settlement is never behind where no limit is set', async () => {
     const world = new World()
     world.trade()
     world.away.set('submit', AWAY)
@@ -1189,7 +1192,7 @@ describe('settlement is behind', () => {
     assert.deepEqual(lags(world), [])
   })
 
-  it('and its limit is not above the grace of the contract, or it says so', async () => {
+  it('a lag limit above the grace of the contract is reported as a misfit', async () => {
     const world = new World({ maxLagMs: 10_000 })
     world.graceSec = 10
     await world.steps(2)
@@ -1197,8 +1200,8 @@ describe('settlement is behind', () => {
   })
 })
 
-describe('while something is away', () => {
-  it('each step pauses for twice as long as before, at most 15 seconds', async () => {
+describe('settlement: outages', () => {
+  it('each failed step pauses twice as long as before, at most 15 seconds', async () => {
     const world = new World()
     world.away.set('poll', AWAY)
     const failedAtMs: number[] = []
@@ -1217,7 +1220,7 @@ describe('while something is away', () => {
     assert.equal(statusOf(world.state).why, '')
   })
 
-  it('trades that could not be sent go back into the queue, and none is lost or sent twice', async () => {
+  it('trades that could not be sent are queued again, and none is lost or sent twice', async () => {
     const world = new World({ batchMax: 2 })
     const trades = several(world, 5)
     for (const port of ['submit', 'poll', 'readPending', 'acknowledge'] as const) {
@@ -1235,7 +1238,7 @@ describe('while something is away', () => {
     assertIdle(world.state)
   })
 
-  it('what the sender complains of is what settlement says of itself', async () => {
+  it("the status of settlement names the sender's complaint", async () => {
     const world = new World()
     world.trouble = 'its key has no ether'
     await world.step()
@@ -1390,8 +1393,8 @@ function isDecided(status: string): boolean {
   return status === 'confirmed' || status === 'failed'
 }
 
-describe('whatever the chain, the markets and the database do, and whenever it is killed', () => {
-  it('each trade settles once or fails once, and its market hears it', async (t) => {
+describe('settlement: random faults and kills', () => {
+  it('under random faults and kills each trade settles once or fails once, and its market learns it', async (t) => {
     const first = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
     t.diagnostic(`TEST_SEED=${first}`)
     const sum = { trades: 0, failed: 0, kills: 0, reorgs: 0, transactions: 0 }

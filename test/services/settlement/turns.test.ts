@@ -26,8 +26,8 @@ function tradeOf(taker: Address, matchedAtMs = ++made): TradeToSettle {
   return { tradeId, ...parts } as unknown as TradeToSettle
 }
 
-describe('a turn', () => {
-  it('takes the oldest trade of each taker in each round, and sends by age', () => {
+describe('settlement: turns of takers', () => {
+  it('a round takes the oldest trade of each taker, and the batch is sent by age', () => {
     const a = Array.from({ length: 9 }, () => tradeOf(ANN))
     const [b1, c1, c2] = [tradeOf(BOB), tradeOf(CID), tradeOf(CID)]
     const turns = new Set([ANN, BOB, CID])
@@ -37,12 +37,12 @@ describe('a turn', () => {
     assert.deepEqual(second, [a[2], a[3], a[4], c2])
   })
 
-  it('begins with whose last one was longest ago', () => {
+  it('a round begins with the taker whose last turn is longest ago', () => {
     const [a, b, c] = [tradeOf(ANN), tradeOf(BOB), tradeOf(CID)]
     assert.deepEqual(inTurns([a, b, c], new Set([CID, ANN, BOB]), 2), [a, c])
   })
 
-  it('is the taker’s, whichever side he is on', () => {
+  it('a trade counts for its taker on either side', () => {
     const trade = tradeOf(ANN)
     assert.equal(takerOf(trade), ANN)
     assert.equal(takerOf({ ...trade, takerSide: SELL }), MAKER)
@@ -62,7 +62,7 @@ function assertFair(chosen: readonly TradeToSettle[], waiting: readonly TradeToS
   }
 }
 
-it('whatever waits: a batch is full, fair, without doubles, each taker’s oldest first', () => {
+it('a random batch is full, fair, without duplicates, and has each taker’s oldest trades first', () => {
   const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
   for (let run = seed; run < seed + 300; run++) {
     const random: Random = randomFrom(run)
@@ -88,11 +88,11 @@ it('whatever waits: a batch is full, fair, without doubles, each taker’s oldes
   }
 })
 
-describe('a trader with thousands of trades', () => {
+describe('settlement: takers with thousands of trades', () => {
   const batchOf = (world: World, id: TradeId): number =>
     world.submissions.findIndex((batch) => batch.includes(id))
 
-  it('keeps no other waiting for more than a batch, not even those that are in no queue yet', async () => {
+  it('a taker with thousands of trades delays others by at most a batch, even trades that are not read yet', async () => {
     const world = new World({ batchMax: 10, inFlightMax: 1 })
     const flood = Array.from({ length: 1_000 }, () => world.trade({ buyer: ANN, seller: MAKER }))
     await world.steps(3)
@@ -116,7 +116,7 @@ describe('a trader with thousands of trades', () => {
     assert.equal(world.state.queue.turns.size, 0)
   })
 
-  it('nor do many such traders, more than there is room for in a batch', async () => {
+  it('more such takers than a batch has room for delay others by at most a few batches', async () => {
     const world = new World({ batchMax: 4, inFlightMax: 1 })
     for (let round = 0; round < 100; round++) {
       for (let trader = 0; trader < 20; trader++)

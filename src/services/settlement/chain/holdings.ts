@@ -1,6 +1,6 @@
 /**
  * Adds to refusals for a low balance what both sides hold at the newest block. Settlement needs it to tell a trader who
- * never had the funds from one whose older trades are about to bring them (`owed.ts`).
+ * never had the funds from one whose older trades are about to bring them (`older-trades.ts`).
  */
 
 import { headerOf } from '#chain/block-reads.ts'
@@ -18,7 +18,7 @@ import type { Address, OrderHash } from '#domain/ids.ts'
 import { costCeil } from '#domain/money.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
 import { unusedPermit } from './settlement-batch.ts'
-import type { RefusedTrade } from './settlement-trial.ts'
+import type { RefusedTrade } from './simulation.ts'
 
 export type HoldingsRead = (
   refused: readonly RefusedTrade[],
@@ -60,8 +60,8 @@ export function makeHoldingsRead(
 }
 
 /**
- * Returns what each side has of the token that it pays with, and the buyer's allowance. It leaves out a side without allowance or approval,
- * because no trade brings these. An order with a permit may bring its allowance.
+ * Returns what each side has of the token that it pays with, and the buyer's allowance. It leaves out a side without
+ * allowance or approval, because no trade brings these. An order with a permit may bring its allowance.
  */
 function holdingsOf(
   trade: TradeToSettle,

@@ -1,7 +1,7 @@
 /**
- * Brings batches of trades on chain: finds out what is settled already and what cannot settle yet,
- * tries the rest without sending it, sends what would settle, and reads what the receipts say of each trade. It
- * keeps no state but the sender's; the settlement actor decides.
+ * Sends batches of trades. It skips trades that are settled already or whose market is not on chain, simulates the rest,
+ * sends the trades that would settle, and reads the verdict on each trade from the receipts. It keeps no state but the
+ * sender's; the settlement actor decides.
  */
 
 import { type Hex, parseAbiItem } from 'viem'
@@ -17,16 +17,16 @@ import type { MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { FaultySide, TradeToSettle } from '#domain/trade.ts'
 import type { TransactionOutcome, TransactionRow } from '#domain/transaction.ts'
 import type { HoldingsRead } from './holdings.ts'
-import type { RefusedTrade, SettlementTrial } from './settlement-trial.ts'
+import type { RefusedTrade, Simulate } from './simulation.ts'
 import type { SparePermits } from './spare-permits.ts'
 
-/** A settlement that is under way. */
+/** A settlement transaction that the journal has as open. */
 export type OpenSettlement = TransactionName & {
   readonly txHash: string
   readonly tradeIds: readonly TradeId[]
 }
 
-/** What a receipt says of one trade, by its id on chain. */
+/** Verdict of a receipt on one trade, by its id on chain. */
 export type TradeVerdict = {
   readonly tradeKey: string
   readonly settled: boolean
@@ -34,7 +34,7 @@ export type TradeVerdict = {
   readonly reason: string
 }
 
-export type SettlementNews = OpenSettlement &
+export type SettlementUpdate = OpenSettlement &
   (
     | { readonly type: 'replaced' | 'vanished' }
     | { readonly type: 'mined'; readonly verdicts: readonly TradeVerdict[] }
@@ -46,34 +46,34 @@ export type SettlementNews = OpenSettlement &
       }
   )
 
-/** What has become of the trades that were to be submitted. */
+/** Result of a submission; each trade is in at most one list. */
 export type Submission = {
-  /** Settled by a transaction before, which has its confirmations. */
+  /** Settled by an earlier transaction with enough confirmations. */
   readonly settled: readonly { readonly tradeId: TradeId; readonly txHash: string }[]
-  /** Settled, but not for long enough to believe it. */
-  readonly unripe: readonly TradeId[]
+  /** Settled by an earlier transaction without enough confirmations. */
+  readonly unconfirmed: readonly TradeId[]
   /** Markets that the chain does not know (yet). */
   readonly unknownMarkets: readonly MarketId[]
-  /** Those that would be refused: they were not sent. */
+  /** Refused by the simulation and not sent. */
   readonly refused: readonly RefusedTrade[]
-  /** The rest: sent, or why the batch as a whole would revert. */
+  /** The transaction of the rest, or why the rest would revert as a whole. */
   readonly sent?: OpenSettlement
   readonly revert?: { readonly name: string; readonly words: string }
 }
 
 export type SettlementLane = {
-  /** What the journal says is under way. */
+  /** Returns the open transactions of the journal. */
   recover(): Promise<readonly OpenSettlement[]>
   submit(
     trades: readonly TradeToSettle[],
     options: { readonly usedPermits: ReadonlySet<OrderHash> },
   ): Promise<Submission>
   poll(): Promise<{
-    readonly news: readonly SettlementNews[]
+    readonly updates: readonly SettlementUpdate[]
     readonly headNumber: number
-    /** What stands in the way of the first transaction that is not mined; empty for nothing. */
+    /** Why the first unmined transaction is stuck; empty if it is not. */
     readonly trouble: string
-    /** How long after its expiration an order can settle; endless while it is unknown. */
+    /** How long after its expiration an order can settle; infinite until it is known. */
     readonly graceSec: number
   }>
   acknowledge(name: TransactionName): Promise<void>
@@ -85,7 +85,7 @@ type SettlementLaneOptions = {
   readonly contract: SettlementContract
   readonly tokens: ConditionalTokens
   readonly withHoldings: HoldingsRead
-  readonly trial: SettlementTrial
+  readonly simulate: Simulate
   readonly spare: SparePermits
   readonly sender: TransactionSender
   readonly confirmations: number
@@ -99,13 +99,13 @@ const TRADE_SETTLED = parseAbiItem(
 )
 
 export function makeSettlementLane(options: SettlementLaneOptions): SettlementLane {
-  const { client, contract, tokens, withHoldings, trial, spare, sender, confirmations } = options
+  const { client, contract, tokens, withHoldings, simulate, spare, sender, confirmations } = options
   const search = makeLogSearch()
   /** The newest block that was seen. */
   let headNumber = 0
-  /** Markets that were seen on chain deep enough; there are few, and none ever goes. */
+  /** Markets that are on chain. They are few, and none is ever removed. */
   const prepared = new Set<MarketId>()
-  /** The contract cannot change it. */
+  /** Constant in the contract. */
   let graceSec: number | undefined
 
   async function unknownAmong(trades: readonly TradeToSettle[]): Promise<MarketId[]> {
@@ -118,13 +118,13 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     return unknown
   }
 
-  /** Which of the trades are settled, now and deep enough to believe it. */
+  /** Returns which trades are settled at the head, with and without enough confirmations. */
   async function settledAmong(
     trades: readonly TradeToSettle[],
-  ): Promise<Pick<Submission, 'settled' | 'unripe'>> {
+  ): Promise<Pick<Submission, 'settled' | 'unconfirmed'>> {
     const settled: { tradeId: TradeId; txHash: string }[] = []
-    const unripe: TradeId[] = []
-    if (trades.length === 0) return { settled, unripe }
+    const unconfirmed: TradeId[] = []
+    if (trades.length === 0) return { settled, unconfirmed }
     const names = trades.map(({ tradeKey, buyOrderHash, sellOrderHash }) => ({
       tradeKey,
       buyHash: buyOrderHash,
@@ -143,15 +143,15 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     for (const [index, { tradeId, tradeKey }] of trades.entries()) {
       if (now[index] !== true) continue
       const txHash = hashes.get(tradeKey)
-      if (txHash === undefined) unripe.push(tradeId)
+      if (txHash === undefined) unconfirmed.push(tradeId)
       else settled.push({ tradeId, txHash })
     }
-    return { settled, unripe }
+    return { settled, unconfirmed }
   }
 
   /**
-   * The transactions that settled these, by the trades' ids on chain. One is left out while the node has
-   * not indexed it or does not say; the others do not wait for it.
+   * Returns by trade key the transactions that settled these trades. A transaction that the node has not indexed or does
+   * not return is left out; the others do not wait for it.
    */
   async function settlingHashes(
     trades: readonly TradeToSettle[],
@@ -186,17 +186,17 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     { usedPermits }: Parameters<SettlementLane['submit']>[1],
   ): Promise<Submission> {
     const again = trades.filter(({ status, attempts }) => status !== 'matched' || attempts > 0)
-    const { settled, unripe } = await settledAmong(again)
+    const { settled, unconfirmed } = await settledAmong(again)
     const unknownMarkets = await unknownAmong(trades)
-    const without = new Set<string>([...settled.map(({ tradeId }) => tradeId), ...unripe])
+    const without = new Set<string>([...settled.map(({ tradeId }) => tradeId), ...unconfirmed])
     const open = trades.filter(
       ({ tradeId, marketId }) => !without.has(tradeId) && !unknownMarkets.includes(marketId),
     )
     const { earlier, fitting } = await spare(open, usedPermits)
-    const tried = await trial(fitting, { usedPermits, earlier, headNumber })
+    const tried = await simulate(fitting, { usedPermits, earlier, headNumber })
     const { ready, revert } = tried
     const found = await withHoldings(tried.refused, open, { usedPermits, headNumber })
-    // By a transaction that no journal knows of any more: which one it was is asked for like the others.
+    // The journal does not have the transaction that settled these; find it on chain.
     const done = new Set(
       found.filter(({ reason }) => reason === 'AlreadySettled').map(({ tradeId }) => tradeId),
     )
@@ -204,7 +204,7 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     const refused = found.filter(({ tradeId }) => !done.has(tradeId))
     const submission = {
       settled: [...settled, ...late.settled],
-      unripe: [...unripe, ...late.unripe],
+      unconfirmed: [...unconfirmed, ...late.unconfirmed],
       unknownMarkets,
       refused,
     }
@@ -255,17 +255,17 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     },
     submit,
     async poll() {
-      // Asked first: what a poll has to tell comes only once. It can wait for a better moment.
+      // Asked before the poll, whose updates come only once; if it fails, the next poll asks again.
       graceSec ??= await contract.delays().then(
         (delays) => delays.graceSec,
         () => undefined,
       )
       const polled = await sender.poll()
       headNumber = Math.max(headNumber, polled.headNumber)
-      const told = polled.news
+      const updates = polled.news
         .filter(({ transaction }) => transaction.purpose === PURPOSE)
         .filter(({ type, transaction }) => type !== 'replaced' || !endsInBlank(transaction))
-        .map((each): SettlementNews => {
+        .map((each): SettlementUpdate => {
           const settlement = settlementOf(each.transaction)
           if (each.type === 'mined') {
             const { txHash } = each.receipt
@@ -284,7 +284,7 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
         })
       const trouble = sender.open().find(({ error }) => error !== '')?.error ?? ''
       return {
-        news: told,
+        updates,
         headNumber: polled.headNumber,
         trouble,
         graceSec: graceSec ?? Number.POSITIVE_INFINITY,
@@ -304,7 +304,7 @@ function readable(log: ChainLog): ReturnType<typeof settlementEvent> {
   }
 }
 
-/** Whether its newest form does nothing. */
+/** True if the newest replacement of the transaction is blank. */
 function endsInBlank({ hashes, blanks }: TransactionRow): boolean {
   return blanks.includes(hashes.at(-1) ?? '')
 }

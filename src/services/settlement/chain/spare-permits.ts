@@ -23,7 +23,7 @@ const OF_BATCH_MAX = 96
 type StoredPermit = { readonly owner: Address; readonly permit: PermitSignature }
 
 type SparePermitsOptions = {
-  /** Permits that came with orders of these owners; of several with one nonce the first counts. */
+  /** Returns permits of orders of these owners; the first of each nonce counts. */
   readonly stored: (owners: readonly Address[]) => Promise<readonly StoredPermit[]>
   /** The next nonce of an owner on chain. */
   readonly nonceOf: (owner: Address) => Promise<bigint>
@@ -72,7 +72,7 @@ async function nextNonce(nonceOf: SparePermitsOptions['nonceOf'], owner: Address
   }
 }
 
-/** Those that the chain has not used, in the order of their nonces; of each nonce the first. */
+/** Returns the permits that the chain has not used, by nonce; the first of each nonce. */
 function inTurn(permits: readonly PermitSignature[], next: bigint): PermitSignature[] {
   const byNonce = new Map<string, PermitSignature>()
   for (const permit of permits) {

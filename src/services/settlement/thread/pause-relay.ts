@@ -1,8 +1,7 @@
 /**
- * Passes the pauses of traders between the market threads. Each of them knows at once of the failures that
- * it logs itself; settlement hears of them with the answers to its reports. A market thread that is linked
- * is told all pauses and asked for its own, which it has from its log, so that after a restart of any
- * thread, or of all, each of them soon knows what one of them knows.
+ * Shares the pauses of traders among the market threads. A market thread knows the failures in its own log and returns
+ * pauses with its answers to reports. A newly linked market thread receives all pauses and is asked for its own. So
+ * after any restart every thread soon has all pauses.
  */
 
 import { isRejection } from '#domain/rejection.ts'
@@ -13,15 +12,15 @@ import type { Ref } from '#runtime/ref.ts'
 
 type MarketRef = Ref<MarketThreadProtocol>
 
-/** About what a pause takes on the way. */
+/** Approximate size of a pause in a message. */
 const PAUSE_BYTES = 128
 
 type PauseRelay = {
-  /** A market thread was linked, or has lost what it was told. */
+  /** Handles a market thread that was linked, or has lost messages. */
   linked(market: MarketRef): void
-  /** What the answer to a report said. */
-  heard(pauses: readonly TraderPause[]): void
-  /** To be called now and then: asks those again that have not answered, and forgets what is over. */
+  /** Adds pauses from the answer to a report. */
+  received(pauses: readonly TraderPause[]): void
+  /** Retries requests without an answer, and drops expired pauses. Call it every second. */
   tick(nowMs: number): void
 }
 
@@ -32,21 +31,21 @@ export function makePauseRelay(
   const known = new TraderPauses(terms)
   const unasked = new Set<MarketRef>()
 
-  function tell(market: MarketRef, pauses: readonly TraderPause[]): void {
+  function send(market: MarketRef, pauses: readonly TraderPause[]): void {
     market.tell('TradersPaused', { pauses }, PAUSE_BYTES * (1 + pauses.length))
   }
 
-  function heard(pauses: readonly TraderPause[]): void {
-    const news = known.merge(pauses)
-    if (news.length === 0) return
-    for (const market of markets) tell(market, news)
+  function received(pauses: readonly TraderPause[]): void {
+    const changed = known.merge(pauses)
+    if (changed.length === 0) return
+    for (const market of markets) send(market, changed)
   }
 
   async function ask(market: MarketRef): Promise<void> {
     const answer = await market.ask('PausedTraders', {})
-    // A rejection is not in the protocol's table: the thread is full, or its log is away.
+    // The thread is overloaded or its log is unavailable; both reject any request.
     if (isUnanswered(answer) || isRejection(answer)) unasked.add(market)
-    else heard(answer.pauses)
+    else received(answer.pauses)
   }
 
   function askAll(): void {
@@ -59,11 +58,11 @@ export function makePauseRelay(
   return {
     linked(market) {
       if (terms.firstMs === 0) return
-      tell(market, known.all())
+      send(market, known.all())
       unasked.add(market)
       askAll()
     },
-    heard,
+    received,
     tick(nowMs) {
       known.sweep(nowMs)
       askAll()

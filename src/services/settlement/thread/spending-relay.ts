@@ -25,7 +25,7 @@ type MarketRef = Pick<Ref<MarketThreadProtocol>, 'tell'>
 /** Transactions of one read. */
 const PAGE = 50
 /** Traders in one message, and about how many bytes each takes. */
-const TOLD_MAX = 1_000
+const PUBLISH_MAX = 1_000
 const TRADER_BYTES = 96
 /** The database learns of a trade's end soon after the journal closes; after this time it is charged as it stands. */
 const DECIDED_WITHIN_MS = 10_000
@@ -42,7 +42,7 @@ type ChainSums = {
   mark: number
   readonly done: Set<number>
   /** Traders whose sums the market threads do not know yet. */
-  readonly untold: Set<Address>
+  readonly unpublished: Set<Address>
   isReading: boolean
 }
 
@@ -59,7 +59,7 @@ export type SpendingRelay = {
   spent(): { readonly chainId: number; readonly budget: Budget; readonly traders: number }[]
 }
 
-const NOBODY: ReadonlySet<Address> = new Set()
+const NONE: ReadonlySet<Address> = new Set()
 
 export function makeSpendingRelay(options: {
   readonly markets: readonly MarketRef[]
@@ -69,15 +69,24 @@ export function makeSpendingRelay(options: {
   const { markets, limits, read } = options
   const chains = new Map<number, ChainSums>()
 
-  function tell(to: readonly MarketRef[], { chainId, day, traders }: ChainSums, who: Address[]) {
-    for (let from = 0; from < who.length; from += TOLD_MAX) {
-      const spending = who.slice(from, from + TOLD_MAX).flatMap((each) => traders.get(each) ?? [])
+  function publish(
+    to: readonly MarketRef[],
+    { chainId, day, traders }: ChainSums,
+    changed: Address[],
+  ) {
+    for (let from = 0; from < changed.length; from += PUBLISH_MAX) {
+      const spending = changed
+        .slice(from, from + PUBLISH_MAX)
+        .flatMap((each) => traders.get(each) ?? [])
       const bytes = TRADER_BYTES * spending.length
       for (const market of to) market.tell('TradersSpent', { chainId, day, spending }, bytes)
     }
   }
 
-  function charge({ traders, barred, untold }: ChainSums, { charges }: SettlementCharge): void {
+  function charge(
+    { traders, barred, unpublished }: ChainSums,
+    { charges }: SettlementCharge,
+  ): void {
     for (const more of charges) {
       const { trader } = more
       const before = traders.get(trader) ?? { fills: 0, gas: 0, failedGas: 0 }
@@ -90,7 +99,7 @@ export function makeSpendingRelay(options: {
       traders.delete(trader)
       if (traders.size >= SPENDING_TRADERS_MAX) dropOldest(traders)
       traders.set(trader, sum)
-      untold.add(trader)
+      unpublished.add(trader)
       if (isSpent(limits, 'failedGas', sum) && barred.size < SPENDING_TRADERS_MAX)
         barred.add(trader)
     }
@@ -99,7 +108,7 @@ export function makeSpendingRelay(options: {
   async function readOn(chain: ChainSums, nowMs: number): Promise<void> {
     if (dayOf(nowMs) !== chain.day) {
       chain.day = dayOf(nowMs)
-      for (const sums of [chain.traders, chain.barred, chain.untold]) sums.clear()
+      for (const sums of [chain.traders, chain.barred, chain.unpublished]) sums.clear()
     }
     const { chainId, sender, mark, done } = chain
     let highest = mark
@@ -124,8 +133,8 @@ export function makeSpendingRelay(options: {
     for (const nonce of done) highest = Math.max(highest, nonce)
     chain.mark = firstOpen === undefined ? highest : firstOpen - 1
     for (const nonce of done) if (nonce <= chain.mark) done.delete(nonce)
-    tell(markets, chain, [...chain.untold])
-    chain.untold.clear()
+    publish(markets, chain, [...chain.unpublished])
+    chain.unpublished.clear()
   }
 
   return {
@@ -139,12 +148,12 @@ export function makeSpendingRelay(options: {
         barred: new Set(),
         mark: -1,
         done: new Set(),
-        untold: new Set(),
+        unpublished: new Set(),
         isReading: false,
       })
     },
     linked(market) {
-      for (const chain of chains.values()) tell([market], chain, [...chain.traders.keys()])
+      for (const chain of chains.values()) publish([market], chain, [...chain.traders.keys()])
     },
     async tick(nowMs) {
       for (const chain of chains.values()) {
@@ -157,7 +166,7 @@ export function makeSpendingRelay(options: {
         }
       }
     },
-    barred: (chainId) => chains.get(chainId)?.barred ?? NOBODY,
+    barred: (chainId) => chains.get(chainId)?.barred ?? NONE,
     spent() {
       return [...chains.values()].flatMap(({ chainId, traders }) =>
         BUDGETS.map((budget) => {

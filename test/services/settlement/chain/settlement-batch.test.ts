@@ -6,7 +6,7 @@ import { type Address, type OrderHash, ZERO_ADDRESS } from '#domain/ids.ts'
 import { BUY, type PermitSignature, SELL, type VerifiedOrder } from '#domain/order.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
 import { batchOf } from '#services/settlement/chain/settlement-batch.ts'
-import { makeSettlementTrial } from '#services/settlement/chain/settlement-trial.ts'
+import { makeSimulation } from '#services/settlement/chain/simulation.ts'
 import { makeSparePermits } from '#services/settlement/chain/spare-permits.ts'
 
 /** The name is in the signature. */
@@ -64,12 +64,12 @@ test('the orders of one buyer take turns as their permits are numbered; others k
   )
 })
 
-test('what lives on the allowance of before comes before a permit replaces it', () => {
+test('fills that use the earlier allowance come before the permit that replaces it', () => {
   const [old, plain, fresh] = [buy('Ann1', 1), buy('Ann2'), buy('Ann3', 2)]
   assert.equal(written([fresh, old, plain, fresh], ['Ann1']), 'Ann1 Ann2 Ann3+ Ann3')
 })
 
-test('a batch without permits is as it came', () => {
+test('a batch without permits keeps its order', () => {
   const [a, b] = [buy('Ann1'), buy('Bob1')]
   assert.equal(written([b, a, b]), 'Bob1 Ann1 Bob1')
 })
@@ -91,7 +91,7 @@ async function withSpare(trades: readonly TradeToSettle[], { stored = 0, used = 
   return { nonces: permits.map(({ permit }) => Number(permit.nonce)), fitting }
 }
 
-test('a permit comes with all of its owner’s before it that the chain has not used, each once', async () => {
+test('a permit comes with all unused earlier permits of its owner, each once', async () => {
   const trades = [trade(buy('Ann1', 9)), trade(buy('Ann2', 10))]
   const all = await withSpare(trades, { stored: 9 })
   assert.deepEqual(all.nonces, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
@@ -99,12 +99,12 @@ test('a permit comes with all of its owner’s before it that the chain has not 
   assert.deepEqual((await withSpare(trades, { stored: 9, used: 9 })).nonces, [9, 10])
 })
 
-test('a permit comes with 32 of those before it at most', async () => {
+test('a permit comes with at most 32 earlier permits', async () => {
   const { nonces } = await withSpare([trade(buy('Ann1', 200))], { stored: 200 })
   assert.deepEqual(nonces, [...Array.from({ length: 32 }, (_, nonce) => nonce), 200])
 })
 
-test('permits that an owner signed for the same nonce take one place among the 32, the first of them', async () => {
+test('of several permits for one nonce only the first is sent', async () => {
   const stored = [7, ...Array<number>(40).fill(5), 6].map((nonce, at) => ({
     owner: 'Ann' as Address,
     permit: permitOf(`other ${at}`, nonce),
@@ -119,7 +119,7 @@ test('permits that an owner signed for the same nonce take one place among the 3
   )
 })
 
-test('owners whose permits are too many for one transaction go with the next one', async () => {
+test('owners whose permits do not fit one transaction are sent with the next', async () => {
   const names = ['Ann1', 'Bob1', 'Cid1', 'Dan1']
   const trades = [...names.map((name) => trade(buy(name, 40))), trade(buy('Eve1'))]
   const { fitting } = await withSpare(trades, { stored: 40 })
@@ -148,7 +148,7 @@ test('a permit that cannot be encoded is left out', () => {
 const MANY = { returned: [] as number[][], isStopped: false }
 
 /** A trial at a node that answers with these verdicts, one list for each simulation. */
-function trialWith({ returned, isStopped }: typeof MANY) {
+function simulationWith({ returned, isStopped }: typeof MANY) {
   const answers = returned.map((verdicts) =>
     encodeAbiParameters([{ type: 'bytes' }], [toHex(Uint8Array.from(verdicts))]),
   )
@@ -167,7 +167,7 @@ function trialWith({ returned, isStopped }: typeof MANY) {
       return { data: '0x' }
     },
   }
-  return makeSettlementTrial({
+  return makeSimulation({
     client: { viem, pinned: () => ({ viem }) } as never,
     contract: contract as never,
     from: ZERO_ADDRESS,
@@ -187,7 +187,7 @@ const ASKED = {
 test('an order that cannot be encoded is refused alone, by the fault of its side', async () => {
   const good = trade(buy('Ann1'))
   const bad = trade(buy('Bad1'))
-  const { refused, ready } = await trialWith({ ...MANY, returned: [[0]] })([good, bad], ASKED)
+  const { refused, ready } = await simulationWith({ ...MANY, returned: [[0]] })([good, bad], ASKED)
   assert.deepEqual(refused, [{ tradeId: bad.tradeId, fault: 'buyer', reason: 'Unencodable' }])
   assert.deepEqual(ready?.trades, [good])
 })
@@ -197,7 +197,7 @@ const REFUSED_BOTH = [SETTLEMENT_REASONS.indexOf('CollateralRefused')]
 const REFUSED_TWICE = [REFUSED_BOTH, REFUSED_BOTH]
 
 test('two wallets that the stablecoin blocks are both at fault while it moves for others', async () => {
-  const { refused, revert } = await trialWith({ ...MANY, returned: REFUSED_TWICE })(
+  const { refused, revert } = await simulationWith({ ...MANY, returned: REFUSED_TWICE })(
     [trade(buy('Ann1'))],
     ASKED,
   )
@@ -210,7 +210,7 @@ test('two wallets that the stablecoin blocks are both at fault while it moves fo
 
 test('no trade is refused while the stablecoin moves for no account', async () => {
   const stopped = { returned: REFUSED_TWICE, isStopped: true }
-  const { refused, revert } = await trialWith(stopped)([trade(buy('Ann1'))], ASKED)
+  const { refused, revert } = await simulationWith(stopped)([trade(buy('Ann1'))], ASKED)
   assert.deepEqual([refused, revert?.name], [[], 'CollateralStopped'])
 })
 
@@ -222,7 +222,7 @@ test('a node that finds the settlement key too poor for a simulation is a fault 
       )
     },
   }
-  const trial = makeSettlementTrial({
+  const trial = makeSimulation({
     client: { viem, pinned: () => ({ viem }) } as never,
     contract: { address: ZERO_ADDRESS, settleCall: () => ({ data: '0x' }) } as never,
     from: ZERO_ADDRESS,
@@ -249,7 +249,7 @@ test('a simulation offers the gas and the fees that the transaction will offer',
       return { data: returned }
     },
   }
-  const trial = makeSettlementTrial({
+  const trial = makeSimulation({
     client: { viem, pinned: () => ({ viem }) } as never,
     contract: { address: ZERO_ADDRESS, settleCall: () => ({ data: '0x' }) } as never,
     from: ZERO_ADDRESS,

@@ -55,7 +55,7 @@ import {
 } from '#services/projector/projector.ts'
 import { makeHoldingsRead } from '#services/settlement/chain/holdings.ts'
 import { makeSettlementLane } from '#services/settlement/chain/settlement-lane.ts'
-import { makeSettlementTrial } from '#services/settlement/chain/settlement-trial.ts'
+import { makeSimulation } from '#services/settlement/chain/simulation.ts'
 import { makeSparePermits } from '#services/settlement/chain/spare-permits.ts'
 import { settlement } from '#services/settlement/settlement.ts'
 import {
@@ -223,7 +223,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
         toAddress(chain.contracts.stablecoin),
       ),
       withHoldings: makeHoldingsRead(client, readFunds),
-      trial: makeSettlementTrial({
+      simulate: makeSimulation({
         client,
         contract: bootContract,
         from: own.address,

@@ -85,7 +85,7 @@ function failuresOf({ said }: SettlementWorld) {
   )
 }
 
-describe('a permit that cannot be encoded', () => {
+describe('settlement: a permit that cannot be encoded', () => {
   for (const [field, change] of Object.entries({
     value: { value: TOO_MUCH },
     deadline: { deadline: String(TOO_MUCH) as PermitSignature['deadline'] },
@@ -111,9 +111,9 @@ describe('a permit that cannot be encoded', () => {
   }
 })
 
-describe('forged permits', () => {
+describe('settlement: forged permits', () => {
   it(
-    'before a good one, however many, give no option: the trade fails at once by the buyer’s fault',
+    'forged permits before a good one give no option: the trade fails at once by the buyer’s fault',
     inWorld(async (world) => {
       await permitsOf([])
       const next = await chain.read(chain.collateral, 'nonces', [
@@ -143,9 +143,9 @@ describe('forged permits', () => {
   )
 })
 
-describe('permits that a stranger uses', () => {
+describe('settlement: permits that another account submits', () => {
   it(
-    'between the simulation and the block cost the owner nothing: both trades settle',
+    'permits that another account submits before the block cost the owner nothing',
     inWorld(async (world) => {
       const permits = await permitsOf([500_000n, 500_000n])
       await world.place({ by: MAKER, side: SELL, size: 2 })
@@ -167,9 +167,9 @@ describe('permits that a stranger uses', () => {
   )
 })
 
-describe('permits of orders that rest', () => {
+describe('settlement: permits of resting orders', () => {
   it(
-    'come along with a later one of their owner, which the stablecoin takes only after them',
+    'permits of resting orders are sent along with a later permit of their owner',
     inWorld(async (world) => {
       const [resting, next] = await permitsOf([100_000n, 500_000n])
       await world.place({ by: OWNER, price: 0.1, permit: resting! })

@@ -86,7 +86,7 @@ describe('settlement', () => {
     world.trades().then((all) => all.filter(({ status }) => status === 'confirmed').length)
 
   it(
-    'brings matched trades on chain in one transaction, and tells their markets',
+    'matched trades settle in one transaction, and their markets learn it',
     inWorld(async (world) => {
       await world.place({ by: 10, side: SELL, size: 3 })
       await world.place({ by: 11, size: 1 })
@@ -197,7 +197,7 @@ describe('settlement', () => {
   )
 
   it(
-    'funds that leave between the simulation and the block: the trade fails by its transaction',
+    'a trade whose funds leave between the simulation and the block fails by its transaction',
     inWorld(async (world) => {
       const buyer = chain.chain.account(6)
       await chain.fund(buyer, { collateral: 1_000_000n })
@@ -270,7 +270,7 @@ describe('settlement', () => {
   )
 
   it(
-    'a later order whose permit is the next one, after one that was not sent',
+    'a later order settles by the next permit after one that was not sent',
     inWorld(async (world) => {
       const [first, second] = await permitsOf(5, [500_000n, 500_000n])
       await world.place({ by: 4, side: SELL })
@@ -798,7 +798,7 @@ describe('a stablecoin that blocks a wallet', () => {
       await world.close()
     }
   }
-  it('halts no market and costs no transaction: its trade fails at once, and others settle', async () => {
+  it('a wallet that the stablecoin blocks fails its trade at once without a transaction, and others settle', async () => {
     await inHostileWorld({}, async (world) => {
       await world.step()
       await world.step()
@@ -814,7 +814,7 @@ describe('a stablecoin that blocks a wallet', () => {
     })
   })
 
-  it('is told from one that stands still: then no trade fails, and all settle when it moves', async () => {
+  it('while the stablecoin is halted no trade fails, and all settle when it moves again', async () => {
     const keyOfOwn = chain.owner.address
     await block(keyOfOwn, true)
     await inHostileWorld({}, async (world) => {
@@ -828,7 +828,7 @@ describe('a stablecoin that blocks a wallet', () => {
     })
   })
 
-  it('in the block after each simulation: what is sent has a limit', async () => {
+  it('a stablecoin that blocks a wallet after each simulation costs a limited number of transactions', async () => {
     await inHostileWorld({ retryGasMax: 400_000 }, async (world) => {
       world.proxy.before = async (method) => {
         if (method === 'eth_call') await block(CAROL, false)

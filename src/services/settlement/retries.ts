@@ -1,14 +1,14 @@
 /**
- * Trades that do not settle. With a side at fault they fail at once, without a transaction; otherwise they wait and
- * are tried again until their deadline, their orders' last second, or too much gas. A batch that reverts or fails
- * as a whole is halved until the trade that does it is alone.
+ * Handles trades that do not settle. With a side at fault they fail at once, without a transaction. Otherwise they are
+ * retried until their deadline, the end of their orders' grace, or `retryGasMax` gas. A batch that reverts as a whole is
+ * halved until the trade that causes it is alone.
  */
 
 import { backoff } from '#domain/backoff.ts'
 import type { MarketId, TradeId } from '#domain/ids.ts'
-import type { RefusedTrade } from './chain/settlement-trial.ts'
-import { awaitOlder, judge } from './owed.ts'
-import { alone, requeue } from './queue.ts'
+import type { RefusedTrade } from './chain/simulation.ts'
+import { awaitOlder, judge } from './older-trades.ts'
+import { queueGroup, requeue } from './queue.ts'
 import { end } from './reports.ts'
 import {
   moveTo,
@@ -20,11 +20,11 @@ import {
 
 export const MARKET_AGAIN_MS = 2_000
 const SYSTEMIC_AGAIN_MS = 2_000
-/** How long a trade waits after its first setback; it doubles with each. */
-const SETBACK_MS = 2_000
-const SETBACK_MS_MAX = 600_000
+/** Pause before the first retry; it doubles with each. */
+const RETRY_MS = 2_000
+const RETRY_MS_MAX = 600_000
 
-/** Reverts that are not about any trade: the batch waits until the operator has mended the cause. */
+/** Reverts that no trade causes: the batch waits until the operator has fixed the cause. */
 const SYSTEMIC: ReadonlySet<string> = new Set([
   'EnforcedPause',
   'NotOperator',
@@ -34,21 +34,21 @@ const SYSTEMIC: ReadonlySet<string> = new Set([
 
 const MARKET_UNKNOWN = 'MarketUnknown'
 
-/** Places of a trade that is in no transaction and under no examination. */
+/** Stages of a trade that is in no transaction and not being submitted. */
 const IDLE: ReadonlySet<Stage> = new Set(['queued', 'awaitingMarket', 'awaitingOlder'])
 
-/** The chain does not know the market yet; it is looked for again after a while. */
-export function missMarket(state: SettlementState, marketId: MarketId, nowMs: number): void {
+/** Notes a market that the chain does not know; its trades are retried after `MARKET_AGAIN_MS`. */
+export function noteMissingMarket(state: SettlementState, marketId: MarketId, nowMs: number): void {
   state.markets.missing.set(marketId, nowMs + MARKET_AGAIN_MS)
 }
 
-/** Its market is not on chain yet. It waits, but not for longer than its orders could settle. */
-export function wait(
+/** Makes a trade wait until its market is on chain, at most as long as its orders could settle. */
+export function awaitMarket(
   state: SettlementState,
   pending: PendingSettlement,
   context: SettlementContext,
 ): void {
-  if (isOver(state, pending, context)) failAtLast(state, pending, MARKET_UNKNOWN, context)
+  if (isExpired(state, pending, context)) failWithoutFault(state, pending, MARKET_UNKNOWN, context)
   else {
     moveTo(pending, 'awaitingMarket')
     pending.trouble = MARKET_UNKNOWN
@@ -61,15 +61,15 @@ export function wait(
  * fault. It is retried with growing pauses until its deadline. If its refusals have cost too much gas, it fails with
  * fault `both`, so that the two quantities do not match again.
  */
-export function setBack(
+export function retryLater(
   state: SettlementState,
   pending: PendingSettlement,
   reason: string,
   context: SettlementContext,
 ): void {
   const { tradeId } = pending.trade
-  if (isOver(state, pending, context)) {
-    failAtLast(state, pending, reason, context)
+  if (isExpired(state, pending, context)) {
+    failWithoutFault(state, pending, reason, context)
     return
   }
   if (pending.wastedGas >= state.rules.retryGasMax) {
@@ -77,38 +77,38 @@ export function setBack(
     return
   }
   pending.trouble = reason
-  pending.notBeforeMs = context.nowMs + backoff(SETBACK_MS, SETBACK_MS_MAX, pending.retries++)
-  alone(state, [tradeId])
+  pending.notBeforeMs = context.nowMs + backoff(RETRY_MS, RETRY_MS_MAX, pending.retries++)
+  queueGroup(state, [tradeId])
   state.older.decided.set(tradeId, 'failed')
 }
 
 /**
- * An order is matched before it expires and can settle for the whole grace after that: where it cannot, the exchange or
- * the chain was away for so long. That is no trader's fault, whatever the contract calls it.
+ * No trader's fault, whatever the contract says: an order matches before it expires and can settle for the whole grace
+ * after that. It runs out only if the exchange or the chain was unavailable for that long.
  */
 export const OUT_OF_TIME = 'OrderExpired'
 
 /**
  * Handles trades that the simulation refused. A trade fails at once by the fault of the side that lacks something: a
- * retry would let that side act meanwhile. It waits only for older trades that bring what is missing. A trade that
+ * retry would let that side act meanwhile. It waits only for older trades that bring the missing balance. A trade that
  * the contract refuses without naming a side would be refused again: it fails with fault `both`, so that the two
  * quantities do not match again.
  */
-export function refuse(
+export function applyRefusals(
   state: SettlementState,
   refused: readonly RefusedTrade[],
   context: SettlementContext,
 ): void {
-  for (const { pending, refusal, owed } of judge(state, refused)) {
+  for (const { pending, refusal, missing } of judge(state, refused)) {
     const { fault, reason } = refusal
     const { trade } = pending
     if (reason === OUT_OF_TIME) {
-      failAtLast(state, pending, reason, context)
+      failWithoutFault(state, pending, reason, context)
     } else if (reason === MARKET_UNKNOWN) {
-      missMarket(state, trade.marketId, context.nowMs)
-      wait(state, pending, context)
-    } else if (owed !== undefined) {
-      awaitOlder(state, pending, owed, context)
+      noteMissingMarket(state, trade.marketId, context.nowMs)
+      awaitMarket(state, pending, context)
+    } else if (missing !== undefined) {
+      awaitOlder(state, pending, missing, context)
     } else {
       const blamed = fault === 'none' ? 'both' : fault
       end(state, trade.tradeId, { status: 'failed', reason, fault: blamed }, context)
@@ -138,18 +138,18 @@ export function isolateFailing(
     end(state, first.trade.tradeId, ending, context)
     return
   }
-  // Others were sent since its last failure, so only this trade is stuck, and it is no lag.
+  // Others were sent since its last failure, so only this trade is stuck and does not count as lag.
   if (state.flight.lastSentMs > first.submitFailedAtMs && first.submitFailures > 0) first.retries++
   first.submitFailedAtMs = context.nowMs
   first.trouble = why
-  first.notBeforeMs = context.nowMs + backoff(SETBACK_MS, SETBACK_MS_MAX, first.submitFailures++)
-  alone(state, [first.trade.tradeId])
+  first.notBeforeMs = context.nowMs + backoff(RETRY_MS, RETRY_MS_MAX, first.submitFailures++)
+  queueGroup(state, [first.trade.tradeId])
 }
 
 function halve(state: SettlementState, tradeIds: readonly TradeId[]): void {
   const middle = Math.ceil(tradeIds.length / 2)
   for (const half of [tradeIds.slice(0, middle), tradeIds.slice(middle)]) {
-    if (half.length > 0) alone(state, half)
+    if (half.length > 0) queueGroup(state, half)
   }
 }
 
@@ -161,13 +161,13 @@ export function failOverdue(state: SettlementState, context: SettlementContext):
   for (const [tradeId, { stage, reachableAtMs, trouble }] of state.trades) {
     if (state.chain.reachableMs - reachableAtMs <= state.rules.tradeDeadlineMs) continue
     if (!IDLE.has(stage) || state.history.unverified.has(tradeId)) continue
-    const why = trouble || state.chain.stopped || state.chain.trouble || 'it had no turn'
+    const why = trouble || state.chain.stopped || state.chain.trouble || 'it was never in a batch'
     context.emit({ type: 'TradeOverdue', tradeId, why })
     end(state, tradeId, { status: 'failed', reason: `DeadlinePassed: ${why}` }, context)
   }
 }
 
-function isOver(
+function isExpired(
   state: SettlementState,
   { trade }: PendingSettlement,
   context: SettlementContext,
@@ -177,7 +177,7 @@ function isOver(
   return context.nowMs / 1_000 > lastSec
 }
 
-function failAtLast(
+function failWithoutFault(
   state: SettlementState,
   { trade }: PendingSettlement,
   reason: string,
@@ -186,8 +186,8 @@ function failAtLast(
   end(state, trade.tradeId, { status: 'failed', reason }, context)
 }
 
-/** Markets whose time to be looked for has come; their trades go back into the queue. */
-export function wakeMarkets(state: SettlementState, nowMs: number): void {
+/** Queues the trades of missing markets again once `MARKET_AGAIN_MS` has passed. */
+export function retryMissingMarkets(state: SettlementState, nowMs: number): void {
   for (const [marketId, againMs] of state.markets.missing) {
     if (nowMs < againMs) continue
     state.markets.missing.delete(marketId)
@@ -199,8 +199,8 @@ export function wakeMarkets(state: SettlementState, nowMs: number): void {
   }
 }
 
-/** A batch that reverts as a whole, at some cost if it was sent: halved, until what does it is alone. */
-export function isolate(
+/** Halves a batch that reverts as a whole; a trade that is alone is retried later. */
+export function isolateReverting(
   state: SettlementState,
   tradeIds: readonly TradeId[],
   revert: { readonly name: string; readonly words: string; readonly gasEach?: number },
@@ -221,7 +221,7 @@ export function isolate(
   const [first] = tradeIds
   if (tradeIds.length === 1 && first !== undefined) {
     const pending = state.trades.get(first)
-    if (pending !== undefined) setBack(state, pending, `Reverted: ${revert.words}`, context)
+    if (pending !== undefined) retryLater(state, pending, `Reverted: ${revert.words}`, context)
     return
   }
   halve(state, tradeIds)

@@ -2,18 +2,19 @@
  * Trades that lack a balance which older trades of the same trader will bring, such as a sale of shares that were
  * bought a moment ago. An older trade brings dollars or shares, and never an allowance, an approval or a permit. So a
  * trade waits only if the side at fault lacks a balance, and if both sides' balances together with their trades in
- * flight cover it, and the buyer's allowance covers it after these. It waits for these trades and for nothing else. Once they are decided, it is examined again if
- * they brought what was missing, and fails if not. Other actions of the trader meanwhile change nothing.
+ * flight cover it, and if the buyer's allowance covers it after these. It waits for these trades and for nothing else.
+ * Once they are decided, it is submitted again if they brought the missing balance, and fails if not. Other actions of
+ * the trader meanwhile change nothing.
  *
  *   Ann has 2 YES on chain   1. buys 5 YES, sent, in no block      2. sells 6 YES: refused, has 2, waits for 1
- *                            1 settles: 2 + 5 cover 6, examined again.     1 fails: 2 fails too, at once.
+ *                            1 settles: 2 + 5 cover 6, submitted again.    1 fails: 2 fails too, at once.
  */
 
 import { type FundsToken, outcomeToken, STABLECOIN } from '#domain/funds.ts'
 import type { Address, TradeId } from '#domain/ids.ts'
 import { costCeil } from '#domain/money.ts'
 import type { Trade, TradeToSettle } from '#domain/trade.ts'
-import type { RefusedTrade } from './chain/settlement-trial.ts'
+import type { RefusedTrade } from './chain/simulation.ts'
 import { isPermitBefore, permitOf } from './permit-turns.ts'
 import { leaveQueue, requeue } from './queue.ts'
 import { end } from './reports.ts'
@@ -31,11 +32,11 @@ import { byAge } from './turns.ts'
 type Judged = {
   readonly pending: PendingSettlement
   readonly refusal: RefusedTrade
-  /** The older trades that it waits for, if it does. */
-  readonly owed: MissingBalance | undefined
+  /** Set if older trades will bring the missing balance. */
+  readonly missing: MissingBalance | undefined
 }
 
-/** Refused trades that are still being sent, the oldest first. */
+/** Returns refused trades that are still being submitted, the oldest first, and for each whether it waits. */
 export function judge(state: SettlementState, refused: readonly RefusedTrade[]): readonly Judged[] {
   const found = refused
     .flatMap((refusal) => {
@@ -44,30 +45,30 @@ export function judge(state: SettlementState, refused: readonly RefusedTrade[]):
     })
     .sort((a, b) => byAge(a.pending.trade, b.pending.trade))
   const isOwing = found.some(({ refusal }) => refusal.has !== undefined)
-  const underWay: UnderWay = isOwing ? tradesUnderWay(state, refused) : new Map()
+  const inFlight: InFlight = isOwing ? tradesInFlight(state, refused) : new Map()
   return found.map(({ pending, refusal }) => {
-    const owed = owedOf(state, pending.trade, refusal, underWay)
-    // A younger trade may need what this one brings once it has settled.
-    if (owed !== undefined) note(underWay, pending.trade, false)
-    return { pending, refusal, owed }
+    const missing = missingOf(state, pending.trade, refusal, inFlight)
+    // A younger trade may need the tokens that this one brings.
+    if (missing !== undefined) note(inFlight, pending.trade, false)
+    return { pending, refusal, missing }
   })
 }
 
-function owedOf(
+function missingOf(
   state: SettlementState,
   trade: TradeToSettle,
   refusal: RefusedTrade,
-  underWay: UnderWay,
+  inFlight: InFlight,
 ): MissingBalance | undefined {
   const sides: MissingSide[] = []
-  if (isAllowanceTaken(state, trade, refusal, underWay)) return undefined
-  // The other side has to stay covered as well: older trades may take from it meanwhile.
+  if (isAllowanceTaken(state, trade, refusal, inFlight)) return undefined
+  // The other side must stay covered too: older trades may take from it meanwhile.
   for (const side of ['buyer', 'seller'] as const) {
     const has = refusal.has?.[side]
     if (has === undefined) return undefined
     const { token, amount: needs } = takenFrom(trade, side)
     const changes = new Map<TradeId, bigint>()
-    for (const other of settlingBefore(state, trade, side, underWay)) {
+    for (const other of settlingBefore(state, trade, side, inFlight)) {
       const change = changeOf(other, trade[side], token)
       if (change !== 0n) changes.set(other.tradeId, change)
     }
@@ -85,12 +86,12 @@ function settlingBefore(
   state: SettlementState,
   trade: TradeToSettle,
   side: 'buyer' | 'seller',
-  underWay: UnderWay,
+  inFlight: InFlight,
 ): TradeToSettle[] {
-  return (underWay.get(trade[side]) ?? []).flatMap(({ other, isSent }) => {
+  return (inFlight.get(trade[side]) ?? []).flatMap(({ other, isSent }) => {
     // A younger trade counts too once it is sent.
     if (!isSent && byAge(other, trade) >= 0) return []
-    // An older one that brings a later permit of the same owner waits for this one.
+    // An older trade with a later permit of the same owner waits for this one.
     return !isSent && isPermitBefore(state, trade, other) ? [] : [other]
   })
 }
@@ -103,10 +104,10 @@ function isAllowanceTaken(
   state: SettlementState,
   trade: TradeToSettle,
   { has }: RefusedTrade,
-  underWay: UnderWay,
+  inFlight: InFlight,
 ): boolean {
   if (has?.allowance === undefined) return false
-  const before = settlingBefore(state, trade, 'buyer', underWay).filter(
+  const before = settlingBefore(state, trade, 'buyer', inFlight).filter(
     ({ buyer }) => buyer === trade.buyer,
   )
   if (before.some((other) => permitOf(state, other) !== undefined)) return false
@@ -134,17 +135,17 @@ function changeOf(trade: Trade, trader: Address, token: FundsToken): bigint {
   return change
 }
 
-type UnderWay = Map<Address, { readonly other: TradeToSettle; readonly isSent: boolean }[]>
+type InFlight = Map<Address, { readonly other: TradeToSettle; readonly isSent: boolean }[]>
 
-function note(underWay: UnderWay, other: TradeToSettle, isSent: boolean): void {
+function note(inFlight: InFlight, other: TradeToSettle, isSent: boolean): void {
   for (const trader of new Set([other.buyer, other.seller])) {
-    const known = underWay.get(trader) ?? []
-    underWay.set(trader, known)
+    const known = inFlight.get(trader) ?? []
+    inFlight.set(trader, known)
     known.push({ other, isSent })
   }
 }
 
-/** Trades that are sent and in no block yet. */
+/** Returns trades that are sent and in no block yet. */
 function unminedTrades({ flight, trades }: SettlementState): TradeToSettle[] {
   return [...flight.batches.values()]
     .filter(({ mined, ended }) => !mined && !ended)
@@ -152,42 +153,42 @@ function unminedTrades({ flight, trades }: SettlementState): TradeToSettle[] {
 }
 
 /**
- * Returns by trader the trades that are to be sent, or are sent and in no block that the examination has seen. It
- * leaves out refused trades, and trades with retries, which may be retried for long.
+ * Returns by trader the trades that are to be sent, or are sent and in no block that the simulation has seen. It
+ * leaves out refused trades, and trades with retries, which may take long.
  */
-function tradesUnderWay(state: SettlementState, refused: readonly RefusedTrade[]): UnderWay {
+function tradesInFlight(state: SettlementState, refused: readonly RefusedTrade[]): InFlight {
   const unmined = new Set(unminedTrades(state).map(({ tradeId }) => tradeId))
   const without = new Set(refused.map(({ tradeId }) => tradeId))
-  const underWay: UnderWay = new Map()
-  for (const trade of state.older.minedSince.values()) note(underWay, trade, true)
+  const inFlight: InFlight = new Map()
+  for (const trade of state.older.minedSince.values()) note(inFlight, trade, true)
   for (const { stage, retries, trade } of state.trades.values()) {
     if (retries > 0 || without.has(trade.tradeId)) continue
     const isSent = unmined.has(trade.tradeId)
     const isToBeSent = stage !== 'sent' && stage !== 'awaitingMarket' && stage !== 'ended'
-    if (isToBeSent || isSent) note(underWay, trade, isSent)
+    if (isToBeSent || isSent) note(inFlight, trade, isSent)
   }
-  return underWay
+  return inFlight
 }
 
-/** Makes the trade wait for older ones. Those that came into a block during its examination are decided. */
+/** Makes the trade wait for older ones. Those that came into a block during its submission are decided. */
 export function awaitOlder(
   state: SettlementState,
   pending: PendingSettlement,
-  owed: MissingBalance,
+  missing: MissingBalance,
   context: SettlementContext,
 ): void {
   leaveQueue(state, pending)
   moveTo(pending, 'awaitingOlder')
-  pending.missing = owed
-  pending.trouble = `${owed.refusal.reason}: it waits for older trades of the same trader`
+  pending.missing = missing
+  pending.trouble = `${missing.refusal.reason}: it waits for older trades of the same trader`
   state.older.waiting.add(pending.trade.tradeId)
-  for (const { tradeId } of state.older.minedSince.values()) count(pending, tradeId, 'mined')
-  goOn(state, pending, context)
+  for (const { tradeId } of state.older.minedSince.values()) applyDecided(pending, tradeId, 'mined')
+  requeueOrFail(state, pending, context)
 }
 
-/** Handles decided trades: those that wait for them are examined again, or fail. */
-export function settleOwed(state: SettlementState, context: SettlementContext): void {
-  // A trade that fails here also decides those that wait for it.
+/** Handles decided trades: those that wait for them are submitted again, or fail. */
+export function resumeWaiting(state: SettlementState, context: SettlementContext): void {
+  // A trade that fails in this loop also decides those that wait for it.
   while (state.older.decided.size > 0) {
     const decided = [...state.older.decided]
     state.older.decided.clear()
@@ -197,20 +198,20 @@ export function settleOwed(state: SettlementState, context: SettlementContext): 
         state.older.waiting.delete(waiting)
         continue
       }
-      // All before it goes on: the block that brings what is missing may also take it.
+      // Apply all first: the block that brings the missing balance may also take it.
       for (const [tradeId, how] of decided) {
-        count(pending, tradeId, how, state.trades.get(tradeId)?.trade)
+        applyDecided(pending, tradeId, how, state.trades.get(tradeId)?.trade)
       }
-      goOn(state, pending, context)
+      requeueOrFail(state, pending, context)
     }
   }
 }
 
 /**
  * Applies a decided trade to one that waits. The decided one may also have taken from its balance without being
- * awaited. What such a trade brings does not count: it may be younger, and its traders chose it meanwhile.
+ * awaited. Tokens that such a trade brings do not count: it may be younger, and its traders chose it meanwhile.
  */
-function count(
+function applyDecided(
   { missing }: PendingSettlement,
   tradeId: TradeId,
   how: Decided,
@@ -229,7 +230,7 @@ function count(
   }
 }
 
-function goOn(
+function requeueOrFail(
   state: SettlementState,
   { missing, trade }: PendingSettlement,
   context: SettlementContext,

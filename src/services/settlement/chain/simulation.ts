@@ -1,9 +1,8 @@
 /**
- * Simulates a batch before it is sent, and leaves out what would be refused: `settle` returns its verdict
- * on each fill. In the good case that is one question. A refusal counts only if the newest block says so,
- * asked of one node that has seen what we have seen: a node that is behind may lack what a trader
- * received a moment ago. What is left then is simulated again, because a fill may need what another
- * one brought.
+ * Simulates a batch before it is sent, and leaves out refused trades: `settle` returns its verdict on each fill. If all
+ * would settle, that is one call. A refusal counts only if it is repeated at the newest block of a node that is not
+ * behind the newest block seen here: a node that lags may lack tokens that a trader received a moment ago. The rest is
+ * simulated again, because a fill may need tokens that another one brings.
  *
  *   1 2 3 4   at the head: 2 is refused  →  the newest block: 2 is refused  →  1 3 4: good, to be sent
  */
@@ -22,7 +21,7 @@ import type { VerifiedOrder } from '#domain/order.ts'
 import type { FaultySide, TradeToSettle } from '#domain/trade.ts'
 import { batchOf, type EarlierPermits } from './settlement-batch.ts'
 
-/** A trade that would be refused, and so is not sent. */
+/** A trade that the contract would refuse. It is not sent. */
 export type RefusedTrade = {
   readonly tradeId: TradeId
   readonly fault: FaultySide
@@ -40,7 +39,7 @@ export type RefusedTrade = {
 
 type Trial = {
   readonly refused: readonly RefusedTrade[]
-  /** What is to be sent, for trades that would all settle; nothing when none is left, or not sure. */
+  /** The call for the trades that would all settle; undefined if none is left or more rounds are needed. */
   readonly ready?: {
     readonly trades: readonly TradeToSettle[]
     readonly call: Call
@@ -50,7 +49,7 @@ type Trial = {
   readonly revert?: Revert
 }
 
-export type SettlementTrial = (
+export type Simulate = (
   trades: readonly TradeToSettle[],
   options: {
     readonly usedPermits: ReadonlySet<OrderHash>
@@ -62,18 +61,18 @@ export type SettlementTrial = (
 ) => Promise<Trial>
 
 /**
- * Enough for a batch of most markets whatever its traders do meanwhile (see contracts/README.md). What
- * is not used is not paid.
+ * Enough for a batch in most markets, whatever its traders do before the block (see contracts/README.md). Unused gas is
+ * not paid.
  */
 const GAS_BASE = 171_000
 const GAS_PER_FILL = 350_000
 const GAS_PER_PERMIT = 110_000
 const GAS_PER_BYTE = 16
 
-/** Simulations of one batch. Each leaves out what it refuses; the rest of a batch beyond it waits. */
+/** Most simulations of one batch. Each leaves out the refused trades; after the last one the rest waits. */
 const ROUNDS_MAX = 6
 
-/** By this name settlement recognises that no trade can settle now. */
+/** Tells settlement by its name that no trade can settle now. */
 const COLLATERAL_STOPPED: Revert = {
   name: 'CollateralStopped',
   args: [],
@@ -84,7 +83,7 @@ type Where = { readonly client: ChainClient; readonly blockNumber: bigint | unde
 
 type Simulated = { readonly returned: Hex } | { readonly revert: Revert }
 
-export function makeSettlementTrial(options: {
+type SimulationOptions = {
   readonly client: ChainClient
   readonly contract: SettlementContract
   /** The account that sends settlements. */
@@ -94,8 +93,11 @@ export function makeSettlementTrial(options: {
   readonly gasMax: number
   /** The fees that a transaction sent now would offer. */
   readonly fees: () => Promise<Fees>
-}): SettlementTrial {
-  const { contract, from, gasMax, stablecoin } = options
+}
+
+/** Calls that a simulation makes at a node. */
+function nodeCalls(options: SimulationOptions) {
+  const { contract, from, stablecoin } = options
 
   /** Calls `settle` on the terms of its transaction: same sender, gas limit and fees. */
   async function simulated(
@@ -127,12 +129,12 @@ export function makeSettlementTrial(options: {
       if (revert !== undefined) return { revert }
       const fault = chainFault(error)
       if (blockNumber === undefined || fault.retryable) throw fault
-      // Behind one address there may be several nodes, and this one does not have the block yet.
+      // Several nodes may share one URL, and this one does not have the block yet.
       throw new Fault(fault.code, fault.message, { retryable: true, cause: error })
     }
   }
 
-  /** The newest block of one node that is not behind what was seen. */
+  /** Returns a node and its newest block; throws if that is below the newest block seen. */
   async function newest(headNumber: number): Promise<{ client: ChainClient; blockNumber: bigint }> {
     const client = options.client.pinned()
     const blockNumber = await asked(client.viem.getBlockNumber())
@@ -159,6 +161,13 @@ export function makeSettlementTrial(options: {
       throw chainFault(error)
     }
   }
+
+  return { simulated, newest, collateralMoves }
+}
+
+export function makeSimulation(options: SimulationOptions): Simulate {
+  const { contract, gasMax } = options
+  const { simulated, newest, collateralMoves } = nodeCalls(options)
 
   return async (trades, { usedPermits, earlier, headNumber }) => {
     const refused: RefusedTrade[] = []
@@ -187,8 +196,8 @@ export function makeSettlementTrial(options: {
         fees,
         blockNumber: where.blockNumber,
       })
-      // To find the token of an outcome the contract tries points of a curve until one fits. How many
-      // that are depends on the market, and there is no bound on it.
+      // To find the token of an outcome the contract tries points of a curve until one fits. The number of
+      // attempts depends on the market and is unbounded.
       while ('revert' in result && result.revert.name === 'TooLittleGas' && gas < gasMax) {
         gas = Math.min(gasMax, 2 * gas)
         result = await simulated(where.client, { data, gas, fees, blockNumber: where.blockNumber })

@@ -1,0 +1,70 @@
+/**
+ * Protects ended trades from a database that lags. It may still return them as pending. If a trade failed without a
+ * transaction, neither the chain nor the journal knows that; sent again, it could settle after its market has given both
+ * quantities back. So settlement ignores an ended trade for a minute. A trade that was matched before the youngest ended
+ * trade that is forgotten by now, or before this process started, is verified with its market first. Later trades need
+ * no verification.
+ *
+ *   12:00:00  a matches and fails at once; the database does not learn of it
+ *   12:00:50  b matches and settles
+ *   12:01:00  a is forgotten; from now on, trades matched up to 12:00:00 are verified
+ *   12:01:01  a is read, its market answers that it failed: it is not sent, and is ignored for another minute
+ */
+
+import { SETTLEMENT_ENDED_MAX } from '#domain/limits.ts'
+import { addReport } from './reports.ts'
+import type { Ended, PendingSettlement, SettlementContext, SettlementState } from './state.ts'
+
+/** How long an ended trade is ignored if the database returns it as pending. */
+const ENDED_KEPT_MS = 60_000
+/** Most difference between the clocks of two nodes: markets and an earlier settlement may run elsewhere. */
+const CLOCKS_APART_MS = 60_000
+/** How long all trades wait for the first answers, so that they share a batch. */
+const ANSWERS_MS = 500
+
+/** After a restart, trust only trades matched from now on. */
+export function trustOnlyNew(state: SettlementState, nowMs: number): void {
+  state.history.trustedFromMs = nowMs + CLOCKS_APART_MS
+}
+
+/** Asks the market whether the trade is pending; the trade is not sent before the answer. */
+export function verifyWithMarket(
+  state: SettlementState,
+  { trade }: PendingSettlement,
+  nowMs: number,
+): void {
+  state.history.unverified.add(trade.tradeId)
+  state.history.verifyingSinceMs = nowMs
+  addReport(state, trade.tradeId, { status: 'matched', txHash: '', reason: '', fault: 'none' })
+}
+
+/** True while first answers are expected: waiting for them avoids many small batches. */
+export function isVerifying({ history }: SettlementState, nowMs: number): boolean {
+  const { unverified, verifyingSinceMs } = history
+  return unverified.size > 0 && nowMs - verifyingSinceMs < ANSWERS_MS
+}
+
+/** Drops a trade that has ended and whose market has acknowledged that. */
+export function drop(
+  state: SettlementState,
+  pending: PendingSettlement,
+  { nowMs }: SettlementContext,
+): void {
+  const { tradeId, matchedAtMs } = pending.trade
+  state.trades.delete(tradeId)
+  state.history.ended.set(tradeId, { atMs: nowMs, matchedAtMs })
+  removeEnded(state, () => state.history.ended.size > SETTLEMENT_ENDED_MAX)
+}
+
+export function expireEnded(state: SettlementState, nowMs: number): void {
+  removeEnded(state, ({ atMs }) => nowMs - atMs >= ENDED_KEPT_MS)
+}
+
+/** Removes ended trades from the oldest on, until `isDue` is false. */
+function removeEnded(state: SettlementState, isDue: (ended: Ended) => boolean): void {
+  for (const [tradeId, ended] of state.history.ended) {
+    if (!isDue(ended)) return
+    state.history.ended.delete(tradeId)
+    state.history.trustedFromMs = Math.max(state.history.trustedFromMs, ended.matchedAtMs + 1)
+  }
+}
