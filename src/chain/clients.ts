@@ -30,6 +30,7 @@ import {
 } from 'viem'
 import { backoff } from '#domain/backoff.ts'
 import { Fault } from '#domain/fault.ts'
+import { NATIVE_CURRENCY } from '#domain/native-currency.ts'
 import { rpcFetch } from './rpc-fetch.ts'
 
 export type ChainClientOptions = {
@@ -97,7 +98,7 @@ export function makeChainClient(options: ChainClientOptions): ChainClient {
   const definition = defineChain({
     id: chainId,
     name: `chain ${chainId}`,
-    nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
+    nativeCurrency: NATIVE_CURRENCY,
     rpcUrls: { default: { http: [...options.rpcUrls] } },
   })
   const batch = options.together === true ? { wait: 0, batchSize: TOGETHER_MAX } : false

@@ -22,6 +22,7 @@ import {
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
 import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
 import { parseAddress, parseMarketId } from '#domain/ids.ts'
+import { NATIVE_CURRENCY } from '#domain/native-currency.ts'
 import type { ChainConfig } from '#protocol/shapes/config.ts'
 import { type Amount, readAllowance, readAmount } from './amount.ts'
 import { accountOf } from './local-key.ts'
@@ -112,7 +113,7 @@ export function createClientChain(ports: {
       const chain = defineChain({
         id: chainId,
         name: `chain ${chainId}`,
-        nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
+        nativeCurrency: NATIVE_CURRENCY,
         rpcUrls: { default: { http: [url] } },
       })
       const pace = chainId === DEVNET_CHAIN_ID ? { pollingInterval: DEVNET_POLL_MS } : {}

@@ -13,6 +13,7 @@ import {
 import { privateKeyToAccount } from 'viem/accounts'
 import type { Client } from '#client/client.ts'
 import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
+import { NATIVE_CURRENCY } from '#domain/native-currency.ts'
 import type { ChainConfig } from '#protocol/shapes/config.ts'
 import { DEVNET_CHAIN_ID } from './accounts.ts'
 import { CommandError } from './command.ts'
@@ -52,7 +53,7 @@ async function sendCreation(order: MarketOrder): Promise<CreatedMarket> {
     chain: defineChain({
       id: chain.chainId,
       name: `chain ${chain.chainId}`,
-      nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
+      nativeCurrency: NATIVE_CURRENCY,
       rpcUrls: { default: { http: [rpcUrl] } },
     }),
     transport: http(rpcUrl),

@@ -206,6 +206,12 @@ export const PERMITS_AHEAD_MAX = 32
 export const TRADES_OF_ALL_LISTED_MAX = 1_000
 export const TRADES_OF_ALL_LISTED = 100
 
+/** A read with `minSeq` waits this long. A front is usually a few milliseconds behind. */
+export const SEQ_WAIT_SEC_MAX = 2
+
+/** A list of failed trades goes back this far. */
+export const FAILED_TRADES_LISTED_HOURS = 24
+
 /** Events of the chain that are written in one transaction; a range that has more is read in parts. */
 export const CHAIN_EVENTS_PER_RANGE_MAX = 10_000
 

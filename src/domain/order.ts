@@ -12,7 +12,7 @@ import {
   ZERO_ADDRESS,
 } from './ids.ts'
 import { ORDER_EXPIRATION_AHEAD_SEC_MIN } from './limits.ts'
-import { isPrice, isShares, notionalFloor, type Price, type Shares } from './money.ts'
+import { isPrice, isShares, notionalFloor, type Price, type Shares, SIZE_MAX } from './money.ts'
 import { type Rejection, reject } from './rejection.ts'
 
 export const BUY = 0
@@ -86,7 +86,7 @@ export function orderFlaws(
   if (!isPrice(order.price)) flaws.push(reject('PRICE_OUT_OF_RANGE', 'order.price'))
   if (order.size <= 0) flaws.push(reject('SIZE_NOT_POSITIVE', 'order.size'))
   else if (!isShares(order.size)) {
-    flaws.push(reject('INVALID_FIELD', 'order.size', 'size must be at most 9007199254740991'))
+    flaws.push(reject('INVALID_FIELD', 'order.size', `size must be at most ${SIZE_MAX}`))
   }
   if (expiresAtSec(order.expiration) < nowSec + ORDER_EXPIRATION_AHEAD_SEC_MIN) {
     flaws.push(reject('EXPIRATION_TOO_SOON', 'order.expiration'))

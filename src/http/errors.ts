@@ -7,6 +7,8 @@
  * nothing was done, unless its code is `OUTCOME_UNKNOWN`.
  */
 
+import { ORDER_EXPIRATION_AHEAD_SEC_MIN } from '#domain/limits.ts'
+import { PRICE_MAX, PRICE_MIN } from '#domain/money.ts'
 import type { Rejection, RejectionCode } from '#domain/rejection.ts'
 
 type ErrorRow = {
@@ -27,11 +29,11 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   INVALID_JSON: { status: 400, sentence: 'the body is not valid JSON' },
   INVALID_FIELD: { status: 400, sentence: 'a field is invalid' },
   MISSING_FIELD: { status: 400, sentence: 'a required field is missing' },
-  PRICE_OUT_OF_RANGE: { status: 400, sentence: 'price must be 1 to 999999' },
+  PRICE_OUT_OF_RANGE: { status: 400, sentence: `price must be ${PRICE_MIN} to ${PRICE_MAX}` },
   SIZE_NOT_POSITIVE: { status: 400, sentence: 'size must be greater than 0' },
   EXPIRATION_TOO_SOON: {
     status: 400,
-    sentence: 'expiration must be at least 60 seconds in the future',
+    sentence: `expiration must be at least ${ORDER_EXPIRATION_AHEAD_SEC_MIN} seconds in the future`,
   },
   EXPIRATION_TOO_FAR: { status: 400, sentence: 'expiration is too far in the future' },
   INVALID_SIGNATURE: { status: 400, sentence: 'invalid signature' },

@@ -5,6 +5,7 @@
  */
 
 import type { MarketId } from '#domain/ids.ts'
+import { SEQ_WAIT_SEC_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import { limitedRange } from '#http/client-ip.ts'
 import type { RequestContext } from '#http/request-context.ts'
@@ -12,8 +13,6 @@ import type { Clock } from '#runtime/clock.ts'
 import type { MarketBoard, ShownMarket } from './market-board.ts'
 import type { PartitionUse } from './partition-use.ts'
 
-/** A front is usually a few milliseconds behind; longer waits are refused. */
-const WAIT_MS_MAX = 2_000
 /** The answer must leave before the deadline of its request. */
 const MARGIN_MS = 50
 const WAITERS_MAX = 1_000
@@ -73,7 +72,9 @@ export function makeSeqWaiters(
     if (range !== '' && ofRange >= WAITERS_PER_ADDRESS_MAX) return TOO_MANY
     const { promise, resolve } = Promise.withResolvers<boolean>()
     const leftMs = deadlineAtMs - clock.nowMs() - MARGIN_MS
-    const cancel = clock.after(Math.max(0, Math.min(WAIT_MS_MAX, leftMs)), () => resolve(false))
+    const cancel = clock.after(Math.max(0, Math.min(SEQ_WAIT_SEC_MAX * 1_000, leftMs)), () =>
+      resolve(false),
+    )
     count++
     ranges.set(range, ofRange + 1)
     hand(() => resolve(true))

@@ -13,6 +13,7 @@ import { Id } from '#protocol/shapes/stream.ts'
 import { type AssetChannel, CONFLATED_HZ, type Hz, type Wanted } from './feeds.ts'
 
 const closed = { additionalProperties: false } as const
+const PACES = CONFLATED_HZ.join(', ')
 
 const id = Type.Optional(Id)
 export type FrameId = string | number
@@ -47,7 +48,11 @@ export const SUBSCRIBE_FRAMES = {
       }),
     ),
     maxHz: Type.Optional(
-      safeInteger({ min: 1, max: 20, description: 'Only with `conflate`: 1, 5, 10 or 20' }),
+      safeInteger({
+        min: Math.min(...CONFLATED_HZ),
+        max: Math.max(...CONFLATED_HZ),
+        description: `Only with \`conflate\`: ${PACES}`,
+      }),
     ),
     since: sinceSeq,
   }),
@@ -251,5 +256,5 @@ function paceOf(mode: string | undefined, maxHz: number | undefined): Hz | undef
     return reject('INVALID_FIELD', 'maxHz', 'maxHz goes with mode conflate only')
   }
   const hz = CONFLATED_HZ.find((known) => known === (maxHz ?? DEFAULT_HZ))
-  return hz ?? reject('INVALID_FIELD', 'maxHz', 'maxHz must be 1, 5, 10 or 20')
+  return hz ?? reject('INVALID_FIELD', 'maxHz', `maxHz must be one of ${PACES}`)
 }

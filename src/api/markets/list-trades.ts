@@ -205,7 +205,7 @@ export function listTrades(ports: TradeSources): AnswerRoute {
     weigh: pageWeight,
     tag: 'markets',
     summary: 'The newest trades of a market',
-    description: 'Up to 100, newest first. An unknown market has none.',
+    description: `Up to ${TRADES_LISTED_MAX}, newest first. An unknown market has none.`,
     cacheControl: 'no-cache',
     revalidates: true,
     params: Type.Object({ marketId: marketIdParam() }, closed),
@@ -243,7 +243,7 @@ export function listActivity(ports: TradeSources): AnswerRoute {
     tag: 'markets',
     summary: 'What has been going on in a market',
     description:
-      'Its 50 newest trades, newest first, each with who came second and how far it is. An ' +
+      `Its ${ACTIVITY_LISTED_MAX} newest trades, newest first, each with who came second and how far it is. An ` +
       'unknown market has none.',
     cacheControl: 'no-cache',
     revalidates: true,

@@ -3,7 +3,12 @@
 import Type, { type Static } from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { MarketId, OrderHash } from '#domain/ids.ts'
-import { BATCH_ORDERS_MAX, MAKERS_PER_ORDER_MAX } from '#domain/limits.ts'
+import {
+  BATCH_ORDERS_MAX,
+  MAKERS_PER_ORDER_MAX,
+  ORDER_EXPIRATION_AHEAD_SEC_MIN,
+  SEQ_WAIT_SEC_MAX,
+} from '#domain/limits.ts'
 import { PRICE_MAX, PRICE_MIN, SIZE_MAX } from '#domain/money.ts'
 import type { OpenOrderPlace, Order, PermitSignature } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -30,7 +35,9 @@ export const OrderInput = Type.Object(
     price: ruledInteger({ min: PRICE_MIN, max: PRICE_MAX }, { description: '6 decimals' }),
     size: ruledInteger({ min: 1, max: SIZE_MAX }, { description: 'Shares, 6 decimals' }),
     nonce: uint64({ description: 'Any number that tells this order from an equal one' }),
-    expiration: uint64({ description: 'Unix seconds, at least 60 seconds ahead' }),
+    expiration: uint64({
+      description: `Unix seconds, at least ${ORDER_EXPIRATION_AHEAD_SEC_MIN} seconds ahead`,
+    }),
     makerFeeRecipient: address({ description: 'The zero address' }),
   },
   { ...closed, title: 'Order' },
@@ -166,7 +173,7 @@ export function minSeqParam() {
     safeInteger({
       min: 0,
       description:
-        'A `seq` of this market, of the answer to a write: it is waited for, at most two seconds; ' +
+        `A \`seq\` of this market, of the answer to a write: it is waited for, at most ${SEQ_WAIT_SEC_MAX} seconds; ` +
         'then 503 `SEQ_NOT_REACHED`',
     }),
   )

@@ -1,7 +1,7 @@
 /** `POST /api/v1/orders/batch`: many orders in one request, each answered on its own. */
 
 import Type from 'typebox'
-import { BODY_BYTES_MAX } from '#domain/limits.ts'
+import { BATCH_ORDERS_MAX, BODY_BYTES_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
 import { errorBody, sentenceOf } from '#http/errors.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
@@ -19,7 +19,7 @@ export function placeOrders(service: OrderService): AnswerRoute {
     auth: 'write',
     cost: 'write',
     tag: 'orders',
-    summary: 'Place up to 100 signed orders',
+    summary: `Place up to ${BATCH_ORDERS_MAX} signed orders`,
     description:
       'Orders enter as they are listed, and the results are in the same order. ' +
       'One bad order does not stop the others.',

@@ -3,7 +3,7 @@
 import Type from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { isRejection } from '#domain/rejection.ts'
-import { errorBody, sentenceOf } from '#http/errors.ts'
+import { ERRORS, errorBody, sentenceOf } from '#http/errors.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { CheckedOrder } from '#protocol/shapes/orders.ts'
 import { ORDER_HASH, SUBMISSION_EXAMPLE, TRADER } from './order-examples.ts'
@@ -40,7 +40,7 @@ export function validateOrder(service: OrderService): AnswerRoute {
               recovered: TRADER,
               errors: [
                 {
-                  error: 'expiration must be at least 60 seconds in the future',
+                  error: ERRORS.EXPIRATION_TOO_SOON.sentence,
                   code: 'EXPIRATION_TOO_SOON',
                   field: 'order.expiration',
                 },

@@ -189,7 +189,7 @@ export function listHolders(
     weight: 2,
     tag: 'markets',
     summary: 'Who has most of a market',
-    description: 'The ten largest by the shares of both outcomes together, and how many there are.',
+    description: `The ${HOLDERS_LISTED_MAX} largest by the shares of both outcomes together, and how many there are.`,
     cacheControl: 'public, max-age=1',
     revalidates: true,
     params: Type.Object({ marketId: marketIdParam() }, closed),

@@ -89,7 +89,7 @@ export function priceRoutes(ports: {
       ...common,
       path: '/api/v1/quick-markets/{asset}/price-history',
       operationId: 'listPrices',
-      summary: 'The prices of the last 20 minutes',
+      summary: `The prices of the last ${PRICE_HISTORY_SEC / 60} minutes`,
       description: 'The last price of each second, the earliest first.',
       params: assetParams,
       errors: ['ASSET_NOT_FOUND'],

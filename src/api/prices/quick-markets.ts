@@ -121,8 +121,7 @@ export function quickMarketRoutes(ports: {
       path: '/api/v1/quick-markets/{asset}/history',
       operationId: 'listQuickMarkets',
       summary: 'The newest quick markets of an asset',
-      description:
-        'Up to 100, newest first, the one of this moment included; earlier ones with `before`.',
+      description: `Up to ${QUICK_MARKETS_LISTED_MAX}, newest first, the one of this moment included; earlier ones with \`before\`.`,
       params: assetParams,
       query: Type.Object(
         {

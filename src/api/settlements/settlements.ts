@@ -6,7 +6,11 @@
 import Type, { type Static } from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { TradeId } from '#domain/ids.ts'
-import { TRADES_OF_ALL_LISTED, TRADES_OF_ALL_LISTED_MAX } from '#domain/limits.ts'
+import {
+  FAILED_TRADES_LISTED_HOURS,
+  TRADES_OF_ALL_LISTED,
+  TRADES_OF_ALL_LISTED_MAX,
+} from '#domain/limits.ts'
 import { isRejection } from '#domain/rejection.ts'
 import type { Trade, TradeStatus } from '#domain/trade.ts'
 import type { TransactionRow, TransactionState } from '#domain/transaction.ts'
@@ -46,7 +50,7 @@ export type SettlementSources = {
   readonly nowMs: () => number
 }
 
-const FAILED_WINDOW_MS = 24 * 60 * 60 * 1_000
+const FAILED_WINDOW_MS = FAILED_TRADES_LISTED_HOURS * 60 * 60 * 1_000
 const PURPOSE = 'settlement'
 
 const way = {
@@ -172,7 +176,7 @@ export function listFailedTrades(ports: SettlementSources): AnswerRoute {
     weight: 2,
     weigh: pageWeight,
     tag: 'settlement',
-    summary: 'Trades that failed to settle in the last 24 hours',
+    summary: `Trades that failed to settle in the last ${FAILED_TRADES_LISTED_HOURS} hours`,
     description:
       'Newest first, page by page; `count` is how many there are in all. Nothing has moved on chain. The ' +
       'quantity of the side that was not at fault is back in its order; the open orders of the ' +

@@ -1,5 +1,6 @@
 /** Brings a wallet to the chain of the exchange: it is asked, and the chain is added where it is unknown. */
 
+import { NATIVE_CURRENCY } from '#domain/native-currency.ts'
 import type { ChainConfig } from '#protocol/shapes/config.ts'
 import type { Provider } from './provider.ts'
 
@@ -17,7 +18,7 @@ export async function switchChain(provider: Provider, chain: ChainConfig): Promi
     const added = {
       chainId,
       chainName: chain.role === 'test' ? `Test chain ${chain.chainId}` : `Chain ${chain.chainId}`,
-      nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
+      nativeCurrency: NATIVE_CURRENCY,
       rpcUrls: [chain.rpcUrl],
     }
     await provider.request({ method: 'wallet_addEthereumChain', params: [added] })
