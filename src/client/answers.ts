@@ -1,6 +1,6 @@
 /**
- * Answers that the SDK reads otherwise than `protocol/shapes` says: sizes beyond 2^53 exactly, and answers of exchanges
- * of other versions. All other answers have the types of the shapes.
+ * Answers that the SDK reads differently from `protocol/shapes`: exact sizes above 2^53, and answers of exchanges of
+ * other versions. All other answers use the types of the shapes.
  */
 
 import type { ConfigAnswer } from '#protocol/shapes/config.ts'

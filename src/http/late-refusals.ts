@@ -17,7 +17,7 @@ type LateRefusals = {
 
 /** Less than what clients and proxies usually wait for an answer. */
 export const REFUSED_LATE_MS = 5_000
-/** Of one front thread. */
+/** Maximum number of delayed refusals per front thread. */
 const WAITING_MAX = 10_000
 const SWEEP_MS = 100
 

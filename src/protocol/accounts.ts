@@ -48,7 +48,7 @@ export type AccountsFollowerProtocol = {
 }
 
 export type AccountsRequests = {
-  /** Reserves the funds of an order, before its market is asked to place it. */
+  /** Reserves the funds of an order before its market receives it. */
   Reserve: {
     takes: { order: ReserveOrder; deadlineAtMs: number }
     answers: Granted | Rejection

@@ -97,7 +97,7 @@ async function end(state: Supervised, host: Host, running: RunningWorker): Promi
   )
 }
 
-/** The CPU time of the worker's thread; NaN if that cannot be told, as while it is in native code. */
+/** Returns the CPU time of the worker's thread; NaN if unavailable, such as while it runs native code. */
 async function cpuMsOf(worker: Worker, withinMs: number): Promise<number> {
   const usage = await inTime(
     worker.cpuUsage().catch(() => undefined),

@@ -107,7 +107,7 @@ export async function begin(state: Supervised, name: string): Promise<void> {
   if (thread === undefined || state.stopping) throw new Error(`${name} cannot be started here`)
   if (begunAs(state, name) !== undefined) throw new Error(`${name} runs already`)
   const host = newHost(name, [thread], true)
-  // What was there before it is stopped before it.
+  // First in the list, so that all others stop before it.
   state.hosts = [host, ...state.hosts]
   host.starting = startHost(state, host)
   await host.starting.catch((error: unknown) => {
@@ -148,8 +148,8 @@ export function hand(
   peer: string,
   port: InstanceType<typeof MessageChannel>['port1'],
 ) {
-  // A worker that dies during this call is restarted and linked anew, so its failure is only told.
-  // Comlink's type of a transfer list knows the browser's ports only.
+  // A worker that dies during this call is restarted and linked again, so its failure is only logged. Comlink's type of
+  // a transfer list knows only the browser's ports.
   const sent = transfer(port, [port as unknown as Transferable])
   const host = state.hosts.find(({ threads }) => threads.includes(to))
   const handed = host?.running?.control.connect(to.name, peer, sent)

@@ -1,4 +1,4 @@
-/** What a share link shows before anybody follows it: the question of its market and how likely YES is. */
+/** Preview of a share link: the question of its market and the probability of YES. */
 
 import { chanceOf } from '#domain/chance.ts'
 import { Fault } from '#domain/fault.ts'

@@ -14,7 +14,7 @@ type FollowerParts = {
   readonly ledger: LaneLedger
   readonly outbox: LaneOutbox
   readonly nowMs: () => number
-  /** Told when a block could not be checked after a reorg: the next poll checks again. */
+  /** Called when a block could not be checked after a reorg; the next poll checks again. */
   readonly unchecked: () => void
 }
 
@@ -75,7 +75,7 @@ export function makeLaneFollower(parts: FollowerParts) {
     })
   }
 
-  /** The nonce is used up, but by whom? A node that lags with its receipts is given time. */
+  /** Handles a used nonce without a known transaction: a node that lags with its receipts gets more time. */
   async function missed(entry: Entry, view: View): Promise<void> {
     entry.missing ??= { sinceMs: view.nowMs, block: view.head.number }
     const { sinceMs, block: since } = entry.missing
@@ -103,7 +103,7 @@ export function makeLaneFollower(parts: FollowerParts) {
     const isBelow = blockNumber <= view.head.number
     const canonical = isBelow ? await node.block(blockNumber) : undefined
     if (canonical !== undefined) return canonical.hash !== blockHash
-    // Every chain has a block below its head: a node without it is behind the one that told the head.
+    // Every chain has a block below its head: a node without it is behind the node that reported the head.
     if (isBelow || !view.trusted) parts.unchecked()
     return !isBelow && view.trusted
   }

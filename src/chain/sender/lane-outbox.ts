@@ -53,7 +53,7 @@ export function makeLaneOutbox(options: LaneOptions, parts: OutboxParts) {
     const blank = entry.abandoned && !isBlank(entry)
     const call = blank ? blankPayload(account.address) : payloadOf(row.raw, account.address)
     const current = await node.currentFees(view.head.baseFee)
-    // What was refused is in no pool: at the cap there is nothing to outbid.
+    // A refused transaction is in no pool, so at the cap there is nothing to outbid.
     const fees =
       bumpedFees(offeredBy(row), current, policy.maxFeeCap) ??
       (blank && entry.refused ? cappedFees(current, policy.maxFeeCap) : undefined)

@@ -1,4 +1,4 @@
-/** What the parts of a lane share. */
+/** Types and state that the parts of a lane share. */
 
 import type { LocalAccount, PublicClient } from 'viem'
 import type { Keccak256 } from '#domain/order-hash.ts'
@@ -14,7 +14,7 @@ export type LaneOptions = {
   readonly policy?: Partial<SenderPolicy>
   /** For large transactions: the portable hash takes longer than all else that signing does. */
   readonly keccak256?: Keccak256
-  /** Told of every trouble that the lane gets over by itself. */
+  /** Called with every error that the lane recovers from. */
   readonly onTrouble?: (where: 'rpc' | 'journal', error: unknown) => void
 }
 

@@ -24,7 +24,7 @@ export type PageFiles = {
   readonly assets: ReadonlyMap<string, PageFile>
 }
 
-/** What is said about a share link, by the part after `/m/`; undefined where it leads nowhere. */
+/** Returns the preview of a share link from the part after `/m/`; undefined if there is no such market. */
 export type PagePreviews = (
   name: string,
 ) => Promise<
@@ -160,7 +160,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-/** Whoever makes a market writes its question. */
+/** Escapes HTML: the creator of a market chooses its question. */
 function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (sign) => ENTITIES[sign] ?? '')
 }

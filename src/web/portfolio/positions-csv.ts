@@ -34,8 +34,8 @@ function asNumber(amount: bigint | number | undefined): string {
 }
 
 /**
- * Whoever makes a market writes its question. Spreadsheets run a cell that begins with one of these signs; an
- * apostrophe before it makes it text.
+ * Quotes a cell: the creator of a market chooses its question. Spreadsheets run a cell that begins with one of these
+ * characters; an apostrophe before it makes it text.
  */
 function asText(text: string): string {
   const safe = /^[=+\-@\t\r\n]/.test(text) ? `'${text}` : text
