@@ -1,6 +1,6 @@
 /**
- * What the command `sibyl` takes from the environment. It is the trader's, not the exchange's: where
- * both run on one machine, the exchange passes over it.
+ * Environment variables of the command `sibyl`. They belong to the trader, so an exchange on the same machine ignores
+ * them.
  */
 
 export const COMMAND_VARIABLES: ReadonlySet<string> = new Set([

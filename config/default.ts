@@ -1,5 +1,6 @@
-/** The value of every setting before a profile or the environment says otherwise. */
+/** Default of every setting, before a profile or the environment changes it. */
 
+import { providerDefaults } from './schema/prices.ts'
 import type { Settings } from './settings-schema.ts'
 
 export const defaults: Settings = {
@@ -78,7 +79,7 @@ export const defaults: Settings = {
   relayer: {
     deadlineAheadSecMax: 2_592_000,
     redemptionsMax: 20,
-    // A dollar: a wallet with less has nothing yet that an approval is good for.
+    // A dollar: a wallet with less does not need an approval yet.
     minHolding: 1_000_000,
     // One cent: on a cheap chain a redemption's gas costs less.
     minRedemption: 10_000,
@@ -123,24 +124,7 @@ export const defaults: Settings = {
     deviationBps: 100,
     jumpBps: 500,
     publishMs: 250,
-    pyth: {
-      url: 'https://pyth.dourolabs.app/hermes',
-      apiKey: '',
-      ids: {
-        BTC: 'e62df6c8b4a85fe1a67db44dc12de5db330f7ac66b72dc658afedf0f4a415b43',
-        ETH: 'ff61491a931112ddf1bd8147cd1b641375f79f5825126d665480874634fd0ace',
-      },
-    },
-    binance: {
-      url: 'https://data-api.binance.vision',
-      socketUrl: 'wss://data-stream.binance.vision',
-      symbols: { BTC: 'BTCUSDT', ETH: 'ETHUSDT' },
-    },
-    coinbase: {
-      url: 'https://api.exchange.coinbase.com',
-      socketUrl: 'wss://ws-feed.exchange.coinbase.com',
-      products: { BTC: 'BTC-USD', ETH: 'ETH-USD' },
-    },
+    ...providerDefaults,
     simulator: { port: 0, seed: 1 },
   },
   quick: {
@@ -187,16 +171,16 @@ export const defaults: Settings = {
     restartsMax: 5,
     restartWindowMs: 60_000,
   },
-  log: {
+  logging: { level: 'info', format: 'auto', requestsEvery: 0 },
+  traces: { url: '', every: 100 },
+  eventLog: {
     url: '',
-    level: 'info',
-    format: 'auto',
-    requestsEvery: 0,
-    retention: 0,
+    retentionHours: 0,
     archive: true,
     archiveDir: '',
     archiveMiBMax: 0,
   },
+  transparency: { mode: 'off', host: 'localhost', keys: [], intervalMs: 200 },
   cluster: {
     roles: ['all'],
     node: '',

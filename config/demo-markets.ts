@@ -1,6 +1,6 @@
 /**
- * The demo markets of an exchange without a chain. Their ids never change, so that a restart finds
- * them again. With a chain, the same words are markets there and have ids of their own.
+ * Demo markets of an exchange without a chain. Their ids never change, so a restart finds them again. With a chain,
+ * markets with the same texts are created there, with their own ids.
  */
 
 import { createHash } from 'node:crypto'
@@ -10,7 +10,7 @@ import type { Market } from '#domain/market.ts'
 
 const DAY_SEC = 86_400
 
-/** The three, and `more` that are there for load tests only. */
+/** Returns the three demo markets, and `more` for load tests. */
 export function demoMarkets(chainId: number, maker: Address, nowSec: number, more = 0): Market[] {
   const numbered = Array.from({ length: more }, (_, index) => ({
     category: 'general' as const,

@@ -1,8 +1,8 @@
-/** What `npm start` runs: everything on this machine, open writes, things to try. */
+/** Profile of `npm start`: everything on this machine, open writes, examples to try. */
 
 import type { Profile } from './settings-schema.ts'
 
-/** The local chain, whose address is no secret. */
+/** The local chain; its address is public. */
 export const DEVNET_CHAIN_ID = 31_337
 
 export const devnet: Profile = {
@@ -12,16 +12,16 @@ export const devnet: Profile = {
   limits: { enabled: false },
   // A new user sees a trade settle at once, and may stop the chain for as long as they like.
   settlement: { batchWaitMs: 50, pollMs: 200, maxLagSeconds: 0 },
-  // People approve and permit before their first deposit.
+  // Demo users approve and permit before their first deposit.
   relayer: { minHolding: 0, minRedemption: 0, newcomerGasPerDay: 10_000_000, tradersPercent: 0 },
   demoMarkets: true,
-  // A developer who tries it settles by hand, to see it happen.
+  // Developers settle by hand, to see how it works.
   resolution: { autoSettle: false },
-  // A local chain has no limit on requests, and a developer who tries things out should not wait.
+  // A local chain has no request limit, and developers should not wait.
   indexer: { pollMs: 100 },
   devnet: { enabled: true },
-  // The local chain. Where its contracts stand follows from who deploys them in which order, so it
-  // is the same on every fresh one.
+  // The local chain. The addresses of its contracts depend only on the deployer and the order, so they are the same on
+  // every fresh chain.
   chains: [
     {
       chainId: DEVNET_CHAIN_ID,
@@ -41,5 +41,7 @@ export const devnet: Profile = {
       stablecoin: { symbol: 'USDC', decimals: 6, domainName: 'USD Coin', domainVersion: '1' },
     },
   ],
-  log: { level: 'warn' },
+  // Everybody knows this key: it shows how a public log looks, and proves nothing.
+  transparency: { mode: 'on', keys: [`0x${'5eb1'.repeat(16)}`] },
+  logging: { level: 'warn' },
 }

@@ -1,4 +1,4 @@
-/** Cuts secrets out of addresses before a person or a log sees them: providers put keys into paths and queries. */
+/** Removes secrets from addresses before a person or a log sees them: providers put keys into paths and queries. */
 
 const HIDDEN = '(hidden)'
 /** An address in a text, also in a line of JSON: it ends before white space, quotes, brackets and backslashes. */
@@ -8,7 +8,7 @@ const KEY_CHARS_MIN = 16
 const WORDS = /^[a-z]+([-_.][a-z]+)+$/
 const KEY_NAME = /key|token|secret|auth|pass|sig|jwt|credential/i
 
-/** Replaces user names, passwords and what looks like a key in every address of the text. */
+/** Replaces user names, passwords and likely keys in every address of the text. */
 export function hideUrlSecrets(text: string): string {
   if (!text.includes('://')) return text
   return text.replace(URL_IN_TEXT, (_, scheme: string, rest: string) => {
@@ -29,7 +29,7 @@ export function hideUrlPath(url: string): string {
   return `${pathname}${search}${hash}` === '/' ? origin : `${origin}/${HIDDEN}`
 }
 
-/** Where the first such character is; the end of the text if there is none. */
+/** Returns the index of the first such character; the end of the text if there is none. */
 function indexOf(text: string, character: RegExp): number {
   const at = text.search(character)
   return at === -1 ? text.length : at

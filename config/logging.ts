@@ -1,6 +1,6 @@
 /**
- * The logger of a thread: JSON lines where a machine reads them, readable lines on a terminal. Every line has the
- * names of its node and its thread. Secrets are cut out by the names of their fields, and out of addresses.
+ * The logger of a thread: JSON lines for machines, readable lines on a terminal. Every line has the names of its node
+ * and thread. Secrets are removed by the names of their fields, and from addresses.
  */
 
 import { createRequire } from 'node:module'
@@ -22,32 +22,32 @@ const SECRETS = ['privateKey', 'apiPrivateKey', 'api_private_key', 'authorizatio
 /** Keys that every line has already; a field of the same name would appear twice. */
 const TAKEN = ['level', 'time', 'node', 'thread', 'msg']
 
-/** Whether a person reads what is written. */
-export function isReadable({ format }: Settings['log'], isTerminal: boolean): boolean {
+/** Returns whether a person reads the output. */
+export function isReadable({ format }: Settings['logging'], isTerminal: boolean): boolean {
   return format === 'pretty' || (format === 'auto' && isTerminal)
 }
 
 /** `write` receives each line; without it lines go to the process's output. */
 export function makeLog(
-  settings: Pick<Settings, 'log' | 'cluster'>,
+  settings: Pick<Settings, 'logging' | 'cluster'>,
   thread: string,
   isTerminal: boolean,
   write?: (line: string) => void,
 ): Log {
   const options = {
-    level: settings.log.level,
+    level: settings.logging.level,
     base: { node: nodeNameOf(settings), thread },
     formatters: { log: renamed },
     redact: { paths: SECRETS.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]) },
   }
-  const lines = write === undefined ? outputOf(isReadable(settings.log, isTerminal)) : { write }
+  const lines = write === undefined ? outputOf(isReadable(settings.logging, isTerminal)) : { write }
   return pino(options, { write: (line: string) => void lines.write(hideUrlSecrets(line)) })
 }
 
-/** Written in the calling thread and at once: a line about a crash must not be lost with it. */
+/** Writes synchronously in the calling thread: a line about a crash must not be lost with it. */
 function outputOf(readable: boolean): { write(line: string): unknown } {
   if (!readable) return pino.destination({ fd: 1, sync: true })
-  // Loaded only where a person reads.
+  // Loaded only if a person reads the output.
   const pretty: typeof import('pino-pretty') = createRequire(import.meta.url)('pino-pretty')
   return pretty.build({ sync: true, ignore: 'pid,hostname,node', translateTime: 'HH:MM:ss.l' })
 }

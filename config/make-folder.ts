@@ -1,14 +1,14 @@
 /**
- * Makes a folder that a setting names, or says in one line why it cannot be there. It goes up to the first
- * folder that exists and makes the others one by one: Node's own way of making several at once never
- * ends on a file system where nothing can be made, such as /proc.
+ * Makes a folder named by a setting, or explains in one line why it cannot. It finds the first existing parent and
+ * makes the others one by one: Node's recursive `mkdir` never returns on a file system where nothing can be made, such
+ * as /proc.
  */
 
 import { accessSync, constants, mkdirSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { SettingsError } from './settings.ts'
 
-/** Why nothing can be made or written in a place. */
+/** Returns why nothing can be made or written in a place. */
 function reasonOf(code: string, place: string): string {
   switch (code) {
     case 'EACCES':
@@ -27,7 +27,7 @@ function reasonOf(code: string, place: string): string {
   }
 }
 
-/** Afterwards the folder is there and can be written to; `setting` is named when it cannot. */
+/** Makes sure that the folder exists and is writable; an error names `setting`. */
 export function makeFolder(setting: string, folder: string): void {
   const missing: string[] = []
   let at = resolve(folder)
@@ -52,7 +52,7 @@ export function makeFolder(setting: string, folder: string): void {
   }
 }
 
-/** What is at a path; nothing where there is nothing, also below a file. */
+/** Returns the stat of a path; undefined if nothing is there, also below a file. */
 function statOf(path: string) {
   try {
     return statSync(path, { throwIfNoEntry: false })

@@ -4,13 +4,15 @@
  * refuse its own page.
  */
 
+import { PRICE_SOURCES } from '#domain/price-providers.ts'
 import { devnet } from './devnet.ts'
+import { apiKeySetting } from './schema/prices.ts'
 import { SettingsError } from './settings.ts'
 import type { Settings } from './settings-schema.ts'
 
 type Gap = { readonly setting: string; readonly problem: string }
 
-/** Refuses to start a production exchange with gaps; the message lists all of them. */
+/** Refuses to start a production exchange with gaps; the message lists every gap. */
 export function requireComplete(settings: Settings): void {
   const gaps = productionGaps(settings)
   if (gaps.length === 0) return
@@ -33,7 +35,7 @@ export function productionGaps(settings: Settings): Gap[] {
   const missing = [
     ...missingChain(settings),
     ...(hasRole('chain') || hasRole('prices') ? missingKeys(settings, hasRole) : []),
-    ...(hasRole('prices') ? missingPriceKey(settings) : []),
+    ...(hasRole('prices') ? missingPriceKeys(settings) : []),
   ].filter(({ setting }) => !allowed.has(setting))
   return [
     ...(hasRole('front') ? corsPlaceholders(settings) : []),
@@ -104,7 +106,7 @@ function missingKeys(settings: Settings, hasRole: (role: 'chain' | 'prices') => 
   ]
 }
 
-/** Finds keys that two settings share: both would take the same nonces, and one of the transactions is lost. */
+/** Finds keys that two settings share: both would use the same nonces, and transactions would be lost. */
 function sharedKeys({ keys }: Settings): Gap[] {
   const owners = new Map<string, string>()
   const named: [string, string][] = [
@@ -122,10 +124,15 @@ function sharedKeys({ keys }: Settings): Gap[] {
   })
 }
 
-function missingPriceKey({ feeds }: Settings): Gap[] {
-  if (!feeds.live || feeds.pyth.url === '' || feeds.pyth.apiKey !== '') return []
-  const problem = `is not set; ${new URL(feeds.pyth.url).host} needs it for prices (SIBYL_FEEDS_LIVE is true)`
-  return [{ setting: 'SIBYL_PYTH_API_KEY', problem }]
+/** Finds price providers that have an address and lack the API key they need. */
+function missingPriceKeys({ feeds }: Settings): Gap[] {
+  if (!feeds.live) return []
+  return PRICE_SOURCES.filter(
+    (source) => feeds[source].url !== '' && feeds[source].apiKey === '',
+  ).map((source) => ({
+    setting: apiKeySetting(source),
+    problem: `is not set; ${new URL(feeds[source].url).host} needs it for prices (SIBYL_FEEDS_LIVE is true)`,
+  }))
 }
 
 /** Finds chains copied from the guide: an address of a provider, or contracts of the local chain on another one. */

@@ -13,8 +13,9 @@ export const production: Profile = {
   data: { dir: '/var/lib/sibyl' },
   database: { queryThreads: 2 },
   markets: { partitions: 64 },
-  // A fill is a fill: funds before matching. One dollar at least, and a pause after a trade that failed by its
-  // trader's fault. Settlement has no fees, so the gas of one trader's fills in a day is limited.
+  // Funds are reserved before matching, so that every fill settles. An order is worth at least one dollar, and a trader
+  // pauses after a trade that failed by their fault. Settlement has no fees, so the gas for one trader's fills per day
+  // is limited.
   risk: {
     funds: 'reserve',
     minNotional: 1_000_000,
@@ -27,5 +28,5 @@ export const production: Profile = {
   // redemption's gas costs less.
   relayer: { minHolding: 5_000_000, minRedemption: 50_000 },
   feeds: { live: true },
-  log: { level: 'info', format: 'json' },
+  logging: { level: 'info', format: 'json' },
 }

@@ -1,9 +1,10 @@
 /**
- * Every setting of Sibyl: its name in the environment, its unit, its bounds and what it does. The
- * parts are in `schema/`; they are shown in the order of this list.
+ * Every setting of Sibyl: its name in the environment, unit, bounds and meaning. The parts are in `schema/`; they are
+ * listed in this order.
  */
 
 import Type, { type Static } from 'typebox'
+import { PRICE_SOURCES, priceProvider } from '#domain/price-providers.ts'
 import {
   chainRpc,
   chains,
@@ -21,35 +22,38 @@ import {
   database,
   demoMarkets,
   demoMarketsMore,
-  log,
+  eventLog,
+  logging,
   markets,
   matching,
   orders,
   service,
   supervisor,
+  traces,
   verify,
 } from './schema/exchange.ts'
 import { auth, front, limits, sse, stream, web } from './schema/http.ts'
-import { feeds, quick } from './schema/prices.ts'
+import { apiKeySetting, feeds, quick } from './schema/prices.ts'
 import { risk } from './schema/risk.ts'
+import { transparency } from './schema/transparency.ts'
+
+const MAY_BE_MISSING = [
+  ...['SIBYL_CHAINS', 'SIBYL_SETTLEMENT_KEY', 'SIBYL_RELAYER_KEYS'],
+  ...['SIBYL_OPERATOR_KEY', 'SIBYL_RESOLUTION_KEY'],
+  ...PRICE_SOURCES.filter((source) => priceProvider(source).needsApiKey).map(apiKeySetting),
+]
 
 export const SettingsSchema = Type.Object({
   profile: Type.String({
     env: 'SIBYL_PROFILE',
     description: 'Which set of values to start from: default, devnet or production.',
   }),
-  allowMissing: Type.Array(
-    Type.Enum([
-      ...(['SIBYL_CHAINS', 'SIBYL_SETTLEMENT_KEY', 'SIBYL_RELAYER_KEYS'] as const),
-      ...(['SIBYL_OPERATOR_KEY', 'SIBYL_RESOLUTION_KEY', 'SIBYL_PYTH_API_KEY'] as const),
-    ]),
-    {
-      env: 'SIBYL_ALLOW_MISSING',
-      maxItems: 6,
-      description:
-        'Settings that a production exchange may start without, separated by commas; any other missing one stops the start.',
-    },
-  ),
+  allowMissing: Type.Array(Type.Enum(MAY_BE_MISSING), {
+    env: 'SIBYL_ALLOW_MISSING',
+    maxItems: MAY_BE_MISSING.length,
+    description:
+      'Settings that a production exchange may start without, separated by commas; any other missing one stops the start.',
+  }),
   service,
   front,
   web,
@@ -78,7 +82,10 @@ export const SettingsSchema = Type.Object({
   demoMarketsMore,
   stream,
   supervisor,
-  log,
+  logging,
+  traces,
+  eventLog,
+  transparency,
   cluster,
 })
 
@@ -90,5 +97,5 @@ type PartialDeep<T> = T extends readonly unknown[]
     ? { readonly [K in keyof T]?: PartialDeep<T[K]> }
     : T
 
-/** What a profile may say: any part of the settings. */
+/** A profile: any subset of the settings. */
 export type Profile = PartialDeep<Settings>

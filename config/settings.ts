@@ -1,8 +1,8 @@
 /**
- * Reads the settings that `settings-schema.ts` lists. This is the only file that reads the environment.
- * Values come from three places, the later one wins: `default.ts`, the profile (`devnet.ts` or
- * `production.ts`, chosen by SIBYL_PROFILE), the environment. A wrong or unknown setting stops the
- * start with one line that names it; the value of a secret is never shown.
+ * Reads the settings that `settings-schema.ts` lists. This is the only file that reads the environment. Values come
+ * from three places, and the later one wins: `default.ts`, the profile (`devnet.ts` or `production.ts`, chosen by
+ * SIBYL_PROFILE), the environment. A wrong or unknown setting stops the start with one line that names it; the value of
+ * a secret is never shown.
  */
 
 import { readFileSync, statSync } from 'node:fs'
@@ -21,7 +21,7 @@ import { ClusterKey, Key, PATTERN_WORDS } from './schema/patterns.ts'
 import { type Profile, type Settings, SettingsSchema } from './settings-schema.ts'
 import { threadsFor } from './topology.ts'
 
-/** One line that names the setting and says what is wrong with it. */
+/** One line that names the setting and its problem. */
 export class SettingsError extends Error {}
 
 export const PROFILES: Record<string, Profile> = { default: {}, devnet, production }
@@ -29,7 +29,7 @@ export const PROFILES: Record<string, Profile> = { default: {}, devnet, producti
 /** Default sources of the settings. */
 export const environment: Readonly<Record<string, string | undefined>> = process.env
 
-/** A setting's own schema with what is noted beside it. */
+/** Schema of a setting with its annotations. */
 type Leaf = TSchema & {
   env: string
   unit?: string
@@ -38,7 +38,7 @@ type Leaf = TSchema & {
   type?: string
 }
 
-/** The path of every setting (`front.port`) and its schema. */
+/** Returns the path of every setting (`front.port`) and its schema. */
 export function settingsList(): { path: string; leaf: Leaf }[] {
   const list: { path: string; leaf: Leaf }[] = []
   const walk = (schema: TSchema, path: string): void => {
@@ -94,7 +94,7 @@ export function loadSettings(
   return checked
 }
 
-/** Reads one setting from its text, or returns what is wrong with it. */
+/** Reads a setting from its text, or returns the problem. */
 function readSetting(text: string, leaf: Leaf): { value: unknown } | { problem: string } {
   try {
     const value = parseText(leaf.secret ? withKeyFiles(text, leaf) : text, leaf)
@@ -108,7 +108,7 @@ function readSetting(text: string, leaf: Leaf): { value: unknown } | { problem: 
   }
 }
 
-/** Counts of threads that are left open follow the cores. */
+/** Sets thread counts that are not given from the number of cores. */
 function followCores(settings: Settings, cores: number): Settings {
   const { front, markets, verify, risk, cluster } = settings
   const counts = threadsFor(cores)
@@ -120,7 +120,7 @@ function followCores(settings: Settings, cores: number): Settings {
       threads: markets.threads || Math.min(counts.market, markets.partitions),
     },
     verify: { threads: verify.threads || counts.verify },
-    // All nodes of a cluster must have the same number, whatever their cores are.
+    // All nodes of a cluster must have the same number, independent of their cores.
     risk: {
       ...risk,
       threads: risk.threads || (cluster.roles.includes('all') ? counts.accounts : 1),
@@ -128,7 +128,7 @@ function followCores(settings: Settings, cores: number): Settings {
   }
 }
 
-/** What no single setting shows. */
+/** Checks rules that involve several settings. */
 function checkTogether(settings: Settings): void {
   const { front, auth, limits, markets } = settings
   if (!auth.bearer && !auth.allowOpenWrites && !isLoopback(front.host)) {
@@ -142,13 +142,19 @@ function checkTogether(settings: Settings): void {
       'SIBYL_NONCES: database needs one that several exchanges can share: SIBYL_DATABASE_URL=mysql://…',
     )
   }
+  const { transparency } = settings
+  if (transparency.mode === 'on' && !transparency.keys.some((key) => key !== '')) {
+    throw new SettingsError(
+      'SIBYL_TRANSPARENCY_KEYS: a public log needs a key; openssl rand -hex 32 makes one, after 0x',
+    )
+  }
   for (const [name, burst] of [
     ['SIBYL_LIMIT_IP_BURST', limits.ipBurst],
     ['SIBYL_LIMIT_KEY_BURST', limits.keyBurst],
   ] as const) {
     const dearest = Math.max(limits.writeCost * BATCH_ORDERS_MAX, limits.registrationCost)
     if (limits.enabled && burst < dearest) {
-      throw new SettingsError(`${name}: ${burst} never pays for a request that costs ${dearest}`)
+      throw new SettingsError(`${name}: ${burst} is too low: a request may cost ${dearest}`)
     }
   }
   for (const proxy of front.trustedProxies) {
@@ -182,9 +188,9 @@ function checkTogether(settings: Settings): void {
   }
 }
 
-/** What is allowed and probably not meant, a line each. */
-export function settingsWarnings({ log, database, data }: Settings): string[] {
-  if (log.url === '' || database.url !== '') return []
+/** Returns settings that are allowed but probably not intended, a line each. */
+export function settingsWarnings({ eventLog, database, data }: Settings): string[] {
+  if (eventLog.url === '' || database.url !== '') return []
   return [
     'SIBYL_LOG_URL is set and SIBYL_DATABASE_URL is not: the event log outlives this machine, the ' +
       `database in ${data.dir} does not, and what is only there (API keys, the journal of transactions) is ` +
@@ -192,16 +198,18 @@ export function settingsWarnings({ log, database, data }: Settings): string[] {
   ]
 }
 
-/** A node with roles needs what all nodes share; one that has them all needs none of it. */
+/** A node with some roles needs the settings that all nodes share; a node with all roles does not. */
 function checkNode(settings: Settings): void {
-  const { cluster, log, database, markets, devnet, chains, chainRpc } = settings
+  const { cluster, eventLog, database, markets, devnet, chains, chainRpc } = settings
   const { roles, node, natsUrl } = cluster
   if (roles.includes('all')) {
     if (roles.length > 1) {
-      throw new SettingsError('SIBYL_ROLES: all are all of them; name them, or leave it unset')
+      throw new SettingsError(
+        'SIBYL_ROLES: all includes every role; name single roles, or leave it unset',
+      )
     }
     if (natsUrl !== '') {
-      throw new SettingsError('SIBYL_NATS_URL: it is of no use while SIBYL_ROLES is all')
+      throw new SettingsError('SIBYL_NATS_URL: has no effect while SIBYL_ROLES is all')
     }
     return
   }
@@ -209,23 +217,23 @@ function checkNode(settings: Settings): void {
   const missing = [
     ...(node === '' ? ['SIBYL_NODE'] : []),
     ...(natsUrl === '' ? ['SIBYL_NATS_URL'] : []),
-    ...(log.url === '' ? ['SIBYL_LOG_URL'] : []),
+    ...(eventLog.url === '' ? ['SIBYL_LOG_URL'] : []),
     ...(database.url.startsWith('mysql:') ? [] : ['SIBYL_DATABASE_URL (mysql://…)']),
-    // Its default follows the cores, which are not the same on every machine.
+    // Its default depends on the cores, which differ between machines.
     ...(markets.threads === 0 ? ['SIBYL_MARKET_THREADS'] : []),
   ]
   if (missing.length > 0) {
-    throw new SettingsError(`${missing.join(', ')}: must be set where ${named}`)
+    throw new SettingsError(`${missing.join(', ')}: must be set if ${named}`)
   }
   if (settings.profile === 'production' && cluster.key === '') {
     throw new SettingsError(
-      `SIBYL_CLUSTER_KEY: must be set in production where ${named}; openssl rand -hex 32 makes one, after 0x`,
+      `SIBYL_CLUSTER_KEY: must be set in production if ${named}; openssl rand -hex 32 makes one, after 0x`,
     )
   }
   const hasChain = chainRpc.length > 0 || chains.some(({ rpcUrls }) => rpcUrls.length > 0)
   if (devnet.enabled && !hasChain) {
     throw new SettingsError(
-      `SIBYL_CHAIN_RPC: where ${named} all nodes need one chain, not a local one each; name it, or ` +
+      `SIBYL_CHAIN_RPC: if ${named}, all nodes need the same chain, not a local one each; set it, or ` +
         'set SIBYL_DEVNET=false',
     )
   }
@@ -236,7 +244,7 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host)
 }
 
-/** Private keys may be files. What is no key and no file is not shown: it could be half a key. */
+/** Reads private keys from files. A value that is neither a key nor a file is not shown: it could be half a key. */
 function withKeyFiles(text: string, leaf: Leaf): string {
   if (!isKeySetting(leaf)) return text
   const keys = text.split(',').map((part) => {
@@ -300,13 +308,13 @@ function problemOf(leaf: Leaf, value: unknown): string | undefined {
   return `${wordsOf(first)}${placeOf(first.instancePath)}`
 }
 
-/** Nobody has to read a regular expression. */
+/** Describes a schema error in words instead of a regular expression. */
 function wordsOf({ keyword, params, message }: ReturnType<typeof Errors>[number]): string {
   const { pattern } = params as { pattern?: unknown }
   return (keyword === 'pattern' && PATTERN_WORDS[String(pattern)]) || message
 }
 
-/** Where in a list or in JSON: `/0/contracts/oracle` is ` at [0].contracts.oracle`. */
+/** Returns the place in a list or in JSON: `/0/contracts/oracle` becomes ` at [0].contracts.oracle`. */
 function placeOf(path: string): string {
   const parts = path.split('/').slice(1)
   if (parts.length === 0) return ''
@@ -325,7 +333,7 @@ function isPlain(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Returns the value at a path such as `front.port`; undefined where there is none. */
+/** Returns the value at a path such as `front.port`; undefined if there is none. */
 export function valueAt(settings: object, path: string): unknown {
   let value: unknown = settings
   for (const part of path.split('.')) value = isPlain(value) ? value[part] : undefined

@@ -1,4 +1,4 @@
-/** The settings as `npm run settings` shows them: each value without secrets, and where it came from. */
+/** Settings as `npm run settings` shows them: each value without secrets, and its source. */
 
 import { hideUrlPath, hideUrlSecrets } from './hidden-urls.ts'
 import { environment, isKeySetting, PROFILES, settingsList, valueAt } from './settings.ts'
@@ -6,7 +6,7 @@ import type { Settings } from './settings-schema.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** One line for each setting: `SIBYL_PORT = 9000  # environment`. */
+/** Returns one line per setting: `SIBYL_PORT = 9000 # environment`. */
 export function settingsLines(settings: Settings, env: Environment = environment): string[] {
   const sources = settingSources(settings, env)
   return Object.entries(shownSettings(settings)).map(
@@ -25,7 +25,7 @@ export function shownSettings(settings: Settings): Record<string, unknown> {
   return shown
 }
 
-/** Returns where each value came from, by the name in the environment; a key in a file has the file's name. */
+/** Returns the source of each value by its name in the environment; for a key in a file, the file's name. */
 export function settingSources(settings: Settings, env: Environment): Record<string, string> {
   const profile = PROFILES[settings.profile] ?? {}
   const sources: Record<string, string> = {}

@@ -1,4 +1,4 @@
-/** What the main thread hands to each worker, and what all channels of the exchange have in common. */
+/** Data that the main thread passes to each worker, and values that several services derive from the settings. */
 
 import { type Address, toAddress } from '#domain/ids.ts'
 import { CHANNEL_BATCH_MAX, CHANNEL_IN_FLIGHT_MAX } from '#domain/limits.ts'
@@ -15,31 +15,31 @@ type Contracts = Readonly<Record<keyof Settings['chains'][number]['contracts'], 
 
 export type ThreadData = {
   readonly name: string
-  /** Which of its kind it is. */
+  /** Its number among threads of its kind. */
   readonly index: number
   readonly settings: Settings
   readonly isTerminal: boolean
   readonly version: string
-  /** The port that all fronts share, once main has claimed it. */
+  /** The port that all fronts share, after main has claimed it. */
   readonly port: number
   readonly startedAtMs: number
-  /** How far the exchange's time is ahead of the machine's: `runThread` follows it. */
+  /** Difference between the exchange's time and the machine's: `runThread` follows it. */
   readonly clock: ClockMemory
-  /** Memory that all fronts share: which tokens were used, and who may send how much. */
+  /** Memory that all fronts share: used tokens, and the state of rate limits. */
   readonly nonces: SharedTableMemory
   readonly buckets: SharedTableMemory
-  /** … and how many streams each address has open. */
+  /** Number of open streams per address, shared by all fronts. */
   readonly streams: ConnectionCountMemory
-  /** How often each accounts thread has begun. */
+  /** Number of starts of each accounts thread. */
   readonly accountsBegun: Int32Array<SharedArrayBuffer>
 }
 
-/** To be handed to all of them, so that one that is started again knows that it is. */
+/** Passed to each start, so that a restarted thread knows that it was restarted. */
 export function makeAccountsBegun({ risk }: Settings): ThreadData['accountsBegun'] {
   return new Int32Array(new SharedArrayBuffer(risk.threads * Int32Array.BYTES_PER_ELEMENT))
 }
 
-/** What fronts ask the main thread for: the files of the trading page. */
+/** Request of fronts to the main thread: the files of the trading page. */
 export const PAGE = 'page'
 
 export function channelOptions(settings: Settings): ChannelOptions {
@@ -50,7 +50,7 @@ export function channelOptions(settings: Settings): ChannelOptions {
   }
 }
 
-/** For how long a chain that fails is asked again, where a request with a deadline waits for it. */
+/** Returns the retry budget of chain requests that a client with a deadline waits for. */
 export function chainBudgetMs({ front }: Settings): number {
   return Math.min(4_000, Math.floor(front.deadlineMs / 2))
 }
@@ -59,28 +59,38 @@ export function topologyOf({ markets }: Settings): Topology {
   return { partitions: markets.partitions, marketThreads: markets.threads, pins: markets.pins }
 }
 
-/** Whether this process is one of several that are an exchange together. */
+/** Returns whether this process is a node of a cluster. */
 export function isNode({ cluster }: Settings): boolean {
   return !cluster.roles.includes('all')
 }
 
-/** SQLite in the data folder unless the settings name a database. */
+/** Returns the database's address: SQLite in the data folder by default. */
 export function databaseUrlOf({ database, data }: Settings): string {
   return database.url === '' ? `sqlite:${data.dir}/sibyl.db` : database.url
 }
 
-/** Where the log is archived: in the data folder unless the settings name another. */
-export function archiveDirOf({ log, data }: Settings): string {
-  return log.archiveDir === '' ? `${data.dir}/archive` : log.archiveDir
+/** Returns the folder of the log's archive: in the data folder by default. */
+export function archiveDirOf({ eventLog, data }: Settings): string {
+  return eventLog.archiveDir === '' ? `${data.dir}/archive` : eventLog.archiveDir
 }
 
-/** The contracts of a chain, as the exchange knows addresses. */
+/** Whether the log is public. */
+export function isPublic({ transparency }: Settings): boolean {
+  return transparency.mode === 'on'
+}
+
+/** Returns the identity of a public log: its address without the scheme. */
+export function originOf({ transparency }: Settings, logId: string, partition: number): string {
+  return `${transparency.host}/log/${logId}/p${partition}`
+}
+
+/** Returns the contracts of a chain as addresses. */
 export function contractsOf({ contracts }: Settings['chains'][number]): Contracts {
   const addresses = Object.entries(contracts).map(([name, text]) => [name, toAddress(text)])
   return Object.fromEntries(addresses) as Contracts
 }
 
-/** The stablecoin of a chain, with what its permits are signed for. */
+/** Returns the stablecoin of a chain, with the EIP-712 domain of its permits. */
 export function stablecoinOf({ contracts, stablecoin }: Settings['chains'][number]): Stablecoin {
   return {
     address: toAddress(contracts.stablecoin),
@@ -89,30 +99,30 @@ export function stablecoinOf({ contracts, stablecoin }: Settings['chains'][numbe
   }
 }
 
-/** The chain that quick markets are on: the first that can be reached, where the operator has a key. */
+/** Returns the chain of quick markets: the first with an RPC address, if the operator has a key. */
 export function quickChain(settings: Settings): Settings['chains'][number] | undefined {
   const { quick, feeds, keys, chains } = settings
   if (!quick.enabled || !feeds.live || keys.operator === '') return undefined
   return chains.find(({ rpcUrls }) => rpcUrls.length > 0)
 }
 
-/** The chains whose operations are relayed: those that can be reached, where there is a key. */
+/** Returns chains with a relayer: those with an RPC address, if there is a key. */
 export function relayedChains({ chains, keys }: Settings): Settings['chains'] {
   return keys.relayer.length === 0 ? [] : chains.filter(({ rpcUrls }) => rpcUrls.length > 0)
 }
 
-/** The chains whose resolutions are settled by the exchange itself. */
+/** Returns chains on which the exchange settles resolutions itself. */
 export function resolvedChains({ chains, keys, resolution }: Settings): Settings['chains'] {
   if (!resolution.autoSettle || keys.resolution === '') return []
   return chains.filter(({ rpcUrls }) => rpcUrls.length > 0)
 }
 
-/** Whether an order needs its funds reserved before it is matched. */
+/** Returns whether an order needs its funds reserved before it is matched. */
 export function reserves({ risk }: Settings): boolean {
   return risk.funds === 'reserve'
 }
 
-/** How long a trader pauses after a fault, at first and at most; 0 where no trader does. */
+/** Returns the first and the longest pause of a trader after a fault; 0 if traders never pause. */
 export function pauseTermsOf({ risk }: Settings): { firstMs: number; maxMs: number } {
   return { firstMs: risk.cooldownSeconds * 1_000, maxMs: risk.cooldownSecondsMax * 1_000 }
 }
@@ -122,7 +132,7 @@ export function spendingLimitsOf({ risk }: Settings): SpendingLimits {
   return { fillsPerDay, gasPerDay, failedGasPerDay, exempt: new Set(exemptTraders.map(toAddress)) }
 }
 
-/** The chains whose trades are settled: those that can be reached, where there is a key. */
+/** Returns chains with settlement: those with an RPC address, if there is a key. */
 export function settledChains({ chains, keys, settlement }: Settings): Settings['chains'] {
   if (!settlement.enabled || keys.settlement === '') return []
   return chains.filter(({ rpcUrls }) => rpcUrls.length > 0)

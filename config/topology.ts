@@ -1,7 +1,6 @@
 /**
- * Which market belongs to which log partition, and which partition to which thread. The partition of
- * a market must never change while its history is kept; the thread of a partition may change at
- * every start.
+ * Assigns markets to log partitions, and partitions to threads. The partition of a market must never change while its
+ * history is kept; the thread of a partition may change at every start.
  */
 
 import type { Address, MarketId } from '#domain/ids.ts'
@@ -12,7 +11,7 @@ export type Topology = {
   readonly pins: Readonly<Record<string, number>>
 }
 
-/** A market id is a hash already, so some of its bits are as good as any hash of it. */
+/** A market id is a hash, so some of its bits are as good as another hash. */
 export function partitionOf(marketId: MarketId, topology: Topology): number {
   const pinned = topology.pins[marketId]
   if (pinned !== undefined) return pinned
@@ -23,7 +22,7 @@ export function threadOf(partition: number, topology: Topology): number {
   return partition % topology.marketThreads
 }
 
-/** The number of the thread that a market belongs to. */
+/** Returns the number of a market's thread. */
 export function threadOfMarket(marketId: MarketId, topology: Topology): number {
   return threadOf(partitionOf(marketId, topology), topology)
 }
@@ -36,10 +35,7 @@ export function partitionsOf(thread: number, topology: Topology): number[] {
   return owned
 }
 
-/**
- * How many threads there are by default: fronts and markets get a quarter of the cores each, accounts
- * an eighth.
- */
+/** Returns the default numbers of threads: fronts and markets get a quarter of the cores each, accounts an eighth. */
 export function threadsFor(
   cores: number,
 ): Record<'front' | 'market' | 'verify' | 'accounts', number> {
@@ -53,8 +49,8 @@ export function threadsFor(
 }
 
 /**
- * Memory for new objects of a market thread, twice the usual. Under load thousands of commands are
- * under way at once; with less they are copied around by the collector before they are answered.
+ * Memory for new objects of a market thread, twice the default. Under load thousands of commands are in progress at
+ * once; with less memory the garbage collector copies them before they are answered.
  */
 export const MARKET_YOUNG_MB = 96
 
@@ -66,26 +62,29 @@ export function frontThreadName(thread: number): string {
   return `front-${thread}`
 }
 
-/** Another machine may have more of them than this one. */
+/** By its name, because another machine may have more fronts than this one. */
 export function isFrontThread(name: string): boolean {
   return /^front-\d+$/.test(name)
 }
 
-/** The thread of prices and quick markets; there is one at most. */
+/** The thread of prices and quick markets; at most one. */
 export const PRICES_THREAD = 'prices'
 
-/** The thread that brings trades on chain; there is one at most. */
+/** The thread that settles trades on the chain; at most one. */
 export const SETTLEMENT_THREAD = 'settlement'
 
-/** Of a node with roles: what speaks to other nodes, keeps the copy of the log, and answers an operator. */
+/** The thread that publishes the log; there is one at most. */
+export const TRANSPARENCY_THREAD = 'transparency'
+
+/** Threads of a cluster node: the link to other nodes, the copy of the log, and the operators' port. */
 export const BRIDGE_THREAD = 'bridge'
 export const LOG_COPY_THREAD = 'log-copy'
 export const ADMIN_THREAD = 'admin'
 
-/** The worker that the threads share which wait most of the time. */
+/** The worker shared by threads that mostly wait. */
 export const CHAIN_WORKER = 'chain'
 
-/** The threads that reserve funds, each for a share of the traders. */
+/** Name of a thread that reserves funds for a share of the traders. */
 export function accountsThreadName(thread: number): string {
   return `accounts-${thread}`
 }
@@ -94,7 +93,7 @@ export function isAccountsThread(name: string): boolean {
   return /^accounts-\d+$/.test(name)
 }
 
-/** An address is as good as any hash of it. */
+/** An address is as good as a hash. */
 export function accountsThreadOf(trader: Address, threads: number): number {
   return threads === 1 ? 0 : Number.parseInt(trader.slice(-6), 16) % threads
 }

@@ -35,6 +35,7 @@ openBridge(
   },
   {
     ...{ line, world: realWorld, log: { info() {}, warn() {} }, heardAll() {} },
+    taken() {},
     unfit() {},
     begin: async (slot) => void begun.add(slot),
     ended: () => new Promise(() => {}),

@@ -50,6 +50,7 @@ export const BENCHES: Readonly<Record<string, Command>> = {
   ...bench('store', 'projected rows on both databases beside the insertMany of the ORM'),
   ...bench('stream', 'a book to 10,000 sockets beside a bare publish; stalled readers'),
   ...bench('trader-lists', 'orders beside lists of open orders, with 10,003 markets'),
+  ...bench('transparency', 'signed orders with a public log beside the same without'),
   ...bench('verify', 'hash and recovery with everything around it beside bare recovery'),
 }
 
@@ -111,6 +112,11 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
     http: {
       file: 'test/crash/http-crash-run.ts',
       about: 'kills under orders over HTTP: every accepted one is in the database',
+    },
+    transparency: {
+      file: 'test/crash/transparency-crash-run.ts',
+      about:
+        'kills and takeovers under a witness: no checkpoint contradicts another [--log --database]',
     },
     cluster: {
       file: 'test/crash/cluster-crash-run.ts',

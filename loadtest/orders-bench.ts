@@ -3,11 +3,13 @@
  * the durable log and the projector on and the sender on the same machine; beside the rate at which
  * one core recovers signatures and does nothing else, in the same run. Also the server's CPU time per
  * order as a multiple of one hash and recovery, by kind of thread, and the latency at half of that rate, open
- * loop, stage by stage. With `--permits` every buy brings a permit, which costs a second recovery. With `--cores`, also what one and two threads of each kind do, and what follows for more cores.
+ * loop, stage by stage. With `--permits` every buy brings a permit, which costs a second recovery. With `--traces`
+ * one order of 100 is traced. With `--cores`, also what one and two threads of each kind do, and what follows for more cores.
  */
 
 import { makeOrderHasher } from '#domain/order-hash.ts'
 import { loadKeccak } from '#verify/keccak.ts'
+import { openCollector } from '../test/support/collector.ts'
 import { openExchange } from '../test/support/exchange.ts'
 import { median, progress, quick, report, runBench } from './bench.ts'
 import { Histogram } from './histogram.ts'
@@ -31,7 +33,9 @@ const TIMED_EVERY = 4
 
 const permits = process.argv.includes('--permits')
 
-const exchange = await openExchange({ environment: { SIBYL_LOG_LEVEL: 'error' } })
+const collector = process.argv.includes('--traces') ? await openCollector() : undefined
+const traced = collector === undefined ? {} : { SIBYL_TRACES_URL: collector.url }
+const exchange = await openExchange({ environment: { SIBYL_LOG_LEVEL: 'error', ...traced } })
 try {
   const { domain, sign, connect, cpuSeconds } = await openOrderFlow(exchange.url, { permits })
 
@@ -133,4 +137,5 @@ try {
   report(result)
 } finally {
   await exchange.dispose()
+  await collector?.close()
 }

@@ -43,7 +43,7 @@ async function startOurs(): Promise<Server> {
     routes: priceRoutes({
       board,
       hub,
-      urls: { pyth: '', binance: '', coinbase: '' },
+      urlOf: () => '',
       ageMsMax: 10_000,
       nowMs: systemClock.nowMs,
     }),

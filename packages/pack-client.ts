@@ -80,8 +80,11 @@ const NOT_PUBLIC = new Set([
 
 const SPECIFIER = /(\bfrom\s+|\bimport\(\s*)(['"])(#[^'"]+|\.[^'"]+)\2/g
 
-/** Lays what the client reaches into `folder`. */
-async function laySources(folder: string, shapes: ReadonlyMap<string, string>): Promise<void> {
+/** Copies the files that the client imports into `folder`, and returns their names. */
+async function laySources(
+  folder: string,
+  shapes: ReadonlyMap<string, string>,
+): Promise<readonly string[]> {
   const own = await readdir(join(ROOT, ROOMS.client))
   const files = own.filter((name) => name.endsWith('.ts')).map((name) => `client/${name}`)
   // Grows while it is walked.
@@ -100,6 +103,7 @@ async function laySources(folder: string, shapes: ReadonlyMap<string, string>): 
     await mkdir(dirname(join(folder, file)), { recursive: true })
     await writeFile(join(folder, file), laid)
   }
+  return files
 }
 
 const COMPILER = {
@@ -139,10 +143,24 @@ async function endDeclarations(folder: string): Promise<void> {
   }
 }
 
+/** Writes each declaration once more for CommonJS, where a compiler reads `.d.ts` of this package as those of ES modules. */
+async function addCommonJsTypes(folder: string): Promise<void> {
+  for (const name of await readdir(folder, { recursive: true })) {
+    if (!name.endsWith('.d.ts')) continue
+    const text = await readFile(join(folder, name), 'utf8')
+    const turned = text.replace(SPECIFIER, (found) => found.replace(/\.js(['"])$/, '.cjs$1'))
+    await writeFile(join(folder, name.replace(/\.d\.ts$/, '.d.cts')), turned)
+  }
+}
+
 type Manifest = Readonly<Record<string, unknown>>
 
 function manifestOf(own: Manifest): Manifest {
-  const entry = (path: string) => ({ types: `./${path}.d.ts`, default: `./${path}.js` })
+  // Node since 20.19 and 22.12 loads ES modules by `require`, too: only the types differ.
+  const entry = (path: string) => ({
+    import: { types: `./${path}.d.ts`, default: `./${path}.js` },
+    require: { types: `./${path}.d.cts`, default: `./${path}.js` },
+  })
   const exports: Record<string, unknown> = { '.': entry('index') }
   for (const name of PUBLIC) exports[`./${name}`] = entry(`client/${name}`)
   exports['./package.json'] = './package.json'
@@ -156,11 +174,14 @@ function shapesLine([file, text]: readonly [string, string]): string {
   return `export type { ${shown.join(', ')} } from './${SHAPES}${file.replace(/ts$/, 'js')}'\n`
 }
 
-async function addRest(folder: string, shapes: ReadonlyMap<string, string>): Promise<void> {
+async function addRest(
+  folder: string,
+  shapes: readonly (readonly [string, string])[],
+): Promise<void> {
   const all = PUBLIC.map((name) => `export * from './client/${name}.js'\n`).join('')
   const types = TYPES.map((name) => `export type * from './client/${name}.js'\n`).join('')
   await writeFile(join(folder, 'index.js'), all)
-  await writeFile(join(folder, 'index.d.ts'), all + types + [...shapes].map(shapesLine).join(''))
+  await writeFile(join(folder, 'index.d.ts'), all + types + shapes.map(shapesLine).join(''))
   const own = JSON.parse(await readFile(join(PACKAGE, 'package.json'), 'utf8')) as Manifest
   await writeFile(join(folder, 'package.json'), `${JSON.stringify(manifestOf(own), null, 2)}\n`)
   for (const name of ['README.md', 'CHANGELOG.md'])
@@ -173,11 +194,13 @@ export async function packClient(to: string): Promise<string> {
   const build = await mkdtemp(join(tmpdir(), 'sibyl-pack-'))
   try {
     const shapes = await shapeTypes()
-    await laySources(join(build, 'source'), shapes)
+    const laid = await laySources(join(build, 'source'), shapes)
     await compile(build)
     const folder = join(build, 'package')
     await endDeclarations(folder)
-    await addRest(folder, shapes)
+    const used = [...shapes].filter(([file]) => laid.includes(`${SHAPES}${file}`))
+    await addRest(folder, used)
+    await addCommonJsTypes(folder)
     await mkdir(to, { recursive: true })
     const options = ['--json', '--ignore-scripts', '--offline', '--pack-destination', resolve(to)]
     const { stdout } = await run('npm', ['pack', folder, ...options], { cwd: build })

@@ -1,11 +1,11 @@
 /**
- * The entry: hears signals before anything else is loaded, runs the exchange until it is to stop, and
- * says in one line what kept it from running. It ends with 0 after a stop, also one during the start,
- * and with 1 after a failure. A thread that hangs and cannot be ended would keep the process for ever:
- * then it kills itself, after everything else was closed.
+ * The entry point: handles signals before anything else is loaded, runs the exchange until it is stopped, and prints in
+ * one line why it could not run. Exits with 0 after a stop, also during the start, and with 1 after a failure. A
+ * hanging thread that cannot be ended would keep the process alive: then the process kills itself after everything else
+ * was closed.
  *
- * Plain CommonJS, so that any Node can read it and say what is missing: Node 20 refuses a `.ts` file
- * with a stack before it reads a line. `src/main.ts` is a link to this file.
+ * Plain CommonJS, so that any Node can read it and report what is missing: Node 20 refuses a `.ts` file with a stack
+ * trace before it reads a line. `src/main.ts` is a link to this file.
  */
 
 const NODE_MAJOR = 22
@@ -17,9 +17,9 @@ const HELP = `Runs the exchange until Ctrl-C or SIGTERM; every setting is an env
 
 README.md has the first steps, docs/operating.md what an operator needs.
 `
-/** Ctrl-C reaches the process from the terminal and from npm: what comes so soon is the same one. */
+/** Ctrl-C reaches the process from the terminal and from npm: a second signal this soon is the same one. */
 const SAME_SIGNAL_MS = 1_000
-/** After a stop that failed nothing is left to be done; what still runs then hangs. */
+/** Time after a failed stop until remaining threads count as hanging. */
 const ENDS_WITHIN_MS = 10_000
 
 /** Files of the exchange are for its own user: 0600, folders 0700. Threads cannot set the mask but inherit it. */
@@ -29,7 +29,7 @@ const stop = new AbortController()
 let firstAtMs = 0
 for (const signal of ['SIGINT', 'SIGTERM']) {
   process.on(signal, () => {
-    // The operator insists. Ending by itself would abort in the threads that are still open.
+    // The operator asked twice. Exiting normally would abort inside threads that are still open.
     const again = stop.signal.aborted && performance.now() - firstAtMs > SAME_SIGNAL_MS
     if (again) process.kill(process.pid, 'SIGKILL')
     if (!stop.signal.aborted) firstAtMs = performance.now()
@@ -40,9 +40,9 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
 const wanted = process.argv.slice(2)
 const unknown = wanted.find((each) => !['--help', '-h', '--settings'].includes(each))
 
-/** Settings, a taken port, an absent database: one line for the operator, and no stack. */
+/** Settings, a used port, a missing database: one line for the operator, without a stack. */
 async function run() {
-  // The native parts are built for one major version.
+  // The native modules are built for one major version.
   const { node } = process.versions
   if (Number(node.split('.')[0]) !== NODE_MAJOR) {
     throw new Error(
@@ -59,7 +59,7 @@ function sayWhy(error) {
   process.exitCode = 1
 }
 
-/** After a failure: unless something runs on, the process has ended by then. */
+/** Kills the process if something still runs some time after a failure. */
 function endWhatHangs() {
   if (process.exitCode !== 1) return
   setTimeout(() => {

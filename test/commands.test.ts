@@ -58,7 +58,7 @@ function run(script: string, args: string): Promise<{ code: number; out: string;
 const asked = [...Object.keys(scripts).filter((name) => !NOT_OURS.includes(name)), ...NAMED]
 
 for (const name of asked) {
-  test(`npm run ${name} -- --help says what it is, and runs nothing`, async () => {
+  test(`npm run ${name} -- --help describes the program and runs nothing`, async () => {
     const [script = '', ...rest] = name.split(' ')
     const { code, out, err } = await run(script, [...rest, '--help'].join(' '))
     assert.equal(err, '')
@@ -68,15 +68,15 @@ for (const name of asked) {
   })
 }
 
-test('who reads the settings may stop reading', async () => {
+test('a reader of the settings may close the pipe early', async () => {
   const { code, out, err } = await run('settings', '| head -n 1')
   assert.deepEqual({ code, err }, { code: 0, err: '' })
   assert.equal(out, 'SIBYL_PROFILE = "devnet"  # default\n')
 })
 
-test('a number below zero is a value that is refused with what is allowed', async () => {
+test('a negative number is refused as a value, with the allowed range', async () => {
   const { code, err } = await run('devnet:warp', '--seconds -5')
-  assert.equal(err, "sibyl: --seconds is a whole number from 1 to 31536000, not '-5'\n")
+  assert.equal(err, "sibyl: --seconds must be a whole number from 1 to 31536000, not '-5'\n")
   assert.equal(code, 2)
 })
 
@@ -92,7 +92,7 @@ for (const [script, prefix] of [
   })
 }
 
-test('another Node than 22 is told so in one line', async () => {
+test('another Node than 22 gets one helpful line', async () => {
   // Node 20 refuses every entry of another ending before it reads a line of it.
   assert.equal(extname(realpathSync(`${ROOT}src/main.ts`)), '.cjs')
   const other = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.20.2' } })`

@@ -4,6 +4,7 @@
  */
 
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { dirname, join, normalize } from 'node:path'
@@ -33,6 +34,61 @@ test('every alarm is explained in a section of its own, and no section is of no 
     assert.equal(opened, closed, expr)
     assert(expr.includes('up{') || metricsIn(expr).length > 0, alert)
   }
+})
+
+type Cases = {
+  readonly tests: readonly {
+    readonly name: string
+    readonly promql_expr_test: readonly { readonly exp_samples?: readonly unknown[] }[]
+  }[]
+}
+
+test('every alarm has a case in which it is silent at first and fires later', () => {
+  const { tests } = parseYaml(textOf('config/monitoring/prometheus-rules.test.yml')) as Cases
+  assert.deepEqual(
+    tests.map(({ name }) => name),
+    rules.map(({ alert }) => alert),
+  )
+  for (const { name, promql_expr_test: checks } of tests) {
+    const fires = checks.map(({ exp_samples = [] }) => exp_samples.length > 0)
+    assert.deepEqual(fires, [false, true], name)
+  }
+})
+
+test('the cases of the alarms hold for Prometheus itself', {
+  skip: spawnSync('promtool', ['--version']).status === 0 ? false : 'promtool is not installed',
+}, () => {
+  const { status, stdout, stderr } = spawnSync(
+    'promtool',
+    ['test', 'rules', 'prometheus-rules.test.yml'],
+    { cwd: join(ROOT, 'config/monitoring'), encoding: 'utf8' },
+  )
+  assert.equal(status, 0, stdout + stderr)
+})
+
+/** A text between back-quotes that begins with a small letter and has a space is a line of the log; `…` stands for any text. */
+const LOG_WORDS = /`([a-z][^`\n]* [^`]*)`/g
+
+test('the lines of the log that the runbook names are in the code, in the same words', () => {
+  const guide = textOf('docs/operating.md')
+  const runbook = guide.slice(guide.indexOf('\n## Keys')).replaceAll(/^```[\s\S]*?^```$/gm, '')
+  const code = sourceFiles()
+    .filter((file) => /^(src|config)\//.test(file))
+    .map((file) => textOf(file).replaceAll(/\$\{[^}]*\}/g, '…'))
+    .join('\n')
+    .replaceAll(/' \+\s+'/g, '')
+  const lines = [...runbook.replaceAll(/\n(?=\S)/g, ' ').matchAll(LOG_WORDS)].map(
+    ([, words = '']) => words,
+  )
+  const named = lines.filter(
+    (line) => !/^(npm|sibyl|select|touch|journalctl|mariadbd?) /.test(line),
+  )
+  assert(named.includes('a key runs out of ether for gas'))
+  const parts = (line: string) => line.split('…').map((part) => part.trim())
+  assert.deepEqual(
+    named.filter((line) => !parts(line).every((part) => code.includes(part))),
+    [],
+  )
 })
 
 test('settings that the guides and the files of an operator name exist', () => {

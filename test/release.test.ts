@@ -59,7 +59,7 @@ const wrongIn = (root: string): string[] =>
     .filter(({ wrong }) => wrong !== '')
     .map(({ name, wrong }) => `${name}: ${wrong}`)
 
-test('a repository that keeps what a tag promises can be tagged', (t) => {
+test('a repository that meets the rules of a tag can be tagged', (t) => {
   const root = repository(RIGHT)
   t.after(() => rmSync(root, { recursive: true }))
   assert.deepEqual(wrongIn(root), [])
@@ -152,7 +152,7 @@ const BROKEN: Record<string, { files: Files; wrong: RegExp }> = {
 }
 
 for (const [what, { files, wrong }] of Object.entries(BROKEN)) {
-  test(`${what} is in the way of a tag`, (t) => {
+  test(`${what} prevents a tag`, (t) => {
     const root = repository({ ...RIGHT, ...files })
     t.after(() => rmSync(root, { recursive: true }))
     const found = wrongIn(root)
@@ -161,7 +161,7 @@ for (const [what, { files, wrong }] of Object.entries(BROKEN)) {
   })
 }
 
-test('what is not committed is in the way of a tag', (t) => {
+test('uncommitted changes prevent a tag', (t) => {
   const root = repository(RIGHT)
   t.after(() => rmSync(root, { recursive: true }))
   put(root, { 'notes.txt': 'later' })

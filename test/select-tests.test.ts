@@ -8,7 +8,7 @@ import {
   sharesProcess,
 } from './support/select-tests.ts'
 
-test('what a test file needs follows from what it imports', () => {
+test('the needs of a test file follow from its imports', () => {
   assert.equal(needOf('test/web/browser/page.test.ts'), 'browser')
   assert.equal(needOf('test/scenario/trading.test.ts'), 'exchange')
   // Through a fixture.
@@ -37,7 +37,7 @@ test('files and folders can be asked for', () => {
   assert.throws(() => selectTests(['test/nowhere']), /no test files in test\/nowhere/)
 })
 
-test('files share a process, unless they touch what is the whole process’s', () => {
+test('files share a process, unless they touch global state', () => {
   assert.ok(sharesProcess('test/book/match.test.ts'))
   // It only reads a seed.
   assert.ok(sharesProcess('test/services/settlement/turns.test.ts'))
@@ -47,7 +47,7 @@ test('files share a process, unless they touch what is the whole process’s', (
   assert.ok(!sharesProcess('test/web/browser/page.test.ts'))
 })
 
-test('every file has its process, with those that need the same, in the order of what they need', () => {
+test('every file has its process, with files of the same needs, in the order of their needs', () => {
   const all = selectTests([])
   const processes = shareProcesses(all, 3)
   assert.deepEqual(processes.flat().toSorted(), all.toSorted())

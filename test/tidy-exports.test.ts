@@ -45,7 +45,7 @@ test('every file is imported, started by a script, or named by another', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('whatever is exported is imported, and what only tests import is used where it is', () => {
+test('every export is imported, and an export that only tests import is used in its own file', () => {
   const byUs = importedNames(isOurs)
   const byAll = importedNames(() => true)
   const wrong: string[] = []

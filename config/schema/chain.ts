@@ -1,4 +1,4 @@
-/** Settings of the chains: where they are, who signs, and how indexing, settling and relaying go. */
+/** Settings of the chains: addresses, keys, and rules for indexing, settling and relaying. */
 
 import Type from 'typebox'
 import { ContractAddressForm, HttpUrl, Key } from './patterns.ts'
@@ -8,14 +8,14 @@ const ContractAddress = Type.String({ pattern: ContractAddressForm })
 const Chain = Type.Object(
   {
     chainId: Type.Integer({ minimum: 1 }),
-    /** On `main` a proposal needs the bond of its proposer; on `test` the relayer may post it. */
+    /** On `main` the proposer must pay the bond of a proposal; on `test` the relayer may post it. */
     role: Type.Enum(['main', 'test']),
-    /** Tried in this order. With none there is no chain: orders match and nothing settles. */
+    /** Tried in this order. Without any there is no chain: orders match and nothing settles. */
     rpcUrls: Type.Array(Type.String({ pattern: HttpUrl }), { maxItems: 10 }),
     blockExplorer: Type.String(),
-    /** The block of the deployment: nothing of ours happened before it. */
+    /** Block of the deployment: the contracts have no events before it. */
     startBlock: Type.Integer({ minimum: 0 }),
-    /** Blocks on top of a block before what it holds is believed. */
+    /** Blocks on top of a block before its events count. */
     confirmations: Type.Integer({ minimum: 0, maximum: 1_000 }),
     contracts: Type.Object(
       {
@@ -32,7 +32,7 @@ const Chain = Type.Object(
       {
         symbol: Type.String(),
         decimals: Type.Integer({ minimum: 6, maximum: 6 }),
-        /** What permits are signed for: the token's own EIP-712 domain; `USD Coin` and `1` if not said. */
+        /** EIP-712 domain of the token, for permits; `USD Coin` and `1` by default. */
         domainName: Type.Optional(Type.String()),
         domainVersion: Type.Optional(Type.String()),
       },
@@ -62,14 +62,14 @@ export const indexer = Type.Object({
     minimum: 10,
     maximum: 60_000,
     unit: 'ms',
-    description: 'How often each chain is asked for new blocks.',
+    description: 'Interval of requests for new blocks of each chain.',
   }),
   rangeBlocksMax: Type.Integer({
     env: 'SIBYL_INDEXER_RANGE_BLOCKS_MAX',
     minimum: 1,
     maximum: 100_000,
     unit: 'blocks',
-    description: 'Blocks that are read at once; fewer where the provider refuses so many.',
+    description: 'Blocks per read; fewer if the provider refuses that many.',
   }),
   rpcTimeoutMs: Type.Integer({
     env: 'SIBYL_INDEXER_RPC_TIMEOUT_MS',
@@ -118,7 +118,7 @@ export const keys = Type.Object({
     env: 'SIBYL_RELAYER_KEYS',
     secret: true,
     maxItems: 64,
-    description: 'The private keys that pay for what users sign, separated by commas.',
+    description: 'The private keys that send and pay for relayed operations, separated by commas.',
   }),
   operator: Type.String({
     env: 'SIBYL_OPERATOR_KEY',
@@ -155,7 +155,7 @@ export const relayer = Type.Object({
     minimum: 60,
     maximum: 3_153_600_000,
     unit: 's',
-    description: 'How far ahead the deadline of what a user signs may lie.',
+    description: 'Maximum time from now to the deadline of a signed operation.',
   }),
   redemptionsMax: Type.Integer({
     env: 'SIBYL_RELAYER_REDEMPTIONS_MAX',
@@ -268,7 +268,7 @@ export const relayer = Type.Object({
     minimum: 100,
     maximum: 3_600_000,
     unit: 'ms',
-    description: 'A key whose transaction is in no block for so long gives way to the others.',
+    description: 'A key with a transaction that is in no block for this long is used last.',
   }),
   rebroadcastMs: Type.Integer({
     env: 'SIBYL_RELAYER_REBROADCAST_MS',
@@ -289,14 +289,14 @@ export const relayer = Type.Object({
     minimum: 10,
     maximum: 60_000,
     unit: 'ms',
-    description: 'How often the chain is asked about what was sent.',
+    description: 'Interval of requests about sent transactions.',
   }),
   idlePollMs: Type.Integer({
     env: 'SIBYL_RELAYER_IDLE_POLL_MS',
     minimum: 10,
     maximum: 600_000,
     unit: 'ms',
-    description: 'How often while nothing is under way, to notice reorganisations.',
+    description: 'The same while no transaction is open, to notice reorgs.',
   }),
   balanceEveryMs: Type.Integer({
     env: 'SIBYL_RELAYER_BALANCE_EVERY_MS',
@@ -310,7 +310,7 @@ export const relayer = Type.Object({
 export const settlement = Type.Object({
   enabled: Type.Boolean({
     env: 'SIBYL_SETTLEMENT',
-    description: 'Whether matched trades are brought on chain, where there is a chain.',
+    description: 'Whether matched trades are settled on the chain, if there is a chain.',
   }),
   batchMax: Type.Integer({
     env: 'SIBYL_SETTLEMENT_BATCH_MAX',
@@ -338,7 +338,7 @@ export const settlement = Type.Object({
     minimum: 10,
     maximum: 60_000,
     unit: 'ms',
-    description: 'How often the chain, and the database, are asked for news.',
+    description: 'Interval of reads from the chain and the database.',
   }),
   maxLagSeconds: Type.Integer({
     env: 'SIBYL_SETTLEMENT_MAX_LAG_SECONDS',

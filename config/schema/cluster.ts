@@ -1,4 +1,4 @@
-/** Settings of a node of several machines. */
+/** Settings of a cluster node. */
 
 import Type from 'typebox'
 import { ClusterKey, NatsUrl, NodeName, NodeNameOrNone } from './patterns.ts'
@@ -23,7 +23,7 @@ export const cluster = Type.Object({
   name: Type.String({
     env: 'SIBYL_CLUSTER',
     pattern: NodeName,
-    description: 'The name of the cluster: what its subjects in NATS begin with.',
+    description: 'The name of the cluster: the prefix of its subjects in NATS.',
   }),
   natsUrl: Type.String({
     env: 'SIBYL_NATS_URL',

@@ -193,7 +193,7 @@ export const supervisor = Type.Object({
     minimum: 50,
     maximum: 600_000,
     unit: 'ms',
-    description: 'How often each thread is asked how it is.',
+    description: 'Interval of health checks of each thread.',
   }),
   restartBackoffMs: Type.Integer({
     env: 'SIBYL_RESTART_BACKOFF_MS',
@@ -234,15 +234,7 @@ export const supervisor = Type.Object({
   }),
 })
 
-export const log = Type.Object({
-  url: Type.String({
-    env: 'SIBYL_LOG_URL',
-    secret: true,
-    pattern: MysqlUrl,
-    description:
-      'Where the event log lies: mysql://user:password@host:port/name, with several servers as ' +
-      'host:port,host:port; ?tls=true encrypts. Empty is the data folder.',
-  }),
+export const logging = Type.Object({
   level: Type.Enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], {
     env: 'SIBYL_LOG_LEVEL',
     description: 'The least important messages to write.',
@@ -259,14 +251,45 @@ export const log = Type.Object({
     description:
       'Logs every nth HTTP request at info, with its route, status and latency: 1 logs all, 0 none.',
   }),
-  retention: Type.Integer({
+})
+
+export const traces = Type.Object({
+  url: Type.String({
+    env: 'SIBYL_TRACES_URL',
+    secret: true,
+    pattern: '^(https?://.+)?$',
+    description:
+      'The address of an OpenTelemetry collector that takes OTLP over HTTP in JSON, for example ' +
+      'http://127.0.0.1:4318/v1/traces. Empty turns traces off.',
+  }),
+  every: Type.Integer({
+    env: 'SIBYL_TRACES_EVERY',
+    minimum: 1,
+    maximum: 1_000_000,
+    unit: 'orders',
+    description:
+      'Traces every nth order and cancel over HTTP of each front; 1 traces all. A request whose ' +
+      'traceparent has the sampled flag is traced too, up to 10 in a second.',
+  }),
+})
+
+export const eventLog = Type.Object({
+  url: Type.String({
+    env: 'SIBYL_LOG_URL',
+    secret: true,
+    pattern: MysqlUrl,
+    description:
+      'Where the event log lies: mysql://user:password@host:port/name, with several servers as ' +
+      'host:port,host:port; ?tls=true encrypts. Empty is the data folder.',
+  }),
+  retentionHours: Type.Integer({
     env: 'SIBYL_LOG_RETENTION',
     minimum: 0,
     maximum: 87_600,
     unit: 'hours',
     description:
-      'So long the event log keeps what the database has already, so that a copy of the database that ' +
-      'is no older catches up at a start. 0 keeps only what markets need. What is older goes to the archive.',
+      'Time for which the event log keeps events that the database already has. A copy of the database that ' +
+      'is no older catches up at a start. 0 keeps only what markets need. Older events go to the archive.',
   }),
   archive: Type.Boolean({
     env: 'SIBYL_LOG_ARCHIVE',

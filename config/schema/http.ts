@@ -1,4 +1,4 @@
-/** Settings of what clients meet: connections, tokens, limits, event streams and WebSockets. */
+/** Settings for clients: connections, tokens, limits, event streams and WebSockets. */
 
 import Type from 'typebox'
 import { ProxyRange } from './patterns.ts'
@@ -68,7 +68,7 @@ export const front = Type.Object({
     minimum: 1,
     maximum: 1_000_000,
     unit: 'requests',
-    description: 'Requests under way in one front thread; one more gets 503.',
+    description: 'Maximum requests in progress in one front thread; one more gets 503.',
   }),
   connectionsMax: Type.Integer({
     env: 'SIBYL_CONNECTIONS_MAX',
@@ -89,7 +89,7 @@ export const front = Type.Object({
   trustedProxies: Type.Array(Type.String({ pattern: ProxyRange }), {
     env: 'SIBYL_TRUSTED_PROXIES',
     maxItems: 100,
-    description: 'Addresses or ranges of proxies whose X-Forwarded-For is believed.',
+    description: 'Addresses or ranges of proxies with a trusted X-Forwarded-For.',
   }),
 })
 
@@ -100,7 +100,7 @@ export const web = Type.Object({
   }),
   reload: Type.Boolean({
     env: 'SIBYL_WEB_RELOAD',
-    description: 'Whether the page is made anew at each visit, for those who change it.',
+    description: 'Whether the page is built again at each visit, for developers of the page.',
   }),
 })
 
@@ -240,7 +240,7 @@ export const sse = Type.Object({
     minimum: 100,
     maximum: 600_000,
     unit: 'ms',
-    description: 'How often a reader that hears no price hears a comment instead.',
+    description: 'Interval of comments to a reader while there is no new price.',
   }),
   lagMsMax: Type.Integer({
     env: 'SIBYL_SSE_LAG_MS_MAX',
@@ -264,7 +264,7 @@ export const stream = Type.Object({
     minimum: 100,
     maximum: 600_000,
     unit: 'ms',
-    description: 'How often each WebSocket is told that all is well.',
+    description: 'Interval of heartbeats on each WebSocket.',
   }),
   connectionsMax: Type.Integer({
     env: 'SIBYL_STREAM_CONNECTIONS_MAX',
@@ -338,7 +338,7 @@ export const stream = Type.Object({
     maximum: 1_073_741_824,
     unit: 'bytes',
     description:
-      'Bytes that wait for a slow reader; beyond them it misses messages and is told so.',
+      'Maximum bytes that wait for a slow reader; beyond that it loses messages and is notified.',
   }),
   lagMsMax: Type.Integer({
     env: 'SIBYL_STREAM_LAG_MS_MAX',
@@ -360,8 +360,8 @@ export const stream = Type.Object({
     maximum: 100_000,
     unit: 'orders',
     description:
-      'Orders, open or filled by trades that are not settled, that one WebSocket may have cancelled when ' +
-      'it disconnects.',
+      'Orders, open or filled by trades that are not settled, that are cancelled when one WebSocket ' +
+      'disconnects. The limit applies on each market thread.',
   }),
   reconnectSpreadMs: Type.Integer({
     env: 'SIBYL_STREAM_RECONNECT_SPREAD_MS',

@@ -1,4 +1,6 @@
-/** The forms that texts of the settings have, and how each is said to a person. */
+/** Patterns of texts in the settings, and their descriptions for people. */
+
+import { PRICE_PROVIDERS } from '#domain/price-providers.ts'
 
 /** A private key, 0x and 64 hexadecimal digits; in the environment also the path of its file. */
 export const Key = '^(0x[0-9a-fA-F]{64})?$'
@@ -11,13 +13,12 @@ export const SocketUrlOrNone = '^(wss?://.+)?$'
 export const ProxyRange = '^[0-9a-fA-F.:]+(/[0-9]{1,3})?$'
 export const DatabaseUrl = '^$|^mysql://|^sqlite:'
 export const MysqlUrl = '^$|^mysql://'
+/** A host with an optional port. It is part of the names of keys, which may have neither spaces nor a plus sign. */
+export const LogHost = '^[a-z0-9]([a-z0-9.-]{0,252})(:[0-9]{1,5})?$'
 export const NodeName = '^[a-z0-9][a-z0-9-]{0,31}$'
 export const NodeNameOrNone = '^$|^[a-z0-9][a-z0-9-]{0,31}$'
 export const NatsUrl = '^$|^(nats|tls)://.+'
 export const AssetName = '^[A-Z0-9]{1,16}$'
-export const FeedId = '^(0x)?[0-9a-fA-F]{64}$'
-export const FeedSymbol = '^[A-Z0-9]{1,24}$'
-export const FeedProduct = '^[A-Z0-9-]{1,24}$'
 
 export const PATTERN_WORDS: Readonly<Record<string, string>> = {
   [Key]: 'must be a private key, 0x and 64 hexadecimal digits, or a file that holds one',
@@ -29,11 +30,12 @@ export const PATTERN_WORDS: Readonly<Record<string, string>> = {
   [ProxyRange]: 'must be an IP address or a range such as 10.0.0.0/8',
   [DatabaseUrl]: 'must be empty, mysql://user:password@host:3306/name or sqlite:path',
   [MysqlUrl]: 'must be empty, or mysql://user:password@host:3306/name',
+  [LogHost]: 'must be a host name in small letters such as example.com, without a scheme',
   [NodeName]: 'must be 1 to 32 small letters, digits or dashes, and begin with no dash',
   [NodeNameOrNone]: 'must be 1 to 32 small letters, digits or dashes, and begin with no dash',
   [NatsUrl]: 'must be empty, or an address that begins with nats:// or tls://',
   [AssetName]: 'must be 1 to 16 capital letters or digits, such as BTC',
-  [FeedId]: 'must be 64 hexadecimal digits, with or without 0x',
-  [FeedSymbol]: 'must be 1 to 24 capital letters or digits, such as BTCUSDT',
-  [FeedProduct]: 'must be 1 to 24 capital letters, digits or dashes, such as BTC-USD',
+  ...Object.fromEntries(
+    Object.values(PRICE_PROVIDERS).map(({ naming }) => [naming.pattern, `must be ${naming.form}`]),
+  ),
 }

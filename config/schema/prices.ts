@@ -1,14 +1,75 @@
-/** Settings of the prices of assets, and of the quick markets that live by them. */
+/** Settings of asset prices, and of the quick markets on them. */
 
-import Type from 'typebox'
+import Type, { type TObject, type TOptional, type TRecord, type TString } from 'typebox'
 import {
-  AssetName,
-  FeedId,
-  FeedProduct,
-  FeedSymbol,
-  HttpUrlOrNone,
-  SocketUrlOrNone,
-} from './patterns.ts'
+  PRICE_SOURCES,
+  type PriceSource,
+  type ProviderSettings,
+  priceProvider,
+} from '#domain/price-providers.ts'
+import { AssetName, HttpUrlOrNone, SocketUrlOrNone } from './patterns.ts'
+
+/** The setting of a provider: `SIBYL_PYTH_URL`. */
+const settingName = (source: PriceSource, name: string): string =>
+  `SIBYL_${source.toUpperCase()}_${name}`
+
+export const apiKeySetting = (source: PriceSource): string => settingName(source, 'API_KEY')
+
+type ProviderSchema = TObject<{
+  url: TString
+  socketUrl: TOptional<TString>
+  apiKey: TOptional<TString>
+  names: TRecord<string, TString>
+}>
+
+/** Settings of a price provider, as its record describes them. */
+function providerSchema(source: PriceSource): ProviderSchema {
+  const { socketUrl, needsApiKey, naming } = priceProvider(source)
+  return Type.Object({
+    url: Type.String({
+      env: settingName(source, 'URL'),
+      pattern: HttpUrlOrNone,
+      description: 'Its HTTP API; empty leaves the provider out.',
+    }),
+    ...(socketUrl !== undefined && {
+      socketUrl: Type.String({
+        env: settingName(source, 'SOCKET_URL'),
+        pattern: SocketUrlOrNone,
+        description: 'Its WebSocket; empty leaves the provider out.',
+      }),
+    }),
+    ...(needsApiKey && {
+      apiKey: Type.String({
+        env: apiKeySetting(source),
+        secret: true,
+        description: 'Its API key.',
+      }),
+    }),
+    names: Type.Record(Type.String(), Type.String({ pattern: naming.pattern }), {
+      env: settingName(source, naming.setting),
+      description: `By asset: ${naming.description}, as JSON.`,
+    }),
+  }) as unknown as ProviderSchema
+}
+
+const eachProvider = <T>(value: (source: PriceSource) => T): Record<PriceSource, T> =>
+  Object.fromEntries(PRICE_SOURCES.map((source) => [source, value(source)])) as Record<
+    PriceSource,
+    T
+  >
+
+const providers = eachProvider(providerSchema)
+
+/** The settings of every provider where nothing else is set. */
+export const providerDefaults = eachProvider((source): ProviderSettings => {
+  const { url, socketUrl, needsApiKey, names } = priceProvider(source)
+  return {
+    url,
+    ...(socketUrl !== undefined && { socketUrl }),
+    ...(needsApiKey && { apiKey: '' }),
+    names: { ...names },
+  }
+})
 
 export const feeds = Type.Object({
   live: Type.Boolean({
@@ -27,7 +88,7 @@ export const feeds = Type.Object({
     minimum: 500,
     maximum: 600_000,
     unit: 'ms',
-    description: 'A provider whose newest price is older does not speak.',
+    description: 'A provider with an older newest price is not used.',
   }),
   recoverMs: Type.Integer({
     env: 'SIBYL_FEEDS_RECOVER_MS',
@@ -57,54 +118,7 @@ export const feeds = Type.Object({
     unit: 'ms',
     description: 'The shortest time between two prices of an asset that leave.',
   }),
-  pyth: Type.Object({
-    url: Type.String({
-      env: 'SIBYL_PYTH_URL',
-      pattern: HttpUrlOrNone,
-      description: "Hermes; empty leaves Pyth out, as every provider's empty address does.",
-    }),
-    apiKey: Type.String({
-      env: 'SIBYL_PYTH_API_KEY',
-      secret: true,
-      description: 'Its API key.',
-    }),
-    ids: Type.Record(Type.String(), Type.String({ pattern: FeedId }), {
-      env: 'SIBYL_PYTH_IDS',
-      description: 'By asset: the id of its price feed, as JSON.',
-    }),
-  }),
-  binance: Type.Object({
-    url: Type.String({
-      env: 'SIBYL_BINANCE_URL',
-      pattern: HttpUrlOrNone,
-      description: 'Its REST API.',
-    }),
-    socketUrl: Type.String({
-      env: 'SIBYL_BINANCE_SOCKET_URL',
-      pattern: SocketUrlOrNone,
-      description: 'Its market streams.',
-    }),
-    symbols: Type.Record(Type.String(), Type.String({ pattern: FeedSymbol }), {
-      env: 'SIBYL_BINANCE_SYMBOLS',
-      description: 'By asset: its symbol, as JSON.',
-    }),
-  }),
-  coinbase: Type.Object({
-    url: Type.String({
-      env: 'SIBYL_COINBASE_URL',
-      pattern: HttpUrlOrNone,
-      description: 'Its REST API.',
-    }),
-    socketUrl: Type.String({
-      env: 'SIBYL_COINBASE_SOCKET_URL',
-      pattern: SocketUrlOrNone,
-      description: 'Its market data feed.',
-    }),
-    products: Type.Record(Type.String(), Type.String({ pattern: FeedProduct }), {
-      env: 'SIBYL_COINBASE_PRODUCTS',
-      description: 'By asset: its product, as JSON.',
-    }),
-  }),
+  ...providers,
   simulator: Type.Object({
     port: Type.Integer({
       env: 'SIBYL_FEEDS_SIMULATOR_PORT',
@@ -125,7 +139,7 @@ export const feeds = Type.Object({
 export const quick = Type.Object({
   enabled: Type.Boolean({
     env: 'SIBYL_QUICK_MARKETS',
-    description: 'Whether quick markets are opened, where there are prices and a chain.',
+    description: 'Whether quick markets are opened, if there are prices and a chain.',
   }),
   intervalSeconds: Type.Integer({
     env: 'SIBYL_QUICK_INTERVAL_SECONDS',
@@ -162,6 +176,6 @@ export const quick = Type.Object({
     minimum: 10,
     maximum: 60_000,
     unit: 'ms',
-    description: 'How often the chain is asked about what was sent.',
+    description: 'Interval of requests about sent transactions.',
   }),
 })

@@ -1,4 +1,4 @@
-/** What an order has to have behind it, and what a trader whose trades fail may still do. */
+/** Settings of risk: the funds that an order needs, and limits for traders after failed trades. */
 
 import Type from 'typebox'
 

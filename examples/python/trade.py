@@ -1,10 +1,12 @@
 """An order and the stream from Python: signs by what /api/v1/config tells, places, watches, cancels.
 
-Needs eth-account and websockets:  pip install eth-account websockets
+Needs three packages of Debian: python3-websockets, python3-ecdsa and python3-pycryptodome. Elsewhere:
+pip install websockets ecdsa pycryptodomex
 The key is taken from SIBYL_TRADER_KEY, or from the file that it names.
 """
 
 import asyncio
+import hashlib
 import json
 import os
 import secrets
@@ -14,8 +16,9 @@ import urllib.request
 import zlib
 
 import websockets
-from eth_account import Account
-from eth_account.messages import encode_typed_data
+from Cryptodome.Hash import keccak
+from ecdsa import SECP256k1, SigningKey, VerifyingKey
+from ecdsa.util import sigdecode_string, sigencode_string
 
 URL = os.environ.get("SIBYL_URL", "http://127.0.0.1:8080")
 ZERO = "0x" + "00" * 20
@@ -36,26 +39,76 @@ def request(method, path, body=None):
         raise RuntimeError(f"{said['error']} ({said['code']}, {said.get('field')})") from None
 
 
+def keccak256(data):
+    return keccak.new(digest_bits=256, data=data).digest()
+
+
+class Account:
+    """A secp256k1 key and its address."""
+
+    def __init__(self, key):
+        self.key = SigningKey.from_string(bytes.fromhex(key[2:]), curve=SECP256k1)
+        self.address = "0x" + address_of(self.key.verifying_key).hex()
+
+    def sign(self, digest):
+        """The 65 bytes r, s and v; contracts accept only the lower of the two possible values of s."""
+        pair = self.key.sign_digest_deterministic(digest, hashfunc=hashlib.sha256)
+        r, s = int.from_bytes(pair[:32], "big"), int.from_bytes(pair[32:], "big")
+        order = SECP256k1.order
+        pair = sigencode_string(r, min(s, order - s), order)
+        recovered = VerifyingKey.from_public_key_recovery_with_digest(
+            pair, digest, SECP256k1, hashlib.sha256, sigdecode_string
+        )
+        own = [address_of(key) for key in recovered].index(address_of(self.key.verifying_key))
+        return pair + bytes([27 + own])
+
+
+def address_of(key):
+    return keccak256(key.to_string())[12:]
+
+
 def trader():
     named = os.environ["SIBYL_TRADER_KEY"]
     if not named.startswith("0x"):
         with open(named, encoding="ascii") as file:
             named = file.read().strip()
-    return Account.from_key(named)
+    return Account(named)
+
+
+DOMAIN = {
+    "name": "string",
+    "version": "string",
+    "chainId": "uint256",
+    "verifyingContract": "address",
+}
+
+
+def word(kind, value):
+    """A value as 32 bytes, as EIP-712 encodes the fields of a struct."""
+    if kind == "string":
+        return keccak256(value.encode())
+    if kind == "bytes32":
+        return bytes.fromhex(value[2:])
+    if kind == "address":
+        return bytes.fromhex(value[2:]).rjust(32, b"\0")
+    if kind.startswith("uint"):
+        return int(value).to_bytes(32, "big")
+    raise ValueError(f"no order has a field of the type {kind}")
+
+
+def struct_hash(name, fields, values):
+    typed = ",".join(f"{field['type']} {field['name']}" for field in fields)
+    words = [word(field["type"], values[field["name"]]) for field in fields]
+    return keccak256(b"".join([keccak256(f"{name}({typed})".encode()), *words]))
 
 
 def sign(account, scheme, order):
     """The scheme is that of /config: its domain and its types, in the order that they are hashed in."""
-    fields = scheme["types"][scheme["primaryType"]]
-    values = {
-        field["name"]: bytes.fromhex(order[field["name"]][2:])
-        if field["type"] == "bytes32"
-        else order[field["name"]]
-        for field in fields
-    }
-    types = {scheme["primaryType"]: fields}
-    message = encode_typed_data(scheme["domain"], types, values)
-    return "0x" + bytes(account.sign_message(message).signature).hex()
+    name, domain = scheme["primaryType"], scheme["domain"]
+    named = [{"name": key, "type": kind} for key, kind in DOMAIN.items() if key in domain]
+    separator = struct_hash("EIP712Domain", named, domain)
+    message = struct_hash(name, scheme["types"][name], order)
+    return "0x" + account.sign(keccak256(b"\x19\x01" + separator + message)).hex()
 
 
 def checksum(bids, asks):

@@ -1,12 +1,12 @@
 /**
- * The book of one outcome of one market: resting buys and sells in price-time priority, exact
- * integers only. It knows no clock, no randomness and no outside; it never trades by itself, that
- * is `match.ts`. Nothing it does is linear in the number of orders, except to list them all.
+ * The book of one outcome of one market: resting buys and sells in price-time priority, exact integers only. It has no
+ * clock, no randomness and no I/O. It never trades by itself; `match.ts` does. No operation is linear in the number of
+ * orders, except listing them all.
  *
- * An order is one record in a pool and hangs in four structures at once: the queue of its price
- * level, the list of its trader, the index by hash and the expiry wheel. Slots are the numbers of
- * records; one from `locate` or `bestOrder` is good until the book next changes. The file is long
- * because every change of an order changes the four together, and they are to be read together.
+ * An order is one record in a pool, and is linked into four structures at once: the queue of its price level, the list
+ * of its trader, the index by hash and the expiry wheel. A slot is the number of a record; one from `locate` or
+ * `bestOrder` is valid until the book next changes. The file is long because every change of an order changes all four
+ * structures, and they should be read together.
  */
 
 import assert from 'node:assert/strict'
@@ -70,41 +70,41 @@ const {
 } = layout
 
 type BookOptions = {
-  /** Orders that may rest at once. */
+  /** Maximum number of resting orders. */
   readonly ordersMax: number
-  /** Any number; keeps traders from choosing hashes that collide in the indices. */
+  /** Any number; prevents traders from choosing hashes that collide in the indices. */
   readonly seed?: number
-  /** Is told who has orders here. */
+  /** Receives the traders with orders here. */
   readonly traders?: TraderWatch
 }
 
-/** Who follows which traders have orders in a book, so that they need not be looked for in all. */
+/** Observes which traders have orders in a book, so that callers need not search all books. */
 export type TraderWatch = {
-  /** The trader's first order came to rest. */
+  /** The trader's first order rests now. */
   entered(trader: Address): void
   /** The trader's last order left. */
   left(trader: Address): void
-  /** All orders left at once. Of these traders some may have left before. */
+  /** All orders left at once. Some of these traders may have left before. */
   cleared(traders: readonly Address[]): void
 }
 
 type Level = {
   readonly price: Price
-  /** Everything that rests at the price; it may exceed what a number holds exactly. */
+  /** Total resting quantity at the price; it may exceed the safe integers. */
   readonly size: bigint
   readonly orders: number
 }
 
 /**
- * The texts of hashes are kept for the lowest slots, which a book uses first and again: it saves
- * making them for every fill, and reading more of them than the digits that find a record. For all
- * slots texts would be a million objects for the collector.
+ * The hash texts of the lowest slots are kept, because a book uses these first and reuses them. It saves creating them
+ * for every fill, and comparing more than the digits of the tag. Texts for all slots would be a million objects for the
+ * garbage collector.
  */
 const TEXTS_MAX = 65_536
 
 /**
- * What all books without orders have in common: most markets have none, and a book of its own memory is
- * a hundred times as large. Nothing is ever entered here.
+ * Shared by all books without orders: most markets have none, and a book with its own memory is a hundred times as
+ * large. No order is ever added to it.
  */
 const NO_ORDERS = new RecordPool(RECORD_SHIFT, 0, STATE)
 const NO_LEVELS = new RecordPool(LEVEL_SHIFT, 0)
@@ -114,7 +114,7 @@ const NO_PRICES = new PriceLevels(NO_LEVELS, true)
 const NO_WHEEL = new ExpiryWheel(NO_ORDERS, 0)
 const NO_TEXTS: never[] = []
 
-/** The key that is read at present. */
+/** The key being read. */
 const key = new Int32Array(HASH_WORDS)
 
 export class Book {
@@ -122,12 +122,12 @@ export class Book {
   readonly #hashPlaces: Uint8Array
   readonly #addressPlaces: Uint8Array
   readonly #watch: TraderWatch | undefined
-  /** No order that ever rested was placed after this. */
+  /** Placement time of the newest order that ever rested. */
   #newestMs = 0
   #orders!: RecordPool
   #levels!: RecordPool
   #traders!: RecordPool
-  /** The text of each trader's address, by the trader's slot: made once, wanted in every report. */
+  /** Text of each trader's address, by the trader's slot: created once, used in every report. */
   #addresses!: Address[]
   #texts!: (OrderHash | undefined)[]
   #byHash!: TagIndex
@@ -147,7 +147,7 @@ export class Book {
     this.#empty()
   }
 
-  /** How many orders rest. */
+  /** Number of resting orders. */
   get count(): number {
     return this.#orders.live
   }
@@ -156,25 +156,24 @@ export class Book {
     return this.#orders.live >= this.#ordersMax
   }
 
-  /** The highest price that a buyer pays; 0 when there is no buyer. */
+  /** Highest price of a buy; 0 if there is none. */
   get bestBid(): number {
     return this.#bids.best
   }
 
-  /** The lowest price that a seller takes; 0 when there is no seller. */
+  /** Lowest price of a sell; 0 if there is none. */
   get bestAsk(): number {
     return this.#asks.best
   }
 
-  /** No order expires before this second; undefined when none rests. */
+  /** No order expires before this second; undefined if none rests. */
   get nextExpirySec(): number | undefined {
     return this.#wheel.nextSec
   }
 
   /**
-   * Rests an order, or the `remaining` of it that a match left after so many `matches`, behind all
-   * others at its price. Answers false when the book is full. The order must not cross the book:
-   * match it first.
+   * Rests an order, or the `remaining` quantity after `matches` matches, behind all others at its price. Returns false
+   * if the book is full. The order must not cross the book: match it first.
    */
   rest(order: OrderTerms, remaining: Shares, matches: number): boolean {
     checkTerms(order, remaining, matches)
@@ -187,7 +186,7 @@ export class Book {
     const tag = tagOfText(orderHash, this.#hashPlaces, HASH_WORDS)
     const traderTag = tagOfText(trader, this.#addressPlaces, ADDRESS_WORDS)
 
-    // The looks into all three indices follow one another, so that they wait for memory together.
+    // The lookups in all three indices come together, so that their memory accesses overlap.
     const slot = orders.allocate()
     if (this.#byHash.addNew(tag, slot) !== NIL) this.#addBeside(orderHash, tag, slot)
     const prices = this.#prices(side)
@@ -227,7 +226,7 @@ export class Book {
       prices.filled(price, level)
     } else orders.writable(last)[recordAt(last) + NEXT] = slot
 
-    // To the end of its trader's list, or, if it was there before, behind what is not younger.
+    // To the end of its trader's list; an order that returns goes behind the orders that are not younger.
     const traderPage = this.#traders.page(owner)
     const inTrader = traderAt(owner)
     let earlier = traderPage[inTrader + TRADER_TAIL]!
@@ -252,7 +251,7 @@ export class Book {
     return true
   }
 
-  /** Takes the order out of the book and answers what it was; undefined when it does not rest. */
+  /** Removes the order and returns it; undefined if it does not rest. */
   cancel(orderHash: OrderHash): RestingOrder | undefined {
     const slot = this.locate(orderHash)
     if (slot === NIL) return undefined
@@ -267,8 +266,8 @@ export class Book {
   }
 
   /**
-   * Gives quantity back to a resting order, which keeps its place. Answers what remains of it now,
-   * or undefined when it does not rest.
+   * Returns quantity to a resting order, which keeps its place. Returns its new remaining quantity, or undefined if it
+   * does not rest.
    */
   grow(orderHash: OrderHash, quantity: Shares): number | undefined {
     const slot = this.locate(orderHash)
@@ -288,8 +287,8 @@ export class Book {
   }
 
   /**
-   * Removes orders whose expiration has come and adds them to `into`. It ends after `stepsMax`
-   * steps, each of which removes or moves one order, and answers whether none is left.
+   * Removes expired orders and adds them to `into`. It stops after `stepsMax` steps, each of which removes or moves one
+   * order, and returns whether none is left.
    */
   expire(nowSec: number, stepsMax: number, into: OrderList): boolean {
     if (this.#orders === NO_ORDERS) return true
@@ -304,19 +303,19 @@ export class Book {
     return next === undefined || next > nowSec
   }
 
-  /** Whether an order at this price would meet one of the other side. */
+  /** Returns whether an order at this price would match an order of the other side. */
   crosses(side: Side, price: number): boolean {
     if (side === BUY) return this.#asks.best !== 0 && this.#asks.best <= price
     return this.#bids.best >= price
   }
 
-  /** The exact sum of what rests at a price. */
+  /** Returns the exact total quantity at a price. */
   levelSize(side: Side, price: Price): bigint {
     const level = this.#prices(side).levelAt(price)
     return level === NIL ? 0n : levelTotal(this.#levels, level)
   }
 
-  /** The best levels of a side, best first. */
+  /** Returns the best levels of a side, best first. */
   depth(side: Side, levelsMax = Number.POSITIVE_INFINITY): Level[] {
     const prices = this.#prices(side)
     const levels: Level[] = []
@@ -329,7 +328,7 @@ export class Book {
     return levels
   }
 
-  /** Open orders of a trader, in the order in which they were placed. */
+  /** Returns open orders of a trader, in placement order. */
   ordersOf(trader: Address, ordersMax = Number.POSITIVE_INFINITY): RestingOrder[] {
     const found: RestingOrder[] = []
     let slot = this.oldestOf(trader)
@@ -340,18 +339,18 @@ export class Book {
     return found
   }
 
-  /** The order that the trader placed first of those that rest, NIL when none does. */
+  /** Returns the slot of the trader's oldest resting order; NIL if there is none. */
   oldestOf(trader: Address): number {
     const owner = this.traderSlot(trader)
     return owner === NIL ? NIL : this.#traders.page(owner)[traderAt(owner) + TRADER_HEAD]!
   }
 
-  /** The one that the trader of an order placed next, NIL when there is none. */
+  /** Returns the slot of the same trader's next younger order; NIL if there is none. */
   youngerOf(slot: number): number {
     return this.#orders.page(slot)[recordAt(slot) + TRADER_NEXT]!
   }
 
-  /** How many orders the trader of an order has here, and when the last of them was placed. */
+  /** Returns the number of orders of an order's trader, and the placement time of the newest. */
   sumsOfTrader(slot: number): { readonly count: number; readonly newestMs: number } {
     const owner = this.traderSlotOf(slot)
     const page = this.#traders.page(owner)
@@ -359,26 +358,26 @@ export class Book {
     return { count: page[at + TRADER_COUNT]!, newestMs: this.placedAtMsOf(page[at + TRADER_TAIL]!) }
   }
 
-  /** How many orders of the trader rest. */
+  /** Returns the number of the trader's resting orders. */
   countOf(trader: Address): number {
     const owner = this.traderSlot(trader)
     if (owner === NIL) return 0
     return this.#traders.page(owner)[traderAt(owner) + TRADER_COUNT]!
   }
 
-  /** The orders of a side in price-time priority. The book must not change meanwhile. */
+  /** Iterates the orders of a side in price-time priority. The book must not change meanwhile. */
   *orders(side: Side): Generator<RestingOrder, void, undefined> {
     for (const slot of this.#slots(side)) yield this.read(slot)
   }
 
-  /** Drops every order at once. A snapshot under way still holds those it began with. */
+  /** Drops every order at once. A snapshot in progress still has its orders. */
   clear(): void {
     if (this.#traders.live > 0) this.#watch?.cleared(this.#addresses)
     this.#empty()
     this.#snapshot = undefined
   }
 
-  /** Gives back the memory of a book without orders; not while a snapshot of it is taken. */
+  /** Frees the memory of a book without orders; not during a snapshot. */
   shrink(): void {
     if (this.count === 0 && this.#snapshot?.done !== false) this.#empty()
   }
@@ -388,14 +387,14 @@ export class Book {
     if (this.#snapshot !== undefined && !this.#snapshot.done) {
       assert.fail('a snapshot of this book is under way')
     }
-    // A snapshot freezes its pool, and that of no orders is everyone's.
+    // A snapshot freezes its pool, and the empty pool is shared.
     const orders =
       this.#orders === NO_ORDERS ? new RecordPool(RECORD_SHIFT, 0, STATE) : this.#orders
     this.#snapshot = new BookSnapshot(orders, this.#wheel.nowSec, this.#completer())
     return this.#snapshot
   }
 
-  /** The book that a snapshot holds, from all of its chunks in any order. */
+  /** Restores a book from all chunks of a snapshot, in any order. */
   static restore(chunks: Iterable<Uint8Array>, options: BookOptions): Book {
     const book = new Book(options)
     book.#restore(chunks)
@@ -403,8 +402,8 @@ export class Book {
   }
 
   /**
-   * A SHA-256 over every order in price-time priority, bids then asks: equal for books that hold
-   * the same orders in the same queues, wherever they lie in memory.
+   * Returns a SHA-256 over every order in price-time priority, bids then asks. It is equal for books with the same
+   * orders in the same queues, whatever their memory layout.
    */
   stateHash(): string {
     const complete = this.#completer()
@@ -418,7 +417,7 @@ export class Book {
         for (let word = 0; word < RECORD_WORDS; word++) image[filled + word] = page[offset + word]!
         complete(image, filled, slot)
         image[filled + PRICE_SIDE]! &= PRICE_SIDE_MASK
-        // Where it lies in memory is no part of what an order is.
+        // The slot is not part of an order's state.
         image[filled + STATE] = NIL
         image.fill(NIL, filled + PREV, filled + TRADER)
         filled += RECORD_WORDS
@@ -430,12 +429,12 @@ export class Book {
     return sum.update(image.subarray(0, filled)).digest('hex')
   }
 
-  /** The slot of a resting order, NIL when it does not rest. */
+  /** Returns the slot of a resting order; NIL if it does not rest. */
   locate(orderHash: OrderHash): number {
     return this.#slotOf(orderHash, tagOfText(orderHash, this.#hashPlaces, HASH_WORDS))
   }
 
-  /** The order in a slot; its hash need not be made into text again where it is at hand. */
+  /** Returns the order in a slot; pass its hash if known, which saves creating the text. */
   read(slot: number, orderHash?: OrderHash): RestingOrder {
     const orders = this.#orders
     const words = orders.page(slot)
@@ -445,20 +444,20 @@ export class Book {
     return readRecord(words, orders.doublePage(slot), offset, trader, hash as OrderHash)
   }
 
-  /** Copies the order into a list, with what a match took of it. */
+  /** Copies the order into a list, with the quantity that a match took. */
   report(slot: number, taken: number, into: OrderList): void {
     const trader = this.#addresses[this.traderSlotOf(slot)]!
     into.push(this.#orders, slot, taken, trader, this.#textOf(slot))
   }
 
-  /** The order that is first in line on a side, NIL when the side is empty. */
+  /** Returns the first order in line on a side; NIL if the side is empty. */
   bestOrder(side: Side): number {
     const level = this.#prices(side).bestLevel
     if (level === NIL) return NIL
     return this.#levels.page(level)[levelAt(level) + HEAD]!
   }
 
-  /** What an order of this side at this limit would meet, in its order, while nothing changes. */
+  /** Iterates the makers for an order of this side and limit, in order, while nothing changes. */
   *makers(side: Side, limit: number): Generator<number, void, undefined> {
     const prices = this.#prices(side === BUY ? SELL : BUY)
     for (let price = prices.best; price !== 0; price = prices.next(price)) {
@@ -479,7 +478,7 @@ export class Book {
     return this.#orders.doublePage(slot)[(recordAt(slot) >> 1) + EXPIRES]!
   }
 
-  /** What stands for the trader while they have orders in this book; NIL when they have none. */
+  /** Returns the slot of the trader; NIL if they have no orders in this book. */
   traderSlot(trader: Address): number {
     return this.#ownerOf(trader, tagOfText(trader, this.#addressPlaces, ADDRESS_WORDS))
   }
@@ -496,7 +495,7 @@ export class Book {
     return this.#orders.page(slot)[recordAt(slot) + TRADER_SLOT]!
   }
 
-  /** Takes quantity from a resting order. One of which nothing remains must be removed at once. */
+  /** Takes quantity from a resting order. If nothing remains, the order must be removed at once. */
   take(slot: number, quantity: number): void {
     const orders = this.#orders
     const words = orders.writable(slot)
@@ -509,14 +508,14 @@ export class Book {
     takeFromLevel(this.#levels, words[offset + LEVEL]!, quantity)
   }
 
-  /** Takes quantity from a resting order, reports it, and removes it when nothing remains of it. */
+  /** Takes quantity from a resting order, reports it, and removes the order if nothing remains. */
   fill(slot: number, quantity: number, into: OrderList): void {
     this.take(slot, quantity)
     this.report(slot, quantity, into)
     if (this.remainingOf(slot) === 0) this.remove(slot)
   }
 
-  /** Takes an order out of all four structures. */
+  /** Removes an order from all four structures. */
   remove(slot: number): void {
     const orders = this.#orders
     const words = orders.writable(slot)
@@ -556,7 +555,7 @@ export class Book {
     orders.free(slot)
   }
 
-  /** Enters a hash whose tag another hash has too. */
+  /** Adds a hash that shares its tag with another. */
   #addBeside(orderHash: OrderHash, tag: number, slot: number): void {
     if (this.#slotOf(orderHash, tag) !== NIL) {
       this.#orders.free(slot)
@@ -565,7 +564,7 @@ export class Book {
     this.#byHash.add(tag, slot)
   }
 
-  /** The slot of the order with this hash, whose tag has been read. */
+  /** Returns the slot of the order with this hash and tag. */
   #slotOf(orderHash: OrderHash, tag: number): number {
     let slot = this.#byHash.find(tag)
     while (slot !== NIL && !this.#isHashOf(slot, orderHash, tag)) {
@@ -577,7 +576,7 @@ export class Book {
   #isHashOf(slot: number, orderHash: OrderHash, tag: number): boolean {
     const words = this.#orders.page(slot)
     const offset = recordAt(slot)
-    // A caller that looks for an order wants its record: it is fetched while the text is.
+    // The caller will use the record: it is loaded while the text is compared.
     if (words[offset + TAG] !== tag) return false
     const text = this.#textOf(slot)
     if (text !== undefined) return text === orderHash
@@ -585,7 +584,7 @@ export class Book {
     return sameKey(key, 0, words, offset + HASH, HASH_WORDS)
   }
 
-  /** The text of an order's hash, where it is kept. */
+  /** Returns the text of an order's hash, if it is kept. */
   #textOf(slot: number): OrderHash | undefined {
     return slot < this.#texts.length ? this.#texts[slot] : undefined
   }
@@ -594,7 +593,7 @@ export class Book {
     return side === BUY ? this.#bids : this.#asks
   }
 
-  /** The slot of the trader, who is entered when this is their first order. */
+  /** Returns the slot of the trader; adds the trader if this is their first order. */
   #openTrader(trader: Address, tag: number): number {
     const known = this.#ownerOf(trader, tag)
     if (known !== NIL) return known
@@ -617,7 +616,7 @@ export class Book {
     return owner
   }
 
-  /** Forgets a trader whose last order has left. */
+  /** Removes a trader without orders. */
   #removeTrader(owner: number): void {
     this.#byTrader.remove(this.#traders.page(owner)[traderAt(owner) + TRADER_TAG]!, owner)
     this.#traders.free(owner)
@@ -631,7 +630,7 @@ export class Book {
     }
   }
 
-  /** The orders at one price, first come first. */
+  /** Iterates the orders at one price, oldest first. */
   *#line(level: number): Generator<number, void, undefined> {
     let slot = this.#levels.page(level)[levelAt(level) + HEAD]!
     while (slot !== NIL) {
@@ -654,7 +653,7 @@ export class Book {
     this.#newestMs = 0
   }
 
-  /** Takes memory for the first order. */
+  /** Allocates memory for the first order. */
   #open(nowSec: number): void {
     this.#orders = new RecordPool(RECORD_SHIFT, this.#ordersMax, STATE)
     this.#levels = new RecordPool(LEVEL_SHIFT, this.#ordersMax)
@@ -671,7 +670,7 @@ export class Book {
   #restore(chunks: Iterable<Uint8Array>): void {
     const numbers = new Set<number>()
     let expected = NIL
-    // Where the slot of the snapshot is now: restored orders lie close together.
+    // Maps slots of the snapshot to new ones: restored orders are stored densely.
     let moved = new Int32Array(0)
     for (const bytes of chunks) {
       const chunk = readChunk(bytes)
@@ -711,7 +710,7 @@ export class Book {
     }
   }
 
-  /** An earlier version hung up an order that came back behind younger ones. */
+  /** An earlier version placed a returned order behind younger ones. */
   #sortOrdersOf(owner: number): void {
     const orders = this.#orders
     const page = this.#traders.page(owner)
@@ -730,7 +729,7 @@ export class Book {
     page[at + TRADER_TAIL] = slots.at(-1) ?? NIL
   }
 
-  /** Enters a restored record into the structures, keeping its place in the queues. */
+  /** Links a restored record into the structures; it keeps its place in the queues. */
   #rejoin(slot: number, moved: Int32Array): void {
     const orders = this.#orders
     const levels = this.#levels
@@ -767,7 +766,7 @@ export class Book {
     this.#wheel.add(slot)
   }
 
-  /** The slot of the trader whose address begins at `offset`. */
+  /** Returns the slot of the trader with the address at `offset`. */
   #rejoinedTrader(words: Int32Array, offset: number): number {
     const traders = this.#traders
     const tag = tagOfWords(words, offset, this.#addressPlaces)
@@ -780,12 +779,12 @@ export class Book {
     return this.#addTrader(trader, tag, words, offset)
   }
 
-  /** Writes into the copy of a record, which begins at `at`, the keys that the record lacks. */
+  /** Returns a function that writes keys missing from a record into its copy at `at`. */
   #completer(): (copy: Int32Array, at: number, slot: number) => void {
     const [orders, traders, texts] = [this.#orders, this.#traders, this.#texts]
     const key = new Int32Array(HASH_WORDS)
     return (copy, at, slot) => {
-      // The tag says something of the secret seed.
+      // The tag would reveal a part of the secret seed.
       copy[at + TAG] = NIL
       const owner = orders.page(slot)[recordAt(slot) + TRADER_SLOT]!
       const page = traders.page(owner)
@@ -799,7 +798,7 @@ export class Book {
   }
 }
 
-/** The caller has checked the order; what comes here wrong is a bug. */
+/** The caller has checked the order; a wrong value here is a bug. */
 function checkTerms(order: OrderTerms, remaining: number, matches: number): void {
   const { price, size, expiresAtSec, placedAtMs } = order
   if (!isPrice(price)) assert.fail(`a price of 1 to 999999, not ${price}`)
@@ -814,7 +813,7 @@ function checkTerms(order: OrderTerms, remaining: number, matches: number): void
   if ((matches | 0) !== matches || matches < 0) assert.fail(`a number of matches, not ${matches}`)
 }
 
-/** The places of digits, which all books with one seed share. */
+/** Places of tag digits, shared by all books with one seed. */
 let places: { readonly seed: number; readonly hash: Uint8Array; readonly address: Uint8Array }
 
 function placesOf(seed: number): typeof places {
@@ -825,12 +824,12 @@ function placesOf(seed: number): typeof places {
   return places
 }
 
-/** Where the words of a trader begin in their page. */
+/** Returns the first word of a trader in their page. */
 function traderAt(owner: number): number {
   return (owner & PAGE_MASK) << TRADER_SHIFT
 }
 
-/** Points a link of a restored record to where its order is now. */
+/** Maps a link of a restored record to the new slot. */
 function relink(words: Int32Array, at: number, moved: Int32Array): number {
   const old = words[at]!
   if (old === NIL) return NIL

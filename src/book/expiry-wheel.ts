@@ -1,8 +1,8 @@
 /**
- * Which orders expire when. Orders hang in buckets by the first base-32 digit in which their
- * second differs from the wheel's own time: seconds of the near future have buckets of their own,
- * later ones share wider buckets that are spread out once their time comes. Entering and leaving
- * are O(1), an order moves a few times in its life, and no step looks at more than one order.
+ * Finds expired orders: a hierarchical timer wheel. An order's bucket is given by the first base-32 digit in which its
+ * second differs from the wheel's time. Seconds of the near future have their own buckets; later ones share wider
+ * buckets, which are spread over the lower levels when their time comes. Adding and removing are O(1), an order moves
+ * a few times in its life, and no step reads more than one order.
  *
  * Digits, with the wheel at second 1000 (31·32 + 8):
  *   1003 = 31·32 + 11   differs in digit 0: bucket 11 of level 0, found at second 1003
@@ -15,9 +15,9 @@ import type { RecordPool } from './record-pool.ts'
 
 const { NIL, PRICE_SIDE, PRICE_SIDE_MASK, DUE_SHIFT, EXPIRES, DUE_PREV, DUE_NEXT } = layout
 
-/** Eleven digits of five bits hold every safe integer. */
+/** Eleven digits of five bits cover every safe integer. */
 const LEVELS = 11
-/** The lower six digits, which is as many as 32-bit arithmetic holds comfortably. */
+/** The lower six digits, which fit into 32-bit arithmetic. */
 const LOW = 2 ** 30
 
 export class ExpiryWheel {
@@ -27,9 +27,9 @@ export class ExpiryWheel {
   #levels = 0
   #nowLow = 0
   #nowHigh = 0
-  /** The second that the high digits of now say. */
+  /** The second given by the high digits of the current time. */
   #highSec = 0
-  /** The bucket being spread out over the levels below it; NIL when none is. */
+  /** The bucket being spread over the lower levels; NIL if there is none. */
   #spreading = NIL
 
   constructor(pool: RecordPool, nowSec: number) {
@@ -41,19 +41,19 @@ export class ExpiryWheel {
     return this.#highSec + this.#nowLow
   }
 
-  /** No order expires before this second; undefined when no order is in the wheel. */
+  /** No order expires before this second; undefined if the wheel is empty. */
   get nextSec(): number | undefined {
     if (this.#spreading !== NIL) return this.nowSec
     if (this.#levels === 0) return undefined
     return this.#start(lowest(this.#levels))
   }
 
-  /** Hangs up an order by the expiration in its record. */
+  /** Adds an order by the expiration in its record. */
   add(slot: number): void {
     const pool = this.#pool
     const page = pool.writable(slot)
     const offset = recordAt(slot)
-    // What is overdue goes where the wheel is now: it is the next to be found.
+    // An overdue order goes to the current bucket, which is searched next.
     const second = pool.doublePage(slot)[(offset >> 1) + EXPIRES]!
     const low = Math.max(second - this.#highSec, this.#nowLow)
     const bucket = low < LOW ? lowBucket(low, this.#nowLow) : this.#highBucket(second)
@@ -91,8 +91,8 @@ export class ExpiryWheel {
   }
 
   /**
-   * One step towards `nowSec`: an order that has expired by then, which stays in the wheel until it
-   * is removed; NIL when nothing is left to find; or undefined when the step only moved an order.
+   * Makes one step towards `nowSec`. Returns an order that has expired by then (it stays in the wheel until it is
+   * removed), NIL if none is left, or undefined if the step only moved an order.
    */
   step(nowSec: number): number | undefined {
     if (this.#spreading !== NIL) {
@@ -108,7 +108,7 @@ export class ExpiryWheel {
     const level = lowest(this.#levels)
     const start = this.#start(level)
     if (start > nowSec) {
-      // No bucket starts between, so all orders still differ from this time in the same digit.
+      // No bucket starts in between, so every order still differs from this time in the same digit.
       if (nowSec > this.nowSec) this.#setNow(nowSec)
       return NIL
     }
@@ -119,7 +119,7 @@ export class ExpiryWheel {
     return undefined
   }
 
-  /** The bucket of a second whose high digits differ from the wheel's. */
+  /** Returns the bucket of a second with other high digits than the wheel's. */
   #highBucket(second: number): number {
     const high = Math.floor(second / LOW)
     return 6 * 32 + lowBucket(high, this.#nowHigh)
@@ -132,7 +132,7 @@ export class ExpiryWheel {
     if (bucket === this.#spreading) this.#spreading = NIL
   }
 
-  /** The first second of the first bucket of a level. */
+  /** Returns the first second of the first bucket of a level. */
   #start(level: number): number {
     const digit = lowest(this.#bits[level]!)
     if (level >= 6) {
@@ -150,9 +150,9 @@ export class ExpiryWheel {
   }
 }
 
-/** The bucket of a number of up to six digits by the highest in which it differs from `now`. */
+/** Returns the bucket of a number of up to six digits, by its highest digit that differs from `now`. */
 function lowBucket(digits: number, now: number): number {
-  // Bit n belongs to digit n / 5, of which this is the whole part for every n below 32.
+  // Bit n belongs to digit ⌊n / 5⌋; this computes it for every n below 32.
   const level = ((31 - Math.clz32((digits ^ now) | 1)) * 13) >> 6
   return level * 32 + ((digits >>> (5 * level)) & 31)
 }

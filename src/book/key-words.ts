@@ -1,12 +1,11 @@
 /**
- * Hashes and addresses between their two forms: 0x-hex text outside, 32-bit words inside. The words
- * lie in memory as the bytes of the key, which a little-endian machine reads lowest byte first.
+ * Converts hashes and addresses between 0x-hex text (outside) and 32-bit words (inside). In memory the words are the
+ * bytes of the key, which a little-endian machine reads lowest byte first.
  *
- * Every command brings a hash as text, so reading it is a good part of what an operation costs: to
- * keep it, its characters are copied out at once and converted four at a time. To find a key, six
- * of its digits make a tag, and where its text is at hand no more of it is read. Traders choose
- * their hashes and addresses, so a secret seed says which digits those are: no trader can have many of
- * their own fall into one place.
+ * Every command brings a hash as text, so parsing it is a good part of an operation's cost. To store it, its characters
+ * are copied at once and converted four at a time. To find a key, six of its digits form a tag, and if its text is at
+ * hand no more digits are read. Traders choose their hashes and addresses, so a secret seed selects these digits: no
+ * trader can make many of their keys collide.
  */
 
 import assert from 'node:assert/strict'
@@ -19,19 +18,19 @@ if (new Uint8Array(new Uint32Array([1]).buffer)[0] !== 1) {
   assert.fail('the book keeps its records in little-endian order')
 }
 
-/** What `toString` and `write` come down to for this encoding, without their detours. */
+/** The internal functions behind `toString` and `write` for this encoding, without their overhead. */
 type Latin1Buffer = Buffer<ArrayBuffer> & {
   latin1Slice(start: number, end: number): string
   latin1Write(text: string, at: number, length: number): number
 }
 
-/** Room for the text from byte 2 on, so that its digits, after the `0x`, begin at a whole word. */
+/** Room for the text from byte 2 on, so that the digits after `0x` begin at a whole word. */
 const text = Buffer.from(new ArrayBuffer(4 + 8 * HASH_WORDS)) as Latin1Buffer
 const textWords = new Int32Array(text.buffer)
 const textPairs = new Uint16Array(text.buffer)
 text.write('0x', 2)
 
-/** Reads `0x` and `8 * count` digits into the first `count` words. It trusts the digits. */
+/** Parses `0x` and `8 * count` digits into the first `count` words. The digits are not checked. */
 export function readKey(key: string, words: Int32Array, count: number): void {
   checkLength(key, count)
   text.latin1Write(key, 2, key.length)
@@ -44,14 +43,14 @@ function checkLength(key: string, count: number): void {
   if (key.length !== 2 + 8 * count) assert.fail(`a key of ${4 * count} bytes, not ${key}`)
 }
 
-/** Two character codes for every byte. */
+/** Two character codes per byte. */
 const PAIR = new Uint16Array(256)
 for (let byte = 0; byte < 256; byte++) {
   const digits = byte.toString(16).padStart(2, '0')
   PAIR[byte] = digits.charCodeAt(0) | (digits.charCodeAt(1) << 8)
 }
 
-/** The lower-case text of the `count` words from `offset`. */
+/** Returns the lower-case text of `count` words from `offset`. */
 export function writeKey(words: Int32Array, offset: number, count: number): string {
   let at = 2
   for (let word = 0; word < count; word++) {
@@ -67,7 +66,7 @@ export function writeKey(words: Int32Array, offset: number, count: number): stri
 
 const TAG_DIGITS = 6
 
-/** The places of the digits that make a tag, in the text of a key of `count` words. */
+/** Returns the places of the tag's digits in the text of a key of `count` words. */
 export function tagPlaces(seed: number, count: number): Uint8Array {
   const places = Array.from({ length: 8 * count }, (_, digit) => 2 + digit)
   let random = seed
@@ -81,13 +80,13 @@ export function tagPlaces(seed: number, count: number): Uint8Array {
   return Uint8Array.from(places.slice(0, TAG_DIGITS))
 }
 
-/** The tag of a key of `count` words, from its text. */
+/** Returns the tag of a key of `count` words, from its text. */
 export function tagOfText(key: string, places: Uint8Array, count: number): number {
   checkLength(key, count)
   let tag = 0
   for (let index = 0; index < TAG_DIGITS; index++) {
     const character = key.charCodeAt(places[index]!)
-    // A letter has bit 6 set and counts from 1 in its low bits, so it lacks 9.
+    // A letter has bit 6 set, and its low bits count from 1, so add 9.
     tag = (tag << 4) | ((character & 0x0f) + (character >> 6) * 9)
   }
   return spread(tag)
@@ -109,7 +108,7 @@ function spread(bits: number): number {
   return product ^ (product >>> 15)
 }
 
-/** Parameters only: it runs at each look-up, where an object would cost more than the words. */
+/** Separate parameters: it runs at each lookup, where an object would cost more than the words. */
 export function sameKey(
   a: Int32Array,
   aOffset: number,

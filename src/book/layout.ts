@@ -1,42 +1,40 @@
 /**
- * Where everything lies in the memory of a book: the numbers of words and doubles in its records,
- * and nothing else. What is said here of an order is what snapshots store: changing it needs a new
- * snapshot version.
+ * Memory layout of a book: the numbers of words and doubles in its records, and nothing else. Snapshots store an order
+ * in this layout: changing it needs a new snapshot version.
  *
- * A module that needs a number takes it as a constant of its own: `const { NEXT } = layout`. V8
- * compiles such a constant into the code, but looks an imported one up and checks it at every use,
- * which costs the book a tenth of its speed.
+ * A module copies each number to its own constant: `const { NEXT } = layout`. V8 compiles such a constant into the
+ * code, but looks up and checks an imported one at every use, which costs the book a tenth of its speed.
  */
 
 /** No record: the end of every list. */
 export const NIL = -1
 
-/** Records of one page, as a power of two. */
+/** Records per page, as a power of two. */
 export const PAGE_SHIFT = 10
 export const PAGE_RECORDS = 1 << PAGE_SHIFT
 export const PAGE_MASK = PAGE_RECORDS - 1
 
-/** Words of the keys. */
+/** Number of words of the keys. */
 export const HASH_WORDS = 8
 export const ADDRESS_WORDS = 5
 
 /**
- * An order has `2 ** RECORD_SHIFT` words, and a copy of it in a snapshot has everything in them.
- * What matching and cancelling need are words 12 to 27. With glibc, whose own 16 bytes come before
- * a large block, pages begin 16 bytes after a cache line, and those words are just one line.
+ * An order has `2 ** RECORD_SHIFT` words; a copy in a snapshot has values in all of them. Matching and cancelling use
+ * words 12 to 27. With glibc, which puts its own 16 bytes before a large block, pages begin 16 bytes after a cache
+ * line, and those words are exactly one line.
  */
 export const RECORD_SHIFT = 5
 export const RECORD_WORDS = 1 << RECORD_SHIFT
-/** All of the hash, but only in copies where the book keeps its text. */
+/** The whole hash; if the book keeps its text, only in copies. */
 export const HASH = 0
 /** Doubles, each over two words. */
 export const SIZE = 4
 export const PLACED = 5
-/** The slot itself while the order rests; the pool's own. */
+/** The slot itself while the order rests; written by the pool. */
 export const STATE = 12
-/** The tag of the hash; nothing in copies. */
+/** Tag of the hash; empty in copies. */
 export const TAG = 13
-/** The side in bit 0, the price in the 20 bits above it, the bucket of the expiry wheel above. */
+/** Side in bit 0, price in the 20 bits above it, bucket of the expiry wheel above. */
 export const PRICE_SIDE = 14
 export const PRICE_SIDE_MASK = (1 << 21) - 1
 export const DUE_SHIFT = 21
@@ -44,17 +42,19 @@ export const MATCHES = 15
 /** Doubles again. */
 export const REMAINING = 8
 export const EXPIRES = 9
-/** The queue of the level, the list of the trader, the bucket of the wheel. */
+/** Links: the queue of the level, the list of the trader, the bucket of the wheel. */
 export const PREV = 20
 export const NEXT = 21
 export const TRADER_PREV = 22
 export const TRADER_NEXT = 23
 export const DUE_PREV = 24
 export const DUE_NEXT = 25
-/** The slots of its level and its trader. */
+/** Slots of its level and its trader. */
 export const LEVEL = 26
 export const TRADER_SLOT = 27
-/** Only in copies: the trader's address; and as a double, where there is no address, what a match took. */
+/**
+ * Only in copies: the trader's address; or, as a double in a copy without an address, the quantity that a match took.
+ */
 export const TRADER = 27
 export const TAKEN = 13
 
@@ -67,7 +67,7 @@ export const LISTED = 1 << 21
 export const HEAD = 1
 export const TAIL = 2
 export const COUNT = 3
-/** The one double of a level, over words 4 and 5. */
+/** The only double of a level, over words 4 and 5. */
 export const LOW = 2
 export const CARRY = 6
 

@@ -1,7 +1,6 @@
 /**
- * A level: the orders at one price, first come first served, and the exact sum of what remains of
- * them. The sum can pass 2^53, where doubles begin to skip integers, so it is kept as a low part
- * below 2^53 and a count of carries.
+ * A level: the orders at one price, oldest first, and the exact sum of their remaining quantities. The sum can exceed
+ * 2^53, where doubles begin to skip integers, so it is stored as a low part below 2^53 and a count of carries.
  */
 
 import * as layout from './layout.ts'
@@ -11,12 +10,12 @@ const { NIL, PAGE_MASK, LEVEL_SHIFT, LEVEL_KEY, HEAD, TAIL, COUNT, LOW, CARRY } 
 
 const BASE = 2 ** 53
 
-/** Where the words of a level begin in its page. */
+/** Returns the first word of a level in its page. */
 export function levelAt(level: number): number {
   return (level & PAGE_MASK) << LEVEL_SHIFT
 }
 
-/** A new level without orders. */
+/** Adds a level without orders. */
 export function openLevel(levels: RecordPool, key: number): number {
   const level = levels.allocate()
   const page = levels.page(level)

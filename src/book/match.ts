@@ -1,20 +1,19 @@
 /**
- * Matching: an incoming order, the taker, meets the orders that rest on the other side, the makers.
+ * Matching: an incoming order, the taker, trades with orders that rest on the other side, the makers.
  *
- * Price comes before time. The taker meets the best price first and, at one price, the maker that
- * has waited longest. It goes on as long as something of it remains and the next maker's price is no
- * worse than its own. Each meeting is a fill of as much as both have, at the maker's price: the
- * maker named it first and has been waiting for it, and the taker gets what it asked for or better.
- * A maker that is used up leaves the book; one that is not keeps its place. What remains of the
- * taker does not rest by itself: its caller decides, and then calls `book.rest`.
+ * Price comes before time. The taker matches the best price first and, at one price, the maker that has waited
+ * longest. It continues while quantity remains and the next maker's price is no worse than its own. Each fill takes
+ * as much as both have, at the maker's price: the maker offered it first, and the taker gets its limit or better. A
+ * maker without remaining quantity leaves the book; any other keeps its place. The taker's remainder does not rest by
+ * itself: the caller decides, and then calls `book.rest`.
  *
- * Two kinds of makers are removed without a trade and reported apart. Those that have expired,
- * whatever the timer has or has not done about them; and, where `selfTrade` is `cancel-resting`,
- * those of the taker's own trader, because a trade with oneself moves nothing but the statistics.
+ * Two kinds of makers are removed without a trade and reported separately: expired ones, even if the expiry timer has
+ * not removed them yet; and, if `selfTrade` is `cancel-resting`, orders of the taker's own trader, because a trade
+ * with oneself only changes the statistics.
  *
- * One taker meets at most `makersMax` makers, so that no order holds a market up for long. When
- * that ends the match, `limited` says so: then the book may still cross the taker's price, and its
- * remainder must be matched on or given up, never rested.
+ * A taker matches at most `makersMax` makers, so that no order blocks a market for long. If that ends the match,
+ * `limited` is true: the book may still cross the taker's price, so the remainder must be matched again or dropped,
+ * never rested.
  *
  * A worked example. Sells rest, best first, in the order of arrival at one price:
  *
@@ -22,9 +21,9 @@
  *   0.42   b 5 (expired), c 20
  *   0.45   d 50
  *
- * A buy of 40 at 0.43 comes. It takes 10 from a at 0.41, and a is filled; b is removed as expired;
- * it takes 20 from c at 0.42, and c is filled; d asks 0.45, more than 0.43, and is not met. Two
- * fills, 10 of 40 remain and may rest as a buy at 0.43, now the best bid below the best ask 0.45:
+ * A buy of 40 at 0.43 arrives. It takes 10 from a at 0.41, and a is filled; b is removed as expired; it takes 20 from
+ * c at 0.42, and c is filled; d asks 0.45, more than 0.43, and does not match. After two fills 10 of 40 remain and may
+ * rest as a buy at 0.43, now the best bid below the best ask 0.45:
  *
  *   fills   a 10 at 0.41 (0 remain), c 20 at 0.42 (0 remain)
  *   expired b 5
@@ -41,45 +40,47 @@ import { OrderList } from './order-list.ts'
 
 const { NIL } = layout
 
-/** What matching needs to know of the incoming order. */
+/** The fields of the incoming order that matching needs. */
 export type Taker = {
   readonly trader: Address
   readonly side: Side
   readonly price: Price
-  /** How much it wants to trade. */
+  /** Quantity to trade. */
   readonly size: Shares
 }
 
 export type SelfTrade = 'allow' | 'cancel-resting'
 
 export type MatchRules = {
-  /** Makers whose `expiresAtSec` is not after this have expired. */
+  /** Makers with an `expiresAtSec` at or before this have expired. */
   readonly nowSec: number
   readonly selfTrade: SelfTrade
-  /** How many makers the taker may meet, traded with or removed. */
+  /** Maximum number of makers, traded with or removed. */
   readonly makersMax: number
 }
 
-/** What came of a match. One is enough for any number of books: each match overwrites it. */
+/** Result of a match. One instance serves any number of books: each match overwrites it. */
 export class MatchResult {
-  /** Makers traded with, in order: `taken` at `price`, and what is `remaining` of the maker. */
+  /** Makers traded with, in order: `taken` at `price`, and the maker's `remaining`. */
   readonly fills = new OrderList()
   readonly expired = new OrderList()
   readonly selfTraded = new OrderList()
-  /** What is left of the taker. */
+  /** Remaining quantity of the taker. */
   left = 0
-  /** Whether `makersMax` ended the match while there was more to meet. */
+  /** True if `makersMax` ended the match before the last possible maker. */
   limited = false
 }
 
 /**
- * What a match would come to: how much would be filled, and at which price first, 0 for none. Makers
- * that would be removed without a trade count as they do in a match, and nothing changes.
+ * Returns the quantity that a match would fill, and its first price (0 if none). Makers that a match would remove
+ * without a trade count as they do there. Nothing changes. Makers for which
+ * `skips` is true leave before the match.
  */
 export function preview(
   book: Book,
   taker: Taker,
   { nowSec, selfTrade, makersMax }: MatchRules,
+  skips?: (maker: number) => boolean,
 ): { readonly filled: number; readonly price: number } {
   const own = selfTrade === 'cancel-resting' ? book.traderSlot(taker.trader) : NIL
   let left: number = taker.size
@@ -87,6 +88,7 @@ export function preview(
   let met = 0
   for (const maker of book.makers(taker.side, taker.price)) {
     if (left === 0 || met === makersMax) break
+    if (skips?.(maker) === true) continue
     met++
     if (book.expiresAtSecOf(maker) <= nowSec) continue
     if (own !== NIL && book.traderSlotOf(maker) === own) continue

@@ -1,7 +1,7 @@
 /**
- * Orders that a book reports: copies of their records in one buffer that is filled again and again,
- * so that a match makes no garbage. Texts are made only for what is read. A list stays as it is
- * until its owner passes it to the next operation, whatever becomes of the book.
+ * Orders that a book reports: copies of their records in one reused buffer, so that a match creates no garbage. Texts
+ * are created only when read. A list is independent of the book, and valid until its owner passes it to the next
+ * operation.
  */
 
 import type { Address, OrderHash } from '#domain/ids.ts'
@@ -31,7 +31,7 @@ export class OrderList {
   #words = new Int32Array(8 * RECORD_WORDS)
   #doubles = new Float64Array(this.#words.buffer)
   readonly #traders: Address[] = []
-  /** The texts of hashes that are known; the others are made when they are read. */
+  /** Known hash texts; the others are created when they are read. */
   readonly #hashes: (OrderHash | undefined)[] = []
 
   clear(): void {
@@ -39,8 +39,8 @@ export class OrderList {
   }
 
   /**
-   * Copies the order as it is now; `taken` is what a match took of it, 0 elsewhere.
-   * Each maker of a match comes here, so its values come as parameters and not as an object.
+   * Copies the order as it is now; `taken` is the quantity that a match took, else 0. It runs for each maker of a
+   * match, so its values are parameters and not an object.
    */
   push(
     pool: RecordPool,
@@ -67,7 +67,7 @@ export class OrderList {
     doubles[half + TAKEN] = taken
     this.#traders[this.length] = trader
     this.#hashes[this.length] = orderHash
-    // Where the text is known the words are not read.
+    // If the text is known, the words are not copied.
     if (orderHash === undefined) {
       for (let word = HASH; word < HASH_WORDS; word++) words[to + word] = page[from + word]!
     }
@@ -96,12 +96,12 @@ export class OrderList {
     return this.#doubles[(this.#at(index) >> 1) + SIZE]! as Shares
   }
 
-  /** What was left of the order after what is reported; 0 when it was filled. */
+  /** Returns the quantity left after the report; 0 if it was filled. */
   remaining(index: number): number {
     return this.#doubles[(this.#at(index) >> 1) + REMAINING]!
   }
 
-  /** What the match took of the order, at its price; 0 where nothing was traded. */
+  /** Returns the quantity that the match took at the order's price; 0 without a trade. */
   taken(index: number): Shares {
     return this.#doubles[(this.#at(index) >> 1) + TAKEN]! as Shares
   }

@@ -1,7 +1,4 @@
-/**
- * An order as plain data, and how it is read from its record of 32 words, whose fields are in
- * `layout.ts`.
- */
+/** An order as plain data, and its decoding from a record of 32 words, whose fields are in `layout.ts`. */
 
 import type { Address, OrderHash } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
@@ -20,13 +17,13 @@ const {
   MATCHES,
 } = layout
 
-/** What stays the same while an order rests. */
+/** The constant fields of a resting order. */
 export type OrderTerms = {
   readonly orderHash: OrderHash
   readonly trader: Address
   readonly side: Side
   readonly price: Price
-  /** What the trader signed. */
+  /** Size that the trader signed. */
   readonly size: Shares
   readonly expiresAtSec: number
   readonly placedAtMs: number
@@ -34,11 +31,11 @@ export type OrderTerms = {
 
 export type RestingOrder = OrderTerms & {
   readonly remaining: Shares
-  /** How many counter-orders it matched when it was placed. */
+  /** Number of counter-orders that it matched when placed. */
   readonly matches: number
 }
 
-/** Where the words of a record begin in its page; its doubles begin at half of it. */
+/** Returns the first word of a record in its page; its doubles begin at half of that. */
 export function recordAt(slot: number): number {
   return (slot & PAGE_MASK) << RECORD_SHIFT
 }
@@ -52,8 +49,8 @@ export function sideOf(priceSide: number): Side {
 }
 
 /**
- * The order of the record that begins at `offset`, whose texts the caller knows. It runs at each
- * cancel and look-up, and makes one object only.
+ * Returns the order of the record at `offset`; the caller passes its texts. It runs at each cancel and lookup, and
+ * creates only one object.
  */
 export function readRecord(
   words: Int32Array,

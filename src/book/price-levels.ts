@@ -1,8 +1,8 @@
 /**
- * The levels of one side, found by their price or from the best on. An index finds the level of a
- * price at one look. A level that has lost its orders is kept, because its price is likely to come
- * again, and stays in the set of prices too until a search for the next best meets it: a market
- * whose orders come and go at the same prices then changes neither.
+ * The levels of one side, found by price or from the best on. An index finds the level of a price in one lookup. A
+ * level without orders is kept, because its price is likely to be used again. Its price stays in the set of prices
+ * until a search for the next best reaches it. So a market with orders that come and go at the same prices changes
+ * neither.
  */
 
 import * as layout from './layout.ts'
@@ -13,32 +13,32 @@ import { TagIndex } from './tag-index.ts'
 
 const { NIL, LEVEL_KEY, LEVEL_KEY_MASK, LISTED, COUNT } = layout
 
-/** While a book has no more levels than these, those without orders are kept. */
+/** Up to this many levels of a book, empty ones are kept. */
 const LEVELS_KEPT = 16_384
 
 export class PriceLevels {
-  /** The best price that has orders; 0 when there is none. */
+  /** Best price with orders; 0 if there is none. */
   best = 0
-  /** Its level; NIL when there is none. */
+  /** Its level; NIL if there is none. */
   bestLevel: number = NIL
   readonly #bestIsHighest: boolean
   readonly #levels: RecordPool
   readonly #byPrice = new TagIndex()
-  /** The prices whose level is marked as listed: all that have orders and some that had. */
+  /** Prices of levels marked as listed: all with orders, and some without. */
   readonly #listed = new PriceSet()
 
-  /** Levels of both sides may lie in one pool. */
+  /** Both sides may share one pool of levels. */
   constructor(levels: RecordPool, bestIsHighest: boolean) {
     this.#levels = levels
     this.#bestIsHighest = bestIsHighest
   }
 
-  /** The level of a price, with or without orders; NIL when it has none. */
+  /** Returns the level of a price, with or without orders; NIL if there is none. */
   levelAt(price: number): number {
     return this.#byPrice.find(tagOfPrice(price))
   }
 
-  /** The level of a price, made with this key if need be. */
+  /** Returns the level of a price; creates it with this key if needed. */
   levelOf(price: number, key: number): number {
     const known = this.levelAt(price)
     if (known !== NIL) return known
@@ -47,7 +47,7 @@ export class PriceLevels {
     return level
   }
 
-  /** The level of a price has got its first order. */
+  /** Call it when a level has its first order. */
   filled(price: number, level: number): void {
     const page = this.#levels.page(level)
     const at = levelAt(level) + LEVEL_KEY
@@ -62,7 +62,7 @@ export class PriceLevels {
     }
   }
 
-  /** The level of a price has lost its last order. */
+  /** Call it when a level has lost its last order. */
   emptied(price: number, level: number): void {
     if (price === this.best) {
       this.best = this.next(price)
@@ -74,7 +74,7 @@ export class PriceLevels {
     this.#levels.free(level)
   }
 
-  /** The next worse price that has orders, 0 when there is none. */
+  /** Returns the next worse price with orders; 0 if there is none. */
   next(price: number): number {
     for (let next = this.#nextListed(price); next !== 0; next = this.#nextListed(next)) {
       const level = this.levelAt(next)
@@ -94,7 +94,7 @@ export class PriceLevels {
   }
 }
 
-/** Different for every price, and spread well however the prices are. */
+/** Unique for every price, and spread evenly for any pattern of prices. */
 function tagOfPrice(price: number): number {
   const spread = Math.imul(price, 0x9e3779b1)
   return spread ^ (spread >>> 15)

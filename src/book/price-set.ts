@@ -1,7 +1,7 @@
 /**
- * A set of prices, in order. Four tiers of bitmaps, each bit standing for 32 of the tier below, find
- * the next price in a handful of instructions wherever it is. The lowest two tiers exist only in
- * pages of 1,024 prices that were ever used, so a quiet book is small.
+ * An ordered set of prices. Four tiers of bitmaps, in which each bit stands for 32 of the tier below, find the next
+ * price in a handful of instructions. The lowest two tiers exist only in pages of 1,024 prices that were ever used, so
+ * a quiet book is small.
  */
 
 const NO_PAGE = -1
@@ -9,7 +9,7 @@ const PAGES = 1024
 const PAGE_WORDS = 32
 
 export class PriceSet {
-  /** Which part of `#bits` and `#summaries` a page has; made with the first price. */
+  /** Index of each page in `#bits` and `#summaries`; created with the first price. */
   #pages = new Int16Array(0)
   #pagesUsed = 0
   #bits = new Int32Array(0)
@@ -33,7 +33,7 @@ export class PriceSet {
     this.#bits[at] = bits | (1 << (price & 31))
   }
 
-  /** Takes out a price that is in the set. */
+  /** Removes a price that is in the set. */
   remove(price: number): void {
     const index = price >> 10
     const page = this.#pages[index]!
@@ -49,7 +49,7 @@ export class PriceSet {
     if (this.#groups[group] === 0) this.#top &= ~(1 << group)
   }
 
-  /** The next lower price after one that is or was in the set, 0 when there is none. */
+  /** Returns the next lower price in the set; 0 if there is none. The given price is or was in the set. */
   below(price: number): number {
     const index = price >> 10
     const page = this.#pages[index]!
@@ -70,7 +70,7 @@ export class PriceSet {
     return this.#highestOf(found, this.#pages[found]!, this.#summaries[this.#pages[found]!]!)
   }
 
-  /** The next higher price. */
+  /** Returns the next higher price. */
   above(price: number): number {
     const index = price >> 10
     const page = this.#pages[index]!

@@ -1,9 +1,9 @@
 /**
- * Memory for many small records of one size: pages of typed arrays, a free list, and no object per
- * record. A pool starts with a few records and then grows by whole pages, so growing never copies
- * more than one page. While it is frozen, a record is handed to its keeper before it first changes:
- * that is how a snapshot stays exact while the book goes on. One record, not its page: a batch of a
- * thousand orders touches a thousand pages, and must not wait until all of them are copied.
+ * Memory for many small records of one size: pages of typed arrays, a free list, and no object per record. A pool
+ * starts with a few records and then grows by whole pages, so growing never copies more than one page. While it is
+ * frozen, a record is passed to its keeper before its first change, which keeps a snapshot exact while the book goes
+ * on. It passes one record, not its page: a batch of a thousand orders touches a thousand pages, and must not wait
+ * until all of them are copied.
  */
 
 import * as layout from './layout.ts'
@@ -13,10 +13,10 @@ const { NIL, PAGE_SHIFT, PAGE_RECORDS, PAGE_MASK } = layout
 const FIRST_PAGE_RECORDS = 8
 
 export class RecordPool {
-  /** The pages, once as 32-bit words and once as doubles over the same bytes. */
+  /** The pages as 32-bit words, and as doubles over the same bytes. */
   readonly words: Int32Array[] = []
   readonly doubles: Float64Array[] = []
-  /** Slots that were ever taken; those above are untouched. */
+  /** Number of slots that were ever allocated; those above are untouched. */
   used = 0
   /** Records in use. */
   live = 0
@@ -26,13 +26,13 @@ export class RecordPool {
   readonly #recordsMax: number
   #capacity = 0
   #freeHead = NIL
-  /** The slots below this one are frozen… */
+  /** Slots below this one are frozen… */
   #frozenSlots = 0
-  /** …but for those whose record was kept; for each slot 0 or 1. */
+  /** …except those already kept: 1 for each such slot. */
   #kept = new Uint8Array(0)
   #keep: (slot: number) => void = () => {}
 
-  /** A record has `2 ** shift` words, of which one is the pool's own: the last, or the one named. */
+  /** A record has `2 ** shift` words; the pool uses one of them: `state`, by default the last. */
   constructor(shift: number, recordsMax: number, state = (1 << shift) - 1) {
     this.#shift = shift
     this.#state = state
@@ -43,7 +43,7 @@ export class RecordPool {
     return this.live >= this.#recordsMax
   }
 
-  /** The page of a record; the kind of record knows where in it the record begins. */
+  /** Returns the page of a record; the kind of record knows its place in the page. */
   page(slot: number): Int32Array {
     return this.words[slot >> PAGE_SHIFT]!
   }
@@ -52,13 +52,13 @@ export class RecordPool {
     return this.doubles[slot >> PAGE_SHIFT]!
   }
 
-  /** The page of a record that is about to change. Nothing may be written that did not ask here. */
+  /** Returns the page of a record that is about to change. Call it before every write. */
   writable(slot: number): Int32Array {
     if (slot < this.#frozenSlots && this.#kept[slot] === 0) this.#keepNow(slot)
     return this.words[slot >> PAGE_SHIFT]!
   }
 
-  /** A slot for a new record. Its words are whatever they were before. */
+  /** Returns a slot for a new record. Its words have their old values. */
   allocate(): number {
     let slot = this.#freeHead
     if (slot === NIL) {
@@ -81,8 +81,8 @@ export class RecordPool {
   }
 
   /**
-   * From now on every record in use is passed to `keep` before it first changes, unless `takeKept`
-   * was asked for it earlier. Answers how many slots there are.
+   * From now on every record in use is passed to `keep` before its first change, unless `takeKept` was called for it
+   * earlier. Returns the number of slots.
    */
   freeze(keep: (slot: number) => void): number {
     this.#frozenSlots = this.used
@@ -91,7 +91,7 @@ export class RecordPool {
     return this.used
   }
 
-  /** Whether the slot has a record that is still to be kept; the caller keeps it now. */
+  /** Returns whether the slot has a record that is not kept yet; the caller keeps it now. */
   takeKept(slot: number): boolean {
     if (this.#kept[slot] !== 0) return false
     this.#kept[slot] = 1

@@ -1,11 +1,10 @@
 /**
- * A book as it was at one instant, written while the book goes on. Its records are copied
- * a few at a time; an order that is about to change is copied first. What comes out is a row of
- * chunks of bounded size, with the records in any order, each saying which slot was its own.
+ * A book as of one instant, written while the book goes on. Its records are copied a few at a time; an order that is
+ * about to change is copied first. The result is a series of chunks of bounded size, with the records in any order,
+ * each with its slot.
  *
- * A chunk: a header of 16 words (magic, version, number of the chunk, records in it, orders of the
- * whole book, slots of the whole book, the expiry wheel's time as a double), then the records as
- * they lay in memory, whose words are in `layout.ts`, little-endian.
+ * A chunk: a header of 16 words (magic, version, number of the chunk, records in it, orders of the whole book, slots of
+ * the whole book, the expiry wheel's time as a double), then the records as in memory (`layout.ts`), little-endian.
  */
 
 import assert from 'node:assert/strict'
@@ -17,18 +16,18 @@ const { PAGE_RECORDS, RECORD_WORDS } = layout
 const MAGIC = 0x6b6f6f62 // "book"
 const VERSION = 2
 const HEADER_WORDS = 16
-/** So many records that a chunk stays within 64 KiB with its header: a step hands over one. */
+/** Maximum number of records in a chunk: with its header it stays within 64 KiB. */
 const CHUNK_RECORDS_MAX = 511
 const CHUNK_WORDS_MAX = HEADER_WORDS + CHUNK_RECORDS_MAX * RECORD_WORDS
 
 /**
- * Memory of chunks that were given back. With fresh memory for each, a snapshot of a large book makes V8
- * collect the whole heap again and again, which stops the thread for milliseconds.
+ * Memory of returned chunks. With fresh memory for each chunk, a snapshot of a large book makes V8 collect the whole
+ * heap again and again, which stops the thread for milliseconds.
  */
 const SPARE_MAX = 16
 const spare: Int32Array<ArrayBuffer>[] = []
 
-/** For a caller that is done with a chunk: the next one takes its memory. */
+/** Returns a chunk that the caller no longer needs: the next one reuses its memory. */
 export function giveBack(chunk: Buffer<ArrayBuffer>): void {
   if (spare.length < SPARE_MAX) spare.push(new Int32Array(chunk.buffer, 0, CHUNK_WORDS_MAX))
 }
@@ -37,11 +36,11 @@ function takeMemory(): Int32Array<ArrayBuffer> {
   return spare.pop() ?? new Int32Array(CHUNK_WORDS_MAX)
 }
 
-/** Writes what the record of a slot lacks into its copy, which begins at `at`. */
+/** Writes values missing from a slot's record into its copy at `at`. */
 type Complete = (copy: Int32Array, at: number, slot: number) => void
 
 export class BookSnapshot {
-  /** Orders of the book at the instant of the snapshot. */
+  /** Number of orders at the instant of the snapshot. */
   readonly orders: number
   readonly #pool: RecordPool
   readonly #complete: Complete
@@ -63,19 +62,19 @@ export class BookSnapshot {
     this.#slots = pool.freeze((slot) => this.#copyRun(slot, slot + 1))
   }
 
-  /** Whether the last chunk has been handed out; the book is then free of the snapshot. */
+  /** True if the last chunk was returned; the snapshot no longer affects the book. */
   get done(): boolean {
     return this.#done
   }
 
   /**
-   * Copies `ordersMin` more orders or a few more, or all that are left, and hands out the chunks that
-   * are full by now; they may be given back.
+   * Copies at least `ordersMin` more orders, or all that are left, and returns the full chunks; the caller may give
+   * them back.
    */
   copySome(ordersMin: number): Buffer<ArrayBuffer>[] {
     if (this.#done) return []
     const enough = this.#copied + ordersMin
-    // A slot without an order costs a look.
+    // A slot without an order costs little.
     const end = Math.min(this.#slots, this.#nextSlot + 8 * ordersMin)
     while (this.#nextSlot < end && this.#copied < enough) this.#copyNextRun(end)
     if (this.#nextSlot === this.#slots) {
@@ -86,18 +85,18 @@ export class BookSnapshot {
     return this.#ready.splice(0)
   }
 
-  /** Frees the book of a snapshot that is not wanted any more. */
+  /** Ends an unfinished snapshot; it no longer affects the book. */
   abandon(): void {
     if (this.#done) return
     this.#done = true
     this.#pool.thaw()
   }
 
-  /** Copies the next orders that lie side by side and still have to be, at most a chunk of them. */
+  /** Copies the next run of adjacent orders that are not copied yet, at most one chunk. */
   #copyNextRun(limit: number): void {
     while (this.#nextSlot < limit && !this.#pool.takeKept(this.#nextSlot)) this.#nextSlot++
     const from = this.#nextSlot
-    // The first slot of a page ends a run: the next page lies elsewhere.
+    // A run ends with its page: the next page is elsewhere in memory.
     const end = Math.min(limit, (from | (PAGE_RECORDS - 1)) + 1, from + CHUNK_RECORDS_MAX)
     if (from >= end) return
     this.#nextSlot++
@@ -149,9 +148,9 @@ type SnapshotChunk = {
   readonly records: Int32Array
 }
 
-/** Reads one chunk. What is not a chunk of this version is a bug of the code that stored it. */
+/** Decodes one chunk. Anything but a chunk of this version is a bug of the code that stored it. */
 export function readChunk(bytes: Uint8Array): SnapshotChunk {
-  // Bytes from a file may begin anywhere; words may not.
+  // Bytes from a file may begin anywhere; words must be aligned.
   const aligned = bytes.byteOffset % 8 === 0 ? bytes : Uint8Array.from(bytes)
   assert.ok(aligned.byteLength >= HEADER_WORDS * 4, 'a snapshot chunk has a header')
   assert.equal(aligned.byteLength % 4, 0, 'a snapshot chunk is whole')

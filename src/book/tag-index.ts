@@ -1,8 +1,7 @@
 /**
- * Finds slots by a tag of 32 bits: an extendible hash table. It grows by splitting one small segment
- * at a time, so no insertion ever moves more than a few thousand entries, however many orders rest.
- * Different keys may have one tag; the caller compares the keys and asks for the next slot. At
- * most three of eight cells are used: a search then mostly ends at its first cell.
+ * Finds slots by a tag of 32 bits: an extendible hash table. It grows by splitting one small segment at a time, so no
+ * insertion moves more than a few thousand entries. Different keys may share a tag; the caller compares the keys and
+ * asks for the next slot. At most three of eight cells are used, so a search mostly ends at its first cell.
  */
 
 import * as layout from './layout.ts'
@@ -14,11 +13,11 @@ const SEGMENT_CELLS_MAX = 4096
 const DEPTH_MAX = 16
 
 type Segment = {
-  /** How many leading bits of a tag all entries share. */
+  /** Number of leading tag bits that all entries share. */
   depth: number
   count: number
   mask: number
-  /** Tag and slot + 1 of each cell; a cell with slot 0 is empty. */
+  /** Tag and slot + 1 of each cell; an empty cell has 0. */
   cells: Int32Array
 }
 
@@ -27,12 +26,12 @@ export class TagIndex {
   #directory: Segment[] = [segment(0, SEGMENT_CELLS_MIN)]
   #foundAt = 0
 
-  /** The first slot with this tag, NIL when there is none. */
+  /** Returns the first slot with this tag; NIL if there is none. */
   find(tag: number): number {
     return this.#findFrom(tag, tag)
   }
 
-  /** The slot with this tag after the one that was found last, while nothing has changed. */
+  /** Returns the next slot with this tag after the last found one, if nothing has changed. */
   findNext(tag: number): number {
     return this.#findFrom(tag, this.#foundAt + 1)
   }
@@ -52,7 +51,7 @@ export class TagIndex {
     insert(this.#roomFor(tag), tag, slot + 1)
   }
 
-  /** Adds the slot and answers NIL, or leaves all as it is and answers a slot that has the tag. */
+  /** Adds the slot and returns NIL; if a slot with the tag exists, changes nothing and returns it. */
   addNew(tag: number, slot: number): number {
     const home = this.#roomFor(tag)
     const { cells, mask } = home
@@ -73,8 +72,8 @@ export class TagIndex {
     const { cells, mask } = home
     let hole = tag & mask
     while (cells[2 * hole + 1] !== slot + 1) hole = (hole + 1) & mask
-    // Entries after the hole move back into it unless that would put them before their home, so
-    // that no search meets an empty cell too early and no tombstones gather.
+    // Entries after the hole move back into it unless that would put them before their home. So no search meets an
+    // empty cell too early, and no tombstones accumulate.
     for (let at = (hole + 1) & mask; cells[2 * at + 1] !== 0; at = (at + 1) & mask) {
       const wanted = cells[2 * at]! & mask
       if (((at - wanted) & mask) < ((at - hole) & mask)) continue
@@ -86,7 +85,7 @@ export class TagIndex {
     home.count--
   }
 
-  /** The segment of a tag, with room for one more. */
+  /** Returns the segment of a tag, with room for one more. */
   #roomFor(tag: number): Segment {
     let home = this.#segmentOf(tag)
     while (home.count * 8 >= (home.mask + 1) * 5) {
@@ -137,7 +136,7 @@ function insert(into: Segment, tag: number, entry: number): void {
   into.count++
 }
 
-/** Moves all entries to the segment for their next leading bit. */
+/** Moves all entries to the segment of their next leading bit. */
 function move(from: Segment, low: Segment, high: Segment): void {
   for (let at = 0; at <= from.mask; at++) {
     const entry = from.cells[2 * at + 1]!

@@ -1,9 +1,10 @@
-/** What a person reads when the exchange is up: what runs, where, and what to try next. */
+/** Text for the person at the terminal: the running parts, their addresses, and commands to try next. */
 
 import { DEVNET_CHAIN_ID } from '#config/devnet.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { reserves } from '#config/thread-data.ts'
 import type { Devnet } from '#devnet/open-devnet.ts'
+import { PRICE_SOURCES } from '#domain/price-providers.ts'
 import { describeMysqlAddress } from '#log/server/mysql-server.ts'
 import { describeDatabaseUrl } from '#store/engine/database-url.ts'
 
@@ -15,7 +16,7 @@ export async function banner(run: {
   readonly adminUrl: string
   readonly databaseUrl: string
   readonly cores: number
-  /** Which implementations recover the signers of orders. */
+  /** Implementations that recover the signers of orders. */
   readonly signatures: string
   /** The local chain, if this run has one. */
   readonly devnet: Devnet | undefined
@@ -37,10 +38,10 @@ export async function banner(run: {
     ...(run.devnet !== undefined && run.cores < supervisor.shareBelowCores
       ? ['             one for the chain and prices together']
       : []),
-    ...(settings.log.url === ''
+    ...(settings.eventLog.url === ''
       ? [`  data       ${settings.data.dir} (event log in ${markets.partitions} partitions)`]
       : [
-          `  log        ${describeMysqlAddress(settings.log.url)} (${markets.partitions} partitions)`,
+          `  log        ${describeMysqlAddress(settings.eventLog.url)} (${markets.partitions} partitions)`,
           `  data       ${settings.data.dir} (a copy of the log)`,
         ]),
     `  database   ${describeDatabaseUrl(run.databaseUrl)}`,
@@ -69,9 +70,9 @@ export async function banner(run: {
   return `${lines.join('\n')}\n`
 }
 
-/** Whose prices there are, and where the first provider is: on the devnet, the simulator. */
+/** Returns the price sources, and the address of the first: on the devnet, the simulator. */
 function pricesLine({ feeds, quick }: Settings): string {
-  const [first] = [feeds.pyth.url, feeds.binance.url, feeds.coinbase.url].filter((at) => at !== '')
+  const [first] = PRICE_SOURCES.map((source) => feeds[source].url).filter((at) => at !== '')
   const minutes = quick.intervalSeconds / 60
   const from = first === undefined ? 'no provider' : new URL(first).origin
   return `  prices     ${feeds.assets.join(', ')} from ${from}, quick markets of ${minutes} minutes`

@@ -1,7 +1,6 @@
 /**
- * The life of an exchange on one page, on the main thread, which carries no traffic: it opens one part
- * after the other, waits until it is to stop, and closes what it has opened in the opposite order. A
- * stop during the start waits for the step under way.
+ * Start and stop of an exchange, on the main thread, which carries no traffic. It opens one part after the other, waits
+ * for the stop, and closes the parts in reverse order. A stop during the start waits for the current step.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -25,6 +24,8 @@ import { makeDatabaseFolder } from '#operator/database-folder.ts'
 import { type ClockMemory, followClock, makeClockMemory, systemClock } from '#runtime/clock.ts'
 import { makeSupervisor } from '#runtime/supervisor.ts'
 import { tuneV8 } from '#runtime/v8-flags.ts'
+import { loopLagMeter } from '#services/kit/loop-lag.ts'
+import { watchLoop } from '#services/kit/world.ts'
 import { describeDatabaseUrl } from '#store/engine/database-url.ts'
 import { makeConnectionCountMemory } from '#stream/connection-count.ts'
 import { loadKeccak } from '#verify/keccak.ts'
@@ -33,6 +34,7 @@ import { banner } from './banner.ts'
 import { bundlePage } from './bundle-page.ts'
 import { hasRole, nodeSpecs, nodeWorkersAhead } from './node-specs.ts'
 import { type OpenChains, openChains, requireLocalChain } from './open-chains.ts'
+import { registerPlaceMeters } from './place-meters.ts'
 import { prepareDatabase } from './prepare-database.ts'
 import { simulatePrices } from './simulate-prices.ts'
 import { registerThreadMeters } from './thread-meters.ts'
@@ -40,7 +42,7 @@ import { threadSpecs, workersAhead } from './thread-specs.ts'
 import { watchClock } from './watch-clock.ts'
 
 const READY_POLL_MS = 20
-// An `import` of it would load the client behind `fetch` as well.
+// An `import` would load the client of `fetch` as well.
 const { get } = process.getBuiltinModule('node:http')
 
 /** Resolves when the exchange has stopped: because `stop` was aborted, by a signal or by a failure. */
@@ -56,7 +58,7 @@ export async function boot(stop: AbortController): Promise<void> {
   requireLocalChain(settings)
   const log = makeLog(settings, 'main', process.stdout.isTTY === true)
   for (const warning of settingsWarnings(settings)) log.warn({}, warning)
-  /** Closes what is open; each is told whether the exchange has failed. */
+  /** Close the open parts; each gets whether the exchange has failed. */
   const closers: ((failed: boolean) => Promise<void>)[] = []
   let failed = true
   try {
@@ -68,7 +70,7 @@ export async function boot(stop: AbortController): Promise<void> {
     for (const close of closers.reverse()) {
       await close(failed).catch((error: unknown) => {
         failed = true
-        log.error({ err: error }, 'it could not be closed')
+        log.error({ err: error }, 'a part could not be closed')
       })
     }
     if (failed) process.exitCode = 1
@@ -83,36 +85,13 @@ type Run = {
   readonly closers: ((failed: boolean) => Promise<void>)[]
 }
 
-/** Opens everything and prints what there is; ends early when it is to stop. */
-async function open(given: Settings, { stop, log, closers }: Run): Promise<void> {
-  const { signal } = stop
-  const isTerminal = process.stdout.isTTY === true
-  const version = versionOf()
-  const readable = isReadable(given.log, isTerminal)
-  const step = makeSteps(readable, log)
-  step(`starting ${given.service.name} ${version} (${given.profile})`)
-  const clock = makeClockMemory()
-  followClock(clock)
-
-  // 1. The folders and the port, before anything else is started in vain.
-  makeFolders(given)
-  const hasFront = hasRole(given, 'front')
-  const port = hasFront ? await claimPort(given.front.host, given.front.port, 'SIBYL_PORT') : 0
-  const { adminHost, adminPort } = given.front
-  if (adminPort !== 0) await claimPort(adminHost, adminPort, 'SIBYL_ADMIN_PORT')
-  if (signal.aborted) return
-
-  // 2. The workers load their modules while the next steps wait for others.
-  const registry = new Registry()
-  registry.setDefaultLabels({ thread: 'main' })
-  collectDefaultMetrics({ register: registry })
-  let known = given
-  const endWatch = watchClock({
-    ...{ memory: clock, rules: given.clock, log, registry },
-    chains: () => known.chains,
-  })
-  closers.push(async () => endWatch())
-  const supervisor = makeSupervisor({
+/** Opens everything and announces it; returns early if it is stopped. */
+/** Makes the supervisor of the exchange's threads; it stops the exchange when a thread cannot be kept alive. */
+function superviseThreads(
+  given: Settings,
+  { stop, log, registry }: Pick<Run, 'stop' | 'log'> & { readonly registry: Registry },
+) {
+  return makeSupervisor({
     clock: systemClock,
     log,
     ...given.supervisor,
@@ -125,17 +104,51 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
     ownMetrics: () => registry.getMetricsAsJSON(),
     onGivingUp: (thread, why) => stop.abort(new Error(`${thread} cannot be kept alive: ${why}`)),
   })
+}
+
+async function open(given: Settings, { stop, log, closers }: Run): Promise<void> {
+  const { signal } = stop
+  const isTerminal = process.stdout.isTTY === true
+  const version = versionOf()
+  const readable = isReadable(given.logging, isTerminal)
+  const step = makeSteps(readable, log)
+  step(`starting ${given.service.name} ${version} (${given.profile})`)
+  const clock = makeClockMemory()
+  followClock(clock)
+
+  // 1. The folders and the port: problems with them are found before anything else starts.
+  makeFolders(given)
+  const hasFront = hasRole(given, 'front')
+  const port = hasFront ? await claimPort(given.front.host, given.front.port, 'SIBYL_PORT') : 0
+  const { adminHost, adminPort } = given.front
+  if (adminPort !== 0) await claimPort(adminHost, adminPort, 'SIBYL_ADMIN_PORT')
+  if (signal.aborted) return
+
+  // 2. The workers load their modules while the next steps wait for other things.
+  const registry = new Registry()
+  registry.setDefaultLabels({ thread: 'main' })
+  collectDefaultMetrics({ register: registry })
+  const endLoopLag = loopLagMeter(registry, watchLoop)
+  closers.push(async () => endLoopLag())
+  let known = given
+  const endWatch = watchClock({
+    ...{ memory: clock, rules: given.clock, log, registry },
+    chains: () => known.chains,
+  })
+  closers.push(async () => endWatch())
+  const supervisor = superviseThreads(given, { stop, log, registry })
   registerThreadMeters(registry, supervisor.health)
+  registerPlaceMeters(registry, given, systemClock.nowMs)
   const cores = availableParallelism()
   loadSqlite()
   supervisor.preload(isNode(given) ? nodeWorkersAhead(given, cores) : workersAhead(given, cores))
   closers.push(async () => {
     if (!(await supervisor.stop())) throw new Error('a thread did not stop')
   })
-  // While the threads start, the next one must not.
+  // A stop during the start must not start the next thread.
   signal.addEventListener('abort', () => void supervisor.stop())
 
-  // 3. The chains: on the devnet a local one is started, or found where a killed exchange left it.
+  // 3. The chains: on the devnet a local one is started, or found again after a killed exchange.
   const chains = await openChains(given, { clock, log, step })
   closers.splice(-1, 0, closerOf(chains))
   if (signal.aborted) return
@@ -145,14 +158,14 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
   known = settings
   if (signal.aborted) return
 
-  // 4. The database, brought to the newest shape.
+  // 4. The database, migrated to the newest schema.
   step('preparing the database')
   const databaseUrl = databaseUrlOf(settings)
   const migrations = await prepareDatabase(databaseUrl, settings, { signal, log })
   log.info({ migrations }, `the database is ${describeDatabaseUrl(databaseUrl)}`)
   if (signal.aborted) return
 
-  // 5. The threads, in the order in which they need each other.
+  // 5. The threads, in the order of their dependencies.
   step('starting the threads')
   const common = { isTerminal, port, version, ...sharedMemory(settings, clock) }
   if (isNode(settings)) {
@@ -175,7 +188,7 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
   await untilReady(adminUrl, signal)
   if (signal.aborted) return
 
-  // 7. Tell the person in front of it what there is.
+  // 7. The banner.
   const signatures = `${(await loadRecovery()).name}, ${loadKeccak().name}`
   announce({
     ...{ log, readable },
@@ -207,7 +220,7 @@ function announce(opened: {
   }
 }
 
-/** Says what the start is about to do: a line for a person, or one of the log for a machine. */
+/** Announces each step of the start: a line for a person, or a log line for a machine. */
 function makeSteps(readable: boolean, log: Log): (what: string) => void {
   const beganMs = performance.now()
   return (what) => {
@@ -217,15 +230,15 @@ function makeSteps(readable: boolean, log: Log): (what: string) => void {
   }
 }
 
-/** Every folder that is written to, each named by its setting when it cannot be. */
+/** Makes every folder that is written to; an error names the setting. */
 function makeFolders(settings: Settings): void {
   makeFolder('SIBYL_DATA_DIR', settings.data.dir)
-  const { archiveDir } = settings.log
+  const { archiveDir } = settings.eventLog
   if (archiveDir !== '') makeFolder('SIBYL_LOG_ARCHIVE_DIR', archiveDir)
   makeDatabaseFolder(databaseUrlOf(settings))
 }
 
-/** A stop of the exchange stops its chain too; after a failure the chain waits for the next start. */
+/** Stopping the exchange also stops its chain; after a failure the chain waits for the next start. */
 function closerOf(chains: OpenChains): (failed: boolean) => Promise<void> {
   return async (failed) => {
     if (failed) chains.release()
@@ -233,13 +246,13 @@ function closerOf(chains: OpenChains): (failed: boolean) => Promise<void> {
   }
 }
 
-/** The trading page is made when a front is first asked for it, and once for all fronts. */
+/** Builds the trading page at the first request, once for all fronts. */
 function makePage({ service, web }: Settings): () => Promise<object> {
   const make = () => bundlePage(service.name)
   return web.reload ? make : lazily(make)
 }
 
-/** What all fronts, or all threads, have in common. */
+/** Memory that all fronts, or all threads, share. */
 function sharedMemory(settings: Settings, clock: ClockMemory) {
   const { auth, limits, front } = settings
   return {
@@ -264,7 +277,7 @@ async function untilReady(url: string, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** By the smaller of Node's two clients: to load the one behind `fetch` takes longer than anything it would do here. */
+/** Uses the smaller of Node's two HTTP clients: loading that of `fetch` takes longer than this request. */
 function isReady(url: string): Promise<boolean> {
   return new Promise((resolve) => {
     const call = get(url, { agent: false }, (response) => {

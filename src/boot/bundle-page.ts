@@ -1,6 +1,6 @@
 /**
- * Makes the files of the trading page out of its sources: bundled by esbuild in a process of its own,
- * which ends when it is done, and compressed. Nothing is written to the disk.
+ * Builds the files of the trading page from its sources: bundled by esbuild in a separate process, which ends when it
+ * is done, and compressed. Nothing is written to disk.
  */
 
 import { basename, join } from 'node:path'
@@ -18,7 +18,7 @@ const TYPES: Readonly<Record<string, string>> = {
   css: 'text/css; charset=utf-8',
 }
 
-/** What of the SDK is not for a page: private keys, and the chain without a wallet. */
+/** Modules of the SDK that a page does not need: private keys, and the chain without a wallet. */
 const ABSENT = /^\.\/(local-key|chain)\.ts$/
 const ABSENT_FILE = 'src/web/absent.ts'
 
@@ -64,7 +64,7 @@ export async function bundlePage(title: string): Promise<PageFiles> {
       title,
       script: basename(script),
       style: basename(style),
-      // Those that the script needs at once; without this they would be found one after the other.
+      // Files that the script needs at once; without this list the browser would find them one after the other.
       ahead: imports
         .filter(({ kind }) => kind === 'import-statement')
         .map(({ path }) => basename(path)),

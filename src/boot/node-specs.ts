@@ -1,4 +1,4 @@
-/** Which threads a node of several machines has, by its roles; and what the bridge must know of them. */
+/** Threads of a cluster node by its roles, and their description for the bridge. */
 
 import type { ROLES } from '#config/schema/cluster.ts'
 import type { Settings } from '#config/settings-schema.ts'
@@ -11,24 +11,24 @@ import { threadSpecs, workerSpec, workersAhead } from './thread-specs.ts'
 type Common = Omit<ThreadData, 'name' | 'index' | 'settings'>
 type Role = (typeof ROLES)[number]
 
-/** Whose business each kind of thread is. */
+/** Role of each kind of thread. */
 const ROLE_OF: Readonly<Record<string, Role>> = {
   ...{ front: 'front', market: 'market', store: 'store', prices: 'prices' },
   ...{ indexer: 'chain', relayer: 'chain', resolution: 'chain', settlement: 'chain' },
-  accounts: 'chain',
+  ...{ accounts: 'chain', transparency: 'store' },
 }
 
-/** What reads the log of all partitions, of which a node has a copy. */
-const READERS: ReadonlySet<string> = new Set(['store', 'accounts'])
+/** Threads that read the log of all partitions, of which a node has a copy. */
+const READERS: ReadonlySet<string> = new Set(['store', 'accounts', 'transparency'])
 
 type NodeSpecs = {
-  /** Those that run here always, and those that the bridge starts when they are this node's. */
+  /** Threads that always run here, and those that the bridge starts when the node owns them. */
   readonly threads: readonly ThreadSpec[]
   readonly onCall: readonly ThreadSpec[]
 }
 
 export function nodeSpecs(settings: Settings, cores: number, common: Common): NodeSpecs {
-  // Each thread has a worker of its own: it comes and goes by itself.
+  // Each thread has its own worker, because it starts and stops separately.
   const all = threadSpecs(settings, cores, common).map(({ host: _, ...spec }) => spec)
   const isOurs = ({ kind }: ThreadSpec): boolean => hasRole(settings, ROLE_OF[kind]!)
   const fronts = all.filter((spec) => spec.kind === 'front' && isOurs(spec))
@@ -46,7 +46,7 @@ export function nodeSpecs(settings: Settings, cores: number, common: Common): No
   })
   const copies = hasCopy ? [own(LOG_COPY_THREAD, marketNames)] : []
   const bridge = own(BRIDGE_THREAD, [LOG_COPY_THREAD, ...fronts.map(({ name }) => name)])
-  // Fronts answer an operator too. It is the first to start and the last to stop: its sockets end by themselves.
+  // Fronts serve operators too. The admin thread starts first and stops last: its sockets end by themselves.
   const admin = isAskedApart(settings) ? [{ ...own(ADMIN_THREAD, []), terminable: false }] : []
   const plan: BridgeData['plan'] = {
     slots: slots.map(({ name }) => name),
@@ -60,12 +60,15 @@ export function nodeSpecs(settings: Settings, cores: number, common: Common): No
   }
 }
 
-/** Whether an operator's questions have a thread of their own. */
+/** Returns whether operators are served by a separate thread. */
 function isAskedApart(settings: Settings): boolean {
   return !hasRole(settings, 'front') && settings.front.adminPort !== 0
 }
 
-/** The workers of a node that load while other things are waited for, also those that may be needed soon. */
+/**
+ * Returns the workers of a node that load while the start waits for other things, including some that may be needed
+ * soon.
+ */
 export function nodeWorkersAhead(settings: Settings, cores: number): WorkerSpec[] {
   const kinds = new Map(
     Array.from({ length: settings.markets.threads }, (_, at) => [marketThreadName(at), 'market']),

@@ -1,8 +1,7 @@
 /**
- * The chains of this run, before any thread starts: the local one of the devnet, or those that the
- * settings name, or none. Answers the settings as the threads get them, with addresses and keys in
- * place, and sees to it that the data folder belongs to these very chains. What speaks to chains is loaded when
- * there is one.
+ * Opens the chains of this run before any thread starts: the local one of the devnet, those in the settings, or none.
+ * Returns the settings for the threads, with addresses and keys, and makes sure that the data folder belongs to these
+ * chains. Code that uses chains is loaded only if there is one.
  */
 
 import { existsSync } from 'node:fs'
@@ -27,9 +26,9 @@ type ChainSettings = Settings['chains'][number]
 
 export type OpenChains = {
   readonly settings: Settings
-  /** The chain that this run started or came back to. */
+  /** The chain that this run started or found running. */
   readonly devnet: Devnet | undefined
-  /** Lets go of the local chain: it waits a while for the next start. */
+  /** Releases the local chain: it waits some time for the next start. */
   release(): void
   /** Ends the local chain. */
   end(): Promise<void>
@@ -37,17 +36,17 @@ export type OpenChains = {
 
 const FOLLOW_AGAIN_MS = 1_000
 const MEET_TIMEOUT_MS = 5_000
-/** Long enough for a provider that is busy; a chain that is away must not hold up the start. */
+/** Long enough for a busy provider; an unreachable chain must not delay the start. */
 const MEET_BUDGET_MS = 1_000
 
 type Ports = {
   readonly clock: ClockMemory
   readonly log: SupervisorLog
-  /** Is told what is about to be done. */
+  /** Called with a description of the next step. */
   readonly step: (what: string) => void
 }
 
-/** Refuses a start that would need a local chain where its packages are not installed. */
+/** Refuses to start if a local chain is needed and its packages are not installed. */
 export function requireLocalChain({ devnet, chainRpc, chains }: Settings): void {
   const isNamed = chainRpc.length > 0 || chains.some(({ rpcUrls }) => rpcUrls.length > 0)
   if (devnet.enabled && !isNamed) requireDevnetPackages()
@@ -83,7 +82,7 @@ async function openLocalChain(
     onLost: () => log.error({}, 'the local chain has ended: stop and start again for a fresh one'),
     clearData: () => clearData(settings.data.dir),
   })
-  log.info({ url: devnet.url, again: devnet.again }, 'the local chain is there')
+  log.info({ url: devnet.url, again: devnet.again }, 'the local chain is running')
   const contracts = { ...chain.contracts, ...devnet.contracts }
   const local = { ...chain, rpcUrls: [devnet.url], contracts }
   return {
@@ -103,7 +102,7 @@ async function openNamedChains(
   const held: (() => void)[] = []
   for (const chain of settings.chains.filter(({ rpcUrls }) => rpcUrls.length > 0)) {
     const met = await meetChain(chain)
-    // Its thread waits for it; what the data folder knows of it stays as it is.
+    // Its thread waits for it; its record in the data folder stays as it is.
     if (met === undefined) log.warn({ chainId: chain.chainId }, 'the chain cannot be reached yet')
     else record[chain.chainId] = { ...met, contracts: chain.contracts }
     if (chain.chainId === DEVNET_CHAIN_ID) held.push(followChainClock(chain, clock))
@@ -120,7 +119,7 @@ async function openNamedChains(
   }
 }
 
-/** Its first block; nothing while it cannot be reached. It must be the chain that we take it for. */
+/** Returns its first block; undefined if it is unreachable. Throws if it is another chain than expected. */
 async function meetChain(
   chain: ChainSettings,
 ): Promise<{ genesis: string; url: string } | undefined> {
@@ -139,7 +138,7 @@ async function meetChain(
     if (code === undefined) {
       throw new SettingsError(`SIBYL_CHAINS: chain ${chainId} has no contract at ${settlement}`)
     }
-    // An address may have a secret in its path.
+    // An address may contain a secret in its path.
     return { genesis: first.hash, url: new URL(rpcUrls[0] ?? '').origin }
   } catch (error) {
     if (!(error instanceof Fault)) throw error
@@ -148,7 +147,7 @@ async function meetChain(
   }
 }
 
-/** The process that runs one of our local chains for us may move its clock; then ours moves too. */
+/** Follows the clock of a local chain: its process may move it, and ours moves too. */
 function followChainClock({ rpcUrls }: ChainSettings, clock: ClockMemory): () => void {
   const [url = ''] = rpcUrls
   let letGo: () => void = () => {}
@@ -175,7 +174,7 @@ function followChainClock({ rpcUrls }: ChainSettings, clock: ClockMemory): () =>
   }
 }
 
-/** The exchange's time never goes back, whatever the chain's does. */
+/** The exchange's time never goes back, even if the chain's does. */
 function forward(clock: ClockMemory): (aheadSeconds: number) => void {
   let ahead = 0
   return (aheadSeconds) => {
@@ -184,7 +183,7 @@ function forward(clock: ClockMemory): (aheadSeconds: number) => void {
   }
 }
 
-/** The data folder is that of these chains from now on; what it has of others goes aside. */
+/** Assigns the data folder to these chains; data of other chains is moved aside. */
 function claimData(settings: Settings, chains: ChainRecord): void {
   const { dir } = settings.data
   const before = readChainRecord(dir)
@@ -207,12 +206,12 @@ function claimData(settings: Settings, chains: ChainRecord): void {
   writeIfAny(dir, { ...before, ...chains })
 }
 
-/** Moves what is in the data folder aside, unless another process is working with it. */
+/** Moves the contents of the data folder aside, unless another process uses it. */
 function clearData(dir: string): void {
   if (!hasData(dir)) return
   const paths = partitionPaths(dir, 0)
   if (existsSync(paths.database)) lockPartition(paths).release()
-  // Standard output may be for JSON only.
+  // Standard output may be reserved for JSON.
   process.stderr.write(
     `sibyl: the data of another chain was moved to ${moveAside(dir, new Date())}\n`,
   )
@@ -222,7 +221,7 @@ function writeIfAny(dir: string, record: ChainRecord): void {
   if (Object.keys(record).length > 0) writeChainRecord(dir, record)
 }
 
-/** On the local chain the keys are public; anywhere else they are given. */
+/** On the local chain the keys are public; on all others they come from the settings. */
 async function withKeys(settings: Settings): Promise<Settings> {
   const { keys, chains } = settings
   if (!chains.every(({ chainId }) => chainId === DEVNET_CHAIN_ID)) return settings

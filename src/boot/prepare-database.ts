@@ -1,6 +1,6 @@
 /**
- * Brings the database to the newest shape before any thread starts. On one machine, one that is not there ends the
- * start with a line. A node of several waits for it a while: it may start just when a server of them has died.
+ * Migrates the database to the newest schema before any thread starts. On one machine, an unreachable database ends the
+ * start with one line. A node of a cluster waits for it: the start may coincide with the failure of a database server.
  */
 
 import { existsSync } from 'node:fs'
@@ -19,12 +19,12 @@ import { checkpoints } from '#store/projection/checkpoints.ts'
 import { hasRole } from './node-specs.ts'
 
 const POLL_MS = 200
-/** How long a node waits: a cluster of servers that has lost one needs some seconds to go on. */
+/** Time that a node waits: a database cluster that has lost a server needs some seconds to recover. */
 const WAIT_MS_MAX = 60_000
 
 type Run = { readonly signal: AbortSignal; readonly log: Pick<Log, 'warn'> }
 
-/** Resolves with the migrations that it has made; with none when it was to stop meanwhile. */
+/** Resolves with the migrations that were run; with none if it was stopped meanwhile. */
 export async function prepareDatabase(
   databaseUrl: string,
   settings: Settings,
@@ -39,7 +39,7 @@ export async function prepareDatabase(
       // A login that is refused at the start is a mistake in the settings.
       const mayHelp = error instanceof Fault && error.retryable && error.code !== 'STORE_REFUSED'
       if (!mayHelp || performance.now() >= untilMs) throw error
-      if (told !== error.message) run.log.warn({}, `waits for the database: ${error.message}`)
+      if (told !== error.message) run.log.warn({}, `waiting for the database: ${error.message}`)
       told = error.message
     }
   }
@@ -48,7 +48,7 @@ export async function prepareDatabase(
 async function prepareOnce(databaseUrl: string, settings: Settings, run: Run): Promise<string[]> {
   const database = await openDatabase(databaseUrl, { patient: true })
   try {
-    // Of several machines, those that write the database bring it to its shape; the others wait for it.
+    // In a cluster, nodes that write the database migrate it; the others wait for that.
     const writes = hasRole(settings, 'store')
     if (!writes && !(await untilMigrated(database, run))) return []
     const migrations = writes ? await migrate(database) : []
@@ -59,7 +59,7 @@ async function prepareOnce(databaseUrl: string, settings: Settings, run: Run): P
   }
 }
 
-/** False when it was to stop meanwhile. */
+/** Returns false if it was stopped meanwhile. */
 async function untilMigrated(database: Database, { signal, log }: Run): Promise<boolean> {
   for (let looks = 0; !(await isMigrated(database)); looks++) {
     if (signal.aborted) return false
@@ -69,13 +69,13 @@ async function untilMigrated(database: Database, { signal, log }: Run): Promise<
   return true
 }
 
-/** One that another event log has filled is refused. */
+/** Refuses a database that was filled from another event log. */
 async function refuseForeign(
   database: Database,
   databaseUrl: string,
-  { log, data }: Settings,
+  { eventLog, data }: Settings,
 ): Promise<void> {
-  const hasNoLog = log.url === '' && !existsSync(join(data.dir, 'log'))
+  const hasNoLog = eventLog.url === '' && !existsSync(join(data.dir, 'log'))
   if (!hasNoLog || (await checkpoints(database)).length === 0) return
   throw new SettingsError(
     `SIBYL_DATABASE_URL: ${describeDatabaseUrl(databaseUrl)} has data of another event log than ` +

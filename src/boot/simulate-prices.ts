@@ -1,6 +1,6 @@
 /**
- * The price providers of the devnet: where the settings do not ask for the real ones and there is a
- * local chain, a simulator of them is started, and the settings of the feeds lead there.
+ * Simulated price providers of the devnet: with a local chain, and unless the settings ask for the real ones, a
+ * simulator is started and the feeds use it.
  */
 
 import type { Settings } from '#config/settings-schema.ts'
@@ -15,7 +15,7 @@ export async function simulatePrices(settings: Settings, clock: Clock): Promise<
     return { settings, end: async () => undefined }
   }
   const { assets, simulator } = feeds
-  // Loading it costs 30 ms, which an exchange with real providers has no use for.
+  // Loading it takes 30 ms, which an exchange with real providers does not need.
   const { startPriceServer } = await import('#devnet/price-server.ts')
   const server = await startPriceServer({ ...simulator, assets, clock })
   return {

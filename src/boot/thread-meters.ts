@@ -1,4 +1,4 @@
-/** What main counts of the threads: which are ready, and how often each has died. */
+/** Metrics of the threads: which are ready, and how often each has died. */
 
 import { Gauge, type Registry } from 'prom-client'
 import type { Supervisor } from '#runtime/supervisor.ts'
@@ -6,7 +6,7 @@ import type { Supervisor } from '#runtime/supervisor.ts'
 export function registerThreadMeters(registry: Registry, health: Supervisor['health']): void {
   new Gauge({
     name: 'sibyl_thread_ready',
-    help: '1 while a thread is ready; the exchange goes on without an optional one',
+    help: '1 while a thread is ready; the exchange continues without an optional one',
     labelNames: ['of', 'optional'],
     registers: [registry],
     collect() {

@@ -1,7 +1,8 @@
-/** Which threads a run has, in the order in which they need each other, and which share a worker. */
+/** Threads of a run in the order of their dependencies, and how they share workers. */
 
 import type { Settings } from '#config/settings-schema.ts'
 import {
+  isPublic,
   relayedChains,
   reserves,
   resolvedChains,
@@ -18,6 +19,7 @@ import {
   relayerThreadName,
   resolutionThreadName,
   SETTLEMENT_THREAD,
+  TRANSPARENCY_THREAD,
 } from '#config/topology.ts'
 import type { ThreadSpec, WorkerSpec } from '#runtime/host.ts'
 
@@ -48,7 +50,7 @@ export function threadSpecs(
     names.map((name, index) => ({
       ...spec(kind, name, index, links),
       ...workerSpec('chain', name),
-      // Trading goes on without a chain and without prices.
+      // Trading continues without a chain and without prices.
       optional: true,
       ...(sharesWorker(settings, cores) ? { host: CHAIN_WORKER } : {}),
     }))
@@ -62,6 +64,10 @@ export function threadSpecs(
     ...waiting('settlement', settlementNames, writers),
     ...accountsNames.map((name, index) => spec('accounts', name, index, marketNames)),
     ...waiting('prices', priceNames, writers),
+    // It has work to do while many orders come, so it shares no worker.
+    ...(isPublic(settings)
+      ? [{ ...spec('transparency', TRANSPARENCY_THREAD, 0, ['store']), optional: true }]
+      : []),
     ...numbers(settings.front.threads).map((index) =>
       spec('front', frontThreadName(index), index, [
         ...writers,
@@ -74,7 +80,7 @@ export function threadSpecs(
   ]
 }
 
-/** The workers that are needed whatever the chains turn out to be like. */
+/** Returns the workers that every run needs, with or without chains. */
 export function workersAhead(settings: Settings, cores: number): WorkerSpec[] {
   const { chains, chainRpc, devnet } = settings
   const hasChain =

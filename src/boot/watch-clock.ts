@@ -1,15 +1,15 @@
-/** The guard of the wall clock, put to work: looks once a second, asks a chain while in doubt, raises the alarm. */
+/** Runs the guard of the wall clock: checks once a second, asks a chain in doubt, and raises the alarm. */
 
 import { Gauge, type Registry } from 'prom-client'
 import type { Settings } from '#config/settings-schema.ts'
 import { aheadMsOf, type ClockMemory, machine } from '#runtime/clock.ts'
-import { type ClockNews, guardClock } from '#runtime/clock-guard.ts'
+import { type ClockUpdate, guardClock } from '#runtime/clock-guard.ts'
 import type { SupervisorLog } from '#runtime/supervised.ts'
 
 const LOOK_MS = 1_000
 const ASK_MS = 5_000
 
-/** Ends with the function that it answers. The chains are known a while after the guard has begun. */
+/** Returns a function that ends it. The chains become known some time after the guard has started. */
 export function watchClock(ports: {
   readonly memory: ClockMemory
   readonly rules: Settings['clock']
@@ -27,26 +27,29 @@ export function watchClock(ports: {
   })
   new Gauge({
     name: 'sibyl_clock_jumped',
-    help: '1 while the wall clock has jumped and time goes on without it',
+    help: '1 while the wall clock has jumped and its time is not used',
     registers: [ports.registry],
     collect() {
       this.set(guard.isJumped ? 1 : 0)
     },
   })
 
-  function say(news: ClockNews): void {
-    switch (news.type) {
+  function say(update: ClockUpdate): void {
+    switch (update.type) {
       case 'jumped': {
         const within = `${rules.confirmSeconds} seconds`
         const what = `the clock has jumped: nothing expires by it until a chain confirms it, it goes on evenly for ${within}, or the exchange is started again`
-        log.error({ byMs: Math.round(news.byMs) }, what)
+        log.error({ byMs: Math.round(update.byMs) }, what)
         return
       }
       case 'back':
-        log.warn({}, 'the clock is back where it was expected')
+        log.warn({}, 'the clock is back at the expected time')
         return
       case 'confirmed':
-        log.warn({ byMs: Math.round(news.byMs), by: news.by }, 'the jump of the clock is believed')
+        log.warn(
+          { byMs: Math.round(update.byMs), by: update.by },
+          'the new time of the clock is accepted',
+        )
     }
   }
 
@@ -57,7 +60,7 @@ export function watchClock(ports: {
     const { chainId, rpcUrls } = chain
     const { makeChainClient } = await import('#chain/clients.ts')
     const client = makeChainClient({ chainId, rpcUrls, onError: () => {} })
-    // A chain that cannot be asked says nothing of the time.
+    // An unreachable chain says nothing about the time.
     const block = await client.viem.getBlock({ blockTag: 'latest' }).catch(() => undefined)
     if (block !== undefined) guard.heard(Number(block.timestamp) * 1_000 - aheadMsOf(memory))
   }

@@ -1,4 +1,4 @@
-/** The exchange's own keys as accounts that sign. A key stays in its thread. */
+/** The exchange's own keys as signing accounts. A key stays in its thread. */
 
 import type { Hex, LocalAccount } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
@@ -18,7 +18,7 @@ export function balanceOf({ viem }: ChainClient, address: Address): Promise<bigi
   return asked(viem.getBalance({ address: hexAddress(address) }))
 }
 
-/** Each key once. */
+/** Returns the accounts of these keys without duplicates. */
 export function accountsOf(keys: readonly string[]): OwnAccount[] {
   return [...new Set(keys.map((key) => key.toLowerCase()))].map(accountOf)
 }

@@ -1,4 +1,4 @@
-/** Which blocks follow which, by their hashes: how a replaced block is noticed. */
+/** Compares hashes of blocks with those of their parents to notice replaced blocks. */
 
 import { Fault } from '#domain/fault.ts'
 import { type Header, headerOf } from './block-reads.ts'
@@ -6,10 +6,10 @@ import type { ChainClient } from './clients.ts'
 
 type Mark = { readonly number: number; readonly hash: string }
 
-/** A local chain makes many empty blocks at once by leaving out their parents: it names zero instead. */
+/** A local chain creates many empty blocks at once without their parents: it gives zero as the parent hash. */
 const NO_PARENT = /^0x0+$/
 
-/** Whether the block follows the one that was known before it. */
+/** Returns whether the block follows the known block before it. */
 export async function follows(
   node: ChainClient,
   header: Header | undefined,
@@ -30,12 +30,12 @@ export function checkLinks(headers: ReadonlyMap<number, Header>, from: number, u
   }
 }
 
-/** The newest of the marks that the node still has; they come newest first. */
+/** Returns the newest of the marks that the node still has; marks are sorted newest first. */
 export async function ancestorOf<M extends Mark>(
   node: ChainClient,
   marks: readonly M[],
 ): Promise<M | undefined> {
-  // Halving works as hashes of linked blocks agree up to some height and differ above it.
+  // Binary search: hashes of linked blocks agree up to some height and differ above it.
   let low = 0
   let high = marks.length
   while (low < high) {
@@ -49,7 +49,7 @@ export async function ancestorOf<M extends Mark>(
   return marks[low]
 }
 
-/** Answers that do not belong together; asked again, they mostly do. */
+/** Makes a fault for answers that contradict each other; a retry usually helps. */
 export function inconsistent(why: string): Fault {
   return new Fault('CHAIN_INCONSISTENT', why, { retryable: true })
 }

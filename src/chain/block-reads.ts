@@ -1,4 +1,4 @@
-/** Headers, logs and receipts of blocks, as a node tells them. */
+/** Reads headers, logs and receipts of blocks from a node. */
 
 import type { Hex } from 'viem'
 import type { BlockMark } from '#domain/chain-event.ts'
@@ -7,13 +7,13 @@ import { type Address, toAddress } from '#domain/ids.ts'
 import type { ChainLog } from './chain-log.ts'
 import { asked, type ChainClient } from './clients.ts'
 
-/** Requests for headers or receipts under way at once. */
+/** Maximum number of concurrent requests for headers or receipts. */
 const REQUESTS_AT_ONCE = 8
 
 export type Header = BlockMark & {
   readonly parentHash: string
   readonly bloom: Hex | undefined
-  /** Whether it has no transaction at all. */
+  /** True if it has no transactions. */
   readonly isEmpty: boolean
 }
 
@@ -22,7 +22,7 @@ export type LogFilter = {
   readonly toBlock?: Hex
   readonly blockHash?: string
   readonly address?: readonly Hex[]
-  /** By their place; null stands for any. */
+  /** By position; null matches any topic. */
   readonly topics?: readonly (readonly Hex[] | null)[]
 }
 
@@ -42,10 +42,13 @@ export async function logsOf(node: ChainClient, filter: LogFilter): Promise<Chai
 }
 
 const WORD = /^0x[0-9a-f]{64}$/i
-/** Numbers that JavaScript has exactly. */
+/** Numbers that JavaScript represents exactly. */
 const QUANTITY = /^0x[0-9a-f]{1,13}$/i
 
-/** A log of a mined block. One that is not even hex is a node's doing, and another may tell it right. */
+/**
+ * Returns a log of a mined block. A log that is not valid hex is the node's error; another node may return it
+ * correctly.
+ */
 function minedLog(log: RpcLog): ChainLog[] {
   const { blockNumber, blockHash, transactionHash, logIndex } = log
   if (blockNumber === null || blockHash === null) return []
@@ -53,7 +56,7 @@ function minedLog(log: RpcLog): ChainLog[] {
   const words = [blockHash, transactionHash, ...log.topics]
   const isHex = words.every((word) => WORD.test(word)) && /^0x(?:[0-9a-f]{2})*$/i.test(log.data)
   if (!isHex || ![blockNumber, logIndex].every((number) => QUANTITY.test(number))) {
-    throw new Fault('CHAIN_INCONSISTENT', `a log of block ${Number(blockNumber)} is no log`, {
+    throw new Fault('CHAIN_INCONSISTENT', `block ${Number(blockNumber)} has an invalid log`, {
       retryable: true,
     })
   }
@@ -73,8 +76,8 @@ function minedLog(log: RpcLog): ChainLog[] {
 type RpcReceipt = { readonly transactionHash: Hex; readonly logs: readonly RpcLog[] }
 
 /**
- * Every log of a block, from the receipts of its transactions: a node that finds the logs too many for one
- * answer still gives these. Undefined when it lacks one of them.
+ * Returns every log of a block, from the receipts of its transactions. Nodes return these even if the logs are too many
+ * for one answer. Undefined if the node lacks a receipt.
  */
 export async function receiptLogsOf(
   node: ChainClient,
@@ -106,7 +109,7 @@ async function receiptsOf(
     const all = await ask<RpcReceipt[] | null>(node, 'eth_getBlockReceipts', [hexOf(number)])
     if (all !== null) return all
   } catch {
-    // Not every node has this method, and some find a whole block too much: one by one, it tells why.
+    // Not every node has this method, and some find a whole block too large; requests one by one show the reason.
   }
   const one = (hash: Hex) => ask<RpcReceipt | null>(node, 'eth_getTransactionReceipt', [hash])
   const receipts: (RpcReceipt | null)[] = []
@@ -117,7 +120,7 @@ async function receiptsOf(
   return receipts
 }
 
-/** Whether a contract was there in a block. */
+/** Returns whether a contract existed in a block. */
 export async function hasCode(
   node: ChainClient,
   address: Address,
@@ -134,7 +137,7 @@ function ask<Answer>(
   return asked(node.viem.request({ method, params } as never) as Promise<Answer>)
 }
 
-/** The headers of these blocks; undefined when the node lacks one of them. */
+/** Returns the headers of these blocks; undefined if the node lacks one. */
 export async function headersOf(
   node: ChainClient,
   wanted: readonly number[],
@@ -180,7 +183,7 @@ export function hexOf(value: number): Hex {
   return `0x${value.toString(16)}`
 }
 
-/** The numbers of a range, both ends included. */
+/** Returns the numbers of a range, both ends included. */
 export function numbers(from: number, to: number): number[] {
   return Array.from({ length: to - from + 1 }, (_, index) => from + index)
 }

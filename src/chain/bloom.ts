@@ -1,16 +1,16 @@
 /**
- * The filter in a block's header over the addresses and topics of its logs: what it denies is not
- * there, what it affirms may be. It tells whether an empty answer about a block can be true.
+ * The Bloom filter in a block's header over the addresses and topics of its logs. It may have false positives, but no
+ * false negatives, so it shows whether an empty answer for a block can be true.
  */
 
 import { type Hex, hexToBytes, keccak256 } from 'viem'
 
-/** Whether a log with this address or topic may be in the block. */
+/** Returns whether a log with this address or topic may be in the block. */
 export function mayContain(bloom: Hex, value: Hex): boolean {
   return hasBits(bloom, knownBitsOf(value))
 }
 
-/** The same, for a caller who keeps the bits of what he looks for again and again. */
+/** Same as `mayContain`, with bits that the caller computed before by `bitsOf`. */
 export function hasBits(bloom: Hex, bits: readonly number[]): boolean {
   return bits.every((bit) => {
     // A byte is two digits, and the last byte has the lowest bits.
@@ -19,13 +19,13 @@ export function hasBits(bloom: Hex, bits: readonly number[]): boolean {
   })
 }
 
-/** The bits that an address or topic sets. */
+/** Returns the bits that an address or topic sets. */
 export function bitsOf(value: Hex): readonly number[] {
   const hash = hexToBytes(keccak256(hexToBytes(value)))
   return [0, 2, 4].map((at) => (((hash[at] ?? 0) << 8) | (hash[at + 1] ?? 0)) & 2_047)
 }
 
-/** The same addresses and topics are looked for in every block. */
+/** The same addresses and topics are searched in every block. */
 const known = new Map<Hex, readonly number[]>()
 const KNOWN_MAX = 4_096
 

@@ -1,6 +1,6 @@
 /**
- * A call of a contract before it is signed. Adapters make calls, `simulate` tells what would
- * become of one, and a sender signs and sends it.
+ * A contract call before it is signed. Adapters make calls, `simulate` predicts the result, and a sender signs and
+ * sends the transaction.
  */
 
 import type { Abi, ContractFunctionArgs, ContractFunctionName, Hex } from 'viem'
@@ -67,14 +67,14 @@ async function requestOf({ viem }: ChainClient, { to, data }: Call, from: Addres
   return { account: hexAddress(from), to: hexAddress(to), data, ...fees }
 }
 
-/** Returns the revert that a request ended with; throws a fault if it failed otherwise. */
+/** Returns the revert in a request's error; throws a fault if the request failed for another reason. */
 function revertIn(error: unknown): Revert {
   const revert = revertOf(error)
   if (revert !== undefined) return revert
   throw chainFault(error)
 }
 
-/** Our lower-case addresses, as viem's types want them. */
+/** Converts our lower-case addresses to viem's type. */
 export function hexAddress(address: Address): Hex {
   return address as Hex
 }

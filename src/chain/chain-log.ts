@@ -1,4 +1,4 @@
-/** A log of the chain as plain data, with lower-case hex: what every decoder of events takes. */
+/** A log of the chain as plain data, with lower-case hex: the input of every event decoder. */
 
 import {
   type Abi,
@@ -21,7 +21,7 @@ export type ChainLog = {
   readonly logIndex: number
 }
 
-/** Where an event stands on the chain. */
+/** Position of an event on the chain. */
 export type Place = {
   readonly blockNumber: number
   readonly blockHash: string
@@ -29,7 +29,7 @@ export type Place = {
   readonly logIndex: number
 }
 
-/** A log of a mined block; undefined for one that is not in a block yet. */
+/** Converts a log of a mined block; undefined if the log is not in a block yet. */
 export function chainLog(log: Log): ChainLog | undefined {
   const { address, topics, data, blockNumber, blockHash, transactionHash, logIndex } = log
   if (blockNumber === null || blockHash === null) return undefined
@@ -49,10 +49,10 @@ export function placeOf({ blockNumber, blockHash, txHash, logIndex }: ChainLog):
   return { blockNumber, blockHash, txHash, logIndex }
 }
 
-/** The events of an ABI by their first topic, each as an ABI of its own. */
+/** Events of an ABI by their first topic, each as an ABI of its own. */
 const eventsOfAbi = new WeakMap<Abi, Map<string, Abi>>()
 
-/** The event of the contract's ABI in the log; undefined for any other. */
+/** Returns the event of the contract's ABI in the log; undefined if there is none. */
 export function decoded<const A extends Abi>(
   abi: A,
   { topics, data }: Pick<ChainLog, 'topics' | 'data'>,
@@ -65,14 +65,14 @@ export function decoded<const A extends Abi>(
   const event = events.get(topics[0] ?? '')
   if (event === undefined) return undefined
   try {
-    // Given the whole ABI it would hash the signature of every event, for every log.
+    // With the whole ABI, viem would hash the signature of every event for every log.
     return decodeEventLog({ abi: event as A, topics: topics as [Hex, ...Hex[]], data })
   } catch {
     return undefined
   }
 }
 
-/** The names of some events of an ABI by their first topic. */
+/** Returns the names of some events of an ABI by their first topic. */
 export function topicsOf<const A extends Abi>(
   abi: A,
   names: readonly ContractEventName<A>[],
@@ -85,7 +85,7 @@ export function topicsOf<const A extends Abi>(
   return topics
 }
 
-/** Seconds and prices that a contract may write as any uint64; what is beyond 2^53 never comes. */
+/** Converts seconds and prices that a contract may write as any uint64; values beyond 2^53 do not occur. */
 export function safeNumber(value: bigint): number {
   const most = BigInt(Number.MAX_SAFE_INTEGER)
   return Number(value > most ? most : value)

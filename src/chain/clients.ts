@@ -1,15 +1,13 @@
 /**
- * The way to a chain: JSON-RPC over HTTP with a deadline, over several addresses in turn, and again
- * after a pause for as long as the request's budget lasts: a provider that is busy now and then is
- * every provider. An address is used only after it has shown that it serves the chain that the
- * settings name. Whatever goes wrong outside leaves as a `Fault`:
- *
- * - `CHAIN_UNAVAILABLE`: no node answered, or not usably; trying again later may help;
+ * Access to a chain: JSON-RPC over HTTP with a deadline. Failed requests go to the next address, and are retried after
+ * a pause while the request's budget lasts, since every provider is busy now and then. An address is used only after it
+ * has returned the chain id of the settings. Failures outside become a `Fault`:
+ * - `CHAIN_UNAVAILABLE`: no node gave a usable answer; a later retry may help;
  * - `CHAIN_MISMATCH`: every address serves another chain;
- * - `CHAIN_RANGE_TOO_LARGE`: the provider gives logs only for shorter ranges;
+ * - `CHAIN_RANGE_TOO_LARGE`: the provider returns logs only for shorter ranges;
  * - `CHAIN_REFUSED`: the node understood the request and refused it.
  *
- * A call that reverts is no fault but an answer: see `revert.ts`.
+ * A call that reverts is an answer, not a fault: see `revert.ts`.
  */
 
 import { setTimeout as pause } from 'node:timers/promises'
@@ -35,60 +33,62 @@ import { rpcFetch } from './rpc-fetch.ts'
 
 export type ChainClientOptions = {
   readonly chainId: number
-  /** Tried in this order, from the last one that answered. */
+  /** Tried in this order, starting with the last one that answered. */
   readonly rpcUrls: readonly string[]
-  /** How long one request to one address may take. */
+  /** Timeout of one request to one address. */
   readonly timeoutMs?: number
   /**
-   * For how long a request that failed is tried again: no attempt begins later than this after the
-   * first. A caller that serves a client with a deadline needs it to be shorter than that.
+   * Time for retries: no attempt begins later than this after the first. It must be shorter than the deadline of the
+   * client that waits for the result.
    */
   readonly budgetMs?: number
-  /** How often all addresses are tried at most, however much of the budget is left. */
+  /** Maximum number of rounds over all addresses, however much of the budget is left. */
   readonly rounds?: number
-  /** The pause before the second round, at most; it doubles with each. */
+  /** Maximum pause before the second round; it doubles with each round. */
   readonly pauseMs?: number
-  /** Whether what is asked in one turn of the loop goes out as one request, where much is asked at once. */
+  /** True if requests of one turn of the event loop are sent as one batch. */
   readonly together?: boolean
-  /** Hears of every failed attempt, for metrics and logs. The address comes without its path, which may hold a key. */
+  /**
+   * Called for every failed attempt, for metrics and logs. The host comes without its path, which may contain a key.
+   */
   readonly onError?: (failure: { readonly host: string; readonly why: string }) => void
 }
 
 export type ChainClient = {
   readonly chainId: number
   readonly viem: PublicClient<Transport, Chain>
-  /** The same client on one address only: what is read through it comes from one node. */
+  /** Returns the same client on one address only, so that all reads come from one node. */
   pinned(): ChainClient
-  /** What the preferred address answered is of no use: from now on the next one is asked first. */
+  /** Skips the preferred address, whose answer was unusable: the next one is tried first from now on. */
   leave(): void
 }
 
 const TIMEOUT_MS = 10_000
-/** Less than half of the time that a request to the exchange has. */
+/** Less than half of the deadline of a request to the exchange. */
 const BUDGET_MS = 4_000
-/** A sender broadcasts again by itself, and its lane stands still until it has heard of this one. */
+/** Short, because a sender broadcasts again by itself and its lane waits for this attempt. */
 const SEND_BUDGET_MS = 1_000
 const PAUSE_MS = 200
 const PAUSE_MS_MAX = 2_000
-/** Questions of one request; providers refuse very many. */
+/** Maximum calls in one batch; providers refuse large batches. */
 const TOGETHER_MAX = 20
 
 type Endpoint = {
   readonly host: string
   readonly request: EIP1193RequestFn
-  /** Whether it has shown the right chain id since it was last away. */
+  /** True if it has returned the right chain id since its last outage. */
   verified: boolean
-  /** Until when it asked to be left alone. */
+  /** End of the pause that it asked for by `Retry-After`. */
   restUntilMs: number
 }
 
-/** What all requests of a client share. */
+/** State shared by all requests of a client. */
 type Shared = {
   /** The address that answered last. */
   preferred: number
   /**
-   * The part of each pause that is waited. One draw for the whole client: threads that failed
-   * together do not come back together, but what was asked in one request is asked in one again.
+   * Random factor of each pause. It is drawn once per client: threads that failed together retry at different times,
+   * but a batch is retried as one batch.
    */
   readonly share: number
 }
@@ -112,7 +112,7 @@ export function makeChainClient(options: ChainClientOptions): ChainClient {
       batch,
       onFetchResponse,
       fetchFn: rpcFetch,
-      // It has a limit of its own, and says what is too long so that a shorter range is asked for.
+      // `rpcFetch` has its own limit, and its error makes the caller request a shorter range.
       maxResponseBodySize: false,
     })({ chain: definition })
     const endpoint: Endpoint = {
@@ -180,7 +180,7 @@ async function requestOver(
         return answer
       } catch (error) {
         if (!isOutage(error)) throw error
-        // Who is away may come back as another; who is busy has been there all the time.
+        // After an outage the address may serve another chain; a busy node was there all the time.
         if (!isBusy(error)) endpoint.verified = false
         if (error instanceof Fault) mismatch = error
         else outage = error
@@ -190,17 +190,17 @@ async function requestOver(
     if (outage === undefined) throw mismatch ?? noAddress()
     const pauseMs = pauseAfter(round, endpoints, shared, options)
     if (round >= rounds || performance.now() + pauseMs > untilMs) throw outage
-    // A thread that stops does not wait for it; a command, which has nothing else to wait for, does.
+    // A stopping thread does not wait for the pause; a command, which has nothing else to wait for, does.
     await pause(pauseMs, undefined, { ref: isMainThread })
   }
 }
 
-/** Everything but sending is a question, which may be asked as often as one likes. */
+/** Every method except sending is a read, which may be repeated freely. */
 function budgetOf(method: string, { budgetMs = BUDGET_MS }: ChainClientOptions): number {
   return method.startsWith('eth_send') ? Math.min(budgetMs, SEND_BUDGET_MS) : budgetMs
 }
 
-/** It doubles, and is at least as long as the address wants that is the first to be back. */
+/** Returns the pause: it doubles, and is at least as long as the first available address asks for. */
 function pauseAfter(
   round: number,
   endpoints: readonly Endpoint[],
@@ -213,10 +213,10 @@ function pauseAfter(
 }
 
 function noAddress(): Fault {
-  return new Fault('CHAIN_UNAVAILABLE', 'the chain has no address', { retryable: true })
+  return new Fault('CHAIN_UNAVAILABLE', 'the chain has no RPC address', { retryable: true })
 }
 
-/** Providers count seconds; anything else they may say is as good as nothing. */
+/** Only a number of seconds is read; any other value is ignored. */
 function retryAfterMs(response: Response): number {
   const text = response.headers.get('retry-after') ?? ''
   return /^\d{1,9}$/.test(text) ? Number(text) * 1_000 : 0
@@ -235,10 +235,10 @@ async function verify(endpoint: Endpoint, chainId: number): Promise<void> {
   endpoint.verified = true
 }
 
-/** Codes of JSON-RPC by which a node says that it cannot now, not that the request is wrong. */
+/** JSON-RPC codes for a node that is busy, as opposed to an invalid request. */
 const BUSY_CODES = new Set([-32001, -32002, -32005, 429])
 
-/** Whether another address, or the same one later, may answer. */
+/** Returns whether another address, or the same one later, may succeed. */
 function isOutage(error: unknown): boolean {
   if (error instanceof Fault) return true
   if (!(error instanceof BaseError)) return true
@@ -249,11 +249,11 @@ function isOutage(error: unknown): boolean {
   if (!(told instanceof RpcRequestError)) return true
   if (RANGE.test(detailsOf(told))) return false
   if (BUSY_CODES.has(told.code)) return true
-  // Some nodes report a revert by this code, with data; without any it is their own trouble.
+  // Some nodes report a revert by this code, with data; without data it is an internal error of the node.
   return told.code === -32603 && told.data === undefined && !/revert/i.test(detailsOf(told))
 }
 
-/** Whether a node is there that only has too much to do. */
+/** Returns whether the node is reachable but overloaded. */
 function isBusy(error: unknown): boolean {
   if (!(error instanceof BaseError)) return false
   const failed = error.walk((inner) => inner instanceof HttpRequestError)
@@ -262,11 +262,11 @@ function isBusy(error: unknown): boolean {
   return told instanceof RpcRequestError && BUSY_CODES.has(told.code)
 }
 
-/** How providers word it that a range of logs is too long or has too many results. */
+/** Phrases by which providers report that a range of logs is too long or has too many results. */
 const RANGE =
   /block range|range (?:is )?too|too (?:large|wide|many) .*(?:block|log|result)|more than \d+ (?:results|logs)|limited to .*(?:block|range)|response size|exceed.*(?:range|blocks|limit.*logs)|query returned more/i
 
-/** What an adapter throws for anything that viem threw. */
+/** Converts any error of viem to a fault. */
 export function chainFault(error: unknown): Fault {
   if (error instanceof Fault) return error
   if (!(error instanceof BaseError)) {
@@ -287,7 +287,7 @@ export function chainFault(error: unknown): Fault {
   return new Fault('CHAIN_REFUSED', words, { retryable: false, cause: error })
 }
 
-/** Runs a request of viem's; what it throws becomes a fault. */
+/** Awaits a request of viem; its errors become faults. */
 export async function asked<Answer>(request: Promise<Answer>): Promise<Answer> {
   try {
     return await request
@@ -296,7 +296,7 @@ export async function asked<Answer>(request: Promise<Answer>): Promise<Answer> {
   }
 }
 
-/** Too long an answer, or a question that the node does not take. */
+/** Returns whether the answer was too long, or the node rejected the range. */
 export function isTooMuch(error: unknown): boolean {
   if (!(error instanceof Fault)) return false
   return error.code === 'CHAIN_RANGE_TOO_LARGE' || error.code === 'CHAIN_REFUSED'
@@ -309,7 +309,7 @@ function detailsOf(error: unknown): string {
 
 const SENTENCE_CHARS_MAX = 300
 
-/** One line without the request, whose address may hold a key. */
+/** Returns one line without the request, whose address may contain a key. */
 function sentenceOf(error: unknown): string {
   const { shortMessage, details, message } = error as {
     shortMessage?: string

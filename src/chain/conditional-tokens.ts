@@ -9,10 +9,10 @@ import { type ChainLog, decoded, type Place, placeOf } from './chain-log.ts'
 import { asked, type ChainClient } from './clients.ts'
 import { positionIdOf } from './position-id.ts'
 
-/** A signature in the parts that the contracts take. */
+/** A signature in the parts that the contracts expect. */
 export type SignatureParts = { readonly v: number; readonly r: string; readonly s: string }
 
-/** What a redemption by signature names; all of it is signed. */
+/** Signed content of a redemption. */
 type Redemption = {
   readonly owner: Address
   readonly collateralToken: Address
@@ -28,9 +28,9 @@ export type TokenEvent =
   | (Place & {
       readonly type: 'TokensMoved'
       readonly operator: Address
-      /** Zero when the tokens were made. */
+      /** Zero if the tokens were minted. */
       readonly from: Address
-      /** Zero when they were burnt. */
+      /** Zero if they were burnt. */
       readonly to: Address
       readonly batch: boolean
       readonly moves: readonly TokenMove[]
@@ -75,16 +75,16 @@ export type TokenEvent =
 
 export type ConditionalTokens = {
   readonly address: Address
-  /** The token's id of an outcome, as 32 bytes of hex; computed here. */
+  /** Returns the token id of an outcome as 32 bytes of hex; computed locally. */
   positionId(marketId: MarketId, outcome: Outcome): string
-  /** `[YES, NO]` of each pair, all as of one block, and which. */
+  /** Returns `[YES, NO]` of each pair at one block, and that block. */
   balances(
     pairs: readonly { holder: Address; marketId: MarketId }[],
     blockNumber?: number,
   ): Promise<{ blockNumber: number; shares: (readonly [yes: bigint, no: bigint])[] }>
   isApprovedForAll(owner: Address, operator: Address): Promise<boolean>
   nonce(owner: Address): Promise<bigint>
-  /** What each outcome pays; the denominator is zero until the condition is resolved. */
+  /** Payout of each outcome; the denominator is zero until the condition is resolved. */
   payouts(marketId: MarketId): Promise<{ numerators: readonly bigint[]; denominator: bigint }>
   isPrepared(marketId: MarketId): Promise<boolean>
   approveCall(operator: Address, approved: boolean): Call
@@ -241,7 +241,7 @@ export function conditionalTokens(
   }
 }
 
-/** The event that the outcome tokens told in this log; undefined for any other. */
+/** Decodes an event of the outcome tokens; undefined for any other log. */
 export function tokenEvent(log: ChainLog): TokenEvent | undefined {
   const event = decoded(conditionalTokensAbi, log)
   if (event === undefined) return undefined

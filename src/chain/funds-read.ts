@@ -1,7 +1,7 @@
 /**
- * Funds of owners at one block, by many calls in one. The block is named by its hash (EIP-1898): the
- * answers are of that very block, whichever node gives them. `CHAIN_BLOCK_GONE` says that the chain has
- * another block there now, or none yet on this node: the reader asks again at a newer one.
+ * Reads the funds of owners at one block, with many calls in one request. The block is named by its hash (EIP-1898), so
+ * answers of any node are for exactly that block. `CHAIN_BLOCK_GONE` means that the chain has another block there now,
+ * or that this node does not have it yet: the reader retries at a newer block.
  */
 
 import { encodeFunctionData, type Hex } from 'viem'
@@ -23,14 +23,14 @@ import { asked, type ChainClient } from './clients.ts'
 import { multicall } from './multicall.ts'
 import { positionIdOf } from './position-id.ts'
 
-/** Calls of one request: far below the gas that nodes allow one. */
+/** Calls per request: far below the gas limit of nodes. */
 const CALLS_MAX = 400
 const REQUESTS_AT_ONCE = 4
-/** Ids of outcome tokens that are remembered; finding one takes a thousand times as long as a look. */
+/** Cached ids of outcome tokens; computing one takes a thousand times as long as a look-up. */
 const IDS_KEPT_MAX = 50_000
 
 type CallReader = {
-  /** The words that view calls return at a block, in their order. */
+  /** Returns the results of view calls at a block, in their order. */
   wordsOf(calls: readonly Call[], at: BlockPlace): Promise<bigint[]>
 }
 
@@ -45,7 +45,7 @@ export function makeCallReader(client: ChainClient, multicallAddress: Address): 
     )
     const words = wordsIn(batch, returned.data)
     if (words.length !== calls.length) {
-      throw new Fault('CHAIN_REFUSED', `the multicall contract at ${to} answers something else`, {
+      throw new Fault('CHAIN_REFUSED', `the contract at ${to} is not a multicall contract`, {
         retryable: false,
       })
     }
@@ -68,11 +68,11 @@ export function makeCallReader(client: ChainClient, multicallAddress: Address): 
   }
 }
 
-/** A node that refuses may lack the block, which is no news about the chain. */
+/** A refusal may mean that the node lacks the block, which says nothing about the chain. */
 async function refused(client: ChainClient, at: BlockPlace, error: unknown): Promise<never> {
   if (!(error instanceof Fault) || error.code !== 'CHAIN_REFUSED') throw error
   if ((await headerOf(client, at.block))?.hash === at.blockHash) throw error
-  throw new Fault('CHAIN_BLOCK_GONE', `block ${at.block} is another one now`, {
+  throw new Fault('CHAIN_BLOCK_GONE', `block ${at.block} was replaced`, {
     retryable: true,
     cause: error,
   })
@@ -89,12 +89,11 @@ function wordsIn(batch: ReturnType<typeof multicall>, returned: Hex = '0x'): big
       return BigInt(result.returned)
     })
   } catch {
-    // Nothing that is a multicall contract answers like this.
+    // No multicall contract returns this.
     return []
   }
 }
 
-/** Asks for funds of owners. */
 export function makeFundsRead(
   reader: CallReader,
   contracts: FundsContracts,

@@ -1,8 +1,8 @@
 /**
- * Finds logs from the newest block backwards, with few questions. Most nodes answer about all blocks at
- * once. One that refuses is asked about half as many, down to a single block, and the length that it takes
- * is remembered. What a call could not reach, the next one goes on with, after another look at the newest
- * blocks: a node may have had their logs later than the blocks.
+ * Finds logs from the newest block backwards, with few requests. Most nodes answer for all blocks at once. If a node
+ * refuses, the range is halved, down to a single block, and the accepted length is remembered. If a search cannot reach
+ * all blocks, the next one continues there, after searching the newest blocks again: a node may have had their logs
+ * later than the blocks.
  */
 
 import { isTooMuch } from './clients.ts'
@@ -10,24 +10,24 @@ import { isTooMuch } from './clients.ts'
 type LogSearch = (question: {
   readonly head: number
   readonly startBlock: number
-  /** Asks about these blocks; answers whether all that is looked for has been found. */
+  /** Searches these blocks; resolves with true if everything has been found. */
   readonly ask: (fromBlock: number, toBlock: number) => Promise<boolean>
 }) => Promise<void>
 
-/** What is asked for at once where all blocks are too many. */
+/** Blocks per request if all blocks at once are too many. */
 const LOG_BLOCKS = 8_192
 const ALL_BLOCKS = Number.MAX_SAFE_INTEGER
-/** Questions of one search, and how many of them are about the newest blocks. */
+/** Requests per search, and how many of them search the newest blocks. */
 export const LOG_QUESTIONS_MAX = 32
 const NEWEST_QUESTIONS_MAX = LOG_QUESTIONS_MAX / 2
 
 export function makeLogSearch(): LogSearch {
   let blocks = ALL_BLOCKS
-  /** The highest block that the search before did not reach. */
+  /** The highest block that the previous search did not reach. */
   let left = ALL_BLOCKS
 
   return async ({ head, startBlock, ask }) => {
-    // Another node may answer by now, which takes more.
+    // Another node that accepts longer ranges may answer by now.
     blocks = blocks >= LOG_BLOCKS ? ALL_BLOCKS : blocks * 2
     let to = head
     for (let questions = 0; questions < LOG_QUESTIONS_MAX && to >= startBlock; questions++) {

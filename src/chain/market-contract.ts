@@ -1,4 +1,4 @@
-/** One market's contract: its state, proposing and settling its resolution, and its events. */
+/** A market's contract: its state, proposing and settling its resolution, and its events. */
 
 import type { ContractEventName, Hex } from 'viem'
 import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
@@ -13,7 +13,7 @@ type MarketTerms = {
   readonly questionId: string
   readonly maker: Address
   readonly expirationSec: number
-  /** From when an outcome may be proposed at the oracle. */
+  /** Time from which an outcome may be proposed to the oracle. */
   readonly proposableFromSec: number
   readonly quick: boolean
   readonly question: string
@@ -24,7 +24,7 @@ type MarketTerms = {
 type MarketAssertion = {
   readonly id: string
   readonly proposer: Address
-  /** Who paid the bond. */
+  /** The account that paid the bond. */
   readonly asserter: Address
   /** True for YES. */
   readonly outcome: boolean
@@ -34,7 +34,7 @@ type MarketAssertion = {
   readonly bond: bigint
 }
 
-/** A stablecoin permit for the bond, by the account that pays it; without a signature the allowance counts. */
+/** A stablecoin permit for the bond, signed by the account that pays it; without a signature the allowance is used. */
 export type BondPermit = {
   readonly payer: Address
   readonly deadline: bigint
@@ -60,7 +60,7 @@ type MarketContractEvent =
   | (AssertionPlace & {
       readonly type: 'ResolutionDisputed' | 'ResolutionOverturned' | 'ResolutionAbandoned'
     })
-  /** The assertion's id is zero when a quick market was resolved by price. */
+  /** The assertion id is zero if a quick market was resolved by price. */
   | (AssertionPlace & { readonly type: 'MarketResolved'; readonly winningOutcome: Outcome })
   | (Place & {
       readonly type: 'MarketSettled'
@@ -79,27 +79,27 @@ type MarketContract = {
   readonly address: Address
   terms(): Promise<MarketTerms>
   marketId(): Promise<MarketId>
-  /** The winning outcome; undefined until the market is resolved. */
+  /** Returns the winning outcome; undefined until the market is resolved. */
   winner(): Promise<Outcome | undefined>
-  /** Undefined when nothing is proposed. */
+  /** Undefined if nothing is proposed. */
   assertion(): Promise<MarketAssertion | undefined>
   bond(): Promise<bigint>
   livenessSec(): Promise<number>
   nonce(account: Address): Promise<bigint>
-  /** By the caller, with his own bond. */
+  /** The caller pays the bond. */
   proposeCall(outcome: boolean): Call
-  /** For `proposer`, who signed. */
+  /** Proposes for `proposer`, by signature. */
   proposeResolutionCall(
     proposal: { proposer: Address; outcome: boolean; deadline: bigint },
     signature: SignatureParts,
     bond: BondPermit,
   ): Call
-  /** For `settler`, who signed which outcome he expects. */
+  /** Settles for `settler`, by signature over the expected outcome. */
   settleMarketCall(
     settlement: { settler: Address; winningOutcome: Outcome; deadline: bigint },
     signature: SignatureParts,
   ): Call
-  /** By any account, whatever the result. */
+  /** Any account may send it, whatever the result. */
   settleCall(): Call
   reportPayoutsCall(): Call
 }
@@ -115,7 +115,7 @@ export const MARKET_EVENTS = [
   'PayoutReportFailed',
 ] as const satisfies readonly ContractEventName<typeof marketAbi>[]
 
-/** Their first topics, for following markets whose addresses vary. */
+/** Their first topics, for following markets at any address. */
 export const MARKET_TOPICS = [...topicsOf(marketAbi, MARKET_EVENTS).keys()] as readonly Hex[]
 
 const NO_SIGNATURE = { v: 0, r: `0x${'0'.repeat(64)}`, s: `0x${'0'.repeat(64)}` } as const
@@ -205,7 +205,7 @@ export function marketContract(client: ChainClient, address: Address): MarketCon
   }
 }
 
-/** The event that a market told in this log; undefined for any other. */
+/** Decodes an event of a market; undefined for any other log. */
 export function resolutionEvent(log: ChainLog): MarketContractEvent | undefined {
   const event = decoded(marketAbi, log)
   if (event === undefined || event.eventName === 'EIP712DomainChanged') return undefined

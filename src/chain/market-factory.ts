@@ -1,4 +1,4 @@
-/** The factory: creates markets at addresses that are known beforehand; its events. */
+/** The factory: creates markets at predictable addresses; its events. */
 
 import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
 import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
@@ -138,7 +138,7 @@ export function marketFactory(client: ChainClient, address: Address): MarketFact
   }
 }
 
-/** The words of a quick market, as its contract has them. */
+/** Returns the question of a quick market, as in its contract. */
 export function quickQuestion(asset: string): string {
   return `Is the price of ${asset} at or above its start price at the end?`
 }
@@ -155,7 +155,7 @@ export function quickDescription(quick: {
   )
 }
 
-/** The event that the factory told in this log; undefined for any other. */
+/** Decodes an event of the factory; undefined for any other log. */
 export function factoryEvent(log: ChainLog): FactoryEvent | undefined {
   const event = decoded(marketFactoryAbi, log)
   if (event === undefined) return undefined

@@ -1,4 +1,4 @@
-/** Several calls in one transaction, as Multicall3's `aggregate3`: batch redemption goes this way. */
+/** Several calls in one transaction, by `aggregate3` of Multicall3; used for batch redemption. */
 
 import { decodeFunctionResult, type Hex } from 'viem'
 import { multicallAbi } from '#contracts/artifacts/Multicall.abi.ts'
@@ -13,11 +13,11 @@ type MulticallResult =
 type Multicall = {
   readonly address: Address
   /**
-   * One call for all. With `allowFailure` one that reverts leaves the others alone, and only then does
-   * a simulation tell why: else the whole reverts, with a reason of its own.
+   * Combines calls into one. With `allowFailure`, a reverting call does not affect the others, and a simulation returns
+   * its reason. Without it, the whole transaction reverts with a reason of its own.
    */
   aggregateCall(calls: readonly Call[], allowFailure?: boolean): Call
-  /** What a simulated `aggregateCall` returned, call by call. */
+  /** Decodes the result of a simulated `aggregateCall`, call by call. */
   resultsOf(returned: Hex): MulticallResult[]
 }
 

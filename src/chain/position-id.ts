@@ -1,7 +1,7 @@
 /**
- * The ids of outcome tokens, computed as the Conditional Tokens do: a collection id is the x
- * coordinate of a point on alt_bn128 with the parity of y in bit 254, found by counting up from a
- * hash until x³ + 3 is a square; the token's id hashes collateral and collection.
+ * Computes the ids of outcome tokens like the Conditional Tokens contract. A collection id is the x coordinate of a
+ * point on alt_bn128 with the parity of y in bit 254, found by counting up from a hash until x³ + 3 is a square. The
+ * token id is a hash of collateral and collection.
  */
 
 import { encodePacked, type Hex, keccak256 } from 'viem'
@@ -32,12 +32,12 @@ function collectionIdOf(conditionId: MarketId, indexSet: bigint): Hex {
   return word(x)
 }
 
-/** The ERC-1155 id of an outcome of a market, as 32 bytes of hex. */
+/** Returns the ERC-1155 id of an outcome of a market, as 32 bytes of hex. */
 export function positionIdOf(collateral: Address, marketId: MarketId, outcome: Outcome): Hex {
   return collectionPositionId(collateral, collectionIdOf(marketId, 1n << BigInt(outcome)))
 }
 
-/** The ERC-1155 id of a collection of outcomes, whatever conditions they are of. */
+/** Returns the ERC-1155 id of a collection of outcomes of any conditions. */
 export function collectionPositionId(collateral: Address, collectionId: Hex): Hex {
   return keccak256(encodePacked(['address', 'bytes32'], [hexAddress(collateral), collectionId]))
 }

@@ -1,6 +1,6 @@
 /**
- * Why a call reverts, in words. Every custom error of our contracts is known by name and arguments;
- * a reason given as text is taken as it is.
+ * Decodes why a call reverts. Every custom error of our contracts is known by name and arguments; a textual reason is
+ * used as it is.
  */
 
 import { type Abi, BaseError, decodeErrorResult, type Hex, RawContractError } from 'viem'
@@ -11,10 +11,10 @@ import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
 import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
 
 export type Revert = {
-  /** The custom error's name; `Error` for a reason in words, `Panic` for a broken assertion, empty for none. */
+  /** Name of the custom error; `Error` for a textual reason, `Panic` for a failed assertion, empty if there is none. */
   readonly name: string
   readonly args: readonly unknown[]
-  /** A sentence for the client that asked for the call. */
+  /** A sentence for the client that requested the call. */
   readonly words: string
 }
 
@@ -26,7 +26,7 @@ const ERRORS: Abi = [
   ).values(),
 ]
 
-/** What each error means to a reader who knows no Solidity. */
+/** Meaning of each error for readers without knowledge of Solidity. */
 const WORDS: Readonly<Record<string, (...args: readonly string[]) => string>> = {
   AlreadyInitialized: () => 'the market is initialised already',
   AlreadyResolved: (outcome) =>
@@ -78,7 +78,7 @@ const WORDS: Readonly<Record<string, (...args: readonly string[]) => string>> = 
   UnknownQuickMarket: (market) => `${market} is no quick market of this factory`,
 }
 
-/** The revert with this data; empty data says nothing. */
+/** Decodes revert data; empty data has no reason. */
 export function decodeRevert(data: Hex): Revert {
   if (data === '0x') return { name: '', args: [], words: 'the call reverted without a reason' }
   let decoded: { errorName: string; args?: readonly unknown[] | undefined }
@@ -96,7 +96,7 @@ export function decodeRevert(data: Hex): Revert {
   return { name, args, words }
 }
 
-/** The revert inside what a request threw; undefined when it failed for another reason. */
+/** Returns the revert in the error of a request; undefined if the request failed for another reason. */
 export function revertOf(error: unknown): Revert | undefined {
   if (!(error instanceof BaseError)) return undefined
   const raw = error.walk((inner) => {

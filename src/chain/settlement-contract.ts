@@ -1,4 +1,4 @@
-/** The settlement contract: settling matched trades, asking what has settled, and its events. */
+/** The settlement contract: settles matched trades, reports settled ones, and its events. */
 
 import {
   decodeFunctionResult,
@@ -61,14 +61,14 @@ export const SETTLEMENT_REASONS = [
 ] as const
 type SettlementReason = (typeof SETTLEMENT_REASONS)[number] | 'Unknown'
 
-/** Why a fill does not settle, and which side is to blame. */
+/** Why a fill does not settle, and which side is at fault. */
 type Refusal = { readonly fault: FaultySide; readonly reason: SettlementReason }
 
-/** Of the byte in which `settle` returns both. */
+/** Layout of the result byte of `settle`: 2 bits fault, 6 bits reason. */
 const FAULT_SHIFT = 6
 const REASON_MASK = 0x3f
 
-/** An order with its 65-byte signature, as the exchange keeps it. */
+/** An order with its 65-byte signature, as the exchange stores it. */
 export type SettlementOrder = { readonly order: Order; readonly signature: string }
 
 /** `buy` and `sell` are indices into the batch's orders. */
@@ -81,7 +81,7 @@ export type SettlementFill = {
   readonly size: number
 }
 
-/** A permit with its owner, and the index of the fill before which it is tried. */
+/** A permit with its owner, and the index of the fill before which it is applied. */
 export type SettlementPermit = {
   readonly fill: number
   readonly owner: Address
@@ -112,7 +112,7 @@ type TradeRejected = Place & {
   readonly reason: SettlementReason
 }
 
-/** A trader withdrew his order on chain. */
+/** A trader cancelled an order on the chain. */
 type OrderWithdrawn = Place & {
   readonly type: 'OrderWithdrawn'
   readonly orderHash: OrderHash
@@ -120,7 +120,7 @@ type OrderWithdrawn = Place & {
   readonly effectiveAtSec: number
 }
 
-/** A trader withdrew all his orders with a lower nonce. */
+/** A trader cancelled all orders with a lower nonce on the chain. */
 type OrdersWithdrawn = Place & {
   readonly type: 'OrdersWithdrawn'
   readonly trader: Address
@@ -142,43 +142,43 @@ type SettlementContractEvent =
 
 export type SettlementContract = {
   readonly address: Address
-  /** The call that settles what can be settled of the fills, in order. */
+  /** Returns the call that settles the fills in order and skips those that cannot settle. */
   settleCall(
     orders: readonly SettlementOrder[],
     fills: readonly SettlementFill[],
     permits: readonly SettlementPermit[],
   ): Call
   isSettled(tradeKey: string, buyHash: OrderHash, sellHash: OrderHash): Promise<boolean>
-  /** The same as a call, to be asked with others. */
+  /** The same as a call, for use in a multicall. */
   isSettledCall(tradeKey: string, buyHash: OrderHash, sellHash: OrderHash): Call
-  /** The same for many trades, all as of one block: the newest, or the one named. */
+  /** The same for many trades at one block: the newest, or the given one. */
   areSettled(
     trades: readonly { tradeKey: string; buyHash: OrderHash; sellHash: OrderHash }[],
     blockNumber?: number,
   ): Promise<boolean[]>
-  /** How much of an order is filled on chain, and from when its cancellation counts (0: never). */
+  /** Returns the filled size of an order on the chain, and the time from which its cancellation applies (0: never). */
   orderState(orderHash: OrderHash): Promise<{ filled: bigint; cancelledFromSec: number }>
-  /** Below which nonce a trader's orders are void, and below which from a time on. */
+  /** Returns the nonce below which a trader's orders are void, and the next such nonce with its time. */
   epochOf(trader: Address): Promise<{ nonce: bigint; next: bigint; nextFromSec: number }>
-  /** The call that withdraws a trader's orders by his signature; any account may send it. */
+  /** Returns the call that cancels a trader's orders by signature; any account may send it. */
   cancelOrdersWithPermitCall(
     cancellation: { trader: Address; orders: readonly Order[]; deadline: bigint },
     signature: SignatureParts,
   ): Call
-  /** … all of them whose nonce is lower. */
+  /** The same for all orders with a lower nonce. */
   cancelAllBeforeWithPermitCall(
     cancellation: { trader: Address; nonce: bigint; deadline: bigint },
     signature: SignatureParts,
   ): Call
   isOperator(account: Address): Promise<boolean>
   isPaused(): Promise<boolean>
-  /** How long after its expiration an order's trades may settle, and how long after its cancellation. */
+  /** Times for which an order's trades may still settle after its expiration and after its cancellation. */
   delays(): Promise<{ graceSec: number; cancelDelaySec: number }>
   /** The trade's id on chain. */
   tradeKeyOf(
     trade: Pick<Trade, 'tradeId' | 'buyOrderHash' | 'sellOrderHash' | 'price' | 'size'>,
   ): string
-  /** Events of this contract among the logs, of a receipt for example, in their order. */
+  /** Returns events of this contract among the logs, for example of a receipt, in their order. */
   eventsOf(logs: readonly Log[]): SettlementContractEvent[]
 }
 
@@ -225,7 +225,7 @@ export function settlementContract(client: ChainClient, address: Address): Settl
       }),
     }),
     async areSettled(trades, blockNumber) {
-      // Pinned to one block, so that the answers belong together whichever node gives them.
+      // Pinned to one block, so that answers of different nodes are consistent.
       const at = BigInt(blockNumber ?? (await asked(viem.getBlockNumber())))
       return Promise.all(
         trades.map(({ tradeKey, buyHash, sellHash }) =>
@@ -329,7 +329,7 @@ function tradeKeyOf(
   )
 }
 
-/** The event that the settlement contract told in this log; undefined for any other. */
+/** Decodes an event of the settlement contract; undefined for any other log. */
 export function settlementEvent(log: ChainLog): SettlementContractEvent | undefined {
   const event = decoded(settlementAbi, log)
   if (event === undefined) return undefined
@@ -397,9 +397,9 @@ export function settlementEvent(log: ChainLog): SettlementContractEvent | undefi
   }
 }
 
-/** What a simulated `settle` returned: for each fill why it would be refused, undefined where it settles. */
+/** Decodes the result of a simulated `settle`: for each fill why it is refused, undefined if it settles. */
 export function refusalsOf(returned: Hex): (Refusal | undefined)[] {
-  // A contract of before says so in its events only.
+  // An older contract reports refusals only in events.
   if (returned === '0x') return []
   const verdicts = decodeFunctionResult({
     abi: settlementAbi,

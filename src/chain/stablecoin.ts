@@ -13,7 +13,7 @@ type Stablecoin = {
   allowance(owner: Address, spender: Address): Promise<bigint>
   nonce(owner: Address): Promise<bigint>
   decimals(): Promise<number>
-  /** Name and version of its EIP-712 domain, as the token itself tells them. */
+  /** Returns name and version of its EIP-712 domain, read from the token. */
   domain(): Promise<{ name: string; version: string }>
   approveCall(spender: Address, value: bigint): Call
   transferCall(to: Address, value: bigint): Call
@@ -21,7 +21,7 @@ type Stablecoin = {
     permit: { owner: Address; spender: Address; value: bigint; deadline: bigint },
     signature: SignatureParts,
   ): Call
-  /** The devnet's owner mints. */
+  /** Only the owner may mint, which is the devnet's account there. */
   mintCall(to: Address, value: bigint): Call
 }
 

@@ -59,7 +59,7 @@ export function command<const O extends Options>(definition: Command<O>): Comman
 
 export const URL_OPTION = {
   value: '<url>',
-  help: 'where the exchange is, or SIBYL_URL (http://127.0.0.1:8080)',
+  help: 'address of the exchange, or SIBYL_URL (http://127.0.0.1:8080)',
 } as const satisfies Option
 
 const JSON_OPTION = { help: 'prints JSON' } as const satisfies Option
@@ -75,7 +75,7 @@ export const SIGN_OPTIONS = {
     help: "a file with the trader's private key, or SIBYL_TRADER_KEY",
   },
   account: { value: '<n>', help: 'on the local chain instead: a well-known account, 10 to 19' },
-  'chain-id': { value: '<id>', help: 'which chain, where the exchange has several' },
+  'chain-id': { value: '<id>', help: 'the chain, if the exchange has several' },
 } as const
 
 /** Returns how many positionals a command takes by its usage: `<a> [<b>]` means one or two. */

@@ -4,9 +4,15 @@ import type { Command } from './command.ts'
 import { approve, redeem } from './commands/approve.ts'
 import { book } from './commands/book.ts'
 import { conformance } from './commands/conformance.ts'
+import { deadman } from './commands/deadman.ts'
 import { maker, marketCreate, warp } from './commands/devnet.ts'
 import { keysCreate, keysList, keysRevoke } from './commands/keys.ts'
+import { logProof, logReceipt, logVerify } from './commands/log.ts'
+import { logBook } from './commands/log-book.ts'
+import { logReplay } from './commands/log-replay.ts'
+import { logWitness } from './commands/log-witness.ts'
 import { markets } from './commands/markets.ts'
+import { mcp } from './commands/mcp.ts'
 import { cancel, orders } from './commands/open-orders.ts'
 import { orderBuy, orderSell } from './commands/order.ts'
 import { positions } from './commands/positions.ts'
@@ -19,6 +25,7 @@ export const COMMANDS: readonly Command[] = [
   orderSell,
   orders,
   cancel,
+  deadman,
   positions,
   ...[watchBook, watchTrades, watchOrders],
   ...[keysCreate, keysList, keysRevoke],
@@ -27,5 +34,7 @@ export const COMMANDS: readonly Command[] = [
   warp,
   marketCreate,
   maker,
+  mcp,
   conformance,
+  ...[logVerify, logProof, logReceipt, logReplay, logBook, logWitness],
 ]

@@ -39,7 +39,7 @@ export function urlOf({ url }: { readonly url: string | undefined }, { env }: Co
   const text = url ?? env.SIBYL_URL ?? URL_DEFAULT
   const parsed = URL.canParse(text) ? new URL(text) : undefined
   if (parsed?.protocol === 'http:' || parsed?.protocol === 'https:') return trimEnd(text, '/')
-  throw new OptionError(`--url is like ${URL_DEFAULT}, not '${text}'`)
+  throw new OptionError(`--url must be like ${URL_DEFAULT}, not '${text}'`)
 }
 
 /** Reads, and signs nothing. */
@@ -61,7 +61,7 @@ export async function traderOf(values: SignValues, io: CommandIo): Promise<Trade
   }
   if (!needsToken) return trader
   throw new CommandError(
-    'this exchange takes orders with the token of an API key only: sibyl keys create makes one',
+    'this exchange requires an API key for orders: sibyl keys create makes one',
   )
 }
 
@@ -112,7 +112,7 @@ export function keyOf(values: SignValues, { env }: CommandIo, onDevnet: boolean)
   if (KEY.test(named)) return named as Hex
   if (named !== '') return readKeyFile('SIBYL_TRADER_KEY', named)
   const devnetHint = onDevnet ? '; on this local chain also --account 10' : ''
-  throw new OptionError(`whose key? Give --key-file or SIBYL_TRADER_KEY${devnetHint}`)
+  throw new OptionError(`no trader: give --key-file or SIBYL_TRADER_KEY${devnetHint}`)
 }
 
 /** An invalid key is not printed: it may be a real one with a typo. */

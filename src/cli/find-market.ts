@@ -16,7 +16,8 @@ export async function findMarket(client: Client, text: string): Promise<Market> 
     ? await gather(client.eachMarket({ quick: true }), ({ id }) => id.startsWith(digits))
     : await gather(client.eachMarket({ search: text }), () => true)
   const [only] = found
-  if (only === undefined) throw new CommandError(`no market is '${text}'; sibyl markets lists them`)
+  if (only === undefined)
+    throw new CommandError(`there is no market '${text}'; sibyl markets lists them`)
   if (found.length === 1) return only
   const some = found.slice(0, NAMED_MAX).map(({ id, question }) => `${showId(id)} (${question})`)
   throw new CommandError(

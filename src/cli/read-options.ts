@@ -86,6 +86,6 @@ function checkPositionals(command: Command, positionals: readonly string[]): voi
   if (positionals.length > max) {
     const extra = positionals[max] ?? ''
     const shown = KEY.test(extra) ? 'the last argument' : `'${extra}'`
-    throw new OptionError(`${shown} is one too many: ${usage}`)
+    throw new OptionError(`unexpected argument ${shown}: ${usage}`)
   }
 }

@@ -1,6 +1,6 @@
 /** Suggests the intended word for an unknown name. */
 
-import { slipsBetween } from '#domain/nearest-name.ts'
+import { typosBetween } from '#domain/nearest-name.ts'
 
 const DISTANCE_MAX = 2
 
@@ -10,7 +10,7 @@ export function suggest(word: string, known: readonly string[]): string | undefi
   const begun = known.filter((each) => lower.length > 1 && each.startsWith(lower))
   if (begun.length === 1) return begun[0]
   const near = known
-    .map((each) => ({ each, slips: slipsBetween(lower, each) }))
+    .map((each) => ({ each, slips: typosBetween(lower, each) }))
     .filter(({ each, slips }) => slips <= Math.min(DISTANCE_MAX, each.length - 1))
     .sort((a, b) => a.slips - b.slips)
   return near[0]?.each

@@ -1,7 +1,7 @@
 /**
- * Amounts as people write them, read exactly. A decimal string counts whole units, '0.42'; a number
- * or bigint counts the API's millionths, 420000. A number with a fraction is refused and never
- * rounded: it was meant as 0.42, or is what a float left of it.
+ * Parses amounts exactly. A decimal string counts whole units, '0.42'; a number or bigint counts the API's millionths,
+ * 420000. A number with a fraction is rejected, never rounded: it was probably meant as 0.42, or is the result of
+ * floating-point arithmetic.
  */
 
 import { UINT256_MAX } from '#domain/ids.ts'
@@ -12,7 +12,7 @@ export type Amount = string | number | bigint
 const DECIMALS = 6
 const DECIMAL = /^([0-9]{1,20})(?:\.([0-9]{1,20}))?$/
 
-/** The amount in millionths; throws `INVALID_FIELD` for what is not one exactly. */
+/** Returns the amount in millionths; throws `INVALID_FIELD` if it is not exact. */
 export function readAmount(field: string, amount: Amount): number {
   const millionths = typeof amount === 'string' ? readDecimal(field, amount) : amount
   const value = Number(millionths)
@@ -27,12 +27,12 @@ export function readAmount(field: string, amount: Amount): number {
 
 const ALLOWANCE: Amount = '10000'
 
-/** Reads how much of the stablecoin a contract may take: 10,000 dollars by default, without limit only on request. */
+/** Parses an allowance of the stablecoin: 10,000 dollars by default, unlimited only on request. */
 export function readAllowance(value: Amount | 'unlimited' = ALLOWANCE): bigint {
   return value === 'unlimited' ? UINT256_MAX : BigInt(readAmount('value', value))
 }
 
-/** The digits are joined, not multiplied: '0.42' is 0 and 420000. */
+/** Joins the digits instead of multiplying: '0.42' is 0 and 420000. */
 function readDecimal(field: string, text: string): bigint {
   const [, whole, fraction = ''] = DECIMAL.exec(text) ?? []
   if (whole === undefined) throw invalid(field, `'${text}' is not a decimal number like '0.42'`)

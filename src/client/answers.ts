@@ -13,7 +13,7 @@ type Optional<T, K extends keyof T> = Omit<T, K> & Partial<Pick<T, K>>
 
 export type Level = {
   readonly price: number
-  /** The sum over all orders at the price, which may exceed 2^53. */
+  /** Sum over all orders at the price, which may exceed 2^53. */
   readonly size: bigint
 }
 
@@ -25,7 +25,7 @@ export type Orderbook = Omit<BookAnswer, 'bids' | 'asks'> & {
 }
 
 export type ValidatedOrder = Omit<CheckedOrder, 'errors'> & {
-  /** Everything that is wrong with it. */
+  /** Every error of the order. */
   readonly errors: readonly (Omit<CheckedOrder['errors'][number], 'code'> & {
     readonly code: ErrorCode
   })[]
@@ -35,7 +35,7 @@ export type ValidatedOrder = Omit<CheckedOrder, 'errors'> & {
 export type Claim = PendingClaim & Partial<Pick<FailedClaim, 'reason'>>
 
 export type Config = Omit<ConfigAnswer, 'service' | 'limits'> & {
-  /** Exchanges of before `apiVersion` was named leave it out. */
+  /** Exchanges older than `apiVersion` omit it. */
   readonly service: Optional<ConfigAnswer['service'], 'apiVersion'>
   readonly limits: Readonly<Record<string, number>>
 }

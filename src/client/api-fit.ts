@@ -1,18 +1,18 @@
-/** Whether an exchange speaks the API that this client was made for, and what is the matter if not. */
+/** Checks whether an exchange's API version fits this client, and explains the difference if not. */
 
 import { API_VERSION, parseApiVersion } from '#domain/api-version.ts'
 
 export type ApiFit = {
   readonly fits: boolean
-  /** What the exchange says that it speaks; none of an exchange from before versions were named. */
+  /** Version of the exchange's API; undefined for exchanges older than API versions. */
   readonly exchange: string | undefined
-  /** What this client was made for. */
+  /** API version of this client. */
   readonly client: string
-  /** One sentence, where they do not fit. */
+  /** One sentence, if they do not fit. */
   readonly why: string
 }
 
-/** The same major version, and nothing that the exchange does not have yet. */
+/** Fits if the major version is the same, and the exchange is not older than this client. */
 export function apiFit(exchange: string | undefined, client: string = API_VERSION): ApiFit {
   const why = misfit(exchange, client)
   return { fits: why === '', exchange, client, why }

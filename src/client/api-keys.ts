@@ -1,46 +1,46 @@
 /**
- * API keys of a wallet: registered by its signature, kept where the caller says, revoked. The
- * private key of a new one is in the answer and nowhere else.
+ * API keys of a wallet: registers them by the wallet's signature, stores them where the caller chooses, and revokes
+ * them. The private key of a new API key is only in the answer.
  */
 
-import type { Hex } from 'viem'
 import { registerMessage, revokeMessage } from '#domain/api-key.ts'
 import { trimEnd } from '#domain/trim-end.ts'
+import type { Hex } from '#domain/typed-data.ts'
 import type { Config } from './answers.ts'
 import { SibylError } from './sibyl-error.ts'
 import { type ApiKeyPair, withApiKey } from './tokens.ts'
 import { createTransport, type Transport } from './transport.ts'
 
 export type StoredApiKey = ApiKeyPair & {
-  /** The wallet it speaks for. */
+  /** The wallet that the key belongs to. */
   readonly address: string
-  /** Unix seconds; never if it is left out. */
+  /** Unix seconds; without it the key never expires. */
   readonly expiresAt?: number
 }
 
 type SignMessage = (parameters: { readonly message: string }) => Promise<string>
 
-/** A private key, a viem account or wallet client, or any object that signs texts as wallets do. */
+/** A private key, a viem account or wallet client, or any object that signs texts like a wallet. */
 export type MessageSigner =
   | Hex
   | { readonly address: string; readonly signMessage: SignMessage }
   | { readonly account: { readonly address: string }; readonly signMessage: SignMessage }
 
 export type ApiKeyOptions = {
-  /** Where the exchange is: `http://127.0.0.1:8080`. */
+  /** Address of the exchange: `http://127.0.0.1:8080`. */
   readonly url: string
   readonly timeoutMs?: number
   readonly fetch?: typeof fetch
 }
 
 export type NewApiKey = {
-  /** What its owner calls it. */
+  /** A name for the owner's own use. */
   readonly name?: string
   /** Unix seconds. */
   readonly expiresAt?: number
 }
 
-/** Where a key is kept between runs; a browser's `localStorage` is one. */
+/** Storage of keys between runs, such as a browser's `localStorage`. */
 export type KeyStorage = {
   getItem(name: string): string | null | Promise<string | null>
   setItem(name: string, value: string): unknown
@@ -50,10 +50,10 @@ export type KeyStorage = {
 const TIMEOUT_MS = 15_000
 const RETRIES = 5
 const BACKOFF_MS = 100
-/** A key that expires within this is not worth opening. */
+/** A key that expires within this time is replaced. */
 const EXPIRING_SEC = 60
 
-/** One short line: a longer name could make the signed text mean something else. */
+/** One short line: a longer name could change the meaning of the signed text. */
 const SERVICE_NAME = /^[^\p{Cc}\p{Zl}\p{Zp}]{1,40}$/u
 
 /** Registers a new key for the signer's wallet. */
@@ -64,7 +64,7 @@ export async function registerApiKey(
 ): Promise<StoredApiKey> {
   const { address, sign } = await readSigner(signer)
   const signature = await sign(registerMessage(await serviceName(options), address))
-  // Sent once only: an answer that is lost has its key with it, and each attempt makes another.
+  // Sent only once: a lost answer contains the key, and each attempt would make another key.
   const send = transport(options, 0)
   const answer = await send<{ readonly api_key_id: string; readonly api_private_key: string }>({
     method: 'POST',
@@ -84,7 +84,7 @@ export async function registerApiKey(
   }
 }
 
-/** The key that is kept for the signer's wallet at this exchange, or a new one that is kept then. */
+/** Returns the stored key of the signer's wallet at this exchange; otherwise registers and stores a new one. */
 export async function openApiKey(
   options: ApiKeyOptions,
   signer: MessageSigner,
@@ -111,7 +111,7 @@ export async function revokeApiKey(options: ApiKeyOptions, key: ApiKeyPair): Pro
   await send({ method: 'DELETE', path: `/api/v1/api-keys/${encodeURIComponent(key.id)}` })
 }
 
-/** Revokes with the wallet, also where the private key of the key is lost. */
+/** Revokes with the wallet, even if the private key of the API key is lost. */
 export async function revokeApiKeyByWallet(
   options: ApiKeyOptions,
   id: string,
@@ -123,7 +123,7 @@ export async function revokeApiKeyByWallet(
   await transport(options, RETRIES)({ method: 'DELETE', path, body: { address, signature } })
 }
 
-/** Forgets the key that is kept for a wallet; revoke it first. */
+/** Deletes the stored key of a wallet; revoke it first. */
 export async function forgetApiKey(
   options: ApiKeyOptions,
   address: string,
@@ -132,7 +132,7 @@ export async function forgetApiKey(
   await storage.removeItem(placeOf(options, address))
 }
 
-/** Only the name comes from the exchange: a user never signs a whole text of a stranger's choice. */
+/** Only the name comes from the exchange: users never sign a whole text chosen by a server. */
 async function serviceName(options: ApiKeyOptions): Promise<string> {
   const config = await transport(
     options,

@@ -1,6 +1,6 @@
 /**
- * The time from which expiries and deadlines are counted: this machine's clock, corrected by the exchange's within a
- * bound. Without the bound an exchange that names a time of the next century would get signatures that last that long.
+ * Time from which expiries and deadlines are counted: this machine's clock, corrected by the exchange's within a bound.
+ * Without the bound, an exchange that reports a time far in the future would get signatures that stay valid until then.
  */
 
 import { SibylError } from './sibyl-error.ts'
@@ -8,10 +8,10 @@ import { SibylError } from './sibyl-error.ts'
 /** A smaller difference is only the latency of the answer. */
 const DIFFERENCE_SEC_MIN = 30
 const CORRECTION_SEC_MAX = 300
-/** The local chain, whose time tests move. Its signatures are valid on no other chain. */
+/** The local chain, whose time tests change. Its signatures are valid on no other chain. */
 const DEVNET_CHAIN_ID = 31_337
 
-/** Throws `CLOCK_DIFFERS` if the exchange's clock is off by more than may be corrected. */
+/** Throws `CLOCK_DIFFERS` if the exchange's clock differs by more than the allowed correction. */
 export function boundedNowSec({
   chainId,
   ownSec,
@@ -20,7 +20,7 @@ export function boundedNowSec({
 }: {
   readonly chainId: number
   readonly ownSec: number
-  /** How far the exchange's clock is ahead of this machine's. */
+  /** Seconds by which the exchange's clock is ahead of this machine's. */
   readonly aheadSec: number
   readonly correctionSecMax?: number | undefined
 }): number {

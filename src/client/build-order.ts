@@ -1,6 +1,6 @@
 /**
- * Makes an order of what a trader means, and refuses at once what the exchange would refuse. It
- * sends nothing and signs nothing; who trades is known when it is signed.
+ * Builds an order from a trader's intent, and throws at once if the exchange would reject it. It sends and signs
+ * nothing; the signer adds the trader.
  */
 
 import { parseMarketId, parseUint64, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
@@ -21,7 +21,7 @@ import { type Amount, readAmount } from './amount.ts'
 import { nextNonce } from './order-nonce.ts'
 import { SibylError } from './sibyl-error.ts'
 
-/** An order without its trader: the signer fills that in. */
+/** An order without its trader: the signer adds it. */
 export type OrderDraft = Omit<Order, 'trader'>
 
 type Integer = string | number | bigint
@@ -30,18 +30,18 @@ export type OrderIntent = {
   readonly marketId: string
   readonly side: 'buy' | 'sell'
   readonly outcome: 'YES' | 'NO'
-  /** Of one share: '0.42', or 420000 in millionths. Numbers below 100 are refused: 42 would be 0.000042. */
+  /** Price of one share: '0.42', or 420000 in millionths. Numbers below 100 are rejected: 42 would mean 0.000042. */
   readonly price: Amount
   /** In shares: '10' or '2.5', or 10000000 in millionths. */
   readonly size: Amount
-  /** Any 64-bit number that tells this order from an equal one; if left out, one that rises with time. */
+  /** Any 64-bit number that distinguishes this order from an equal one; by default one that rises with time. */
   readonly nonce?: Integer
-  /** The clock, in Unix seconds, if it is not this machine's. */
+  /** Current Unix seconds, if not from this machine's clock. */
   readonly nowSec?: number
 } & (
   | { /** Unix seconds. */ readonly expiration: Integer; readonly ttlSeconds?: never }
   | {
-      /** Seconds from now. The server asks for 60 when the order arrives, so leave some more. */
+      /** Seconds from now. The server requires at least 60 on arrival, so use more. */
       readonly ttlSeconds: number
       readonly expiration?: never
     }
@@ -76,7 +76,7 @@ function readOutcome(outcome: string): Outcome {
   throw refuse('INVALID_FIELD', 'outcome', `'${outcome}' is neither 'YES' nor 'NO'`)
 }
 
-/** Numbers below this are refused as prices: they count millionths of a dollar and were probably meant as cents. */
+/** Smaller numbers are rejected as prices: they count millionths of a dollar and were probably meant as cents. */
 const PRICE_NUMBER_MIN = 100
 
 function readPrice(amount: Amount): Price {
@@ -120,7 +120,7 @@ function readExpiration(intent: OrderIntent): Uint64 {
 }
 
 function readUint64(field: string, integer: Integer): Uint64 {
-  // A number beyond the safe range has been rounded already, whatever its digits say now.
+  // A number beyond the safe range may have been rounded before it got here.
   const exact = typeof integer !== 'number' || Number.isSafeInteger(integer)
   const value = exact ? parseUint64(String(integer)) : undefined
   if (value !== undefined) return value

@@ -1,7 +1,6 @@
 /**
- * What a trader does on the chain himself, for those who hold ether: full sets of outcome tokens,
- * approvals, and what an address has. Where the contracts are is what the exchange says; the way to
- * the chain is the devnet's, or the caller's own.
+ * Transactions that a trader with ether sends: full sets of outcome tokens, approvals, and balances. The exchange gives
+ * the addresses of the contracts; the RPC address is the devnet's, or the caller's own.
  */
 
 import {
@@ -29,7 +28,7 @@ import { accountOf } from './local-key.ts'
 import { SibylError } from './sibyl-error.ts'
 import { type OrderSigner, signerAddress } from './sign-order.ts'
 
-/** A transaction that is in a block and did what it was for. */
+/** A transaction that was mined and succeeded. */
 export type Sent = { readonly txHash: string; readonly blockNumber: bigint }
 
 export type Balances = {
@@ -37,31 +36,31 @@ export type Balances = {
   readonly ether: bigint
   /** In millionths. */
   readonly stablecoin: bigint
-  /** In millionths, of the market that was asked for. */
+  /** In millionths, for the requested market. */
   readonly yes: bigint
   readonly no: bigint
 }
 
 export type Approvals = {
-  /** How much of the stablecoin the settlement contract may take. */
+  /** Amount of the stablecoin that the settlement contract may take. */
   readonly stablecoin: bigint
-  /** Whether it may move outcome tokens. */
+  /** True if it may move outcome tokens. */
   readonly conditionalTokens: boolean
 }
 
 export type ClientChain = {
-  /** What an address has, the signer's if none is named; of a market's shares if one is. */
+  /** Returns the balances of an address, by default the signer's; with shares if a market is given. */
   balances(of?: { readonly address?: string; readonly marketId?: string }): Promise<Balances>
-  /** What an address has allowed the settlement contract. */
+  /** Returns the approvals of an address for the settlement contract. */
   approvals(of?: { readonly address?: string }): Promise<Approvals>
   /**
    * Allows the settlement contract to take `value` of the stablecoin, 10,000 dollars by default, and to move outcome
-   * tokens; sends only what is missing.
+   * tokens; sends only missing approvals.
    */
   approve(value?: Amount | 'unlimited'): Promise<Sent[]>
-  /** Turns stablecoin into as many YES and NO shares; approves what that takes first. */
+  /** Converts stablecoin into equal numbers of YES and NO shares; sends the necessary approval first. */
   split(marketId: string, amount: Amount): Promise<Sent>
-  /** Turns as many YES and NO shares back into stablecoin. */
+  /** Converts equal numbers of YES and NO shares back into stablecoin. */
   merge(marketId: string, amount: Amount): Promise<Sent>
   /** Sends stablecoin to an address. */
   transfer(to: string, amount: Amount): Promise<Sent>
@@ -74,13 +73,13 @@ type Call = {
   readonly args: readonly unknown[]
 }
 
-/** A viem wallet client, as a browser's wallet is wrapped in. */
+/** A viem wallet client, such as one around a browser's wallet. */
 type SendingWallet = {
   readonly account: { readonly address: string }
   sendTransaction(transaction: object): Promise<Hex>
 }
 
-/** What either contract may answer a call with, since one calls the other. */
+/** Errors of both contracts, since one calls the other. */
 const ERRORS: Abi = [...testUSDCAbi, ...conditionalTokensAbi].filter(({ type }) => type === 'error')
 const HALF_OF_ALL = 2n ** 255n
 const NO_COLLECTION: Hex = `0x${'0'.repeat(64)}`
@@ -90,16 +89,18 @@ const DEVNET_CHAIN_ID = 31_337
 const DEVNET_POLL_MS = 50
 const POSITIONS_KEPT_MAX = 1_000
 
-export function createClientChain(ports: {
+type ChainPorts = {
   readonly chain: () => Promise<ChainConfig>
   readonly signer: () => OrderSigner
   readonly rpcUrl: string | undefined
-}): ClientChain {
+}
+
+/** Reaches the chain, and knows the ids of its markets' tokens. */
+function makeReach(ports: Pick<ChainPorts, 'chain' | 'rpcUrl'>) {
   const positions = new Map<string, readonly [bigint, bigint]>()
   let reached:
     | { readonly chainId: number; readonly client: PublicClient<Transport, Chain> }
     | undefined
-  let working: Promise<unknown> = Promise.resolve()
 
   async function reach() {
     const { chainId, rpcUrl: publicUrl, contracts } = await ports.chain()
@@ -124,10 +125,7 @@ export function createClientChain(ports: {
     return { client: reached.client, usdc, tokens, settlement: contracts.settlement as Hex }
   }
 
-  const owner = async (address: string | undefined) =>
-    (address ?? (await signerAddress(ports.signer()))) as Hex
-
-  /** The ids of a market's two tokens; they follow from the market and never change. */
+  /** Returns the ids of a market's two tokens; they depend only on the market and never change. */
   async function positionsOf(marketId: Hex): Promise<readonly [bigint, bigint]> {
     const known = positions.get(marketId)
     if (known !== undefined) return known
@@ -149,37 +147,25 @@ export function createClientChain(ports: {
     return found
   }
 
-  /** One piece of work after the other: two at once would want the same nonce, and allowance. */
+  return { reach, positionsOf }
+}
+
+export function createClientChain(ports: ChainPorts): ClientChain {
+  const { reach, positionsOf } = makeReach(ports)
+  let working: Promise<unknown> = Promise.resolve()
+
+  const owner = async (address: string | undefined) =>
+    (address ?? (await signerAddress(ports.signer()))) as Hex
+
+  /** Runs one task after the other: two at once would use the same nonce and allowance. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = working.then(() => inWords(work))
     working = done.catch(() => undefined)
     return done
   }
 
-  async function send(call: Call): Promise<Sent> {
-    const { client } = await reach()
-    const signer = ports.signer()
-    // Tried first: the reason of a refusal is told, and nothing is paid for it.
-    const abi = [...call.abi, ...ERRORS]
-    await client.simulateContract({ ...call, abi, account: await owner(undefined) })
-    const transaction = { to: call.address, data: encodeFunctionData(call) }
-    const hash = isWallet(signer)
-      ? await signer.sendTransaction({
-          ...transaction,
-          account: signer.account,
-          chain: client.chain,
-        })
-      : await createWalletClient({
-          account: localAccount(signer),
-          chain: client.chain,
-          transport: http(client.transport.url),
-        }).sendTransaction(transaction)
-    const receipt = await client.waitForTransactionReceipt({ hash })
-    if (receipt.status !== 'success') {
-      throw new SibylError('REVERTED', `${call.functionName} reverted in ${hash}`)
-    }
-    return { txHash: hash, blockNumber: receipt.blockNumber }
-  }
+  const send = async (call: Call): Promise<Sent> =>
+    sendCall(call, (await reach()).client, ports.signer())
 
   async function allowance(address: Hex, spender: Hex): Promise<bigint> {
     const { client, usdc } = await reach()
@@ -264,6 +250,34 @@ export function createClientChain(ports: {
   }
 }
 
+/** Sends a transaction and waits until it is mined. */
+async function sendCall(
+  call: Call,
+  client: PublicClient<Transport, Chain>,
+  signer: OrderSigner,
+): Promise<Sent> {
+  // Simulated first, so that a refusal costs nothing and its reason is known.
+  const abi = [...call.abi, ...ERRORS]
+  await client.simulateContract({ ...call, abi, account: (await signerAddress(signer)) as Hex })
+  const transaction = { to: call.address, data: encodeFunctionData(call) }
+  const hash = isWallet(signer)
+    ? await signer.sendTransaction({
+        ...transaction,
+        account: signer.account,
+        chain: client.chain,
+      })
+    : await createWalletClient({
+        account: localAccount(signer),
+        chain: client.chain,
+        transport: http(client.transport.url),
+      }).sendTransaction(transaction)
+  const receipt = await client.waitForTransactionReceipt({ hash })
+  if (receipt.status !== 'success') {
+    throw new SibylError('REVERTED', `${call.functionName} reverted in ${hash}`)
+  }
+  return { txHash: hash, blockNumber: receipt.blockNumber }
+}
+
 function readMarket(marketId: string): Hex {
   const market = parseMarketId(marketId)
   if (market !== undefined) return market as string as Hex
@@ -299,7 +313,7 @@ function localAccount(signer: OrderSigner): Account {
   )
 }
 
-/** What viem throws, as the SDK's own error, with the reason of a revert in it. */
+/** Converts errors of viem to the SDK's own, with the reason of a revert. */
 async function inWords<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
@@ -309,7 +323,7 @@ async function inWords<T>(work: () => Promise<T>): Promise<T> {
     if (revert instanceof ContractFunctionRevertedError) {
       const reason = revert.data?.errorName === 'Error' ? revert.reason : revert.data?.errorName
       const why = reason ?? revert.reason ?? revert.shortMessage
-      throw new SibylError('REVERTED', `the chain refuses it: ${why}`, { cause: error })
+      throw new SibylError('REVERTED', `the chain rejects it: ${why}`, { cause: error })
     }
     throw new SibylError('CHAIN_UNAVAILABLE', error.shortMessage, { cause: error })
   }

@@ -1,7 +1,6 @@
 /**
- * The SDK's client: signs orders for the exchange behind a URL, sends them, and reads what it
- * shows. It keeps the exchange's configuration and how far the markets were
- * that it wrote to, and no key: the signer is the caller's.
+ * The SDK's client: signs and sends orders to the exchange at a URL, and reads its data. It keeps the exchange's
+ * configuration and the last sequence number of each market it wrote to, but no key: the signer belongs to the caller.
  */
 
 import { toAddress } from '#domain/ids.ts'
@@ -10,6 +9,7 @@ import type { Market } from '#protocol/shapes/markets.ts'
 import type {
   CancelledOrder,
   CancelledOrders,
+  DeadmanAnswer,
   OpenOrder,
   PlacedOrder,
 } from '#protocol/shapes/orders.ts'
@@ -21,7 +21,12 @@ import { boundedNowSec } from './bounded-clock.ts'
 import { buildOrder, type OrderIntent } from './build-order.ts'
 import type { ClientChain } from './chain.ts'
 import { requestsOf } from './order-requests.ts'
-import type { OrderOptions, OrderSubmission, PermitInput } from './order-submission.ts'
+import {
+  type OrderOptions,
+  type OrderSubmission,
+  type PermitInput,
+  splitOptions,
+} from './order-submission.ts'
 import {
   type ClientPrices,
   type ClientQuickMarkets,
@@ -40,64 +45,64 @@ import { BACKOFF_MS, type CallOptions, createTransport, type HeaderLines } from 
 import { type ContractPins, createTrust } from './trusted-chain.ts'
 
 export type ClientOptions = {
-  /** Where the exchange is: `http://127.0.0.1:8080`. */
+  /** Address of the exchange: `http://127.0.0.1:8080`. */
   readonly url: string
-  /** Who signs orders. Reading needs none. */
+  /** Signs orders. Not needed for reading. */
   readonly signer?: OrderSigner
-  /** Which chain orders are for, where the exchange knows several. */
+  /** Chain of the orders, if the exchange has several. */
   readonly chainId?: number
   /**
-   * The contracts that the client signs for. Give them wherever you know them: a contract without a pin is taken from
-   * the exchange's first answer, and an answer that differs later is refused.
+   * The contracts that the client signs for. Set them if you know them: a contract without a pin is taken from the
+   * exchange's first answer, and a later answer that differs is rejected.
    */
   readonly pins?: ContractPins
-  /** The chain and settlement contract of orders, for a client that signs orders without asking the exchange. */
+  /** Chain and settlement contract of orders, for a client that signs orders without contacting the exchange. */
   readonly domain?: OrderDomain
-  /** How far the exchange's clock may correct this machine's in expiries and deadlines; 300 s by default. */
+  /** Maximum correction of this machine's clock by the exchange's in expiries and deadlines; 300 s by default. */
   readonly clockCorrectionSecondsMax?: number
-  /** The way to the chain, for `chain`. The devnet tells its own. */
+  /** RPC address of the chain, for `chain`. A devnet provides its own. */
   readonly rpcUrl?: string
-  /** Headers of each attempt, such as an `Authorization` with a fresh token. */
+  /** Headers of each attempt, such as `Authorization` with a fresh token. */
   readonly headers?: () => HeaderLines | Promise<HeaderLines>
-  /** Headers of each new connection of the stream, where they are others: its token is sent as `auth`. */
+  /** Headers of each new connection of the stream, if they differ: its token is sent as `auth`. */
   readonly streamHeaders?: () => HeaderLines | Promise<HeaderLines>
-  /** How long one attempt may take. */
+  /** Timeout of one attempt. */
   readonly timeoutMs?: number
-  /** How often a request is sent again when that is safe and can help. */
+  /** Number of retries, if a retry is safe and can help. */
   readonly retries?: number
-  /** The pause before the first retry; it doubles each time. */
+  /** Pause before the first retry; it doubles each time. */
   readonly backoffMs?: number
   readonly fetch?: typeof fetch
 }
 
-/** What became of one order of a batch. */
+/** Result of one order of a batch. */
 export type BatchResult =
   | { readonly ok: true; readonly placed: PlacedOrder; readonly submission: OrderSubmission }
   | { readonly ok: false; readonly error: SibylError; readonly submission: OrderSubmission }
 
 export type PlaceIntent = OrderIntent &
   OrderOptions & {
-    /** A stablecoin permit that goes with the order. */
+    /** A stablecoin permit that is sent with the order. */
     readonly permitSignature?: PermitInput
   }
 
 export type Orders = {
-  /** Builds and signs, and sends nothing. Keep the result, and a crash of your own costs nothing. */
+  /** Builds and signs an order, and sends nothing. Store the result to be able to send it again after a crash. */
   sign(intent: PlaceIntent): Promise<OrderSubmission>
-  /** Builds, signs and submits. What fails carries the signed order as `error.submission`. */
+  /** Builds, signs and submits an order. Errors carry the signed order as `error.submission`. */
   place(intent: PlaceIntent, options?: CallOptions): Promise<PlacedOrder>
   submit(submission: OrderSubmission, options?: CallOptions): Promise<PlacedOrder>
   placeBatch(intents: readonly PlaceIntent[], options?: CallOptions): Promise<BatchResult[]>
-  /** Any number of orders, in as many requests as they need; the results are in the same order. */
+  /** Submits any number of orders, in as many requests as necessary; the results are in the same order. */
   submitBatch(
     submissions: readonly OrderSubmission[],
     options?: CallOptions,
   ): Promise<BatchResult[]>
-  /** Asks what the exchange would say; places nothing. */
+  /** Checks whether the exchange would accept an order; places nothing. */
   validate(submission: OrderSubmission, options?: CallOptions): Promise<ValidatedOrder>
   /**
-   * Cancels one order. When an attempt was lost on the way and sent again, `ORDER_CLOSED` may mean
-   * that the lost one did it: `error.attempts` tells.
+   * Cancels one order. After a lost attempt and a retry, `ORDER_CLOSED` may mean that the lost attempt cancelled it:
+   * see `error.attempts`.
    */
   cancel(
     order: {
@@ -107,14 +112,22 @@ export type Orders = {
     },
     options?: CallOptions,
   ): Promise<CancelledOrder>
-  /** Cancels all open orders of the token's address, in one market or in all; needs a token. */
-  cancelAll(where?: { readonly market?: string }, options?: CallOptions): Promise<CancelledOrders>
-  /** Open orders of a trader, the signer if none is named. */
+  /** Cancels all open orders of the token's address, of one market or of all, of one group or of all; needs a token. */
+  cancelAll(
+    where?: { readonly market?: string; readonly group?: string },
+    options?: CallOptions,
+  ): Promise<CancelledOrders>
+  /**
+   * Sets the dead-man switch of the client's API key: unless this is called again within `afterMs`, all orders of its
+   * address are cancelled. 0 turns it off.
+   */
+  deadman(afterMs: number, options?: CallOptions): Promise<DeadmanAnswer>
+  /** Returns open orders of a trader, by default the signer's. */
   list(
     filter?: { readonly trader?: string; readonly market?: string },
     options?: CallOptions,
   ): Promise<OpenOrder[]>
-  /** Open orders of a user in all markets of one chain. */
+  /** Returns open orders of a user in all markets of one chain. */
   listOfUser(
     user: { readonly address?: string; readonly chainId?: number },
     options?: CallOptions,
@@ -123,28 +136,28 @@ export type Orders = {
 
 export type Client = ClientReads & {
   readonly orders: Orders
-  /** What happens on chain by a signature alone. */
+  /** Operations on the chain by signature alone. */
   readonly relayer: Relayer
-  /** Prices of assets, and the stream of them. */
+  /** Prices of assets, and their stream. */
   readonly prices: ClientPrices
   readonly quickMarkets: ClientQuickMarkets
-  /** How markets resolve: where one stands, proposing, settling, waiting. */
+  /** Resolution of markets: status, proposing, settling, waiting. */
   readonly resolution: ClientResolution
   market(marketId: string, options?: CallOptions): Promise<Market>
-  /** The book of one outcome, or of both merged by price. */
+  /** Returns the book of one outcome, or of both merged by price. */
   orderbook(marketId: string, outcome?: 'YES' | 'NO', options?: CallOptions): Promise<Orderbook>
-  /** Up to 100, newest first. */
+  /** Returns up to 100 trades, newest first. */
   trades(marketId: string, options?: CallOptions): Promise<Trade[]>
-  /** What a trader has and what of it is reserved; only there where the exchange reserves funds. */
+  /** Returns a trader's funds and the reserved part; only if the exchange reserves funds. */
   funds(
     user?: { readonly address?: string; readonly chainId?: number },
     options?: CallOptions,
   ): Promise<Funds>
-  /** Asked once and kept; `config({ fresh: true })` asks again. */
+  /** Requested once and cached; `config({ fresh: true })` requests it again. */
   config(options?: CallOptions & { readonly fresh?: boolean }): Promise<Config>
-  /** Whether the exchange speaks the API that this client was made for; it is asked again. */
+  /** Checks whether the exchange's API version fits this client; always requests it anew. */
   apiFit(options?: CallOptions): Promise<ApiFit>
-  /** What a trader who holds ether does on the chain himself. */
+  /** Transactions that a trader with ether sends. */
   readonly chain: ClientChain
   /** Opens the live stream; it reconnects by itself until it is closed. */
   stream(options?: Omit<StreamOptions, 'url' | 'headers'>): SibylStream
@@ -180,7 +193,7 @@ export function createClient(options: ClientOptions): Client {
       const asked = send<Config>({ method: 'GET', path: '/api/v1/config' }, call)
       known = asked
       askedSec = ownSec()
-      // A failure is told to the caller, and not kept.
+      // The caller gets the error; a failure is not cached.
       asked.catch(() => {
         if (known === asked) known = undefined
       })
@@ -188,7 +201,7 @@ export function createClient(options: ClientOptions): Client {
     return known
   }
 
-  /** The time to count an order's expiry from; the exchange's clock corrects it where its config was read. */
+  /** Returns the time to count an order's expiry from; corrected by the exchange's clock if its config was read. */
   async function nowSec(chainId: number): Promise<number> {
     const theirs = await known?.catch(() => undefined)
     const aheadSec = theirs === undefined ? 0 : theirs.serverTime - askedSec
@@ -205,7 +218,7 @@ export function createClient(options: ClientOptions): Client {
     throw new SibylError('MISSING_FIELD', 'createClient was given no signer', { field: 'signer' })
   }
 
-  /** The chain that orders are for, with contracts that the client may sign for. */
+  /** Returns the chain of orders, with contracts that the client may sign for. */
   async function chain(call?: CallOptions): Promise<Config['chains'][number]> {
     const { chains } = await config(call)
     const found =
@@ -226,24 +239,19 @@ export function createClient(options: ClientOptions): Client {
   }
 
   async function sign(wanted: PlaceIntent): Promise<OrderSubmission> {
-    const { permitSignature, postOnly, timeInForce, ...intent } = wanted
+    const { options: placing, intent } = splitOptions(wanted)
     const orderDomain = await domain()
     const draft = buildOrder({
       nowSec: await nowSec(orderDomain.chainId),
       ...intent,
     } as OrderIntent)
     const signed = await signOrder(draft, signer(), orderDomain)
-    return {
-      ...signed,
-      ...(permitSignature === undefined ? {} : { permitSignature }),
-      ...(postOnly === undefined ? {} : { postOnly }),
-      ...(timeInForce === undefined ? {} : { timeInForce }),
-    }
+    return { ...signed, ...placing }
   }
 
   const seen = createSeenSeqs()
 
-  /** A read that sees what this client has written to the market, whichever front answers. */
+  /** Reads data that includes this client's own writes to the market, whichever front answers. */
   async function readSeen<T>(
     asked: { marketId: string; path: string; query: Readonly<Record<string, string | undefined>> },
     call: CallOptions | undefined,
@@ -253,7 +261,7 @@ export function createClient(options: ClientOptions): Client {
     try {
       return await send<T>({ method: 'GET', path, query }, call)
     } catch (error) {
-      // What no front reaches is of an exchange that has begun anew.
+      // If no front reaches it, the exchange has started anew.
       if (error instanceof SibylError && error.code === 'SEQ_NOT_REACHED') seen.forget(marketId)
       throw error
     }
@@ -264,7 +272,7 @@ export function createClient(options: ClientOptions): Client {
     return seen.wrote(await send<PlacedOrder>({ method: 'POST', path, body }, call))
   }
 
-  /** One request; what the exchange was too busy for is sent once more by the caller. */
+  /** Sends one request; the caller retries orders that the exchange was too busy for. */
   async function submitSome(
     orders: readonly OrderSubmission[],
     call: CallOptions | undefined,
@@ -282,7 +290,7 @@ export function createClient(options: ClientOptions): Client {
         return failure(submission, result.code, result.error, result.field)
       })
     } catch (error) {
-      // The whole request failed, so each of its orders did, for the same reason.
+      // The whole request failed, so each of its orders failed for the same reason.
       if (!(error instanceof SibylError)) throw error
       return orders.map((submission) => ({
         ok: false,
@@ -298,7 +306,7 @@ export function createClient(options: ClientOptions): Client {
   ): Promise<BatchResult[]> {
     const results: BatchResult[] = []
     for (const some of requestsOf(submissions)) results.push(...(await submitSome(some, call)))
-    // Single orders know how to wait and to be sent again.
+    // Requests of single orders have their own pauses and retries.
     for (const [at, result] of results.entries()) {
       if (result.ok || !PASSING_CODES.has(result.error.code) || result.error.status !== undefined) {
         continue
@@ -318,7 +326,7 @@ export function createClient(options: ClientOptions): Client {
     return results
   }
 
-  /** Most clients never touch the chain, so what that takes is loaded when it is needed. */
+  /** Loaded on first use, because most clients never touch the chain. */
   function chainCalls(): Promise<ClientChain> {
     onChain ??= import('./chain.ts').then(({ createClientChain }) =>
       createClientChain({ chain, signer, rpcUrl: options.rpcUrl }),
@@ -326,7 +334,6 @@ export function createClient(options: ClientOptions): Client {
     return onChain
   }
 
-  /** Page by page, to the last. */
   async function allOrders(
     path: string,
     query: Readonly<Record<string, string | number | undefined>>,
@@ -386,11 +393,13 @@ export function createClient(options: ClientOptions): Client {
         const query = { marketId, side }
         return seen.wrote(await send<CancelledOrder>({ method: 'DELETE', path, query }, call))
       },
-      async cancelAll({ market } = {}, call) {
+      async cancelAll({ market, group } = {}, call) {
         const path = '/api/v1/orders'
-        const query = { market }
+        const query = { market, group }
         return seen.wrote(await send<CancelledOrders>({ method: 'DELETE', path, query }, call))
       },
+      deadman: (afterMs, call) =>
+        send({ method: 'POST', path: '/api/v1/orders/deadman', body: { afterMs } }, call),
       async list(filter = {}, call) {
         const query = { trader: await trader(filter.trader), market: filter.market }
         const path = '/api/v1/orders'
@@ -455,7 +464,7 @@ function ownSec(): number {
   return Math.floor(Date.now() / 1_000)
 }
 
-/** Said of one order in a batch, these may be different a moment later. */
+/** Transient codes: the result for an order of a batch may differ a moment later. */
 const PASSING_CODES: ReadonlySet<string> = new Set(['OVERLOADED', 'OUTCOME_UNKNOWN'])
 
 /** A size beyond 2^53 was read as text. */

@@ -1,4 +1,4 @@
-/** CRC-32 of ASCII text, the one of zip and PNG; here because browsers have none of their own. */
+/** CRC-32 of ASCII text, as in zip and PNG; browsers have none. */
 
 const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
   let value = byte

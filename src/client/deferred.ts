@@ -1,4 +1,4 @@
-/** A promise with the functions that end it. `Promise.withResolvers` is not there before Node 22. */
+/** A promise with its resolving functions. Node before 22 lacks `Promise.withResolvers`. */
 
 export type Deferred<Value> = {
   readonly promise: Promise<Value>

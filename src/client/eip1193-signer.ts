@@ -1,11 +1,11 @@
 /**
- * A browser's wallet as a signer: what it is asked goes through its EIP-1193 provider as JSON, so that
- * bigints are decimal text there. It signs only for the chain that the wallet is on.
+ * A browser's wallet as a signer. Requests to its EIP-1193 provider are JSON, so bigints are decimal text. It signs
+ * only for the chain that the wallet has selected.
  */
 
 import { SibylError } from './sibyl-error.ts'
 
-/** `window.ethereum`, or what a wallet announces. */
+/** `window.ethereum`, or a provider that a wallet announces. */
 export type Eip1193Provider = {
   request(asked: {
     readonly method: string
@@ -13,7 +13,7 @@ export type Eip1193Provider = {
   }): Promise<unknown>
 }
 
-/** Fits wherever the SDK takes a signer, of orders, of relayed operations and of texts. */
+/** Accepted wherever the SDK takes a signer: for orders, relayed operations and texts. */
 export type Eip1193Signer = {
   readonly address: string
   signTypedData(typed: object): Promise<string>
@@ -25,7 +25,7 @@ type Typed = {
   readonly types: Readonly<Record<string, unknown>>
 }
 
-/** The types of a domain's fields, in the order in which they are hashed. */
+/** Types of the domain's fields, in the order in which they are hashed. */
 const DOMAIN_FIELDS = [
   ['name', 'string'],
   ['version', 'string'],
@@ -35,10 +35,10 @@ const DOMAIN_FIELDS = [
 ] as const
 
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/
-/** What EIP-1193 calls a request that the user has refused. */
+/** EIP-1193 code of a request that the user rejected. */
 const REFUSED = 4001
 
-/** Asks the wallet for its account, unless the caller knows which one it is to be. */
+/** Asks the wallet for its account, unless the caller gives one. */
 export async function eip1193Signer(
   provider: Eip1193Provider,
   { address: wanted }: { readonly address?: string } = {},

@@ -1,9 +1,9 @@
 /**
- * Reads JSON without rounding. An integer beyond 2^53 comes out as its decimal text, because not
- * every browser tells a reviver the source of a number; who expects one makes a bigint of it.
+ * Parses JSON without rounding. An integer beyond 2^53 is returned as decimal text, because not every browser gives a
+ * reviver the source of a number; callers convert it to a bigint.
  */
 
-/** Strings are matched to be passed over: they may hold anything, digits too. */
+/** Strings are matched to be skipped: they may contain anything, including digits. */
 const STRING_OR_LONG_INTEGER = /"(?:[^"\\]|\\.)*"|-?\d{16,}/g
 
 export function parseExactJson(text: string): unknown {

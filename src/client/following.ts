@@ -1,7 +1,6 @@
 /**
- * What the exchange knows as one subscription, and all who listen to it here. Who subscribes to the
- * same thing a second time listens to the same subscription: it is asked for once, and ends with the
- * last of them.
+ * One subscription at the exchange, and all its listeners here. Equal subscriptions share it: it is requested once, and
+ * ends with its last listener.
  */
 
 import type { Deferred } from './deferred.ts'
@@ -10,7 +9,7 @@ import type { ChannelMessage, Position } from './stream-messages.ts'
 export type Listener = {
   readonly take: (message: ChannelMessage) => boolean
   readonly ready: Deferred<void>
-  /** Whether it has had a snapshot; before that, nothing else makes sense to it. */
+  /** True if it has had a snapshot; other messages make no sense before that. */
   begun: boolean
 }
 
@@ -19,17 +18,17 @@ export type Following = {
   readonly request: Readonly<Record<string, unknown>>
   readonly listeners: Set<Listener>
   sub: string | undefined
-  /** A subscribe is not answered yet. */
+  /** True while a subscribe is not answered. */
   asking: boolean
-  /** Where it is; undefined before the first snapshot. */
+  /** Its position; undefined before the first snapshot. */
   last: Position | undefined
-  /** The trades of one match come one by one; until the last, a resume begins before the first. */
+  /** Trades of one match arrive one by one; until the last, a resume starts before the first. */
   fills: { readonly before: Position; readonly seq: number; fill: number } | undefined
-  /** A snapshot is on its way; until then nothing else counts. */
+  /** True while a snapshot is awaited; other messages are ignored until then. */
   repairing: boolean
-  /** A snapshot is on its way for those who came later. */
+  /** True while a snapshot for later listeners is awaited. */
   joining: boolean
-  /** The request for a snapshot that is on its way, or is to be repeated. */
+  /** Id of the pending snapshot request, or of a refused one that is to be repeated. */
   snapshotId: number | undefined
 }
 
@@ -48,7 +47,7 @@ export function newFollowing(key: string, request: Following['request']): Follow
   }
 }
 
-/** What the exchange takes for one subscription: letters in any case and markets in any order are the same. */
+/** Returns the key by which the exchange identifies a subscription: case and the order of markets do not matter. */
 export function keyOf(request: Following['request']): string {
   const { marketIds } = request
   const ids = Array.isArray(marketIds) ? marketIds.map((id) => String(id).toLowerCase()) : undefined
@@ -56,13 +55,13 @@ export function keyOf(request: Following['request']): string {
   return JSON.stringify({ ...request, ...sorted }).toLowerCase()
 }
 
-/** Whether somebody waits for a first snapshot. */
+/** Returns whether a listener waits for a first snapshot. */
 export function hasBeginners({ listeners }: Following): boolean {
   for (const { begun } of listeners) if (!begun) return true
   return false
 }
 
-/** Tells some of the listeners; false when what one of them holds does not fit the message. */
+/** Passes a message to some of the listeners; returns false if the state of one does not fit it. */
 export function tell(
   { listeners }: Following,
   message: ChannelMessage,
@@ -70,12 +69,12 @@ export function tell(
 ): boolean {
   let fits = true
   for (const listener of [...listeners].filter(isFor)) {
-    // One that another has closed on this very message hears no more.
+    // Skips a listener that another one has closed during this message.
     if (!listeners.has(listener)) continue
     try {
       if (!listener.take(message)) fits = false
     } catch (error) {
-      // The fault of one listener is not to be the silence of the others.
+      // An error in one listener must not keep the message from the others.
       queueMicrotask(() => {
         throw error
       })

@@ -1,12 +1,12 @@
 /**
- * A book kept on the client's side from a snapshot and the deltas after it. It is exact, and it can
- * prove so: its checksum is that of the exchange's book after the same message.
+ * A book kept by the client from a snapshot and later deltas. It is exact, and verifiable: its checksum equals that of
+ * the exchange's book after the same message.
  */
 
 import type { Level } from './answers.ts'
 import { crc32 } from './crc32.ts'
 
-/** A level as the stream writes it; a size beyond 2^53 was read as text. */
+/** A level in the stream's format; a size beyond 2^53 was parsed as text. */
 export type LevelPair = readonly [price: number, size: number | string]
 
 const CHECKSUM_LEVELS = 10
@@ -33,7 +33,7 @@ export class LocalBook {
     this.apply(seq, bids, asks)
   }
 
-  /** Takes the new total of each changed level; 0 removes it. */
+  /** Applies the new total of each changed level; 0 removes it. */
   apply(seq: number, bids: readonly LevelPair[], asks: readonly LevelPair[]): void {
     for (const [price, size] of bids) this.#bids.set(price, BigInt(size))
     for (const [price, size] of asks) this.#asks.set(price, BigInt(size))
@@ -47,7 +47,7 @@ export class LocalBook {
   }
 }
 
-/** Prices in order, the best last, where most changes happen. */
+/** Sorted prices, the best last, where most changes happen. */
 class Side {
   readonly #descending: boolean
   readonly #prices: number[] = []

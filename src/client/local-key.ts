@@ -1,19 +1,19 @@
 /**
- * Signing with a private key, the one thing that needs a library for its curve: loaded when a key is
- * first used, so that a page that signs by a wallet does without.
+ * Signs with a private key. Only this needs a library for the curve; it is loaded on first use, so that a page that
+ * signs with a wallet does not load it.
  */
 
-import type { Hex } from 'viem'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import type { Order } from '#domain/order.ts'
 import { type OrderDomain, orderHash } from '#domain/order-hash.ts'
+import type { Hex } from '#domain/typed-data.ts'
 import { SibylError } from './sibyl-error.ts'
 
-/** To find the address of a key takes almost as long as to sign with it: that of the last ones is kept. */
+/** Deriving the address of a key takes almost as long as signing, so recent ones are cached. */
 const KEPT_MAX = 32
 const kept = new Map<Hex, PrivateKeyAccount>()
 
-/** A key that cannot be one is never repeated in an error. */
+/** An invalid key is never repeated in an error. */
 export function accountOf(privateKey: Hex): PrivateKeyAccount {
   const known = kept.get(privateKey)
   if (known !== undefined) return known
@@ -31,7 +31,7 @@ function accountFrom(privateKey: Hex): PrivateKeyAccount {
   }
 }
 
-/** A key shows no typed data to a user, and our own hash is many times quicker. */
+/** Signs the hash directly: a key shows no typed data to a user, and our own hash is many times faster. */
 export function signHash(
   account: PrivateKeyAccount,
   order: Order,

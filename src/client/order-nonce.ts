@@ -1,10 +1,10 @@
 /**
- * Nonces of orders. Any number does that tells an order from an equal one; these rise with time, so that
- * "all orders below this nonce", which the settlement contract can void at once, are those of before.
+ * Nonces of orders. Any number that distinguishes equal orders works. These rise with time, so that "all orders below
+ * this nonce", which the settlement contract can void at once, are the earlier ones.
  *
  *   milliseconds since 1970 × 2^20 + a random number below 2^20
  *
- * Within a process each is above the one before, so that no two are the same.
+ * Within a process each is higher than the last, so no two are equal.
  */
 
 import type { Uint64 } from '#domain/ids.ts'

@@ -1,4 +1,4 @@
-/** How a long list of orders is cut into requests that the exchange accepts. */
+/** Splits a long list of orders into requests that the exchange accepts. */
 
 import { BATCH_ORDERS_MAX, BODY_BYTES_MAX } from '#domain/limits.ts'
 import type { OrderSubmission } from './order-submission.ts'
@@ -6,7 +6,7 @@ import type { OrderSubmission } from './order-submission.ts'
 /** Room for `{"orders":[]}` around the orders. */
 const BATCH_FRAME_BYTES = 64
 
-/** Cuts orders into requests of at most `BATCH_ORDERS_MAX` orders and `BODY_BYTES_MAX` bytes each. */
+/** Splits orders into requests of at most `BATCH_ORDERS_MAX` orders and `BODY_BYTES_MAX` bytes each. */
 export function requestsOf(submissions: readonly OrderSubmission[]): OrderSubmission[][] {
   const requests: OrderSubmission[][] = []
   let bytes = 0

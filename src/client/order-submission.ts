@@ -1,8 +1,8 @@
-/** An order as it is sent to the exchange. */
+/** An order in the form of a request. */
 
 import type { Order } from '#domain/order.ts'
 
-/** A stablecoin permit as the API takes it; `v` may be 27 or 28, 0 or 1. */
+/** A stablecoin permit in the API's form; `v` may be 27 or 28, 0 or 1. */
 export type PermitInput = {
   readonly nonce: string | number
   /** A uint256 as decimal text. */
@@ -13,15 +13,37 @@ export type PermitInput = {
   readonly s: string
 }
 
-/** How the market is to place an order; nothing of it is signed. */
+/** Options for placing an order; they are not signed. */
 export type OrderOptions = {
-  /** Only if it takes nothing: else `POST_ONLY_WOULD_MATCH`, with the price that it would have met. */
+  /**
+   * Places the order only if nothing matches; otherwise rejects it with `POST_ONLY_WOULD_MATCH` and the price that it
+   * would match.
+   */
   readonly postOnly?: boolean
   /**
-   * `GTC`, the default: what is not matched rests. `IOC`: it is cancelled, and `filled` of the answer
-   * says how much was matched. `FOK`: all of it at once, or nothing. Else `ORDER_NOT_FILLED`.
+   * `GTC`, the default: the unmatched rest stays in the book. `IOC`: the rest is cancelled, and `filled` of the answer
+   * is the matched size. `FOK`: all of it at once, or nothing, with `ORDER_NOT_FILLED`.
    */
   readonly timeInForce?: 'GTC' | 'IOC' | 'FOK'
+  /** Unix milliseconds: an order that its market handles later is refused with `TOO_LATE`. */
+  readonly bookByMs?: number
+  /** Up to 32 printable characters, repeated in every answer and message about the order. It is public. */
+  readonly label?: string
+  /** A name for some of the trader's orders in a market: letters, digits, _ and -, up to 32. It is public. */
+  readonly group?: string
+  /**
+   * Goes with `group`: when more than `fillsMax` fills, or more than `sharesMax` millionths of a share, happen within
+   * `windowMs`, the market cancels the rest of the group in the same step.
+   */
+  readonly protection?: {
+    readonly windowMs: number
+    readonly fillsMax?: number
+    readonly sharesMax?: number
+  }
+  /** Hash of the trader's open order in the same market that leaves in the same step; if it is gone, `ORDER_CLOSED`. */
+  readonly replaces?: string
+  /** `always` places the order also if the one to be replaced is not open any more. */
+  readonly replaceMode?: 'ifOpen' | 'always'
 }
 
 /** The body of `POST /api/v1/orders`. */
@@ -29,4 +51,29 @@ export type OrderSubmission = OrderOptions & {
   readonly order: Order
   readonly signature: string
   readonly permitSignature?: PermitInput
+}
+
+/** The unsigned parts of a submission. */
+type Unsigned = OrderOptions & Pick<OrderSubmission, 'permitSignature'>
+
+/** Splits the unsigned parts from the rest of an intent. */
+export function splitOptions<Intent extends Unsigned>(
+  wanted: Intent,
+): { readonly options: Unsigned; readonly intent: Omit<Intent, keyof Unsigned> } {
+  const {
+    postOnly,
+    timeInForce,
+    bookByMs,
+    label,
+    group,
+    protection,
+    replaces,
+    replaceMode,
+    permitSignature,
+    ...intent
+  } = wanted
+  const tags = { label, group, protection }
+  const placing = { postOnly, timeInForce, bookByMs, replaces, replaceMode, permitSignature }
+  const given = Object.entries({ ...tags, ...placing }).filter(([, value]) => value !== undefined)
+  return { options: Object.fromEntries(given), intent }
 }

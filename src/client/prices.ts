@@ -1,6 +1,6 @@
 /**
- * The SDK's prices and quick markets. `stream` reads the price stream as an async iterator that
- * survives its connection: it comes back by itself, from where it was.
+ * The SDK's prices and quick markets. `stream` reads the price stream as an async iterator that reconnects by itself
+ * and resumes at the last price.
  */
 
 import { backoff } from '#domain/backoff.ts'
@@ -16,30 +16,30 @@ import type {
 import { SibylError } from './sibyl-error.ts'
 import { type CallOptions, type HeaderLines, pause, type Transport } from './transport.ts'
 
-/** Exchanges of earlier versions leave `providers` out. */
+/** Exchanges of earlier versions omit `providers`. */
 export type QuickMarketEvidence = Omit<EvidenceAnswer, 'providers'> &
   Partial<Pick<EvidenceAnswer, 'providers'>>
 
 export type ClientPrices = {
   latest(asset: string, options?: CallOptions): Promise<Price>
-  /** The last 20 minutes, one price a second, the earliest first. */
+  /** Returns the last 20 minutes, one price per second, the earliest first. */
   history(asset: string, options?: CallOptions): Promise<PastPrice[]>
   /**
-   * Every price from now on, beginning with the latest: `for await (const price of …)`. It ends when
-   * the signal aborts or the loop is left; an asset that does not exist throws.
+   * Iterates over all prices from now on, beginning with the latest: `for await (const price of …)`. Ends when the
+   * signal aborts or the loop ends; throws if the asset does not exist.
    */
   stream(asset: string, options?: { readonly signal?: AbortSignal }): AsyncGenerator<StreamPrice>
 }
 
 export type ClientQuickMarkets = {
-  /** The market of this moment; undefined between two of them. */
+  /** Returns the current market; undefined between two markets. */
   active(
     asset: string,
     options?: CallOptions,
   ): Promise<{ readonly quickMarket: QuickMarket; readonly bestAskPrice: number } | undefined>
-  /** Up to 100, the newest first. */
+  /** Returns up to 100, newest first. */
   history(asset: string, options?: CallOptions): Promise<QuickMarket[]>
-  /** How one was decided, with the providers' own reports. */
+  /** Returns how a market was decided, with the providers' own reports. */
   evidence(asset: string, id: number, options?: CallOptions): Promise<QuickMarketEvidence>
 }
 
@@ -52,7 +52,7 @@ export type PricesPorts = {
 }
 
 const BACKOFF_MS_MAX = 10_000
-/** Nothing, not even a comment, for so long: the connection is given up. */
+/** A connection that is silent for this long, even without comments, is closed. */
 const SILENCE_MS = 45_000
 
 const pathOf = (asset: string, rest = ''): string =>
@@ -123,7 +123,7 @@ async function* followPrices(
         alive()
         for (const { id, data } of reader.take(chunk)) {
           failures = 0
-          // After a return with nothing missed, the exchange shows the latest price again.
+          // After a reconnection without missed prices, the exchange sends the latest price again.
           if (id === lastId) continue
           lastId = id
           yield JSON.parse(data) as StreamPrice
@@ -141,7 +141,7 @@ async function* followPrices(
   }
 }
 
-/** An answer that is no stream is an error, with what the exchange says about it. */
+/** Throws the exchange's error if the answer is not a stream. */
 async function refuseOthers(response: Response, url: string): Promise<void> {
   if (response.ok) return
   const text = await response.text()
@@ -149,7 +149,7 @@ async function refuseOthers(response: Response, url: string): Promise<void> {
   try {
     body = JSON.parse(text) as typeof body
   } catch {
-    // The answer is not the exchange's; its status is all there is to tell.
+    // The answer is not from the exchange; only its status is known.
   }
   const message = body.error ?? `${url}: HTTP ${response.status}`
   throw new SibylError(body.code ?? 'UNEXPECTED_ANSWER', message, {

@@ -1,13 +1,13 @@
 /**
- * Reads of an exchange without a signer, a stream or a chain: a page that only lists markets bundles this and not the
- * whole client.
+ * Reads from an exchange without a signer, a stream or a chain: a page that only lists markets can bundle this instead
+ * of the whole client.
  */
 
 import { type ClientReads, createReads, type UserOfChain } from './reads.ts'
 import { SibylError } from './sibyl-error.ts'
 import { createTransport, type TransportOptions } from './transport.ts'
 
-/** Makes the reads of a client; those of a user need an `address` and a `chainId`. */
+/** Makes the reads of a client; those about a user need an `address` and a `chainId`. */
 export function createReader(options: TransportOptions): ClientReads {
   return createReads({ send: createTransport(options), userOf: namedUser })
 }

@@ -1,4 +1,4 @@
-/** The reads of markets, of history and of sums: what a page shows beside the books. */
+/** Reads of markets, history and statistics: what a page shows besides the books. */
 
 import type { Candles, Market, MarketStats, PlatformStats } from '#protocol/shapes/markets.ts'
 import type { Holders, UserActivity, UserPosition } from '#protocol/shapes/users.ts'
@@ -11,24 +11,24 @@ export type MarketFilter = {
   readonly resolved?: boolean
   /** Only markets that accept orders, or only ended ones; by default all, the open ones first. */
   readonly status?: 'open' | 'ended'
-  /** Quick markets too. */
+  /** True to include quick markets. */
   readonly quick?: boolean
   readonly search?: string
-  /** How many markets a request asks for; by default as many as the exchange gives. */
+  /** Markets per request; by default the exchange's maximum. */
   readonly pageSize?: number
 }
 
 export type UserOfChain = { readonly address?: string; readonly chainId?: number }
 
 export type ClientReads = {
-  /** All that fit, page by page; more than `max` (10,000) of them are an error, never cut off. */
+  /** Returns all matching markets, page by page; throws if there are more than `max` (10,000). */
   markets(
     filter?: MarketFilter & { readonly max?: number },
     options?: CallOptions,
   ): Promise<Market[]>
-  /** The same markets one by one, open ones first; pages are requested as they are reached. */
+  /** Iterates over the same markets, open ones first; pages are requested as needed. */
   eachMarket(filter?: MarketFilter, options?: CallOptions): AsyncGenerator<Market, void, undefined>
-  /** Up to 300 candles, oldest first; `nextTo` leads to earlier ones. */
+  /** Returns up to 300 candles, oldest first; `nextTo` leads to earlier ones. */
   candles(
     marketId: string,
     which?: {
@@ -41,16 +41,16 @@ export type ClientReads = {
   ): Promise<Candles>
   stats(marketId: string, options?: CallOptions): Promise<MarketStats>
   holders(marketId: string, options?: CallOptions): Promise<Holders>
-  /** Of one chain, or of all. */
+  /** For one chain, or for all. */
   platformStats(
     where?: { readonly chainId?: number },
     options?: CallOptions,
   ): Promise<PlatformStats>
-  /** What a user holds on a chain, all of it; the signer's if none is named. */
+  /** Returns all positions of a user on a chain; by default the signer's. */
   positions(user?: UserOfChain, options?: CallOptions): Promise<UserPosition[]>
-  /** What a user has made on a chain of shares that have left, 6 decimals; also where nothing is left. */
+  /** Returns a user's realised profit on a chain, with 6 decimals; includes closed positions. */
   realisedProfit(user?: UserOfChain, options?: CallOptions): Promise<number>
-  /** A user's newest trades and payouts, up to 100 of each. */
+  /** Returns a user's newest trades and payouts, up to 100 of each. */
   activity(
     user?: UserOfChain & { readonly limit?: number },
     options?: CallOptions,

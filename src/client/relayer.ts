@@ -1,7 +1,7 @@
 /**
- * Operations on chain without ether: each is signed by the client's signer for the contracts that the
- * client trusts (`trusted-chain.ts`), and sent to the relayer, which pays. Signing and sending are apart, so that a signed
- * request can be kept and sent again: the chain sees one transaction.
+ * Operations on the chain without ether. The client's signer signs each for the contracts that the client trusts
+ * (`trusted-chain.ts`), and the relayer sends it and pays the gas. Signing and sending are separate, so that a signed
+ * request can be stored and sent again: it becomes one transaction.
  */
 
 import { toAddress } from '#domain/ids.ts'
@@ -19,32 +19,32 @@ import type { CallOptions, Transport } from './transport.ts'
 
 type Chain = ChainConfig
 
-/** A signed request, ready to be sent as often as need be. */
+/** A signed request; it may be sent any number of times. */
 export type RelayRequest = { readonly path: string; readonly body: object }
 
 type Common = {
-  /** How long the signature is good; an hour if not said. */
+  /** Validity of the signature; an hour by default. */
   readonly ttlSeconds?: number
 }
 
 export type ApprovalIntent = Common & {
-  /** False takes the approval back. */
+  /** False revokes the approval. */
   readonly approved?: boolean
 }
 
 export type PermitIntent = Common & {
-  /** 10,000 dollars by default. `'unlimited'` is the largest uint256; a permit replaces the allowance before it. */
+  /** 10,000 dollars by default. `'unlimited'` is the largest uint256. A permit replaces the previous allowance. */
   readonly value?: Amount | 'unlimited'
-  /** The settlement contract if not said. */
+  /** The settlement contract by default. */
   readonly spender?: string
 }
 
-/** A market as `client.markets()` lists it, or the two members of it that matter. */
+/** A market of `client.markets()`, or just these two fields. */
 export type RelayMarket = { readonly id: string; readonly contractAddress: string }
 
 export type RedemptionIntent = Common & {
   readonly market: RelayMarket
-  /** Both if not said. */
+  /** Both by default. */
   readonly outcome?: 'YES' | 'NO'
 }
 
@@ -53,9 +53,9 @@ export type BatchRedemptionIntent = Common & { readonly markets: readonly RelayM
 export type ProposalIntent = Common & {
   readonly market: Pick<RelayMarket, 'contractAddress'>
   readonly outcome: 'YES' | 'NO'
-  /** Whether the bond is the signer's own; on a main chain it has to be. */
+  /** True if the signer pays the bond; required on a main chain. */
   readonly ownBond?: boolean
-  /** The largest bond to permit; 1,000 dollars by default. The exchange names the bond, so it is bounded here. */
+  /** Maximum bond to permit; 1,000 dollars by default. The exchange names the bond, so the client limits it. */
   readonly bondMax?: Amount
 }
 
@@ -65,17 +65,17 @@ export type SettlementIntent = Common & {
 }
 
 export type CancellationIntent = Common & {
-  /** As they were signed: `order` of what `orders.sign` gave. */
+  /** Orders as signed: `order` of the result of `orders.sign`. */
   readonly orders: readonly Order[]
 }
 
 export type EpochIntent = Common & {
-  /** Orders with a lower nonce are withdrawn; all that were signed until now if not said. */
+  /** Cancels orders with a lower nonce; by default all orders signed until now. */
   readonly nonce?: string | bigint
 }
 
 export type Relayer = {
-  /** Builds and signs, and sends nothing. */
+  /** Functions that build and sign, and send nothing. */
   readonly sign: {
     ctfApproval(intent?: ApprovalIntent): Promise<RelayRequest>
     stablecoinPermit(intent?: PermitIntent): Promise<RelayRequest>
@@ -86,25 +86,25 @@ export type Relayer = {
     cancelOrders(intent: CancellationIntent): Promise<RelayRequest>
     cancelAllBefore(intent?: EpochIntent): Promise<RelayRequest>
   }
-  /** Sends a signed request; again as often as need be. */
+  /** Sends a signed request; may be repeated. */
   submit<Answer = Relayed>(request: RelayRequest, options?: CallOptions): Promise<Answer>
-  /** Lets the exchange move the signer's outcome tokens, or stops it. */
+  /** Allows or forbids the exchange to move the signer's outcome tokens. */
   ctfApproval(intent?: ApprovalIntent, options?: CallOptions): Promise<Relayed>
-  /** Lets the exchange spend the signer's stablecoin. */
+  /** Allows the exchange to spend the signer's stablecoin. */
   stablecoinPermit(intent?: PermitIntent, options?: CallOptions): Promise<Relayed>
-  /** Turns the tokens of a resolved market into what they are worth. */
+  /** Redeems the tokens of a resolved market for their payout. */
   ctfRedemption(intent: RedemptionIntent, options?: CallOptions): Promise<Relayed>
-  /** … of several markets, in one transaction. */
+  /** Redeems tokens of several markets in one transaction. */
   batchCtfRedemption(intent: BatchRedemptionIntent, options?: CallOptions): Promise<RelayedBatch>
   /** Proposes the outcome of an expired market. */
   proposeResolution(intent: ProposalIntent, options?: CallOptions): Promise<Relayed>
-  /** Settles what was proposed, after the dispute window. */
+  /** Settles a proposed outcome after the dispute window. */
   settleMarket(intent: SettlementIntent, options?: CallOptions): Promise<Relayed>
-  /** Withdraws orders on chain, so that not even the exchange can settle them after its delay. */
+  /** Cancels orders on the chain, so that even the exchange cannot settle them after its delay. */
   cancelOrders(intent: CancellationIntent, options?: CallOptions): Promise<Relayed>
-  /** … all orders of the signer with a lower nonce, those that only the signer has seen among them. */
+  /** Cancels all orders of the signer with a lower nonce on the chain, including those never sent to the exchange. */
   cancelAllBefore(intent?: EpochIntent, options?: CallOptions): Promise<Relayed>
-  /** What the next signatures need; of the signer if no owner is named. */
+  /** Returns the nonces for the next signatures; by default the signer's. */
   nonces(
     asked?: { readonly owner?: string | undefined; readonly market?: string | undefined },
     options?: CallOptions,
@@ -118,30 +118,27 @@ const BOND_MAX: Amount = '1000'
 const NO_COLLECTION = `0x${'0'.repeat(64)}`
 const INDEX_SETS = { YES: ['1'], NO: ['2'], both: ['1', '2'] } as const
 
-export function createRelayer(ports: {
+type RelayerPorts = {
   readonly send: Transport
   readonly chain: () => Promise<Chain>
   readonly signer: () => OrderSigner
-  /** The time to count deadlines from, given the exchange's own. */
+  /** Returns the time to count deadlines from, given the exchange's time. */
   readonly nowSec: (chainId: number, serverTime: number) => number
-}): Relayer {
-  const { send, signer } = ports
+}
 
-  async function nonces(
-    asked: { readonly owner?: string | undefined; readonly market?: string | undefined } = {},
-    call?: CallOptions,
-  ): Promise<RelayerNonces> {
-    const { chainId } = await ports.chain()
-    const owner = asked.owner ?? (await signerAddress(signer()))
-    const query = { chain_id: chainId, owner, market: asked.market }
-    return send({ method: 'GET', path: '/api/v1/relayer/nonces', query }, call)
-  }
+type Begun = { chain: Chain; owner: string; known: RelayerNonces; deadline: bigint }
 
-  /** Everything that a message needs: who, where, which nonces, until when. */
-  async function begin(
-    intent: Common,
-    market?: string,
-  ): Promise<{ chain: Chain; owner: string; known: RelayerNonces; deadline: bigint }> {
+/** Begins an operation, and signs its messages. */
+type SigningParts = ReturnType<typeof makeSigningParts>
+
+function makeSigningParts(
+  ports: RelayerPorts,
+  nonces: (asked: { readonly market?: string | undefined }) => Promise<RelayerNonces>,
+) {
+  const { signer } = ports
+
+  /** Returns everything that a message needs: signer, contracts, nonces and deadline. */
+  async function begin(intent: Common, market?: string): Promise<Begun> {
     const [chain, known] = await Promise.all([ports.chain(), nonces({ market })])
     const nowSec = ports.nowSec(chain.chainId, known.serverTime)
     const deadline = BigInt(nowSec + (intent.ttlSeconds ?? TTL_SECONDS))
@@ -175,7 +172,19 @@ export function createRelayer(ports: {
     return { ...what, indexSets, marketAddress, deadline: String(deadline), ...signature }
   }
 
-  const signing: Relayer['sign'] = {
+  return { begin, sign, redemption }
+}
+
+/** Approvals, permits and redemptions. */
+function tokenSigning({
+  begin,
+  sign,
+  redemption,
+}: SigningParts): Pick<
+  Relayer['sign'],
+  'ctfApproval' | 'stablecoinPermit' | 'ctfRedemption' | 'batchCtfRedemption'
+> {
+  return {
     async ctfApproval(intent = {}) {
       const { chain, owner, known, deadline } = await begin(intent)
       const { approved = true } = intent
@@ -216,7 +225,15 @@ export function createRelayer(ports: {
       }
       return request('batch-ctf-redemption', { chainId: chain.chainId, owner, redemptions })
     },
+  }
+}
 
+/** Proposals and settlements of markets. */
+function marketSigning({
+  begin,
+  sign,
+}: SigningParts): Pick<Relayer['sign'], 'proposeResolution' | 'settleMarket'> {
+  return {
     async proposeResolution(intent) {
       const { contractAddress: marketAddress } = intent.market
       const { chain, owner, known, deadline } = await begin(intent, marketAddress)
@@ -253,7 +270,15 @@ export function createRelayer(ports: {
       const what = { chainId: chain.chainId, marketAddress, settler: owner, winningOutcome }
       return request('settle-market', { ...what, deadline: String(deadline), ...signature })
     },
+  }
+}
 
+/** Cancels of orders on chain. */
+function cancelSigning({
+  begin,
+  sign,
+}: SigningParts): Pick<Relayer['sign'], 'cancelOrders' | 'cancelAllBefore'> {
+  return {
     async cancelOrders(intent) {
       const { chain, owner, deadline } = await begin(intent)
       const { chainId } = chain
@@ -274,6 +299,30 @@ export function createRelayer(ports: {
       return request('cancel-all-before', { ...what, deadline: String(deadline), ...signature })
     },
   }
+}
+
+function makeSigning(
+  ports: RelayerPorts,
+  nonces: (asked: { readonly market?: string | undefined }) => Promise<RelayerNonces>,
+): Relayer['sign'] {
+  const parts = makeSigningParts(ports, nonces)
+  return { ...tokenSigning(parts), ...marketSigning(parts), ...cancelSigning(parts) }
+}
+
+export function createRelayer(ports: RelayerPorts): Relayer {
+  const { send, signer } = ports
+
+  async function nonces(
+    asked: { readonly owner?: string | undefined; readonly market?: string | undefined } = {},
+    call?: CallOptions,
+  ): Promise<RelayerNonces> {
+    const { chainId } = await ports.chain()
+    const owner = asked.owner ?? (await signerAddress(signer()))
+    const query = { chain_id: chainId, owner, market: asked.market }
+    return send({ method: 'GET', path: '/api/v1/relayer/nonces', query }, call)
+  }
+
+  const signing = makeSigning(ports, nonces)
 
   function submit<Answer>({ path, body }: RelayRequest, call?: CallOptions): Promise<Answer> {
     return send<Answer>({ method: 'POST', path, body }, call)

@@ -1,6 +1,6 @@
 /**
- * The resolution of markets: where it stands, proposing an outcome, settling it, and waiting until
- * something has come about. What is signed goes to the relayer, which pays the gas.
+ * Resolution of markets: status, proposing an outcome, settling it, and waiting for a stage. Signed requests go to the
+ * relayer, which pays the gas.
  */
 
 import type { ResolutionStatus } from '#protocol/shapes/markets.ts'
@@ -9,13 +9,13 @@ import type { ProposalIntent, Relayer, SettlementIntent } from './relayer.ts'
 import { SibylError } from './sibyl-error.ts'
 import type { CallOptions, Transport } from './transport.ts'
 
-/** What one can wait for. A dispute that is overturned leads back to `expired`. */
+/** Stages to wait for. An overturned dispute leads back to `expired`. */
 export type ResolutionStage = 'expired' | 'proposed' | 'disputed' | 'resolved'
 
 export type WaitOptions = Pick<CallOptions, 'signal'> & {
-  /** How long to wait before giving up; for ever if not said. */
+  /** Maximum waiting time; without it there is no limit. */
   readonly waitMs?: number
-  /** How often to ask. */
+  /** Interval of the requests. */
   readonly everyMs?: number
 }
 
@@ -23,9 +23,9 @@ export type ClientResolution = {
   status(marketId: string, options?: CallOptions): Promise<ResolutionStatus>
   /** Proposes the outcome of an expired market. */
   propose(intent: ProposalIntent, options?: CallOptions): Promise<Relayed>
-  /** Settles what was proposed, after the dispute window. */
+  /** Settles a proposed outcome after the dispute window. */
   settle(intent: SettlementIntent, options?: CallOptions): Promise<Relayed>
-  /** Asks until the market has come so far; a market that is further has been there. */
+  /** Polls until the market has reached the stage; a later stage counts as reached. */
   waitFor(
     marketId: string,
     stage: ResolutionStage,

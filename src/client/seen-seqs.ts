@@ -1,15 +1,15 @@
 /**
- * How far each market was when this client wrote to it last, by what the answers said. Its reads name it,
- * so that whichever front answers them has heard of what was written.
+ * Sequence number of each market at this client's last write, from the answers. Reads send it, so that the front that
+ * answers has seen the write.
  */
 
 import type { SeenFrom } from '#protocol/shapes/orders.ts'
 
-/** Markets that are remembered; the one written to longest ago is forgotten first. */
+/** Maximum number of markets; the one with the oldest write is forgotten first. */
 const MARKETS_MAX = 1_000
 
 type SeenSeqs = {
-  /** Notes what an answer says, and passes it on. */
+  /** Records the sequence number in an answer, and returns the answer. */
   wrote<Answer extends SeenFrom>(answer: Answer): Answer
   minSeqOf(marketId: string): number | undefined
   forget(marketId: string): void

@@ -1,6 +1,6 @@
 /**
- * The one error of the SDK. Its `code` is the server's, whether the server said it or the SDK found
- * it first, so that a caller matches on the code alone.
+ * The only error class of the SDK. Its `code` is the server's, whether the server or the SDK detected the error, so
+ * callers can match on the code alone.
  */
 
 import type { RejectionCode } from '#domain/rejection.ts'
@@ -8,8 +8,8 @@ import type { OrderSubmission } from './order-submission.ts'
 
 /**
  * The server's codes, and those of the SDK: no answer, a timeout, an answer that is not Sibyl's, a request that the
- * caller aborted; or the SDK refused to sign because the contracts differ from the expected ones, the clocks differ
- * too much, or the bond is above the limit.
+ * caller aborted; or the SDK refused to sign because the contracts differ from the expected ones, the clocks differ too
+ * much, or the bond is above the limit.
  */
 export type ErrorCode =
   | RejectionCode
@@ -34,19 +34,19 @@ export type ErrorDetails = {
 
 export class SibylError extends Error {
   readonly code: ErrorCode
-  /** The path of the field at fault, as in the request: `order.price`. */
+  /** Path of the invalid field, as in the request: `order.price`. */
   readonly field: string | undefined
-  /** The HTTP status; none where nothing was sent or nothing came back. */
+  /** HTTP status; undefined if nothing was sent or no answer arrived. */
   readonly status: number | undefined
-  /** What the server calls this request in its log. */
+  /** Id of the request in the server's log. */
   readonly requestId: string | undefined
-  /** How often the request was sent; 0 where the SDK itself refused. */
+  /** Number of attempts; 0 if the SDK rejected it without sending. */
   readonly attempts: number
-  /** Whether it may have been carried out although it failed; sending the same again is safe. */
+  /** True if the request may have been executed although it failed; sending the same request again is safe. */
   readonly outcomeUnknown: boolean
   /**
-   * The signed order of a `place` that failed: submit it again when its outcome is unknown.
-   * Signing the intent anew would make another order.
+   * The signed order of a failed `place`: submit it again if its outcome is unknown. Signing the intent again would
+   * make another order.
    */
   readonly submission: OrderSubmission | undefined
 
@@ -63,7 +63,7 @@ export class SibylError extends Error {
   }
 }
 
-/** Too busy now may be different soon; anything else will not change by asking again. */
+/** Returns whether the server was only too busy; a retry does not help with any other code. */
 export function isPassing({ code }: SibylError): boolean {
   return code === 'OVERLOADED' || code === 'RATE_LIMITED'
 }

@@ -1,19 +1,18 @@
 /**
- * Signs an order for one settlement contract; the result is the body of `POST /api/v1/orders` as it
- * is. The signer may be a private key, a viem account or wallet client, or anything that signs typed
- * data. Keys stay with the caller, and what signs with one is loaded when it is first needed.
+ * Signs an order for one settlement contract; the result is the body of `POST /api/v1/orders`. The signer may be a
+ * private key, a viem account or wallet client, or any object that signs typed data. Keys stay with the caller, and the
+ * code that signs with a key is loaded on first use.
  */
 
-import type { Hex } from 'viem'
 import { type Address, parseAddress } from '#domain/ids.ts'
 import type { Order } from '#domain/order.ts'
 import type { OrderDomain } from '#domain/order-hash.ts'
-import { ORDER_TYPES, settlementDomain } from '#domain/typed-data.ts'
+import { type Hex, ORDER_TYPES, settlementDomain } from '#domain/typed-data.ts'
 import type { OrderDraft } from './build-order.ts'
 import type { OrderSubmission } from './order-submission.ts'
 import { SibylError } from './sibyl-error.ts'
 
-/** What a wallet is asked to sign, and to show to its owner. */
+/** Data that a wallet signs and shows to its owner. */
 export type OrderTypedData = {
   readonly domain: {
     readonly name: string
@@ -36,19 +35,19 @@ export type OrderTypedData = {
   }
 }
 
-/** A viem local account, or any object of two members around another library's signer. */
+/** A viem local account, or any object with these two members. */
 export type AccountSigner = {
   readonly address: string
   readonly signTypedData: (typedData: OrderTypedData) => Promise<string>
 }
 
-/** A viem wallet client that has its account. */
+/** A viem wallet client with an account. */
 export type WalletSigner = {
   readonly account: { readonly address: string }
   readonly signTypedData: (typedData: OrderTypedData) => Promise<string>
 }
 
-/** A private key as 0x and 64 hex digits, or one of the two. */
+/** A private key as 0x and 64 hex digits, or one of these two. */
 export type OrderSigner = Hex | AccountSigner | WalletSigner
 
 const SIGNATURE = /^0x[0-9a-fA-F]{130}$/
@@ -116,7 +115,7 @@ function orderOf(draft: OrderDraft, signerAddress: string): Order {
   }
 }
 
-/** Contract wallets sign in forms of their own; better said here than by the server. */
+/** Contract wallets sign in other forms; the SDK rejects them before the server does. */
 function submission(order: Order, signature: string): OrderSubmission {
   if (SIGNATURE.test(signature)) return { order, signature }
   throw new SibylError(
@@ -126,7 +125,7 @@ function submission(order: Order, signature: string): OrderSubmission {
   )
 }
 
-/** The same text under viem's name for it. */
+/** Converts text to viem's type. */
 function hex(text: string): Hex {
   return text as Hex
 }

@@ -1,15 +1,16 @@
 /**
- * Signs typed data of `domain/typed-data.ts`, and takes the signature apart as the relayer wants it. The signer is the same that signs orders.
+ * Signs typed data of `domain/typed-data.ts`, and splits the signature into the parts that the relayer expects. The
+ * signer is the same that signs orders.
  */
 
-import type { Hex } from 'viem'
+import type { Hex } from '#domain/typed-data.ts'
 import type { SignatureScheme } from '#protocol/shapes/config.ts'
 import { SibylError } from './sibyl-error.ts'
 import type { OrderSigner } from './sign-order.ts'
 
 export type TypedValue = string | bigint | number | boolean | readonly bigint[] | readonly string[]
 
-/** What a wallet is asked to sign, and to show to its owner. */
+/** Data that a wallet signs and shows to its owner. */
 export type TypedData = {
   readonly domain: SignatureScheme['domain']
   readonly types: SignatureScheme['types']
@@ -39,7 +40,7 @@ export async function signTypedData(
   }
   const signing =
     typeof signer === 'string' ? (await import('./local-key.ts')).accountOf(signer) : signer
-  // A signer takes whatever typed data it is given; its type speaks of the one that all must take.
+  // A signer accepts any typed data; its declared type covers only orders.
   const sign = signing.signTypedData as unknown as (typed: TypedData) => Promise<string>
   return partsOf(await sign.call(signing, typed))
 }

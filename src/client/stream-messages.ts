@@ -1,4 +1,4 @@
-/** The messages of the stream as the SDK reads them; those that are not here have the types of `protocol/shapes`. */
+/** Messages of the stream as the SDK reads them; all others have the types of `protocol/shapes`. */
 
 import type { QuickMarket } from '#protocol/shapes/prices.ts'
 import type {
@@ -13,7 +13,7 @@ import type {
 } from '#protocol/shapes/stream.ts'
 import type { LevelPair } from './local-book.ts'
 
-/** Sizes beyond 2^53 are read as text. */
+/** Sizes beyond 2^53 are parsed as text. */
 type WithExactLevels<Frame> = Frame extends unknown
   ? Omit<Frame, 'bids' | 'asks'> & {
       readonly bids: readonly LevelPair[]
@@ -35,14 +35,14 @@ export type ChannelMessage =
   | PriceMessage
   | QuickMarketMessage
 
-/** A position in a chain: a market's sequence number, or an opaque cursor. */
+/** A position in a chain of messages: a market's sequence number, or an opaque cursor. */
 export type Position = number | string
 
 export function positionOf(message: ChannelMessage): Position {
   return 'cursor' in message ? message.cursor : message.seq
 }
 
-/** The position before; undefined for a snapshot, which follows nothing. */
+/** Returns the previous position; undefined for a snapshot, which has none. */
 export function previousOf(message: ChannelMessage): Position | undefined {
   if ('prevCursor' in message) return message.prevCursor
   return 'prevSeq' in message ? message.prevSeq : undefined

@@ -1,4 +1,4 @@
-/** The live side of the SDK as its user sees it: what a stream is opened with, tells and can do. */
+/** Public types of the SDK's stream: options, events and functions. */
 
 import type { CancelledOrder, PlacedOrder } from '#protocol/shapes/orders.ts'
 import type {
@@ -16,22 +16,22 @@ import type { BookMessage, Position } from './stream-messages.ts'
 import type { HeaderLines } from './transport.ts'
 
 export type StreamOptions = {
-  /** Where the exchange is: `http://127.0.0.1:8080`. */
+  /** Address of the exchange: `http://127.0.0.1:8080`. */
   readonly url: string
-  /** Headers as for REST; the bearer token among them authenticates each new connection. */
+  /** Headers as for REST; their bearer token authenticates each new connection. */
   readonly headers?: (() => HeaderLines | Promise<HeaderLines>) | undefined
-  /** The pause before the first attempt to reconnect; it doubles each time. */
+  /** Pause before the first attempt to reconnect; it doubles each time. */
   readonly backoffMs?: number
   readonly backoffMsMax?: number
-  /** How long a new connection may take until the exchange says hello. */
+  /** Maximum time from opening a connection to the exchange's hello. */
   readonly connectTimeoutMs?: number
-  /** How long an order may wait for a connection and its answer. */
+  /** Maximum time that an order waits for a connection and its answer. */
   readonly timeoutMs?: number
-  /** What opens a socket, where the runtime has none of its own or another is wanted: that of `ws`. */
+  /** Class that opens sockets, if the runtime has none or another is preferred, such as that of `ws`. */
   readonly WebSocket?: WebSocketClass
 }
 
-/** So much of a WebSocket as is used here: those of browsers, of Node and of `ws` have it. */
+/** The part of a WebSocket that the stream uses; those of browsers, Node and `ws` have it. */
 export type WebSocketClass = new (url: string) => StreamSocket
 
 export type StreamSocket = {
@@ -46,35 +46,35 @@ export type StreamSocket = {
   addEventListener(type: 'error', listener: () => void): void
 }
 
-/** What happens to the stream itself. */
+/** Events of the stream itself. */
 export type StreamEvents = {
   open: { readonly session: string }
-  /** The connection is gone; undefined when it is not to come back. */
+  /** The connection ended; `reconnectInMs` is undefined if it will not be reopened. */
   closed: {
     readonly code: number
     readonly reason: string
     readonly reconnectInMs: number | undefined
   }
-  /** A subscription is in place; `resumed` when it asked to go on where it was. */
+  /** A subscription is active; `resumed` if it asked to continue at its position. */
   subscribed: { readonly sub: string; readonly resumed: boolean }
-  /** What was in between is lost: this snapshot is a new start. */
+  /** Messages were lost: this snapshot is a new start. */
   reset: { readonly sub: string }
-  /** A message did not follow the one before; a new snapshot is on its way. */
+  /** A message did not follow the one before; a new snapshot has been requested. */
   gap: { readonly sub: string; readonly had: Position; readonly got: Position }
-  /** The local book differs from the exchange's; a new snapshot is on its way. */
+  /** The local book differs from the exchange's; a new snapshot has been requested. */
   checksum: { readonly sub: string; readonly expected: number; readonly got: number }
   /** The exchange dropped messages because this client read too slowly. */
   lag: { readonly sub: string; readonly dropped: number }
   heartbeat: { readonly ts: number }
-  /** Nothing was heard for too long; the connection is given up. */
+  /** No message arrived for too long; the connection is closed. */
   silent: { readonly forMs: number }
-  /** The exchange stops: this connection ends when what was asked on it is answered, and the next one follows. */
+  /** The exchange is stopping: this connection ends when its pending requests are answered, and a new one is opened. */
   shutdown: { readonly reconnectInMs: number }
   error: { readonly code: string; readonly error: string }
 }
 
 export type StreamSubscription = {
-  /** Resolves with the first snapshot; rejects when the exchange refuses, and with `ABORTED` when it is closed before. */
+  /** Resolves with the first snapshot; rejects if the exchange refuses, and with `ABORTED` if it is closed before. */
   readonly ready: Promise<void>
   close(): void
 }
@@ -83,33 +83,33 @@ export type BookSubscription = StreamSubscription & { readonly book: LocalBook }
 
 export type SibylStream = {
   on<K extends keyof StreamEvents>(name: K, listener: (event: StreamEvents[K]) => void): () => void
-  /** Keeps a book; `heard` is called after each message was applied and its checksum fitted. */
+  /** Keeps a book; `heard` is called after each message was applied and its checksum verified. */
   book(
     what: {
       readonly marketId: string
       readonly outcome: 'YES' | 'NO'
-      /** The sum of the changes so often, instead of every change. */
+      /** Receives combined changes at this rate, instead of every change. */
       readonly maxHz?: 1 | 5 | 10 | 20
     },
     heard?: (message: BookMessage, book: LocalBook) => void,
   ): BookSubscription
   trades(marketId: string, heard: (message: TradesMessage) => void): StreamSubscription
   orders(trader: string, heard: (message: OrdersMessage) => void): StreamSubscription
-  /** What a trader has on a chain; only there where the exchange reserves funds. */
+  /** Follows a trader's funds on a chain; only if the exchange reserves funds. */
   funds(
     of: { readonly trader: string; readonly chainId: number },
     heard: (message: FundsMessage) => void,
   ): StreamSubscription
   /** One market, or all of them. */
   market(marketId: string | undefined, heard: (message: MarketMessage) => void): StreamSubscription
-  /** Markets in a line each: some (up to 200), or all of them. */
+  /** Follows one-line summaries of markets: some (up to 200), or all of them. */
   ticker(
     marketIds: readonly string[] | undefined,
     heard: (message: TickerMessage) => void,
   ): StreamSubscription
-  /** The prices of an asset: `BTC`. */
+  /** Follows the prices of an asset: `BTC`. */
   price(asset: string, heard: (message: PriceMessage) => void): StreamSubscription
-  /** The quick markets of an asset as they open and are resolved. */
+  /** Follows the quick markets of an asset as they open and are resolved. */
   quickMarket(asset: string, heard: (message: QuickMarketMessage) => void): StreamSubscription
   place(submission: OrderSubmission): Promise<PlacedOrder>
   cancel(order: {
@@ -118,11 +118,12 @@ export type SibylStream = {
     readonly side?: 'buy' | 'sell'
   }): Promise<CancelledOrder>
   /**
-   * Orders placed from now on are cancelled when their connection ends; needs a token. Each new connection is asked for
-   * the same, and nothing is placed on it before it agrees: `error` tells why it does not, and it is asked again.
+   * Cancels orders placed from now on when their connection ends; needs a token. Each new connection requests the same,
+   * and no order is placed on it before the exchange agrees. If it refuses, `error` has the reason, and the request is
+   * repeated.
    */
   cancelOnDisconnect(enabled: boolean): Promise<void>
-  /** Milliseconds to the exchange and back. */
+  /** Returns the round-trip time to the exchange in milliseconds. */
   ping(): Promise<number>
   close(): void
 }

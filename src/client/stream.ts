@@ -1,8 +1,7 @@
 /**
- * The live side of the SDK: one WebSocket that is kept open, what is asked on it, and subscriptions that survive it.
- * Every message names the one before it, so a gap is seen and repaired by a new snapshot; after a broken connection a
- * subscription goes on where it was, or is told that it starts over. All of this shows as events, so that a user can
- * see it working.
+ * The SDK's stream: one WebSocket that is kept open, requests on it, and subscriptions that survive it. Every message
+ * names the one before it, so a gap is noticed and repaired by a new snapshot. After a broken connection a subscription
+ * resumes at its position, or reports that it starts over. All of this is visible as events.
  */
 
 import { backoff } from '#domain/backoff.ts'
@@ -41,13 +40,13 @@ type Reply = {
 const OPEN = 1
 const BACKOFF_MS = 250
 const BACKOFF_MS_MAX = 10_000
-/** What was refused for now is asked for again after this. */
+/** Pause before a temporarily refused request is repeated. */
 const AGAIN_MS = 1_000
 const TIMEOUT_MS = 15_000
 const CONNECT_TIMEOUT_MS = 5_000
-/** What the exchange closes with when it stops. */
+/** Close code of an exchange that is stopping. */
 const CLOSE_RESTART = 1012
-/** Heartbeats that may be missing before the connection is given up. */
+/** Number of missing heartbeats after which the connection is closed. */
 const SILENT_HEARTBEATS = 2.5
 
 /** Returns the class to connect with; Node before 22 has none of its own. */
@@ -68,21 +67,21 @@ export function createStream(options: StreamOptions): SibylStream {
   const replies = new Map<number, Reply>()
   let socket: StreamSocket | undefined
   let isOpen = false
-  /** What comes first on this connection is done: subscriptions may be asked for. */
+  /** True when the first steps of this connection are done: subscriptions may be requested. */
   let isReady = false
-  /** The exchange is about to close: nothing new is sent on this connection. */
+  /** True when the exchange is about to close: nothing new is sent on this connection. */
   let isLeaving = false
   let isOver = false
   let ids = 0
   let attempts = 0
   let heartbeatMs = 0
-  /** Whether each new connection is to take its orders with it when it ends. */
+  /** True if each new connection cancels its orders when it ends. */
   let cancelling = false
   let reconnectInMs: number | undefined
   let watchdog: ReturnType<typeof setTimeout> | undefined
   let repeating: ReturnType<typeof setTimeout> | undefined
   let opening = makeDeferred<void>()
-  // There may be no caller that waits when it fails.
+  // Possibly no caller waits for it when it fails.
   opening.promise.catch(() => undefined)
   const subscriptions = makeSubscriptions({
     ...{ say, emit },
@@ -105,7 +104,7 @@ export function createStream(options: StreamOptions): SibylStream {
     ws.addEventListener('close', ({ code, reason }) => {
       if (socket === ws) gone(code, reason)
     })
-    // A close follows, and says what there is to say.
+    // A close event with the reason follows.
     ws.addEventListener('error', () => undefined)
     watch(options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS)
   }
@@ -139,21 +138,21 @@ export function createStream(options: StreamOptions): SibylStream {
       return
     }
     const most = backoff(backoffMs, backoffMsMax, attempts++)
-    // Clients that were cut off together must not come back together.
+    // Random, so that clients that lost their connection together do not reconnect together.
     const pauseMs = reconnectInMs ?? most * (0.5 + Math.random() / 2)
     reconnectInMs = undefined
     emit('closed', { code, reason, reconnectInMs: pauseMs })
     watchdog = setTimeout(connect, pauseMs)
   }
 
-  /** From now on who asks waits for the next connection. */
+  /** From now on requests wait for the next connection. */
   function awaitOpening(): void {
     if (isOpen) opening = makeDeferred<void>()
     opening.promise.catch(() => undefined)
     isOpen = false
   }
 
-  /** Ends a connection that the exchange is about to close, as soon as all that was asked on it is answered. */
+  /** Closes a connection that the exchange is about to close, once all its requests are answered. */
   function leaveWhenQuiet(): void {
     if (!isLeaving || replies.size > 0) return
     const ws = socket
@@ -207,9 +206,9 @@ export function createStream(options: StreamOptions): SibylStream {
   }
 
   /**
-   * Makes a new connection what the last one was. What guards the orders comes first, so that nothing else can use up
-   * what the exchange lets a connection ask; subscriptions wait for that while it is refused for now. A stream that is
-   * to cancel its orders is not open before this connection does.
+   * Restores the state of the last connection. The request that guards orders comes first, so that other requests
+   * cannot use up the connection's rate limit; subscriptions wait while it is temporarily refused. A stream that
+   * cancels its orders is not open before this connection agrees to it.
    */
   async function welcome(session: string): Promise<void> {
     const ws = socket
@@ -282,7 +281,7 @@ export function createStream(options: StreamOptions): SibylStream {
         replies.delete(id)
         leaveWhenQuiet()
         const details = { attempts: 1, outcomeUnknown: true }
-        reject(new SibylError('TIMEOUT', `${op}: no answer came in time`, details))
+        reject(new SibylError('TIMEOUT', `${op}: no answer arrived in time`, details))
       }, ms)
       replies.set(id, { resolve, reject, timer })
       say({ op, ...fields, id })
@@ -296,12 +295,12 @@ export function createStream(options: StreamOptions): SibylStream {
     return request(op, fields, dueMs - performance.now())
   }
 
-  /** Waits for a connection. An order that is not sent in time is not sent later either. */
+  /** Waits for a connection. An order that could not be sent in time is never sent later. */
   async function openedBy(dueMs: number, op: string): Promise<void> {
     let timer: ReturnType<typeof setTimeout> | undefined
     const late = new Promise<never>((_, reject) => {
       const details = { attempts: 0, outcomeUnknown: false }
-      const error = new SibylError('NETWORK', `${op}: no connection came in time`, details)
+      const error = new SibylError('NETWORK', `${op}: no connection was made in time`, details)
       timer = setTimeout(() => reject(error), dueMs - performance.now())
     })
     try {
@@ -367,7 +366,7 @@ export function createStream(options: StreamOptions): SibylStream {
       return { status: 'cancelled', ...cancelled } as unknown as CancelledOrder
     },
     async cancelOnDisconnect(enabled) {
-      // A stream that is not open because it may not cancel its orders need not do so any more.
+      // A stream that is not open because cancelling was refused no longer needs it.
       if (!enabled && !isOpen) cancelling = false
       await ask('cancelOnDisconnect', { enabled })
       cancelling = enabled
@@ -389,7 +388,7 @@ export function createStream(options: StreamOptions): SibylStream {
   }
 }
 
-/** What kept a connection from being authenticated, the caller's own fault included. */
+/** Returns why a connection could not be authenticated; includes errors in the caller's own functions. */
 function asFailure(error: unknown): SibylError {
   if (error instanceof SibylError) return error
   return new SibylError('UNAUTHORIZED_INVALID_TOKEN', String(error), { cause: error })

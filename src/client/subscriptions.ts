@@ -1,6 +1,6 @@
 /**
- * The subscriptions of a stream: they are asked for on each new connection, go on where they were, and each is kept in
- * step by the position that every message names. What does not follow is a gap, and is repaired by a new snapshot.
+ * Subscriptions of a stream: they are requested on each new connection, resume at their position, and check that every
+ * message follows the one before. A gap is repaired by a new snapshot.
  */
 
 import { makeDeferred } from './deferred.ts'
@@ -21,30 +21,30 @@ export type Subscriptions = {
     request: Following['request'],
     take: (message: ChannelMessage) => boolean,
   ): StreamSubscription
-  /** Asks for all that is wanted, on a connection that is ready for it. */
+  /** Requests all wanted subscriptions, on a connection that is ready. */
   resume(): void
-  /** The connection is gone; the subscriptions wait for the next. */
+  /** The connection is lost; subscriptions wait for the next. */
   lost(): void
   /** A subscribe was answered. */
   subscribed(answer: { id?: number; sub: string; seq: Position }): void
-  /** A request was refused; false when it was none of these. */
+  /** A request was refused; returns false if it is not one of these. */
   refused(id: number, failure: SibylError): boolean
-  /** The exchange dropped messages of this one, and sends a snapshot. */
+  /** The exchange dropped messages of this subscription, and sends a snapshot. */
   lagged(sub: string): void
-  /** A heartbeat tells where each subscription stands: what is missing at the end shows too. */
+  /** Compares positions with a heartbeat's, so that a missing last message is noticed too. */
   compare(subs: Readonly<Record<string, Position>>): void
   follow(message: ChannelMessage): void
-  /** Ends all of them; what is started later is closed from the beginning. */
+  /** Closes all subscriptions; later ones are closed at once. */
   close(): void
 }
 
 export function makeSubscriptions(ports: {
   readonly say: (frame: object) => void
   readonly nextId: () => number
-  /** Whether the connection is ready to be asked. */
+  /** Returns whether the connection is ready for requests. */
   readonly mayAsk: () => boolean
   readonly emit: <K extends keyof StreamEvents>(name: K, event: StreamEvents[K]) => void
-  /** How long to wait before what was refused for now is asked for again. */
+  /** Pause before a temporarily refused request is repeated. */
   readonly pauseMs: number
 }): Subscriptions {
   const { say, nextId, mayAsk, emit, pauseMs } = ports
@@ -56,7 +56,7 @@ export function makeSubscriptions(ports: {
     const id = nextId()
     asked.set(id, following)
     following.asking = true
-    // Whatever was to be repaired, what follows the last good position repairs it.
+    // Messages after the last good position complete any repair.
     following.repairing = false
     following.snapshotId = undefined
     const since = following.fills?.before ?? following.last
@@ -68,7 +68,7 @@ export function makeSubscriptions(ports: {
     return undefined
   }
 
-  /** Whether it is to be asked for: someone listens, and nothing has been asked since. */
+  /** Returns whether to request it: it has listeners, and no request is pending. */
   function isWanted(following: Following): boolean {
     const { key, listeners, sub, asking } = following
     return followings.get(key) === following && listeners.size > 0 && sub === undefined && !asking
@@ -79,7 +79,7 @@ export function makeSubscriptions(ports: {
     if (sub !== undefined) say({ op: 'unsubscribe', sub })
   }
 
-  /** Somebody came later and has to begin; the others go on. */
+  /** Requests a snapshot for a later listener; the others continue. */
   function join(following: Following): void {
     following.joining = true
     askSnapshot(following)
@@ -90,7 +90,7 @@ export function makeSubscriptions(ports: {
     askSnapshot(following)
   }
 
-  /** Asks for a snapshot, unless one is on its way: that serves whoever needs one. */
+  /** Requests a snapshot, unless one is pending: that serves all who need one. */
   function askSnapshot(following: Following): void {
     if (following.snapshotId !== undefined) return
     following.snapshotId = nextId()
@@ -99,12 +99,12 @@ export function makeSubscriptions(ports: {
 
   function snapshotRefused(following: Following, id: number, failure: SibylError): void {
     setTimeout(() => {
-      // A snapshot that came by itself, a new connection, or the end: then there is nothing to ask for.
+      // A snapshot arrived by itself, the connection is new, or the subscription ended: nothing to request.
       if (followings.get(following.key) !== following || following.snapshotId !== id) return
       following.snapshotId = undefined
       if (isPassing(failure)) askSnapshot(following)
       else {
-        // The exchange does not know the subscription as we do; a new one goes on from the last good position.
+        // The exchange does not know this subscription any more; a new one resumes at the last good position.
         following.sub = undefined
         following.joining = false
         subscribe(following)
@@ -112,7 +112,7 @@ export function makeSubscriptions(ports: {
     }, pauseMs)
   }
 
-  /** Takes a snapshot: a new start, for those who need one. */
+  /** Applies a snapshot: a new start, for listeners that need one. */
   function begin(following: Following, message: ChannelMessage): void {
     const { sub } = message
     const { last, repairing, joining, fills } = following
@@ -121,7 +121,7 @@ export function makeSubscriptions(ports: {
     following.snapshotId = undefined
     if (joining && !repairing && !('reset' in message)) {
       if (position === last && fills === undefined) {
-        // Those who were there before have all of it already.
+        // Earlier listeners have all of it already.
         deliver(following, message, (listener) => !listener.begun)
         return
       }
@@ -140,7 +140,7 @@ export function makeSubscriptions(ports: {
     isFor: (listener: Listener) => boolean,
   ): void {
     if (tell(following, message, isFor)) return
-    // What it holds is wrong, so there is no position to go on from.
+    // Its state is wrong, so there is no position to resume from.
     following.last = undefined
     following.fills = undefined
     repair(following)
@@ -150,7 +150,7 @@ export function makeSubscriptions(ports: {
     start(request, take) {
       const key = keyOf(request)
       const listener: Listener = { take, ready: makeDeferred<void>(), begun: false }
-      // There may be nobody who waits for it.
+      // Possibly no caller waits for it.
       listener.ready.promise.catch(() => undefined)
       if (isOver) {
         callOff(listener, 'the stream is closed')
@@ -161,7 +161,7 @@ export function makeSubscriptions(ports: {
       following.listeners.add(listener)
       const { sub, last, repairing } = following
       if (sub !== undefined) {
-        // The first snapshot, or that of a repair, is on its way and serves this listener too.
+        // The first snapshot, or that of a repair, is pending and serves this listener too.
         if (last !== undefined && !repairing) join(following)
       } else if (mayAsk() && isWanted(following)) subscribe(following)
       return {
@@ -169,7 +169,7 @@ export function makeSubscriptions(ports: {
         close() {
           callOff(listener, 'the subscription is closed')
           if (!following.listeners.delete(listener) || following.listeners.size > 0) return
-          // While a subscribe is under way its answer is waited for, and somebody may come until then.
+          // A pending subscribe is awaited first; a new listener may arrive until then.
           if (!following.asking && followings.get(key) === following) end(following)
         },
       }
@@ -201,9 +201,9 @@ export function makeSubscriptions(ports: {
         return
       }
       const resumed = following.last !== undefined
-      // Where the exchange's chain stands for us; what it replays begins there.
+      // Position of the exchange for this subscription; replayed messages begin there.
       if (resumed && !following.repairing) following.last = seq
-      // What is replayed is enough for those who were there before, not for who came meanwhile.
+      // Replayed messages are enough for earlier listeners, but not for new ones.
       if (resumed && hasBeginners(following)) join(following)
       emit('subscribed', { sub, resumed })
     },
@@ -224,7 +224,7 @@ export function makeSubscriptions(ports: {
         return true
       }
       setTimeout(() => {
-        // A connection that is not ready yet asks for all that is wanted once it is.
+        // A connection that is not ready yet requests all wanted subscriptions once it is.
         if (mayAsk() && isWanted(following)) subscribe(following)
       }, pauseMs)
       return true
@@ -260,7 +260,7 @@ export function makeSubscriptions(ports: {
       const position = positionOf(message)
       const fill = message.type === 'trade' ? message.fill : 0
       if (message.type === 'trade' && partial?.seq === message.seq && fill <= partial.fill) {
-        // Replayed because the match was not complete.
+        // Replayed because the match was incomplete.
         following.last = position
         return
       }
@@ -292,7 +292,7 @@ export function makeSubscriptions(ports: {
   }
 }
 
-/** Who still waits for the first snapshot hears that there will be none. */
+/** Rejects `ready` of a listener that still waits for the first snapshot. */
 function callOff({ ready }: Listener, why: string): void {
   ready.reject(new SibylError('ABORTED', why))
 }

@@ -1,6 +1,6 @@
 /**
- * Bearer tokens of an API key: minted here, one for each request that writes, and attached by
- * themselves. The private key never leaves the process; only signatures of it do.
+ * Bearer tokens of an API key: one is made for each request that writes, and attached automatically. The private key
+ * never leaves the process; only its signatures do.
  */
 
 import { signAsync } from '@noble/ed25519'
@@ -9,21 +9,21 @@ import { SibylError } from './sibyl-error.ts'
 
 export type ApiKeyPair = {
   readonly id: string
-  /** The 32-byte seed as 64 hex digits, as registration answers it. */
+  /** The 32-byte seed as 64 hex digits, as registration returns it. */
   readonly privateKey: string
 }
 
 const PRIVATE_KEY = /^(?:0x)?([0-9a-fA-F]{64})$/
 const NONCE_BYTES = 16
-/** `Date` counts whole seconds and is as old as the way here; less than this is no difference. */
+/** `Date` has whole seconds and includes the latency; smaller differences are ignored. */
 const SKEW_MS_MIN = 5_000
-/** Refusals that another clock would have spared. */
+/** Rejections that a corrected clock would avoid. */
 const CLOCK_CODES: ReadonlySet<unknown> = new Set([
   'UNAUTHORIZED_TOKEN_EXPIRED',
   'UNAUTHORIZED_INVALID_TOKEN',
 ])
 
-/** A token for one request, as of the given time. */
+/** Returns a token for one request, issued at the given time. */
 export async function mintToken(key: ApiKeyPair, nowMs: number): Promise<string> {
   const nonce = crypto.getRandomValues(new Uint8Array(NONCE_BYTES))
   const payload = { kid: key.id, ts: Math.floor(nowMs / 1_000), n: hexOf(nonce) }
@@ -33,10 +33,10 @@ export async function mintToken(key: ApiKeyPair, nowMs: number): Promise<string>
 }
 
 /**
- * The options of a client that speaks for the key: `createClient(withApiKey(options, key))`. Reads
- * carry no token; a connection of the stream is authenticated. The exchange's clock is learned from its answers, so a clock of this machine that
- * is off costs one more attempt, once. A clock that is given is believed instead: the answers of a devnet
- * whose time was moved are still dated by its machine.
+ * Returns client options that use the key: `createClient(withApiKey(options, key))`. Reads carry no token; connections
+ * of the stream are authenticated. The exchange's clock is learned from its answers, so a wrong clock of this machine
+ * costs one extra attempt, once. A given clock is used instead: answers of a devnet whose time was changed still carry
+ * its machine's time.
  */
 export function withApiKey(
   options: ClientOptions,
@@ -56,14 +56,14 @@ export function withApiKey(
     return send(input, { ...init, headers })
   }
 
-  /** Whether the exchange's clock turned out to differ from what was taken for it. */
+  /** Returns whether the exchange's clock differs from the assumed one. */
   function learnClock(response: Response): boolean {
     if (clock.nowMs !== undefined) return false
     const atMs = Date.parse(response.headers.get('date') ?? '')
     if (Number.isNaN(atMs)) return false
     const seenMs = atMs - Date.now()
     const before = skewMs
-    // Within the bound the machine's own clock is the finer one.
+    // Within the bound the machine's own clock is more precise.
     skewMs = Math.abs(seenMs) < SKEW_MS_MIN ? 0 : seenMs
     return Math.abs(skewMs - before) >= SKEW_MS_MIN
   }
@@ -80,14 +80,14 @@ export function withApiKey(
       }
       const response = await sendWithToken(input, init)
       if (!learnClock(response) || response.status !== 401) return response
-      // Nothing was done for a token that was refused, so the request may be made again.
+      // Nothing was done for a rejected token, so the request may be repeated.
       const refusal = (await response.clone().json()) as { readonly code?: unknown }
       return CLOCK_CODES.has(refusal.code) ? sendWithToken(input, init) : response
     },
   }
 }
 
-/** A key that cannot be one is never repeated in an error. */
+/** An invalid key is never repeated in an error. */
 function seedOf({ privateKey }: ApiKeyPair): Uint8Array {
   const hex = PRIVATE_KEY.exec(privateKey)?.[1]
   if (hex === undefined) {

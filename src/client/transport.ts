@@ -1,7 +1,7 @@
 /**
- * Sends one request of the SDK and brings back its answer or a `SibylError`. What is sent again is
- * only what is safe to send again: every write of the API is idempotent, and a refusal of the server
- * is final unless it says by `Retry-After` that trying later helps.
+ * Sends one request of the SDK and returns its answer or throws a `SibylError`. Only safe requests are repeated: every
+ * write of the API is idempotent, and a rejection by the server is final unless `Retry-After` says that a later attempt
+ * helps.
  */
 
 import { backoff } from '#domain/backoff.ts'
@@ -11,13 +11,13 @@ import { SibylError } from './sibyl-error.ts'
 
 export type TransportOptions = {
   readonly url: string
-  /** For each attempt of its own, because a token serves once. */
+  /** Called for each attempt, because a token can be used once. */
   readonly headers?: (() => HeaderLines | Promise<HeaderLines>) | undefined
-  /** How long one attempt may take; 15 s by default. */
+  /** Timeout of one attempt; 15 s by default. */
   readonly timeoutMs?: number | undefined
-  /** How often a request is sent again when that is safe and can help; 5 times by default. */
+  /** Number of retries, if a retry is safe and can help; 5 by default. */
   readonly retries?: number | undefined
-  /** The pause before the first retry, which doubles each time; 100 ms by default. */
+  /** Pause before the first retry, which doubles each time; 100 ms by default. */
   readonly backoffMs?: number | undefined
   readonly fetch?: typeof fetch | undefined
 }
@@ -25,9 +25,9 @@ export type TransportOptions = {
 export type HeaderLines = Readonly<Record<string, string>>
 
 export type CallOptions = {
-  /** Calls the request off, and the retries of it. What was sent may still be carried out. */
+  /** Aborts the request and its retries. A request that was sent may still be executed. */
   readonly signal?: AbortSignal
-  /** For each attempt, instead of the client's. */
+  /** Timeout of each attempt, instead of the client's. */
   readonly timeoutMs?: number
 }
 
@@ -53,7 +53,7 @@ function readUrl(url: unknown): string {
   })
 }
 
-/** A pause that the server asks for beyond this is left to the caller. */
+/** If the server asks for a longer pause, the caller has to wait and retry. */
 const PAUSE_MS_MAX = 30_000
 const BACKOFF_MS_MAX = 5_000
 export const BACKOFF_MS = 100
@@ -89,7 +89,7 @@ export function createTransport(options: TransportOptions): Transport {
 
   return async <Answer>(request: Request, call: CallOptions = {}): Promise<Answer> => {
     const url = `${base}${request.path}${queryText(request.query)}`
-    // What one attempt left open stays open until a later one is decided.
+    // An unknown outcome of one attempt stays unknown until a later one is decided.
     let unsure = false
     for (let attempts = 1; ; attempts++) {
       if (call.signal?.aborted === true) throw calledOff(request, attempts - 1, unsure, call.signal)
@@ -103,16 +103,16 @@ export function createTransport(options: TransportOptions): Transport {
     }
   }
 
-  /** How long to wait before the next attempt; undefined when another one cannot help. */
+  /** Returns the pause before the next attempt; undefined if a retry cannot help. */
   function pauseAfter(error: SibylError, result: Attempt, attempts: number): number | undefined {
-    // Clients that failed together must not come back together.
+    // Random, so that clients that failed together do not retry together.
     const jitteredMs = backoff(backoffMs, BACKOFF_MS_MAX, attempts - 1) * (0.5 + Math.random() / 2)
     if ('failure' in result) return result.failure === 'ABORTED' ? undefined : jitteredMs
     const askedMs = retryAfterMs(result.response)
     if (askedMs !== undefined) {
       return askedMs > PAUSE_MS_MAX ? undefined : Math.max(jitteredMs, askedMs)
     }
-    // A proxy in between that could not reach the service, or lost it.
+    // A proxy in between could not reach the service, or lost it.
     const lost = error.code === 'UNEXPECTED_ANSWER' && GATEWAY_STATUSES.has(error.status ?? 0)
     return lost ? jitteredMs : undefined
   }
@@ -121,8 +121,8 @@ export function createTransport(options: TransportOptions): Transport {
 const GATEWAY_STATUSES = new Set([502, 503, 504])
 
 /**
- * Refusals that come when the order itself was looked at, and so say what became of an earlier attempt, too. All others
- * (401, 403, 413, 429 and the like) come before that.
+ * Rejections after the order itself was checked: they also decide what became of an earlier attempt. All others (401,
+ * 403, 413, 429 and the like) come before that check.
  */
 const DECIDING_STATUSES = new Set([400, 404, 409, 422])
 
@@ -149,7 +149,7 @@ function readAttempt(
   const { status } = response
   const outcomeUnknown = isWrite && (status >= 500 || (unsure && !DECIDING_STATUSES.has(status)))
   const details = { status, requestId, attempts, outcomeUnknown }
-  // What is none of Sibyl's decides nothing.
+  // An answer that is not Sibyl's decides nothing.
   const unread = { ...details, outcomeUnknown: outcomeUnknown || unsure }
   let body: unknown
   try {
@@ -165,7 +165,7 @@ function readAttempt(
   }
   return new SibylError(code, error, {
     ...details,
-    // With every other 503 the service says that it has done nothing.
+    // Every other 503 means that the service has done nothing.
     outcomeUnknown: status === 503 && code !== 'OUTCOME_UNKNOWN' ? unsure : outcomeUnknown,
     field: typeof field === 'string' ? field : undefined,
   })
@@ -173,13 +173,13 @@ function readAttempt(
 
 const WORDS = {
   NETWORK: 'the service could not be reached, or the connection broke',
-  TIMEOUT: 'no answer came in time',
+  TIMEOUT: 'no answer arrived in time',
   ABORTED: 'called off',
 } as const
 
 /**
- * How the server says that the same request can help later, and when: in milliseconds. A date is read
- * too, since a proxy may write one.
+ * Returns how many milliseconds later the same request can succeed, by the server's header. A date is accepted too,
+ * since a proxy may write one.
  */
 function retryAfterMs({ status, headers }: Response): number | undefined {
   const text = status === 429 || status >= 500 ? headers.get('retry-after') : null
@@ -198,7 +198,7 @@ function queryText(query: Request['query']): string {
   return text === '' ? '' : `?${text}`
 }
 
-/** Ends early when the signal aborts; the next attempt then says so. */
+/** Ends early if the signal aborts; the next attempt then throws. */
 export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {

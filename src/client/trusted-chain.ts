@@ -17,7 +17,7 @@ export type ContractPins = Partial<Readonly<Record<(typeof SIGNED_CONTRACTS)[num
 
 type SignedContracts = Readonly<Record<(typeof SIGNED_CONTRACTS)[number], Address>>
 
-/** Returns the chain as the client may sign for it; throws `EXCHANGE_CHANGED` when a contract is not the expected one. */
+/** Returns the chain that the client may sign for; throws `EXCHANGE_CHANGED` if a contract is not the expected one. */
 export type TrustChain = (chain: ChainConfig) => ChainConfig
 
 export function createTrust(pins: ContractPins): TrustChain {

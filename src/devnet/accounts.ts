@@ -1,6 +1,6 @@
 /**
- * Hardhat's well-known accounts and what each is for. Their keys are public: nothing of value may
- * ever belong to them on a chain that others can reach.
+ * Hardhat's well-known accounts and their purposes. Their keys are public: they must never hold anything of value on a
+ * public chain.
  */
 
 import { createECDH, createHmac, pbkdf2Sync } from 'node:crypto'
@@ -9,28 +9,28 @@ import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 
 export const DEVNET_CHAIN_ID = 31_337
 const MNEMONIC = 'test test test test test test test test test test test junk'
-/** How many of them have ether from the first block on. */
+/** Number of accounts that have ether from the first block on. */
 export const ACCOUNTS = 20
 
 export const DEPLOYER = 0
 export const RELAYER = 1
 export const OPERATOR = 2
 export const MAKER = 3
-/** A key of its own, because a key's transactions are numbered by one sender only. */
+/** A separate key, because only one sender may assign the nonces of a key. */
 export const RESOLVER = 4
-/** Gives test money to wallets that have none, by the trading page. */
+/** Gives test money to new wallets, through the trading page. */
 export const FAUCET = 7
-/** Quotes for `sibyl maker`, and is no demo trader: whoever trades with the maker trades with another. */
+/** Quotes for `sibyl maker`. It is no demo trader, so that no trader trades with themselves. */
 export const DEMO_MAKER = 9
 /** Buys a few shares from the demo maker now and then. */
 export const DEMO_TAKER = 8
 export const DEMO_TRADERS = [10, 11, 12, 13, 14, 15, 16, 17, 18, 19] as const
 
-/** From here on a child follows from the private key alone. */
+/** From this index on, a child is derived from the private key alone. */
 const HARDENED = 2 ** 31
-/** How many points secp256k1 has. */
+/** Number of points of secp256k1. */
 const ORDER = 0xffffffff_ffffffff_ffffffff_fffffffe_baaedce6_af48a03b_bfd25e8c_d0364141n
-/** Where Ethereum's wallets have the accounts of a phrase: `m/44'/60'/0'/0`. */
+/** Path of the accounts in Ethereum wallets: `m/44'/60'/0'/0`. */
 const PATH = [HARDENED + 44, HARDENED + 60, HARDENED, 0]
 
 type ExtendedKey = { readonly key: Buffer; readonly chain: Buffer }
@@ -51,9 +51,9 @@ export function devnetKey(index: number): Hex {
   return key
 }
 
-/** Made when it is first asked for: an exchange on another chain never does. */
+/** Made on first use: an exchange on another chain never needs it. */
 function parentKey(): ExtendedKey {
-  // BIP-39 and BIP-32 by Node's own functions: in JavaScript they are most of what a chain's start takes.
+  // BIP-39 and BIP-32 by Node's own functions: in JavaScript they would take most of a chain's start.
   const seed = () => pbkdf2Sync(MNEMONIC, 'mnemonic', 2_048, 64, 'sha512')
   parent ??= PATH.reduce(childOf, halves('Bitcoin seed', seed()))
   return parent

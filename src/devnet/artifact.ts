@@ -9,7 +9,7 @@ const UMA = '@uma/contracts-node/dist/packages/core/artifacts/contracts'
 
 export type Artifact = { readonly abi: Abi; readonly bytecode: Hex }
 
-/** A contract as its callers know it. */
+/** A contract as its callers need it. */
 export type Contract<A extends Abi = Abi> = { readonly address: Hex; readonly abi: A }
 
 export function ours(name: string): Artifact & { readonly deployedBytecode: Hex } {
@@ -17,7 +17,7 @@ export function ours(name: string): Artifact & { readonly deployedBytecode: Hex 
   return JSON.parse(readFileSync(file, 'utf8')) as Artifact & { deployedBytecode: Hex }
 }
 
-/** UMA's own build of one of its contracts; `path` is where its source lives. */
+/** Returns UMA's own build of one of its contracts; `path` is the place of its source. */
 export function uma(path: string): Artifact {
   const name = path.slice(path.lastIndexOf('/') + 1)
   return require(`${UMA}/${path}.sol/${name}.json`) as Artifact

@@ -1,7 +1,7 @@
 /**
- * Sends many transactions of the devnet's own accounts in few blocks: what is asked for is kept,
- * with the addresses that contracts will have, until `flush` sends all of it as one batch, mines and
- * looks at every receipt. The node signs for its accounts, so there is no key here.
+ * Sends many transactions of the devnet's own accounts in few blocks. It collects them, with the future addresses of
+ * contracts, until `flush` sends all as one batch, mines, and checks every receipt. The node signs for its accounts, so
+ * no key is needed here.
  */
 
 import {
@@ -26,7 +26,7 @@ type Transaction = {
 
 type RpcCall = { readonly method: string; readonly params: readonly unknown[] }
 
-/** Several calls at once, answered in their order; the first that fails is thrown. */
+/** Sends several calls at once and returns their answers in order; throws the first error. */
 export type RpcBatch = (calls: readonly RpcCall[]) => Promise<unknown[]>
 
 type BatchSender = Deployer & {
@@ -36,8 +36,8 @@ type BatchSender = Deployer & {
 const DEPLOY_GAS = 16_000_000
 const CALL_GAS = 1_000_000
 /**
- * Far more than is asked on a chain of one's own. A node that is left to find a fee tries every
- * transaction that waits, for each that comes: that would be most of the time of a start.
+ * Far more than a local chain requires. Without fees the node would simulate every pending transaction for each new
+ * one, which would take most of the start.
  */
 const FEES = { maxFeePerGas: hexOf(10 ** 10), maxPriorityFeePerGas: hexOf(10 ** 9) }
 const BLOCKS_MAX = 20

@@ -1,11 +1,10 @@
 /**
- * The devnet's chain, as a process of its own: Hardhat's EVM behind a JSON-RPC port on this machine.
- * `chain-process.ts` starts it.
+ * The devnet's chain as a separate process: Hardhat's EVM behind a JSON-RPC port on this machine. `chain-process.ts`
+ * starts it.
  *
- * It lives as long as a process holds a lease on it, and a while after the last one let go: a lease is
- * an open `GET /lease`, so that a killed exchange lets go too, and its next start finds the chain as
- * it was. Along the lease come the chain's clock, as lines of JSON. `GET /` says who it is,
- * `DELETE /` ends it, everything that is posted is JSON-RPC.
+ * It lives while a process holds a lease on it, and for some time after the last lease ended. A lease is an open `GET
+ * /lease`, so a killed exchange releases it too, and its next start finds the chain as it was. The lease also carries
+ * the chain's clock, as lines of JSON. `GET /` returns its identity, `DELETE /` ends it, and every POST is JSON-RPC.
  */
 
 import { randomInt } from 'node:crypto'
@@ -22,9 +21,9 @@ const HOST = '127.0.0.1'
 const BLOCK_GAS = 60_000_000n
 const BALANCE_WEI = 10_000n * 10n ** 18n
 const BODY_BYTES_MAX = 64 * 1_048_576
-/** How long it waits for the process that started it. */
+/** Time that it waits for the process that started it. */
 const FIRST_LEASE_MS = 60_000
-/** What can move the chain's clock. */
+/** Methods that can move the chain's clock. */
 const CLOCK_METHODS = new Set([
   'evm_increaseTime',
   'evm_setNextBlockTimestamp',
@@ -46,8 +45,8 @@ const { values } = parseArgs({
 const chainId = Number(values['chain-id'])
 const lingerMs = Number(values['linger-ms'])
 
-// The last account has some wei more: so no two chains have the same first block, even if they start
-// within the same second, and data of one can be told from data of the other.
+// The last account has a random amount of wei: so no two chains have the same first block, even if they start within
+// the same second, and their data can be distinguished.
 const accounts = Array.from({ length: ACCOUNTS }, (_, index) => ({
   privateKey: devnetKey(index),
   balance: BALANCE_WEI + (index === ACCOUNTS - 1 ? BigInt(randomInt(2 ** 47)) : 0n),
@@ -62,7 +61,7 @@ const environment = await createHardhatRuntimeEnvironment(
         hardfork: 'osaka',
         blockGasLimit: BLOCK_GAS,
         accounts,
-        // Several blocks within a second keep to the clock instead of running ahead of it.
+        // Several blocks within a second keep the clock's time instead of running ahead of it.
         allowBlocksWithSameTimestamp: true,
         mining: { auto: true, mempool: { order: 'fifo' } },
       },
@@ -87,7 +86,7 @@ function endAfter(delayMs: number): void {
   ending = setTimeout(() => process.exit(0), delayMs)
 }
 
-/** The next block's time tells how far the chain's clock is ahead of the machine's. */
+/** The next block's time shows how far the chain's clock is ahead of the machine's. */
 async function readClock(): Promise<void> {
   let second: number
   let chainSecond: number
@@ -96,10 +95,10 @@ async function readClock(): Promise<void> {
     const params = ['pending', false]
     const next = (await request('eth_getBlockByNumber', params)) as { timestamp: string }
     chainSecond = Number(next.timestamp)
-    // Once more if a second began in between.
+    // Repeats if a second began in between.
   } while (second !== machineSecond())
   const ahead = chainSecond - second
-  // The chain counts whole seconds from an instant of its own: one more or less is no move.
+  // The chain counts whole seconds from its own start: a difference of one is not a move.
   if (Math.abs(ahead - offsetSeconds) <= 1) return
   offsetSeconds = ahead
   for (const lease of leases) tellClock(lease)
@@ -128,7 +127,7 @@ async function answerCall(call: Call): Promise<object> {
   }
 }
 
-/** A revert carries its data as plain hex, as other nodes do. */
+/** Revert data is plain hex, as in other nodes. */
 function rpcError(error: unknown): object {
   const { code, message, data } = error as { code?: unknown; message?: string; data?: unknown }
   const inner = typeof data === 'object' && data !== null && 'data' in data ? data.data : data
@@ -164,7 +163,7 @@ async function answerPost(incoming: IncomingMessage, response: ServerResponse): 
     sendJson(response, await answerCall(calls as Call))
     return
   }
-  // One after the other: who sends a batch of transactions means them in this order.
+  // One after the other: the order of transactions in a batch matters.
   const answers: object[] = []
   for (const call of calls as Call[]) answers.push(await answerCall(call))
   sendJson(response, answers)
@@ -201,7 +200,7 @@ function takeLease(response: ServerResponse): void {
 }
 
 const server = createServer((incoming, response) => {
-  // Wallets in a browser call the chain as they would any other; ending it is not for them.
+  // Wallets in a browser call this chain like any other; they must not end it.
   response.setHeader('Access-Control-Allow-Origin', '*')
   response.setHeader('Access-Control-Allow-Methods', 'GET, POST')
   response.setHeader('Access-Control-Allow-Headers', '*')
@@ -217,7 +216,7 @@ const server = createServer((incoming, response) => {
     sendJson(response, identity())
   }
 })
-// A lease is quiet for as long as it lasts.
+// A lease has no traffic while it lasts.
 server.requestTimeout = 0
 server.keepAliveTimeout = 60_000
 server.once('error', (error) => {

@@ -1,6 +1,6 @@
 /**
- * Starts the chain's process, finds one that runs, and holds on to it. The process is its own master
- * (see `chain-host.ts`): it ends when no process has held a lease on it for a while, or when it is told.
+ * Starts the chain's process or finds a running one, and holds a lease on it. The process is independent (see
+ * `chain-host.ts`): it ends some time after its last lease, or on request.
  */
 
 import { spawn } from 'node:child_process'
@@ -13,48 +13,48 @@ import { fileURLToPath } from 'node:url'
 const ENTRY = fileURLToPath(new URL('./chain-host.ts', import.meta.url))
 const START_TIMEOUT_MS = 180_000
 const PROBE_TIMEOUT_MS = 5_000
-/** How long a process may take to be gone after it was told to end. */
+/** Timeout for the end of a process after the request. */
 const END_TIMEOUT_MS = 10_000
 const END_POLL_MS = 20
 
-/** What a chain process says of itself. */
+/** Identity that a chain process reports. */
 export type ChainIdentity = {
   readonly sibyl: 'devnet'
   readonly pid: number
   readonly chainId: number
-  /** The hash of its first block: no two of them are the same. */
+  /** Hash of its first block, which is unique. */
   readonly genesis: string
-  /** Whose it is: the data folder of the exchange that started it. */
+  /** Its owner: the data folder of the exchange that started it. */
   readonly owner: string
-  /** How many hold on to it. */
+  /** Number of leases. */
   readonly leases: number
-  /** When it ends unless a process takes a lease; null while one is held. */
+  /** Time until it ends unless a process takes a lease; null while one is held. */
   readonly endsInMs: number | null
 }
 
 export type LeaseLine = { readonly genesis: string; readonly offsetSeconds: number }
 
 type ChainProcessOptions = {
-  /** 0 takes a free one. */
+  /** 0 picks a free port. */
   readonly port: number
   readonly chainId?: number
-  /** How long it stays after the last lease. */
+  /** Time that it stays after the last lease. */
   readonly lingerMs?: number
   readonly owner?: string
-  /** Where it writes what goes wrong. */
+  /** File for its errors. */
   readonly logFile?: string
 }
 
 type ChainProcess = { readonly url: string; readonly genesis: string }
 
-/** The port cannot be had, or the process ended before it was ready. */
+/** The port is not available, or the process ended before it was ready. */
 export class ChainStartError extends Error {}
 
 export function chainUrl(port: number): string {
   return `http://127.0.0.1:${port}`
 }
 
-/** Starts a chain that nothing has happened on, and resolves when it answers. */
+/** Starts a fresh chain, and resolves when it answers. */
 export async function startChainProcess(options: ChainProcessOptions): Promise<ChainProcess> {
   const errors = options.logFile === undefined ? 'pipe' : openSync(options.logFile, 'a')
   const child = spawn(
@@ -67,7 +67,7 @@ export async function startChainProcess(options: ChainProcessOptions): Promise<C
       ...(options.lingerMs === undefined ? [] : [`--linger-ms=${options.lingerMs}`]),
       `--owner=${options.owner ?? ''}`,
     ],
-    // In a group of its own: Ctrl-C in a terminal is for the exchange, which ends the chain itself.
+    // In its own process group: Ctrl-C in a terminal goes to the exchange, which ends the chain itself.
     { detached: true, stdio: ['ignore', 'pipe', errors] },
   )
   if (typeof errors === 'number') closeSync(errors)
@@ -97,7 +97,7 @@ export async function startChainProcess(options: ChainProcessOptions): Promise<C
     return await ready.promise
   } finally {
     clearTimeout(timer)
-    // From here on it is on its own: nothing of it keeps this process alive.
+    // From here on it is independent and does not keep this process alive.
     lines.close()
     output.destroy()
     child.stderr?.destroy()
@@ -107,12 +107,12 @@ export async function startChainProcess(options: ChainProcessOptions): Promise<C
 
 type Probe =
   | { readonly found: 'nothing' }
-  /** It did not answer in time: a machine may be that busy. */
+  /** It did not answer in time; the machine may be very busy. */
   | { readonly found: 'silent' }
   | { readonly found: 'stranger' }
   | { readonly found: 'chain'; readonly identity: ChainIdentity }
 
-/** Who listens at this address. */
+/** Returns which process listens at this address. */
 export async function probeChain(url: string, timeoutMs = PROBE_TIMEOUT_MS): Promise<Probe> {
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(timeoutMs) })
@@ -133,13 +133,13 @@ function isRefused(error: unknown): boolean {
 }
 
 export type Lease = {
-  /** Lets go; the chain stays for its while. */
+  /** Releases the lease; the chain stays for its lingering time. */
   release(): void
 }
 
 /**
- * Holds on to a chain. `onClock` hears how many seconds its clock is ahead of this machine's, first
- * before this resolves and then whenever it is moved; `onLost` when the process is gone.
+ * Takes a lease on a chain. `onClock` is called with the seconds that its clock is ahead of this machine's: once before
+ * this resolves, and after each move. `onLost` is called when the process has ended.
  */
 export async function leaseChain(
   url: string,
@@ -164,7 +164,7 @@ export async function leaseChain(
     released = true
   }
   response.once('close', lost)
-  // What breaks is told by `close`.
+  // Errors are reported by `close`.
   for (const part of [call, response, lines]) part.on('error', () => {})
   // A lease does not keep its holder's process alive.
   response.socket.unref()
@@ -177,7 +177,7 @@ export async function leaseChain(
   }
 }
 
-/** Tells a chain to end, and waits until it has. */
+/** Ends a chain, and waits until it has ended. */
 export async function endChain(url: string): Promise<void> {
   const { found, ...probe } = await probeChain(url)
   if (found !== 'chain' || !('identity' in probe)) return

@@ -1,6 +1,6 @@
 /**
- * Which chains the data folder belongs to: `chain.json` in it names them by their first blocks. Data
- * of one chain must never meet another, so what belongs elsewhere is moved into a folder aside.
+ * Chains of a data folder: its `chain.json` names them by their first blocks. Data of one chain must never be used with
+ * another, so data of other chains is moved to a folder aside.
  */
 
 import {
@@ -16,7 +16,7 @@ import { join } from 'node:path'
 import { DEVNET_CHAIN_ID } from './accounts.ts'
 
 export type RecordedChain = {
-  /** The hash of its first block. */
+  /** Hash of its first block. */
   readonly genesis: string
   readonly url: string
   readonly contracts: Readonly<Record<string, string>>
@@ -28,19 +28,19 @@ export type ChainRecord = Readonly<Record<string, RecordedChain>>
 const RECORD = 'chain.json'
 export const CHAIN_LOG = 'chain.log'
 const ASIDE = 'aside-'
-/** Folders of data of earlier local chains that are kept; older ones are deleted. */
+/** Number of kept folders with data of earlier local chains; older ones are deleted. */
 const ASIDE_KEPT = 3
 
 const ASIDE_NAME = /^aside-\d{4}-\d{2}-\d{2}T[\d-]+Z$/
 
-/** Nothing when the folder has never had a chain. */
+/** Undefined if the folder has never had a chain. */
 export function readChainRecord(dataDir: string): ChainRecord | undefined {
   const file = join(dataDir, RECORD)
   if (!existsSync(file)) return undefined
   return JSON.parse(readFileSync(file, 'utf8')) as ChainRecord
 }
 
-/** Whole or not at all: a kill in the middle leaves the one before. */
+/** Written atomically: a kill in the middle leaves the previous record. */
 export function writeChainRecord(dataDir: string, record: ChainRecord): void {
   mkdirSync(dataDir, { recursive: true })
   const file = join(dataDir, RECORD)
@@ -48,14 +48,14 @@ export function writeChainRecord(dataDir: string, record: ChainRecord): void {
   renameSync(`${file}.new`, file)
 }
 
-/** Whether an exchange has written here. */
+/** Returns whether an exchange has written here. */
 export function hasData(dataDir: string): boolean {
   return existsSync(join(dataDir, 'log')) || existsSync(join(dataDir, 'sibyl.db'))
 }
 
 /**
- * Moves everything into a folder of its own within the data folder, and returns which. Of the data of local chains, which
- * are gone, only the newest folders are kept; data of any other chain, or of none, is never deleted.
+ * Moves everything to a new folder within the data folder, and returns it. Of the data of local chains, which are gone,
+ * only the newest folders are kept. Data of any other chain, or of none, is never deleted.
  */
 export function moveAside(dataDir: string, now: Date): string {
   const folder = join(dataDir, `${ASIDE}${now.toISOString().replace(/[:.]/g, '-')}`)

@@ -1,31 +1,31 @@
-/** What the scripts of operators have in common: options, help, and one line for what goes wrong. */
+/** Common parts of the operators' scripts: options, help, and one line per error. */
 
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { SibylError } from '#client/sibyl-error.ts'
 import { endWithReader } from './reader-gone.ts'
 
-/** A line for the user of the command. */
+/** A message for the user of the command. */
 export class CommandError extends Error {}
 
-/** An option is missing, unknown or wrong: the command ends with 2. */
+/** An option is missing, unknown or wrong: the command exits with 2. */
 export class OptionError extends CommandError {}
 
 type CommandOption = {
-  /** What stands for its value in the help: `<seconds>`. */
+  /** Placeholder of its value in the help: `<seconds>`. */
   readonly value: string
   readonly help: string
   readonly default?: string
 }
 
 type Command<Name extends string> = {
-  /** As one calls it: `npm run devnet:warp --`. */
+  /** How to call it: `npm run devnet:warp --`. */
   readonly call: string
   readonly about: string
   readonly options: Readonly<Record<Name, CommandOption>>
   readonly run: (values: Readonly<Record<Name, string>>) => Promise<void>
 }
 
-/** Runs a command on the arguments of this process; an option that has no default is required. */
+/** Runs a command with the arguments of this process; an option without a default is required. */
 export async function runCommand<Name extends string>(command: Command<Name>): Promise<void> {
   endWithReader()
   try {
@@ -70,7 +70,7 @@ function parsed(options: ParseArgsOptionsConfig, call: string) {
   }
 }
 
-/** `--seconds -5` is a number below zero, not an option of the name 5. */
+/** `--seconds -5` is a negative number, not an option named 5. */
 export function withNegatives(args: readonly string[]): string[] {
   const joined: string[] = []
   for (const each of args) {
@@ -99,9 +99,9 @@ function wordsOf(error: unknown): string {
   return error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error)
 }
 
-/** A whole number within bounds. */
+/** Parses an integer within bounds. */
 export function readInteger(name: string, text: string, min: number, max: number): number {
   const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
   if (value >= min && value <= max) return value
-  throw new OptionError(`--${name} is a whole number from ${min} to ${max}, not '${text}'`)
+  throw new OptionError(`--${name} must be a whole number from ${min} to ${max}, not '${text}'`)
 }

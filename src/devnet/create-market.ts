@@ -1,4 +1,4 @@
-/** Opens a market through the factory, and waits until the exchange lists it. */
+/** Creates a market through the factory, and waits until the exchange lists it. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
@@ -18,7 +18,7 @@ import type { ChainConfig } from '#protocol/shapes/config.ts'
 import { DEVNET_CHAIN_ID } from './accounts.ts'
 import { CommandError } from './command.ts'
 
-/** How long the exchange may take to hear of it. */
+/** Timeout until the exchange lists it. */
 const LISTED_MS = 30_000
 const POLL_MS = 50
 const BLOCK_POLL_MS = 50
@@ -36,7 +36,7 @@ type MarketOrder = {
   /** The maker's. */
   readonly key: Hex
   readonly terms: readonly [question: string, description: string, category: number]
-  /** Until it expires. */
+  /** Seconds until it expires. */
   readonly seconds: number
 }
 
@@ -63,7 +63,7 @@ async function sendCreation(order: MarketOrder): Promise<CreatedMarket> {
   try {
     const { timestamp } = await reader.getBlock()
     const expiration = timestamp + BigInt(seconds)
-    // Its address follows from its words, so it is known before anything is paid.
+    // Its address depends on its texts, so it is known before anything is paid.
     const { request, result } = await reader.simulateContract({
       address: chain.contracts.marketFactory as Hex,
       abi: marketFactoryAbi,
@@ -87,7 +87,7 @@ async function sendCreation(order: MarketOrder): Promise<CreatedMarket> {
   }
 }
 
-/** The exchange learns of a market from the chain; then its book is there. */
+/** The exchange learns about a market from the chain; then it has a book. */
 async function untilListed(client: Client, id: Hex): Promise<void> {
   const giveUpMs = Date.now() + LISTED_MS
   for (;;) {

@@ -14,10 +14,10 @@ import { cancelOrder, drift, fairOfPrice, ladder, OUTCOMES } from './quotes.ts'
 
 const UNIT = 1_000_000
 const CENT = 10_000
-/** Orders of a maker that was stopped end by themselves, some rounds later. */
+/** Orders of a stopped maker expire after this many rounds. */
 const TTL_ROUNDS = 3
 const TTL_SEC_MIN = 120
-/** A market that ends sooner is left alone. */
+/** A market that ends sooner is skipped. */
 const ENDS_SEC_MIN = 90
 const MARKETS_MAX = 50
 /** Shares that the second account buys at once. */
@@ -32,13 +32,13 @@ type MakerTerms = {
   /** In millionths. */
   readonly spread: number
   readonly pauseSec: number
-  /** 0 is until it is stopped. */
+  /** 0 runs until it is stopped. */
   readonly rounds: number
-  /** Whose price markets. */
+  /** Assets assets with price markets to quote are quoted. */
   readonly assets: readonly string[]
 }
 
-/** Quotes round by round until the signal aborts, and cancels everything then. Without a `taker` nothing is traded. */
+/** Quotes in rounds until the signal aborts, and then cancels everything. Without a `taker` nothing is traded. */
 export async function runMaker(
   clients: { readonly maker: Client; readonly taker?: Client | undefined },
   terms: MakerTerms,
@@ -57,60 +57,19 @@ export async function runMaker(
   say(`stopped; ${await maker.cancelAll()} orders cancelled`)
 }
 
-/** An exchange that is away for a while is waited for. */
+/** An unreachable exchange is waited for. */
 function troubleOf(error: unknown): string {
   if (error instanceof SibylError) return `waiting: ${error.message}`
   throw error
 }
 
-function makeMaker(client: Client, terms: MakerTerms, taker: Client | undefined) {
-  const ttlSeconds = Math.max(TTL_SEC_MIN, TTL_ROUNDS * terms.pauseSec)
-  const { levels, size, spread } = terms
-  /** What each market seemed worth in the round before. */
-  const fairs = new Map<string, number>()
-  const funded = new Set<string>()
-  let rounds = 0
-
-  /** The active price market of an asset, if the exchange has such markets. */
-  async function quickMarket(asset: string, nowSec: number): Promise<Quoted[]> {
-    const { quickMarket: market } =
-      (await client.quickMarkets.active(asset).catch(unknownAsset)) ?? {}
-    if (market === undefined || market.endTime - nowSec < ENDS_SEC_MIN) return []
-    const now = await client.prices.latest(asset).catch(unknownAsset)
-    const fair = fairOfPrice(market.startPrice, now?.price ?? market.startPrice)
-    return [{ id: market.marketId, fair, quick: true }]
-  }
-
-  async function markets(): Promise<Quoted[]> {
-    const { serverTime } = await client.config({ fresh: true })
-    const open = (await client.markets())
-      .filter((market: Market) => !market.resolved && market.expiration - serverTime > ENDS_SEC_MIN)
-      .slice(0, MARKETS_MAX)
-      .map(({ id }) => ({ id, fair: fairs.get(id) ?? firstFair(id), quick: false }))
-    const quick = await Promise.all(terms.assets.map((asset) => quickMarket(asset, serverTime)))
-    return [...open, ...quick.flat()]
-  }
-
-  /** Shares for what it sells: at each of its prices, in both outcomes. */
-  async function fund({ id }: Quoted): Promise<void> {
-    if (funded.has(id)) return
-    const needed = BigInt(terms.size * terms.levels * 4)
-    const { yes, no } = await client.chain.balances({ marketId: id })
-    if (yes < needed || no < needed) await client.chain.split(id, needed)
-    funded.add(id)
-  }
-
+/** Replaces the quotes of a market. */
+function makeQuoting(client: Client) {
   async function cancel(orders: readonly OpenOrder[]): Promise<void> {
     for (const { orderHash, marketId, side } of orders) {
       const order = { orderHash, marketId, side: side === 0 ? 'buy' : 'sell' } as const
       await client.orders.cancel(order).catch(ended)
     }
-  }
-
-  async function cancelAll(): Promise<number> {
-    const old = await client.orders.list()
-    await cancel(old)
-    return old.length
   }
 
   /** Places post-only quotes; returns those that would have matched an order. */
@@ -141,6 +100,53 @@ function makeMaker(client: Client, terms: MakerTerms, taker: Client | undefined)
     return first.placed + second.placed
   }
 
+  return { cancel, replace }
+}
+
+function makeMaker(client: Client, terms: MakerTerms, taker: Client | undefined) {
+  const ttlSeconds = Math.max(TTL_SEC_MIN, TTL_ROUNDS * terms.pauseSec)
+  const { levels, size, spread } = terms
+  /** Fair value of each market in the previous round. */
+  const fairs = new Map<string, number>()
+  const funded = new Set<string>()
+  const { cancel, replace } = makeQuoting(client)
+  let rounds = 0
+
+  /** The active price market of an asset, if the exchange has such markets. */
+  async function quickMarket(asset: string, nowSec: number): Promise<Quoted[]> {
+    const { quickMarket: market } =
+      (await client.quickMarkets.active(asset).catch(unknownAsset)) ?? {}
+    if (market === undefined || market.endTime - nowSec < ENDS_SEC_MIN) return []
+    const now = await client.prices.latest(asset).catch(unknownAsset)
+    const fair = fairOfPrice(market.startPrice, now?.price ?? market.startPrice)
+    return [{ id: market.marketId, fair, quick: true }]
+  }
+
+  async function markets(): Promise<Quoted[]> {
+    const { serverTime } = await client.config({ fresh: true })
+    const open = (await client.markets())
+      .filter((market: Market) => !market.resolved && market.expiration - serverTime > ENDS_SEC_MIN)
+      .slice(0, MARKETS_MAX)
+      .map(({ id }) => ({ id, fair: fairs.get(id) ?? firstFair(id), quick: false }))
+    const quick = await Promise.all(terms.assets.map((asset) => quickMarket(asset, serverTime)))
+    return [...open, ...quick.flat()]
+  }
+
+  /** Makes shares for its asks: for each of its prices, in both outcomes. */
+  async function fund({ id }: Quoted): Promise<void> {
+    if (funded.has(id)) return
+    const needed = BigInt(terms.size * terms.levels * 4)
+    const { yes, no } = await client.chain.balances({ marketId: id })
+    if (yes < needed || no < needed) await client.chain.split(id, needed)
+    funded.add(id)
+  }
+
+  async function cancelAll(): Promise<number> {
+    const old = await client.orders.list()
+    await cancel(old)
+    return old.length
+  }
+
   async function quoteMarket(market: Quoted, old: readonly OpenOrder[]): Promise<number> {
     await fund(market).catch(troubleOf)
     const fair = market.quick ? market.fair : drift(market.fair, Math.random())
@@ -169,7 +175,7 @@ function makeMaker(client: Client, terms: MakerTerms, taker: Client | undefined)
   }
 
   return {
-    /** One round: each market's quotes are replaced, and in one market after the other something is traded. */
+    /** Runs one round: replaces the quotes of each market, and trades in one market at a time. */
     async quote(): Promise<string> {
       const quoted = await markets()
       const live = new Set(quoted.map(({ id }) => id))
@@ -190,7 +196,7 @@ function makeMaker(client: Client, terms: MakerTerms, taker: Client | undefined)
   }
 }
 
-/** Different markets begin at different prices, and always at the same. */
+/** Different markets start at different prices, each always at the same one. */
 function firstFair(id: string): number {
   return 300_000 + (Number.parseInt(id.slice(-4), 16) % 40) * CENT
 }
@@ -201,7 +207,7 @@ function ended(error: unknown): void {
   if (!(error instanceof SibylError) || !codes.includes(error.code)) throw error
 }
 
-/** No such asset here, or no price of it yet. */
+/** The asset does not exist here, or has no price yet. */
 function unknownAsset(error: unknown): undefined {
   if (!(error instanceof SibylError)) throw error
   return undefined

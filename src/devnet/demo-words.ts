@@ -1,4 +1,4 @@
-/** The words of three markets to try things on: of different categories and different lengths. */
+/** Texts of three demo markets of different categories and lengths. */
 
 import type { Category } from '#domain/market.ts'
 

@@ -1,6 +1,6 @@
 /**
- * Deploys UMA's oracle and Sibyl's contracts, in the order that their constructors need. It knows
- * no more of the chain than `deploy` and `send`, so that the devnet's batches and the tests' single calls both serve.
+ * Deploys UMA's oracle and Sibyl's contracts, in the order that their constructors need. It uses only `deploy` and
+ * `send`, so it works with the devnet's batches and the tests' single calls.
  */
 import { type Abi, type Account, type Hex, padHex, stringToHex } from 'viem'
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
@@ -94,8 +94,8 @@ export async function deployAll(chain: Deployer, settings: Settings): Promise<De
 }
 
 /**
- * UMA's real OptimisticOracleV3, with its mock in the place of the token holders' vote. The
- * oracle's constructor reads the finder's entries, so it comes last.
+ * Deploys UMA's real OptimisticOracleV3, with its mock in place of the token holders' vote. The oracle's constructor
+ * reads the finder's entries, so it comes last.
  */
 export async function deployOracle(
   chain: Deployer,

@@ -1,7 +1,7 @@
 /**
- * Finds the data folder's chain where the start before this one left it, or starts a fresh one. A
- * chain is used again when its first block is the one that the data folder names: after a kill of the
- * exchange it waits a minute for this. Everything else on the port belongs to another program.
+ * Finds the data folder's chain from the previous start, or starts a fresh one. A chain is used again if its first
+ * block is the one in the data folder: after a kill of the exchange it waits a minute for this. Any other chain on the
+ * port belongs to another program.
  */
 
 import { resolve } from 'node:path'
@@ -19,33 +19,33 @@ import { deployDevnet, devnetSettings, seedDevnet } from './seed.ts'
 
 type DevnetOptions = {
   readonly dataDir: string
-  /** Where a fresh chain listens; 0 takes a free port. */
+  /** Port of a fresh chain; 0 picks a free port. */
   readonly port: number
   readonly chainId: number
   readonly lingerMs: number
   readonly disputeSeconds: number
-  /** How many seconds the chain's clock is ahead: at once, and whenever it is moved. */
+  /** Called with the seconds that the chain's clock is ahead: at once, and after each move. */
   readonly onClock: (aheadSeconds: number) => void
   readonly onLost: () => void
-  /** Is told what is about to be done, for whoever waits. */
+  /** Called with a description of the next step. */
   readonly step?: (what: string) => void
-  /** Puts data that belongs to another chain where it does not disturb. */
+  /** Moves data of another chain aside. */
   readonly clearData: () => void
 }
 
 export type Devnet = RecordedChain & {
-  /** Whether it is the chain of an earlier start. */
+  /** True if it is the chain of an earlier start. */
   readonly again: boolean
-  /** Lets go of the chain, which then waits for the next start. */
+  /** Releases the chain, which then waits for the next start. */
   release(): void
   /** Ends the chain. */
   end(): Promise<void>
 }
 
-/** After a kill the chain hears within milliseconds that it was let go. */
+/** After a kill the chain notices within milliseconds that the lease has ended. */
 const LET_GO_MS = 3_000
 const LET_GO_POLL_MS = 50
-/** How often a chain may leave the question open who it is, before its data is taken for another's. */
+/** Attempts to identify a silent chain, before its data counts as another chain's. */
 const SILENCES_MAX = 4
 
 export async function openDevnet(options: DevnetOptions): Promise<Devnet> {
@@ -59,7 +59,7 @@ export async function openDevnet(options: DevnetOptions): Promise<Devnet> {
   return startDevnet(options)
 }
 
-/** Whether the chain that the data belongs to runs, and no process holds on to it. */
+/** Returns whether the chain of the data runs without a lease. */
 async function isFree(recorded: RecordedChain, dataDir: string): Promise<boolean> {
   const giveUpMs = Date.now() + LET_GO_MS
   for (let silences = 0; ; ) {
@@ -69,14 +69,14 @@ async function isFree(recorded: RecordedChain, dataDir: string): Promise<boolean
     if (probe.identity.leases === 0) return true
     if (Date.now() > giveUpMs) {
       throw new ChainStartError(
-        `the data in ${dataDir} is in use: another exchange holds on to its chain at ${recorded.url}`,
+        `the data in ${dataDir} is in use: another exchange uses its chain at ${recorded.url}`,
       )
     }
     await new Promise((wake) => setTimeout(wake, LET_GO_POLL_MS))
   }
 }
 
-/** Makes sure that a fresh chain can have the port, or says who has it. */
+/** Makes sure that a fresh chain can use the port, or reports which process has it. */
 async function clearPort({ port, dataDir }: DevnetOptions): Promise<void> {
   if (port === 0) return
   const elsewhere = 'SIBYL_DEVNET_PORT chooses another port, SIBYL_CHAIN_RPC another chain'
@@ -99,7 +99,7 @@ async function clearPort({ port, dataDir }: DevnetOptions): Promise<void> {
         `it ends by itself in ${seconds} s, or ${elsewhere}`,
     )
   }
-  // It was ours, but the data that knew it is gone.
+  // It was ours, but its data is gone.
   await endChain(chainUrl(port))
 }
 
@@ -128,7 +128,7 @@ async function startDevnet(options: DevnetOptions): Promise<Devnet> {
         oracle: deployment.oracle.address,
       },
     }
-    // Only a chain that is complete is one to come back to.
+    // Recorded last: only a complete chain can be used again.
     writeChainRecord(dataDir, { [chainId]: recorded })
     return devnetOf(recorded, false, lease)
   } catch (error) {

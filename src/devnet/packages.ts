@@ -1,4 +1,4 @@
-/** Checks that the packages of the local chain are installed: a production install leaves them out. */
+/** Checks that the packages of the local chain are installed: a production install omits them. */
 
 import { createRequire } from 'node:module'
 

@@ -1,10 +1,9 @@
 /**
- * A price path that can be asked for any instant: the same seed gives the same price at the same
- * time, forwards, backwards and on any machine, so that a past price can be checked. It wanders on
- * several scales at once, from seconds to hours.
+ * A price path that can be computed for any instant: the same seed gives the same price at the same time on any
+ * machine, so that a past price can be checked. It moves on several scales at once, from seconds to hours.
  */
 
-/** How long one swing takes, and how far it goes as a share of the price. */
+/** Period of each swing, and its size as a share of the price. */
 const SWINGS: readonly (readonly [periodMs: number, share: number])[] = [
   [6 * 3_600_000, 0.02],
   [3_600_000, 0.008],
@@ -13,11 +12,11 @@ const SWINGS: readonly (readonly [periodMs: number, share: number])[] = [
   [5_000, 0.000_15],
 ]
 
-/** USD, where the path of an asset wanders about. */
+/** Base price of an asset in USD. */
 const BASES: Readonly<Record<string, number>> = { BTC: 64_000, ETH: 3_200 }
 const BASE_OTHERWISE = 100
 
-/** The price in USD cents at an instant. */
+/** Returns the price in USD cents at an instant. */
 export function centsAt(seed: number, asset: string, atMs: number): number {
   const base = (BASES[asset] ?? BASE_OTHERWISE) * 100
   const own = mix(seed ^ textSeed(asset))
@@ -25,7 +24,7 @@ export function centsAt(seed: number, asset: string, atMs: number): number {
   for (const [scale, [periodMs, reach]] of SWINGS.entries()) {
     const step = Math.floor(atMs / periodMs)
     const way = atMs / periodMs - step
-    // Smooth at both ends, and nothing but sums and products: every machine agrees on those.
+    // Smooth at both ends, and only sums and products: these give equal results on every machine.
     const eased = way * way * (3 - 2 * way)
     const from = lattice(own, scale, step)
     share += reach * (from + (lattice(own, scale, step + 1) - from) * eased)
@@ -33,7 +32,7 @@ export function centsAt(seed: number, asset: string, atMs: number): number {
   return Math.max(1, Math.round(base * (1 + share)))
 }
 
-/** From -1 to 1, at random for each point of a scale. */
+/** Returns a pseudo-random value from -1 to 1 for each point of a scale. */
 function lattice(own: number, scale: number, step: number): number {
   const high = Math.floor(step / 2 ** 32)
   const word = mix(mix(own + scale * 0x9e37_79b1) ^ mix(step | 0) ^ mix(high + 0x51ed))

@@ -1,5 +1,5 @@
 /**
- * The price simulator on a port: `/pyth`, `/binance` and `/coinbase` stand where the providers' hosts
+ * The price simulator on a port: `/pyth` and the paths of the other providers stand where their hosts
  * stand, over HTTP and WebSocket. `POST /faults/{provider}/{fault}` makes one misbehave and
  * `DELETE /faults/{provider}` well again, so that an operator can see what happens then.
  */
@@ -8,28 +8,24 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
-import { PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
+import { PRICE_SOURCES, type PriceSource, type ProviderSettings } from '#domain/price-providers.ts'
 import {
   makePriceSimulator,
   PROVIDER_FAULTS,
   type PriceSimulator,
-  pythIdOf,
-  type SimulatedRequest,
   type SimulatorOptions,
+  simulatedSettings,
 } from './price-simulator.ts'
+import type { SimulatedRequest } from './providers/provider.ts'
 
-/** What a client may send in one message. */
+/** Maximum size of one message from a client. */
 const MESSAGE_BYTES_MAX = 65_536
 
 export type PriceServer = {
   readonly port: number
   readonly simulator: PriceSimulator
-  /** Where the feeds have to look, as their settings have it. */
-  readonly feeds: {
-    readonly pyth: { url: string; apiKey: string; ids: Record<string, string> }
-    readonly binance: { url: string; socketUrl: string; symbols: Record<string, string> }
-    readonly coinbase: { url: string; socketUrl: string; products: Record<string, string> }
-  }
+  /** Addresses for the settings of the feeds. */
+  readonly feeds: Readonly<Record<PriceSource, ProviderSettings>>
   close(): Promise<void>
 }
 
@@ -96,7 +92,7 @@ export async function startPriceServer(
       })
       client.on('message', (data) => taken?.message(String(data)))
       client.on('close', () => taken?.closed())
-      // A close follows.
+      // A close event follows.
       client.on('error', () => undefined)
       if (taken === undefined) client.terminate()
     })
@@ -107,26 +103,14 @@ export async function startPriceServer(
     server.listen(options.port ?? 0, '127.0.0.1', resolve)
   })
   const { port } = server.address() as AddressInfo
-  const http = `http://127.0.0.1:${port}`
-  const ws = `ws://127.0.0.1:${port}`
-  const named = (name: (asset: string) => string): Record<string, string> =>
-    Object.fromEntries(options.assets.map((asset) => [asset, name(asset)]))
+  const feeds = simulatedSettings(options.assets, (source) => ({
+    http: `http://127.0.0.1:${port}/${source}`,
+    socket: `ws://127.0.0.1:${port}/${source}`,
+  }))
   return {
     port,
     simulator,
-    feeds: {
-      pyth: { url: `${http}/pyth`, apiKey: 'simulated', ids: named(pythIdOf) },
-      binance: {
-        url: `${http}/binance`,
-        socketUrl: `${ws}/binance`,
-        symbols: named((asset) => `${asset}USDT`),
-      },
-      coinbase: {
-        url: `${http}/coinbase`,
-        socketUrl: `${ws}/coinbase`,
-        products: named((asset) => `${asset}-USD`),
-      },
-    },
+    feeds,
     async close() {
       simulator.stop()
       const closed = new Promise((resolve) => server.close(resolve))
@@ -136,7 +120,7 @@ export async function startPriceServer(
   }
 }
 
-/** Which provider a request is for, and what it asks there. */
+/** Returns the provider of a request, and the rest of its path. */
 function addressOf(request: IncomingMessage): Addressed | undefined {
   const url = new URL(request.url ?? '/', 'http://simulator')
   const source = PRICE_SOURCES.find(

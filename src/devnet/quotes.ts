@@ -1,4 +1,4 @@
-/** What the demo maker offers in one outcome: a ladder around what it thinks the outcome is worth. */
+/** Quotes of the demo maker in one outcome: a ladder around its fair value. */
 
 import type { OrderIntent } from '#client/build-order.ts'
 import { PRICE_MAX, PRICE_MIN } from '#domain/money.ts'
@@ -7,11 +7,11 @@ import type { OpenOrder } from '#protocol/shapes/orders.ts'
 type QuoteTerms = {
   readonly marketId: string
   readonly outcome: 'YES' | 'NO'
-  /** What a share is worth, in millionths. */
+  /** Fair value of a share, in millionths. */
   readonly fair: number
-  /** Between the best bid and the best ask, in millionths. */
+  /** Difference of best bid and best ask, in millionths. */
   readonly spread: number
-  /** How many prices on each side, one step apart. */
+  /** Number of prices on each side, one step apart. */
   readonly levels: number
   /** Shares at each price, in millionths. */
   readonly size: number
@@ -35,13 +35,13 @@ export function ladder(terms: QuoteTerms): OrderIntent[] {
   return quotes
 }
 
-/** A step of what a market is worth; it stays away from certainty. */
+/** Moves a fair value by one random step; it stays away from certainty. */
 export function drift(fair: number, chance: number): number {
   const moved = fair + Math.round((chance - 0.5) * 2 * STEP)
   return Math.min(900_000, Math.max(100_000, moved))
 }
 
-/** What a price market's YES is worth: even at its start price, nearly certain one percent away. */
+/** Returns the fair value of a price market's YES: even at its start price, nearly certain one percent away. */
 export function fairOfPrice(startPrice: number, price: number): number {
   const percent = ((price - startPrice) / startPrice) * 100
   return Math.round(500_000 + Math.min(400_000, Math.max(-400_000, percent * 400_000)))
@@ -50,8 +50,8 @@ export function fairOfPrice(startPrice: number, price: number): number {
 export const OUTCOMES = ['YES', 'NO'] as const
 
 /**
- * Splits the old quotes into those to cancel before the refused new quotes are placed again, and those to cancel
- * after. A refused quote would have met the other side of its outcome's book, so that side goes first.
+ * Splits the old quotes into those to cancel before the rejected new quotes are placed again, and those to cancel
+ * after. A rejected quote would have matched the other side of its outcome's book, so that side is cancelled first.
  */
 export function cancelOrder<Old extends Pick<OpenOrder, 'side' | 'outcome'>>(
   old: readonly Old[],

@@ -1,6 +1,6 @@
-/** `npm run settings | head`: who reads what a command prints may leave before its end. */
+/** For `npm run settings | head`: the reader of a command's output may leave before its end. */
 
-/** From now on the process ends quietly when nobody reads its output any more. */
+/** Ends the process quietly when its output has no reader any more. */
 export function endWithReader(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error

@@ -1,7 +1,7 @@
 /**
- * Makes a fresh chain a devnet: everything deployed, three demo markets, and traders who can trade
- * at once. Each step is one batch of transactions, so that all of it takes a second. What it leaves
- * behind is on the chain alone; the exchange learns of it as it learns of everything on a chain.
+ * Turns a fresh chain into a devnet: deploys everything, creates three demo markets, and funds traders. Each step is
+ * one batch of transactions, so it takes a second in all. The result is only on the chain; the exchange indexes it like
+ * any other chain.
  */
 
 import { decodeFunctionResult, encodeFunctionData, type Hex } from 'viem'
@@ -28,13 +28,13 @@ const TRADER_USDC = 1_000_000n * UNIT
 const TRADER_SHARES = 100_000n * UNIT
 /** For the bonds that the relayer posts. */
 const RELAYER_USDC = 1_000_000n * UNIT
-/** 100,000 wallets get 10,000 each. */
+/** Enough for 100,000 wallets at 10,000 each. */
 const FAUCET_USDC = 1_000_000_000n * UNIT
 const DAY_SEC = 86_400
 const NO_COLLECTION: Hex = `0x${'0'.repeat(64)}`
 const BOTH_OUTCOMES = [1n, 2n]
 
-/** What the contracts are deployed with, unless the caller says otherwise. */
+/** Default parameters of the contracts. */
 export const DEVNET_TERMS = {
   settlementGraceSeconds: 3_600n,
   cancelDelaySeconds: 7_200n,
@@ -45,7 +45,7 @@ export const DEVNET_TERMS = {
 
 type DemoMarket = { readonly id: Hex; readonly address: Hex; readonly expiration: bigint }
 
-/** The accounts as `accounts.ts` has them: one deploys and settles, one makes markets, … */
+/** Returns the settings with the accounts of `accounts.ts`, such as the deployer and the market maker. */
 export function devnetSettings(terms: Partial<Settings> = {}): Settings {
   return {
     ...DEVNET_TERMS,
@@ -58,8 +58,8 @@ export function devnetSettings(terms: Partial<Settings> = {}): Settings {
 }
 
 /**
- * Deploys everything in one block. On a fresh chain the contracts always have the same addresses,
- * those of `config/devnet.ts`.
+ * Deploys everything in one block. On a fresh chain the contracts always have the same addresses, those of
+ * `config/devnet.ts`.
  */
 export async function deployDevnet(url: string, settings: Settings): Promise<Deployment> {
   const sender = makeBatchSender(httpBatch(url))
@@ -68,7 +68,7 @@ export async function deployDevnet(url: string, settings: Settings): Promise<Dep
   return deployment
 }
 
-/** In one batch, in this order: the markets, the traders' money, and what they make of it. */
+/** Sends one batch: the markets, the traders' money, and their approvals and shares. */
 export async function seedDevnet(url: string, deployment: Deployment): Promise<DemoMarket[]> {
   const { collateral, conditionalTokens, settlement, factory } = deployment
   const owner = devnetAccount(DEPLOYER)
@@ -114,7 +114,7 @@ function demoTerms(nowSec: number): MarketTerms[] {
   ])
 }
 
-/** Where the markets will be: their places follow from their maker and their words. */
+/** Returns the future addresses of the markets, which depend on their maker and texts. */
 async function predictMarkets(
   rpc: RpcBatch,
   factory: Hex,

@@ -6,11 +6,11 @@ import { DEVNET_CHAIN_ID } from './accounts.ts'
 import { httpBatch } from './batch-sender.ts'
 import { CommandError } from './command.ts'
 
-/** How long the exchange may take to follow. */
+/** Timeout until the exchange has followed. */
 const FOLLOW_MS = 10_000
 const POLL_MS = 20
 
-/** Answers the time of the chain, in Unix seconds. */
+/** Returns the time of the chain, in Unix seconds. */
 export async function warpDevnet(client: Client, bySec: number): Promise<number> {
   const { chains } = await client.config()
   const { rpcUrl } = chains.find(({ chainId }) => chainId === DEVNET_CHAIN_ID) ?? {}
@@ -30,7 +30,7 @@ export async function warpDevnet(client: Client, bySec: number): Promise<number>
     const { serverTime } = await client.config({ fresh: true })
     if (serverTime >= before + bySec) break
     if (Date.now() > giveUpMs) {
-      throw new CommandError('the chain has moved, but the exchange does not follow')
+      throw new CommandError("the chain's time has moved, but the exchange has not followed")
     }
     await sleep(POLL_MS)
   }

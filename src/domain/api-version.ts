@@ -1,9 +1,9 @@
 /**
- * The version of the API, apart from that of the program: `major.minor`. The minor number rises when
- * something is added, the major one when something that clients may count on changes or goes.
+ * Version of the API, independent of the program's: `major.minor`. The minor number rises when something is added, the
+ * major one when something that clients rely on changes or is removed.
  */
 
-export const API_VERSION = '1.0'
+export const API_VERSION = '1.1'
 
 type ApiVersion = { readonly major: number; readonly minor: number }
 

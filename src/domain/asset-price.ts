@@ -1,19 +1,17 @@
 /**
- * The price of an asset as a provider reported it: an integer of eight decimals of USD, with the
- * provider's own time. Texts are read exactly; no float takes part in it.
+ * The price of an asset as reported by a provider: an integer with eight decimals of USD, with the provider's time.
+ * Decimal strings are parsed exactly, without floats.
  */
 
-/** The primary oracle first, then the fallbacks in their order. */
-export const PRICE_SOURCES = ['pyth', 'binance', 'coinbase'] as const
-export type PriceSource = (typeof PRICE_SOURCES)[number]
+import type { PriceSource } from './price-providers.ts'
 
 /** USD × 10^8. */
 export const PRICE_DECIMALS = 8
 const PRICE_SCALE = 10 ** PRICE_DECIMALS
-/** Ten million dollars: whatever is above it is no price of an asset that is listed here. */
+/** Ten million dollars: no listed asset has a higher price. */
 export const ASSET_PRICE_MAX = 10_000_000 * PRICE_SCALE
 
-/** How an observation came: pushed, asked for as the latest, or out of the provider's history. */
+/** Origin of an observation: pushed, requested as the latest, or from the provider's history. */
 export type ObservedVia = 'stream' | 'latest' | 'history'
 
 export type Observation = {
@@ -21,20 +19,20 @@ export type Observation = {
   readonly asset: string
   readonly source: PriceSource
   readonly price: number
-  /** When the provider says the price was made, in Unix milliseconds. */
+  /** The provider's time of the price, in Unix milliseconds. */
   readonly atMs: number
   readonly receivedAtMs: number
   readonly via: ObservedVia
-  /** Which connection it came over; what one connection pushes comes without a gap. */
+  /** Connection that it came over; the pushes on a connection have no gaps. */
   readonly line: number
-  /** The provider's report as it came. */
+  /** The provider's report, unchanged. */
   readonly raw: string
 }
 
 const DECIMAL = /^([0-9]{1,12})(?:\.([0-9]{1,18}))?$/
 const INTEGER = /^[0-9]{1,24}$/
 
-/** Reads `64152.43`; digits beyond the eighth decimal are cut. Undefined for anything else. */
+/** Parses `64152.43`; digits beyond the eighth decimal are cut. Undefined if invalid. */
 export function priceOfDecimal(text: unknown): number | undefined {
   const parts = typeof text === 'string' ? DECIMAL.exec(text) : null
   if (parts === null) return undefined
@@ -42,7 +40,7 @@ export function priceOfDecimal(text: unknown): number | undefined {
   return within(BigInt(`${parts[1]}${fraction}`))
 }
 
-/** Reads a mantissa with its power of ten: `6415243000000` and -8. */
+/** Parses a mantissa with its power of ten: `6415243000000` and -8. */
 export function priceOfScaled(mantissa: unknown, exponent: unknown): number | undefined {
   if (typeof mantissa !== 'string' || !INTEGER.test(mantissa)) return undefined
   if (!Number.isInteger(exponent) || Math.abs(exponent as number) > 18) return undefined
@@ -55,19 +53,19 @@ function within(value: bigint): number | undefined {
   return value > 0n && value <= BigInt(ASSET_PRICE_MAX) ? Number(value) : undefined
 }
 
-/** The one float of the API. */
+/** Converts a price to the only float of the API. */
 export function priceUsd(price: number): number {
   return price / PRICE_SCALE
 }
 
-/** How far two prices are apart, as a share of the smaller one. */
+/** Returns the distance of two prices as a share of the smaller one. */
 export function deviation(a: number, b: number): number {
   return Math.abs(a - b) / Math.min(a, b)
 }
 
 const ASSET = /^[A-Za-z0-9]{1,16}$/
 
-/** A symbol in any case, as it is kept; undefined for what cannot be one. */
+/** Returns a symbol in its stored form, from any case; undefined if invalid. */
 export function parseAsset(text: string): string | undefined {
   return ASSET.test(text) ? text.toUpperCase() : undefined
 }

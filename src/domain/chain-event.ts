@@ -1,6 +1,6 @@
 /**
- * What the indexer takes from a chain, as plain data: where it stands, what happened in a range of
- * blocks, and what it tells those who follow it. Amounts are `bigint`, hex is lower case.
+ * Data of the indexer: its position on a chain, the events of a range of blocks, and the updates that it publishes.
+ * Amounts are `bigint`, hex is lower case.
  */
 
 import type { Address, MarketId, OrderHash, Uint64 } from './ids.ts'
@@ -8,7 +8,7 @@ import type { Market } from './market.ts'
 import type { Outcome } from './order.ts'
 import type { FaultySide } from './trade.ts'
 
-/** One block, by number and hash: what a reorg is recognised by. */
+/** A block by number and hash; reorgs are detected by the hash. */
 export type BlockMark = {
   readonly number: number
   readonly hash: string
@@ -20,17 +20,17 @@ type At = {
   readonly blockNumber: number
   readonly logIndex: number
   readonly txHash: string
-  /** The block's time, Unix seconds. */
+  /** The block's time in Unix seconds. */
   readonly atSec: number
 }
 
 /**
- * What a contract of ours told and the exchange cannot take: it cannot be understood, says what cannot
- * be, or the database refuses it. It is written down with its transaction, and counts for nothing.
+ * An event from the exchange's contracts that was set aside: it cannot be decoded, has impossible values, or the
+ * database refuses it. It is stored with its transaction and has no effect.
  */
 export type SetAside = At & { readonly event: string; readonly why: string }
 
-/** The price side of a quick market; prices are USD with eight decimals. */
+/** Price terms of a quick market; prices are USD with eight decimals. */
 type QuickStart = {
   readonly asset: string
   readonly startSec: number
@@ -42,12 +42,12 @@ type QuickStart = {
 export type MarketCreated = At & {
   readonly type: 'MarketCreated'
   readonly market: Market
-  /** The ids of its outcome tokens, YES and NO. */
+  /** Ids of its outcome tokens, YES and NO. */
   readonly positions: readonly [yes: string, no: string]
   readonly quick?: QuickStart
 }
 
-/** By price; a `MarketResolved` of the same transaction follows. */
+/** Resolved by price; a `MarketResolved` of the same transaction follows. */
 type QuickMarketResolved = At & {
   readonly type: 'QuickMarketResolved'
   readonly marketId: MarketId
@@ -62,7 +62,7 @@ export type ResolutionProposed = At & {
   readonly marketId: MarketId
   readonly assertionId: string
   readonly proposer: Address
-  /** Who paid the bond. */
+  /** Account that paid the bond. */
   readonly asserter: Address
   readonly outcome: Outcome
   readonly bond: bigint
@@ -79,12 +79,12 @@ type ResolutionStep = At & {
 type MarketResolved = At & {
   readonly type: 'MarketResolved'
   readonly marketId: MarketId
-  /** Empty when a quick market was resolved by price. */
+  /** Empty if a quick market was resolved by price. */
   readonly assertionId: string
   readonly winningOutcome: Outcome
 }
 
-/** Who settled it by signature, or by calling the market himself. */
+/** Account that settled it, by signature or by calling the market. */
 type MarketSettled = At & {
   readonly type: 'MarketSettled'
   readonly marketId: MarketId
@@ -92,7 +92,7 @@ type MarketSettled = At & {
   readonly winningOutcome: Outcome
 }
 
-/** What the condition pays per outcome, from here on redemptions are possible. */
+/** Payouts of the condition per outcome; redemptions are possible from now on. */
 type ConditionResolved = At & {
   readonly type: 'ConditionResolved'
   readonly marketId: MarketId
@@ -100,20 +100,20 @@ type ConditionResolved = At & {
 }
 
 /**
- * Why tokens moved. `trade` is a settlement's doing; `split`, `merge` and `redeem` make and burn;
- * `mint` and `burn` are those that none of these explains, by nested positions.
+ * Cause of a token movement. `trade` comes from settlement; `split`, `merge` and `redeem` mint and burn; `mint` and
+ * `burn` are the others, of nested positions.
  */
 const MOVE_KINDS = ['transfer', 'trade', 'split', 'merge', 'redeem', 'mint', 'burn'] as const
 export type MoveKind = (typeof MOVE_KINDS)[number]
 
-/** One movement of one token. A batch of the contract is several, told apart by `part`. */
+/** One movement of one token. A batch of the contract has several, numbered by `part`. */
 export type TokensMoved = At & {
   readonly type: 'TokensMoved'
   readonly part: number
   readonly positionId: string
-  /** The zero address when the tokens were made. */
+  /** The zero address if the tokens were minted. */
   readonly from: Address
-  /** The zero address when they were burnt. */
+  /** The zero address if they were burnt. */
   readonly to: Address
   readonly amount: bigint
   readonly kind: MoveKind
@@ -121,21 +121,21 @@ export type TokensMoved = At & {
 
 export type ConversionKind = 'split' | 'merge' | 'redeem'
 
-/** Collateral became a full set or the other way round, or tokens were redeemed. */
+/** A split or merge of a full set, or a redemption. */
 export type TokensConverted = At & {
   readonly type: 'TokensConverted'
   readonly kind: ConversionKind
   readonly holder: Address
   readonly marketId: MarketId
-  /** Of a redemption: the payout. */
+  /** For a redemption: the payout. */
   readonly amount: bigint
-  /** Of a redemption: what was redeemed, 1 for YES, 2 for NO. */
+  /** For a redemption: the redeemed outcomes, 1 for YES, 2 for NO. */
   readonly indexSets: readonly bigint[]
 }
 
 export type TradeOnChain = At & {
   readonly type: 'TradeSettled'
-  /** The trade's id on chain. */
+  /** Id of the trade on chain. */
   readonly tradeKey: string
   readonly marketId: MarketId
   readonly buyer: Address
@@ -157,7 +157,7 @@ type TradeRefused = At & {
   readonly reason: string
 }
 
-/** A trader withdrew his order on chain; trades matched before that still settle for a while. */
+/** A trader withdrew an order on chain; earlier matches still settle for a while. */
 type OrderWithdrawn = At & {
   readonly type: 'OrderWithdrawn'
   readonly orderHash: OrderHash
@@ -165,7 +165,7 @@ type OrderWithdrawn = At & {
   readonly effectiveAtSec: number
 }
 
-/** A trader withdrew all his orders with a lower nonce, those that he has yet to sign among them. */
+/** A trader withdrew all orders with a lower nonce, including future ones. */
 type OrdersWithdrawn = At & {
   readonly type: 'OrdersWithdrawn'
   readonly trader: Address

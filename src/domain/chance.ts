@@ -1,6 +1,6 @@
 /**
- * One probability per market. A share of YES and a share of NO together pay a dollar, so the book of NO is also a
- * book of YES at the other price: the tighter one on each side counts. The chance of NO is 100% minus that of YES.
+ * One probability per market. A share of YES and a share of NO together pay a dollar, so the NO book is also a YES book
+ * at the complementary price: the tighter one on each side counts. The chance of NO is 100% minus that of YES.
  */
 
 import { ONE } from './money.ts'
@@ -12,7 +12,9 @@ type Prices = {
   readonly lastPrices: readonly [number, number] | null
 }
 
-/** Returns the chance of YES in millionths: the mid of both books, else the last price; undefined where there is neither. */
+/**
+ * Returns the chance of YES in millionths: the mid of both books, else the last price; undefined if there is neither.
+ */
 export function chanceOf({ bestBidPrices, bestAskPrices, lastPrices }: Prices): number | undefined {
   const bid = Math.max(bestBidPrices[0], complement(bestAskPrices[1]))
   const ask = lowest(bestAskPrices[0], complement(bestBidPrices[1]))
@@ -22,7 +24,7 @@ export function chanceOf({ bestBidPrices, bestAskPrices, lastPrices }: Prices): 
   return no > 0 ? complement(no) : undefined
 }
 
-/** The other outcome's price; 0 stays 0, where there is none. */
+/** Returns the other outcome's price; 0 (no price) stays 0. */
 function complement(price: number): number {
   return price === 0 ? 0 : ONE - price
 }

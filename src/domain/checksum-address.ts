@@ -1,6 +1,6 @@
 /**
- * Addresses in the form in which they leave the process: EIP-55, whose capitals are a checksum. The
- * same few addresses go out over and over, so results are remembered, in bounded memory.
+ * Addresses in the form in which they leave the process: EIP-55, with a checksum in the capitals. The same few
+ * addresses are sent over and over, so results are cached in bounded memory.
  */
 
 import { keccak_256 } from '@noble/hashes/sha3.js'
@@ -8,8 +8,8 @@ import type { Address } from './ids.ts'
 import { CHECKSUM_ADDRESSES_MAX } from './limits.ts'
 
 /**
- * Two generations: when the young one is full it becomes the old one, and what is asked for again
- * moves back. Addresses in use stay, and nothing has to be kept in order of use.
+ * Two generations: when the young one is full it becomes the old one, and entries in use move back. So addresses in use
+ * stay without keeping an order of use.
  */
 let young = new Map<Address, string>()
 let old = new Map<Address, string>()
@@ -26,7 +26,7 @@ export function checksumAddress(address: Address): string {
   return text
 }
 
-/** A letter is a capital where the hash of the lower-case digits has a nibble of 8 or more. */
+/** A letter is a capital if the hash of the lower-case digits has a nibble of 8 or more. */
 function capitalise(address: Address): string {
   const digits = address.slice(2)
   const hash = keccak_256(new TextEncoder().encode(digits))

@@ -1,14 +1,13 @@
 /**
- * Server-sent events (`text/event-stream`) from bytes that come in pieces. `eventsource-parser` knows
- * the format. What it leaves to us is here: an event without an id has the id of the one before, and
- * an event that has no end is not gathered for ever.
+ * Parses server-sent events (`text/event-stream`) from chunks of bytes. `eventsource-parser` knows the format. Added
+ * here: an event without an id has the id of the one before, and an unfinished event has a maximum size.
  */
 
 import { createParser } from 'eventsource-parser'
 
 type StreamEvent = { readonly id: string; readonly event: string; readonly data: string }
 
-/** Characters of one event that was not finished; a sender that goes beyond is not worth reading. */
+/** Maximum characters of an unfinished event; beyond it the stream is given up. */
 const PENDING_CHARS_MAX = 1_048_576
 
 export class EventStreamReader {
@@ -24,18 +23,18 @@ export class EventStreamReader {
       this.retryMs = retryMs
     },
     onError({ type }) {
-      // Fields that the standard does not know are passed over, as it says.
+      // Unknown fields are ignored, as the standard demands.
       if (type === 'max-buffer-size-exceeded') {
         throw new RangeError('an event of the stream has no end')
       }
     },
   })
-  /** The last id the stream named; it stays until another one comes. */
+  /** Last id of the stream; it stays until another one comes. */
   lastId = ''
-  /** What the stream asked for before reconnecting. */
+  /** Pause before reconnecting, as requested by the stream. */
   retryMs: number | undefined
 
-  /** The events that these bytes complete. */
+  /** Returns the events that these bytes complete. */
   take(bytes: Uint8Array): StreamEvent[] {
     this.#events = []
     this.#parser.feed(this.#decoder.decode(bytes, { stream: true }))

@@ -1,11 +1,10 @@
 /**
- * A fault is a failure of something outside: a database, a chain, a price provider, a disk. It is
- * thrown only by the adapters in `chain`, `store`, `log` and `feeds`, and turned into a message
- * before an actor sees it.
+ * A fault is a failure of something outside: a database, a chain, a price provider, a disk. Only adapters throw it
+ * (`chain`, `store`, `log`, price feeds); it becomes a message before it reaches an actor.
  */
 export class Fault extends Error {
   readonly code: string
-  /** Whether the same call may succeed later without any change. */
+  /** True if the same call may succeed later. */
   readonly retryable: boolean
 
   constructor(code: string, message: string, options: { retryable: boolean; cause?: unknown }) {

@@ -1,16 +1,15 @@
 /**
- * What orders and trades need of their traders, and what a chain says that traders have. A need is of
- * one token: the stablecoin for a buy, the token of its outcome for a sell. Sums are `bigint`.
+ * Funds that orders and trades need, and funds that traders have on a chain. A need is of one token: the stablecoin for
+ * a buy, the token of its outcome for a sell. Sums are `bigint`.
  *
- * Each fill of a buy costs price × size rounded up, so that an order with many fills costs more than its
- * price × size: up to one unit (a millionth of a dollar) for each fill. An order meets at most
- * `MAKERS_PER_ORDER_MAX` others when it arrives. One that rests may meet more, a unit of shares at a
- * time, but those who do that pay for nothing but the harm, and each of them must be settled; the same
- * number is taken for all of its fills. No fill costs more than its size, because a share costs less than
- * a dollar: so no order does.
+ * Each fill of a buy costs price × size rounded up. So an order with many fills costs more than its price × size: up to
+ * one unit (a millionth of a dollar) per fill. An order matches at most `MAKERS_PER_ORDER_MAX` others when it arrives.
+ * A resting order may match more, one unit of shares at a time; but such an attack only costs its author, and each fill
+ * must be settled. So the same number is assumed for all fills. A share costs less than a dollar, so no fill, and no
+ * order, costs more than its size.
  *
- * Worked example: BUY 10 shares at 0.42 needs 4.20 and 10,000 units: 4,210,000. BUY 3 units at any price
- * needs 3. SELL 10 shares needs 10 shares.
+ * Worked example: BUY 10 shares at 0.42 needs 4.20 and 10,000 units: 4,210,000. BUY 3 units at any price needs 3. SELL
+ * 10 shares needs 10 shares.
  */
 
 import type { Address, MarketId, OrderHash, Uint64 } from './ids.ts'
@@ -30,25 +29,25 @@ export function outcomeToken(marketId: MarketId, outcome: Outcome): FundsToken {
 
 type Needy = { readonly side: Side; readonly price: Price }
 
-/** What an order needs of its token while so much of it is open, however many fills it will have. */
+/** Returns the amount that an order needs while `remaining` is open, for any number of fills. */
 export function needOf({ side, price }: Needy, remaining: Shares): number {
   if (side !== BUY) return remaining
   return Math.min(remaining, costCeil(price, remaining) + MAKERS_PER_ORDER_MAX)
 }
 
-/** What it needs at least: if one fill takes all of it. A trade needs this too. */
+/** Returns the minimum: the need if one fill takes everything. A trade needs this too. */
 export function needMinOf({ side, price }: Needy, remaining: Shares): number {
   return side === BUY ? costCeil(price, remaining) : remaining
 }
 
-/** A market whose orders and trades need something; a closed one has trades only. */
+/** A market whose orders and trades have needs; a closed one has only trades. */
 export type NeedsMarket = {
   readonly marketId: MarketId
   readonly chainId: number
   readonly closed: boolean
 }
 
-/** An open order, as far as its need goes. */
+/** The fields of an open order that its need depends on. */
 export type NeedsOrder = {
   readonly orderHash: OrderHash
   readonly marketId: MarketId
@@ -57,12 +56,12 @@ export type NeedsOrder = {
   readonly outcome: Outcome
   readonly price: Price
   readonly remaining: Shares
-  /** The nonce of the permit that it travels with. */
+  /** Nonce of its permit. */
   readonly permit: Uint64 | undefined
   readonly placedAtMs: number
 }
 
-/** A trade, as far as its needs go. */
+/** The fields of a trade that its needs depend on. */
 export type NeedsTrade = Pick<
   Trade,
   | 'tradeId'
@@ -75,27 +74,27 @@ export type NeedsTrade = Pick<
   | 'buyOrderHash'
   | 'sellOrderHash'
 > & {
-  /** The nonce of the permit that its buy order travels with. */
+  /** Nonce of the permit of its buy order. */
   readonly permit: Uint64 | undefined
-  /** Whether it was sent when it was read: then the chain may have settled it. */
+  /** True if it had been submitted when it was read: the chain may have settled it. */
   readonly sent?: boolean
 }
 
-/** A block by number and hash, so that a reader asks for that very block. */
+/** A block by number and hash, so that a reader requests exactly that block. */
 export type BlockPlace = { readonly block: number; readonly blockHash: string }
 
-/** What a chain says of an owner at a block. */
+/** An owner's funds at a block. */
 export type ChainFunds = {
   readonly owner: Address
   readonly block: number
-  /** Stablecoin, and how much of it the settlement contract may take. */
+  /** Stablecoin balance, and the settlement contract's allowance. */
   readonly balance: bigint
   readonly allowance: bigint
   /** Next nonce of a stablecoin permit. */
   readonly nonce: bigint
-  /** Whether the settlement contract may move the owner's outcome tokens. */
+  /** True if the settlement contract may move the owner's outcome tokens. */
   readonly isApproved: boolean
-  /** Of the outcome tokens that were asked for. */
+  /** Balances of the requested outcome tokens. */
   readonly tokens: ReadonlyMap<FundsToken, bigint>
 }
 
@@ -111,30 +110,30 @@ export type SettledTrade = {
   readonly sellOrderHash: OrderHash
 }
 
-/** What happened on a chain between two looks at it. */
+/** Changes on a chain between two steps. */
 export type FundsStep = BlockPlace & {
-  /** Every trade of these blocks, whichever owners are watched. */
+  /** Every trade of these blocks, of all owners. */
   readonly settled: readonly SettledTrade[]
-  /** Owners among the watched whose funds may have changed. */
+  /** Watched owners whose funds may have changed. */
   readonly touched: readonly Address[]
   /**
-   * Set when blocks were replaced: whatever was read at this block or later is void. 0 when it is not known
-   * what happened since the last step: it is as if this one were the first.
+   * Set after a reorg: everything read at this block or later is void. 0 if the changes since the last step are
+   * unknown: treat this step as the first.
    */
   readonly rewoundTo?: number
 }
 
-/** How a chain is asked about funds. Each throws a fault when the chain cannot be read. */
+/** Interface for funds on a chain. Each method throws a fault if the chain cannot be read. */
 export type FundsChain = {
   readonly chainId: number
   /**
-   * The newest block, and what has happened up to it since the last step; the first has only the block. One
-   * at a time. Who comes to be watched while it runs is not told of, so a read of him at an earlier block is
-   * to be done again.
+   * Returns the newest block and the changes since the last step; the first step has only the block. One call at a
+   * time. Changes of an owner who is added to `watched` during the call are not reported, so a read of that owner at an
+   * earlier block must be repeated.
    */
   step(watched: ReadonlySet<Address>): Promise<FundsStep>
   /**
-   * Funds of owners at a block of a step, in the order of the questions. The fault `CHAIN_BLOCK_GONE` says
+   * Returns the funds of owners at a step's block, in the order of the questions. The fault `CHAIN_BLOCK_GONE` means
    * that the block was replaced, or is not on this node yet: the next step has another.
    */
   read(questions: readonly FundsQuestion[], at: BlockPlace): Promise<ChainFunds[]>

@@ -1,13 +1,13 @@
 /**
- * The identifiers of Sibyl, as branded strings in their canonical form: ids, hashes and, inside the
- * process, addresses are lower-case hex. Addresses leave the process in EIP-55 form (see
- * `checksum-address.ts`); hex input is accepted in any case and brought into this form at the edge.
+ * Identifiers as branded strings in their canonical form: ids, hashes and, inside the process, addresses are lower-case
+ * hex. Addresses leave the process in EIP-55 form (see `checksum-address.ts`); hex input is accepted in any case and
+ * converted at the edge.
  */
 
 declare const brand: unique symbol
 type Branded<Name extends string> = string & { readonly [brand]: Name }
 
-/** 32 bytes: the CTF condition id of the market. */
+/** 32 bytes: the market's CTF condition id. */
 export type MarketId = Branded<'MarketId'>
 /** 32 bytes: the EIP-712 digest that the trader signed. */
 export type OrderHash = Branded<'OrderHash'>
@@ -17,15 +17,15 @@ export type Address = Branded<'Address'>
 export type TradeId = Branded<'TradeId'>
 /** An unsigned 64-bit integer as canonical decimal text, because JSON numbers stop at 2^53. */
 export type Uint64 = Branded<'Uint64'>
-/** An unsigned 256-bit integer, the word of the chain, as canonical decimal text. */
+/** An unsigned 256-bit integer (a word of the chain) as canonical decimal text. */
 export type Uint256 = Branded<'Uint256'>
-/** The market's gapless sequence number of an event, from 1. */
+/** Sequence number of an event in its market, from 1 without gaps. */
 export type Sequence = number
 
 export const ZERO_ADDRESS = `0x${'0'.repeat(40)}` as Address
 export const UINT64_MAX = 2n ** 64n - 1n
 export const UINT256_MAX = 2n ** 256n - 1n
-/** Decimal text of at most as many digits as 2^256 - 1 has; `parseUint256` also checks the bound. */
+/** Decimal text with at most as many digits as 2^256 - 1; `parseUint256` also checks the bound. */
 export const UINT256_PATTERN = '^(0|[1-9][0-9]{0,77})$'
 
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/
@@ -34,7 +34,7 @@ const DECIMAL = /^(?:0|[1-9][0-9]{0,19})$/
 const LONG_DECIMAL = new RegExp(UINT256_PATTERN)
 const UINT256_DIGITS = 78
 
-/** The form of an address inside the process, for what is known to be one: a setting, an account, a log. */
+/** Converts a trusted address (a setting, an account, a log) to the internal form. */
 export function toAddress(text: string): Address {
   return text.toLowerCase() as Address
 }
@@ -47,14 +47,14 @@ export function parseMarketId(text: string): MarketId | undefined {
   return BYTES32.test(text) ? (text.toLowerCase() as MarketId) : undefined
 }
 
-/** Reads an unsigned 64-bit integer from decimal text; undefined for anything else. */
+/** Parses an unsigned 64-bit integer; undefined if invalid. */
 export function parseUint64(text: string): Uint64 | undefined {
   if (!DECIMAL.test(text)) return undefined
   if (text.length === 20 && BigInt(text) > UINT64_MAX) return undefined
   return text as Uint64
 }
 
-/** Reads an unsigned 256-bit integer from decimal text; undefined for anything else. */
+/** Parses an unsigned 256-bit integer; undefined if invalid. */
 export function parseUint256(text: string): Uint256 | undefined {
   if (!LONG_DECIMAL.test(text)) return undefined
   if (text.length === UINT256_DIGITS && BigInt(text) > UINT256_MAX) return undefined

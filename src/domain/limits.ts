@@ -1,72 +1,85 @@
 /**
- * The limits that belong to the design: what the spec fixes, and how much any queue, map or batch
- * in the process may hold. What an operator may tune is in `config/` instead.
+ * Limits of the design: those of the spec, and the maximum size of every queue, map and batch. Limits
+ * that an operator may tune are in `config/`.
  */
 
-/** An order must live at least this long after it is submitted. */
+/** An order must expire at least this long after it is submitted. */
 export const ORDER_EXPIRATION_AHEAD_SEC_MIN = 60
 
-/** The largest request body: that of a batch. */
+/** Maximum request body: that of a batch. */
 export const BODY_BYTES_MAX = 64 * 1024
 
-/** The largest body of a request for one item. */
+/** Maximum body of a request for one item. */
 export const SMALL_BODY_BYTES_MAX = 4 * 1024
 
 /** Orders in one `POST /api/v1/orders/batch`. */
 export const BATCH_ORDERS_MAX = 100
 
-/** Requests that one side of a channel may have unanswered before it answers `full` itself. */
+/** Unanswered requests per side of a channel before it answers `full` itself. */
 export const CHANNEL_IN_FLIGHT_MAX = 16_384
 
-/**
- * Messages of one `postMessage`. Larger batches save little more, and keep the other thread waiting
- * while this one gathers.
- */
+/** Messages per `postMessage`. Larger batches save little more, and the other thread waits longer for them. */
 export const CHANNEL_BATCH_MAX = 128
 
-/** Commands that one market thread takes into one commit. */
+/** Commands in one commit of a market thread. */
 export const COMMIT_COMMANDS_MAX = 4_096
 
-/** Markets that one exchange holds open at once. */
+/** Open markets per exchange. */
 export const MARKETS_OPEN_MAX = 100_000
 
-/** Markets that are over and gone, and that a front still tells from those that never were. */
+/** Removed markets that a front still distinguishes from unknown ones. */
 export const MARKETS_GONE_KNOWN_MAX = 10_000
 
-/** Orders that rest in one market at once, both outcomes together. */
+/** Resting orders per market, both outcomes together. */
 export const ORDERS_PER_MARKET_MAX = 4_000_000
 
-/** Open orders of one trader in one market. */
+/** Open orders per trader and market. */
 export const ORDERS_PER_TRADER_MAX = 10_000
 
-/** Traders whose cancels without a fill one market thread counts; of more, the one longest ago is forgotten. */
+/**
+ * Traders for whom a market thread counts cancels without a fill; above it the one with the oldest cancel is forgotten.
+ */
 export const QUOTA_TRADERS_MAX = 50_000
-/** Orders of a trader that leave a market in one step; the rest are left to the next one. */
+/** Bounds of a dead-man switch's time, and the switches that a front reads ahead. */
+export const DEADMAN_MS_MIN = 1_000
+export const DEADMAN_MS_MAX = 86_400_000
+export const DEADMAN_SWITCHES_MAX = 10_000
+/** Characters of an order's label, and of the name of its group. */
+export const LABEL_CHARS_MAX = 32
+/** Orders of one group in one market that rest, or may return. A step can cancel all of them. */
+export const GROUP_ORDERS_MAX = 1_000
+/** Bounds of a group's protection: the fills that it allows, and the time within which they are counted. */
+export const PROTECTION_FILLS_MAX = 1_000
+export const PROTECTION_WINDOW_MS_MAX = 60_000
+/** Replacements in one market that one step carries out. */
+export const REPLACEMENTS_PER_STEP_MAX = 20
+
+/** Orders of a trader that are cancelled in one step; the rest wait for the next. */
 export const DEPARTURES_MAX = 1_000
 
-/** Orders that a step of expiring takes out, of all markets of a log partition together. */
+/** Orders that one expiry step removes, from all markets of a log partition together. */
 export const EXPIRATIONS_MAX = 2_000
 
-/** Orders that `DELETE /api/v1/orders` names; it counts all. */
+/** Orders that `DELETE /api/v1/orders` lists; its count includes all. */
 export const CANCELLED_LISTED_MAX = 10_000
 
-/** Open orders of one page, and of a snapshot of the stream. */
+/** Open orders per page, and per snapshot of the stream. */
 export const OPEN_ORDERS_LISTED_MAX = 1_000
 export const OPEN_ORDERS_SNAPSHOT_MAX = 500
 
-/** Events after which a market thread commits, whatever commands still wait. */
+/** Events after which a market thread commits, even if commands still wait. */
 export const COMMIT_EVENTS_MAX = 8_192
 
-/** Markets that a market thread tells in one message. */
-export const MARKETS_TOLD_MAX = 1_000
+/** Markets per message of a market thread. */
+export const MARKETS_PER_MESSAGE_MAX = 1_000
 
-/** Orders that one relayed cancellation may name; there is one for all orders of a trader too. */
+/** Orders per relayed cancellation; another operation cancels all orders of a trader. */
 export const RELAYED_CANCELLATIONS_MAX = 20
 
-/** Makers that one incoming order may meet; what remains of it after them is cancelled. */
+/** Makers that one incoming order may match; its remainder is cancelled. */
 export const MAKERS_PER_ORDER_MAX = 10_000
 
-/** Makers that one `OrdersMatched` event tells of; more make several events. */
+/** Makers per `OrdersMatched` event; more become several events. */
 export const MAKERS_PER_EVENT_MAX = 1_000
 
 /** Trades listed by `GET /api/v1/trades/{marketId}`. */
@@ -75,134 +88,143 @@ export const TRADES_LISTED_MAX = 100
 /** Trades listed by `GET /api/v1/activity/{marketId}`. */
 export const ACTIVITY_LISTED_MAX = 50
 
-/** Entries of `GET /api/v1/users/{address}/activity`, and how many unless said. */
+/** Entries of `GET /api/v1/users/{address}/activity`: maximum and default. */
 export const USER_ACTIVITY_LISTED_MAX = 100
 export const USER_ACTIVITY_LISTED = 50
 
-/** Holders named by `GET /api/v1/holders/{marketId}`. */
+/** Holders listed by `GET /api/v1/holders/{marketId}`. */
 export const HOLDERS_LISTED_MAX = 10
 
-/** Positions of one page of `GET /api/v1/users/{address}/positions`. */
+/** Positions per page of `GET /api/v1/users/{address}/positions`. */
 export const POSITIONS_LISTED_MAX = 1_000
 
 /**
- * Positions that were read from the chain ahead of the indexer, of one user, of one market and of one
- * chain. Of more, the oldest make way.
+ * Positions read from the chain ahead of the indexer, per user, per market and per chain. Above it the oldest are
+ * dropped.
  */
 export const POSITION_SYNCS_PER_HOLDER_MAX = 100
 export const POSITION_SYNCS_PER_MARKET_MAX = 1_000
 export const POSITION_SYNCS_MAX = 10_000
 
-/** Candles of one `GET /api/v1/candles/{marketId}`. */
+/** Candles per `GET /api/v1/candles/{marketId}`. */
 export const CANDLES_LISTED_MAX = 300
 
-/** Answers that one front keeps for a moment, and their bytes. */
+/** Answers in a front's short-lived cache, and their bytes. */
 export const READS_KEPT_MAX = 10_000
 export const READS_KEPT_BYTES_MAX = 64 * 1024 * 1024
 
-/** Bytes of the answers of markets that one front keeps until their next change. */
+/** Bytes of market answers that one front caches until their next change. */
 export const ANSWERS_KEPT_BYTES_MAX = 64 * 1024 * 1024
 
-/** Answers of markets that are over, or that never were, which one front keeps for a moment. */
+/** Answers about ended or unknown markets that one front caches for a moment. */
 export const OVER_KEPT_MAX = 2_000
 export const OVER_KEPT_BYTES_MAX = 32 * 1024 * 1024
 
-/** Orders of a closed market that one transaction of the database ends. */
+/** Orders of a closed market that one database transaction ends. */
 export const ORDERS_ENDED_MAX = 250
 
-/** Rows the projector writes in one database transaction. */
+/** Rows per database transaction of the projector. */
 export const PROJECTION_ROWS_MAX = 2_000
 
-/** Orders of one task for the verify pool; more of one tick go out as several tasks. */
+/** Events that one turn adds to the public log. */
+export const PUBLIC_LOG_EVENTS_PER_TURN = 8_192
+
+/** Orders of one `GET /api/v1/transparency/signatures`: their hashes must fit into the headers of a request. */
+export const SIGNATURES_LISTED_MAX = 40
+
+/** Entries of the public log that are searched for an event from the time on that it happened. */
+export const PUBLIC_ENTRIES_SEARCHED_MAX = 256
+
+/** Orders per task for the verify pool; more orders in the same tick become several tasks. */
 export const VERIFY_BATCH_MAX = 32
 
-/** Orders that one front thread may have waiting for or in the verify pool. */
+/** Orders per front thread that wait for or are in the verify pool. */
 export const VERIFY_HELD_MAX = 4_096
 
-/** Markets whose words a thread that reads the database remembers. */
-export const MARKET_WORDS_MAX = 16_384
+/** Market texts cached by each thread that reads the database. */
+export const MARKET_TEXTS_MAX = 16_384
 
-/** Addresses whose checksummed form is remembered. */
+/** Cached checksummed addresses. */
 export const CHECKSUM_ADDRESSES_MAX = 32_768
 
-/** Active API keys of one address; one more revokes the oldest. */
+/** Active API keys per address; one more revokes the oldest. */
 export const API_KEYS_PER_ADDRESS_MAX = 20
 
-/** How long a bearer token is good for, from its `ts`. */
+/** Validity of a bearer token from its `ts`. */
 export const TOKEN_LIFE_SEC = 300
 
 /** Registrations and revocations of API keys that wait for the database. */
 export const API_KEY_WRITES_WAITING_MAX = 256
 
-/** How far ahead of ours the clock of a token's maker may be. */
+/** Maximum time by which a token's `ts` may be ahead of the server's clock. */
 export const TOKEN_AHEAD_SEC_MAX = 60
 
-/** Characters of the name that an owner gives to an API key. */
+/** Characters of an API key's name. */
 export const API_KEY_NAME_CHARS_MAX = 100
 
-/** Writes of other actors that wait for the database; one more is refused. */
+/** Writes of other actors that wait for the database; further ones are rejected. */
 export const WRITES_WAITING_MAX = 4_096
 
 /** Writes that share one commit of the database. */
 export const WRITES_TOGETHER_MAX = 64
 
-/** How far back `GET /api/v1/quick-markets/{asset}/price-history` goes, one price a second. */
+/** Length of `GET /api/v1/quick-markets/{asset}/price-history`, one price a second. */
 export const PRICE_HISTORY_SEC = 20 * 60
 
 /** Quick markets listed by `GET /api/v1/quick-markets/{asset}/history`. */
 export const QUICK_MARKETS_LISTED_MAX = 100
 
-/** Quick markets that wait for a price or for the chain; beyond that the oldest wait for a restart. */
+/** Quick markets that wait for a price or for the chain; above it the oldest wait for a restart. */
 export const QUICK_MARKETS_UNFINISHED_MAX = 10_000
 
-/** Prices that wait for the database; of more, the oldest are forgotten. */
+/** Prices that wait for the database; above it the oldest are dropped. */
 export const PRICES_WAITING_MAX = 10_000
 
-/** Operations that one chain's relayer has under way. */
+/** Operations in progress per chain in the relayer. */
 export const RELAYS_UNDERWAY_MAX = 1_000
-/** … before it takes nothing but redemptions. */
+/** … above which it accepts only redemptions. */
 export const RELAYS_UNREDEEMING_MAX = 750
-/** Operations in one owner's name that are in one line: anybody may claim to be him until they are examined. */
+/** Queued operations in one owner's name: until they are examined, any client may claim to be the owner. */
 export const RELAYS_IN_LINE_MAX = 16
 
-/** Trades that a refusal names; there may be more of them. */
+/** Trades that a rejection lists; there may be more. */
 export const TRADES_NAMED_MAX = 100
 
 /** Traders that the relayer can hold at a market thread at once. */
 export const TRADERS_HELD_MAX = 10_000
 
-/** Open orders of a trader whose needs a market thread adds up for the relayer. */
+/** Open orders per trader that a market thread adds up for the relayer. */
 export const ORDERS_WEIGHED_MAX = 1_000
 
 /** Callers that wait for the same operation. */
 export const RELAY_TICKETS_MAX = 32
 
-/** Owners whose rate and gas the relayer has in mind. */
+/** Owners with a rate and a gas budget in the relayer's memory. */
 export const RELAY_OWNERS_KNOWN_MAX = 50_000
 
 /** Claims listed by `GET /api/v1/pending-claims` and `/failed-claims`. */
 export const CLAIMS_LISTED_MAX = 1_000
 
-/** Resolutions that are being settled at once, and that one look reads. */
+/** Resolutions in progress at once, and resolutions per read. */
 export const RESOLUTIONS_UNDERWAY_MAX = 32
 export const RESOLUTIONS_READ_MAX = 1_000
 
-/** Trades that settlement has in hand at once; the others wait in the database. */
+/** Trades in settlement's memory; the others wait in the database. */
 export const SETTLEMENT_HELD_MAX = 10_000
 
-/** Trades that have ended lately and that settlement does not take up again. */
+/** Recently ended trades that settlement ignores. */
 export const SETTLEMENT_ENDED_MAX = 100_000
 
-/** Reports to markets that settlement has unanswered at once. */
+/** Unanswered reports of settlement to markets. */
 export const SETTLEMENT_REPORTS_MAX = 512
 
-/** Orders whose permit is known to have been used. */
+/** Orders with a permit that is known to be used. */
 export const SETTLEMENT_PERMITS_MAX = 10_000
 
-/** Permits of one trader that may wait for each other; settlement sends at most this many along. */
+/** Permits per trader that may wait for each other; settlement sends at most this many along. */
 export const PERMITS_AHEAD_MAX = 32
 
-/** Trades listed by `GET /api/v1/pending-trades` and `/api/v1/failed-trades`, and how many unless said. */
+/** Trades listed by `GET /api/v1/pending-trades` and `/api/v1/failed-trades`: maximum and default. */
 export const TRADES_OF_ALL_LISTED_MAX = 1_000
 export const TRADES_OF_ALL_LISTED = 100
 
@@ -212,55 +234,55 @@ export const SEQ_WAIT_SEC_MAX = 2
 /** A list of failed trades goes back this far. */
 export const FAILED_TRADES_LISTED_HOURS = 24
 
-/** Events of the chain that are written in one transaction; a range that has more is read in parts. */
+/** Chain events per transaction; a range with more is read in parts. */
 export const CHAIN_EVENTS_PER_RANGE_MAX = 10_000
 
 /**
- * Up to so many blocks of a chain are read with every header, by which logs that are missing are noticed; and so
- * close to the head no more are read at once, since a node may not have the logs of its newest blocks yet.
+ * For at most this many blocks every header is read, by which missing logs are noticed. Near the head no more blocks
+ * are read at once, because a node may not have the logs of its newest blocks yet.
  */
 export const CHAIN_HEADERS_PER_RANGE_MAX = 32
 
-/** Events of a chain that were set aside and are listed: the newest ones. */
+/** Set-aside chain events that are listed: the newest. */
 export const CHAIN_SET_ASIDE_MAX = 1_000
 
 /** Characters of a market's question and description, and of the names in a quick market. */
-export const MARKET_WORDS_CHARS_MAX = 65_536
+export const MARKET_TEXT_CHARS_MAX = 65_536
 export const MARKET_NAME_CHARS_MAX = 64
 
-/** Blocks whose hashes are kept: a reorg that goes deeper than all of them is another chain. */
+/** Block hashes that are kept: a deeper reorg means another chain. */
 export const CHAIN_MARKS_MAX = 1_024
 
-/** Markets that are opened or closed in one go when their actors are compared with the chain. */
+/** Markets that are opened or closed at once when actors are compared with the chain. */
 export const MARKETS_RECONCILED_MAX = 1_000
 
-/** Markets of one page of `GET /api/v1/markets`. */
+/** Markets per page of `GET /api/v1/markets`. */
 export const MARKETS_LISTED_MAX = 1_000
 
-/** Markets of one message of the `ticker` channel, and those that one subscription may name. */
-export const TICKERS_TOLD_MAX = 500
+/** Markets per message of the `ticker` channel, and per subscription. */
+export const TICKERS_PER_MESSAGE_MAX = 500
 export const TICKERS_NAMED_MAX = 200
 
-/** Markets whose figures a front keeps for lists and tickers. */
+/** Markets with figures for lists and tickers in a front. */
 export const FIGURES_KEPT_MAX = 100_000
 
-/** Characters of the words that markets are searched by. */
+/** Characters of a search for markets. */
 export const SEARCH_CHARS_MAX = 200
 
-/** Traders of one chain whose daily spending is kept; those charged longest ago are evicted. */
+/** Traders per chain with daily spending; those charged longest ago are evicted. */
 export const SPENDING_TRADERS_MAX = 100_000
 
-/** Traders of one chain whose faults are remembered; the oldest give way. */
+/** Traders per chain with remembered faults; above it the oldest are evicted. */
 export const PAUSED_TRADERS_MAX = 50_000
 
-/** Unsettled trades of one chain that a market thread keeps; beyond it the chain's markets take cancels only. */
+/** Unsettled trades per chain in a market thread; above it the chain's markets accept cancels only. */
 export const PENDING_TRADES_MAX = 1_000_000
 
-/** Levels of each side of a book that the stream shows, the best ones. REST lists all. */
+/** Best levels of each side of a book in the stream. REST lists all. */
 export const BOOK_LEVELS_SHOWN_MAX = 1_000
 
-/** Bytes of snapshots that the stream of one front keeps until the next change. */
+/** Bytes of snapshots that a front's stream caches until the next change. */
 export const SNAPSHOTS_KEPT_BYTES_MAX = 32 * 1024 * 1024
 
-/** Bytes of frames that wait for their turn, of all connections of one front. */
+/** Bytes of queued frames of all connections of a front. */
 export const FRAMES_WAITING_BYTES_MAX = 16 * 1024 * 1024

@@ -1,35 +1,35 @@
 /**
- * What a market says. These events are the only truth about it: the log keeps them, recovery
- * replays them, the database and the stream are derived from them. They are plain JSON data.
+ * Events of a market. They are the only truth about it: the log stores them, recovery replays them, the database and
+ * the stream are derived from them. They are plain JSON data.
  *
- * Each event takes one number of its market's gapless `seq`. The size resting at a price follows
- * from the events alone, without knowing any order: `OrderRested` adds `added`, a fill of
- * `OrdersMatched` takes `size` from the side opposite to its taker, `OrderClosed` takes
- * `remaining`, `MarketClosed` clears both books.
+ * Each event has the next number of its market's gapless `seq`. The size resting at a price follows from the events
+ * alone, without knowing any order: `OrderRested` adds `added`, a fill of `OrdersMatched` takes `size` from the side
+ * opposite to its taker, `OrderClosed` takes `remaining`, `MarketClosed` clears both books.
  */
 
 import type { Address, MarketId, OrderHash, Sequence, TradeId, Uint64 } from './ids.ts'
 import type { CloseReason, Market } from './market.ts'
 import type { Price, Shares } from './money.ts'
 import type { Outcome, Side, VerifiedOrder } from './order.ts'
+import type { CancelCause, EchoedTags, OrderTags } from './order-tags.ts'
 import type { FaultySide } from './trade.ts'
 
 type Head<Type extends string> = {
   readonly type: Type
   readonly marketId: MarketId
   readonly seq: Sequence
-  /** The market's clock when it happened; it never goes back. */
+  /** The market's clock at the event; it never goes back. */
   readonly atMs: number
 }
 
 type MarketOpened = Head<'MarketOpened'> & { readonly market: Market }
 
 /**
- * An order, or the remainder of one, came to rest. `order` is there when nothing before this event
- * has told of it: a new order that did not match at once. `returned` marks quantity that a failed
- * trade gave back, and `permit` is the nonce of the permit that such an order travels with; `added` is less than `remaining` when
- * its order was still resting. `held` marks an order that ends with the session that placed it, `kept` one
- * that from now on does not; where only that changes of a resting order, `added` is 0.
+ * An order, or its remainder, starts to rest.
+ * - `order`: present if no earlier event contains the order: a new order that did not match at once.
+ * - `returned`: the quantity was returned by a failed trade. `permit` is then the nonce of the order's permit.
+ * - `added`: less than `remaining` if the order was still resting; 0 if only `held` or `kept` changes.
+ * - `held`: the session that the order ends with. `kept`: from now on the order ends with no session.
  */
 export type OrderRested = Head<'OrderRested'> & {
   readonly orderHash: OrderHash
@@ -42,13 +42,15 @@ export type OrderRested = Head<'OrderRested'> & {
   readonly remaining: Shares
   readonly expiresAtSec: number
   readonly placedAtMs: number
-  /** How many counter-orders it matched when it was placed: its first answer. */
+  /** Number of counter-orders that it matched when placed: its first answer. */
   readonly matches: number
   readonly order?: VerifiedOrder
   readonly returned?: true
   readonly permit?: Uint64
-  readonly held?: true
+  readonly held?: string
   readonly kept?: true
+  /** The order's tags, if it has any. */
+  readonly tags?: OrderTags
 }
 
 export type Fill = {
@@ -58,17 +60,19 @@ export type Fill = {
   readonly price: Price
   readonly size: Shares
   readonly makerRemaining: number
+  readonly makerTags?: EchoedTags
 }
 
-/** A new order met resting ones. Its fills are in the order of matching; the index names a trade. */
+/** A new order matches resting ones. Its fills are in matching order; their index is part of the trade id. */
 export type OrdersMatched = Head<'OrdersMatched'> & {
   readonly taker: VerifiedOrder
   readonly takerRemaining: number
   readonly fills: readonly Fill[]
-  /** An event before this one has told of the taker: it goes on matching, or came back. */
+  /** True if an earlier event contains the taker: an order that continues to match, or whose quantity returned. */
   readonly known?: true
-  /** What remains of the taker ends with the session that placed it. */
-  readonly held?: true
+  /** The session that the taker's remainder ends with. */
+  readonly held?: string
+  readonly takerTags?: OrderTags
 }
 
 export const ORDER_CLOSE_REASONS = [
@@ -82,8 +86,8 @@ export const ORDER_CLOSE_REASONS = [
 export type OrderCloseReason = (typeof ORDER_CLOSE_REASONS)[number]
 
 /**
- * An order left the book, or was filled as it came. `taken` is an order that was to be filled at once,
- * and was: it never rests, so nothing of it comes back when a trade of it fails.
+ * An order leaves the book, or was filled on arrival. `taken`: an order that had to be filled at once, and was. It
+ * never rests, so no quantity returns if one of its trades fails.
  */
 export type OrderClosed = Head<'OrderClosed'> & {
   readonly orderHash: OrderHash
@@ -93,16 +97,19 @@ export type OrderClosed = Head<'OrderClosed'> & {
   readonly price: Price
   readonly size: Shares
   readonly reason: OrderCloseReason
-  /** What was still resting; 0 when filled. */
+  /** Resting quantity at the end; 0 if filled. */
   readonly remaining: number
   readonly expiresAtSec: number
   readonly placedAtMs: number
   readonly matches: number
-  /** Of a cancelled order: what is matched and not settled; nothing of it comes back. */
+  /** For a cancelled order: its matched but unsettled quantity, which does not return. */
   readonly pending?: number
+  readonly tags?: EchoedTags
+  /** Set if the market cancelled the order by itself. */
+  readonly cause?: CancelCause
 }
 
-/** The market takes no more orders; every resting order ends with it. */
+/** The market accepts no more orders; every resting order ends with it. */
 export type MarketClosed = Head<'MarketClosed'> & { readonly reason: CloseReason }
 
 type TradeSubmitted = Head<'TradeSubmitted'> & {
@@ -117,9 +124,9 @@ export type TradeFailed = Head<'TradeFailed'> & {
   readonly tradeId: TradeId
   readonly txHash: string
   readonly reason: string
-  /** What the chain found. */
+  /** Side at fault according to the chain. */
   readonly fault: FaultySide
-  /** The seller lacked what another owed him: it is not held against him. */
+  /** The seller lacked only shares that another failed trade owed them, so the fault does not count. */
   readonly excused?: 'seller'
 }
 /** A reorg removed the transaction that had confirmed it. */
@@ -127,13 +134,13 @@ type TradeReverted = Head<'TradeReverted'> & {
   readonly tradeId: TradeId
   readonly txHash: string
   readonly reason: string
-  /** What is pending again; logs that are older do not tell it. */
+  /** The trade that is pending again; older logs lack it. */
   readonly trade?: PendingTrade
 }
 
-/** Whose a pending trade is, and how much. */
+/** Traders and size of a pending trade. */
 export type PendingTrade = {
-  /** The side whose budget its settlement is charged to, where that is known. */
+  /** The side that pays for the settlement from its budget, if known. */
   readonly payer?: 'buyer' | 'seller'
   readonly outcome: Outcome
   readonly size: Shares
@@ -147,7 +154,7 @@ export type PendingTrade = {
 
 export type TradeOutcome = TradeSubmitted | TradeConfirmed | TradeFailed | TradeReverted
 
-/** What everybody knows of a market, whoever watches it: that it opened, and that it closed. */
+/** Public facts of a market: its opening and its closing. */
 export type MarketFact = MarketOpened | MarketClosed
 
 export function isMarketFact(event: MarketEvent): event is MarketFact {

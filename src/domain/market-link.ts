@@ -1,7 +1,10 @@
-/** Links that people can read and share: `/m/will-it-rain-in-delphi-3fa9c1d2e4b5`, words and the start of the market's id. */
+/** Readable links: `/m/will-it-rain-in-delphi-3fa9c1d2e4b5`, words and the start of the market's id. */
 
 const SLUG_CHARS_MAX = 60
-/** Hex digits of the id. Should two markets share them, the older one is meant, so that no later market takes over a link. */
+/**
+ * Hex digits of the id. If two markets share them, the link means the older one, so that no later market takes over a
+ * link.
+ */
 const SHORT_ID_CHARS = 12
 
 export function marketPath(market: { readonly id: string; readonly question: string }): string {
@@ -10,14 +13,14 @@ export function marketPath(market: { readonly id: string; readonly question: str
   return `/m/${slug === '' ? '' : `${slug}-`}${shortId}`
 }
 
-/** Returns the start of the id that the last part of such a link names; undefined if it names none. */
+/** Returns the start of the id in the last part of such a link; undefined if there is none. */
 export function shortIdOf(name: string): string | undefined {
   const shortId = name.slice(name.lastIndexOf('-') + 1).toLowerCase()
   const isOne = shortId.length === SHORT_ID_CHARS && /^[0-9a-f]+$/.test(shortId)
   return isOne ? shortId : undefined
 }
 
-/** Words of the question in plain letters and digits, cut between two of them. */
+/** Returns words of the question in plain letters and digits, cut between words. */
 function slugOf(question: string): string {
   const words = question
     .normalize('NFKD')

@@ -1,4 +1,4 @@
-/** A market as it is known: the words, the place on chain, and when it ends. */
+/** A market: its texts, its contract, and its expiration. */
 
 import type { Address, MarketId } from './ids.ts'
 
@@ -12,21 +12,20 @@ export type Market = {
   readonly category: Category
   readonly contractAddress: Address
   readonly maker: Address
-  /** Unix seconds; from then on the market takes no orders. */
+  /** Unix seconds; from then on the market accepts no orders. */
   readonly expiration: number
   readonly chainId: number
   readonly createdAt: number
-  /** Whether it is one of the short price markets. */
+  /** True for a short price market. */
   readonly quick: boolean
 }
 
-/** Why a market stopped taking orders. */
+/** Reason why a market stopped accepting orders. */
 export type CloseReason = 'expired' | 'resolved' | 'withdrawn'
 
 /**
- * What becomes of a market on chain after it stopped trading. `overturned` and `abandoned` end an
- * assertion without a result, so that another can be proposed; `reverted` says that a reorg took the
- * last of these back.
+ * Steps of a market on chain after it stopped trading. `overturned` and `abandoned` end an assertion without a result,
+ * so that another can be proposed; `reverted` means that a reorg removed the last step.
  */
 export const RESOLUTION_EVENTS = [
   'proposed',

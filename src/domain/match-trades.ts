@@ -1,11 +1,11 @@
-/** What a match comes to: its trades. */
+/** Trades of a match. */
 
 import { tradeId } from './ids.ts'
 import type { OrdersMatched } from './market-event.ts'
 import { BUY } from './order.ts'
 import type { Trade } from './trade.ts'
 
-/** The trades of a match, in its order. */
+/** Returns the trades of a match, in order. */
 export function tradesOf({ marketId, seq, atMs, taker, fills }: OrdersMatched): Trade[] {
   const buys = taker.side === BUY
   return fills.map((fill, fillIndex) => ({

@@ -1,17 +1,19 @@
 /**
- * The TLS options of a database address: `?tls=true` encrypts the connection and checks that the server's certificate
- * is trusted and names the host; `&ca=/path/ca.pem` trusts the certificates of that file instead of the system's.
+ * TLS options of a database address. `?tls=true` encrypts the connection and checks that the server's certificate is
+ * trusted and names the host. `&ca=/path/ca.pem` trusts the certificates of that file instead of the system's.
  */
 
 import { isIP } from 'node:net'
 
 export type MysqlTls = {
   readonly tls: boolean
-  /** The file of trusted certificates; undefined to trust those of the system. */
+  /** File of trusted certificates; undefined to trust the system's. */
   readonly caFile?: string
 }
 
-/** Returns the options, or a sentence about what is wrong with them. It repeats no value: an address is secret. */
+/**
+ * Returns the options, or a sentence about the mistake. The sentence repeats no value, because an address is secret.
+ */
 export function readTlsOptions(
   params: URLSearchParams,
   hosts: readonly string[],
@@ -27,7 +29,7 @@ export function readTlsOptions(
   return checkHosts({ tls: true, caFile: ca }, hosts)
 }
 
-/** The driver compares names only: it would check an IP address as if it were `localhost`. */
+/** The driver compares names only: it would check an IP address as `localhost`. */
 function checkHosts(options: MysqlTls, hosts: readonly string[]): MysqlTls | string {
   if (!options.tls || hosts.every((host) => isIP(host) === 0)) return options
   return 'tls=true needs host names, since a certificate is checked against them, not IP addresses'

@@ -1,3 +1,3 @@
-/** The currency that pays for gas, on every chain that the exchange knows. */
+/** Currency for gas, on every supported chain. */
 
 export const NATIVE_CURRENCY = { name: 'Ether', symbol: 'ETH', decimals: 18 } as const

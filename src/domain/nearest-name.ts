@@ -1,12 +1,12 @@
-/** The name that somebody probably meant: the one that takes the fewest slips of the finger to reach. */
+/** Finds the name that the user probably meant: the one with the fewest typos. */
 
-/** Nothing where no name is near. */
+/** Returns undefined if no name is near. */
 export function nearestName(given: string, names: Iterable<string>): string | undefined {
   let best: string | undefined
   let fewest = Math.max(2, Math.floor(given.length / 6)) + 1
   for (const name of names) {
     if (Math.abs(name.length - given.length) >= fewest) continue
-    const slips = slipsBetween(given, name)
+    const slips = typosBetween(given, name)
     if (slips >= fewest) continue
     fewest = slips
     best = name
@@ -14,8 +14,8 @@ export function nearestName(given: string, names: Iterable<string>): string | un
   return best
 }
 
-/** How many letters were left out, put in, taken for another or swapped with their neighbour. */
-export function slipsBetween(given: string, name: string): number {
+/** Returns the number of missing, extra, wrong and swapped letters. */
+export function typosBetween(given: string, name: string): number {
   let twoAgo: number[] = []
   let before = Array.from({ length: name.length + 1 }, (_, index) => index)
   for (let row = 1; row <= given.length; row++) {

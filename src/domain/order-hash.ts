@@ -17,29 +17,29 @@ const ORDER_TYPE = typeString('Order', ORDER_TYPES)
 const DOMAIN_TYPE =
   'EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)'
 
-/** What a signature is bound to: the chain, and the settlement contract on it. */
+/** Domain of a signature: the chain and its settlement contract. */
 export type OrderDomain = { readonly chainId: number; readonly verifyingContract: Address }
 
-/** Thirty-two bytes for any bytes. The input may be a buffer that its owner writes again later. */
+/** Returns 32 bytes. The input may be a buffer that its owner reuses later. */
 export type Keccak256 = (bytes: Uint8Array) => Uint8Array
 
-/** The digest of an order as 32 bytes of their own. */
+/** Returns the digest of an order in a new array of 32 bytes. */
 export type OrderHasher = (order: Order) => Uint8Array
 
-/** The same, of an order that `writeOrderWords` has laid out; the bytes are copied first. */
+/** The same for an order laid out by `writeOrderWords`; the bytes are copied first. */
 type OrderWordsHasher = (words: Uint8Array) => Uint8Array
 
 const WORD = 32
-/** What is hashed of an order itself: nine words, in the order in which they are signed. */
+/** Nine words of an order, in the order in which they are signed. */
 export const ORDER_WORDS_BYTES = 9 * WORD
-/** Where the last twenty bytes of a word that is the trader lie in them. */
+/** Offset of the trader's twenty bytes in the words. */
 export const TRADER_OFFSET = WORD + 12
 const STRUCT_BYTES = WORD + ORDER_WORDS_BYTES
 const DIGEST_BYTES = 2 + 2 * WORD
 const UINT32 = 2 ** 32
 
 const HEX_DIGITS = '0123456789abcdef'
-/** The value of a hex digit by its character code; NOT_HEX for any other character. */
+/** Value of a hex digit by its character code; NOT_HEX for any other character. */
 const NOT_HEX = 0xff
 const DIGIT_VALUES = new Uint8Array(128).fill(NOT_HEX)
 for (let value = 0; value < 16; value++) {
@@ -49,8 +49,8 @@ for (let value = 0; value < 16; value++) {
 const BYTE_TEXTS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
 
 /**
- * A hasher for one domain. Its buffers are made once and written again for every order: a hasher
- * belongs to one thread, and the words' leading zeros are never touched.
+ * Returns a hasher for one domain. Its buffers are created once and reused for every order: a hasher belongs to one
+ * thread, and the words' leading zeros are never touched.
  */
 export function makeOrderHasher(
   domain: OrderDomain,
@@ -81,8 +81,8 @@ export function makeOrderWordsHasher(domain: OrderDomain, keccak256: Keccak256):
 }
 
 /**
- * Lays an order out at `at`, as it is hashed. The leading zeros of words are never touched: the memory
- * has to begin with zeros there. Throws where a value is none that can be signed.
+ * Writes an order at `at` in the layout that is hashed. It does not write the leading zeros of words, so the memory
+ * must have zeros there. Throws if a value cannot be signed.
  */
 export function writeOrderWords(view: DataView, at: number, order: Order): void {
   writeHex(view, at, order.marketId, 32)
@@ -96,7 +96,7 @@ export function writeOrderWords(view: DataView, at: number, order: Order): void 
   writeHex(view, at + 8 * WORD + 12, order.makerFeeRecipient, 20)
 }
 
-/** The order's hash in its canonical form, for callers that hash a few orders only. */
+/** Returns the order's hash in canonical form, for callers that hash a few orders only. */
 export function orderHash(order: Order, domain: OrderDomain): OrderHash {
   return bytesToHex(makeOrderHasher(domain)(order)) as OrderHash
 }
@@ -120,8 +120,8 @@ function domainSeparator(domain: OrderDomain, keccak256: Keccak256): Uint8Array 
 }
 
 /**
- * Writes `0x` hex of exactly `length` bytes. Anything else is a bug of the caller, and a digest of
- * something half read would be worse than an error.
+ * Writes `0x` hex of exactly `length` bytes. Throws otherwise: a digest of half-read input would be worse than an
+ * error.
  */
 function writeHex(target: DataView, offset: number, text: string, length: number): void {
   let bad = text.length === 2 + 2 * length && text.startsWith('0x') ? 0 : NOT_HEX
@@ -140,7 +140,7 @@ function writeSafeInteger(view: DataView, offset: number, value: number): void {
   view.setUint32(offset + 4, value % UINT32)
 }
 
-/** Most nonces and all sane expirations are safe integers; only the others need a bigint. */
+/** Most nonces and all reasonable expirations are safe integers; only the others need a bigint. */
 function writeUint64(view: DataView, offset: number, text: Uint64): void {
   if (text.length < 16) {
     writeSafeInteger(view, offset, Number(text))

@@ -16,13 +16,13 @@ import { type Rejection, reject } from './rejection.ts'
 
 type Exposed = Pick<Order, 'side' | 'price' | 'size'>
 
-/** The least that a permit of this order may allow; zero for an order that pays nothing. */
+/** Returns the minimum value of a permit for this order; zero for a sell. */
 export function permitValueMin({ side, price, size }: Exposed): bigint {
   if (side !== BUY || !isPrice(price) || !isShares(size)) return 0n
   return BigInt(needOf({ side, price }, size))
 }
 
-/** Returns every flaw of the permit; `settleSec` is how long after its match a trade may settle. */
+/** Returns every flaw of the permit; `settleSec` is the maximum time from a match to its settlement. */
 export function permitFlaws(
   order: Exposed & Pick<Order, 'expiration'>,
   { value, deadline }: Pick<PermitSignature, 'value' | 'deadline'>,
@@ -35,13 +35,13 @@ export function permitFlaws(
   const flaws: Rejection[] = []
   const needed = permitValueMin(order)
   if (BigInt(value) < needed) {
-    const why = 'the cost of the order, and a unit for each fill that it can have'
-    const detail = `permitSignature.value must be at least ${needed}: ${why}, because each is rounded up`
+    const why = 'the cost of the order, plus one unit per possible fill'
+    const detail = `permitSignature.value must be at least ${needed}: ${why}, which are rounded up`
     flaws.push(reject('INVALID_FIELD', 'permitSignature.value', detail))
   }
   const last = BigInt(order.expiration) + BigInt(settleSec)
   if (BigInt(deadline) < last) {
-    const why = settleSec === 0 ? '' : `, and ${settleSec} seconds in which its last trade settles`
+    const why = settleSec === 0 ? '' : `, plus ${settleSec} seconds for settling its last trade`
     const detail = `permitSignature.deadline must be at least ${last}: the order's expiration${why}`
     flaws.push(reject('INVALID_PERMIT', 'permitSignature.deadline', detail))
   }

@@ -1,6 +1,6 @@
 /**
- * An order as the trader signed it, and the rules that its values must keep whatever book it is
- * meant for. Signatures are checked elsewhere; this file knows values only.
+ * An order as signed by the trader, and the rules for its values that hold in every market. Signatures are checked
+ * elsewhere.
  */
 
 import {
@@ -40,7 +40,7 @@ export type Order = {
   readonly makerFeeRecipient: Address
 }
 
-/** A stablecoin permit that travels with an order; only its shape is known to be right. */
+/** A stablecoin permit of an order; only its shape has been checked. */
 export type PermitSignature = {
   readonly nonce: Uint64
   readonly value: Uint256
@@ -64,7 +64,7 @@ export type VerifiedOrder = Order & {
  */
 export type TimeInForce = 'POST_ONLY' | 'IOC' | 'FOK'
 
-/** When the order ends, in Unix seconds; expirations beyond 2^53 never come, so they are clamped. */
+/** Returns the order's end in Unix seconds, clamped to 2^53 - 1. */
 export function expiresAtSec(expiration: Uint64): number {
   return expiration.length < 16
     ? Number(expiration)
@@ -74,8 +74,8 @@ export function expiresAtSec(expiration: Uint64): number {
 const DAY_SEC = 86_400
 
 /**
- * Everything that is wrong with the order's values at this time, in the order of its fields. How far ahead
- * its end may be is asked of a new order only.
+ * Returns every flaw of the order's values at this time, in the order of its fields. The maximum expiration is checked
+ * for new orders only.
  */
 export function orderFlaws(
   order: Order,
@@ -107,7 +107,7 @@ export function orderFlaws(
   return flaws
 }
 
-/** Whether the order, whose values keep the rules, is worth less than the exchange takes. */
+/** Returns a flaw if a valid order is worth less than the minimum. */
 export function notionalFlaw(
   { price, size }: Pick<Order, 'price' | 'size'>,
   minNotional: number,
@@ -117,10 +117,10 @@ export function notionalFlaw(
   return reject('NOTIONAL_TOO_SMALL', 'order.size', detail)
 }
 
-/** Where a page of open orders ended. */
+/** End of a page of open orders. */
 export type OpenOrderPlace = { readonly placedAtMs: number; readonly orderHash: OrderHash }
 
-/** The oldest first, so that a list does not jump when orders are added. */
+/** Oldest first, so that a list does not jump when orders are added. */
 export function byAge(a: OpenOrderPlace, b: OpenOrderPlace): number {
   if (a.placedAtMs !== b.placedAtMs) return a.placedAtMs - b.placedAtMs
   if (a.orderHash === b.orderHash) return 0

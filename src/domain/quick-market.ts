@@ -1,14 +1,15 @@
 /**
- * Quick markets: one after the other for each asset, from one boundary of the clock to the next, on
- * whether the price at the end is at or above the price at the start. Both prices come from one
- * source, and the one at the start, the strike, never changes.
+ * Quick markets: consecutive markets of an asset, each from one boundary of the clock to the next. The outcome is YES
+ * if the price at the end is at or above the price at the start. Both prices come from one source, and the start price
+ * (the strike) never changes.
  */
 
-import type { ObservedVia, PriceSource } from './asset-price.ts'
+import type { ObservedVia } from './asset-price.ts'
 import type { Address, MarketId } from './ids.ts'
 import { NO, type Outcome, YES } from './order.ts'
+import type { PriceSource } from './price-providers.ts'
 
-/** What a source reported at a boundary: its first observation at or after it. */
+/** A source's first observation at or after a boundary. */
 export type Mark = {
   readonly asset: string
   readonly source: PriceSource
@@ -17,41 +18,43 @@ export type Mark = {
   readonly atMs: number
   readonly receivedAtMs: number
   readonly via: ObservedVia
-  /** Whether nothing can have come before it: what was pushed without a gap, or the provider's past. */
+  /** True if no earlier observation is possible: it was pushed without a gap, or comes from the provider's history. */
   readonly exact: boolean
-  /** The provider's report as it came. */
+  /** The provider's report, unchanged. */
   readonly raw: string
 }
 
-/** How the outcome follows: two marks of one source, or its average where half of the sources contradict it. */
+/** Basis of the outcome: two marks of one source, or its average if half of the sources contradict it. */
 export type QuickResolution = {
   readonly source: PriceSource
   readonly start: Mark
   readonly end: Mark
   readonly outcome: Outcome
-  /** The reports of every source about start and end, the deciding one included. */
+  /** Reports of every source for start and end, including the deciding one. */
   readonly sources?: readonly SourceMarks[]
-  /** The other sources with a report of the end; rows of earlier versions have this instead of `sources`. */
+  /** Other sources with a report of the end; rows of earlier versions have this instead of `sources`. */
   readonly compared?: readonly { readonly start: Mark | null; readonly end: Mark }[]
-  /** The mean that decided instead of the end. */
+  /** Mean that decided instead of the end. */
   readonly average?: AveragePrice
-  /** The market was contested, and its outcome is that of the oracle. */
+  /** True if the market was contested, and the oracle decided. */
   readonly byOracle?: true
 }
 
-/** What one source reported at the start and at the end of a market. */
+/** A source's reports at the start and at the end of a market. */
 export type SourceMarks = {
   readonly source: PriceSource
   readonly start: Mark | null
   readonly end: Mark | null
-  /** Whether it has a vote: it reported both instants, and some other source is near both reports, or none reported. */
+  /**
+   * True if it has a vote: it reported both instants, and another source is near both reports, or no other reported.
+   */
   readonly counts: boolean
 }
 
-/** The mean of what one source reported at equal distances before an end, rounded down. */
+/** Mean of a source's reports at equal intervals before an end, rounded down. */
 type AveragePrice = { readonly price: number; readonly marks: readonly Mark[] }
 
-/** What an asset's quick market is made of, before it has a number. */
+/** Terms of a quick market before it has a number. */
 export type QuickTerms = {
   readonly marketId: MarketId
   readonly chainId: number
@@ -65,20 +68,20 @@ export type QuickTerms = {
 
 export type QuickMarket = QuickTerms & {
   readonly id: number
-  /** The reports of sources that contradict each other; its outcome is that of one source alone. */
+  /** Reports of sources that contradict each other. The outcome in it is that of one source only. */
   readonly contested: QuickResolution | null
   readonly resolution: QuickResolution | null
   readonly resolvedAtMs: number | null
-  /** The transactions that created it and that reported its outcome or opened it to the oracle; '' until there are any. */
+  /** Transactions that created it, and that reported its outcome or opened it to the oracle; '' until then. */
   readonly createTxHash: string
   readonly reportTxHash: string
-  /** How far the chain has come. */
+  /** Progress on chain. */
   readonly onChain: QuickChainStage
 }
 
 /**
- * Where the outcome comes from: `open`, there is none yet; `prices`; `contested`, the price sources contradict
- * each other and the market waits for the optimistic oracle; `oracle`, which has decided a contested market.
+ * Origin of the outcome. `open`: none yet. `prices`. `contested`: the price sources contradict each other and the
+ * market waits for the optimistic oracle. `oracle`: the oracle decided a contested market.
  */
 export const QUICK_VERDICTS = ['open', 'prices', 'contested', 'oracle'] as const
 type QuickVerdict = (typeof QUICK_VERDICTS)[number]
@@ -88,14 +91,14 @@ export function verdictOf({ resolution, contested }: QuickMarket): QuickVerdict 
   return contested === null ? 'open' : 'contested'
 }
 
-/** `contested`: the market is open to proposals at the oracle, and prices cannot resolve it any more. */
+/** `contested`: the market is open to proposals at the oracle, and prices can no longer resolve it. */
 const QUICK_CHAIN_STAGES = ['pending', 'created', 'contested', 'reported'] as const
 export type QuickChainStage = (typeof QUICK_CHAIN_STAGES)[number]
 
 export const endSecOf = (market: Pick<QuickTerms, 'startSec' | 'intervalSec'>): number =>
   market.startSec + market.intervalSec
 
-/** The boundary at or before an instant. */
+/** Returns the boundary at or before an instant. */
 export function boundaryAt(atMs: number, intervalSec: number): number {
   return Math.floor(atMs / 1_000 / intervalSec) * intervalSec
 }
@@ -105,27 +108,27 @@ export function outcomeOf(startPrice: number, endPrice: number): Outcome {
   return endPrice >= startPrice ? YES : NO
 }
 
-/** The price that is shown as the end: the strike's own source's, or that of the one that decided. */
+/** Returns the end price to show: the one that decided. */
 export function endPriceOf({ resolution }: QuickMarket): number | null {
   return resolution === null ? null : decidingPrice(resolution)
 }
 
-/** The price that was compared with the start. */
+/** Returns the price that was compared with the start. */
 export function decidingPrice({ end, average }: Pick<QuickResolution, 'end' | 'average'>): number {
   return average?.price ?? end.price
 }
 
-/** The average is over so many seconds before an end, in so many reports. */
+/** Length of the average before an end in seconds, and its number of reports. */
 const AVERAGE_SEC = 60
 const AVERAGE_COUNT = 6
 
-/** The seconds before an end at which a source is heard for its average, the earliest first. */
+/** Returns the seconds before an end at which a source's average takes its reports, earliest first. */
 export function averagedSecs(endSec: number, intervalSec: number): number[] {
   const { stepSec, count } = averaging(intervalSec)
   return Array.from({ length: count }, (_, at) => endSec - (count - at) * stepSec)
 }
 
-/** How far they are apart: a report that is later than this is none of that second. */
+/** Returns the seconds between these reports. A report that is later by more does not count for its second. */
 export function averagedStepSec(intervalSec: number): number {
   return averaging(intervalSec).stepSec
 }

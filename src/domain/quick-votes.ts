@@ -1,19 +1,19 @@
-/** How the sources of a quick market vote on its outcome, each by its own two prices. */
+/** Votes of price sources on the outcome of a quick market, each by its own two prices. */
 
-import type { PriceSource } from './asset-price.ts'
 import { YES } from './order.ts'
+import type { PriceSource } from './price-providers.ts'
 import { type Mark, outcomeOf, type QuickResolution, type SourceMarks } from './quick-market.ts'
 
 const BPS = 10_000
 
-/** How far a source saw the price move, in basis points; undefined unless it reported both instants. */
+/** Returns a source's price move in basis points; undefined unless it reported both instants. */
 export function moveBps({ start, end }: Pick<SourceMarks, 'start' | 'end'>): number | undefined {
   if (start === null || end === null) return undefined
   return ((end.price - start.price) / start.price) * BPS
 }
 
 type Votes = {
-  /** Sources that saw the price go to this side, the one that is judged included. */
+  /** Sources that saw the price move to this side, including the judged one. */
   readonly supporters: number
   readonly opponents: number
   /** Opponents whose move differs from that of the judged source by more than the bound. */
@@ -21,8 +21,8 @@ type Votes = {
 }
 
 /**
- * Counts the sources for and against the side that one source saw. A source whose two prices are equal votes for
- * neither side.
+ * Counts the sources for and against the side of the judged source. A source with two equal prices votes for neither
+ * side.
  */
 export function votesOn(
   judged: { readonly source: PriceSource; readonly start: Mark; readonly end: Mark },
@@ -45,15 +45,15 @@ export function votesOn(
   return { supporters, opponents, farOpponents }
 }
 
-/** The largest evidence that the contract accepts, in bytes. */
+/** Maximum size of evidence that the contract accepts, in bytes. */
 const EVIDENCE_CHARS_MAX = 1_024
 
 /** Describes the reports of every source in a text that a disputer at the oracle can check. */
 export function evidenceText({ sources = [] }: QuickResolution): string {
-  const said = (mark: Mark | null): string =>
+  const reportText = (mark: Mark | null): string =>
     mark === null ? 'nothing' : `${mark.price} at ${mark.atMs}`
   const lines = sources.map(
-    ({ source, start, end }) => `${source} said ${said(start)}, then ${said(end)}`,
+    ({ source, start, end }) => `${source} said ${reportText(start)}, then ${reportText(end)}`,
   )
   const text =
     'The price sources contradict each other (USD, 8 decimals, Unix milliseconds): ' +

@@ -1,6 +1,6 @@
 /**
- * A rejection is an expected answer: a value of a closed union, never thrown. The table from a
- * rejection to an HTTP status and a sentence is in `http/errors.ts`.
+ * A rejection is an expected answer: a value of a closed union, never thrown. `http/errors.ts` maps it to an HTTP
+ * status and a sentence.
  */
 
 import type { TradeId } from './ids.ts'
@@ -13,6 +13,7 @@ export const REJECTION_CODES = [
   'SIZE_NOT_POSITIVE',
   'EXPIRATION_TOO_SOON',
   'EXPIRATION_TOO_FAR',
+  'TOO_LATE',
   'INVALID_SIGNATURE',
   'INVALID_PERMIT',
   'UNAUTHORIZED_MISSING_HEADER',
@@ -69,11 +70,11 @@ export type Rejection = {
   readonly rejected: RejectionCode
   /** The path of the field at fault, as the client wrote it: `order.price`. */
   readonly field?: string
-  /** A sentence for this case, where the code's own sentence says too little. */
+  /** A more specific sentence than that of the code. */
   readonly detail?: string
-  /** The trades that stand in the way, the oldest first. */
+  /** Trades that cause the rejection, oldest first. */
   readonly tradeIds?: readonly TradeId[]
-  /** After how many seconds the same request can help, where that is known better than by its code. */
+  /** Seconds after which a retry may succeed, if better known than by the code. */
   readonly retryAfterSec?: number
 }
 
@@ -85,15 +86,15 @@ export function reject(rejected: RejectionCode, field?: string, detail?: string)
   }
 }
 
-/** An order that was to rest only would have taken something, first at this price. */
+/** A post-only order would have matched, first at this price. */
 export function wouldMatch(price: number): Rejection {
-  const detail = `it would have been matched at once, at ${price}`
+  const detail = `the post-only order would match at once, at ${price}`
   return reject('POST_ONLY_WOULD_MATCH', 'postOnly', detail)
 }
 
-/** An order that was to be filled at once could not be, or not as far as it must. */
+/** An order that must be filled at once could not be, or not completely. */
 export function notFilled(filled: number, size: number): Rejection {
-  const much = filled === 0 ? 'nothing of it' : `only ${filled} of ${size}`
+  const much = filled === 0 ? 'no part of the order' : `only ${filled} of ${size}`
   return reject('ORDER_NOT_FILLED', 'timeInForce', `${much} could be filled at once`)
 }
 

@@ -1,6 +1,6 @@
 /**
- * What the owner of a relayed operation signed: its typed data with the nonces that the contracts
- * have for him now. The SDK signs these messages, the relayer recovers who did.
+ * Typed data that the owner of a relayed operation signed, with the owner's current nonces of the contracts. The SDK
+ * signs these messages; the relayer recovers the signer.
  */
 
 import type { Address, Uint256 } from './ids.ts'
@@ -23,7 +23,7 @@ import {
   type TypedDataTypes,
 } from './typed-data.ts'
 
-/** A value of a message: an address, a hash or decimal text, a number, a truth, or a list of text. */
+/** A value of a message: an address, a hash or decimal text, a number, a boolean, or a list of strings. */
 export type MessageValue = string | number | boolean | readonly string[]
 
 export type TypedMessage = {
@@ -35,9 +35,9 @@ export type TypedMessage = {
 
 export type SignedMessage = TypedMessage & {
   readonly signature: SignedPermit
-  /** Where the signature stands in the request: the path before `r`, as `redemptions[1].`. */
+  /** Place of the signature in the request: the path before `r`, as `redemptions[1].`. */
   readonly path: string
-  /** Whether it is the permit of a bond, whose fields have other names. */
+  /** True for the permit of a bond, whose fields have other names. */
   readonly isBond: boolean
 }
 
@@ -47,7 +47,7 @@ type MessageContracts = {
   readonly stablecoin: Stablecoin
 }
 
-/** The nonce that the operation's own contract has for its owner, where it needs one, and what a bond needs. */
+/** The owner's nonce of the operation's contract, if needed, and the nonces for a bond. */
 export type MessageNonces = {
   readonly nonce: bigint
   readonly bond?: { readonly nonce: bigint; readonly amount: bigint }

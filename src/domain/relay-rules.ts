@@ -1,6 +1,6 @@
 /**
- * The rules of a relayed operation that need neither the chain nor a signature: whose contracts it
- * names, and until when it is good. What breaks one of them costs nothing but this look.
+ * Rules of a relayed operation that need neither the chain nor a signature: the contracts it names, and its deadline.
+ * Checking them first rejects bad requests cheaply.
  */
 
 import { type Address, ZERO_ADDRESS } from './ids.ts'
@@ -9,20 +9,20 @@ import { isPrice, isShares } from './money.ts'
 import { type Rejection, reject } from './rejection.ts'
 import type { CancelOrders, Redemption, RelayOperation, SignedPermit } from './relay.ts'
 
-/** The contracts of a chain, and what the relayer asks of those that it works for. */
+/** Contracts of a chain, and the relayer's requirements. */
 export type RelayTerms = {
   readonly role: 'main' | 'test'
   readonly settlement: Address
   readonly conditionalTokens: Address
   readonly stablecoin: Address
-  /** How far ahead a deadline may lie. */
+  /** Maximum time from now to a deadline. */
   readonly deadlineAheadSecMax: number
-  /** Redemptions of one batch. */
+  /** Redemptions per batch. */
   readonly redemptionsMax: number
 }
 
 const NO_COLLECTION = `0x${'0'.repeat(64)}`
-/** The sets of one outcome each; both together are all that a holder can have. */
+/** Index sets with a single outcome; both together cover all tokens of a holder. */
 const INDEX_SETS: readonly string[] = ['1', '2']
 
 export function relayFlaw(
@@ -30,7 +30,8 @@ export function relayFlaw(
   terms: RelayTerms,
   nowSec: number,
 ): Rejection | undefined {
-  if (operation.owner === ZERO_ADDRESS) return invalid(signerField(operation), 'is nobody')
+  if (operation.owner === ZERO_ADDRESS)
+    return invalid(signerField(operation), 'must not be the zero address')
   switch (operation.kind) {
     case 'ctf-approval':
       if (operation.operator !== terms.settlement) {
@@ -38,7 +39,7 @@ export function relayFlaw(
       }
       return deadlineFlaw(operation, terms, nowSec, 'deadline')
     case 'stablecoin-permit':
-      // A split of collateral into outcome tokens is paid to the second.
+      // The second one is the spender of a split of collateral into outcome tokens.
       if (operation.spender !== terms.settlement && operation.spender !== terms.conditionalTokens) {
         return invalid('spender', 'must be the settlement or the conditional tokens contract')
       }
@@ -66,7 +67,7 @@ export function relayFlaw(
   }
 }
 
-/** What the request calls the one who signs. */
+/** Returns the request's field name for the signer. */
 function signerField({ kind }: Pick<RelayOperation, 'kind'>): string {
   if (kind === 'propose-resolution') return 'proposer'
   return kind === 'settle-market' ? 'settler' : 'owner'
@@ -88,7 +89,7 @@ function batchFlaw(
     if (flaw !== undefined) return flaw
     const other = seen.get(redemption.conditionId)
     if (other !== undefined) {
-      return invalid(`${path}.conditionId`, `is that of redemptions[${other}] again`)
+      return invalid(`${path}.conditionId`, `repeats that of redemptions[${other}]`)
     }
     seen.set(redemption.conditionId, at)
   }
@@ -120,12 +121,12 @@ function redemptionFlaw(
     return invalid(`${path}collateralToken`, "must be the exchange's stablecoin")
   }
   if (parentCollectionId !== NO_COLLECTION) {
-    return invalid(`${path}parentCollectionId`, 'must be zero: markets stand at the top level')
+    return invalid(`${path}parentCollectionId`, 'must be zero: nested positions are not supported')
   }
   for (const [at, indexSet] of indexSets.entries()) {
     const field = `${path}indexSets[${at}]`
     if (!INDEX_SETS.includes(indexSet)) return invalid(field, 'must be 1 (YES) or 2 (NO)')
-    if (indexSets.indexOf(indexSet) !== at) return invalid(field, 'is there more than once')
+    if (indexSets.indexOf(indexSet) !== at) return invalid(field, 'is given more than once')
   }
   return deadlineFlaw(redemption, terms, nowSec, `${path}deadline`)
 }
@@ -137,9 +138,12 @@ function deadlineFlaw(
   field: string,
 ): Rejection | undefined {
   const aheadSec = BigInt(deadline) - BigInt(nowSec)
-  if (aheadSec <= 0n) return invalid(field, `has passed: it is ${nowSec}`)
+  if (aheadSec <= 0n) return invalid(field, `has passed: the time is ${nowSec}`)
   if (aheadSec > BigInt(deadlineAheadSecMax)) {
-    return invalid(field, `must be at most ${deadlineAheadSecMax} seconds ahead: it is ${nowSec}`)
+    return invalid(
+      field,
+      `must be at most ${deadlineAheadSecMax} seconds ahead: the time is ${nowSec}`,
+    )
   }
   return undefined
 }

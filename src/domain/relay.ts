@@ -1,13 +1,12 @@
 /**
- * What the relayer does for those who hold no ether: eight operations, each authorised by its owner's
- * typed signature, and what became of each. The values are as the front has read them: addresses and
- * hashes in lower case, integers as decimal text.
+ * The relayer's eight operations for users without ether, each authorised by its owner's typed signature, and their
+ * states. Values are as parsed by the front: addresses and hashes in lower case, integers as decimal text.
  */
 
 import type { Address, MarketId, Uint64, Uint256 } from './ids.ts'
 import type { Order } from './order.ts'
 
-/** A signature in its three parts, and until when it is good. */
+/** A signature in its three parts, and its deadline. */
 export type SignedPermit = {
   /** Unix seconds. */
   readonly deadline: Uint256
@@ -38,7 +37,7 @@ export type Redemption = SignedPermit & {
   readonly parentCollectionId: string
   readonly conditionId: MarketId
   readonly indexSets: readonly Uint256[]
-  /** It is not signed: the condition alone says which market it is. */
+  /** Not signed: the condition alone identifies the market. */
   readonly marketAddress?: Address
 }
 
@@ -48,7 +47,7 @@ export type CtfRedemption = Redemption & {
   readonly owner: Address
 }
 
-/** Several redemptions in one transaction; their nonces follow each other. */
+/** Several redemptions in one transaction, with consecutive nonces. */
 export type BatchCtfRedemption = {
   readonly kind: 'batch-ctf-redemption'
   readonly chainId: number
@@ -77,11 +76,11 @@ export type SettleMarket = SignedPermit & {
   readonly winningOutcome: 0 | 1
 }
 
-/** Withdraws orders on chain. It has no nonce: doing it again changes nothing. */
+/** Withdraws orders on chain. It has no nonce: repeating it changes nothing. */
 export type CancelOrders = SignedPermit & {
   readonly kind: 'cancel-orders'
   readonly chainId: number
-  /** The trader of all of them. */
+  /** Their trader. */
   readonly owner: Address
   readonly orders: readonly Order[]
 }
@@ -107,8 +106,8 @@ export type RelayOperation =
 export type RelayKind = RelayOperation['kind']
 
 /**
- * Whose budget pays for an operation: redemptions, with the settling that they wait for, have one of
- * their own, so that nothing else can use up what winners need.
+ * Budget that pays for an operation. Redemptions, with the settling that they wait for, have their own, so that nothing
+ * else can use up the gas that winners need.
  */
 export type RelayPurpose = 'redemption' | 'other'
 
@@ -123,12 +122,12 @@ export function purposeOf(kind: RelayKind): RelayPurpose {
 }
 
 /**
- * The way of an operation: `sending` is written before anything is signed, `submitted` once it has a
- * transaction hash. A failed one may be asked for again and is then sent anew.
+ * States of an operation: `sending` is stored before anything is signed, `submitted` once it has a transaction hash. A
+ * failed one may be requested again and is then sent again.
  */
 export type RelayStatus = 'sending' | 'submitted' | 'confirmed' | 'failed'
 
-/** 32 bytes: the hash of what was asked and signed. The same request has the same key. */
+/** 32 bytes: the hash of the signed request. The same request has the same key. */
 export type RelayKey = `0x${string}`
 
 export type RelayRecord = {
@@ -137,21 +136,21 @@ export type RelayRecord = {
   readonly kind: RelayKind
   readonly owner: Address
   readonly status: RelayStatus
-  /** Which attempt this is, from 1. */
+  /** Number of the attempt, from 1. */
   readonly attempt: number
   /** Empty until there is one. */
   readonly txHash: string
-  /** What it costs, in gas: the limit until it is mined, what was used from then on. */
+  /** Cost in gas: the limit until it is mined, then the gas used. */
   readonly gas: number
   readonly reason: string
   readonly openedAtMs: number
   readonly updatedAtMs: number
 }
 
-/** A claim follows the transaction that it is part of. */
+/** A claim follows its transaction. */
 export type ClaimStatus = 'pending' | 'confirmed' | 'failed'
 
-/** A redemption of one market, with what it pays. */
+/** A redemption in a market, with its payout. */
 export type Claim = {
   readonly chainId: number
   readonly userAddress: Address

@@ -1,12 +1,12 @@
-/** A trade is one fill: one buyer, one seller, one price, one size, and its way to the chain. */
+/** A trade is one fill: one buyer, one seller, one price, one size, and its settlement. */
 
 import type { Address, MarketId, OrderHash, Sequence, TradeId } from './ids.ts'
 import type { Price, Shares } from './money.ts'
 import type { Outcome, Side, VerifiedOrder } from './order.ts'
 
 /**
- * matched → submitted → confirmed, or failed; confirmed → reverted when a reorg removes it, and
- * reverted → submitted again.
+ * matched → submitted → confirmed, or failed; confirmed → reverted if a reorg removes it, and reverted → submitted
+ * again.
  */
 export const TRADE_STATUSES = ['matched', 'submitted', 'confirmed', 'failed', 'reverted'] as const
 export type TradeStatus = (typeof TRADE_STATUSES)[number]
@@ -27,18 +27,35 @@ export type Trade = {
   readonly matchedAtMs: number
 }
 
-/** Which side of a failed trade the chain found at fault. */
+/** Side of a failed trade that the chain found at fault. */
 export type FaultySide = 'buyer' | 'seller' | 'both' | 'none'
 
-/** A trade with its signed orders, as the database has it. */
+/** A trade with its signed orders, from the database. */
 export type TradeWithOrders = Trade & {
   readonly chainId: number
   readonly status: TradeStatus
-  /** How often it was submitted. */
+  /** Number of submissions. */
   readonly attempts: number
   readonly buy: VerifiedOrder
   readonly sell: VerifiedOrder
 }
 
-/** A trade with everything that settling it takes; `tradeKey` is its id on chain. */
-export type TradeToSettle = TradeWithOrders & { readonly tradeKey: string }
+/** Facts about an unsettled trade that outlive a kill of settlement. */
+export type TradeNote = {
+  readonly tradeId: TradeId
+  /** Time for which the chain was reachable since settlement first read the trade. */
+  readonly reachableMs: number
+  readonly retries: number
+  readonly wastedGas: number
+  /** The refusal of a block by the fault of a side. */
+  readonly refusal?: TradeRefusal
+}
+
+export type TradeRefusal = { readonly fault: FaultySide; readonly reason: string }
+
+/** A trade with everything that settlement needs; `tradeKey` is its id on chain. */
+export type TradeToSettle = TradeWithOrders & {
+  readonly tradeKey: string
+  /** A block that a reorg removed refused it: it fails, unless it has settled. */
+  readonly refusal?: TradeRefusal
+}

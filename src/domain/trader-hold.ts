@@ -9,7 +9,7 @@ import type { Address, TradeId } from './ids.ts'
 /** `permit-buys` are buys with a permit: their permit needs the nonce that the operation uses. */
 export type HeldOrders = 'sells' | 'buys' | 'permit-buys'
 
-/** The whole hold of a trader; one with no kind of orders lifts it. */
+/** The complete hold of a trader; without a kind of orders it is lifted. */
 export type TraderHold = {
   readonly chainId: number
   readonly trader: Address
@@ -19,14 +19,14 @@ export type TraderHold = {
   readonly again?: true
 }
 
-/** Unsettled trades: how many, and the oldest of them. */
+/** Number of unsettled trades, and the oldest ones. */
 export type UnsettledTrades = { readonly count: number; readonly tradeIds: readonly TradeId[] }
 
-/** What the open orders and unsettled trades of a trader on a chain need. */
+/** Needs of a trader's open orders and unsettled trades on a chain. */
 export type TraderNeeds = {
   readonly openBuys: number
   readonly openSells: number
-  /** What the buys need of the allowance, in millionths of the stablecoin. */
+  /** Allowance that the buys need, in millionths of the stablecoin. */
   readonly openCost: bigint
   readonly unsettledCost: bigint
   readonly buys: UnsettledTrades

@@ -1,9 +1,8 @@
 /**
- * Traders who pause because a trade failed, or would have failed, by their fault. Each further fault doubles the pause; trades
- * that fail while it lasts are of the same fault, since nothing new was ordered meanwhile. Every market
- * thread has all pauses of a chain, of whatever market they come from: the thread that logs a failure
- * knows it at once, settlement passes it on to the others. What two threads know is put together by
- * taking the later pause, so it does not matter how often or in which order they are told.
+ * Pauses of traders after a trade failed, or would have failed, by their fault. Each further fault doubles the pause.
+ * Trades that fail during a pause belong to the same fault, because the trader could place no order meanwhile. Every
+ * market thread has all pauses of a chain. The thread that logs a failure has it at once, and settlement forwards it to
+ * the others. Two threads' pauses are merged by taking the later one, so the number and order of updates do not matter.
  */
 
 import type { Address } from './ids.ts'
@@ -12,7 +11,7 @@ import { PAUSED_TRADERS_MAX } from './limits.ts'
 export class TraderPauses {
   readonly #firstMs: number
   readonly #maxMs: number
-  /** By chain; those of the newest faults are last. */
+  /** By chain; traders with the newest faults are last. */
   readonly #chains = new Map<number, Map<Address, TraderPause>>()
 
   constructor({ firstMs, maxMs }: { readonly firstMs: number; readonly maxMs: number }) {
@@ -20,7 +19,7 @@ export class TraderPauses {
     this.#maxMs = maxMs
   }
 
-  /** A trade failed by the fault of this trader. */
+  /** Records a trade that failed by this trader's fault. */
   fault(chainId: number, trader: Address, atMs: number): void {
     const known = this.of(chainId, trader)
     if (known !== undefined && atMs < known.untilMs) return
@@ -30,7 +29,7 @@ export class TraderPauses {
     this.#put({ chainId, trader, faults, atMs, untilMs })
   }
 
-  /** Takes over what another thread knows; answers what of it is new. */
+  /** Merges another thread's pauses; returns those that are new. */
   merge(pauses: readonly TraderPause[]): TraderPause[] {
     return pauses.filter((pause) => {
       const known = this.of(pause.chainId, pause.trader)
@@ -40,7 +39,7 @@ export class TraderPauses {
     })
   }
 
-  /** The last pause of a trader, also when it is over. */
+  /** Returns the last pause of a trader, even if it is over. */
   of(chainId: number, trader: Address): TraderPause | undefined {
     return this.#chains.get(chainId)?.get(trader)
   }
@@ -49,7 +48,7 @@ export class TraderPauses {
     return [...this.#chains.values()].flatMap((traders) => [...traders.values()])
   }
 
-  /** Forgets faults that count no more. */
+  /** Removes faults that no longer count. */
   sweep(nowMs: number): void {
     for (const traders of this.#chains.values()) {
       for (const [trader, { atMs }] of traders) {
@@ -76,9 +75,9 @@ export class TraderPauses {
 export type TraderPause = {
   readonly chainId: number
   readonly trader: Address
-  /** How many faults have led to it. */
+  /** Number of faults so far. */
   readonly faults: number
-  /** When the last one was. */
+  /** Time of the last one. */
   readonly atMs: number
   readonly untilMs: number
 }

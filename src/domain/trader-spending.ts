@@ -18,13 +18,13 @@ export type TraderSpending = {
   readonly trader: Address
   /** Fills that settled, or were sent and did not fail by a trader's fault. */
   readonly fills: number
-  /** Their share of the gas of their transactions. */
+  /** These fills' share of the gas of their transactions. */
   readonly gas: number
-  /** The share of fills that failed on chain by this trader's fault. */
+  /** Gas of fills that failed on chain by this trader's fault. */
   readonly failedGas: number
 }
 
-/** Per trader, chain and day; 0 is no limit. */
+/** Limits per trader, chain and day; 0 means none. */
 export type SpendingLimits = {
   readonly fillsPerDay: number
   readonly gasPerDay: number

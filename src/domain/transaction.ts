@@ -1,15 +1,13 @@
 /**
- * A transaction that one of the exchange's own keys sends, as the journal keeps it. It is stored
- * before it first leaves the process, so whatever happens afterwards, it is known which nonce was
- * used for what. Plain data: it crosses threads.
+ * A transaction sent with a key of the exchange, as stored in the journal. It is stored before it is first sent, so it
+ * is always known how each nonce was used. Plain data: it crosses threads.
  */
 
 import type { Address } from './ids.ts'
 
 /**
- * `open` until the chain has decided and its owner has dealt with the decision; then what
- * became of it. `cancelled`: a transaction that does nothing took its nonce. `lost`: one that is
- * none of ours took it.
+ * `open` until the chain has decided and the owner has handled the decision. `cancelled`: a blank transaction took its
+ * nonce. `lost`: a transaction of another sender took it.
  */
 const TRANSACTION_STATES = ['open', 'succeeded', 'reverted', 'cancelled', 'lost'] as const
 export type TransactionState = (typeof TRANSACTION_STATES)[number]
@@ -20,35 +18,35 @@ export type TransactionRow = {
   readonly chainId: number
   readonly sender: Address
   readonly nonce: number
-  /** Counts the changes of this row, so that a write that arrives late does not undo a newer one. */
+  /** Number of changes of this row, so that a late write does not undo a newer one. */
   readonly revision: number
-  /** What it is for: `settlement`, `relay`, …; the sender's owner chooses and finds it again. */
+  /** Purpose: `settlement`, `relay`, …; its owner finds its rows by it. */
   readonly purpose: string
-  /** The owner's own note, of any length: the trades of a batch, the id of a claim. */
+  /** Data of the owner, of any length: the trades of a batch, the id of a claim. */
   readonly reference: string
-  /** The newest signed form, ready to be broadcast. */
+  /** The newest signed form, ready to be sent. */
   readonly raw: string
-  /** The hash of every signed form, the newest last. Any of them may be mined. */
+  /** Hash of every signed form, newest last. Any may be mined. */
   readonly hashes: readonly string[]
-  /** Those of the hashes that do nothing but use up the nonce. */
+  /** Hashes of blank forms, which only use up the nonce. */
   readonly blanks: readonly string[]
   /** In wei, as decimal text; of the newest form. */
   readonly maxFeePerGas: string
   readonly maxPriorityFeePerGas: string
   readonly state: TransactionState
-  /** Where it was mined; empty and null until then. */
+  /** Transaction and block in which it was mined; empty and null until then. */
   readonly txHash: string
   readonly blockNumber: number | null
   readonly blockHash: string
   readonly gasUsed: number | null
-  /** The last trouble with it, for an operator who looks; empty when there was none. */
+  /** Last error, for an operator; empty if there was none. */
   readonly error: string
   readonly signedAtMs: number
   readonly updatedAtMs: number
   readonly finishedAtMs: number | null
 }
 
-/** The hash it is known by: of the form that was mined, or else of the newest. */
+/** Returns its current hash: of the mined form, or else of the newest. */
 export function knownHash({ txHash, hashes }: TransactionRow): string {
   return txHash === '' ? (hashes.at(-1) ?? '') : txHash
 }

@@ -1,11 +1,11 @@
 /**
- * The typed data (EIP-712) of every signature of Sibyl: what the contracts verify, the exchange and
- * the relayer check, the SDK signs and `/api/v1/config` publishes. Plain data, nothing is hashed or
- * signed here.
+ * Typed data (EIP-712) of every signature of Sibyl: the contracts verify it, the exchange and the relayer check it, the
+ * SDK signs it, and `/api/v1/config` publishes it. Plain data; nothing is hashed or signed here.
  */
 import type { Address } from './ids.ts'
 
-type Hex = `0x${string}`
+/** Bytes as viem writes them; its own type would make users of the SDK load all of its declarations. */
+export type Hex = `0x${string}`
 
 type TypedDataField = { readonly name: string; readonly type: string }
 export type TypedDataTypes = { readonly [primaryType: string]: readonly TypedDataField[] }
@@ -17,7 +17,7 @@ export type TypedDataDomain = {
   readonly verifyingContract: Hex
 }
 
-/** How to read the nonce that a message needs: a view of `contract`, or of the market's own. */
+/** View function that returns the nonce for a message: of `contract`, or of the market's contract. */
 type NonceSource = {
   readonly contract?: Address
   readonly function: string
@@ -25,8 +25,8 @@ type NonceSource = {
 }
 
 /**
- * One entry of `signatures` in `/api/v1/config`. The domain of what is signed for a single market
- * has no `verifyingContract`: it is the market's `contractAddress`.
+ * One entry of `signatures` in `/api/v1/config`. For a message about a single market the domain has no
+ * `verifyingContract`: it is the market's `contractAddress`.
  */
 export type SignatureScheme = {
   readonly domain: Omit<TypedDataDomain, 'verifyingContract'> &
@@ -149,8 +149,8 @@ export function marketDomain(chainId: number, market: Address): TypedDataDomain 
 }
 
 /**
- * A stablecoin's own domain. Its name and version are the token's: the devnet's is "USD Coin" and
- * version 1, the issuer's USDC is version 2.
+ * A stablecoin's own domain. Name and version are the token's: "USD Coin" and 1 on the devnet, version 2 for the
+ * issuer's USDC.
  */
 export type Stablecoin = {
   readonly address: Address
@@ -167,7 +167,7 @@ export function stablecoinDomain(chainId: number, stablecoin: Stablecoin): Typed
   }
 }
 
-/** Every signature of a chain, ready for any EIP-712 library. */
+/** Returns every signature scheme of a chain, ready for any EIP-712 library. */
 export function signatureSchemes(chain: {
   readonly chainId: number
   readonly settlement: Address
@@ -226,7 +226,7 @@ export function signatureSchemes(chain: {
   }
 }
 
-/** The type as EIP-712 writes it, `Permit(address owner,…)`: what the type hash is the hash of. */
+/** Returns the type as EIP-712 writes it, `Permit(address owner,…)`; the type hash is its hash. */
 export function typeString(primaryType: string, types: TypedDataTypes): string {
   const fields = types[primaryType] ?? []
   return `${primaryType}(${fields.map(({ name, type }) => `${type} ${name}`).join(',')})`

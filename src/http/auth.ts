@@ -1,59 +1,43 @@
 /**
- * Bearer tokens: `base64url(payload).base64url(signature)`, signed with the private half of a
- * registered Ed25519 key. The checks run in the order of the published table, so that a client always
- * learns the first thing to fix. A nonce is recorded only after the signature fits: no client can use
- * up a token that it could not have made.
+ * Bearer tokens: `base64url(payload).base64url(signature)`, signed with the private half of a registered Ed25519 key.
+ * The checks run in the order of the published table, so a client always gets the first thing to fix. A nonce is
+ * recorded only after the signature was verified: no client can use up a token that it could not have made.
  *
- * Keys are kept in memory. The store tells which are registered and revoked, at once; so a key that is
- * known needs no query, and a database that is slow or away locks out none of them. An id that is no
- * key is remembered too, and only so many unknown ones are looked up at a time: strangers who make
- * them up cost the others nothing.
- *
- * Where a token may be used more than once, it is remembered that its signature fits: that is most of what
- * a check costs. All else is looked at each time, so that a key that is revoked or over ends it at once.
+ * If tokens may be used more than once, a verified signature is cached, because it is most of the cost of a check. All
+ * other checks run each time, so a revoked or expired key ends its tokens at once.
  */
 
-import { createPublicKey, type KeyObject, verify } from 'node:crypto'
-import { API_KEY_ID, type ApiKey } from '#domain/api-key.ts'
-import { Fault } from '#domain/fault.ts'
+import { type KeyObject, verify } from 'node:crypto'
+import type { ApiKey } from '#domain/api-key.ts'
 import { TOKEN_AHEAD_SEC_MAX, TOKEN_LIFE_SEC } from '#domain/limits.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Clock } from '#runtime/clock.ts'
+import { makeKeyCache, remember } from './key-cache.ts'
 import type { NonceLedger } from './nonce-ledger.ts'
 import type { Principal } from './route.ts'
 
-/** How long a key is taken from memory without asking, while the store tells what changes. */
-const KEY_FRESH_MS = 60_000
-/** How long a request waits for the database to confirm a key that is known. */
-const KEY_PATIENCE_MS = 500
-/** How long a key that was known stays in force while the database cannot be asked. */
-const KEY_GRACE_MS = 600_000
-/** Keys kept in memory by one front, and as many ids that are none. */
-const KEYS_CACHED_MAX = 10_000
-/** Unknown ids that are looked up at once; one more is asked to come again. */
-const LOOKUPS_MAX = 64
 const PAYLOAD_CHARS_MAX = 1_024
-/** Tokens whose signature is remembered; the one that came first goes first. */
+/** Tokens with a cached signature; the oldest is evicted first. */
 const TOKENS_REMEMBERED_MAX = 10_000
 
 type TokenPayload = { readonly kid: string; readonly ts: number; readonly n: string }
 
 export type Authenticator = {
-  /** The owner of the token in the header, or why it is none. */
+  /** Returns the owner of the token in the header, or why the token is invalid. */
   identify(authorization: string): Promise<Principal | Rejection>
-  /** The owner of a key that was identified before, if the key is in force now; else why it is not. */
+  /** Returns the owner of a key that was identified before; a rejection if the key is no longer in force. */
   confirm(keyId: string): Promise<Principal | Rejection>
-  /** The store has a new key. */
+  /** Called when the store has a new key. */
   registered(key: ApiKey): void
-  /** The store has revoked these. */
+  /** Called when the store has revoked these keys. */
   revoked(ids: readonly string[]): void
-  /** The store may have registered or revoked something without our hearing it. */
+  /** Called when changes of the store may have been missed: cached keys are read again. */
   unheard(): void
-  /** Tokens whose signature is remembered. */
+  /** Number of tokens with a cached signature. */
   readonly remembered: number
 }
 
-/** Claims the use of a token where others may take it too; answers why it may not be taken here. */
+/** Claims a token that other processes may receive too; returns why it must not be used here. */
 export type ClaimToken = (use: {
   readonly keyId: string
   readonly nonce: string
@@ -61,130 +45,48 @@ export type ClaimToken = (use: {
 }) => Promise<Rejection | undefined>
 
 type AuthenticatorOptions = {
-  /** Throws a retryable `Fault` while the store cannot be asked. */
+  /** Throws a retryable `Fault` while the store is unavailable. */
   readonly findKey: (id: string) => Promise<ApiKey | undefined>
   readonly nonces: NonceLedger
   readonly singleUse: boolean
-  /** Where other processes take the same tokens. What this one remembers is looked at first. */
+  /** Set if other processes accept the same tokens. Uses recorded in this process are checked first. */
   readonly claim?: ClaimToken | undefined
   readonly clock: Clock
   /**
-   * Tokens from before are expired: it is not known any more which of them were used. Whoever claims them
-   * elsewhere knows.
+   * Start of this process. Single-use tokens issued earlier count as expired, because their uses are forgotten; not if
+   * `claim` is set, which remembers them.
    */
   readonly startedAtMs: number
-  /** How many tokens are remembered where they may be used more than once. */
+  /** Maximum number of cached signatures, if tokens may be used more than once. */
   readonly tokensMax?: number
 }
 
-type KnownKey = { readonly key: ApiKey; readonly publicKey: KeyObject; readonly askedAtMs: number }
-type Asking = { readonly askedAtMs: number; readonly answer: Promise<KnownKey | undefined> }
-
 export function makeAuthenticator(options: AuthenticatorOptions): Authenticator {
-  const { findKey, nonces, clock, tokensMax = TOKENS_REMEMBERED_MAX } = options
+  const { nonces, clock, tokensMax = TOKENS_REMEMBERED_MAX } = options
+  const keys = makeKeyCache(options)
+  const { keyInForce } = keys
   const firstSec = options.claim === undefined ? Math.ceil(options.startedAtMs / 1_000) : 0
-  const known = new Map<string, KnownKey>()
-  /** Ids that are no key, and when that was answered. */
-  const unknown = new Map<string, number>()
-  /** Never more than there are known keys, and so many unknown ones. */
-  const asking = new Map<string, Asking>()
-  let heardSinceMs = Number.NEGATIVE_INFINITY
-  let revokedAtMs = Number.NEGATIVE_INFINITY
-
-  let strangers = 0
-
-  /** Tokens that may come again, and the public key that their signature fits. */
+  /** Reusable tokens, with the public key that verified their signature. */
   const fitting = new Map<string, string>()
 
-  const isFresh = (askedAtMs: number, nowMs: number): boolean =>
-    nowMs - askedAtMs < KEY_FRESH_MS && askedAtMs >= heardSinceMs
-
-  async function keyOf(id: string): Promise<KnownKey | Rejection | undefined> {
-    const nowMs = clock.nowMs()
-    const kept = known.get(id)
-    if (kept !== undefined && isFresh(kept.askedAtMs, nowMs)) return kept
-    const missedAtMs = unknown.get(id)
-    if (missedAtMs !== undefined && isFresh(missedAtMs, nowMs)) return undefined
-    const asked = asking.get(id)
-    if (asked !== undefined && isFresh(asked.askedAtMs, nowMs)) return asked.answer
-    if (kept === undefined && strangers >= LOOKUPS_MAX) return reject('OVERLOADED')
-    if (kept === undefined) strangers++
-    const found = ask(id, nowMs)
-    const mayWait = kept !== undefined && nowMs - kept.askedAtMs <= KEY_GRACE_MS
-    const mine = { askedAtMs: nowMs, answer: mayWait ? withGrace(id, found) : found }
-    asking.set(id, mine)
-    const done = (): void => {
-      if (kept === undefined) strangers--
-      if (asking.get(id) === mine) asking.delete(id)
+  /** Uses up a single-use token; returns why it cannot be used. */
+  async function useUp(
+    payload: TokenPayload,
+    keyId: string,
+    nowSec: number,
+  ): Promise<Rejection | undefined> {
+    const { ts: issuedSec } = payload
+    const nonce = payload.n.toLowerCase()
+    const use = nonces.use(keyId, nonce, issuedSec + TOKEN_LIFE_SEC, nowSec)
+    if (use === 'used') return reject('UNAUTHORIZED_TOKEN_USED')
+    if (use === 'full') return reject('OVERLOADED')
+    if (options.claim !== undefined) {
+      const refused = await options.claim({ keyId, nonce, issuedSec })
+      // The client may retry with the same token.
+      if (refused?.rejected === 'OVERLOADED') nonces.release(keyId, nonce)
+      if (refused !== undefined) return refused
     }
-    found.then(done, done)
-    return mine.answer
-  }
-
-  async function ask(id: string, askedAtMs: number): Promise<KnownKey | undefined> {
-    const key = await findKey(id)
-    const kept = known.get(id)
-    const found =
-      key === undefined
-        ? undefined
-        : { key, publicKey: kept?.publicKey ?? publicKeyOf(key.publicKey), askedAtMs }
-    // What was read before a revocation was heard may be older than it.
-    if (askedAtMs <= revokedAtMs || (kept !== undefined && kept.askedAtMs > askedAtMs)) return found
-    known.delete(id)
-    unknown.delete(id)
-    if (found !== undefined) remember(known, id, found)
-    else remember(unknown, id, askedAtMs)
-    return found
-  }
-
-  function remember<Value>(
-    map: Map<string, Value>,
-    id: string,
-    value: Value,
-    most = KEYS_CACHED_MAX,
-  ): void {
-    map.set(id, value)
-    for (const oldest of map.keys()) {
-      if (map.size <= most) break
-      map.delete(oldest)
-    }
-  }
-
-  /** The answer, or the key as it is known when the answer does not come. */
-  async function withGrace(
-    id: string,
-    answer: Promise<KnownKey | undefined>,
-  ): Promise<KnownKey | undefined> {
-    const inForce = (): KnownKey | undefined => {
-      const kept = known.get(id)
-      return kept !== undefined && kept.askedAtMs >= heardSinceMs ? kept : undefined
-    }
-    let stopWaiting = (): void => undefined
-    const patience = new Promise<'late'>((resolve) => {
-      stopWaiting = clock.after(KEY_PATIENCE_MS, () => resolve('late'))
-    })
-    try {
-      const first = await Promise.race([answer, patience])
-      return first === 'late' ? (inForce() ?? (await answer)) : first
-    } catch (error) {
-      const kept = error instanceof Fault && error.retryable ? inForce() : undefined
-      if (kept === undefined) throw error
-      return kept
-    } finally {
-      stopWaiting()
-    }
-  }
-
-  /** The key, if it is in force. */
-  async function keyInForce(id: string): Promise<KnownKey | Rejection> {
-    const nowSec = Math.floor(clock.nowMs() / 1_000)
-    const found = API_KEY_ID.test(id) ? await keyOf(id) : undefined
-    if (found === undefined) return reject('UNAUTHORIZED_KEY_NOT_FOUND')
-    if (isRejection(found)) return found
-    const { revokedAtMs: endedAtMs, expiresAtSec } = found.key
-    if (endedAtMs !== null) return reject('UNAUTHORIZED_KEY_INACTIVE')
-    const isExpired = expiresAtSec !== null && expiresAtSec <= nowSec
-    return isExpired ? reject('UNAUTHORIZED_KEY_EXPIRED') : found
+    return undefined
   }
 
   return {
@@ -206,27 +108,16 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
       if (isRejection(found)) return found
       const { key, publicKey } = found
       if (options.singleUse || fitting.get(token) !== key.publicKey) {
-        // The signature is over the bytes that the first segment encodes, as they are; over the
-        // segment's own characters too, since the description can be read that way.
+        // The signature covers the decoded bytes of the first segment. A signature over the segment's characters is
+        // accepted too, since the published description can be read that way.
         const fits =
           (await verified(publicKey, payloadBytes, signature)) ||
           (await verified(publicKey, Buffer.from(segment, 'latin1'), signature))
         if (!fits) return reject('UNAUTHORIZED_INVALID_SIGNATURE')
         if (!options.singleUse) remember(fitting, token, key.publicKey, tokensMax)
       }
-      if (options.singleUse) {
-        const { ts: issuedSec } = payload
-        const nonce = payload.n.toLowerCase()
-        const use = nonces.use(key.id, nonce, issuedSec + TOKEN_LIFE_SEC, nowSec)
-        if (use === 'used') return reject('UNAUTHORIZED_TOKEN_USED')
-        if (use === 'full') return reject('OVERLOADED')
-        if (options.claim !== undefined) {
-          const refused = await options.claim({ keyId: key.id, nonce, issuedSec })
-          // The client may retry with the same token.
-          if (refused?.rejected === 'OVERLOADED') nonces.release(key.id, nonce)
-          if (refused !== undefined) return refused
-        }
-      }
+      const refused = options.singleUse ? await useUp(payload, key.id, nowSec) : undefined
+      if (refused !== undefined) return refused
       return principalOf(key)
     },
 
@@ -235,26 +126,9 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
       return isRejection(found) ? found : principalOf(found.key)
     },
 
-    registered(key) {
-      unknown.delete(key.id)
-      remember(known, key.id, {
-        key,
-        publicKey: publicKeyOf(key.publicKey),
-        askedAtMs: clock.nowMs(),
-      })
-    },
-
-    revoked(ids) {
-      revokedAtMs = clock.nowMs()
-      for (const id of ids) {
-        known.delete(id)
-        asking.delete(id)
-      }
-    },
-
-    unheard() {
-      heardSinceMs = clock.nowMs()
-    },
+    registered: keys.registered,
+    revoked: keys.revoked,
+    unheard: keys.unheard,
 
     get remembered() {
       return fitting.size
@@ -300,7 +174,7 @@ function tooFarAhead(aheadSec: number): Rejection {
   return reject('UNAUTHORIZED_INVALID_TOKEN', undefined, detail)
 }
 
-/** Strictly: no padding, no other alphabet, no bits beyond the last byte. */
+/** Accepts strict base64url only: no padding, no other alphabet, no bits beyond the last byte. */
 function fromBase64Url(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64url')
   return text !== '' && bytes.toString('base64url') === text ? bytes : undefined
@@ -316,18 +190,13 @@ function readPayload(bytes: Buffer): TokenPayload | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
   const { kid, ts, n } = value as Record<string, unknown>
   if (typeof kid !== 'string') return undefined
-  // A time before 1970 is an integer like any other, and expired.
+  // A time before 1970 is a valid integer; the token is expired.
   if (typeof ts !== 'number' || !Number.isInteger(ts)) return undefined
   if (typeof n !== 'string' || !/^[0-9a-fA-F]{32}$/.test(n)) return undefined
   return { kid, ts, n }
 }
 
-export function publicKeyOf(hex: string): KeyObject {
-  const x = Buffer.from(hex, 'hex').toString('base64url')
-  return createPublicKey({ format: 'jwk', key: { kty: 'OKP', crv: 'Ed25519', x } })
-}
-
-/** In the pool of libuv: 140 µs on the front's own thread would delay every other request. */
+/** Runs in libuv's thread pool: 140 µs on the front's own thread would delay every other request. */
 function verified(key: KeyObject, data: Buffer, signature: Buffer): Promise<boolean> {
   return new Promise((resolve) => {
     verify(null, data, key, signature, (error, fits) => resolve(error === null && fits))

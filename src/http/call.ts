@@ -1,8 +1,7 @@
 /**
- * One request on its way to one answer. It is over exactly once: answered, aborted by the client, or
- * handed to a route that writes by itself. From then on no code may touch `res`. That is a rule of
- * uWebSockets.js, and breaking it ends the process, so `phase` is asked before every touch after an
- * await.
+ * One request and its answer. A call ends exactly once: answered, aborted by the client, or handed to a route that
+ * writes the response itself. After that no code may touch `res`. This is a rule of uWebSockets.js, and breaking it
+ * ends the process, so check `phase` before every use after an await.
  */
 
 import type { HttpResponse } from 'uWebSockets.js'
@@ -18,12 +17,12 @@ import { writeJson } from './json.ts'
 import { record } from './meters.ts'
 import type { Answer, Principal, RawReply, Responses } from './route.ts'
 import { statusLine } from './status-line.ts'
-import { serverTiming, type WriteStages } from './write-stages.ts'
+import { serverTiming, traceMarket, type WriteStages } from './write-stages.ts'
 
-/** What a rate limit says: whether the request may pass, and the lines its answer carries. */
+/** Verdict of a rate limit: whether the request may pass, and the header lines of its answer. */
 export type LimitVerdict = {
   readonly allowed: boolean
-  /** True if the address goes on sending although more and more of its requests are refused. */
+  /** True if the address keeps sending although its requests are refused. */
   readonly insists?: boolean
   readonly headers: Readonly<Record<string, string>>
 }
@@ -48,29 +47,29 @@ export type Call = {
   /** True if no proxy stands between the client and this connection. */
   readonly isDirect: boolean
   readonly startedAtMs: number
-  /** The page's origin where it may read the answer, else ''. */
+  /** Origin of the page if it may read the answer, otherwise ''. */
   readonly origin: string
   readonly authorization: string
-  /** `If-None-Match`, where the route's answers have tags; else ''. */
+  /** `If-None-Match`, if the route's answers have tags; otherwise ''. */
   readonly ifNoneMatch: string
-  /** As they came, until validation turns them into values. */
+  /** Raw path parameters, before validation. */
   readonly rawPath: readonly string[]
   readonly rawQuery: string
-  /** A body that waits for its sender to be known before it is parsed. */
+  /** A body that is parsed only after its sender is authenticated. */
   bytes: Buffer | undefined
-  /** When its body began to be parsed, where that is of interest. */
+  /** Start of parsing the body, if stages are measured. */
   parseFromMs: number
-  /** Multiple of its route's cost that it has paid. */
+  /** Multiple of its route's cost that has been charged. */
   timesPaid: number
   phase: 'open' | 'refused' | 'reading' | 'handling' | 'sending' | 'over'
-  /** Whether an abort handler is attached and the request counts as in flight. */
+  /** True if an abort handler is attached and the request counts as in flight. */
   held: boolean
   closeAfter: boolean
   verdict: LimitVerdict | undefined
   onGone: (() => void) | undefined
 }
 
-/** Bodies up to here are copied by the library at once; larger ones are sent as the client reads. */
+/** Bodies up to this size are copied by the library at once; larger ones are sent as the client reads. */
 const COPIED_BYTES_MAX = 64 * 1024
 
 export type Sender = {
@@ -79,32 +78,31 @@ export type Sender = {
     rejection: Rejection,
     headers?: Readonly<Record<string, string>>,
   ) => void
-  /** Sends what a handler has answered. */
+  /** Sends the answer of a handler. */
   readonly send: (call: Call, answer: Answer<Responses>) => void
   readonly sendRaw: (call: Call, reply: RawReply) => void
   readonly writeHead: (call: Call, status: number, head: string) => void
 }
 
-/**
- * All functions must run corked: inside the request handler, a data callback, or `res.cork`. An
- * answer that cannot leave at once is held; `release` is told when what was held is over.
- */
-export function makeSender(options: {
+type SenderOptions = {
   readonly cors: Cors
   readonly hold: (call: Call) => void
   readonly release: (call: Call) => void
   readonly draining: () => boolean
   readonly meter: StageMeter | undefined
-  /** Charges for the answer; if false, the request has already been refused. */
+  /** Charges for the answer; false if the request has been refused instead. */
   readonly pays: (call: Call, bytes: number) => boolean
-  /** Is called after each answer. */
+  /** Called after each answer. */
   readonly answered: (call: Call, status: number, ms: number) => void
-}): Sender {
+}
+
+/** Writes answers to the socket: heads, bodies, and large bodies in pieces. */
+function makeWriter(options: SenderOptions): Pick<Sender, 'writeHead' | 'sendRaw'> {
   const { cors, hold, release, draining, meter } = options
 
   function writeHead(call: Call, status: number, head: string): void {
     const { res, request } = call
-    // 200 is what the library writes by itself.
+    // The library writes 200 by default.
     if (status !== 200) res.writeStatus(statusLine(status))
     res.writeHeader('content-type', head)
     res.writeHeader('x-request-id', request.requestId)
@@ -113,14 +111,15 @@ export function makeSender(options: {
     }
     const { verdict } = call
     if (verdict !== undefined) writeLines(res, verdict.headers)
-    if (request.stages !== undefined) tellStages(call, request.stages)
+    if (request.stages !== undefined) reportStages(call, request.stages)
   }
 
-  /** The last stage ends here, where the answer is written. */
-  function tellStages({ res, startedAtMs }: Call, stages: WriteStages): void {
+  /** Adds the stages to the response; the last stage ends when the answer is written. */
+  function reportStages({ res, startedAtMs }: Call, stages: WriteStages): void {
     if (stages.answerSentAtMs >= 0) {
       stages.answer = Math.max(0, monotonicMs() - stages.answerSentAtMs)
       meter?.record('answer', stages.answer)
+      traceMarket(stages, startedAtMs)
     }
     if (stages.asked) {
       res.writeHeader('server-timing', serverTiming(stages, performance.now() - startedAtMs))
@@ -140,14 +139,14 @@ export function makeSender(options: {
     const { status, raw, contentType, headers } = reply
     const isJson = contentType === undefined || contentType === JSON_TYPE
     const head = isJson ? compiled.jsonHead : headOf(compiled, contentType)
-    // Before the first byte is written, so that a bad line can still become a clean 500.
+    // Checked before the first byte is written, so that an invalid header can still become a clean 500.
     if (headers !== undefined) checkLines(headers)
     writeHead(call, status, head)
     if (headers !== undefined) writeLines(res, headers)
     const closes = call.closeAfter || draining()
     if (call.isHead || status === 204 || status === 304) {
-      // Given any argument, the library announces a length of its own and waits for the body; so
-      // the true length is written by hand, and such an answer cannot close its connection.
+      // With any argument, the library writes a length of its own and waits for the body. So the true length is written
+      // by hand, and an answer to HEAD cannot close its connection.
       if (call.isHead) res.writeHeader('content-length', String(Buffer.byteLength(raw)))
       res.endWithoutBody()
     } else if (raw.length > COPIED_BYTES_MAX && !closes) {
@@ -157,7 +156,7 @@ export function makeSender(options: {
     finished(call, status)
   }
 
-  /** Keeps one copy of a large body however slowly it is read. */
+  /** Keeps one copy of a large body, however slowly the client reads it. */
   function sendInPieces(call: Call, status: number, bytes: Uint8Array): void {
     const { res } = call
     hold(call)
@@ -173,6 +172,16 @@ export function makeSender(options: {
       return flushed
     })
   }
+
+  return { writeHead, sendRaw }
+}
+
+/**
+ * All functions must run corked: inside the request handler, a data callback, or `res.cork`. An answer that cannot be
+ * sent at once is held; `release` is called when it is finished.
+ */
+export function makeSender(options: SenderOptions): Sender {
+  const { writeHead, sendRaw } = makeWriter(options)
 
   function sendJson(
     call: Call,
@@ -203,7 +212,7 @@ export function makeSender(options: {
   }
 
   function sendTagged(call: Call, reply: RawReply): void {
-    // A route that knows its answer's version spares the hashing.
+    // A route that sets its own tag saves the hashing.
     const etag = reply.headers?.etag ?? entityTag(reply.raw)
     const headers = { ...reply.headers, etag }
     if (namesTag(call.ifNoneMatch, etag)) sendRaw(call, { ...reply, status: 304, raw: '', headers })
@@ -242,7 +251,7 @@ function written(body: unknown): string {
 
 const LINE_BREAK = /[\r\n\0]/
 
-/** A line break in a header would end it early; a caller that let it come this far has a bug. */
+/** Throws on a line break in a header, which would end it early: the caller has a bug. */
 function checkLines(lines: Readonly<Record<string, string>>): void {
   for (const name in lines) {
     if (LINE_BREAK.test(lines[name]!)) throw new TypeError(`the value of ${name} breaks the line`)

@@ -1,6 +1,6 @@
 /**
- * Charges requests: on arrival, for the length of a body before it is parsed, and for the items that body and query
- * ask for. Each charge comes before its work; a request that cannot pay is refused here.
+ * Charges requests: on arrival, for the length of a body before it is parsed, and for the number of items in body and
+ * query. Each charge comes before its work; a request that cannot pay is refused here.
  */
 
 import { SMALL_BODY_BYTES_MAX } from '#domain/limits.ts'
@@ -8,7 +8,7 @@ import { reject } from '#domain/rejection.ts'
 import type { Call, LimitVerdict, Sender } from './call.ts'
 import type { AuthClass, CostClass, Principal } from './route.ts'
 
-/** What a limit or an authentication decides on. */
+/** Facts about a request that rate limits and authentication use. */
 export type Arrival = {
   readonly requestId: string
   readonly route: string
@@ -24,11 +24,11 @@ export type Arrival = {
 
 export type LimitHooks = {
   /**
-   * Called for every request that is not free, before its body is read, and once more with the
-   * principal after authentication. It answers at once: what it knows is in memory.
+   * Called for every request that is not free: before its body is read, and again with the principal after
+   * authentication. It is synchronous, because all its state is in memory.
    */
   readonly limit?: (arrival: Arrival, principal: Principal | undefined) => LimitVerdict | undefined
-  /** Also called if a body asks for several items at once, with their number minus one. */
+  /** Also called if a body contains several items, with their number minus one. */
   readonly limitMore?: (
     arrival: Arrival,
     principal: Principal | undefined,
@@ -36,7 +36,7 @@ export type LimitHooks = {
   ) => LimitVerdict | undefined
 }
 
-type Charges = {
+export type Charges = {
   /** Charges once for the route, or for a request of this class. */
   arrival(call: Call, cost?: CostClass): boolean
   /** Charges for a body of this length: even parsing and refusing it costs something. */
@@ -47,7 +47,7 @@ type Charges = {
   rest(call: Call): boolean
 }
 
-/** Bytes of a body that the cost of a request includes. */
+/** Maximum bytes of a request body that the cost of a request includes. */
 const BYTES_PER_COST = SMALL_BODY_BYTES_MAX
 
 /** Bytes of an answer that the cost of a read includes: 8 MiB per second with the default limits. */

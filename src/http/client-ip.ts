@@ -1,7 +1,6 @@
 /**
- * Who a request comes from: the peer, or, behind a proxy that is trusted, the last address of
- * `X-Forwarded-For` that is not itself a trusted proxy. Whatever stands further left was written by
- * the client and proves nothing.
+ * Finds the client's address: the peer, or, behind a trusted proxy, the last address of `X-Forwarded-For` that is not
+ * itself a trusted proxy. Addresses further left were written by the client and prove nothing.
  */
 
 import { BlockList, isIP, isIPv6 } from 'node:net'
@@ -9,7 +8,7 @@ import { BlockList, isIP, isIPv6 } from 'node:net'
 const MAPPED = '0000:0000:0000:0000:0000:ffff:'
 const MAPPED_DOTTED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
 
-/** The peer's address as text, with IPv4 written as IPv4 also on a dual-stack socket. */
+/** Returns the peer's address as text; IPv4 is written as IPv4, also on a dual-stack socket. */
 export function ipText(raw: ArrayBuffer): string {
   const text = Buffer.from(raw).toString('latin1')
   if (!text.startsWith(MAPPED)) return text
@@ -17,7 +16,7 @@ export function ipText(raw: ArrayBuffer): string {
   return [0, 2, 4, 6].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)).join('.')
 }
 
-/** `trusted` holds addresses and ranges: `10.0.0.1`, `10.0.0.0/8`, `::1`. */
+/** Takes addresses and ranges in `trusted`: `10.0.0.1`, `10.0.0.0/8`, `::1`. */
 export function makeTrust(trusted: readonly string[]): (ip: string) => boolean {
   if (trusted.length === 0) return () => false
   const proxies = new BlockList()
@@ -30,7 +29,7 @@ export function makeTrust(trusted: readonly string[]): (ip: string) => boolean {
   return (ip) => proxies.check(ip, isIPv6(ip) ? 'ipv6' : 'ipv4')
 }
 
-/** `forwardedFor` is called only where the peer is trusted; several header lines are one list. */
+/** `forwardedFor` is called only if the peer is trusted; several header lines form one list. */
 type ClientIp = (peer: string, forwardedFor: () => string) => string
 
 export function makeClientIp(trusted: readonly string[]): ClientIp {
@@ -50,7 +49,7 @@ export function makeClientIp(trusted: readonly string[]): ClientIp {
   }
 }
 
-/** What limits count by: an IPv4 address, or the /64 that an IPv6 address is in. */
+/** Returns the unit of rate limits: an IPv4 address, or the /64 of an IPv6 address. */
 export function limitedRange(ip: string): string {
   if (!ip.includes(':')) return ip
   const [head = '', tail] = ip.split('::')
@@ -68,7 +67,7 @@ export function limitedRange(ip: string): string {
 
 const NETWORK = '::/64'
 
-/** The /48 that such a range is in, which one customer of a provider may hold; undefined of IPv4. */
+/** Returns the /48 of an IPv6 range, which one customer of a provider may hold; undefined for IPv4. */
 export function siteOf(range: string): string | undefined {
   if (!range.endsWith(NETWORK)) return undefined
   const groups = range.slice(0, -NETWORK.length)

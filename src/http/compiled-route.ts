@@ -1,8 +1,9 @@
-/** A route made ready to serve: validators compiled, fixed response lines joined, meter attached. */
+/** A route ready to serve: validators compiled, fixed response lines joined, meter attached. */
 
 import { strict as assert } from 'node:assert'
 import { SMALL_BODY_BYTES_MAX } from '#domain/limits.ts'
 import type { HeaderLine } from './cors.ts'
+import { deprecationLines } from './deprecation.ts'
 import { type Meter, makeMeter } from './meters.ts'
 import type { Route } from './route.ts'
 import { compileParameters, compileValidator, type Parameter, type Validator } from './validate.ts'
@@ -11,13 +12,13 @@ export const JSON_TYPE = 'application/json'
 
 export type CompiledRoute = {
   readonly route: Route
-  /** The path as uWebSockets.js writes it, with `:name`. */
+  /** The path in the syntax of uWebSockets.js, with `:name`. */
   readonly pattern: string
   readonly segments: readonly string[]
   /** In the order of the path. */
   readonly params: readonly Parameter[]
   readonly query: readonly Parameter[]
-  /** Whether the query must be looked at even where there is none. */
+  /** True if a missing query must be validated as well. */
   readonly queryRequired: boolean
   readonly body: Validator | undefined
   readonly bodyOptional: boolean
@@ -30,6 +31,7 @@ export type CompiledRoute = {
   readonly fixed: readonly HeaderLine[]
 }
 
+const NOT_KEPT: HeaderLine = ['cache-control', 'no-store']
 const API_POLICY = "default-src 'none'; frame-ancestors 'none'"
 
 export function compileRoute(route: Route, corsLines: readonly HeaderLine[]): CompiledRoute {
@@ -50,8 +52,16 @@ export function compileRoute(route: Route, corsLines: readonly HeaderLine[]): Co
     ['cache-control', route.cacheControl ?? 'no-store'],
     ['content-security-policy', route.contentSecurityPolicy ?? API_POLICY],
     ...corsLines,
+    ...(route.deprecation === undefined ? [] : deprecationLines(route.deprecation)),
   ]
-  const jsonHead = headBlock(JSON_TYPE, fixed)
+  const produces = answers ? route.produces : undefined
+  // Assets may be cached for ever; rejections, which are JSON, may not.
+  const jsonHead = headBlock(
+    JSON_TYPE,
+    produces === undefined
+      ? fixed
+      : fixed.map((line) => (line[0] === 'cache-control' ? NOT_KEPT : line)),
+  )
   return {
     route,
     pattern: route.path.replaceAll('{', ':').replaceAll('}', ''),
@@ -75,14 +85,14 @@ export function compileRoute(route: Route, corsLines: readonly HeaderLine[]): Co
 }
 
 /**
- * Each `writeHeader` is a call into native code, so the lines that never change go out as one. They
- * follow the content type, whose line is written last.
+ * Joins the constant lines, because each `writeHeader` is a call into native code. They follow the content type, which
+ * is written last.
  */
 function headBlock(contentType: string, lines: readonly HeaderLine[]): string {
   return [contentType, ...lines.map(([name, value]) => `${name}: ${value}`)].join('\r\n')
 }
 
-/** Content types come from routes, never from outside, so they are few. */
+/** Cached without a limit: content types come from routes, never from clients, so they are few. */
 export function headOf(compiled: CompiledRoute, contentType: string): string {
   let head = compiled.heads.get(contentType)
   if (head === undefined) {
@@ -97,7 +107,7 @@ function isParameter(segment: string): boolean {
   return segment.startsWith('{')
 }
 
-/** Whether the path of a request is one of this route, whatever its method. */
+/** Returns whether the path belongs to this route, whatever the method. */
 export function matchesPath(compiled: CompiledRoute, segments: readonly string[]): boolean {
   return (
     compiled.segments.length === segments.length &&

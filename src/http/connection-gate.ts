@@ -1,8 +1,7 @@
 /**
- * Which connections may stay: so many in all, so many of one IP range. The library tells when a
- * connection ends but not whose it was, so those of one range cannot be counted here; they are taken
- * from the kernel's own list, which is read again every few seconds while any range could have too
- * many. Until then a range can open no more than its rate limit pays for.
+ * Limits connections: in all, and per IP range. The library reports that a connection ended but not which one, so
+ * connections per range cannot be counted here. They are read from the kernel's list, again every few seconds while a
+ * range may have too many. Until then a range's rate limit bounds how many it can open.
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -10,16 +9,16 @@ import type { LimitVerdict } from './call.ts'
 import { limitedRange, siteOf } from './client-ip.ts'
 
 export type ConnectionSettings = {
-  /** Connections of this thread. */
+  /** Maximum number of connections of this thread. */
   readonly connectionsMax: number
-  /** Connections of one IPv4 address or IPv6 /64, in all threads; none if it is left out. */
+  /** Maximum number of connections of one IPv4 address or IPv6 /64 in all threads; unlimited by default. */
   readonly connectionsPerIpMax?: number
-  /** How many times as many an IPv6 /48 may have as one /64 of it. */
+  /** An IPv6 /48 may have this many times as many connections as one /64. */
   readonly siteTimes?: number
 }
 
 type ConnectionGate = {
-  /** Why the connection must not stay; undefined lets it in. */
+  /** Returns why the connection must close; undefined if it may stay. */
   readonly opened: (ip: string) => Refusal | undefined
   readonly closed: () => void
   readonly open: () => number
@@ -28,13 +27,13 @@ type ConnectionGate = {
 export type Refusal = {
   readonly rejection: Rejection
   readonly headers: Readonly<Record<string, string>>
-  /** True if the connection is closed without an answer: the address goes on opening connections. */
+  /** True if the connection is closed without an answer, because the address keeps opening connections. */
   readonly isSilent?: boolean
 }
 
-/** How old the list may be by which a range is refused. */
+/** Maximum age of the list when a range is refused. */
 const COUNT_EVERY_MS = 3_000
-/** From this share of the limit on, a range may be near it: other threads hold some, too. */
+/** A range with this share of its limit is watched: other threads may hold more of its connections. */
 const WATCHED_SHARE = 0.1
 
 const BUSY: Refusal = { rejection: reject('OVERLOADED'), headers: { 'retry-after': '5' } }
@@ -45,11 +44,11 @@ const TOO_MANY: Refusal = {
 
 export function makeConnectionGate(ports: {
   readonly settings: ConnectionSettings
-  /** Proxies carry many clients over one address, so only the number in all binds them. */
+  /** A proxy carries many clients over one address, so only the total limit applies to it. */
   readonly isTrusted: (ip: string) => boolean
-  /** Pays for the connection. */
+  /** Charges for the connection. */
   readonly limit?: ((ip: string) => LimitVerdict) | undefined
-  /** Connections by IP range; undefined where the system cannot tell. */
+  /** Returns connections by IP range; undefined if the system does not list them. */
   readonly count: () => Promise<ReadonlyMap<string, number> | undefined>
   readonly nowMs: () => number
 }): ConnectionGate {

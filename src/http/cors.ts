@@ -1,9 +1,9 @@
 /**
- * Which browser pages may read the answers. With `*` the header is the same for all and is part of
- * the fixed lines of every response; with a list, the page's origin is looked up and echoed.
+ * Decides which browser pages may read the answers. With `*` the header is one of the fixed lines of every response.
+ * With a list, the page's origin is looked up and echoed.
  */
 
-/** The API knows no cookies, so the wildcard holds for every header. */
+/** The API uses no cookies, so the wildcard covers every header. */
 const EXPOSED = '*'
 const REQUEST_HEADERS = 'authorization, content-type, if-none-match, x-request-id, x-server-timing'
 const PREFLIGHT_SECONDS = 600
@@ -13,7 +13,7 @@ export type HeaderLine = readonly [name: string, value: string]
 export type Cors = {
   /** Lines that every response carries. */
   readonly fixed: readonly HeaderLine[]
-  /** Whether responses differ by the request's `Origin`. */
+  /** True if responses depend on the request's `Origin`. */
   readonly byOrigin: boolean
   readonly allows: (origin: string) => boolean
   readonly preflight: (methods: string) => readonly HeaderLine[]

@@ -1,6 +1,6 @@
 /**
- * Counts the connections to one of our ports by the IP range they come from, a /48 too, as the kernel lists
- * them for all threads of the process. Only Linux has such a list; elsewhere they are not counted.
+ * Counts the connections to one of our ports by IP range and by /48, from the kernel's list, for all threads of the
+ * process. Only Linux has such a list; on other systems connections are not counted.
  */
 
 import { readFile } from 'node:fs/promises'
@@ -26,7 +26,7 @@ export async function countPeers(port: number): Promise<Map<string, number> | un
   return byRange
 }
 
-/** A line begins with its number, our address, the peer's and the state: `0: 0100007F:1F90 … 01`. */
+/** A line begins with its number, our address, the peer's address and the state: `0: 0100007F:1F90 … 01`. */
 function countIn(list: string, port: number, byIp: Map<string, number>): void {
   const ours = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
   for (const line of list.split('\n')) {
@@ -37,7 +37,7 @@ function countIn(list: string, port: number, byIp: Map<string, number>): void {
   }
 }
 
-/** The kernel writes each 32-bit word of an address with its lowest byte first. */
+/** The kernel writes the lowest byte of each 32-bit word first. */
 function addressOf(raw: string): string {
   const words = raw.match(/.{8}/g) ?? []
   const bytes = Buffer.concat(words.map((word) => Buffer.from(word, 'hex').reverse()))

@@ -1,14 +1,14 @@
 /**
- * What was drawn from the buckets of rate limits lately, by bucket, for fronts that do not share memory: each
- * tells the others now and then. What does not fit is not told, so an attacker's many addresses cost no memory.
+ * Recent draws from rate-limit buckets, by bucket, for fronts that do not share memory: each front publishes its draws
+ * at intervals. Draws beyond the limit are not published, so an attacker's many addresses cost no memory.
  */
 
-/** A bucket's name, what was drawn in milliseconds until it is full again, and how many it holds of these. */
+/** Name of a bucket, amount drawn, and capacity, both in milliseconds of refill time. */
 export type Draw = readonly [name: string, spentMs: number, capacityMs: number]
 
 export type Draws = {
   note(name: string, spentMs: number, capacityMs: number): void
-  /** What was drawn since it was asked last. */
+  /** Returns and clears the draws since the last call. */
   take(): Draw[]
 }
 
@@ -29,7 +29,7 @@ export function makeDraws(bucketsMax: number): Draws {
   }
 }
 
-/** What another machine says that was drawn there, without what cannot be meant so. */
+/** Parses the draws of another machine and drops implausible ones. */
 export function readDraws(said: unknown): Draw[] {
   return Array.isArray(said) ? said.filter(isDraw) : []
 }

@@ -1,13 +1,13 @@
-/** Entity tags: a client that has an answer already is told that it is still the same. */
+/** Entity tags: a client that already has an answer receives 304 while it is unchanged. */
 
 import { hash } from 'node:crypto'
 
-/** The tag of these bytes. Weak, because only what they mean has to be the same. */
+/** Returns the tag of these bytes. It is weak: equal meaning is enough. */
 export function entityTag(bytes: string | Uint8Array): string {
   return `W/"${hash('sha1', bytes, 'base64url')}"`
 }
 
-/** Whether the header `If-None-Match` names this tag. */
+/** Returns whether `If-None-Match` contains this tag. */
 export function namesTag(header: string, tag: string): boolean {
   if (header === '') return false
   if (header === '*') return true

@@ -1,10 +1,9 @@
 /**
- * The one table from a rejection to its HTTP status and sentence. No other file of the front knows
- * which code has which status.
+ * The only table from a rejection to its HTTP status and sentence. No other file of the front knows the status of a
+ * code.
  *
- * Clients follow what the answer says and know no list of codes: 429 and 503, and no other status,
- * come with `Retry-After`, which says that the same request later can help. A 503 says too that
- * nothing was done, unless its code is `OUTCOME_UNKNOWN`.
+ * Clients can follow the status without a list of codes. Only 429 and 503 carry `Retry-After`: the same request can
+ * succeed later. A 503 also means that nothing was done, unless its code is `OUTCOME_UNKNOWN`.
  */
 
 import { ORDER_EXPIRATION_AHEAD_SEC_MIN } from '#domain/limits.ts'
@@ -12,7 +11,7 @@ import { PRICE_MAX, PRICE_MIN } from '#domain/money.ts'
 import type { Rejection, RejectionCode } from '#domain/rejection.ts'
 
 type ErrorRow = {
-  /** What is said when the rejection itself says nothing. */
+  /** Used if the rejection has no detail of its own. */
   readonly sentence: string
 } & (
   | { readonly status: FinalStatus; readonly retryAfterSec?: never }
@@ -29,7 +28,10 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   INVALID_JSON: { status: 400, sentence: 'the body is not valid JSON' },
   INVALID_FIELD: { status: 400, sentence: 'a field is invalid' },
   MISSING_FIELD: { status: 400, sentence: 'a required field is missing' },
-  PRICE_OUT_OF_RANGE: { status: 400, sentence: `price must be ${PRICE_MIN} to ${PRICE_MAX}` },
+  PRICE_OUT_OF_RANGE: {
+    status: 400,
+    sentence: `price must be between ${PRICE_MIN} and ${PRICE_MAX}`,
+  },
   SIZE_NOT_POSITIVE: { status: 400, sentence: 'size must be greater than 0' },
   EXPIRATION_TOO_SOON: {
     status: 400,
@@ -37,7 +39,7 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   },
   EXPIRATION_TOO_FAR: { status: 400, sentence: 'expiration is too far in the future' },
   INVALID_SIGNATURE: { status: 400, sentence: 'invalid signature' },
-  INVALID_PERMIT: { status: 400, sentence: 'the permit cannot pay for this order' },
+  INVALID_PERMIT: { status: 400, sentence: 'the permit does not cover this order' },
   UNAUTHORIZED_MISSING_HEADER: { status: 401, sentence: 'missing authorization header' },
   UNAUTHORIZED_INVALID_FORMAT: { status: 401, sentence: 'invalid authorization format' },
   UNAUTHORIZED_INVALID_TOKEN: { status: 401, sentence: 'invalid token format' },
@@ -52,27 +54,28 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   INSUFFICIENT_FUNDS: { status: 422, sentence: 'the trader lacks funds for this order' },
   INSUFFICIENT_ALLOWANCE: {
     status: 422,
-    sentence: 'the settlement contract may not move what this order needs',
+    sentence: 'the settlement contract is not approved to move the tokens that this order needs',
   },
   NOTIONAL_TOO_SMALL: {
     status: 422,
-    sentence: 'price times size is below the least that is taken',
+    sentence: 'price times size is below the minimum of this exchange',
   },
-  POST_ONLY_WOULD_MATCH: { status: 422, sentence: 'the order would have been matched at once' },
+  TOO_LATE: { status: 422, sentence: 'the order reached its market after bookByMs' },
+  POST_ONLY_WOULD_MATCH: { status: 422, sentence: 'the post-only order would match at once' },
   ORDER_NOT_FILLED: { status: 422, sentence: 'the order could not be filled at once' },
   NOT_FOUND: { status: 404, sentence: 'there is nothing at this path' },
   MARKET_NOT_FOUND: { status: 404, sentence: 'market not found' },
   ORDER_NOT_FOUND: { status: 404, sentence: 'order not found' },
   ASSET_NOT_FOUND: { status: 404, sentence: 'asset not found' },
-  METHOD_NOT_ALLOWED: { status: 405, sentence: 'this path does not take that method' },
+  METHOD_NOT_ALLOWED: { status: 405, sentence: 'this path does not support that method' },
   REQUEST_TIMEOUT: { status: 408, sentence: 'the body did not arrive in time' },
   BODY_TOO_LARGE: { status: 413, sentence: 'the body is too large' },
   UNSUPPORTED_MEDIA_TYPE: {
     status: 415,
     sentence: 'send the body as Content-Type: application/json, in UTF-8',
   },
-  MARKET_CLOSED: { status: 409, sentence: 'the market takes no more orders' },
-  ORDER_CLOSED: { status: 409, sentence: 'the order is not open any more' },
+  MARKET_CLOSED: { status: 409, sentence: 'the market accepts no more orders' },
+  ORDER_CLOSED: { status: 409, sentence: 'the order is no longer open' },
   ORDER_NONCE_TOO_LOW: {
     status: 409,
     sentence: 'the trader has withdrawn all orders up to this nonce on chain',
@@ -80,20 +83,19 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   RATE_LIMITED: { status: 429, sentence: 'too many requests', retryAfterSec: 1 },
   TRADER_PAUSED: {
     status: 429,
-    sentence: 'the trader pauses after a trade that failed by its fault',
-    // The rejection itself says how long it takes.
+    sentence: 'the trader is paused after a trade that failed by their fault',
+    // Used if the rejection itself has no time.
     retryAfterSec: 10,
   },
   TOO_MANY_PENDING_TRADES: {
     status: 429,
-    sentence: 'the trader has too many trades that are not settled yet',
+    sentence: 'the trader has too many unsettled trades: retry when some have settled',
     retryAfterSec: 2,
   },
   GAS_BUDGET_SPENT: {
     status: 429,
-    sentence:
-      'the trader has used up what the exchange pays for the settlement of its trades in a day',
-    // The rejection itself has the time that is left.
+    sentence: "the trader has used up the exchange's daily gas budget for settling their trades",
+    // Used if the rejection itself has no time left.
     retryAfterSec: 60,
   },
   CANCEL_QUOTA_SPENT: {
@@ -113,22 +115,22 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   },
   SEQ_NOT_REACHED: {
     status: 503,
-    sentence: 'the market has not come as far as minSeq here yet, try again shortly',
+    sentence: 'this server has not reached minSeq yet: retry shortly',
     retryAfterSec: 1,
   },
   SETTLEMENT_BEHIND: {
     status: 503,
-    sentence: 'settlement is behind: only cancels are taken for now',
+    sentence: 'settlement is behind: only cancels are accepted for now',
     retryAfterSec: 5,
   },
   STORAGE_FULL: {
     status: 503,
-    sentence: 'the disk of the exchange is full: only cancels are taken for now',
+    sentence: 'the disk of the exchange is full: only cancels are accepted for now',
     retryAfterSec: 5,
   },
   PRICE_UNAVAILABLE: {
     status: 503,
-    sentence: 'no provider has told a price of this asset yet',
+    sentence: 'no provider has delivered a price of this asset yet',
     retryAfterSec: 5,
   },
   CHAIN_UNAVAILABLE: {
@@ -138,18 +140,25 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   },
   RELAYER_UNAVAILABLE: {
     status: 503,
-    sentence: 'the relayer takes no operations for now',
-    // Money does not come while a client waits: longer than the SDK does by itself.
+    sentence: 'the relayer accepts no operations for now',
+    // Deposits take a while: longer than the SDK retries by itself.
     retryAfterSec: 60,
   },
   PART_UNAVAILABLE: {
     status: 503,
-    sentence: 'a part of the exchange that this needs is away for now',
+    sentence: 'a part of the exchange that this request needs is unavailable: retry shortly',
     retryAfterSec: 5,
   },
-  WOULD_REVERT: { status: 422, sentence: 'the chain would refuse this' },
-  TRADES_PENDING: { status: 409, sentence: 'trades that have not settled yet need this' },
-  ORDERS_OPEN: { status: 409, sentence: 'open orders still need this: cancel them first' },
+  WOULD_REVERT: { status: 422, sentence: 'the transaction would revert on the chain' },
+  TRADES_PENDING: {
+    status: 409,
+    sentence:
+      'unsettled trades still need this approval or allowance: retry when they have settled',
+  },
+  ORDERS_OPEN: {
+    status: 409,
+    sentence: 'open orders still need this approval or allowance: cancel them first',
+  },
   ALLOWANCE_CHANGING: {
     status: 429,
     sentence:
@@ -166,7 +175,7 @@ type ErrorBody = {
   readonly tradeIds?: readonly string[]
 }
 
-/** What the client reads. Internal errors never say more than that they happened. */
+/** Returns the sentence for the client. Internal errors reveal nothing but that they happened. */
 export function sentenceOf(rejection: Rejection): string {
   if (rejection.rejected === 'INTERNAL') return ERRORS.INTERNAL.sentence
   if (rejection.detail !== undefined) return rejection.detail
@@ -186,7 +195,7 @@ export function errorBody(rejection: Rejection, sentence: string): ErrorBody {
   }
 }
 
-/** The relayer's shape of errors, with the contract's text for what is no JSON object. */
+/** Returns an error body in the relayer's shape; a body that is not a JSON object gets the contract's text. */
 export function relayerErrorBody(
   rejection: Rejection,
   sentence: string,
@@ -195,7 +204,7 @@ export function relayerErrorBody(
   return { success: false, ...errorBody(rejection, unread ? 'Invalid request body' : sentence) }
 }
 
-/** A body that is JSON and no object has a flaw without a field. */
+/** A body that is JSON but no object has a flaw without a field. */
 function isNoObject({ rejected, field }: Rejection): boolean {
   return rejected === 'INVALID_FIELD' && field === undefined
 }

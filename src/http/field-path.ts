@@ -1,8 +1,8 @@
-/** How an error names a field: `orders[3].order.price`, as the client would write it. */
+/** Names a field in an error the way the client would write it: `orders[3].order.price`. */
 
 const LENGTH_MAX = 100
 
-/** A name that came from outside is never echoed at full length. */
+/** Shortens a name from the client, so that it is never echoed at full length. */
 export function clipped(name: string): string {
   return name.length > LENGTH_MAX ? `${name.slice(0, LENGTH_MAX)}…` : name
 }

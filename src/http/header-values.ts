@@ -1,17 +1,17 @@
 /**
- * Request headers whose values have parts. They are split and compared, never matched by a pattern: a header is up to
- * 4 KiB of arbitrary text, and is read before its sender is authenticated.
+ * Request headers with structured values. They are split and compared, never matched by a pattern: a header is up to 4
+ * KiB of arbitrary text, and is read before its sender is authenticated.
  */
 
 /** Longer than any media type that we accept. */
 const MEDIA_TYPE_CHARS_MAX = 100
 
-/** Whether the media type is JSON in UTF-8: `application/json`, with no other parameter than its charset. */
+/** Returns whether the media type is JSON in UTF-8: `application/json`, with no parameter but its charset. */
 export function isJsonType(contentType: string): boolean {
   if (contentType.length > MEDIA_TYPE_CHARS_MAX) return false
   const [type, ...parameters] = partsOf(contentType.toLowerCase(), ';')
   if (type !== 'application/json') return false
-  // A semicolon at the end is taken as if it were not there.
+  // A trailing semicolon is ignored.
   if (parameters.at(-1) === '') parameters.pop()
   if (parameters.length === 0) return true
   const [name, value, more] = partsOf(parameters[0] ?? '', '=')
@@ -23,7 +23,7 @@ const UTF8: ReadonlySet<string> = new Set(['utf-8', 'utf8'].flatMap((name) => [n
 
 type Encoding = 'br' | 'gzip'
 
-/** The first of these encodings, the best first, that an `Accept-Encoding` names; undefined for none. */
+/** Returns the first of these encodings, best first, that `Accept-Encoding` allows; undefined if none. */
 export function encodingFor(
   accepted: string,
   available: readonly Encoding[] = ['br', 'gzip'],

@@ -1,28 +1,28 @@
 /**
- * The requests in flight: those that were not answered in the call that brought them. Each has an abort
- * handler and a deadline that is watched, until it is over.
+ * Requests in flight: those that were not answered in the call that delivered them. Each has an abort handler and a
+ * deadline until it ends.
  */
 
 import type { Clock } from '#runtime/clock.ts'
 import type { Call } from './call.ts'
 
 type HeldCalls = {
-  /** Attaches what a request needs that is not answered in this very call. */
+  /** Attaches the abort handler and deadline of a request that is not answered in this call. */
   readonly hold: (call: Call) => void
-  /** It is over. */
+  /** Called when the request has ended. */
   readonly release: (call: Call) => void
   readonly size: () => number
   readonly isDraining: () => boolean
-  /** From now on answers close their connection. Resolves when nothing is in flight any more. */
+  /** Closes connections with their next answer. Resolves when nothing is in flight. */
   readonly drain: () => Promise<void>
 }
 
-/** How often deadlines are looked at; they are met with this slack. */
+/** Interval of the deadline check; a deadline is kept to within this time. */
 const SWEEP_MS = 50
 
 export function makeHeldCalls(options: {
   readonly clock: Clock
-  /** Told of each request that has passed its deadline, until it is over. */
+  /** Called for each request past its deadline, until it ends. */
   readonly overdue: (call: Call) => void
 }): HeldCalls {
   const { clock, overdue } = options

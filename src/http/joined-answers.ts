@@ -10,9 +10,9 @@ import { encodingFor } from './header-values.ts'
 import type { RawReply } from './route.ts'
 
 type List = {
-  /** The text before the items and after them. */
+  /** The text before and after the items. */
   readonly before: string
-  /** Each as it was kept, with its tag. */
+  /** Cached items, each with its tag. */
   readonly items: readonly RawReply[]
   readonly after: string
 }
@@ -24,13 +24,13 @@ type Joined = List & {
 }
 
 export type JoinedAnswers = {
-  /** The list as the answer to the request of this name, in the best encoding that is accepted. */
+  /** Returns the list as the answer to the request of this name, in the best accepted encoding. */
   answer(name: string, list: List, accepted: string): RawReply | Promise<RawReply>
 }
 
 /** A shorter list is not worth compressing. */
 const ZIPPED_BYTES_MIN = 4_096
-/** The fastest level: the list of a busy exchange changes within moments. */
+/** The fastest level: the lists of a busy exchange change within moments. */
 const LEVEL = 1
 const COMMA = Buffer.from(',')
 const GZIP = ['gzip'] as const
@@ -83,7 +83,7 @@ function join(list: List): Joined {
   for (const [at, { raw, headers }] of items.entries()) {
     if (at > 0) pieces.push(COMMA)
     pieces.push(typeof raw === 'string' ? Buffer.from(raw) : raw)
-    // The tag of an item stands for its bytes, which are many times as long.
+    // An item's tag stands for its bytes, which are many times as long.
     tags.push(headers?.etag ?? entityTag(raw))
   }
   pieces.push(Buffer.from(after))

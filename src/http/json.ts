@@ -1,11 +1,10 @@
 /**
- * JSON in and out, exactly. `JSON.parse` alone rounds long integers, takes the last of two equal
- * keys and nests without end; what it read is therefore checked against the text it was read from.
- * The text is read through first: one with more values than any request of its length is not parsed.
+ * Exact JSON in and out. `JSON.parse` alone rounds long integers, keeps the last of two equal keys and allows unlimited
+ * nesting, so its result is checked against the text. The text is scanned first: a text with more values than any
+ * request of its length is not parsed.
  *
- * Integers beyond 2^53 come out as `bigint`. A numeral with a fraction or an exponent comes out as
- * NaN, also `1.0` and `1e3`: no request of Sibyl carries a number that is not written as an integer,
- * so every schema refuses it under the name of its field.
+ * Integers beyond 2^53 are returned as `bigint`. A numeral with a fraction or an exponent is returned as NaN, also
+ * `1.0` and `1e3`: no request of Sibyl has such numbers, so every schema rejects it under the name of its field.
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -26,15 +25,15 @@ const CLOSE_BRACE = 0x7d
 const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
 
-/** Integers of so many characters are below 2^53 whatever their digits. */
+/** Integers with up to this many characters are below 2^53 whatever their digits. */
 const SAFE_NUMERAL_LENGTH = 15
-/** The longest numeral worth keeping: the sign and digits of a 64-bit integer. */
+/** The longest useful numeral: the sign and digits of a 64-bit integer. */
 const NUMERAL_LENGTH_MAX = 21
 
-/** Values that any body may have, and the least bytes for each further one; the values of an order take 35 each. */
+/** Values that any body may have, and the bytes required for each further one; a value of an order takes 35 bytes. */
 const VALUES_FREE = 256
 const BYTES_PER_VALUE = 16
-/** The same of numerals that cost a second parse: long integers, fractions and exponents. */
+/** The same for numerals that need a second parse: long integers, fractions and exponents. */
 const ODD_FREE = 32
 const BYTES_PER_ODD = 128
 
@@ -64,7 +63,7 @@ export function parseJson(bytes: ArrayBuffer | Uint8Array): Parsed {
   }
   if (countKeys(value) !== shape.keys) {
     const field = firstDuplicate(text)
-    return refused(reject('INVALID_FIELD', field, `${field} is there more than once`))
+    return refused(reject('INVALID_FIELD', field, `${field} is given more than once`))
   }
   if (shape.odd > 0)
     value = JSON.parse(text, exactNumber as (key: string, value: unknown) => unknown)
@@ -75,7 +74,7 @@ function refused(rejection: Rejection): Parsed {
   return { value: undefined, rejection }
 }
 
-/** Serialises an answer. A bigint goes out as the JSON integer it is. */
+/** Serialises an answer. A bigint is written as a JSON integer. */
 export function writeJson(value: unknown): string {
   try {
     return JSON.stringify(value)
@@ -86,15 +85,15 @@ export function writeJson(value: unknown): string {
 }
 
 /**
- * A sum as an answer carries it: a number while that is exact, a bigint beyond, which `writeJson`
- * writes as the same kind of integer. The schemas know only the one JSON has.
+ * Returns a sum for an answer: a number if exact, otherwise a bigint, which `writeJson` writes as an integer too. The
+ * declared type is `number`, because the schemas know only JSON's one kind of integer.
  */
 export function exactInteger(value: bigint): number {
   const number = Number(value)
   return Number.isSafeInteger(number) ? number : (value as unknown as number)
 }
 
-/** Part of the same proposal as the reviver's source text; TypeScript's library lacks both. */
+/** Belongs to the same proposal as the reviver's source text; TypeScript's library lacks both. */
 const { rawJSON } = JSON as unknown as { rawJSON: (text: string) => unknown }
 
 function rawJson(value: bigint): unknown {
@@ -127,8 +126,8 @@ function shapeFlaw({ depth, values, odd }: Shape, bytes: number): string | undef
 }
 
 /**
- * Counts the levels, values, keys and odd numerals of JSON. For text that is not valid JSON the figures are
- * meaningless, but reading it still ends.
+ * Counts the levels, values, keys and odd numerals of a JSON text. The figures are meaningless if the text is not valid
+ * JSON, but the scan still ends.
  */
 function readShape(text: string): Shape {
   let depth = 0
@@ -163,7 +162,7 @@ function readShape(text: string): Shape {
   return { depth: depthMax, values, keys, odd }
 }
 
-/** The place of the quote that ends a string; the end of the text where there is none. */
+/** Returns the index of the quote that ends a string; the end of the text if there is none. */
 function closingQuote(text: string, opening: number): number {
   let quote = text.indexOf('"', opening + 1)
   while (text.charCodeAt(quote - 1) === BACKSLASH) {
@@ -175,7 +174,7 @@ function closingQuote(text: string, opening: number): number {
   return quote === -1 ? text.length : quote
 }
 
-/** Equal keys of one object collapse when it is parsed, so a missing key is a repeated one. */
+/** Equal keys of one object collapse in parsing, so fewer keys than in the text mean a repeated one. */
 function countKeys(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0
   let count = 0
@@ -194,7 +193,7 @@ function countKeys(value: unknown): number {
 /** An object with the keys seen so far, or an array. */
 type Level = { readonly keys: Set<string> | undefined; step: string | number }
 
-/** The path of the first key that its object has already; only called when there is one. */
+/** Returns the path of the first repeated key; call it only if there is one. */
 function firstDuplicate(text: string): string {
   const levels: Level[] = []
   for (let at = 0; at < text.length; at++) {

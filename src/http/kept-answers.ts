@@ -1,28 +1,27 @@
 /**
- * Answers that many ask for, kept as the bytes that go out until what they are of changes: each is of
- * a version, and of another version it is not found. Bounded in bytes; the one that was asked for
- * longest ago goes first.
+ * Frequent answers, kept as response bytes while the version of their data is unchanged. Another version is not found.
+ * Bounded in bytes; the least recently used is evicted first.
  */
 
 import { entityTag } from './entity-tag.ts'
 import type { RawReply } from './route.ts'
 
 export type KeptAnswers = {
-  /** The answer of this name, where it is of this very version. */
+  /** Returns the answer of this name, if it has exactly this version. */
   find(name: string, version: unknown): RawReply | undefined
-  /** Keeps it in the place of any other version. Without a tag of its own it gets that of its bytes. */
+  /** Keeps the answer in place of any other version. Without a tag of its own, its tag is made from its bytes. */
   keep(name: string, version: unknown, json: string, tag?: string): RawReply
-  /** What is kept, names too. */
+  /** Bytes of all entries, including their names. */
   readonly bytes: number
 }
 
 type Kept = { readonly version: unknown; readonly reply: RawReply; readonly weight: number }
 
-/** What an entry takes besides its name and its body: headers, and its place in the table. */
+/** Overhead of an entry besides name and body: headers, and its place in the table. */
 const ENTRY_BYTES = 300
 
 export function keepAnswers(options: { readonly bytesMax: number }): KeptAnswers {
-  /** The one that was asked for last is the last. */
+  /** Least recently used first. */
   const kept = new Map<string, Kept>()
   let total = 0
 

@@ -1,21 +1,21 @@
 /**
- * Refusals that are sent late. A client that goes on sending although its requests are refused gets each further refusal
- * only after a pause. Its connection waits meanwhile, so it can cause one refusal per connection and pause, however fast
- * it sends. The requests that wait here are not in flight: they take no place that another client needs.
+ * Delayed refusals. A client that keeps sending although its requests are refused gets each further refusal only after
+ * a pause. Its connection waits meanwhile, so it causes at most one refusal per connection and pause. Waiting requests
+ * do not count as in flight, so they take no place from other clients.
  */
 
 import type { Clock } from '#runtime/clock.ts'
 import type { Call } from './call.ts'
 
 type LateRefusals = {
-  /** Sends the refusal after the pause; false if too many wait already. */
+  /** Sends the refusal after the pause; returns false if too many are waiting. */
   add(call: Call): boolean
-  /** Sends all of them now. */
+  /** Sends all waiting refusals now. */
   flush(): void
   readonly size: () => number
 }
 
-/** Less than what clients and proxies usually wait for an answer. */
+/** Shorter than the usual timeouts of clients and proxies. */
 export const REFUSED_LATE_MS = 5_000
 /** Maximum number of delayed refusals per front thread. */
 const WAITING_MAX = 10_000
@@ -23,11 +23,11 @@ const SWEEP_MS = 100
 
 export function makeLateRefusals(options: {
   readonly clock: Clock
-  /** Answers the request; is called corked. */
+  /** Answers the request; called corked. */
   readonly refuse: (call: Call) => void
 }): LateRefusals {
   const { clock, refuse } = options
-  /** All wait for the same time, so the first one is due first. */
+  /** All wait equally long, so the first entry is due first. */
   const waiting = new Map<Call, number>()
   let isSweeping = false
 

@@ -1,4 +1,4 @@
-/** Makes something at the first use and keeps it; what failed is made again at the next use. */
+/** Makes a value at its first use and keeps it; after a failure it is made again at the next use. */
 
 export function lazily<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined

@@ -1,7 +1,7 @@
 /**
- * Rate limits that hold across all front threads: a token bucket per IPv4 address or IPv6 /64, a larger
- * one per IPv6 /48, and one per API key, in memory of fixed size. A bucket is one number, the time at which it will be full again (the
- * generic cell rate algorithm), so that a bucket that is not drawn from needs no record.
+ * Rate limits across all front threads: a token bucket per IPv4 address or IPv6 /64, a larger one per IPv6 /48, and one
+ * per API key, in memory of fixed size. A bucket is one number, the time at which it will be full again (the generic
+ * cell rate algorithm), so a full bucket needs no record.
  */
 
 import type { LimitVerdict } from './call.ts'
@@ -12,10 +12,10 @@ import type { CostClass, Principal } from './route.ts'
 import { SharedTable, type SharedTableMemory } from './shared-table.ts'
 
 export type LimitSettings = {
-  /** Units that flow into a bucket each second, and how many it holds. */
+  /** Units that refill a bucket per second, and its capacity. */
   readonly ipPerSecond: number
   readonly ipBurst: number
-  /** How many times as much an IPv6 /48 may spend as one /64 of it. */
+  /** An IPv6 /48 may spend this many times as much as one /64. */
   readonly siteTimes: number
   readonly keyPerSecond: number
   readonly keyBurst: number
@@ -23,63 +23,137 @@ export type LimitSettings = {
   readonly readCost: number
   readonly writeCost: number
   readonly registrationCost: number
-  /** Orders that their traders cannot pay for: so many a second, and at once. */
+  /** Limit on orders that their traders cannot pay for: per second, and burst. */
   readonly unfundedPerSecond: number
   readonly unfundedBurst: number
   readonly connectionCost: number
 }
 
 export type Limiter = {
-  /** Draws what a request costs: from its IP's bucket on arrival, from its key's once it is known. */
+  /** Charges for a request: the bucket of its IP on arrival, and that of its key once it is known. */
   readonly limit: (arrival: Arrival, principal: Principal | undefined) => LimitVerdict
-  /** Draws so many times the cost more, from both: for what shows in the body only. */
+  /** Charges further multiples of the cost to both buckets, for items known only from the body. */
   readonly limitMore: (
     arrival: Arrival,
     principal: Principal | undefined,
     times: number,
   ) => LimitVerdict
   readonly unfunded: UnfundedLimit
-  /** Draws what opening a connection costs, from a bucket of its own: requests leave room for connections. */
+  /** Charges for opening a connection. The bucket is separate, so requests do not use up connections. */
   readonly limitConnection: (ip: string) => LimitVerdict
-  /** Draws what other machines have let pass, whatever is left. */
+  /** Applies draws that other machines have allowed, even if a bucket becomes empty. */
   readonly drawnElsewhere: (draws: readonly Draw[]) => void
 }
 
-/** Who asks, as far as it is known. */
+/** The client of a request, as far as it is known. */
 export type Asker = {
   readonly ip?: string | undefined
   readonly principal?: Principal | undefined
 }
 
 /**
- * An order that its trader cannot pay for makes as much work as a good one, and that it is one shows at the end
- * only. So it is counted then, in a bucket of its own that can owe; who owes places nothing until it is paid,
- * and reads and cancels as ever.
+ * Limits orders that their traders cannot pay for. Such an order costs as much work as a good one and is recognised
+ * only at the end, so it is counted then, in a separate bucket that may go into debt. A client in debt cannot place
+ * orders until the debt has refilled; reads and cancels are not affected.
  */
 export type UnfundedLimit = {
   count(ip: string, principal: Principal | undefined): void
-  /** For how many seconds no order is taken; 0 for none. */
+  /** Returns for how many seconds no order is accepted; 0 if orders are accepted. */
   waitSec(ip: string, principal: Principal | undefined): number
 }
 
-/** The most that it can owe: many orders may be under way when the first of them is refused. */
+/** Maximum debt: many orders may be in progress when the first of them is refused. */
 const OWED_MS_MAX = 60_000
 
 type Bucket = { readonly name: string; readonly perSecond: number; readonly burst: number }
 
-/** Refusals of one address that are sent at once; from then on it insists. */
+/** Refusals per second of one address that are sent at once; beyond that they are delayed. */
 const REFUSALS_PER_SECOND = 10
 const REFUSALS_BURST = 100
 
-/** Buckets whose digest a thread keeps. */
+/** Buckets whose digest a thread caches. */
 const DIGESTS_MAX = 4_096
 
-/** Sums of fractions are a little off; so much of a unit is forgiven. */
+/** Tolerance for rounding errors in sums of fractions. */
 const FORGIVEN = 0.001
 
-/** Never goes back, and is the same in all threads. */
+/** Returns a monotonic time that is the same in all threads. */
 export function steadyMs(): number {
   return Number(process.hrtime.bigint()) / 1_000_000
+}
+
+function verdictOf(
+  burst: number,
+  drawn: {
+    readonly allowed: boolean
+    readonly spentMs: number
+    readonly waitMs: number
+    readonly unitMs: number
+  },
+): LimitVerdict {
+  const { allowed, spentMs, waitMs, unitMs } = drawn
+  const remaining = Math.max(0, Math.floor(burst - spentMs / unitMs + FORGIVEN))
+  return {
+    allowed,
+    headers: {
+      'ratelimit-limit': String(burst),
+      'ratelimit-remaining': String(remaining),
+      'ratelimit-reset': String(Math.ceil(spentMs / 1_000)),
+      ...(allowed ? {} : { 'retry-after': String(Math.max(1, Math.ceil(waitMs / 1_000))) }),
+    },
+  }
+}
+
+/** Buckets of orders that their traders could not pay for. */
+function makeUnfunded(
+  settings: LimitSettings,
+  buckets: {
+    readonly table: SharedTable
+    readonly charge: (name: string, spentMs: number, capacityMs: number) => void
+    readonly nowMs: () => number
+    readonly noted: Draws['note'] | undefined
+  },
+): UnfundedLimit {
+  const { table, charge, nowMs, noted } = buckets
+
+  function unfundedOf(ip: string, principal: Principal | undefined): Bucket[] {
+    const { unfundedPerSecond: perSecond, unfundedBurst: burst, siteTimes } = settings
+    const range = limitedRange(ip)
+    const site = siteOf(range)
+    const buckets = [{ name: `unfunded ${range}`, perSecond, burst }]
+    if (site !== undefined) {
+      const [wider, more] = [perSecond * siteTimes, burst * siteTimes]
+      buckets.push({ name: `unfunded ${site}`, perSecond: wider, burst: more })
+    }
+    if (principal !== undefined) {
+      buckets.push({ name: `unfunded ${principal.keyId}`, perSecond, burst })
+    }
+    return buckets
+  }
+  return {
+    count(ip, principal) {
+      for (const { name, perSecond, burst } of unfundedOf(ip, principal)) {
+        const [unitMs, mostMs] = [1_000 / perSecond, (1_000 * burst) / perSecond + OWED_MS_MAX]
+        charge(name, unitMs, mostMs)
+        noted?.(name, unitMs, mostMs)
+      }
+    },
+    waitSec(ip, principal) {
+      let waitMs = 0
+      for (const { name, perSecond, burst } of unfundedOf(ip, principal)) {
+        table.update(
+          name,
+          (fullAtMs) => {
+            const leftMs = (1_000 * burst) / perSecond - Math.max(0, fullAtMs - nowMs())
+            waitMs = Math.max(waitMs, 1_000 / perSecond - leftMs)
+            return undefined
+          },
+          () => true,
+        )
+      }
+      return waitMs <= FORGIVEN ? 0 : Math.ceil(waitMs / 1_000)
+    },
+  }
 }
 
 export function makeLimiter(
@@ -105,7 +179,7 @@ export function makeLimiter(
     table.update(
       name,
       (fullAtMs) => {
-        // Read inside the lock, so that time is never behind what another thread recorded.
+        // Read inside the lock, so that time is never behind a value recorded by another thread.
         const now = nowMs()
         const beforeMs = Math.max(0, fullAtMs - now)
         const afterMs = beforeMs + cost * unitMs
@@ -114,24 +188,15 @@ export function makeLimiter(
         waitMs = allowed ? 0 : afterMs - capacityMs
         return allowed ? now + afterMs : undefined
       },
-      // In a set that is full, the bucket that has been drawn from least gives way: a client that
-      // crowds the table gains what that one had spent, and no client is refused because of another.
+      // If the set is full, the least used bucket is evicted: a client that crowds the table gains only the amount that
+      // bucket had spent, and no client is refused because of another.
       () => true,
     )
     if (allowed && noted !== undefined) noted(name, cost * unitMs, capacityMs)
-    const remaining = Math.max(0, Math.floor(burst - spentMs / unitMs + FORGIVEN))
-    return {
-      allowed,
-      headers: {
-        'ratelimit-limit': String(burst),
-        'ratelimit-remaining': String(remaining),
-        'ratelimit-reset': String(Math.ceil(spentMs / 1_000)),
-        ...(allowed ? {} : { 'retry-after': String(Math.max(1, Math.ceil(waitMs / 1_000))) }),
-      },
-    }
+    return verdictOf(burst, { allowed, spentMs, waitMs, unitMs })
   }
 
-  /** Draws what has been had already; a bucket can be empty, and not more than that. */
+  /** Charges work that is already done; a bucket cannot go below empty. */
   function charge(name: string, spentMs: number, capacityMs: number): void {
     table.update(
       name,
@@ -148,7 +213,7 @@ export function makeLimiter(
     perSecond: settings.ipPerSecond * times,
     burst: settings.ipBurst * times,
   })
-  /** From the range, and from the site that it is part of: who has one /64 may have 65,536 of them. */
+  /** Charges the range and its /48: a client with one /64 may have 65,536 of them. */
   function drawFor(ip: string, units: number, what?: string): LimitVerdict {
     const range = limitedRange(ip)
     const site = siteOf(range)
@@ -163,20 +228,6 @@ export function makeLimiter(
     return draw({ name: `refused ${range}`, ...refusals }, 1).allowed
       ? verdict
       : { ...verdict, insists: true }
-  }
-  function unfundedOf(ip: string, principal: Principal | undefined): Bucket[] {
-    const { unfundedPerSecond: perSecond, unfundedBurst: burst, siteTimes } = settings
-    const range = limitedRange(ip)
-    const site = siteOf(range)
-    const buckets = [{ name: `unfunded ${range}`, perSecond, burst }]
-    if (site !== undefined) {
-      const [wider, more] = [perSecond * siteTimes, burst * siteTimes]
-      buckets.push({ name: `unfunded ${site}`, perSecond: wider, burst: more })
-    }
-    if (principal !== undefined) {
-      buckets.push({ name: `unfunded ${principal.keyId}`, perSecond, burst })
-    }
-    return buckets
   }
   const ofKey = ({ keyId }: Principal): Bucket => ({
     name: `key ${keyId}`,
@@ -195,30 +246,7 @@ export function makeLimiter(
       if (!verdict.allowed || principal === undefined) return verdict
       return draw(ofKey(principal), units)
     },
-    unfunded: {
-      count(ip, principal) {
-        for (const { name, perSecond, burst } of unfundedOf(ip, principal)) {
-          const [unitMs, mostMs] = [1_000 / perSecond, (1_000 * burst) / perSecond + OWED_MS_MAX]
-          charge(name, unitMs, mostMs)
-          noted?.(name, unitMs, mostMs)
-        }
-      },
-      waitSec(ip, principal) {
-        let waitMs = 0
-        for (const { name, perSecond, burst } of unfundedOf(ip, principal)) {
-          table.update(
-            name,
-            (fullAtMs) => {
-              const leftMs = (1_000 * burst) / perSecond - Math.max(0, fullAtMs - nowMs())
-              waitMs = Math.max(waitMs, 1_000 / perSecond - leftMs)
-              return undefined
-            },
-            () => true,
-          )
-        }
-        return waitMs <= FORGIVEN ? 0 : Math.ceil(waitMs / 1_000)
-      },
-    },
+    unfunded: makeUnfunded(settings, { table, charge, nowMs, noted }),
     limitConnection: (ip) => drawFor(ip, settings.connectionCost, 'connections'),
     drawnElsewhere(draws) {
       for (const [name, drawnMs, capacityMs] of draws) charge(name, drawnMs, capacityMs)

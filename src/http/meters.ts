@@ -1,6 +1,6 @@
 /**
- * What the front counts. The hot path only adds to typed arrays; names and labels come in when the
- * metrics are asked for, through a prom-client registry.
+ * Meters of the front. The hot path only adds to typed arrays; names and labels are added when the metrics are scraped,
+ * through a prom-client registry.
  */
 
 import { Counter, Gauge, type Registry } from 'prom-client'
@@ -21,7 +21,7 @@ const STATUSES = 500
 export type Meter = {
   readonly method: string
   readonly route: string
-  /** By status − 100. */
+  /** Index: status − 100. */
   readonly statuses: Float64Array
   readonly durations: TimeBuckets
   aborted: number
@@ -42,7 +42,7 @@ export function record(meter: Meter, status: number, seconds: number): void {
   countTime(meter.durations, seconds)
 }
 
-/** Registers the front's metrics; the values are read from the meters at each scrape. */
+/** Registers the front's metrics; each scrape reads the values from the meters. */
 export function registerMeters(
   registry: Registry,
   meters: readonly Meter[],
@@ -69,7 +69,7 @@ export function registerMeters(
   })
   new Counter({
     name: 'sibyl_http_requests_aborted_total',
-    help: 'Requests whose client went away before the answer.',
+    help: 'Requests with a client that left before the answer.',
     labelNames: ['method', 'route'],
     registers: [registry],
     collect() {
@@ -89,7 +89,7 @@ export function registerMeters(
   })
   new Gauge({
     name: 'sibyl_http_requests_refused_late',
-    help: 'Refused requests whose answer waits, because their address goes on sending.',
+    help: 'Refusals that are delayed, because their address keeps sending.',
     registers: [registry],
     collect() {
       this.set(gauges.refusedLate())

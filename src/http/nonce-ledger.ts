@@ -1,19 +1,18 @@
 /**
- * Which tokens have been used, across all front threads. A nonce is kept for exactly the rest of its
- * token's life, in memory of fixed size; without room for one more, a token is refused rather than
- * forgotten.
+ * Used tokens, across all front threads. A nonce is kept exactly until its token expires, in memory of fixed size. If
+ * there is no room for another, the token is refused rather than forgotten.
  */
 
 import { SharedTable, type SharedTableMemory } from './shared-table.ts'
 
 export type NonceLedger = {
-  /** Records the use of a token: `used` when it had been used, `full` when there is no room. */
+  /** Records the use of a token; `used` if it was used before, `full` if there is no room. */
   use(keyId: string, nonce: string, untilSec: number, nowSec: number): 'first' | 'used' | 'full'
   /** Takes back a use whose request was not carried out, so that the token can be used again. */
   release(keyId: string, nonce: string): void
 }
 
-/** Records cannot be removed; this one has expired long ago. */
+/** Records cannot be removed; this time is long past, so the record counts as expired. */
 const EXPIRED_SEC = 1
 
 export function makeNonceLedger(memory: SharedTableMemory): NonceLedger {

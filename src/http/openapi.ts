@@ -1,9 +1,10 @@
 /**
- * The OpenAPI 3.1 document, made from the route table alone: the schemas in it are those that check
- * the requests. A schema with a `title` is listed once under its title and referred to.
+ * Builds the OpenAPI 3.1 document from the route table alone: its schemas are those that validate requests. A schema
+ * with a `title` is listed once under its title and referenced.
  */
 
 import { strict as assert } from 'node:assert'
+import { setImmediate } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { TSchema } from 'typebox'
 import { REJECTION_CODES, type Rejection, type RejectionCode, reject } from '#domain/rejection.ts'
@@ -17,35 +18,42 @@ export type DocumentInfo = {
   readonly version: string
   readonly description?: string
   readonly license?: { readonly name: string; readonly identifier: string }
-  /** The headings of operations, in their order. */
+  /** Headings of the operations, in their order. */
   readonly tags?: readonly { readonly name: string; readonly description: string }[]
 }
 
-/** Examples of request bodies that can be carried out here and now, by the operation. */
+/** Examples of request bodies that succeed on this exchange right now, by operation. */
 export type LiveExamples = Readonly<Record<string, Readonly<Record<string, Example>>>>
 
 type Json = Record<string, unknown>
-/** Where a value stands decides how a scalar of ours is written. */
+
+type RequestBody = {
+  readonly required: boolean
+  readonly content: Readonly<Record<string, { schema: Json; examples?: Json }>>
+}
+
+type Operation = Json & { readonly operationId: string; readonly requestBody?: RequestBody }
+
+type OpenapiDocument = Json & {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+}
+
+/** Position of a value: it decides how a scalar is written. */
 type Place = 'body' | 'text'
 
-export function openapiDocument(
+/** Lets the event loop turn after each route: the whole document takes longer than a request may wait. */
+export async function openapiDocument(
   { tags, ...info }: DocumentInfo,
   routes: readonly Route[],
-  live: LiveExamples = {},
-): Json {
+): Promise<OpenapiDocument> {
   const components: Record<string, Json> = {}
-  const document = new Map<string, Json>()
+  const document = new Map<string, Record<string, Operation>>()
   for (const route of routes) {
     if (route.hidden === true) continue
     const operations = document.get(route.path) ?? {}
-    const own = 'examples' in route ? route.examples : undefined
-    const first = live[route.operationId ?? '']
-    const shown =
-      first === undefined
-        ? route
-        : { ...route, examples: { ...own, body: { ...first, ...own?.body } } }
-    operations[route.method.toLowerCase()] = operation(shown as Route, components)
+    operations[route.method.toLowerCase()] = operation(route, components)
     document.set(route.path, operations)
+    await setImmediate()
   }
   return {
     openapi: '3.1.0',
@@ -60,11 +68,29 @@ export function openapiDocument(
           type: 'http',
           scheme: 'bearer',
           description:
-            'base64url(payload).base64url(Ed25519 signature); needed on writes when the exchange asks for it: see Authentication above.',
+            'base64url(payload).base64url(Ed25519 signature); required for writes if the exchange has bearer authentication enabled: see Authentication above.',
         },
       },
     },
   }
+}
+
+/** Returns the document with further examples of bodies, each before those that the route declares. */
+export function withExamples(document: OpenapiDocument, live: LiveExamples): OpenapiDocument {
+  const shown = ({ operationId, requestBody, ...rest }: Operation): Operation => {
+    const json = requestBody?.content['application/json']
+    const first = live[operationId]
+    if (requestBody === undefined || json === undefined || first === undefined) {
+      return { operationId, ...rest, ...(requestBody === undefined ? {} : { requestBody }) }
+    }
+    const content = { 'application/json': { ...json, examples: { ...first, ...json.examples } } }
+    return { operationId, ...rest, requestBody: { ...requestBody, content } }
+  }
+  const paths = Object.entries(document.paths).map(([path, operations]) => [
+    path,
+    Object.fromEntries(Object.entries(operations).map(([method, one]) => [method, shown(one)])),
+  ])
+  return { ...document, paths: Object.fromEntries(paths) }
 }
 
 const ERROR_SCHEMA = {
@@ -73,17 +99,17 @@ const ERROR_SCHEMA = {
   properties: {
     error: { type: 'string', description: 'One sentence for people.' },
     code: { type: 'string', description: 'Stable; match on this.' },
-    field: { type: 'string', description: 'The path of the field at fault.' },
+    field: { type: 'string', description: 'Path of the invalid field.' },
     tradeIds: {
       type: 'array',
       items: { type: 'string' },
-      description: 'With TRADES_PENDING: the trades that stand in the way, the oldest first.',
+      description: 'With TRADES_PENDING: the trades that cause the rejection, oldest first.',
     },
-    requestId: { type: 'string', description: 'With status 500: what to ask the operator about.' },
+    requestId: { type: 'string', description: 'With status 500: the id to give to the operator.' },
   },
 }
 
-/** The relayer's errors say once more that nothing was done. */
+/** The relayer's errors also state that nothing was done. */
 function relayerError(routes: readonly Route[]): Record<string, Json> {
   if (!routes.some(isRelayers)) return {}
   const { required, properties, ...rest } = ERROR_SCHEMA
@@ -98,15 +124,16 @@ function relayerError(routes: readonly Route[]): Record<string, Json> {
 
 const isRelayers = (route: Route): boolean => route.errorBody === relayerErrorBody
 
-function operation(route: Route, components: Record<string, Json>): Json {
+function operation(route: Route, components: Record<string, Json>): Operation {
   const body = route.kind === undefined || route.kind === 'answer' ? route.body : undefined
   return {
     operationId: operationId(route),
     summary: route.summary,
     ...(route.description === undefined ? {} : { description: route.description }),
     ...(route.tag === undefined ? {} : { tags: [route.tag] }),
+    ...(route.deprecation === undefined ? {} : { deprecated: true }),
     security: SECURITY[route.auth],
-    // Times the price of its class that `/api/v1/config` names.
+    // Multiple of the cost of its class, as `/api/v1/config` lists it.
     ...(route.weight === undefined ? {} : { 'x-weight': route.weight }),
     parameters: parameters(route, components),
     ...(body === undefined ? {} : { requestBody: requestBody(route as AnswerRoute, components) }),
@@ -114,7 +141,7 @@ function operation(route: Route, components: Record<string, Json>): Json {
   }
 }
 
-/** A write needs a token where the exchange asks for one; a wallet's signature is in the body. */
+/** A write needs a token if the exchange requires one; a wallet's signature is in the body. */
 const SECURITY: Readonly<Record<AuthClass, readonly object[]>> = {
   public: [],
   wallet: [],
@@ -154,7 +181,7 @@ function parameters(route: Route, components: Record<string, Json>): Json[] {
   return listed
 }
 
-function requestBody(route: AnswerRoute, components: Record<string, Json>): Json {
+function requestBody(route: AnswerRoute, components: Record<string, Json>): RequestBody {
   assert.ok(route.body !== undefined)
   return {
     required: route.bodyOptional !== true || route.shownBody !== undefined,
@@ -200,7 +227,7 @@ function successes(route: Route, components: Record<string, Json>): Record<strin
 const TAGGED = {
   headers: {
     ETag: {
-      description: 'Send it as If-None-Match to be told 304 while nothing has changed.',
+      description: 'Send it as If-None-Match to get 304 while nothing has changed.',
       schema: { type: 'string' },
     },
   },
@@ -210,7 +237,7 @@ function describedStatus(status: string): string {
   return status.startsWith('2') ? 'Done.' : 'Not done.'
 }
 
-/** Every code that can be answered, also those that the front answers for the route. */
+/** Returns every possible code, including those that the front answers for the route. */
 function errorCodes(route: Route): RejectionCode[] {
   const codes = new Set<RejectionCode>(route.errors ?? [])
   const answers = route.kind === undefined || route.kind === 'answer'
@@ -263,11 +290,11 @@ function failures(route: Route): Record<string, Json> {
 
 const SHOWN_REQUEST_ID = 'b7c2-1'
 const RETRY_AFTER = {
-  description: 'Seconds after which trying again can help.',
+  description: 'Seconds after which a retry can succeed.',
   schema: { type: 'integer', minimum: 0 },
 }
 
-/** The route's own example of a rejection, or one that names a field it has. */
+/** Returns the route's own example of a rejection, or one that names a field of the route. */
 function shownRejection(route: Route, code: RejectionCode): Rejection {
   const own = route.shownErrors?.find(({ rejected }) => rejected === code)
   if (own !== undefined) return own
@@ -283,7 +310,7 @@ function shownRejection(route: Route, code: RejectionCode): Rejection {
   return reject(code)
 }
 
-/** A schema as the document shows it: ours in words of JSON Schema, titled ones by reference. */
+/** Returns a schema for the document: our scalars in JSON Schema, titled schemas by reference. */
 export function written(schema: TSchema, place: Place, components: Record<string, Json>): Json {
   const scalar = scalarOf(schema)
   if (scalar !== undefined) {

@@ -1,6 +1,6 @@
 /**
- * A place in a list of trades of many markets: the time, sequence, fill and row of the last entry of a
- * page. As text it is what a client hands back as `before`; only we read it.
+ * Position in a list of trades across markets: time, sequence, fill and row of the last entry of a page. Clients return
+ * its text as `before`; only the exchange reads it.
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -12,10 +12,10 @@ export type PagePlace = {
   readonly row: number
 }
 
-/** What a page that is not the first costs, in first pages: it is read from the database. */
+/** Cost of a later page in first pages: it is read from the database. */
 const LATER_PAGE_WEIGHT = 5
 
-/** How often the cost of a read is due, by the page that is asked for. */
+/** Returns the cost of a read, by the requested page. */
 export function pageWeight({ before }: { readonly before?: unknown }): number {
   return before === undefined ? 1 : LATER_PAGE_WEIGHT
 }
@@ -25,7 +25,8 @@ const PLACE = /^([0-9]{1,15})\.([0-9]{1,15})\.([0-9]{1,10})\.([0-9]{1,15})$/
 export function readPlace(before: string | undefined): PagePlace | undefined | Rejection {
   if (before === undefined) return undefined
   const parts = PLACE.exec(before)
-  if (parts === null) return reject('INVALID_FIELD', 'before', 'before must be a nextBefore')
+  if (parts === null)
+    return reject('INVALID_FIELD', 'before', 'before must be the nextBefore of an earlier page')
   const [atMs = 0, seq = 0, fillIndex = 0, row = 0] = parts.slice(1).map(Number)
   return { atMs, seq, fillIndex, row }
 }

@@ -1,7 +1,7 @@
 /**
- * Makes sure that a port is ours before several threads share it. Threads share a port by
- * SO_REUSEPORT, and with that flag a second process of the same user would join them unnoticed; so
- * the caller that starts the threads claims the port alone first, and gives it up again at once.
+ * Checks that a port is free before several threads share it. Threads share a port by SO_REUSEPORT, and with that flag
+ * a second process of the same user could join them unnoticed. So the process that starts the threads first claims the
+ * port exclusively and releases it at once.
  */
 
 import { randomInt } from 'node:crypto'
@@ -9,16 +9,16 @@ import { createServer } from 'node:net'
 import { Fault } from '#domain/fault.ts'
 
 /**
- * For 0 a port is drawn from those that no system gives to connections that leave the machine, so that
- * none of them takes it between the claim and the threads' listening.
+ * Port 0 is replaced by a random port outside the range that systems use for outgoing connections, so none of them
+ * takes it before the threads listen.
  */
 const DRAWN_FROM = 10_240
 const DRAWN_TO = 32_768
 const DRAWS_MAX = 100
 
 /**
- * Resolves with the port, a free one for 0; a `PORT_IN_USE` fault when another process has it, which names the
- * `setting` that chooses another port.
+ * Resolves with the port; 0 means any free port. Throws a `PORT_IN_USE` fault if another process has it; the fault
+ * names the `setting` that chooses another port.
  */
 export async function claimPort(host: string, port: number, setting?: string): Promise<number> {
   if (port !== 0) return tryPort(host, port, setting)

@@ -1,6 +1,6 @@
 /**
- * Reads path and query into the parameters that a route knows. A parameter that it does not know,
- * or that is there twice, is refused: a misspelt filter must not look like no filter.
+ * Parses path and query into the parameters of a route. An unknown or repeated parameter is rejected: a misspelt filter
+ * must not look like no filter.
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -27,7 +27,7 @@ export function readQuery(
       if (parameter === undefined) return unknownParameter(text.slice(start, equals))
       const { name } = parameter
       if (into[name] !== undefined) {
-        return reject('INVALID_FIELD', name, `${name} is there more than once`)
+        return reject('INVALID_FIELD', name, `${name} is given more than once`)
       }
       const written = equals === end ? '' : text.slice(equals + 1, end)
       const rejection = readParameter(parameter, spaced(written), into)

@@ -1,4 +1,4 @@
-/** The bytes of a request's body, from what its headers announce to the last chunk. */
+/** Reads the body of a request, from the announced length to the last chunk. */
 
 import type { HttpRequest } from 'uWebSockets.js'
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -8,13 +8,13 @@ import { isJsonType } from './header-values.ts'
 type BodyReader = {
   /** Returns whether the length of the body is unambiguous; refuses the request if not. */
   isFramed(call: Call, req: HttpRequest): boolean
-  /** Whether a body as it is announced may come; one that may not is refused here. */
+  /** Returns whether the announced body is acceptable; refuses the request if not. */
   isWelcome(call: Call, req: HttpRequest): boolean
-  /** Hands the whole body over, in the call that brings its last chunk. */
+  /** Passes on the whole body, in the call that delivers its last chunk. */
   read(call: Call, arrived: (call: Call, body: ArrayBuffer | Buffer) => void): void
 }
 
-/** An announced body beyond this is not read to its end; the connection is closed instead. */
+/** A longer announced body is not read to its end; the connection is closed instead. */
 const DISCARDED_BYTES_MAX = 8 * 1024 * 1024
 
 const LENGTH = /^[0-9]{1,15}$/
@@ -57,8 +57,8 @@ export function makeBodyReader(options: {
     isFramed(call, req) {
       const flaw = framingFlaw(req)
       if (flaw === undefined) return true
-      // Where the next request begins is not known. The library would serve the rest of the packet after an answer;
-      // while there is none, it closes the connection instead.
+      // The start of the next request is unknown. After an answer the library would serve the rest of the packet;
+      // without an answer it closes the connection.
       call.closeAfter = true
       hold(call)
       call.phase = 'handling'
@@ -74,8 +74,8 @@ export function makeBodyReader(options: {
       const chunked = req.getHeader('transfer-encoding') !== ''
       const announced = LENGTH.test(length) ? Number(length) : 0
       if (announced > bodyBytesMax) {
-        // The rest of a body of reasonable length is read and thrown away, because closing on a
-        // client that still writes would cost it the answer.
+        // The rest of a body of reasonable length is read and discarded: closing while the client still writes would
+        // lose the answer.
         call.closeAfter = announced > DISCARDED_BYTES_MAX
         tooLarge(call)
         return false
@@ -106,7 +106,7 @@ export function makeBodyReader(options: {
           return
         }
         if (!isLast) {
-          // The chunk's memory is the library's; it is only ours until this function returns.
+          // The chunk's memory belongs to the library and is valid until this function returns.
           kept ??= []
           kept.push(Buffer.from(Buffer.from(chunk)))
           return

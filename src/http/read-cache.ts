@@ -1,7 +1,4 @@
-/**
- * Answers that many ask for, shared as the bytes that go out: numbers that are added up anyway are
- * the same for every client within a moment.
- */
+/** Frequent answers, shared as response bytes: computed figures are the same for every client for a short time. */
 
 import { isRejection, type Rejection } from '#domain/rejection.ts'
 import type { Clock } from '#runtime/clock.ts'
@@ -11,12 +8,12 @@ import type { RawReply } from './route.ts'
 import { shareReads } from './shared-reads.ts'
 
 export type ReadCache = {
-  /** The answer of this name: at once where it is known, otherwise made now. */
+  /** Returns the answer of this name: at once if it is known, otherwise computed now. */
   read(
     name: string,
     make: () => Promise<object | Rejection>,
   ): RawReply | Rejection | Promise<RawReply | Rejection>
-  /** The same of an answer that is made as JSON. */
+  /** The same for an answer that is made as JSON. */
   readJson(
     name: string,
     make: () => Promise<string | Rejection>,
@@ -24,7 +21,7 @@ export type ReadCache = {
 }
 
 type ReadCacheOptions = {
-  /** How long an answer is good for; with 0 only those who ask at the same time share one. */
+  /** Time for which an answer is reused; with 0 only simultaneous requests share one. */
   readonly keepMs: number
   readonly entriesMax: number
   readonly bytesMax: number

@@ -1,16 +1,16 @@
 /**
- * Errors in the log, but not a line for each request that met the same one: the first is told at once, and
- * those like it once per interval, with how many there were.
+ * Logs errors without one line per request: the first of a kind at once, repetitions once per interval with their
+ * number.
  */
 
 import type { Clock } from '#runtime/clock.ts'
 
 const EVERY_MS = 5_000
-/** Kinds of errors that are told apart; those beyond are one kind. */
+/** Maximum number of kinds that are counted separately; all further errors are one kind. */
 const KINDS_MAX = 100
 
 type RepeatedErrors = {
-  /** `fields` go along with it; errors of two routes are two kinds. */
+  /** Logs an error with `fields`; errors of two routes are two kinds. */
   tell(
     error: unknown,
     fields: { readonly route?: string; readonly [field: string]: unknown },

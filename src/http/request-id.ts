@@ -1,6 +1,6 @@
 /**
- * A request's name in answers and logs. A sane one from the client is kept, so that a trace can
- * begin outside; otherwise it is made here, unique across threads and restarts.
+ * Id of a request in answers and logs. A well-formed id from the client is kept, so that a trace can begin outside.
+ * Otherwise the id is made here, unique across threads and restarts.
  */
 
 import { randomBytes } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** Writes one of `every` answered requests to the log, with its route, status and latency; none if `every` is 0. */
+/** Logs one of `every` answered requests, with route, status and latency; none if `every` is 0. */
 
 import type { Call } from './call.ts'
 
@@ -11,7 +11,7 @@ export function makeRequestLog(
     if (every === 0 || ++since < every) return
     since = 0
     const { method, path } = compiled.route
-    // The route without its parameters: a path or a query can hold a secret.
+    // The route without its parameters: a path or a query may contain a secret.
     log.info(
       {
         method,

@@ -1,6 +1,6 @@
 /**
- * What a route declares: everything the front needs to check a request before the handler sees it,
- * and everything the OpenAPI document says about it. Types flow from the schemas to the handler.
+ * Declaration of a route: everything that the front checks before the handler runs, and everything that the OpenAPI
+ * document says about it. The handler's types are derived from the schemas.
  */
 
 import type { HttpResponse, WebSocketBehavior } from 'uWebSockets.js'
@@ -13,19 +13,19 @@ import type { WriteStages } from './write-stages.ts'
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /**
- * P, W and R of the endpoint table: open to all, bearer token where the exchange asks for one,
- * wallet signature in the body; and `token`, for what always needs a bearer token.
+ * P, W and R of the endpoint table: open to all, bearer token if the exchange requires one, wallet signature in the
+ * body. `token` routes always need a bearer token.
  */
 export type AuthClass = 'public' | 'write' | 'token' | 'wallet'
 
-/** Which bucket a request is paid from. */
+/** Bucket that is charged for a request. */
 export type CostClass = 'free' | 'read' | 'write' | 'registration'
 
-/** Who a bearer token belongs to. */
+/** Owner of a bearer token. */
 export type Principal = {
   readonly keyId: string
   readonly address: Address
-  /** When its key expires, if ever. */
+  /** Time at which its key expires, if ever. */
   readonly expiresAtSec?: number
 }
 
@@ -34,11 +34,11 @@ export type RouteRequest<Path = unknown, Query = unknown, Body = unknown> = Requ
   readonly query: Query
   readonly body: Body
   readonly requestId: string
-  /** The headers that the route declared, by lower-case name; '' where the client sent none. */
+  /** Headers that the route declared, by lower-case name; '' if the client sent none. */
   readonly headers: Readonly<Record<string, string>>
-  /** The peer's address; '' unless the route declared `readsIp` or limits are on. */
+  /** The peer's address; '' unless the route declared `readsIp` or limits are enabled. */
   readonly ip: string
-  /** Set on `token` routes, and on `write` routes when bearer authentication is on. */
+  /** Set on `token` routes, and on `write` routes if bearer authentication is enabled. */
   readonly principal: Principal | undefined
   /** Set on routes that declared `staged`. */
   readonly stages: WriteStages | undefined
@@ -57,7 +57,7 @@ type Reply<R extends Responses> = {
   }
 }[keyof R & number]
 
-/** Bytes that are ready to go: hot reads serialise once and serve many times. */
+/** Response bytes: frequent reads are serialised once and served many times. */
 export type RawReply = {
   readonly status: number
   readonly raw: string | Uint8Array
@@ -67,13 +67,23 @@ export type RawReply = {
 
 export type Answer<R extends Responses> = Reply<R> | RawReply | Rejection
 
-/** A response that a route writes by itself from here on; the front has answered nothing yet. */
+/** A response that the route writes itself; the front has not sent anything. */
 export type Takeover = {
   readonly res: HttpResponse
-  /** Writes status and headers, the front's own included. Call it inside `res.cork`. */
+  /** Writes status and headers, including the front's own. Call it inside `res.cork`. */
   writeHead(contentType: string): void
-  /** Runs once, when the client is gone or the front closes; `res` must not be touched any more. */
+  /** Called once, when the client has gone or the front closes; `res` must not be touched after that. */
   onAborted(listener: () => void): void
+}
+
+/** When a route was deprecated, when it goes, and where its successor is described. */
+export type Deprecation = {
+  /** A day, as `2026-11-18`. */
+  readonly since: string
+  /** The day from which the route may be gone. */
+  readonly sunset?: string
+  /** The address of a page that says what to use instead. */
+  readonly link?: string
 }
 
 export type Example = { readonly summary?: string; readonly value: unknown }
@@ -82,33 +92,34 @@ type Described = {
   readonly path: string
   readonly auth: AuthClass
   readonly cost: CostClass
-  /** How many times the cost of its class a request is due, by the work that it makes; 1 if not said. */
+  /** Multiple of its class's cost, for routes that cause more work; 1 by default. */
   readonly weight?: number
-  /** What a generated client calls it: a verb and what it is about. */
+  /** Method name in generated clients: a verb and its object. */
   readonly operationId?: string
   readonly summary: string
   readonly description?: string
-  /** The heading it stands under in the document. */
+  /** Its heading in the document. */
   readonly tag?: string
-  /** Codes it answers by itself; those of validation, limits and overload are added by the front. */
+  /** Codes that the handler answers; the front adds those of validation, limits and overload. */
   readonly errors?: readonly RejectionCode[]
-  /** Examples of rejections, where a code alone says too little. */
+  /** Examples of rejections, for codes that need a detail. */
   readonly shownErrors?: readonly Rejection[]
-  /** Request headers the handler reads, in lower case. */
+  /** Request headers that the handler reads, in lower case. */
   readonly headers?: readonly string[]
   readonly readsIp?: boolean
-  /** Whether the time of its stages is taken, and told to clients that ask for it. */
+  /** True if its stages are measured, and returned to clients that ask for them. */
   readonly staged?: boolean
   readonly deadlineMs?: number
-  /** `Cache-Control` of its answers; `no-store` unless it says otherwise. */
+  /** `Cache-Control` of its answers; `no-store` by default. */
   readonly cacheControl?: string
-  /** Answers carry an entity tag, and a client that names it is told 304. GET only. */
+  /** Answers carry an entity tag, and a client that sends it back gets 304. GET only. */
   readonly revalidates?: boolean
-  /** Answers that a browser renders need a policy of their own. */
+  /** For answers that a browser renders: they need their own policy. */
   readonly contentSecurityPolicy?: string
-  /** The shape of error bodies where it is not the general one. */
+  /** Shape of its error bodies, if it is not the general one. */
   readonly errorBody?: (rejection: Rejection, sentence: string) => object
-  /** Left out of the OpenAPI document: assets of the documentation page. */
+  readonly deprecation?: Deprecation
+  /** Omitted from the OpenAPI document, like assets of the documentation page. */
   readonly hidden?: boolean
 }
 
@@ -123,18 +134,18 @@ type RouteDefinition<
   readonly params?: Path
   readonly query?: Query
   readonly body?: Body
-  /** What the document says of the body where the handler checks more of it than `body` does. */
+  /** Schema of the body in the document, if the handler checks more than `body` does. */
   readonly shownBody?: TSchema
-  /** The largest accepted body in bytes; by default that of a request for one item. */
+  /** Maximum size of the body in bytes; by default that of a request for one item. */
   readonly bodyBytesMax?: number
-  /** How often the cost is due where the body asks for several things at once. */
+  /** Returns the multiple of the cost, if the body may contain several items. */
   readonly times?: (body: Static<Body>) => number
-  /** How often the cost is due, by what the query asks for: a page deep in history is dearer. */
+  /** Returns the multiple of the cost by the query: a page deep in history is more expensive. */
   readonly weigh?: (query: Static<Query>) => number
-  /** Whether the body may be left out; the handler then sees undefined. */
+  /** True if the body may be omitted; the handler then gets undefined. */
   readonly bodyOptional?: boolean
   readonly responses: R
-  /** Content type of the responses where it is not JSON. */
+  /** Content type of the responses; JSON by default. */
   readonly produces?: string
   readonly examples?: {
     readonly body?: Readonly<Record<string, Example>>
@@ -145,15 +156,15 @@ type RouteDefinition<
   ) => Answer<NoInfer<R>> | Promise<Answer<NoInfer<R>>>
 }
 
-/** Server-sent events: checked like any other route, then handed the open response. */
+/** Server-sent events: validated like any other route, then handed the open response. */
 type SseDefinition<Path extends TSchema, Query extends TSchema> = Described & {
   readonly kind: 'sse'
   readonly method: 'GET'
   readonly params?: Path
   readonly query?: Query
-  /** What the data of one event is. */
+  /** Schema of the data of one event. */
   readonly event: TSchema
-  /** Why there is no stream for this request; it is answered as any refusal is. */
+  /** Returns why this request gets no stream; it is answered like any other refusal. */
   readonly refuse?: (
     request: RouteRequest<Static<Path>, Static<Query>, undefined>,
   ) => Rejection | undefined
@@ -163,7 +174,7 @@ type SseDefinition<Path extends TSchema, Query extends TSchema> = Described & {
   ) => void
 }
 
-/** A WebSocket: checked like any other route, then upgraded with what `accept` returned. */
+/** A WebSocket: validated like any other route, then upgraded with the value that `accept` returned. */
 type UpgradeDefinition<UserData extends object, Query extends TSchema> = Described & {
   readonly kind: 'upgrade'
   readonly method: 'GET'
@@ -174,13 +185,13 @@ type UpgradeDefinition<UserData extends object, Query extends TSchema> = Describ
   readonly socket: Omit<WebSocketBehavior<UserData>, 'upgrade'>
 }
 
-/** Routes as the table holds them: checked one by one where they were defined, alike from there. */
+/** Routes in the table. Each was type-checked where it was defined; here they share one type. */
 export type AnswerRoute = RouteDefinition<TSchema, TSchema, TSchema, Responses>
 type SseRoute = SseDefinition<TSchema, TSchema>
 export type UpgradeRoute = UpgradeDefinition<object, TSchema>
 export type Route = AnswerRoute | SseRoute | UpgradeRoute
 
-/** Only the definition site knows the exact types, so only these three functions forget them. */
+/** Only the place of definition knows the exact types, so only these three functions widen them. */
 export function route<
   Path extends TSchema,
   Query extends TSchema,
@@ -202,7 +213,6 @@ export function upgradeRoute<UserData extends object, Query extends TSchema>(
   return definition as unknown as UpgradeRoute
 }
 
-/** The most common answer. */
 export function ok<Body>(body: Body): { readonly status: 200; readonly body: Body } {
   return { status: 200, body }
 }

@@ -1,7 +1,6 @@
 /**
- * The scalars of the API as TypeBox schemas. Each checks what came in, says in words what it
- * expects, and carries how it is brought into the one form that the rest of Sibyl knows; the static
- * type is that of the normalised value. `validate.ts` applies them.
+ * Scalars of the API as TypeBox schemas. Each validates its input, describes the expected value in words, and
+ * normalises it to Sibyl's internal form. The static type is that of the normalised value. `validate.ts` applies them.
  */
 
 import Type, { type TSchema, type TUnsafe } from 'typebox'
@@ -16,22 +15,22 @@ import {
   type Uint256,
 } from '#domain/ids.ts'
 
-/** What a scalar schema carries beside its keywords; hidden from JSON. */
+/** Scalar behaviour attached to a schema; not enumerable, so it does not appear in JSON. */
 type Scalar = {
   readonly check: (value: unknown) => boolean
   readonly normalise: (value: never) => unknown
   readonly expects: string
-  /** The whole sentence about a value that does not fit, where the contract fixes it. */
+  /** The whole error sentence, if the contract fixes it. */
   readonly sentence?: string
-  /** How the OpenAPI document describes it where it arrives as JSON. */
+  /** Its schema in the OpenAPI document for values in JSON. */
   readonly inBody: TSchema
-  /** … and where it arrives as text, in a path or a query. */
+  /** Its schema for values as text, in a path or a query. */
   readonly inText: TSchema
 }
 
 const SCALAR = '~scalar'
 
-/** The scalar of a schema, also through `Type.Optional`. */
+/** Returns the scalar of a schema, also through `Type.Optional`. */
 export function scalarOf(schema: TSchema): Scalar | undefined {
   return (schema as { [SCALAR]?: Scalar })[SCALAR]
 }
@@ -54,12 +53,12 @@ function scalar<T>(
 ): TUnsafe<T> {
   const schema = Type.Refine(Type.Unsafe<T>({ ...options }), check)
   const value: Scalar = { check, ...meaning, inText: meaning.inText ?? meaning.inBody }
-  // Hidden, so that it stays out of the document, and configurable, so that TypeBox can copy it.
+  // Not enumerable, so that it stays out of the document; configurable, so that TypeBox can copy it.
   Object.defineProperty(schema, SCALAR, { value, configurable: true, writable: true })
   return schema
 }
 
-/** The same scalar, with a fixed sentence for what does not fit. */
+/** Returns the same scalar with a fixed error sentence. */
 export function saying<T>(sentence: string, schema: TUnsafe<T>): TUnsafe<T> {
   const value = { ...scalarOf(schema), sentence }
   return Object.defineProperty(schema, SCALAR, { value, configurable: true, writable: true })
@@ -71,7 +70,7 @@ const DECIMAL_PATTERN = '^(0|[1-9][0-9]{0,19})$'
 const DECIMAL = new RegExp(DECIMAL_PATTERN)
 const SIGNED_DECIMAL = /^-?(0|[1-9][0-9]{0,19})$/
 
-/** Hex of a fixed number of bytes, any case in, lower case out. */
+/** Hex of a fixed number of bytes: accepted in any case, normalised to lower case. */
 function hex<T extends string>(
   pattern: string,
   expects: string,
@@ -95,7 +94,7 @@ export function address(options: ScalarOptions = {}): TUnsafe<Address> {
   return hex<Address>(ADDRESS_PATTERN, 'must be 0x and 40 hex characters', 'address', options)
 }
 
-/** 20 bytes of hex that stay as they are written, where a signature covers their text. */
+/** 20 bytes of hex whose case is kept, for text that a signature covers. */
 export function addressKeepingCase(options: ScalarOptions = {}): TUnsafe<string> {
   const expression = new RegExp(ADDRESS_PATTERN)
   return scalar<string>(
@@ -114,7 +113,7 @@ export function bytes32<T extends string = string>(options: ScalarOptions = {}):
   return hex<T>(BYTES32_PATTERN, 'must be 0x and 64 hex characters', 'bytes32', options)
 }
 
-/** A market by its id, or by the address of its contract. */
+/** A market's id, or the address of its contract. */
 export function marketName(
   options: ScalarOptions = {},
 ): TUnsafe<{ readonly marketId: MarketId } | { readonly contractAddress: Address }> {
@@ -136,7 +135,7 @@ export function marketName(
   )
 }
 
-/** An unsigned 64-bit integer, as a JSON integer or as decimal text; canonical decimal text out. */
+/** An unsigned 64-bit integer, as a JSON integer or decimal text; normalised to decimal text. */
 export function uint64(options: ScalarOptions = {}): TUnsafe<Uint64> {
   const text = { type: 'string', pattern: DECIMAL_PATTERN }
   return scalar<Uint64>(
@@ -155,7 +154,7 @@ export function uint64(options: ScalarOptions = {}): TUnsafe<Uint64> {
   )
 }
 
-/** An unsigned 256-bit integer, as decimal text: the only form in which the API takes one. */
+/** An unsigned 256-bit integer, as decimal text: the only form that the API accepts. */
 export function uint256(options: ScalarOptions = {}): TUnsafe<Uint256> {
   return scalar<Uint256>(
     (value) => typeof value === 'string' && parseUint256(value) !== undefined,
@@ -185,7 +184,7 @@ export function oneOfTwo<const First extends number, const Second extends number
   )
 }
 
-/** An integer that a JSON number carries exactly, also taken as decimal text; a number out. */
+/** A safe integer, as a JSON number or decimal text; normalised to a number. */
 export function safeInteger(
   options: ScalarOptions & { readonly min?: number; readonly max?: number } = {},
 ): TUnsafe<number> {
@@ -210,8 +209,8 @@ export function safeInteger(
 }
 
 /**
- * An integer whose range is a rule with a code of its own: any safe integer passes here, so that the
- * rule can name it, while the document tells the range.
+ * An integer whose range has an error code of its own: any safe integer passes here, so that the rule can name it. The
+ * document shows the range.
  */
 export function ruledInteger(
   range: { readonly min: number; readonly max: number },
@@ -224,7 +223,7 @@ export function ruledInteger(
         ? SIGNED_DECIMAL.test(value) && Number.isSafeInteger(Number(value))
         : Number.isSafeInteger(value),
     {
-      // Adding 0 makes the zero of '-0' the usual one.
+      // Adding 0 turns the negative zero of '-0' into 0.
       normalise: (value: number | string) => Number(value) + 0,
       expects: `must be an integer from ${range.min} to ${range.max}`,
       inBody: { anyOf: [integer, { type: 'string', pattern: DECIMAL_PATTERN }] },
@@ -234,7 +233,7 @@ export function ruledInteger(
   )
 }
 
-/** `true` or `false`, in a query as text. */
+/** `true` or `false`; text in a query. */
 export function flag(options: ScalarOptions = {}): TUnsafe<boolean> {
   return scalar<boolean>(
     (value) => typeof value === 'boolean' || value === 'true' || value === 'false',

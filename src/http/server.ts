@@ -1,6 +1,6 @@
 /**
- * The HTTP front of one thread: a route table on a listening socket. Composition hands in the
- * routes, what stands behind them, and the settings; the front knows HTTP and nothing of markets.
+ * HTTP front of one thread: a route table on a listening socket. The composition passes in routes, services and
+ * settings; the front knows HTTP and nothing about markets.
  */
 
 import * as uws from 'uWebSockets.js'
@@ -19,6 +19,7 @@ import { reject } from '#domain/rejection.ts'
 import { type Clock, systemClock } from '#runtime/clock.ts'
 import { beat } from '#runtime/heartbeat.ts'
 import type { StageMeter } from '#runtime/stage-meter.ts'
+import type { Tracer } from '#runtime/trace.ts'
 import type { LimitVerdict } from './call.ts'
 import { ipText, makeTrust } from './client-ip.ts'
 import { type CompiledRoute, compileRoute, matchesPath } from './compiled-route.ts'
@@ -26,75 +27,77 @@ import { type ConnectionSettings, makeConnectionGate, type Refusal } from './con
 import { makeCors } from './cors.ts'
 import { countPeers } from './count-peers.ts'
 import { ERRORS, errorBody, relayerErrorBody, sentenceOf } from './errors.ts'
+import type { Hooks, Log } from './hooks.ts'
+import { lazily } from './lazily.ts'
 import { registerMeters } from './meters.ts'
-import { type DocumentInfo, type LiveExamples, openapiDocument } from './openapi.ts'
-import { type Hooks, type Log, makePipeline } from './pipeline.ts'
+import { type DocumentInfo, type LiveExamples, openapiDocument, withExamples } from './openapi.ts'
+import { makePipeline, type Pipeline } from './pipeline.ts'
 import { listenFault } from './port.ts'
+import { postmanCollection } from './postman.ts'
 import { makeRequestIds } from './request-id.ts'
 import { type AnswerRoute, type Route, route } from './route.ts'
 import { docs } from './routes/docs.ts'
 import { healthz } from './routes/healthz.ts'
 import { metrics } from './routes/metrics.ts'
-import { openapi } from './routes/openapi.ts'
+import { openapi, postman } from './routes/openapi.ts'
 import { type Readiness, readyz } from './routes/readyz.ts'
 import { statusLine } from './status-line.ts'
 
 export type FrontSettings = Partial<ConnectionSettings> & {
   readonly host: string
-  /** 0 takes a free one. */
+  /** 0 picks a free port. */
   readonly port: number
-  /** Lets other threads listen to the same port; claim it with `claimPort` first. Not with port 0. */
+  /** Lets other threads listen on the same port; call `claimPort` first. Not with port 0. */
   readonly sharePort?: boolean
   /** Origins of browser pages that may read answers; `*` for all. */
   readonly corsOrigins: readonly string[]
-  /** From the arrival of a request to its answer, where the route has no deadline of its own. */
+  /** Time from the arrival of a request to its answer, unless the route has its own deadline. */
   readonly deadlineMs: number
-  /** Requests that may wait for a body or an answer at once; more are answered OVERLOADED. */
+  /** Requests that may wait for a body or an answer at once; further ones are answered OVERLOADED. */
   readonly requestsInFlightMax: number
-  /** Addresses of proxies whose `X-Forwarded-For` is believed. */
+  /** Addresses of proxies whose `X-Forwarded-For` is trusted. */
   readonly trustedProxies?: readonly string[]
   /** Every nth request is logged; 0 logs none. */
   readonly logEvery?: number
 }
 
 type FrontServices = Hooks & {
-  /** Pays for a new connection. */
+  /** Charges for a new connection. */
   readonly limitConnection?: (ip: string) => LimitVerdict
   readonly readiness: () => Readiness | Promise<Readiness>
-  /** The text of `/metrics`; the registry of this thread alone if it is left out. */
+  /** Returns the text of `/metrics`; by default the registry of this thread alone. */
   readonly metrics?: () => Promise<string>
 }
 
 export type FrontOptions = {
   readonly routes: readonly Route[]
-  /** Whether the routes of operation are here, at a port of their own, or nothing else is; here if not said. */
+  /** Routes for operators: served here (the default), on their own port, or as the only routes here. */
   readonly operation?: 'here' | 'apart' | 'alone'
-  /** True if no other machine can reach its port, so that it may show details for operators. */
+  /** True if no other machine can reach its port, so it may show details to operators. */
   readonly isPrivate?: boolean
   readonly settings: FrontSettings
   readonly services: FrontServices
   readonly info: DocumentInfo
-  /** Examples for the document that can be carried out; asked for whenever it is. */
+  /** Returns examples for the document that can be executed; called for each request of it. */
   readonly liveExamples?: () => Promise<LiveExamples>
   readonly log: Log
-  /** Where the front's own metrics are registered. */
+  /** Registry for the front's own metrics. */
   readonly registry?: Registry
   readonly clock?: Clock
-  /** Told how long each stage of a write took. */
+  /** Called with the duration of each stage of a write. */
   readonly meter?: StageMeter
+  readonly tracer?: Tracer | undefined
 }
 
 export type Front = {
   readonly port: number
   readonly registry: Registry
-  /** The OpenAPI document of the whole table. */
-  readonly document: () => object
   /** Sends to every WebSocket of this thread that subscribed to the topic. */
   readonly publish: (topic: string, message: RecognizedString) => boolean
   readonly inFlight: () => number
   /**
-   * Stops listening, lets what is in flight finish for at most `drainMs`, then closes every
-   * connection. A thread must not exit before this has resolved.
+   * Stops listening, lets requests in flight finish for at most `drainMs`, then closes every connection. A thread must
+   * not exit before this has resolved.
    */
   readonly close: (options?: { readonly drainMs?: number }) => Promise<void>
 }
@@ -103,12 +106,12 @@ const DRAIN_MS = 5_000
 const NO_UPGRADE = reject(
   'INVALID_FIELD',
   'upgrade',
-  'this path answers a WebSocket upgrade only: send Upgrade: websocket',
+  'this path is for WebSockets only: send Upgrade: websocket',
 )
 const EXCLUSIVE_PORT = 1
 const SHARED_PORT = 0
 
-/** What the library can do and its types leave out. */
+/** Functions of the library that its types omit. */
 type Listening = {
   listen(
     host: string,
@@ -119,73 +122,13 @@ type Listening = {
 }
 const { _cfg: configure } = uws as unknown as { _cfg: (key: string) => void }
 
-export async function startFront(options: FrontOptions): Promise<Front> {
-  const { settings, services, info, log } = options
-  const clock = options.clock ?? systemClock
-  const registry = options.registry ?? new Registry()
-  const cors = makeCors(settings.corsOrigins)
-
-  const { operation = 'here' } = options
-  const operating = [
-    readyz(services.readiness, { details: operation === 'alone' || options.isPrivate === true }),
-    metrics(services.metrics ?? (() => registry.metrics())),
-  ]
-  const { liveExamples } = options
-  const served = async () => JSON.stringify(document(await liveExamples?.()))
-  const isPersonal = liveExamples !== undefined
-  const documents = [openapi(served, { isPersonal }), ...docs(`${info.title} API`)]
-  const table: Route[] = [
-    ...options.routes,
-    healthz(),
-    ...(operation === 'apart' ? [] : operating),
-    ...(operation === 'alone' ? [] : documents),
-  ]
-  const document = (live?: LiveExamples) => openapiDocument(info, table, live)
-  const compiled = table.map((one) => compileRoute(one, cors.fixed))
-  const unmatched = compileRoute(nowhere, cors.fixed)
-  const unmatchedRelay = compileRoute(nowhereRelayed, cors.fixed)
-  const pipeline = makePipeline({
-    settings,
-    cors,
-    hooks: services,
-    log,
-    clock,
-    requestIdOf: makeRequestIds(),
-    meter: options.meter,
-  })
-
-  // The library's own banner says its name and version; this silences it for the thread's loop.
-  configure('silent')
-  const app = App()
-  const gate = makeConnectionGate({
-    settings: { connectionsMax: Number.POSITIVE_INFINITY, ...settings },
-    isTrusted: makeTrust(settings.trustedProxies ?? []),
-    limit: services.limitConnection,
-    count: () => countPeers(port),
-    nowMs: clock.nowMs,
-  })
-  const watchConnection = (res: HttpResponse, change: number): void => {
-    if (change < 0) {
-      gate.closed()
-      return
-    }
-    const refusal = gate.opened(ipText(res.getRemoteAddressAsText()))
-    if (refusal !== undefined) turnAway(res, refusal, unmatched)
-  }
-  app.filter(watchConnection)
-  for (const one of compiled) register(app, one, pipeline, gate.closed)
-  app.any('/*', (res, req) => answerUnrouted(res, req))
-  registerMeters(
-    registry,
-    [...compiled, unmatched, unmatchedRelay].map(({ meter }) => meter),
-    {
-      inFlight: pipeline.inFlight,
-      refusedLate: pipeline.refusedLate,
-      connections: gate.open,
-    },
-  )
-
-  function answerUnrouted(res: HttpResponse, req: HttpRequest): void {
+/** Answers requests that no route takes: an unknown path, another method, or no upgrade. */
+function unroutedAnswer(
+  compiled: readonly CompiledRoute[],
+  { unmatched, unmatchedRelay }: Readonly<Record<'unmatched' | 'unmatchedRelay', CompiledRoute>>,
+  pipeline: Pick<Pipeline, 'refuse' | 'preflight'>,
+) {
+  return (res: HttpResponse, req: HttpRequest): void => {
     const url = req.getUrl()
     const segments = url.split('/').slice(1)
     const here = compiled.filter((one) => matchesPath(one, segments))
@@ -205,6 +148,78 @@ export async function startFront(options: FrontOptions): Promise<Front> {
       pipeline.refuse(first, res, req, { rejection, headers: { allow: methods } })
     }
   }
+}
+
+export async function startFront(options: FrontOptions): Promise<Front> {
+  const { settings, services, info, log } = options
+  const clock = options.clock ?? systemClock
+  const registry = options.registry ?? new Registry()
+  const cors = makeCors(settings.corsOrigins)
+
+  const { operation = 'here' } = options
+  const operating = [
+    readyz(services.readiness, { details: operation === 'alone' || options.isPrivate === true }),
+    metrics(services.metrics ?? (() => registry.metrics())),
+  ]
+  const { liveExamples } = options
+  const document = lazily(() => openapiDocument(info, table))
+  const served = async () => withExamples(await document(), (await liveExamples?.()) ?? {})
+  const isPersonal = liveExamples !== undefined
+  const documents = [
+    openapi(async () => JSON.stringify(await served()), isPersonal),
+    postman(async () => JSON.stringify(postmanCollection(await served())), isPersonal),
+    ...docs(`${info.title} API`),
+  ]
+  const table: Route[] = [
+    ...options.routes,
+    healthz(),
+    ...(operation === 'apart' ? [] : operating),
+    ...(operation === 'alone' ? [] : documents),
+  ]
+  const compiled = table.map((one) => compileRoute(one, cors.fixed))
+  const unmatched = compileRoute(nowhere, cors.fixed)
+  const unmatchedRelay = compileRoute(nowhereRelayed, cors.fixed)
+  const pipeline = makePipeline({
+    settings,
+    cors,
+    hooks: services,
+    log,
+    clock,
+    requestIdOf: makeRequestIds(),
+    meter: options.meter,
+    tracer: options.tracer,
+  })
+
+  // Silences the library's own header, which reveals its name and version, for the thread's loop.
+  configure('silent')
+  const app = App()
+  const gate = makeConnectionGate({
+    settings: { connectionsMax: Number.POSITIVE_INFINITY, ...settings },
+    isTrusted: makeTrust(settings.trustedProxies ?? []),
+    limit: services.limitConnection,
+    count: () => countPeers(port),
+    nowMs: clock.nowMs,
+  })
+  const watchConnection = (res: HttpResponse, change: number): void => {
+    if (change < 0) {
+      gate.closed()
+      return
+    }
+    const refusal = gate.opened(ipText(res.getRemoteAddressAsText()))
+    if (refusal !== undefined) turnAway(res, refusal, unmatched)
+  }
+  app.filter(watchConnection)
+  for (const one of compiled) register(app, one, pipeline, gate.closed)
+  app.any('/*', unroutedAnswer(compiled, { unmatched, unmatchedRelay }, pipeline))
+  registerMeters(
+    registry,
+    [...compiled, unmatched, unmatchedRelay].map(({ meter }) => meter),
+    {
+      inFlight: pipeline.inFlight,
+      refusedLate: pipeline.refusedLate,
+      connections: gate.open,
+    },
+  )
 
   const socket = await listen(app, settings)
   const port = us_socket_local_port(socket as never)
@@ -218,7 +233,7 @@ export async function startFront(options: FrontOptions): Promise<Front> {
     })
     await Promise.race([pipeline.drain(), late])
     giveUp()
-    // The last answer may have come out of a callback of a socket; that one must return first.
+    // The last answer may have been sent from a socket's callback, which must return first.
     await new Promise((resolve) => setImmediate(resolve))
     app.close()
   }
@@ -226,7 +241,6 @@ export async function startFront(options: FrontOptions): Promise<Front> {
   return {
     port,
     registry,
-    document,
     publish: (topic, message) => app.publish(topic, message),
     inFlight: pipeline.inFlight,
     close({ drainMs = DRAIN_MS } = {}) {
@@ -236,7 +250,7 @@ export async function startFront(options: FrontOptions): Promise<Front> {
   }
 }
 
-/** Answers a connection before it has asked anything, and ends it. */
+/** Answers and closes a connection before it has sent a request. */
 function turnAway(res: HttpResponse, refusal: Refusal, { jsonHead }: CompiledRoute): void {
   const { rejection, headers, isSilent = false } = refusal
   if (isSilent) {
@@ -249,7 +263,7 @@ function turnAway(res: HttpResponse, refusal: Refusal, { jsonHead }: CompiledRou
   res.end(JSON.stringify(errorBody(rejection, sentenceOf(rejection))), true)
 }
 
-/** Stands in for a route where there is none, so that refusals are counted and shaped alike. */
+/** Stands in for a missing route, so that refusals are counted and formatted alike. */
 const nowhere: AnswerRoute = route({
   method: 'GET',
   path: '*',
@@ -262,7 +276,7 @@ const nowhere: AnswerRoute = route({
 
 const RELAYER_PATH = '/api/v1/relayer/'
 
-/** The same where every answer has the relayer's shape. */
+/** The same with answers in the relayer's shape. */
 const nowhereRelayed: AnswerRoute = {
   ...nowhere,
   path: `${RELAYER_PATH}*`,
@@ -280,7 +294,7 @@ function register(
     app.ws(pattern, {
       ...route.socket,
       upgrade: pipeline.serveUpgrade(compiled),
-      // The filter that counts connections is not told of the end of those that were upgraded.
+      // The filter that counts connections does not report the end of upgraded ones.
       close(socket, code, message) {
         connectionClosed()
         route.socket.close?.(socket, code, message)
@@ -290,7 +304,7 @@ function register(
   }
   const serve = pipeline.serve(compiled, false)
   const handler: typeof serve = (res, req) => {
-    // A turn of the event loop may bring many requests: each shows that this front is busy, not stuck.
+    // One turn of the event loop may bring many requests: each of them shows that this front is busy, not stuck.
     beat()
     return serve(res, req)
   }

@@ -1,33 +1,33 @@
 /**
- * A table of bounded size in memory that all front threads share. A key belongs to one set of a few
- * records; a set is locked for the few instructions that read and change it, so that what one thread
- * records the others see at once. It knows nothing of what the records mean.
+ * A hash table of bounded size in memory shared by all front threads. A key belongs to one set of a few records. A set
+ * is locked for the few instructions that read and change it, so other threads see a change at once. The table does not
+ * know the meaning of the records.
  *
- * Threads share no `Map`. One thread that kept the table for all would be asked by message: about
- * 3 µs each through a busy channel (`bench:channel`), and a turn of two event loops. An update here
- * took 1 µs, and is done when it returns.
+ * Threads cannot share a `Map`. If one thread kept the table for all, each message to it would cost about 3 µs through
+ * a busy channel (`bench:channel`) and a turn of two event loops. An update here took 1 µs, and is done when it
+ * returns.
  *
- * A record has six words: four of the key's digest, and one double for its owner's use. A record
- * whose double is 0 is free. Keys are hashed with a secret, so that no client can crowd one set.
+ * A record has six words: four of the key's digest, and one double for the user of the table. A record with a double of
+ * 0 is free. Keys are hashed with a secret, so no client can crowd one set.
  */
 
 import { hash } from 'node:crypto'
 
 const RECORD_WORDS = 6
-/** Large sets fill evenly: at half of the room in use, one set in two million is full. */
+/** Large sets fill evenly: with half of the records in use, one set in two million is full. */
 const SET_RECORDS = 64
 const SLACK = 2
-/** One word of lock, one of padding, so that doubles stay aligned. */
+/** One word for the lock, one of padding to keep doubles aligned. */
 const SET_WORDS = 2 + RECORD_WORDS * SET_RECORDS
 
 const SPINS_MAX = 1_000
 const NAP_MS = 1
-/** A set that stays locked for so long was left so by a thread that died in it. */
+/** A set that stays locked for this long was left locked by a thread that died. */
 const ABANDONED_MS = 2_000
 
 export type SharedTableMemory = { readonly words: SharedArrayBuffer; readonly secret: string }
 
-/** Room for so many records whatever sets they fall into, and for twice as many if they fall well. */
+/** Makes room for this many records however they are distributed, and for twice as many if evenly. */
 export function makeSharedTable(records: number, secret: string): SharedTableMemory {
   const sets = Math.max(1, Math.ceil((records * SLACK) / SET_RECORDS))
   return { words: new SharedArrayBuffer(sets * SET_WORDS * 4), secret }
@@ -39,10 +39,10 @@ export class SharedTable {
   readonly #sets: number
   readonly #secret: string
   readonly #digestsMax: number
-  /** Digests of the keys that were used first since it was last empty; hashing is most of the cost of an update. */
+  /** Cached digests, because hashing is most of the cost of an update; cleared when full. */
   readonly #digests = new Map<string, string>()
 
-  /** `digestsMax`: how many digests this thread keeps, for keys that come again and again. */
+  /** `digestsMax`: how many digests this thread caches, for keys that recur. */
   constructor(memory: SharedTableMemory, digestsMax = 0) {
     this.#words = new Int32Array(memory.words)
     this.#doubles = new Float64Array(memory.words)
@@ -52,9 +52,9 @@ export class SharedTable {
   }
 
   /**
-   * Runs `update` with the double that is kept for the key, 0 if there is none, and keeps what it
-   * returns; undefined changes nothing. Where the key is new and its set is full, `dispensable` is
-   * asked whether the record with the lowest double may go. Answers false when there was no room.
+   * Calls `update` with the double of the key, 0 if there is none, and stores the returned value; undefined changes
+   * nothing. If the key is new and its set is full, `dispensable` decides whether the record with the lowest double is
+   * evicted. Returns false if there was no room.
    */
   update(
     key: string,
@@ -91,7 +91,7 @@ export class SharedTable {
           lowest = value
           lowestAt = at
         }
-        // Records are never freed, so behind the first free one there are only free ones.
+        // Records are never freed, so all records after the first free one are free.
         if (value === 0) break
       }
       if (lowest !== 0 && !dispensable(lowest)) return false
@@ -109,7 +109,7 @@ export class SharedTable {
   }
 
   #digestOf(key: string): string {
-    // As text, because making a buffer costs twice what the hash does.
+    // As text, because making a buffer costs twice as much as the hash.
     const digest = hash('sha256', this.#secret + key, 'binary')
     if (this.#digests.size >= this.#digestsMax) this.#digests.clear()
     if (this.#digestsMax > 0) this.#digests.set(key, digest)
@@ -117,9 +117,8 @@ export class SharedTable {
   }
 
   /**
-   * A set is held for less than a microsecond, so a thread that finds it taken spins. On a crowded
-   * machine the holder may have lost its core meanwhile; then this thread sleeps a little to give it
-   * back.
+   * A set is held for less than a microsecond, so a thread that finds it locked spins. On a crowded machine the holder
+   * may have lost its core; then this thread sleeps briefly to let it run.
    */
   #lock(base: number): void {
     const words = this.#words

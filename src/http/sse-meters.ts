@@ -1,4 +1,4 @@
-/** What `/metrics` tells of the price streams. */
+/** Metrics of the price streams. */
 
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { SseHub } from './sse.ts'

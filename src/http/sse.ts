@@ -1,8 +1,8 @@
 /**
- * Server-sent events to very many readers: one text per event, written to every reader of its topic.
- * Nothing waits for a slow reader. One that does not take what it was sent is passed over until it
- * does, then gets the newest. It never has more than one event waiting besides what the system's own
- * buffers hold, and a reader that takes nothing for too long is cut off.
+ * Server-sent events to very many readers: one text per event, written to every reader of its topic. Nothing waits for
+ * a slow reader. A reader with unsent data skips events until the data has been sent, then gets the newest. It never
+ * has more than one event waiting besides the system's buffers. A reader that accepts nothing for too long is
+ * disconnected.
  */
 
 import type { HttpResponse } from 'uWebSockets.js'
@@ -18,19 +18,19 @@ export type SseSettings = {
 type SseFigures = {
   readonly readers: number
   readonly published: number
-  /** Events that a slow reader was passed over with. */
+  /** Events that slow readers skipped. */
   readonly skipped: number
-  /** Readers that were cut off. */
+  /** Readers that were disconnected. */
   readonly cut: number
 }
 
 export type SseHub = {
-  /** Whether one more reader can be taken. */
+  /** Returns whether one more reader is allowed. */
   hasRoom(): boolean
-  /** Takes a reader over, and writes the first events to it at once. */
+  /** Adds a reader and writes the first events to it. */
   open(topic: string, takeover: Takeover, first: string): void
   publish(topic: string, text: string): void
-  /** Ends every reader in good order; no new reader is taken. */
+  /** Ends every stream cleanly and accepts no new reader. */
   shutdown(): void
   figures(): SseFigures
 }
@@ -38,9 +38,9 @@ export type SseHub = {
 type Reader = {
   readonly res: HttpResponse
   readonly topic: Topic
-  /** Since when it has not taken what it was sent. */
+  /** Time since when its data could not be sent; undefined if it is up to date. */
   slowSinceMs: number | undefined
-  /** What was published meanwhile; the newest stands for all. */
+  /** The newest event published meanwhile; it replaces older ones. */
   missed: Buffer | undefined
 }
 
@@ -54,6 +54,23 @@ const CONTENT_TYPE = 'text/event-stream'
 const COMMENT = Buffer.from(': \n\n')
 const SWEEPS_PER_KEEP_ALIVE = 4
 
+/** Writes to a reader, and notes since when it is too slow to take everything. */
+function writeTo(reader: Reader, bytes: Buffer, slow: Set<Reader>, clock: Clock): void {
+  const { res } = reader
+  let taken = true
+  // Corked, so that the chunk's frame and the chunk are sent together.
+  res.cork(() => {
+    taken = res.write(bytes)
+  })
+  if (taken) {
+    if (reader.slowSinceMs !== undefined) slow.delete(reader)
+    reader.slowSinceMs = undefined
+  } else {
+    reader.slowSinceMs ??= clock.nowMs()
+    slow.add(reader)
+  }
+}
+
 export function makeSseHub(settings: SseSettings, clock: Clock): SseHub {
   const topics = new Map<string, Topic>()
   const slow = new Set<Reader>()
@@ -63,22 +80,7 @@ export function makeSseHub(settings: SseSettings, clock: Clock): SseHub {
   let cut = 0
   let closing = false
   let sweeping = false
-
-  function write(reader: Reader, bytes: Buffer): void {
-    const { res } = reader
-    let taken = true
-    // Corked, so that the frame of the chunk and the chunk leave as one.
-    res.cork(() => {
-      taken = res.write(bytes)
-    })
-    if (taken) {
-      if (reader.slowSinceMs !== undefined) slow.delete(reader)
-      reader.slowSinceMs = undefined
-    } else {
-      reader.slowSinceMs ??= clock.nowMs()
-      slow.add(reader)
-    }
-  }
+  const write = (reader: Reader, bytes: Buffer): void => writeTo(reader, bytes, slow, clock)
 
   function leave(reader: Reader): void {
     const { topic } = reader
@@ -88,7 +90,7 @@ export function makeSseHub(settings: SseSettings, clock: Clock): SseHub {
     if (topic.readers.size === 0) topics.delete(topic.name)
   }
 
-  /** Cuts off the readers that are too slow, and shows the others that the connection lives. */
+  /** Disconnects readers that are too slow, and sends the others a sign of life. */
   function sweep(): void {
     const nowMs = clock.nowMs()
     for (const reader of slow) {
@@ -120,7 +122,7 @@ export function makeSseHub(settings: SseSettings, clock: Clock): SseHub {
       topic.readers.add(reader)
       readers++
       takeover.onAborted(() => leave(reader))
-      // With this the library leaves it to us to empty what it holds; any write does that.
+      // With this handler the library leaves it to us to flush its buffer; any write does that.
       res.onWritable(() => {
         const next = reader.missed ?? COMMENT
         reader.missed = undefined
@@ -129,7 +131,7 @@ export function makeSseHub(settings: SseSettings, clock: Clock): SseHub {
       })
       res.cork(() => {
         takeover.writeHead(CONTENT_TYPE)
-        // A proxy that gathers answers would keep the events.
+        // A buffering proxy would hold back the events.
         res.writeHeader('x-accel-buffering', 'no')
         res.write(first === '' ? COMMENT : first)
       })

@@ -1,6 +1,6 @@
-/** Status lines as uWebSockets.js wants them, made once. */
+/** Status lines in the form that uWebSockets.js expects, made once. */
 
-// An import would have Node load everything that the module names, its WebSocket client too: 100 ms.
+// An import would make Node load everything that the module exports, including its WebSocket client: 100 ms.
 const { STATUS_CODES } = process.getBuiltinModule('node:http')
 const lines = new Map<number, string>()
 for (const [code, text] of Object.entries(STATUS_CODES)) lines.set(Number(code), `${code} ${text}`)

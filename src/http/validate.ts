@@ -1,6 +1,6 @@
 /**
- * Checks what came in against a schema, and brings it into canonical form: the only place where
- * input is normalised. Schemas are compiled once, when the route table is read.
+ * Validates input against a schema and normalises it: the only place that normalises input. Schemas are compiled once,
+ * when the route table is read.
  */
 
 import { strict as assert } from 'node:assert'
@@ -11,26 +11,26 @@ import { type Rejection, reject } from '#domain/rejection.ts'
 import { clipped, joined, pathOfPointer } from './field-path.ts'
 import { scalarOf } from './schemas.ts'
 
-// Enough for every field of a body; the library's own limit is too low to tell all of them.
+// Enough for every field of a body; the library's own limit is too low to report all of them.
 Settings.Set({ maxErrors: 64 })
 
-/** Flaws reported at once: more than a request has fields. */
+/** Maximum number of flaws in one report: more than a request has fields. */
 const FLAWS_MAX = 32
-/** Unknown keys of one object that are reported one by one; with more, only the first is reported. */
+/** Maximum number of unknown keys of one object that are reported singly; with more, only the first is reported. */
 const UNKNOWN_KEYS_MAX = 8
 
 export type Validator = {
   /** Whether the value fits. */
   readonly fits: (value: unknown) => boolean
-  /** Why it does not; only to be called with a value that does not fit. */
+  /** Returns the first flaw; call it only with an invalid value. */
   readonly flaw: (value: unknown) => Rejection
-  /** Everything that does not fit, each field once; none when the value fits. */
+  /** Returns every flaw, each field once; none if the value is valid. */
   readonly flaws: (value: unknown) => Rejection[]
-  /** Brings a value that fits into canonical form, in place where it is an object. */
+  /** Normalises a valid value; objects are changed in place. */
   readonly normalise: ((value: unknown) => unknown) | undefined
 }
 
-/** JSON Schema as the walkers of this room read it. */
+/** JSON Schema as the walkers in this folder read it. */
 export type SchemaNode = {
   readonly type?: string
   readonly properties?: Readonly<Record<string, TSchema>>
@@ -48,7 +48,7 @@ export function compileValidator(schema: TSchema): Validator {
   const compiled = Compile(schema)
   const errors = (value: unknown) => compiled.Errors(value) as readonly Flaw[]
   return {
-    // An object with too many keys does not fit, and an array is not checked beyond its `maxItems`.
+    // An object with too many keys is invalid, and an array is not checked beyond its `maxItems`.
     fits: (value) => compiled.Check(value),
     flaw: (value) => excess(schema, value, '') ?? rejectionOf(schema, errors(value)),
     flaws(value) {
@@ -59,7 +59,7 @@ export function compileValidator(schema: TSchema): Validator {
   }
 }
 
-/** One parameter of a path or a query. They are checked one by one, as they are read. */
+/** One parameter of a path or a query. Parameters are validated one by one as they are read. */
 export type Parameter = {
   readonly name: string
   readonly required: boolean
@@ -87,7 +87,7 @@ export function compileParameters(schema: TSchema | undefined): Parameter[] {
   })
 }
 
-/** An input object that is open would let a misspelt field pass unseen. */
+/** An open input object would accept a misspelt field. */
 function assertClosed(schema: TSchema, path: string): void {
   const node = schema as SchemaNode
   if (node.properties !== undefined) {
@@ -162,7 +162,7 @@ function excess(schema: TSchema, value: unknown, path: string): Rejection | unde
   })
 }
 
-/** The first rejection that an item has. */
+/** Returns the first rejection of an item. */
 function first<T>(
   items: readonly T[],
   flawOf: (item: T, at: number) => Rejection | undefined,
@@ -213,7 +213,7 @@ function rejectionOf(schema: TSchema, flaws: readonly Flaw[]): Rejection {
 function rejectionsOf(schema: TSchema, flaws: readonly Flaw[]): Rejection[] {
   const byField = new Map<string | undefined, Rejection>()
   for (const [at, flaw] of flaws.entries()) {
-    // One flaw names all properties that are missing, or too many, in one object.
+    // One flaw lists all missing, or all extra, properties of one object.
     const { requiredProperties, additionalProperties } = flaw.params
     const each = [
       ...(requiredProperties ?? []).map((name) => ({ requiredProperties: [name] })),
@@ -228,7 +228,7 @@ function rejectionsOf(schema: TSchema, flaws: readonly Flaw[]): Rejection[] {
   return [...byField.values()]
 }
 
-/** What the value of the first flaw should have been, as the rest of a sentence. */
+/** Returns the expected value of the first flaw, as the rest of a sentence. */
 function expectation(schema: TSchema, flaws: readonly Flaw[]): string {
   const flaw = flaws[0]
   assert.ok(flaw !== undefined, 'a value that does not fit has a flaw')
@@ -248,7 +248,7 @@ function withArticle(type: string): string {
   return /^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`
 }
 
-/** Follows a JSON pointer into the schema; only as deep as the schema goes. */
+/** Follows a JSON pointer into the schema, as deep as the schema goes. */
 function scalarAt(schema: TSchema, pointer: string): ReturnType<typeof scalarOf> {
   let at: TSchema | undefined = schema
   for (const step of pointer.split('/').slice(1)) {

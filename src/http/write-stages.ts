@@ -1,28 +1,32 @@
 /**
- * The stages of one write as its front sees them; -1 is one that it has not been through. When the
- * client asks for them, by the header `x-server-timing`, they go into the answer's `Server-Timing`.
+ * Stages of one write as its front measures them; -1 if a stage was not reached. If the client asks by the header
+ * `x-server-timing`, the answer has them in `Server-Timing`.
  */
 
 import type { CommandTimes } from '#runtime/channel.ts'
-import { STAGES } from '#runtime/stage-meter.ts'
+import { monotonicMs } from '#runtime/clock.ts'
+import { STAGES, type StageMeter } from '#runtime/stage-meter.ts'
+import type { OpenSpan } from '#runtime/trace.ts'
 
-/** The request header that asks; any value does. */
+/** The request header that asks for stages; any value does. */
 export const TIMING_HEADER = 'x-server-timing'
 
 export type WriteStages = {
-  /** Whether the client wants to know. */
+  /** True if the client asked for the stages. */
   readonly asked: boolean
   parse: number
   authenticate: number
   verify: number
-  /** Told by the market thread, and only when they were asked for. */
+  /** Reported by the market thread, only if the client asked for the stages. */
   market: CommandTimes | undefined
-  /** When the market thread sent its answer, by the clock that all threads share. */
+  /** Time at which the market thread sent its answer, by the clock that all threads share. */
   answerSentAtMs: number
   answer: number
+  /** The span of the request, if it is traced. */
+  readonly span: OpenSpan | undefined
 }
 
-export function newWriteStages(asked: boolean): WriteStages {
+export function newWriteStages(asked: boolean, span?: OpenSpan): WriteStages {
   return {
     asked,
     parse: -1,
@@ -31,10 +35,25 @@ export function newWriteStages(asked: boolean): WriteStages {
     market: undefined,
     answerSentAtMs: -1,
     answer: -1,
+    span,
   }
 }
 
-/** The value of the header: milliseconds of each stage it went through, and of all. */
+/** Records a stage of the front that ends now, also for a request whose stages are not collected. */
+export function endStage(
+  stage: 'parse' | 'authenticate' | 'verify',
+  fromMs: number,
+  stages: WriteStages | undefined,
+  meter: StageMeter | undefined,
+): void {
+  const tookMs = performance.now() - fromMs
+  meter?.record(stage, tookMs)
+  if (stages === undefined) return
+  stages[stage] = tookMs
+  stages.span?.part(stage, fromMs, fromMs + tookMs)
+}
+
+/** Returns the value of the header: milliseconds of each completed stage, and the total. */
 export function serverTiming(stages: WriteStages, totalMs: number): string {
   const { parse, authenticate, verify, answer } = stages
   const all = { parse, authenticate, verify, ...stages.market, answer }
@@ -42,4 +61,23 @@ export function serverTiming(stages: WriteStages, totalMs: number): string {
     (stage) => `${stage};dur=${all[stage]?.toFixed(3)}`,
   )
   return [...entries, `total;dur=${totalMs.toFixed(3)}`].join(', ')
+}
+
+/** Adds the stages of the market thread, and the way back, to the trace. They end when the answer is written. */
+export function traceMarket(
+  { span, market, answerSentAtMs }: WriteStages,
+  startedAtMs: number,
+): void {
+  if (span === undefined || answerSentAtMs < 0) return
+  const nowMs = performance.now()
+  // The market may run on another machine, whose clock says nothing here.
+  const sentMs = nowMs - (monotonicMs() - answerSentAtMs)
+  let toMs = sentMs >= startedAtMs && sentMs <= nowMs ? sentMs : nowMs
+  span.part('answer', toMs, nowMs)
+  if (market === undefined) return
+  for (const stage of ['commit', 'match', 'queue'] as const) {
+    const fromMs = toMs - market[stage]
+    span.part(stage, fromMs, toMs)
+    toMs = fromMs
+  }
 }

@@ -16,6 +16,7 @@ import type { MarketView } from '#protocol/market.ts'
 import type { DozeProtocol } from '#protocol/market-followers.ts'
 import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import { isUnanswered } from '#runtime/channel.ts'
+import { type Clock, systemClock } from '#runtime/clock.ts'
 import type { Ref } from '#runtime/ref.ts'
 import type { MarketBoard, ShownMarket } from './market-board.ts'
 
@@ -48,21 +49,13 @@ export type BoardLoad = {
   untilKnown(): Promise<void> | undefined
 }
 
-export function makeBoardLoad(
-  board: MarketBoard,
-  thread: Pick<Ref<MarketThreadProtocol & DozeProtocol>, 'ask' | 'isOpen' | 'heardSentAtMs'>,
-  /** Returns whether the market belongs to this thread. */
-  isOurs: (marketId: MarketId) => boolean,
-  /** Called when partitions became active and are current on the board. */
-  woken: () => void = () => {},
-): BoardLoad {
-  let loading = false
-  /** True if a message was lost, or the thread was linked again, since the current load began. */
-  let again = false
-  let loaded = false
-  let known = false
-  const knowing = Promise.withResolvers<void>()
-  let loss: PromiseWithResolvers<void> | undefined
+type FollowedThread = Pick<
+  Ref<MarketThreadProtocol & DozeProtocol>,
+  'ask' | 'isOpen' | 'heardSentAtMs'
+>
+
+/** Partitions that no client uses, and those that become active again. */
+function makeIdlePartitions(thread: FollowedThread) {
   /** Idle partitions, and those that the linked thread has acknowledged as idle. */
   const dozing = new Set<number>()
   const dozingThere = new Set<number>()
@@ -70,111 +63,6 @@ export function makeBoardLoad(
   let canDoze = false
   /** Partitions that are in use and not current on the board. */
   const waking = new Map<number, PromiseWithResolvers<void>>()
-  /** Messages of the last batch received during a load. */
-  let heard: (() => void)[] = []
-  let heardSentAtMs = 0
-
-  function begin(): void {
-    loaded = false
-    again = true
-    if (!loading) void load()
-  }
-
-  async function load(): Promise<void> {
-    loading = true
-    while (again || waking.size > 0) {
-      const isWhole = again
-      again = false
-      if ((await loadMarkets(isWhole)) || again) continue
-      // The thread is busy, or its log is away. If the thread is gone, the next link starts a load.
-      if (!thread.isOpen) break
-      await new Promise((resolve) => void setTimeout(resolve, LOAD_AGAIN_MS).unref())
-      again ||= isWhole
-    }
-    loading = false
-    heard = []
-  }
-
-  /**
-   * Loads all markets, or those of partitions that become active. Returns whether all were received and nothing was
-   * lost meanwhile.
-   */
-  async function loadMarkets(isWhole: boolean): Promise<boolean> {
-    const before = isWhole ? new Set(board.markets.keys()) : undefined
-    const there = new Set<MarketId>()
-    const toWake = [...waking]
-    const partitions = toWake.map(([partition]) => partition)
-    // From here on all events are sent, so nothing is missing between them and the load.
-    if (!(await sayAwake(partitions)) || again) return false
-    let away = false
-    let after: MarketId | undefined
-    for (let more = true; more; ) {
-      const answer = await thread.ask('Markets', {
-        ...(after === undefined ? {} : { after }),
-        ...(isWhole ? {} : { partitions }),
-      })
-      if (again) return false
-      // A rejection is not in the protocol's table: the thread is full, or its log is away.
-      if (isUnanswered(answer) || isRejection(answer)) return false
-      canDoze = answer.dozes === true
-      for (const view of answer.views) {
-        board.load(view, !isWhole)
-        there.add(view.market.id)
-      }
-      if (thread.heardSentAtMs === heardSentAtMs) for (const hear of heard) hear()
-      more = answer.more
-      away = answer.away
-      after = answer.views.at(-1)?.market.id
-    }
-    if (!away) {
-      for (const [partition, wakes] of toWake) {
-        waking.delete(partition)
-        wakes.resolve()
-      }
-      if (partitions.length > 0) woken()
-    }
-    // Unavailable markets are requested again: their state here may be old.
-    if (before === undefined) return !away
-    forgetOthers(before, there, away)
-    loaded = true
-    known = true
-    knowing.resolve()
-    loss?.resolve()
-    loss = undefined
-    void sayDozing()
-    return true
-  }
-
-  /** Closes markets that the thread unloaded while this front missed it. */
-  function forgetOthers(
-    before: ReadonlySet<MarketId>,
-    there: ReadonlySet<MarketId>,
-    away: boolean,
-  ): void {
-    const gone: MarketId[] = []
-    for (const [marketId, shown] of board.markets) {
-      if (there.has(marketId) || !before.has(marketId) || !isOurs(marketId)) continue
-      if (shown.closed !== 'resolved') {
-        if (away) continue
-        // Only resolved markets are unloaded, so this one was resolved meanwhile.
-        board.load(resolvedView(shown))
-      }
-      gone.push(marketId)
-    }
-    board.forget(gone)
-  }
-
-  function lost(): void {
-    loss ??= Promise.withResolvers<void>()
-    begin()
-  }
-
-  function hear(act: () => void): void {
-    if (!loading) return
-    if (thread.heardSentAtMs !== heardSentAtMs) heard = []
-    heardSentAtMs = thread.heardSentAtMs
-    heard.push(act)
-  }
 
   /** Sends `Doze` for partitions that the thread may not know to be idle. */
   async function sayDozing(): Promise<void> {
@@ -191,48 +79,242 @@ export function makeBoardLoad(
   }
 
   return {
-    begin() {
-      // A newly linked thread sends everything.
+    waking,
+    sayDozing,
+    sayAwake,
+    count: () => dozing.size,
+    supported(can: boolean): void {
+      canDoze = can
+    },
+    /** A newly linked thread sends everything. */
+    linked(): void {
       dozingThere.clear()
       canDoze = false
+    },
+    doze(partitions: readonly number[]): void {
+      for (const partition of partitions) if (!waking.has(partition)) dozing.add(partition)
+      void sayDozing()
+    },
+    /** Returns whether any partition became active. */
+    woken(partitions: readonly (readonly [number, PromiseWithResolvers<void>])[]): boolean {
+      for (const [partition, wakes] of partitions) {
+        waking.delete(partition)
+        wakes.resolve()
+      }
+      return partitions.length > 0
+    },
+    /** Returns whether the partition was idle; it has to be loaded then. */
+    wake(partition: number): boolean {
+      if (!dozing.delete(partition)) return false
+      dozingThere.delete(partition)
+      waking.set(partition, Promise.withResolvers())
+      return true
+    },
+  }
+}
+
+/** Messages of the last batch that arrived during a load, to be applied again after the part that came with them. */
+function makeLastBatch(thread: Pick<FollowedThread, 'heardSentAtMs'>) {
+  let heard: (() => void)[] = []
+  let sentAtMs = 0
+  return {
+    add(act: () => void): void {
+      if (thread.heardSentAtMs !== sentAtMs) heard = []
+      sentAtMs = thread.heardSentAtMs
+      heard.push(act)
+    },
+    repeat(): void {
+      if (thread.heardSentAtMs === sentAtMs) for (const act of heard) act()
+    },
+    clear(): void {
+      heard = []
+    },
+  }
+}
+
+/** How far the markets of the thread are on the board. */
+function makeProgress() {
+  let loaded = false
+  let known = false
+  const knowing = Promise.withResolvers<void>()
+  let loss: PromiseWithResolvers<void> | undefined
+  return {
+    began(): void {
+      loaded = false
+    },
+    loaded(): void {
+      loaded = true
+      known = true
+      knowing.resolve()
+      loss?.resolve()
+      loss = undefined
+    },
+    lost(): void {
+      loss ??= Promise.withResolvers<void>()
+    },
+    told: {
+      isLoaded: () => loaded,
+      isKnown: () => known,
+      reloaded: () => loss?.promise,
+      untilKnown: () => (known ? undefined : knowing.promise),
+    },
+  }
+}
+
+type Part = MarketThreadProtocol['Markets']['answers']
+
+/**
+ * Requests the markets of these partitions, or all, part by part. Returns whether some are away; undefined if not all
+ * parts were received, or `take` refused one.
+ */
+async function loadParts(
+  thread: FollowedThread,
+  partitions: readonly number[] | undefined,
+  take: (part: Part) => boolean,
+): Promise<boolean | undefined> {
+  let after: MarketId | undefined
+  for (;;) {
+    const part = await thread.ask('Markets', {
+      ...(after === undefined ? {} : { after }),
+      ...(partitions === undefined ? {} : { partitions }),
+    })
+    // A rejection is not in the protocol's table: the thread is full, or its log is away.
+    if (isUnanswered(part) || isRejection(part) || !take(part)) return undefined
+    if (!part.more) return part.away
+    after = part.views.at(-1)?.market.id
+  }
+}
+
+type BoardLoadPorts = {
+  /** Called when partitions became active and are current on the board. */
+  readonly woken?: () => void
+  readonly after?: Clock['after']
+}
+
+/** `isOurs` returns whether a market belongs to this thread. */
+export function makeBoardLoad(
+  board: MarketBoard,
+  thread: FollowedThread,
+  isOurs: (marketId: MarketId) => boolean,
+  ports: BoardLoadPorts = {},
+): BoardLoad {
+  const { woken = () => {}, after = systemClock.after } = ports
+  let loading = false
+  /** True if a message was lost, or the thread was linked again, since the current load began. */
+  let again = false
+  const progress = makeProgress()
+  const idle = makeIdlePartitions(thread)
+  const batch = makeLastBatch(thread)
+
+  function begin(): void {
+    progress.began()
+    again = true
+    if (!loading) void load()
+  }
+
+  async function load(): Promise<void> {
+    loading = true
+    while (again || idle.waking.size > 0) {
+      const isWhole = again
+      again = false
+      if ((await loadMarkets(isWhole)) || again) continue
+      // The thread is busy, or its log is away. If the thread is gone, the next link starts a load.
+      if (!thread.isOpen) break
+      await new Promise<void>((resolve) => void after(LOAD_AGAIN_MS, resolve))
+      again ||= isWhole
+    }
+    loading = false
+    batch.clear()
+  }
+
+  /** Loads all markets, or those of partitions that become active. Returns whether nothing was lost meanwhile. */
+  async function loadMarkets(isWhole: boolean): Promise<boolean> {
+    const before = isWhole ? new Set(board.markets.keys()) : undefined
+    const there = new Set<MarketId>()
+    const toWake = [...idle.waking]
+    const partitions = toWake.map(([partition]) => partition)
+    // From here on all events are sent, so nothing is missing between them and the load.
+    if (!(await idle.sayAwake(partitions)) || again) return false
+    const away = await loadParts(thread, isWhole ? undefined : partitions, (part) => {
+      if (again) return false
+      idle.supported(part.dozes === true)
+      for (const view of part.views) {
+        board.load(view, !isWhole)
+        there.add(view.market.id)
+      }
+      batch.repeat()
+      return true
+    })
+    if (away === undefined) return false
+    if (!away && idle.woken(toWake)) woken()
+    // Unavailable markets are requested again: their state here may be old.
+    if (before === undefined) return !away
+    forgetOthers(board, isOurs, { before, there, away })
+    progress.loaded()
+    void idle.sayDozing()
+    return true
+  }
+
+  function lost(): void {
+    progress.lost()
+    begin()
+  }
+
+  /** Applies a message, and keeps it for the part that comes with it. */
+  function take(act: () => void): void {
+    act()
+    if (loading) batch.add(act)
+  }
+
+  return {
+    begin() {
+      idle.linked()
       begin()
     },
     follow(events) {
       const isWhole = board.follow(events)
-      // During a load, the next part contains what is missing.
+      // During a load, the next part contains the missing changes.
       if (!isWhole && !loading) lost()
-      hear(() => void board.follow(events))
+      if (loading) batch.add(() => void board.follow(events))
     },
-    followFacts(events) {
-      board.followFacts(events)
-      hear(() => board.followFacts(events))
-    },
-    forget(marketIds) {
-      board.forget(marketIds)
-      hear(() => board.forget(marketIds))
-    },
+    followFacts: (events) => take(() => board.followFacts(events)),
+    forget: (marketIds) => take(() => board.forget(marketIds)),
     lost,
-    closed() {
-      loaded = false
-    },
-    doze(partitions) {
-      for (const partition of partitions) if (!waking.has(partition)) dozing.add(partition)
-      void sayDozing()
-    },
+    closed: progress.began,
+    doze: idle.doze,
     wake(partition) {
-      if (dozing.delete(partition)) {
-        dozingThere.delete(partition)
-        waking.set(partition, Promise.withResolvers())
-        if (!loading) void load()
-      }
-      return waking.get(partition)?.promise
+      if (idle.wake(partition) && !loading) void load()
+      return idle.waking.get(partition)?.promise
     },
-    dozing: () => dozing.size,
-    isLoaded: () => loaded,
-    isKnown: () => known,
-    reloaded: () => loss?.promise,
-    untilKnown: () => (known ? undefined : knowing.promise),
+    dozing: idle.count,
+    ...progress.told,
   }
+}
+
+/** Markets before a load and in it. If some are `away`, others may be missing from it. */
+type Loaded = {
+  readonly before: ReadonlySet<MarketId>
+  readonly there: ReadonlySet<MarketId>
+  readonly away: boolean
+}
+
+/** Closes markets that the thread unloaded while this front missed it. */
+function forgetOthers(
+  board: MarketBoard,
+  isOurs: (marketId: MarketId) => boolean,
+  { before, there, away }: Loaded,
+): void {
+  const gone: MarketId[] = []
+  for (const [marketId, shown] of board.markets) {
+    if (there.has(marketId) || !before.has(marketId) || !isOurs(marketId)) continue
+    if (shown.closed !== 'resolved') {
+      if (away) continue
+      // Only resolved markets are unloaded, so this one was resolved meanwhile.
+      board.load(resolvedView(shown))
+    }
+    gone.push(marketId)
+  }
+  board.forget(gone)
 }
 
 /** Final view of a market: without orders, and with at least one more change. */

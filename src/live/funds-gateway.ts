@@ -46,7 +46,8 @@ export function makeFundsGateway(
     const leftMs = Math.max(1, deadlineAtMs - clock.nowMs())
     const answer = await refOf(asked.trader).ask(type, { order: asked, deadlineAtMs }, leftMs)
     // Nothing was placed, so the client may simply retry.
-    if (isUnanswered(answer)) return reject('OVERLOADED', undefined, 'the funds cannot be reserved')
+    if (isUnanswered(answer))
+      return reject('OVERLOADED', undefined, 'funds cannot be reserved at present: retry shortly')
     return isRejection(answer) ? answer : undefined
   }
 

@@ -52,7 +52,7 @@ export class LevelBook {
     return this.#of(side)?.edge(count)
   }
 
-  /** Returns the levels worse than a price, down to another price; all of them by default. */
+  /** Returns the levels worse than a price, down to another price; without one, all such levels. */
   worseThan(side: Side, price: number, until?: number): ShownLevel[] {
     return this.#of(side)?.worseThan(price, until) ?? []
   }

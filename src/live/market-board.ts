@@ -43,7 +43,7 @@ export type MarketBoard = {
   load(view: MarketView, dozed?: boolean): void
   /** Applies events; returns false if some are missing and the market must be loaded again. */
   follow(events: readonly MarketEvent[]): boolean
-  /** Applies openings and closings in idle partitions, whose other events are not sent. */
+  /** Applies openings and closings in idle partitions; their other events are not sent. */
   followFacts(events: readonly MarketFact[]): void
   /** Removes ended markets that their thread has unloaded: the database has them. */
   forget(marketIds: readonly MarketId[]): void
@@ -51,7 +51,7 @@ export type MarketBoard = {
   isGone(marketId: MarketId): boolean
 } & Completeness
 
-/** Tells whether the board is complete. */
+/** Reports whether the board is complete. */
 type Completeness = {
   /** True after every market thread was loaded once; before that a list would lack markets. */
   isWhole(): boolean

@@ -156,16 +156,7 @@ export function makeFiguresBook(ports: {
         keep(marketId, nothing(marketId), clock.nowMs())
         entry = entries.get(marketId)!
       }
-      const minute = Math.floor(clock.nowMs() / MINUTE_MS)
-      const seq = shown?.seq ?? 0
-      if (entry.known === undefined || entry.knownSeq !== seq || entry.knownMinute !== minute) {
-        // The stored figures are not needed, and may be of another minute.
-        const base = shown?.hasAllTrades === true ? nothing(marketId) : entry.stored
-        entry.known = withTrades(base, shown, minute * MINUTE_MS - DAY_MS)
-        entry.knownSeq = seq
-        entry.knownMinute = minute
-      }
-      return entry.known
+      return currentOf(entry, shown, clock.nowMs())
     },
     isUnsure: (marketId) =>
       board().markets.get(marketId)?.hasAllTrades !== true &&
@@ -189,6 +180,21 @@ function limit(map: Map<MarketId, unknown>): void {
     map.delete(oldest)
     return
   }
+}
+
+/** Returns the figures with the trades on the board; kept until the market or the minute changes. */
+function currentOf(entry: Entry, shown: ShownMarket | undefined, nowMs: number): MarketFigures {
+  const minute = Math.floor(nowMs / MINUTE_MS)
+  const seq = shown?.seq ?? 0
+  if (entry.known !== undefined && entry.knownSeq === seq && entry.knownMinute === minute) {
+    return entry.known
+  }
+  // If every trade is on the board, the stored figures are not needed, and may be of another minute.
+  const base = shown?.hasAllTrades === true ? nothing(entry.stored.marketId) : entry.stored
+  entry.known = withTrades(base, shown, minute * MINUTE_MS - DAY_MS)
+  entry.knownSeq = seq
+  entry.knownMinute = minute
+  return entry.known
 }
 
 /** Returns whether trades are missing between the stored figures and the board. */

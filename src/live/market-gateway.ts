@@ -6,6 +6,7 @@
 import type { Address, MarketId, OrderHash, Sequence } from '#domain/ids.ts'
 import { CANCELLED_LISTED_MAX } from '#domain/limits.ts'
 import { byAge, type Side, type TimeInForce, type VerifiedOrder } from '#domain/order.ts'
+import type { CancelCause } from '#domain/order-tags.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Asker } from '#http/limits.ts'
 import type { RequestContext } from '#http/request-context.ts'
@@ -14,6 +15,7 @@ import type {
   OrderAccepted,
   OrderCancelled,
   PendingOfOrder,
+  PlacedOrder,
   RecalledOrder,
 } from '#protocol/market.ts'
 import type { MarketThreadProtocol } from '#protocol/market-host.ts'
@@ -40,12 +42,22 @@ export type OrderContext = RequestContext &
   Asker & {
     /** Session that the order ends with: the market's thread registers it before the order rests. */
     readonly session?: string
-    readonly timeInForce?: TimeInForce | undefined
-  }
+  } & OrderOptions
+
+/** Unsigned options that a client attached to an order. */
+export type OrderOptions = Readonly<
+  Pick<PlacedOrder, 'tags' | 'bookByMs' | 'replaces' | 'replaceMode'>
+> & { readonly timeInForce?: TimeInForce | undefined }
 
 /** Each method takes a context: the deadline and the id of its request. */
 export type MarketGateway = {
   place(order: VerifiedOrder, context: OrderContext): Promise<OrderAccepted | Rejection>
+  /** Places orders of one market in one step; the answers are in the same order. */
+  placeAll(
+    marketId: MarketId,
+    orders: readonly { readonly order: VerifiedOrder; readonly context: OrderContext }[],
+    context: RequestContext,
+  ): Promise<readonly (OrderAccepted | Rejection)[] | Rejection>
   /** Returns the first answer to an order; undefined if its market does not know it. */
   recall(
     order: Pick<VerifiedOrder, 'marketId' | 'orderHash' | 'outcome'>,
@@ -71,7 +83,7 @@ export type MarketGateway = {
    */
   cancelAll(
     trader: Address,
-    marketId: MarketId | undefined,
+    which: CancelledWhich,
     context: RequestContext,
   ): Promise<CancelledOrders | Rejection>
   /**
@@ -86,6 +98,13 @@ export type MarketGateway = {
   countOrders(context: RequestContext): Promise<Map<number, number> | Rejection>
 }
 
+/** Which orders of a trader are cancelled: of one market, of one group, and why if no client asked for it. */
+type CancelledWhich = {
+  readonly marketId?: MarketId | undefined
+  readonly group?: string | undefined
+  readonly cause?: CancelCause
+}
+
 type CancelledOrders = {
   readonly orderHashes: OrderHash[]
   /** Cancelled orders with unsettled trades. */
@@ -95,6 +114,97 @@ type CancelledOrders = {
 
 /** Markets in which one trader's orders are cancelled concurrently. */
 const CANCELLED_MARKETS_MAX = 64
+
+/** Parts of a gateway that cancelling all orders of a trader needs. */
+type CancelPorts = {
+  readonly threads: readonly MarketRef[]
+  readonly refOf: (marketId: MarketId) => MarketRef
+  readonly leftMs: (context: RequestContext) => number
+  readonly heardAll: Hearing['heardAll']
+  readonly untilHeard: (marketId: MarketId, context: RequestContext) => Promise<void>
+}
+
+function makeCancelAll(ports: CancelPorts): MarketGateway['cancelAll'] {
+  const { threads, refOf, leftMs, heardAll, untilHeard } = ports
+
+  /** Cancels the trader's orders in a market step by step; returns the failure, if any. */
+  async function cancelInMarket(
+    marketId: MarketId,
+    orders: Cancelling,
+    context: RequestContext,
+    cancelled: CancelledOrders,
+  ): Promise<Rejection | undefined> {
+    heardAll?.(marketId)
+    for (let more = true; more; ) {
+      const answer = await refOf(marketId).ask(
+        'CancelOrders',
+        { marketId, ...orders },
+        leftMs(context),
+      )
+      if (isUnanswered(answer)) return writeFailure(answer)
+      await untilHeard(marketId, context)
+      if (isRejection(answer)) {
+        // An ended market that was unloaded has no orders left to cancel.
+        return answer.rejected === 'MARKET_NOT_FOUND' ? undefined : answer
+      }
+      cancelled.count += answer.orderHashes.length
+      const room = CANCELLED_LISTED_MAX - cancelled.orderHashes.length
+      cancelled.orderHashes.push(...answer.orderHashes.slice(0, room))
+      cancelled.pending.push(
+        ...answer.pending.slice(0, CANCELLED_LISTED_MAX - cancelled.pending.length),
+      )
+      more = answer.more === true
+    }
+    return undefined
+  }
+
+  /** Cancels in all markets of a thread where the trader has orders, some at a time. */
+  async function cancelInThread(
+    thread: MarketRef,
+    orders: Cancelling,
+    context: RequestContext,
+    cancelled: CancelledOrders,
+  ): Promise<Rejection | undefined> {
+    const { trader, group } = orders
+    // Orders with only pending trades do not rest, so the index of orders lacks them.
+    const trading = await thread.ask('PendingMarkets', { trader }, leftMs(context))
+    if (isUnanswered(trading) || isRejection(trading)) return reject('OVERLOADED')
+    for (const marketId of trading.marketIds) {
+      const failure = await cancelInMarket(marketId, orders, context, cancelled)
+      if (failure !== undefined) return failure
+    }
+    for (;;) {
+      const asked = {
+        ...{ trader, limit: CANCELLED_MARKETS_MAX },
+        ...(group === undefined ? {} : { group }),
+      }
+      const found = await thread.ask('MarketsOf', asked, leftMs(context))
+      if (isUnanswered(found) || isRejection(found)) return reject('OVERLOADED')
+      if (found.marketIds.length === 0) return undefined
+      const ended = await Promise.all(
+        found.marketIds.map((marketId) => cancelInMarket(marketId, orders, context, cancelled)),
+      )
+      const failure = ended.find((each) => each !== undefined)
+      if (failure !== undefined) return failure
+    }
+  }
+
+  return async (trader, { marketId, group, cause }, context) => {
+    const orders = {
+      trader,
+      ...(group === undefined ? {} : { group }),
+      ...(cause === undefined ? {} : { cause }),
+    }
+    const cancelled: CancelledOrders = { orderHashes: [], pending: [], count: 0 }
+    const ended =
+      marketId === undefined
+        ? await Promise.all(
+            threads.map((thread) => cancelInThread(thread, orders, context, cancelled)),
+          )
+        : [await cancelInMarket(marketId, orders, context, cancelled)]
+    return ended.find((failure) => failure !== undefined) ?? cancelled
+  }
+}
 
 export function makeGateway(
   threads: readonly MarketRef[],
@@ -119,7 +229,7 @@ export function makeGateway(
     Math.max(1, deadlineAtMs - clock.nowMs())
 
   /** Sends a write, and records the stages from the answer's envelope. */
-  async function write<K extends 'PlaceOrder' | 'CancelOrder'>(
+  async function write<K extends 'PlaceOrder' | 'PlaceOrders' | 'CancelOrder'>(
     marketId: MarketId,
     type: K,
     message: MarketThreadProtocol[K]['takes'],
@@ -129,7 +239,7 @@ export function makeGateway(
     const ref = refOf(marketId)
     // Called before sending, so that the effects arrive before the answer.
     heardAll?.(marketId)
-    const answer = await (stages?.asked === true
+    const answer = await (stages !== undefined && (stages.asked || stages.span !== undefined)
       ? ref.ask(type, message, leftMs(context), (times) => {
           stages.market = times
         })
@@ -147,72 +257,13 @@ export function makeGateway(
     return seq === undefined ? answer : Object.assign(answer, { marketId, seq })
   }
 
-  /** Cancels the trader's orders in a market step by step; returns the failure, if any. */
-  async function cancelInMarket(
-    marketId: MarketId,
-    trader: Address,
-    context: RequestContext,
-    cancelled: CancelledOrders,
-  ): Promise<Rejection | undefined> {
-    heardAll?.(marketId)
-    for (let more = true; more; ) {
-      const answer = await refOf(marketId).ask(
-        'CancelOrders',
-        { marketId, trader },
-        leftMs(context),
-      )
-      if (isUnanswered(answer)) return writeFailure(answer)
-      await untilHeard(marketId, context)
-      if (isRejection(answer)) {
-        // An ended market that was unloaded has no orders left to cancel.
-        return answer.rejected === 'MARKET_NOT_FOUND' ? undefined : answer
-      }
-      cancelled.count += answer.orderHashes.length
-      const room = CANCELLED_LISTED_MAX - cancelled.orderHashes.length
-      cancelled.orderHashes.push(...answer.orderHashes.slice(0, room))
-      cancelled.pending.push(
-        ...answer.pending.slice(0, CANCELLED_LISTED_MAX - cancelled.pending.length),
-      )
-      more = answer.more === true
-    }
-    return undefined
-  }
-
-  /** Cancels in all markets of a thread where the trader has orders, some at a time. */
-  async function cancelInThread(
-    thread: MarketRef,
-    trader: Address,
-    context: RequestContext,
-    cancelled: CancelledOrders,
-  ): Promise<Rejection | undefined> {
-    // Orders with only pending trades do not rest, so the index of orders lacks them.
-    const trading = await thread.ask('PendingMarkets', { trader }, leftMs(context))
-    if (isUnanswered(trading) || isRejection(trading)) return reject('OVERLOADED')
-    for (const marketId of trading.marketIds) {
-      const failure = await cancelInMarket(marketId, trader, context, cancelled)
-      if (failure !== undefined) return failure
-    }
-    for (;;) {
-      const asked = { trader, limit: CANCELLED_MARKETS_MAX }
-      const found = await thread.ask('MarketsOf', asked, leftMs(context))
-      if (isUnanswered(found) || isRejection(found)) return reject('OVERLOADED')
-      if (found.marketIds.length === 0) return undefined
-      const ended = await Promise.all(
-        found.marketIds.map((marketId) => cancelInMarket(marketId, trader, context, cancelled)),
-      )
-      const failure = ended.find((each) => each !== undefined)
-      if (failure !== undefined) return failure
-    }
-  }
-
   return {
     place(order, context) {
-      const { requestId, session, timeInForce } = context
-      const message: MarketThreadProtocol['PlaceOrder']['takes'] = { order }
-      if (requestId !== undefined) message.requestId = requestId
-      if (session !== undefined) message.session = session
-      if (timeInForce !== undefined) message.timeInForce = timeInForce
-      return write(order.marketId, 'PlaceOrder', message, context)
+      return write(order.marketId, 'PlaceOrder', placedOrder(order, context), context)
+    },
+    async placeAll(marketId, items, context) {
+      const orders = items.map(({ order, context: own }) => placedOrder(order, own))
+      return eachAnswer(await write(marketId, 'PlaceOrders', { marketId, orders }, context))
     },
     async recall({ marketId, orderHash, outcome }, context) {
       const asked = { marketId, orderHash, outcome }
@@ -225,16 +276,7 @@ export function makeGateway(
       const message = requestId === undefined ? order : { ...order, requestId }
       return write(order.marketId, 'CancelOrder', message, context)
     },
-    async cancelAll(trader, marketId, context) {
-      const cancelled: CancelledOrders = { orderHashes: [], pending: [], count: 0 }
-      const ended =
-        marketId === undefined
-          ? await Promise.all(
-              threads.map((thread) => cancelInThread(thread, trader, context, cancelled)),
-            )
-          : [await cancelInMarket(marketId, trader, context, cancelled)]
-      return ended.find((failure) => failure !== undefined) ?? cancelled
-    },
+    cancelAll: makeCancelAll({ threads, refOf, leftMs, heardAll, untilHeard }),
     async standing(marketId, trader, context) {
       const answer = await refOf(marketId).ask('Standing', { marketId, trader }, leftMs(context))
       if (isUnanswered(answer) || isUnconfirmed(answer)) return reject('OVERLOADED')
@@ -259,16 +301,48 @@ export function makeGateway(
       const answers = await Promise.all(
         threads.map((thread) => thread.ask('CountOrders', {}, leftMs(context))),
       )
-      const counts = new Map<number, number>()
-      for (const answer of answers) {
-        if (isUnanswered(answer) || isRejection(answer)) return reject('OVERLOADED')
-        for (const [chainId, orders] of answer.chains) {
-          counts.set(chainId, (counts.get(chainId) ?? 0) + orders)
-        }
-      }
-      return counts
+      return sumOf(answers)
     },
   }
+}
+
+/** Adds up the counts of all threads, by chain. */
+function sumOf(
+  answers: readonly (MarketThreadProtocol['CountOrders']['answers'] | Unanswered)[],
+): Map<number, number> | Rejection {
+  const counts = new Map<number, number>()
+  for (const answer of answers) {
+    if (isUnanswered(answer) || isRejection(answer)) return reject('OVERLOADED')
+    for (const [chainId, orders] of answer.chains) {
+      counts.set(chainId, (counts.get(chainId) ?? 0) + orders)
+    }
+  }
+  return counts
+}
+
+type Cancelling = Pick<MarketThreadProtocol['CancelOrders']['takes'], 'trader' | 'group' | 'cause'>
+
+/** Returns the answers of a step, each with the market and its `seq`, which `write` has added to the whole. */
+function eachAnswer(
+  done: MarketThreadProtocol['PlaceOrders']['answers'],
+): readonly (OrderAccepted | Rejection)[] | Rejection {
+  if (isRejection(done)) return done
+  const { answers, ...seen } = done
+  return answers.map((answer) => (isRejection(answer) ? answer : { ...answer, ...seen }))
+}
+
+function placedOrder(order: VerifiedOrder, context: OrderContext): PlacedOrder {
+  const { requestId, session, timeInForce, tags, bookByMs, replaces, replaceMode } = context
+  const placed: PlacedOrder = { order }
+  if (requestId !== undefined) placed.requestId = requestId
+  if (session !== undefined) placed.session = session
+  if (timeInForce !== undefined) placed.timeInForce = timeInForce
+  if (tags !== undefined) placed.tags = tags
+  if (bookByMs !== undefined) placed.bookByMs = bookByMs
+  if (replaces !== undefined) placed.replaces = replaces
+  if (replaceMode !== undefined) placed.replaceMode = replaceMode
+  if (context.stages?.span !== undefined) placed.trace = context.stages.span.traceparent
+  return placed
 }
 
 /** The thread could not confirm that it serves the market. A read should be retried. */

@@ -3,8 +3,9 @@
  * The prices thread sends updates, which are passed on to the streams. The board makes no decisions.
  */
 
-import { type PriceSource, priceUsd } from '#domain/asset-price.ts'
+import { priceUsd } from '#domain/asset-price.ts'
 import { PRICE_HISTORY_SEC } from '#domain/limits.ts'
+import type { PriceSource } from '#domain/price-providers.ts'
 import {
   endPriceOf,
   endSecOf,
@@ -42,7 +43,7 @@ export type PriceListener = {
 
 export type PriceBoard = {
   readonly assets: ReadonlyMap<string, ShownAsset>
-  /** Replaces everything by the state of the thread; passes on what is new. */
+  /** Replaces everything by the state of the thread; passes on the changes. */
   load(assets: readonly AssetPrices[], active: readonly QuickMarketRecord[], atMs: number): void
   priced(price: PublishedPrice): void
   speakerChanged(asset: string, source: PriceSource | undefined, why: string): void
@@ -50,7 +51,7 @@ export type PriceBoard = {
   quickMarketResolved(quickMarket: QuickMarketRecord, atMs: number): void
   /** Reports that the prices thread is away: prices become stale. */
   lost(): void
-  /** Returns what is wrong with the prices; '' if nothing is. */
+  /** Returns the problem with the prices; '' if there is none. */
   why(): string
 }
 
@@ -121,7 +122,7 @@ export function makePriceBoard(
     lost() {
       for (const shown of assets.values()) {
         shown.speaker = undefined
-        shown.why = 'the thread of prices is away'
+        shown.why = 'the price service is restarting'
       }
     },
     why: () =>

@@ -48,20 +48,13 @@ export type SeqWaiters = {
   advanced(shown: ShownMarket): void
 }
 
-export function makeSeqWaiters(
-  board: () => MarketBoard,
-  clock: Clock,
-  /** Undefined if every market is always followed. */
-  use?: Pick<PartitionUse, 'need' | 'needThese'>,
-): SeqWaiters {
-  const waiting = new Map<MarketId, Set<Waiter>>()
-  /** Waiters for markets to become active. */
-  const looking = new Set<() => void>()
+/** Lets a limited number of requests wait, each until its deadline. */
+function makeWaitingRoom(clock: Clock) {
   let count = 0
   /** Number of waiters by address range. */
   const ranges = new Map<string, number>()
 
-  /** Resolves with undefined if `done` was called in time, otherwise with the rejection. */
+  /** Resolves with true if `done` was called in time, with false if not, or with why there is no room. */
   async function inTime(
     { deadlineAtMs, ip = '' }: Waiting,
     hand: (done: () => void) => void,
@@ -86,6 +79,20 @@ export function makeSeqWaiters(
     else ranges.delete(range)
     return reached
   }
+
+  return { inTime, count: () => count }
+}
+
+export function makeSeqWaiters(
+  board: () => MarketBoard,
+  clock: Clock,
+  /** Undefined if every market is always followed. */
+  use?: Pick<PartitionUse, 'need' | 'needThese'>,
+): SeqWaiters {
+  const waiting = new Map<MarketId, Set<Waiter>>()
+  /** Waiters for markets to become active. */
+  const looking = new Set<() => void>()
+  const { inTime, count } = makeWaitingRoom(clock)
 
   async function reach(
     marketId: MarketId,
@@ -144,7 +151,7 @@ export function makeSeqWaiters(
       for (const look of looking) look()
     },
     advanced({ market, seq }) {
-      if (count === 0) return
+      if (count() === 0) return
       for (const waiter of waiting.get(market.id) ?? []) {
         if (seq >= waiter.minSeq) waiter.done()
       }

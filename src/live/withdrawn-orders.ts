@@ -17,7 +17,7 @@ import { type Rejection, reject } from '#domain/rejection.ts'
 
 /** Maximum number of remembered traders per chain. */
 const TRADERS_MAX = 100_000
-/** Maximum number of traders whose withdrawals are remembered, and of orders per trader. */
+/** Maximum number of traders with remembered withdrawals, and of orders per trader. */
 const READ_MAX = 5_000
 const ORDERS_MAX = 100
 /** Pause before the database is read again. */
@@ -104,22 +104,6 @@ export function makeWithdrawnOrders(ports: WithdrawnOrdersPorts): WithdrawnOrder
     }
   }
 
-  function touch(chain: Chain, trader: Address): void {
-    chain.read.delete(trader)
-    if (chain.traders.size < tradersMax) chain.traders.add(trader)
-    else if (!chain.traders.has(trader)) chain.isWhole = false
-  }
-
-  function remember(chain: Chain, trader: Address, read: Read): void {
-    chain.read.delete(trader)
-    chain.read.set(trader, read)
-    if (chain.read.size <= READ_MAX) return
-    for (const oldest of chain.read.keys()) {
-      chain.read.delete(oldest)
-      break
-    }
-  }
-
   async function ask(chain: Chain, chainId: number, order: Order): Promise<Rejection | undefined> {
     const { trader, orderHash } = order
     const { changes } = chain
@@ -134,8 +118,7 @@ export function makeWithdrawnOrders(ports: WithdrawnOrdersPorts): WithdrawnOrder
       return flawIn(read, order, isWithdrawn)
     } catch (error) {
       if (!(error instanceof Fault)) throw error
-      const detail =
-        'the orders that the trader has withdrawn on chain cannot be read now: retry with the same order'
+      const detail = 'orders withdrawn on chain cannot be read now: retry with the same order'
       return reject('OVERLOADED', undefined, detail)
     }
   }
@@ -156,7 +139,7 @@ export function makeWithdrawnOrders(ports: WithdrawnOrdersPorts): WithdrawnOrder
       for (const event of events) {
         if (event.type !== 'OrderWithdrawn' && event.type !== 'OrdersWithdrawn') continue
         chain.changes++
-        touch(chain, event.trader)
+        touch(chain, event.trader, tradersMax)
       }
     },
     reload(chainId) {
@@ -170,6 +153,23 @@ export function makeWithdrawnOrders(ports: WithdrawnOrdersPorts): WithdrawnOrder
         void load(id)
       }
     },
+  }
+}
+
+/** A withdrawal of the trader is new: earlier reads are too old. */
+function touch(chain: Chain, trader: Address, tradersMax: number): void {
+  chain.read.delete(trader)
+  if (chain.traders.size < tradersMax) chain.traders.add(trader)
+  else if (!chain.traders.has(trader)) chain.isWhole = false
+}
+
+function remember(chain: Chain, trader: Address, read: Read): void {
+  chain.read.delete(trader)
+  chain.read.set(trader, read)
+  if (chain.read.size <= READ_MAX) return
+  for (const oldest of chain.read.keys()) {
+    chain.read.delete(oldest)
+    break
   }
 }
 

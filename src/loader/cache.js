@@ -1,6 +1,6 @@
 /**
- * Where prepared modules are kept, and which libraries are folded. Plain JavaScript, like all of this
- * room: it runs before anything can strip types.
+ * Location of prepared modules, and the list of folded libraries. Plain JavaScript, like this whole room: it runs
+ * before anything can strip types.
  */
 
 import { createHash } from 'node:crypto'
@@ -8,8 +8,8 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 /**
- * Libraries of hundreds of files that most threads load: each becomes a few files. A subpath that is
- * used anywhere must be here too, else two copies of one library would be loaded (`tidy.test.ts` looks).
+ * Libraries of hundreds of files that most threads load: each becomes a few files. Every used subpath must be listed
+ * too, else two copies of a library would be loaded (`tidy.test.ts` checks).
  */
 export const FOLDED = [
   '@mikro-orm/core',
@@ -35,7 +35,9 @@ export const CACHE = `${ROOT}node_modules/.cache/sibyl/`
 /** Sources without their types. */
 export const STRIPPED = `${CACHE}stripped/`
 
-/** The folder of the folded libraries, named after what is installed and how it is folded. */
+/**
+ * Returns the folder of the folded libraries; its name depends on the installed versions and on how they are folded.
+ */
 export function foldedFolder() {
   const hash = createHash('sha256')
   for (const file of ['node_modules/.package-lock.json', 'src/loader/prepare.js']) {
@@ -46,7 +48,7 @@ export function foldedFolder() {
 }
 
 /**
- * The file of a folded library.
+ * Returns the file of a folded library.
  * @param {string} name
  */
 export function foldedFile(name) {

@@ -1,7 +1,7 @@
 /**
- * Loads modules quickly: `node --import ./src/loader/hooks.js src/main.cjs`, and the same for every
- * thread of that process. Sources come stripped from a cache, and large libraries as few files instead
- * of hundreds. Without this flag everything works the same, only slower and with more memory.
+ * Loads modules quickly: `node --import ./src/loader/hooks.js src/main.cjs`, and the same for every thread of that
+ * process. Stripped sources come from a cache, and large libraries are a few files instead of hundreds. Without this
+ * flag everything works the same, only slower and with more memory.
  */
 
 import './node-version.js'
@@ -12,12 +12,12 @@ import { isMainThread } from 'node:worker_threads'
 import { CACHE, FOLDED, foldedFile, foldedFolder, ROOT } from './cache.js'
 import { strippedSource } from './strip.js'
 
-// By name, an older Node would refuse to load this file before it can say why.
+// Not imported by name: an older Node would refuse to load this file before it can print the reason.
 const { enableCompileCache, registerHooks } = nodeModule
 const ROOT_URL = pathToFileURL(ROOT).href
 const LIBRARIES_URL = pathToFileURL(`${ROOT}node_modules/`).href
 const CACHE_URL = pathToFileURL(CACHE).href
-// What V8 made of the modules is kept too, when the process ends.
+// V8's compiled code is cached too, when the process ends.
 enableCompileCache(`${CACHE}compiled`)
 const folded = foldedLibraries()
 const rooms = roomFolders()
@@ -30,7 +30,7 @@ registerHooks({
   },
   load(url, context, next) {
     if (url.startsWith(CACHE_URL)) {
-      // One byte for each character: `prepare.js` writes no others.
+      // One byte per character: `prepare.js` writes only ASCII.
       const source = readFileSync(fileURLToPath(url), 'latin1')
       return { format: 'module', source, shortCircuit: true }
     }
@@ -40,13 +40,13 @@ registerHooks({
 })
 
 /**
- * Where a name leads that one of our files imports, if that can be told without a search. Node looks
- * for a `package.json` around each of them and reads it anew, which is a third of what loading costs.
+ * Resolves an import in a project file if that needs no search. Node searches and reads a `package.json` around each of
+ * them, which is a third of the loading time.
  * @param {string} name
  * @param {string} from
  */
 function urlOf(name, from) {
-  // Of a folded library, what several share.
+  // A shared part of a folded library.
   const isPart = name.endsWith('.mjs') && from.startsWith(CACHE_URL)
   if (!isPart && !name.endsWith('.ts')) return folded.get(name)
   if (name.startsWith('.')) return new URL(name, from).href
@@ -54,7 +54,7 @@ function urlOf(name, from) {
   return folder === undefined ? undefined : folder + name.slice(name.indexOf('/') + 1)
 }
 
-/** The folders that `#room/` stands for, as `package.json` has them. */
+/** Returns the folders of `#room/` imports, from `package.json`. */
 function roomFolders() {
   const { imports } = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8'))
   return new Map(
@@ -66,7 +66,7 @@ function roomFolders() {
 }
 
 /**
- * Whether a file is the project's own, or a folded library: those find each other folded too.
+ * Returns whether a file belongs to the project or to a folded library, whose imports are folded too.
  * @param {string} url
  */
 function isOurs(url) {
@@ -74,13 +74,13 @@ function isOurs(url) {
   return !url.startsWith(LIBRARIES_URL) || url.startsWith(CACHE_URL)
 }
 
-/** The files of the folded libraries by name; none when they cannot be folded here. */
+/** Returns the files of the folded libraries by name; none if they cannot be folded here. */
 function foldedLibraries() {
   try {
     const folder = foldedFolder()
-    // Made when the project was installed; now, if it was installed without its scripts.
+    // Normally made by the installation; made now if it ran without its scripts.
     if (!existsSync(folder) && isMainThread) {
-      // Asked for here alone: every thread loads this file, and nearly none needs another process.
+      // Loaded only here: every thread loads this file, and almost none needs another process.
       const { spawnSync } = process.getBuiltinModule('node:child_process')
       spawnSync(process.execPath, [fileURLToPath(new URL('./prepare.js', import.meta.url))])
     }
@@ -88,7 +88,7 @@ function foldedLibraries() {
       return new Map(FOLDED.map((name) => [name, pathToFileURL(folder + foldedFile(name)).href]))
     }
   } catch {
-    // Nothing is folded then, and everything is loaded as it lies.
+    // Then nothing is folded, and every library is loaded from its own files.
   }
   return new Map()
 }

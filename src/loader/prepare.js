@@ -1,7 +1,7 @@
 /**
- * Prepares what `hooks.js` loads, after an installation or at the first start: folds the large
- * libraries, strips the sources, and removes what earlier versions left. It is only about speed: where
- * it fails, it says so in one line and leaves everything as it is.
+ * Prepares the cache of `hooks.js`, after an installation or at the first start: folds the large libraries, strips the
+ * sources, and removes remains of earlier versions. This only affects speed: if it fails, it prints one line and
+ * changes nothing.
  */
 
 import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
@@ -9,11 +9,11 @@ import { CACHE, FOLDED, foldedFile, foldedFolder, ROOT } from './cache.js'
 import { strippedSource } from './strip.js'
 
 const SOURCES = ['src', 'workers', 'config', 'contracts', 'test', 'loadtest']
-/** What brings a native part, which must be loaded from where it lies. */
+/** Packages with native modules, which must be loaded from their own folder. */
 const UNFOLDED = ['better-sqlite3']
-/** What is left out of a library, because none of ours uses it and it would load much of Node. */
+/** Unused part of a library that would load much of Node. */
 const LEFT_OUT = /\/pushgateway$/
-/** After this time a draft is one that was never finished. */
+/** A draft older than this was never finished. */
 const DRAFT_MS_MAX = 3_600_000
 
 try {
@@ -26,7 +26,7 @@ try {
 }
 
 /**
- * One module for each name, and what several of them need in modules that they share.
+ * Writes one module per name, and shared modules for common parts.
  * @param {string} folder
  */
 async function fold(folder) {
@@ -35,7 +35,7 @@ async function fold(folder) {
   const entries = new Map()
   for (const name of FOLDED) {
     const names = Object.keys(await import(name))
-    // Named one by one, because a CommonJS library does not tell its names when it is folded.
+    // Names are listed, because a folded CommonJS library does not expose them.
     entries.set(name, `export { ${names.join(', ')} } from '${name}'`)
   }
   await build({
@@ -49,9 +49,9 @@ async function fold(folder) {
     target: 'node22',
     external: UNFOLDED,
     logLevel: 'silent',
-    // Else `hooks.js` would have to decode it.
+    // Otherwise `hooks.js` would have to decode it.
     charset: 'ascii',
-    // CommonJS parts ask for Node's own modules by `require`.
+    // CommonJS parts load Node's own modules by `require`.
     banner: {
       js: "import { createRequire as requireFrom } from 'node:module'\nconst require = requireFrom(import.meta.url)",
     },

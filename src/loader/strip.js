@@ -1,6 +1,6 @@
 /**
- * A source without its types, from the cache or made now. What is cut is replaced by blanks, so that
- * lines and columns stay what they are. A cached text belongs to one time and size of its source.
+ * Returns a source without its types, from the cache or stripped now. Types are replaced by blanks, so lines and
+ * columns do not change. A cached text belongs to one modification time and size of its source.
  */
 
 import {
@@ -31,7 +31,7 @@ export function strippedSource(path) {
 
 /** @param {string} text */
 function strip(text) {
-  // Node runs types away by itself; only this way to ask for it is called experimental.
+  // Node strips types by itself; only this function for it is marked experimental.
   const { emitWarning } = process
   process.emitWarning = () => {}
   try {
@@ -42,8 +42,8 @@ function strip(text) {
 }
 
 /**
- * Writes it whole or not at all, and removes what an older source left. A folder that cannot be
- * written costs time at the next start, nothing else.
+ * Writes it whole or not at all, and removes the text of an older source. If the folder cannot be written, the next
+ * start is slower, nothing else.
  * @param {string} kept
  * @param {string} text
  */

@@ -1,7 +1,7 @@
 /**
- * Removes from a production install (`npm ci --omit=dev`) what its programs never load: native parts for other systems,
- * and what only a compiler or a debugger reads. That is half of the installation. An installation with the developers'
- * packages stays as it is. It is only about room: if a file cannot be removed, it says so in one line.
+ * Removes files from a production install (`npm ci --omit=dev`) that its programs never load: native modules for other
+ * systems, and files for a compiler or a debugger. That is half of the installation. An installation with developer
+ * packages is not changed. If a file cannot be removed, it prints one line.
  */
 
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
@@ -12,12 +12,12 @@ const FOLDER = `${ROOT}node_modules/`
 const { platform, arch, versions } = process
 /** The compiler: npm installs it because viem names it as an optional peer. */
 const COMPILER = ['typescript', '@typescript', '.bin/tsc']
-/** Folders with one native part for each system, and how the ones for this system and this Node are named. */
+/** Folders with one native module per system, and the file name for this system and this Node. */
 const NATIVE = [
   { folder: 'uWebSockets.js/dist/bin/', ours: `uws_${platform}_${arch}_${versions.modules}.node` },
   { folder: 'better-sqlite3/prebuilds/', ours: `${platform}-${arch}.node` },
 ]
-/** Declarations, source maps, and the sources and headers of native parts, which are built by now. */
+/** Declarations, source maps, and sources and headers of native modules, which are built by now. */
 const NEVER_LOADED = /\.(d\.[cm]?ts|map|h|c|cc|cpp)$/
 
 try {
@@ -35,14 +35,14 @@ try {
   process.stderr.write(`sibyl: node_modules stays larger than needed: ${message}\n`)
 }
 
-/** Whether npm has left out the packages that only developers need. */
+/** Returns whether npm has left out the developer packages. */
 function isProduction() {
   const { packages } = JSON.parse(readFileSync(`${FOLDER}.package-lock.json`, 'utf8'))
   return !Object.values(packages).some(({ dev }) => dev === true)
 }
 
 /**
- * If the file is there; else the files are named in another way, or a compiler has made it.
+ * Only if the file exists; otherwise the files have other names, or a compiler has built it.
  * @param {string} folder
  * @param {string} ours
  */

@@ -1,8 +1,7 @@
 /**
- * Copies the log of an exchange that may be running. Of each partition, the database is read in one
- * transaction, as it was at one instant, and the files that belong to that instant are copied beside it:
- * snapshots, and runs of closed orders. The exchange may remove one of them meanwhile; then the partition is
- * copied once more. What is answered has been opened and read as the exchange would.
+ * Copies the log of an exchange that may be running. The database of each partition is read in one transaction. The
+ * files that belong to that instant (snapshots, runs of closed orders) are copied beside it. If the exchange removes
+ * one of them meanwhile, the partition is copied again. Each copy is opened and read as the exchange would do it.
  */
 
 import { constants, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
@@ -20,9 +19,9 @@ import { type FileState, parseState, STATE_SELECT } from './partition/schema.ts'
 import { sqliteFault } from './partition/sqlite-fault.ts'
 import { type Named, nameOf, parseName } from './snapshots/snapshot-format.ts'
 
-/** How often a partition is copied at most, because its files changed meanwhile. */
+/** Maximum attempts per partition if its files change meanwhile. */
 const ATTEMPTS_MAX = 8
-/** For the look at the copy: filters of runs stay on the disk. */
+/** For the check of the copy: filters of runs stay on the disk. */
 const NO_FILTERS = { filterBytesMax: 0, runOrdersMax: Number.MAX_SAFE_INTEGER }
 
 export type CopiedPartition = {
@@ -31,7 +30,7 @@ export type CopiedPartition = {
   readonly lastOffset: number
 }
 
-/** Into the data folder `into`, which has no log. */
+/** Copies into the data folder `into`, which has no log. */
 export function copyLog(
   dataDir: string,
   into: string,
@@ -46,7 +45,7 @@ export function copyLog(
   return { logId, partitions: copied }
 }
 
-/** Of one partition; the folder of a log must be there. */
+/** Copies one partition; the folder of the log must exist. */
 export function copyPartition(home: RowHome, dataDir: string, into: string): CopiedPartition {
   const from = partitionPaths(dataDir, home.partition)
   const to = partitionPaths(into, home.partition)
@@ -57,7 +56,7 @@ export function copyPartition(home: RowHome, dataDir: string, into: string): Cop
       return { partition: home.partition, firstOffset, lastOffset }
     } catch (error) {
       const fault = sqliteFault('LOG_COPY_FAILED', from.database, error)
-      // Only what belongs together fits; what is damaged in the log itself is so every time.
+      // A retry helps only if the files changed meanwhile; damage in the log itself remains.
       const mayHelp = fault instanceof Fault && attempt < ATTEMPTS_MAX
       if (!mayHelp) throw fault
       for (const path of [to.database, to.mark, to.snapshots, to.runs]) {
@@ -71,7 +70,7 @@ function copyOnce(from: PartitionPaths, to: PartitionPaths): FileState {
   const source = new Database(from.database, { readonly: true, fileMustExist: true })
   try {
     source.exec('BEGIN')
-    // The instant is that of this read. The files first: the database waits, they may not.
+    // This read fixes the instant. Copy the files first: they may vanish, the database snapshot does not.
     const state = parseState(source.prepare(STATE_SELECT).get(), from.database)
     for (const name of snapshotsAt(from.snapshots, state.lastOffset)) {
       copyInto(to.snapshots, join(from.snapshots, name), name)
@@ -85,7 +84,7 @@ function copyOnce(from: PartitionPaths, to: PartitionPaths): FileState {
   }
 }
 
-/** The files of its runs; a log from before there were any has no table of them. */
+/** Returns the files of its runs; an old log has no such table. */
 function runsIn(source: Database.Database): string[] {
   const table = source.prepare("SELECT name FROM sqlite_master WHERE name = 'closed_runs'").get()
   if (table === undefined) return []
@@ -93,7 +92,7 @@ function runsIn(source: Database.Database): string[] {
   return runs.map((json) => (JSON.parse(json) as RunMeta).name)
 }
 
-/** The newest of each market that the log at its end has the effect of. */
+/** Returns each market's newest snapshot that is not ahead of the log's end. */
 function snapshotsAt(folder: string, lastOffset: number): string[] {
   if (!existsSync(folder)) return []
   const newest = new Map<MarketId, Named>()
@@ -115,7 +114,7 @@ function copyTables(source: Database.Database, path: string): void {
   const target = new Database(path)
   try {
     target.pragma(`page_size = ${Number(source.pragma('page_size', { simple: true }))}`)
-    // It exists when all of it does: who is interrupted has made no copy.
+    // An interrupted copy is discarded as a whole, so it needs no journal.
     target.pragma('journal_mode = OFF')
     target.pragma('synchronous = OFF')
     const tables = source
@@ -134,7 +133,7 @@ function copyTables(source: Database.Database, path: string): void {
   }
 }
 
-/** Opens it, and reads what an open does not read. */
+/** Opens the copy, and also reads what an open does not check. */
 function checkCopy(home: RowHome, paths: PartitionPaths): void {
   const file = openPartitionFile({
     ...{ home, paths, upcasters: UPCASTERS, form: WHOLE, runs: NO_FILTERS, acceptLoss: false },
@@ -144,7 +143,7 @@ function checkCopy(home: RowHome, paths: PartitionPaths): void {
       for (const _ of file.snapshots.read(marketId)?.chunks ?? []);
     }
     file.closed.runs.check()
-    // One file, until an exchange writes it again.
+    // Makes it a single file until an exchange writes it again.
     file.db.pragma('journal_mode = DELETE')
   } finally {
     file.closed.runs.close()
@@ -152,7 +151,7 @@ function checkCopy(home: RowHome, paths: PartitionPaths): void {
   }
 }
 
-/** Copies the segments that a copied log has the continuation of; answers how many. */
+/** Copies the segments that a copied log continues; returns how many. */
 export function copyArchive(
   from: string,
   into: string,
@@ -168,7 +167,7 @@ export function copyArchive(
       try {
         copyInto(folder, segment.path, name)
       } catch (error) {
-        // The bound of the archive has removed it just now.
+        // The size limit of the archive has just removed it.
         if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue
         throw sqliteFault('LOG_COPY_FAILED', segment.path, error)
       }

@@ -1,11 +1,10 @@
 /**
- * The event log as the rest of Sibyl sees it: the durable, ordered truth of the markets, kept in
- * partitions. It stores what it is given and gives it back exactly; it never interprets an event
- * beyond its market id, and it never answers with anything whose checksum does not fit.
+ * Interface of the event log: the durable, ordered source of truth of the markets, stored in partitions. It returns
+ * exactly what was appended. It reads nothing of an event but its market id, and never returns data whose checksum is
+ * wrong.
  *
- * The life of a partition, as a grammar:
- *   open, *[append | read | closedOrders | tradeStatuses | snapshot | forget | truncate | sweep],
- *   and after a failed append: reopen, read what is durable, go on.
+ * The life of a partition, as a grammar: open, *[append | read | closedOrders | tradeStatuses | snapshot | forget |
+ * truncate | sweep], and after a failed append: reopen, read the durable records, go on.
  */
 
 import type { Address, MarketId, OrderHash, Sequence, TradeId } from '#domain/ids.ts'
@@ -15,7 +14,7 @@ import type { Outcome, Side } from '#domain/order.ts'
 import type { TradeStatus } from '#domain/trade.ts'
 import type { JsonBytes } from './json-bytes.ts'
 
-/** What the log must know about an event; the rest is plain JSON data that it only carries. */
+/** The part of an event that the log reads; the rest is plain JSON data. */
 export type LogEvent = {
   readonly type: string
   readonly marketId: MarketId
@@ -23,12 +22,12 @@ export type LogEvent = {
 }
 
 export type LogRecord<Event extends LogEvent> = {
-  /** The partition's gapless offset, from 1. */
+  /** Offset in the partition, from 1 without gaps. */
   readonly offset: number
   readonly event: Event
 }
 
-/** An order that is no longer open, with all that a later question about its hash needs. */
+/** An order that is no longer open, with everything that a later question about its hash needs. */
 export type ClosedOrder = {
   readonly orderHash: OrderHash
   readonly marketId: MarketId
@@ -36,18 +35,18 @@ export type ClosedOrder = {
   readonly side: Side
   readonly outcome: Outcome
   readonly price: Price
-  /** Of one that was `taken`, what of it was filled at once. */
+  /** For a `taken` order: the quantity that was filled at once. */
   readonly size: Shares
   readonly reason: OrderCloseReason
-  /** Its first answer: how many counter-orders it matched, and when it was placed. */
+  /** Its first answer: number of matched counter-orders, and time of placement. */
   readonly matches: number
   readonly placedAtMs: number
   readonly expiresAtSec: number
-  /** From the second after this one on, the hash cannot be placed anyway and may be forgotten. */
+  /** After this second the hash cannot be placed anyway and may be forgotten. */
   readonly forgetAfterSec: number
 }
 
-/** The last outcome of a trade that was reported and logged. */
+/** Last reported and logged outcome of a trade. */
 export type TradeState = {
   readonly tradeId: TradeId
   readonly status: TradeStatus
@@ -55,50 +54,58 @@ export type TradeState = {
   readonly atMs: number
 }
 
-/** How events lie in a row of the log; without one, each lies there as the JSON that it is. */
+/** Encoding of events in a row of the log; the default is plain JSON. */
 export type EventForm<Event extends LogEvent> = {
-  /** Writes an event as JSON. `before` is the one before it in the row, for what both say. */
+  /** Writes an event as JSON. `before` is the previous event of the row; repeated values can be left out. */
   write(event: Event, before: Event | undefined, into: JsonBytes): void
-  /** The events of a whole row, from what its JSON says. */
+  /** Returns the events of a whole row from its parsed JSON. */
   read(row: readonly unknown[]): Event[]
 }
 
-/** What becomes durable together, or not at all. */
+/** Data that becomes durable together, or not at all. */
 export type LogBatch<Event extends LogEvent> = {
   readonly events: readonly Event[]
-  /** The clock of the batch; the partition keeps the highest it has seen. */
+  /** Clock of the batch; the partition keeps the highest. */
   readonly nowMs: number
   readonly closed?: readonly ClosedOrder[]
-  /** Orders that were closed and are open again, after a trade of theirs failed. */
+  /** Closed orders that are open again after one of their trades failed. */
   readonly reopened?: readonly OrderHash[]
   readonly trades?: readonly TradeState[]
-  /** Answers the bytes too, for a caller that passes the events on. */
+  /** Returns the encoded rows too, for a caller that forwards the events. */
   readonly wantsRows?: true
-  /** A few small values of the owner, kept with the partition. */
+  /** A few small values of the owner, stored with the partition. */
   readonly meta?: Readonly<Record<string, string>>
 }
 
-/** The offsets that an append made durable; of an append without events, `last` is `first` − 1. */
+/** A row of the log: the events that one append made durable, or a part of a large one. It never changes. */
+export type LogRow = {
+  readonly first: number
+  readonly count: number
+  /** The events in the current form, a JSON array with one of them per line. */
+  readonly payload: Buffer
+}
+
+/** Offsets that an append made durable; without events, `last` is `first` − 1. */
 export type Appended = {
   readonly firstOffset: number
   readonly lastOffset: number
-  /** The events as they lie in the log, each row a JSON array, if the batch wanted them. */
+  /** The encoded events, each row a JSON array, if `wantsRows` was set. */
   readonly rows: readonly Uint8Array[]
 }
 
 export type PartitionState = {
   readonly partition: number
-  /** The oldest offset that can still be read; `lastOffset` + 1 in an empty partition. */
+  /** Oldest offset that can be read; `lastOffset` + 1 in an empty partition. */
   readonly firstOffset: number
   readonly lastOffset: number
-  /** The highest clock of any batch; 0 before the first. */
+  /** Highest clock of any batch; 0 before the first. */
   readonly lastMs: number
   readonly meta: Readonly<Record<string, string>>
 }
 
 export type SnapshotMeta = {
   readonly marketId: MarketId
-  /** It holds the effect of every event of the market up to and with this offset. */
+  /** The snapshot includes every event of the market up to and including this offset. */
   readonly atOffset: number
   readonly seq: Sequence
   readonly chunks: number
@@ -106,86 +113,94 @@ export type SnapshotMeta = {
 
 export type Snapshot = { readonly meta: SnapshotMeta; readonly chunks: Iterable<Buffer> }
 
-/** The most that a chunk of a snapshot may hold. */
+/** Maximum size of a snapshot chunk. */
 export const CHUNK_BYTES_MAX = 128 * 1024
 
 /**
- * Writes one snapshot in small steps, none of which waits for the disk. What fails meanwhile, the next
- * call throws: `LOG_SNAPSHOT_FAILED`.
+ * Writes one snapshot in small steps that never block on the disk. After a failure the next call throws
+ * `LOG_SNAPSHOT_FAILED`.
  */
 export type SnapshotWriter = {
-  /** Whether the disk keeps up; if not, the next chunk should wait a little. */
+  /** Returns false if the disk is behind; the next chunk should wait a little. */
   isReady(): boolean
-  /** One chunk, of all these parts, which are copied. */
+  /** Writes one chunk from these parts, which are copied. */
   writeChunk(...parts: Uint8Array[]): void
-  /** Settles when it is durable and can be read; no reader sees it before. */
+  /** Resolves when the snapshot is durable and readable; no reader sees it before. */
   commit(): Promise<SnapshotMeta>
   abort(): void
 }
 
 export type Forgotten = {
   readonly forgotten: number
-  /** Whether this step reached the end of the table, so that a pass is complete. */
+  /** True if this step reached the end of the table and completed a pass. */
   readonly passed: boolean
-  /** Whether it stopped because so much was to be forgotten: there may be more right behind. */
+  /** True if it stopped at the limit: there may be more to forget. */
   readonly more: boolean
 }
 
 export type Truncated = {
   readonly firstOffset: number
   readonly removed: number
-  /** Whether more can be removed with the same arguments. */
+  /** True if another call with the same arguments can remove more. */
   readonly more: boolean
 }
 
-/** The lowest offset that some market still needs, and which market that is. */
+/** Lowest offset that a market still needs, and that market. */
 export type TruncationFloor = { readonly offset: number; readonly marketId?: MarketId }
 
 export interface LogReader<Event extends LogEvent> {
-  /** The random name that the log got when its folder was created. */
+  /** Random id from the creation of the folder. */
   readonly id: string
   readonly partitions: number
-  /** Up to `limit` records from `fromOffset` on; none when it is the next offset to be written. */
+  /** Returns up to `limit` records from `fromOffset`; none if that is the next offset to be written. */
   read(partition: number, fromOffset: number, limit: number): LogRecord<Event>[]
-  /** The oldest offset that can be read; the last one + 1 where there is none. */
+  /** Returns the oldest readable offset; the last one + 1 if there is none. */
   firstOffset(partition: number): number
   lastOffset(partition: number): number
   close(): Promise<void>
 }
 
-/** What has left a log and was kept. */
+/** Reads the log as the rows that it consists of, for work that depends on which events became durable together. */
+export interface RowReader {
+  /** Returns whole rows with about `limit` events. A row must begin at `fromOffset`. */
+  readRows(partition: number, fromOffset: number, limit: number): LogRow[]
+}
+
+/** Archived records that have left the log. */
 export interface LogArchive<Event extends LogEvent> {
-  /** The unbroken stretches of offsets that it has of a partition, in order. */
+  /** Returns the gapless ranges of offsets of a partition, in order. */
   spans(partition: number): { readonly first: number; readonly last: number }[]
-  /** Up to `limit` records from `fromOffset` on; none only where it does not have that one. */
+  /** Returns up to `limit` records from `fromOffset`; none only if it does not have that offset. */
   read(partition: number, fromOffset: number, limit: number): LogRecord<Event>[]
+  /** Whole rows from `fromOffset` on, of one block; none only where it does not have that one. */
+  readRows(partition: number, fromOffset: number): LogRow[]
 }
 
 export interface EventLog<Event extends LogEvent> extends LogReader<Event> {
-  /** The partitions that this log may write. */
+  /** Partitions that this log may write. */
   readonly owned: readonly number[]
   state(partition: number): PartitionState
 
-  /** Settles when all of it is durable; rejects with `LOG_APPEND_FAILED` when that is not known. */
+  /** Resolves when the batch is durable; rejects with `LOG_APPEND_FAILED` if that is unknown. */
   append(partition: number, batch: LogBatch<Event>): Promise<Appended>
   /**
    * Returns the owned partitions that another owner has taken; rejects if the server does not answer. A log in files
    * has no such method: a lock keeps it for one process.
    */
   readonly takenOver?: () => Promise<readonly number[]>
-  /** After a failed append: opens the file anew; what it then holds is the truth. */
+  /** Opens the file again after a failed append; its content is the truth. */
   reopen(partition: number): PartitionState
 
   closedOrders(partition: number, hashes: readonly OrderHash[]): (ClosedOrder | undefined)[]
   /**
-   * How many more closed orders fit before some have gone into runs; at 0 or below, which only a disk
-   * without room for runs brings about, the owner must take no new orders.
+   * Returns how many more closed orders fit into the table. At 0 or below the owner must accept no new orders; this
+   * happens only if the disk has no room for runs.
    */
   closedOrderRoom(partition: number): number
   /**
-   * One bounded step through the closed orders: at most `limit` rows of the table, and only as many
-   * as hold a few thousand to forget. It also moves those that are many into runs, and merges runs, with
-   * the help of another thread: what fails there is `LOG_MERGE_FAILED` and is tried again.
+   * One bounded step through the closed orders: reads at most `limit` rows, and stops after a few thousand orders to
+   * forget. If there are many, it also moves orders into runs and merges runs, with the help of another thread. A
+   * failure there throws `LOG_MERGE_FAILED` and is retried by a later step.
    */
   forgetClosed(partition: number, nowSec: number, limit: number): Forgotten
   tradeStatuses(partition: number, tradeIds: readonly TradeId[]): (TradeState | undefined)[]
@@ -201,10 +216,10 @@ export interface EventLog<Event extends LogEvent> extends LogReader<Event> {
 
   truncationFloor(partition: number): TruncationFloor
   /**
-   * Removes whole batches below `belowOffset`, at most about `limit` records in one step. Never
-   * above what the projector has passed, what a market still needs, or the last batch; and where the log
-   * has an archive, only what is in it already. What is not gets there meanwhile: ask again later. What
-   * fails there is `LOG_ARCHIVE_FAILED` and is tried again.
+   * Removes whole batches below `belowOffset`, about `limit` records at most. It never removes batches that the
+   * projector has not passed, that a market still needs, or the last batch. If the log has an archive, it removes only
+   * archived batches; the others are being archived, so call again later. A failure there throws `LOG_ARCHIVE_FAILED`
+   * and is retried by a later call.
    */
   truncate(
     partition: number,
@@ -212,8 +227,8 @@ export interface EventLog<Event extends LogEvent> extends LogReader<Event> {
     projectedOffset: number,
     limit: number,
   ): Truncated
-  /** The market is over for good: its snapshot goes, and it no longer holds truncation back. */
+  /** Removes the snapshot of a market that is over; the market no longer holds truncation back. */
   retireMarket(partition: number, marketId: MarketId): void
-  /** Removes up to `limit` rows that belong to nothing any more; returns how many it removed. */
+  /** Removes up to `limit` orphaned rows; returns how many. */
   sweep(partition: number, limit: number): number
 }

@@ -1,8 +1,7 @@
 /**
- * The folder of the log: `log/` in the data folder, with `log.json`, and for each partition its
- * database, its durable mark and its lock, and beside them, once it was opened, a folder for its
- * snapshots. It is created whole or not at all, the number of partitions never changes afterwards,
- * and each partition has one writer at a time on the machine.
+ * The folder of the log: `log/` in the data folder. It has `log.json` and for each partition a database, a durable mark
+ * and a lock; after the first open also a folder for snapshots. The folder is created whole or not at all, and its
+ * number of partitions never changes. Each partition has one writer at a time on the machine.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -24,10 +23,10 @@ import { createMark } from './partition/durable-mark.ts'
 import type { RowHome } from './partition/record.ts'
 import { createTables, FILE_FORMAT } from './partition/schema.ts'
 
-/** More than a machine has use for; each partition is a file with a commit of its own. */
+/** More than a machine can use; each partition is a file with its own commits. */
 const PARTITIONS_MAX = 256
 
-/** Fewer system calls for a large batch than SQLite's 4096, and no dearer for a small one. */
+/** Fewer system calls for a large batch than SQLite's 4096, and not slower for a small one. */
 const PAGE_BYTES = 8_192
 
 type LogIdentity = {
@@ -40,12 +39,12 @@ export type PartitionPaths = {
   readonly database: string
   readonly wal: string
   readonly mark: string
-  /** Where the log lies in a database: the last row that it has acknowledged. */
+  /** For a log in a database server: the last acknowledged row. */
   readonly acked: string
   readonly lock: string
-  /** A folder with a file for each snapshot. */
+  /** Folder with one file per snapshot. */
   readonly snapshots: string
-  /** A folder with a file for each run of closed orders. */
+  /** Folder with one file per run of closed orders. */
   readonly runs: string
 }
 
@@ -123,7 +122,7 @@ export function readIdentity(dataDir: string): LogIdentity {
   return identity
 }
 
-/** Of a log whose truth lies elsewhere: what is missing is made anew, empty. */
+/** For a copy of a log in a database server: creates missing partitions, empty. */
 function renewMissing(dataDir: string): void {
   const path = join(dataDir, 'log', 'log.json')
   const { id, partitions } = JSON.parse(readFileSync(path, 'utf8')) as LogIdentity
@@ -134,7 +133,7 @@ function renewMissing(dataDir: string): void {
   }
 }
 
-/** Everything is made in a folder of another name and appears by one rename. */
+/** Creates everything under another name and renames it once. */
 function createFolder(
   dataDir: string,
   folder: string,
@@ -153,7 +152,7 @@ function createFolder(
     syncFolder(dataDir)
   } catch (error) {
     rmSync(draft, { recursive: true, force: true })
-    // Another thread may have been first; then its folder is as good as ours.
+    // Another thread may have been first; its folder is as good.
     if (!existsSync(join(folder, 'log.json'))) {
       throw new Fault('LOG_CREATE_FAILED', `cannot create ${folder}`, {
         retryable: true,
@@ -173,7 +172,7 @@ function createPartition(paths: PartitionPaths, home: RowHome, pageBytes: number
   createMark(paths.mark)
 }
 
-/** Of a log whose truth lies elsewhere: drops what the folder has of a partition. */
+/** For a copy of a log in a database server: deletes the files of a partition. */
 export function removePartition(paths: PartitionPaths): void {
   for (const file of [paths.database, paths.wal, `${paths.database}-shm`, paths.mark]) {
     rmSync(file, { force: true })
@@ -183,7 +182,7 @@ export function removePartition(paths: PartitionPaths): void {
   }
 }
 
-/** Of a log whose truth lies elsewhere: an empty partition in the place of what there was. */
+/** For a copy of a log in a database server: replaces a partition by an empty one. */
 export function renewPartition(paths: PartitionPaths, home: RowHome): void {
   removePartition(paths)
   createPartition(paths, home, PAGE_BYTES)
@@ -201,8 +200,8 @@ export function syncFolder(path: string): void {
 export type Lock = { release(): void }
 
 /**
- * SQLite's own lock on a file made for it: the system drops it when the process dies, however it
- * dies, and it also holds between threads of one process.
+ * Locks a file through SQLite. The system releases the lock when the process dies, and it also works between threads of
+ * one process.
  */
 export function lockPartition(paths: PartitionPaths): Lock {
   const db = new Database(paths.lock, { timeout: 0 })
@@ -210,10 +209,14 @@ export function lockPartition(paths: PartitionPaths): Lock {
     db.exec('BEGIN EXCLUSIVE')
   } catch (error) {
     db.close()
-    throw new Fault('LOG_LOCKED', `${paths.database} is open for writing elsewhere`, {
-      retryable: true,
-      cause: error,
-    })
+    throw new Fault(
+      'LOG_LOCKED',
+      `${paths.database} is open for writing in another process or thread`,
+      {
+        retryable: true,
+        cause: error,
+      },
+    )
   }
   return { release: () => db.close() }
 }

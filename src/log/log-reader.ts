@@ -1,13 +1,12 @@
 /**
- * Follows the log from another thread than its writer's: the projector reads from its checkpoint on.
- * It opens the files read-only, holds no view of them between two calls, and so never stops the
- * writer or its checkpoints.
+ * Reads the log from a thread other than its writer's; the projector reads on from its checkpoint. It opens the files
+ * read-only and keeps no read transaction between calls, so it never blocks the writer or its checkpoints.
  */
 
 import { statSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { Fault } from '#domain/fault.ts'
-import type { EventForm, LogEvent, LogReader } from './event-log.ts'
+import type { EventForm, LogEvent, LogReader, RowReader } from './event-log.ts'
 import { partitionPaths, readIdentity } from './log-folder.ts'
 import { BatchReader } from './partition/batches.ts'
 import { readMark } from './partition/durable-mark.ts'
@@ -17,7 +16,7 @@ import { sqliteFault } from './partition/sqlite-fault.ts'
 const BUSY_MS_MAX = 5_000
 
 type OpenFile<Event extends LogEvent> = {
-  /** Which file it is: a copy may be made anew in its place. */
+  /** Identifies the file: a copy may be replaced by a new one. */
   readonly inode: number
   readonly db: Database.Database
   readonly reader: BatchReader<Event>
@@ -26,7 +25,7 @@ type OpenFile<Event extends LogEvent> = {
 export function openLogReader<Event extends LogEvent>(
   dataDir: string,
   options: { readonly upcasters?: Upcasters; readonly form?: EventForm<Event> } = {},
-): LogReader<Event> {
+): LogReader<Event> & RowReader {
   const identity = readIdentity(dataDir)
   const form = options.form ?? (WHOLE as EventForm<Event>)
   const files = new Map<number, OpenFile<Event>>()
@@ -38,7 +37,7 @@ export function openLogReader<Event extends LogEvent>(
     if (known !== undefined && known.inode === inode) return known
     known?.db.close()
     files.delete(partition)
-    // The mark first: the log may grow between the two, never shrink.
+    // Read the mark first: the log may grow between the two reads, but never shrinks.
     const mark = readMark(paths.mark)
     const db = new Database(paths.database, {
       readonly: true,
@@ -74,6 +73,8 @@ export function openLogReader<Event extends LogEvent>(
     partitions: identity.partitions,
     read: (partition, fromOffset, limit) =>
       reading(partition, (reader) => reader.read(fromOffset, limit)),
+    readRows: (partition, fromOffset, limit) =>
+      reading(partition, (reader) => reader.readRows(fromOffset, limit)),
     firstOffset: (partition) => reading(partition, (reader) => reader.firstOffset()),
     lastOffset: (partition) => reading(partition, (reader) => reader.lastOffset()),
     close: async () => {

@@ -1,13 +1,12 @@
 /**
- * The short form of what a market says. Three kinds of events make nearly all of it; with every name
- * and every repeated field spelled out they cost the market thread more than matching does. So to the
- * log and to the readers they travel as lists: their fields in a fixed order. All others stay as they
- * are.
+ * Short form of market events. Three kinds make up nearly all of them; with every name and every repeated field spelled
+ * out they cost the market thread more than matching. So they are stored and sent as lists with their fields in a fixed
+ * order. All other events are plain JSON.
  *
- * A list begins with a letter for its kind, the id of its market, or 0 if it is that of the event
- * before, and its number. The order of its cells never changes. A new field goes to the end, and a list
- * without it stays readable. `test/log/fixtures/packed-v2.json` has one of each kind as they lie in
- * logs today; `packed-v1.json` those of older logs, which name their market and their kind in full.
+ * A list begins with a letter for its kind, the id of its market (0 if equal to that of the event before) and its
+ * number. The order of its cells never changes. A new field goes to the end, and a list without it stays readable.
+ * `test/log/fixtures/packed-v2.json` has one of each kind in today's form; `packed-v1.json` has those of older logs,
+ * which spell out market and kind.
  */
 
 import assert from 'node:assert/strict'
@@ -20,13 +19,23 @@ import type {
   OrdersMatched,
 } from '#domain/market-event.ts'
 import type { PermitSignature, VerifiedOrder } from '#domain/order.ts'
+import type { CancelCause, EchoedTags, OrderTags } from '#domain/order-tags.ts'
 import type { EventForm } from './event-log.ts'
 import type { JsonBytes } from './json-bytes.ts'
 
-type Cell = string | number | PermitSignature
+type Cell = string | number | PermitSignature | RestedTail | ClosedTail | MatchedTail
 type Cells = readonly Cell[]
 
-/** As it lay in the log before version 2. */
+/** The last cell of an event with something that few orders have. */
+type RestedTail = { readonly tags: OrderTags }
+type ClosedTail = { readonly tags?: EchoedTags; readonly cause?: CancelCause }
+type MatchedTail = {
+  readonly taker?: OrderTags
+  /** By the index of the fill. */
+  readonly makers?: readonly (readonly [index: number, tags: EchoedTags])[]
+}
+
+/** Form before version 2. */
 type NamedRow = {
   readonly type: keyof typeof KINDS
   readonly marketId: MarketId
@@ -36,7 +45,7 @@ type NamedRow = {
 
 const KINDS = { OrderRested: 'R', OrdersMatched: 'M', OrderClosed: 'C' } as const
 
-/** How the events of markets lie in the log, and reach those who follow a market thread. */
+/** Encoding of market events in the log and for readers of a market thread. */
 export const PACKED: EventForm<MarketEvent> = { write: writePacked, read: readPacked }
 
 function writePacked(event: MarketEvent, before: MarketEvent | undefined, into: JsonBytes): void {
@@ -69,7 +78,7 @@ function writeHead(event: MarketEvent, before: MarketEvent | undefined, into: Js
   into.number(event.seq)
 }
 
-/** The events of rows of the log, as a market thread passes them on. */
+/** Returns the events of encoded rows that a market thread forwarded. */
 export function readRows(rows: readonly Uint8Array[]): MarketEvent[] {
   return rows.flatMap(({ buffer, byteOffset, byteLength }) => {
     const text = Buffer.from(buffer, byteOffset, byteLength).toString('utf8')
@@ -113,10 +122,10 @@ function readCells(cells: Cells, before: MarketId | undefined): MarketEvent {
   }
 }
 
-/** Stands for what is nearly always the same: the market, the zero address, and no permit. */
+/** Stands for the usual value: the same market, the zero address, no permit. */
 const USUAL = 0
 
-/** Cells before those of the kind itself. */
+/** Cells before those of the kind. */
 const HEAD_CELLS = 3
 
 function writeRested(event: OrderRested, into: JsonBytes): void {
@@ -133,25 +142,56 @@ function writeRested(event: OrderRested, into: JsonBytes): void {
   into.number(event.expiresAtSec)
   into.time(event.placedAtMs)
   into.number(event.matches)
-  into.number(event.returned ? RETURNED : event.held ? HELD : event.kept ? KEPT : USUAL)
-  // Only the event that brings an order has what the chain needs of it.
+  if (event.held === undefined) into.number(event.returned ? RETURNED : event.kept ? KEPT : USUAL)
+  else into.plain(event.held)
+  // Only the first event of an order carries the signed fields.
   if (order !== undefined) writeSigned(order, into)
   else if (event.permit !== undefined) into.plain(event.permit)
+  if (event.tags !== undefined) into.value({ tags: event.tags } satisfies RestedTail)
 }
 
 const RESTED_CELLS = HEAD_CELLS + 13
-/** The nonce of the permit of an order that returned after a failed trade. */
+/** Cell for the permit's nonce of an order that returned after a failed trade. */
 const PERMIT_CELLS = 1
 
-/** What marks an event, in the cell that says what is unusual about it. Older logs know the first only. */
+/** Flags of an event, in the cell for unusual properties. A text there is the session that holds the order. */
 const RETURNED = 1
 const KNOWN = 1
-const HELD = 2
 const KEPT = 3
+
+const RESTED_FLAGS = { [RETURNED]: { returned: true }, [KEPT]: { kept: true } } as const
+const MATCHED_FLAGS = { [KNOWN]: { known: true } } as const
+
+const SESSION = /^[\w-]{1,64}$/
+
+function flagOf<Flags extends Readonly<Record<number, object>>>(
+  cell: unknown,
+  flags: Flags,
+): Flags[keyof Flags] | { readonly held: string } {
+  if (typeof cell === 'string') {
+    assert(SESSION.test(cell), 'the name of a session')
+    return { held: cell }
+  }
+  const flag = flags[cell as number]
+  assert(flag !== undefined, `an event with the flag ${cell}`)
+  return flag as Flags[keyof Flags]
+}
 
 function readRested(cells: Cells, marketId: MarketId): OrderRested {
   const { length } = cells
-  const more = length - RESTED_CELLS
+  const last = cells[length - 1]
+  // A permit of an order stands last too; it is never the only cell, or the second, of what follows.
+  const isTagged = isObject(last) && length - RESTED_CELLS !== SIGNED_CELLS
+  const rested = readPlainRested(isTagged ? cells.slice(0, -1) : cells, marketId)
+  return isTagged ? { ...rested, tags: (last as RestedTail).tags } : rested
+}
+
+function isObject(cell: Cell | undefined): boolean {
+  return typeof cell === 'object'
+}
+
+function readPlainRested(cells: Cells, marketId: MarketId): OrderRested {
+  const more = cells.length - RESTED_CELLS
   assert(more === 0 || more === PERMIT_CELLS || more === SIGNED_CELLS, 'OrderRested')
   const rested = {
     type: 'OrderRested',
@@ -170,17 +210,16 @@ function readRested(cells: Cells, marketId: MarketId): OrderRested {
     placedAtMs: cells[13],
     matches: cells[14],
   } as OrderRested
-  const mark = cells[15]
-  if (more === PERMIT_CELLS) {
-    return { ...rested, returned: true, permit: cells[RESTED_CELLS] as Uint64 }
-  }
+  const isUsual = cells[15] === USUAL
   if (more === SIGNED_CELLS) {
     const order = readOrder(rested, cells, RESTED_CELLS)
-    return mark === HELD ? { ...rested, order, held: true } : { ...rested, order }
+    return isUsual ? { ...rested, order } : { ...rested, order, ...flagOf(cells[15], RESTED_FLAGS) }
   }
-  if (mark === RETURNED) return { ...rested, returned: true }
-  if (mark === HELD) return { ...rested, held: true }
-  return mark === KEPT ? { ...rested, kept: true } : rested
+  if (more === PERMIT_CELLS) {
+    assert(cells[15] === RETURNED, 'only an order that returned has the nonce of its permit alone')
+    return { ...rested, returned: true, permit: cells[RESTED_CELLS] as Uint64 }
+  }
+  return isUsual ? rested : { ...rested, ...flagOf(cells[15], RESTED_FLAGS) }
 }
 
 function writeClosed(event: OrderClosed, into: JsonBytes): void {
@@ -197,11 +236,24 @@ function writeClosed(event: OrderClosed, into: JsonBytes): void {
   into.number(event.placedAtMs)
   into.number(event.matches)
   if (event.pending !== undefined) into.number(event.pending)
+  const { tags, cause } = event
+  if (tags === undefined && cause === undefined) return
+  const tail: ClosedTail = {
+    ...(tags === undefined ? {} : { tags }),
+    ...(cause === undefined ? {} : { cause }),
+  }
+  into.value(tail)
 }
 
 const CLOSED_CELLS = HEAD_CELLS + 12
 
 function readClosed(cells: Cells, marketId: MarketId): OrderClosed {
+  const last = cells.at(-1)
+  if (!isObject(last)) return readPlainClosed(cells, marketId)
+  return { ...readPlainClosed(cells.slice(0, -1), marketId), ...(last as ClosedTail) }
+}
+
+function readPlainClosed(cells: Cells, marketId: MarketId): OrderClosed {
   const { length } = cells
   assert(length === CLOSED_CELLS || length === CLOSED_CELLS + 1, 'OrderClosed')
   const closed = {
@@ -238,7 +290,8 @@ function writeMatched(event: OrdersMatched, into: JsonBytes): void {
   into.number(taker.price)
   into.number(taker.size)
   into.number(takerRemaining)
-  into.number(known ? KNOWN : held ? HELD : USUAL)
+  if (held === undefined) into.number(known ? KNOWN : USUAL)
+  else into.plain(held)
   writeSigned(taker, into)
   for (let index = 0; index < fills.length; index++) {
     const { makerHash, maker, price, size, makerRemaining } = fills[index]!
@@ -248,12 +301,41 @@ function writeMatched(event: OrdersMatched, into: JsonBytes): void {
     into.number(size)
     into.number(makerRemaining)
   }
+  const tail = tailOf(event)
+  if (tail !== undefined) into.value(tail)
+}
+
+function tailOf({ takerTags, fills }: OrdersMatched): MatchedTail | undefined {
+  const makers: [index: number, tags: EchoedTags][] = []
+  for (let index = 0; index < fills.length; index++) {
+    const { makerTags } = fills[index]!
+    if (makerTags !== undefined) makers.push([index, makerTags])
+  }
+  if (takerTags === undefined && makers.length === 0) return undefined
+  return {
+    ...(takerTags === undefined ? {} : { taker: takerTags }),
+    ...(makers.length === 0 ? {} : { makers }),
+  }
 }
 
 const TAKER_CELLS = HEAD_CELLS + 9
 const FILL_CELLS = 5
 
 function readMatched(cells: Cells, marketId: MarketId): OrdersMatched {
+  const last = cells.at(-1)
+  if (!isObject(last)) return readPlainMatched(cells, marketId)
+  const { taker, makers = [] } = last as MatchedTail
+  const matched = readPlainMatched(cells.slice(0, -1), marketId)
+  const fills = [...matched.fills]
+  for (const [index, makerTags] of makers) {
+    const fill = fills[index]
+    assert(fill !== undefined, 'the tags are those of a fill')
+    fills[index] = { ...fill, makerTags }
+  }
+  return { ...matched, fills, ...(taker === undefined ? {} : { takerTags: taker }) }
+}
+
+function readPlainMatched(cells: Cells, marketId: MarketId): OrdersMatched {
   const firstFill = TAKER_CELLS + SIGNED_CELLS
   const { length } = cells
   assert((length - firstFill) % FILL_CELLS === 0 && length > firstFill, 'OrdersMatched')
@@ -285,11 +367,10 @@ function readMatched(cells: Cells, marketId: MarketId): OrdersMatched {
     takerRemaining: cells[10],
     fills,
   } as OrdersMatched
-  if (cells[11] === KNOWN) return { ...matched, known: true }
-  return cells[11] === HELD ? { ...matched, held: true } : matched
+  return cells[11] === USUAL ? matched : { ...matched, ...flagOf(cells[11], MATCHED_FLAGS) }
 }
 
-/** Cells of what only the chain needs of an order. */
+/** Cells of an order's fields that only the chain needs. */
 const SIGNED_CELLS = 5
 
 function writeSigned(order: VerifiedOrder, into: JsonBytes): void {

@@ -1,8 +1,7 @@
 /**
- * `npm run audit`: counts everything again that reads are answered from, out of the trades and the
- * chain, and compares. It lists the events of the chain that were set aside, the newest. It only reads,
- * and may run beside a working exchange. Ends with 1 where something differs, and with 2 where it could
- * not look.
+ * `npm run audit`: computes everything that reads are answered from again, from the trades and the chain, and compares.
+ * It lists the newest events of the chain that were set aside. It only reads, and may run beside a working exchange.
+ * Exits with 1 if something differs, and with 2 if it could not check.
  */
 
 import { makeChainClient } from '#chain/clients.ts'
@@ -21,7 +20,7 @@ import { describeDatabaseUrl } from '#store/engine/database-url.ts'
 import { openDatabase } from '#store/open-database.ts'
 import { auditFunds } from './audit-funds.ts'
 
-/** Positions of one question to the chain. */
+/** Positions per request to the chain. */
 const PAIRS_MAX = 200
 const SHOWN_MAX = 50
 
@@ -36,7 +35,7 @@ await runCommand({
   options: {
     url: {
       value: '<url>',
-      help: 'also compares what the exchange there has reserved, where it reserves funds',
+      help: 'also compares the reservations of the exchange there, if it reserves funds',
       default: '',
     },
   },
@@ -89,7 +88,7 @@ async function audit(
   return differences
 }
 
-/** Compares what a working exchange has reserved, where one is named. */
+/** Compares the reservations of a working exchange, if one is given. */
 async function askExchange(
   database: Database,
   settings: Settings,
@@ -114,8 +113,8 @@ type AskedChain = {
 }
 
 /**
- * The chains that the settings name, and those that only the data folder knows, like a local one. What the
- * folder has of an address is without its path, which may be a secret that the node does not answer without.
+ * Returns the chains in the settings, and those known only to the data folder, like a local one. The folder stores
+ * addresses without their path, which may be a secret that the node requires.
  */
 function chainsOf({ chains, data }: Settings): AskedChain[] {
   const named: AskedChain[] = chains.filter(({ rpcUrls }) => rpcUrls.length > 0)
@@ -128,7 +127,7 @@ function chainsOf({ chains, data }: Settings): AskedChain[] {
   return [...named, ...recorded.filter(({ chainId }) => !known.has(chainId))]
 }
 
-/** Compares every position with the balances that the chain has at the block it is of. */
+/** Compares every position with the chain's balances at the position's block. */
 async function askChain(
   database: Database,
   { chainId, rpcUrls, contracts }: AskedChain,

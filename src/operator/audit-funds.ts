@@ -1,9 +1,8 @@
 /**
- * The part of `npm run audit` about reservations: what a working exchange says that it has reserved for each
- * trader, against what the database and the logs add up to. Both go on meanwhile. So a trader is compared
- * only if his needs were the same before and after the exchange was asked, and a difference counts only
- * if it is there in every look: an order under way, or a trade in a block that one of the two has not seen
- * yet, is gone at the next one.
+ * The part of `npm run audit` about reservations: compares the funds that a working exchange reports as reserved for
+ * each trader with the sum from the database and the logs. Both change meanwhile. So a trader is compared only if their
+ * needs were the same before and after the request, and a difference counts only if every round finds it: an order in
+ * progress, or a trade in a block that one side has not seen, is gone in the next round.
  */
 
 import { createClient } from '#client/client.ts'
@@ -21,20 +20,20 @@ import { newestTraders } from '#store/audit/newest-traders.ts'
 import type { Database } from '#store/engine/database.ts'
 import { openNeeds } from '#store/reads/open-needs.ts'
 
-/** A difference has to be there in so many looks. */
+/** Rounds in which a difference must appear. */
 const LOOKS = 4
 const PAUSE_MS = 500
-/** Traders that are asked about between two reads of the log. */
+/** Traders requested between two reads of the log. */
 const ASKED_TOGETHER = 20
 const RECORDS_MAX = 1_000
-/** Orders whose traders are asked about even if they need nothing: they should have nothing reserved. */
+/** Newest orders whose traders are checked even if they need nothing: they should have nothing reserved. */
 const NEWEST_ORDERS = 10_000
 
 type Owner = { readonly chainId: number; readonly trader: Address }
 
 type Looked = {
   readonly differences: readonly (Owner & Difference)[]
-  /** Owners who changed while they were asked about. */
+  /** Owners whose needs changed during the request. */
   readonly busy: readonly Owner[]
 }
 
@@ -59,7 +58,7 @@ export async function auditFunds(
   try {
     let wanted: readonly Owner[] | undefined
     let looked: Looked = { differences: [], busy: [] }
-    /** What has differed in every look so far. */
+    /** Differences found in every round so far. */
     let lasting: ReadonlySet<string> | undefined
     let traders = 0
     for (let look = 0; look < LOOKS; look++) {
@@ -77,7 +76,7 @@ export async function auditFunds(
       if (wanted.length === 0) break
     }
     const differences = looked.differences.filter(({ what }) => lasting?.has(what))
-    // Who is left over differs now and did not before: he changes, too.
+    // The remaining owners differ now and did not before: they are changing, too.
     const busy = (wanted?.length ?? 0) - ownersOf(differences).length
     return { traders, busy, differences }
   } finally {
@@ -86,7 +85,7 @@ export async function auditFunds(
 }
 
 type FollowedShadow = Shadow & {
-  /** Folds what has been appended since. */
+  /** Applies events appended since the last call. */
   follow(): void
 }
 
@@ -123,7 +122,7 @@ async function openShadow(
   return { ...shadow, follow }
 }
 
-/** Who needs something, and who has ordered something lately. */
+/** Returns owners with needs, and those of recent orders. */
 async function everyOwner(
   database: Database,
   shadow: Shadow,

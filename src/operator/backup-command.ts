@@ -1,6 +1,6 @@
 /**
- * `npm run backup -- --to DIR`: takes a copy of an exchange, also of one that runs. Ends with 1 where it could
- * not, and with 2 where an option is wrong.
+ * `npm run backup -- --to DIR`: backs up an exchange, running or not. Exits with 1 on failure, and with 2 if an option
+ * is wrong.
  */
 
 import { resolve, sep } from 'node:path'
@@ -9,7 +9,7 @@ import { archiveDirOf, databaseUrlOf } from '#config/thread-data.ts'
 import { OptionError, runCommand } from '#devnet/command.ts'
 import { backup } from './backup.ts'
 
-// Only the user that runs it can read its files, as with the exchange's own.
+// Only the user that runs it can read its files, like the exchange's own.
 process.umask(0o077)
 
 const say = (line: string): boolean => process.stdout.write(`${line}\n`)
@@ -20,19 +20,19 @@ await runCommand({
     'Copies the database, the log with its archive, and the record of the chains, as the settings name\n' +
     'them (SIBYL_DATA_DIR, SIBYL_DATABASE_URL). The exchange may run meanwhile. Keys of the exchange are\n' +
     'settings, not data: they are not in it.',
-  options: { to: { value: '<folder>', help: 'where to; it must be empty, or not there yet' } },
+  options: { to: { value: '<folder>', help: 'the backup folder; it must be empty or not exist' } },
   async run({ to }) {
     const settings = loadSettings()
     const dataDir = resolve(settings.data.dir)
     const folder = resolve(to)
     if (to === '' || `${folder}${sep}`.startsWith(`${dataDir}${sep}`)) {
-      throw new OptionError(`--to is a folder outside of ${dataDir}, not '${to}'`)
+      throw new OptionError(`--to must be a folder outside of ${dataDir}, not '${to}'`)
     }
     const places = {
       dataDir,
       databaseUrl: databaseUrlOf(settings),
       archiveDir: resolve(archiveDirOf(settings)),
-      logUrl: settings.log.url,
+      logUrl: settings.eventLog.url,
     }
     const { files, partitions } = await backup(places, folder, say)
     const bytes = files.reduce((sum, file) => sum + file.bytes, 0)

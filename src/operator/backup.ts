@@ -1,6 +1,6 @@
 /**
- * Takes a copy of an exchange that may be running. The database first, then the log: so the database is never
- * ahead of the log, and what it lacks is in the log or in its archive, which comes last.
+ * Backs up an exchange, running or not. It copies the database first, then the log: so the database is never ahead of
+ * the log, and events that it lacks are in the log or in its archive, which is copied last.
  *
  *   <backup>/manifest.json   database/…   log/…   archive/…   chain.json
  */
@@ -17,25 +17,26 @@ import { copyDatabase } from '#store/copies/copy-database.ts'
 import { closeDatabase } from '#store/engine/database.ts'
 import { openDatabase } from '#store/open-database.ts'
 import { checkpoints } from '#store/projection/checkpoints.ts'
+import { markBackup } from './last-backup.ts'
 import { type Manifest, writeManifest } from './manifest.ts'
 import { checkReach } from './rebuild.ts'
 import { syncTree } from './sync-tree.ts'
 
-/** Where an exchange keeps what it must not lose. */
+/** Places of the data that an exchange must not lose. */
 export type Places = {
   readonly dataDir: string
   readonly databaseUrl: string
   readonly archiveDir: string
-  /** The database of the log; empty where the log lies in the data folder alone. */
+  /** Database of the log; empty if the log is only in the data folder. */
   readonly logUrl: string
 }
 
-/** How often it begins anew, because the log was cut between the copy of the database and its own. */
+/** Attempts: it starts again if the log was truncated between the copy of the database and that of the log. */
 const ROUNDS_MAX = 3
 
 export const CHAIN_RECORD = 'chain.json'
 
-/** Into a folder that is empty or not there. */
+/** Writes into a folder that is empty or does not exist. */
 export async function backup(
   places: Places,
   folder: string,
@@ -67,17 +68,27 @@ export async function backup(
       if (existsSync(record)) copyFileSync(record, join(folder, CHAIN_RECORD))
       const manifest = await writeManifest(folder, { madeAt, database, ...log })
       syncTree(folder)
+      mark(places.dataDir, folder, madeAt, say)
       return manifest
     }
     if (round === ROUNDS_MAX) throw gap
-    say('the log was cut meanwhile; once more')
+    say('the log was truncated meanwhile; starting again')
     for (const name of readdirSync(folder)) {
       rmSync(join(folder, name), { recursive: true, force: true })
     }
   }
 }
 
-/** The copy is no earlier than this: what it has is at least as much. */
+/** The backup is whole without the mark, which may lie on a disk that is full or only readable. */
+function mark(dataDir: string, folder: string, madeAt: string, say: (line: string) => void): void {
+  try {
+    markBackup(dataDir, folder, madeAt)
+  } catch (error) {
+    say(`sibyl_backup_age_seconds does not include it: ${String(error)}`)
+  }
+}
+
+/** Reads the checkpoints before the copy, so that the copy contains at least these events. */
 async function readCheckpoints(url: string): Promise<readonly number[]> {
   const database = await openDatabase(url, { readOnly: true, patient: true })
   try {
@@ -87,7 +98,7 @@ async function readCheckpoints(url: string): Promise<readonly number[]> {
   }
 }
 
-/** Why the copied database could not follow the copied log; undefined if it can. */
+/** Returns why the copied database cannot follow the copied log; undefined if it can. */
 async function gapBehind(folder: string, reached: readonly number[]): Promise<Fault | undefined> {
   const reader = openLogReader(folder, { form: PACKED })
   try {
@@ -107,7 +118,7 @@ async function gapBehind(folder: string, reached: readonly number[]): Promise<Fa
   }
 }
 
-/** Some of what lies in a folder. */
+/** Names some of the files in a folder. */
 export function some(folder: string): string {
   const names = readdirSync(folder)
   return `${names.slice(0, 5).join(', ')}${names.length > 5 ? ', …' : ''}`

@@ -1,4 +1,4 @@
-/** The folder of a database that is a file: there before it is opened, or refused by the name of its setting. */
+/** Makes the folder of a database file before it is opened; an error names the setting. */
 
 import { dirname } from 'node:path'
 import { makeFolder } from '#config/make-folder.ts'

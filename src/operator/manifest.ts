@@ -1,6 +1,6 @@
 /**
- * What a backup says it holds: `manifest.json`, written last, with the length and the SHA-256 of every file
- * and of itself. A folder without one is no backup, or one that was never finished.
+ * Contents of a backup: `manifest.json`, written last, with the length and the SHA-256 of every file and of itself. A
+ * folder without one is not a backup, or an unfinished one.
  */
 
 import { createHash } from 'node:crypto'
@@ -35,7 +35,7 @@ export type Manifest = {
   readonly files: readonly FileEntry[]
 }
 
-/** Describes all files of a folder and writes that beside them; afterwards it is a backup. */
+/** Writes the manifest of all files in a folder; this completes the backup. */
 export async function writeManifest(
   folder: string,
   about: Omit<Manifest, 'format' | 'files'>,
@@ -55,7 +55,7 @@ export async function writeManifest(
   return manifest
 }
 
-/** What the folder holds; looks at every byte of it. */
+/** Returns the manifest of a folder after checking every byte. */
 export async function checkManifest(folder: string): Promise<Manifest> {
   const manifest = readManifest(folder)
   for (const { path, bytes, sha256 } of manifest.files) {
@@ -71,7 +71,7 @@ export async function checkManifest(folder: string): Promise<Manifest> {
 function readManifest(folder: string): Manifest {
   const path = join(folder, NAME)
   if (!existsSync(path)) {
-    throw refused(`${folder} has no ${NAME}: it is no backup, or one that was not finished`)
+    throw refused(`${folder} has no ${NAME}: it is not a backup, or an unfinished one`)
   }
   let read: { readonly manifest: Manifest; readonly sha256: string }
   try {
@@ -88,7 +88,7 @@ function readManifest(folder: string): Manifest {
   return manifest
 }
 
-/** Relative to the folder, in a fixed order, with slashes on every system. */
+/** Returns relative paths in a fixed order, with slashes on every system. */
 function filesIn(folder: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

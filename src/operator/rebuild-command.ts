@@ -1,6 +1,6 @@
 /**
- * `npm run rebuild`: brings a database that is empty or older than the log to where the log is. Ends with 1
- * where something is missing or it was interrupted, and with 2 where an option is wrong.
+ * `npm run rebuild`: brings a database that is empty or older than the log up to the end of the log. Exits with 1 if
+ * something is missing or it was interrupted, and with 2 if an option is wrong.
  */
 
 import { loadSettings } from '#config/settings.ts'
@@ -16,7 +16,7 @@ import { openDatabase } from '#store/open-database.ts'
 import { makeDatabaseFolder } from './database-folder.ts'
 import { rebuild } from './rebuild.ts'
 
-// Only the user that runs it can read its files, as with the exchange's own.
+// Only the user that runs it can read its files, like the exchange's own.
 process.umask(0o077)
 
 const say = (line: string): boolean => process.stdout.write(`${line}\n`)
@@ -44,8 +44,8 @@ await runCommand({
       const log = wholeLog(reader, archive)
       const { events, ended } = await rebuild({ log, database, say, signal: stop.signal })
       if (!ended)
-        throw new CommandError(`interrupted after ${events} events; run it again to go on`)
-      say(`done: ${events} events were written, the database is where the log is`)
+        throw new CommandError(`interrupted after ${events} events; run it again to continue`)
+      say(`done: ${events} events were written, the database has reached the end of the log`)
     } finally {
       await closeDatabase(database)
       await reader.close()

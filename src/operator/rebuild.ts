@@ -1,7 +1,7 @@
 /**
- * Brings a database that is empty, or older than the log, to where the log is: it reads what has left the log
- * from the archive, then the log itself, and writes what follows, with the checkpoints, as the store does. So
- * it may be interrupted at any instant and begun again, and it may run beside an exchange.
+ * Brings a database that is empty, or older than the log, up to the end of the log. It reads the archive for events
+ * that have left the log, then the log itself, and writes rows and checkpoints like the store. So it may be interrupted
+ * at any moment and started again, and it may run beside an exchange.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -23,11 +23,11 @@ type RebuildOptions = {
   readonly log: LogReader<MarketEvent>
   readonly database: Database
   readonly say: (line: string) => void
-  /** It stops between two batches. */
+  /** Stops it between two batches. */
   readonly signal?: AbortSignal
 }
 
-/** Answers how many events were written, and whether it came to the end. */
+/** Returns how many events were written, and whether it reached the end. */
 export async function rebuild(
   options: RebuildOptions,
 ): Promise<{ readonly events: number; readonly ended: boolean }> {
@@ -51,7 +51,7 @@ export async function rebuild(
   return { events, ended: true }
 }
 
-/** Before anything is written: whether all is there that is needed. */
+/** Checks that all required events exist, before anything is written. */
 export function checkReach(log: LogReader<MarketEvent>, from: readonly number[]): void {
   const missing: string[] = []
   for (const [partition, offset] of from.entries()) {
@@ -94,7 +94,7 @@ async function replay(
   return Math.max(0, at - from)
 }
 
-/** The orders that were open when their market closed, as the store ends them. */
+/** Ends orders that were open when their market closed, like the store. */
 async function endAllOrders(database: Database): Promise<void> {
   let after: MarketId | undefined
   do {

@@ -1,6 +1,6 @@
 /**
- * `npm run restore -- --from DIR`: puts a backup into an empty data folder and an empty database. Ends with 1
- * where it could not, and with 2 where an option is wrong.
+ * `npm run restore -- --from DIR`: restores a backup into an empty data folder and an empty database. Exits with 1 on
+ * failure, and with 2 if an option is wrong.
  */
 
 import { statSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { archiveDirOf, databaseUrlOf } from '#config/thread-data.ts'
 import { OptionError, runCommand } from '#devnet/command.ts'
 import { restore } from './restore.ts'
 
-// Only the user that runs it can read its files, as with the exchange's own.
+// Only the user that runs it can read its files, like the exchange's own.
 process.umask(0o077)
 
 const say = (line: string): boolean => process.stdout.write(`${line}\n`)
@@ -23,16 +23,16 @@ await runCommand({
   options: { from: { value: '<folder>', help: 'a folder that npm run backup has made' } },
   async run({ from }) {
     if (statSync(from, { throwIfNoEntry: false })?.isDirectory() !== true) {
-      throw new OptionError(`--from is a folder that npm run backup has made, not '${from}'`)
+      throw new OptionError(`--from must be a folder made by npm run backup, not '${from}'`)
     }
     const settings = loadSettings()
     const places = {
       dataDir: resolve(settings.data.dir),
       databaseUrl: databaseUrlOf(settings),
       archiveDir: resolve(archiveDirOf(settings)),
-      logUrl: settings.log.url,
+      logUrl: settings.eventLog.url,
     }
     await restore(resolve(from), places, say)
-    say('restored; npm start goes on from it')
+    say('restored; npm start continues from it')
   },
 })

@@ -1,7 +1,7 @@
 /**
- * Puts a backup where an exchange can go on from it: into an empty data folder and an empty database. Every
- * byte is looked at first. The log gets its name last, so what was interrupted is no exchange yet; and the
- * database is brought to where the log is, since the log may have been cut since it was copied.
+ * Restores a backup into an empty data folder and an empty database, so that an exchange can continue from it. Every
+ * byte is checked first. The log gets its name last, so an interrupted restore is not an exchange. The database is
+ * brought up to the end of the log, which may have been truncated since its copy.
  */
 
 import { copyFileSync, cpSync, existsSync, readdirSync, renameSync } from 'node:fs'
@@ -9,11 +9,11 @@ import { join } from 'node:path'
 import { makeFolder } from '#config/make-folder.ts'
 import { Fault } from '#domain/fault.ts'
 import { openArchive, wholeLog } from '#log/archive/archive-reader.ts'
-import { syncFolder } from '#log/log-folder.ts'
+import { readIdentity, syncFolder } from '#log/log-folder.ts'
 import { openLogReader } from '#log/log-reader.ts'
 import { PACKED } from '#log/packed-event.ts'
 import { adoptLog, hasNoLog } from '#log/server/adopt-log.ts'
-import { fillDatabase, inTheWay } from '#store/copies/copy-database.ts'
+import { checkCopyVersion, fillDatabase, inTheWay } from '#store/copies/copy-database.ts'
 import { closeDatabase } from '#store/engine/database.ts'
 import { parseDatabaseUrl } from '#store/engine/database-url.ts'
 import { migrate } from '#store/migrations/migrate.ts'
@@ -32,6 +32,7 @@ export async function restore(
   const manifest = await checkManifest(folder)
   say(`the backup of ${manifest.madeAt} is whole: ${manifest.files.length} files`)
   await refuseToOverwrite(manifest, places)
+  await refuseOtherVersion(folder, manifest)
   makeDatabaseFolder(places.databaseUrl)
   makeFolder('SIBYL_DATA_DIR', places.dataDir)
   const draft = join(places.dataDir, `log.new-${manifest.logId}`)
@@ -64,7 +65,7 @@ async function refuseToOverwrite(manifest: Manifest, places: Places): Promise<vo
   if (dialect !== manifest.database) {
     const kinds = { sqlite: 'a SQLite file', mysql: 'a server' }
     throw refused(
-      `the backup is of ${kinds[manifest.database]}, and SIBYL_DATABASE_URL names ${kinds[dialect]}`,
+      `the backup contains ${kinds[manifest.database]}, but SIBYL_DATABASE_URL names ${kinds[dialect]}`,
     )
   }
   if (existsSync(dataDir) && readdirSync(dataDir).length > 0) {
@@ -78,6 +79,17 @@ async function refuseToOverwrite(manifest: Manifest, places: Places): Promise<vo
   }
   const found = await inTheWay(databaseUrl)
   if (found !== '') throw refused(`the database is not empty: ${found}`)
+}
+
+/** Before anything is placed: a log in its place with a database that cannot be read would be no exchange. */
+async function refuseOtherVersion(folder: string, { database }: Manifest): Promise<void> {
+  try {
+    readIdentity(folder)
+    await checkCopyVersion(database, join(folder, 'database'))
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error
+    throw refused(`the backup cannot be restored by this version: ${error.message}`)
+  }
 }
 
 async function catchUp(places: Places, say: (line: string) => void): Promise<void> {

@@ -1,10 +1,10 @@
-/** What was copied by the system's own means is on the disk when all of it was synced. */
+/** Syncs files that were copied by the system, so that they are on disk. */
 
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { syncFolder } from '#log/log-folder.ts'
 
-/** Of a folder that nobody writes: its files, its folders and their names. */
+/** Syncs the files and folders of a folder that no process writes. */
 export function syncTree(folder: string): void {
   for (const each of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
     syncFolder(join(folder, each))

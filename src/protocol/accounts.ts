@@ -6,7 +6,7 @@ import type { Price, Shares } from '#domain/money.ts'
 import type { Outcome, Side } from '#domain/order.ts'
 import type { Rejection } from '#domain/rejection.ts'
 
-/** Order whose funds are to be reserved. */
+/** An order that needs reserved funds. */
 export type ReserveOrder = {
   readonly chainId: number
   readonly orderHash: OrderHash
@@ -55,7 +55,7 @@ export type AccountsRequests = {
   }
   /** Releases one granted `Reserve`: the order was refused, or existed before. */
   Release: { takes: { orderHash: OrderHash }; answers: undefined }
-  /** Returns what `Reserve` would answer. */
+  /** Returns the answer that `Reserve` would give. */
   Check: { takes: { order: ReserveOrder; deadlineAtMs: number }; answers: Granted | Rejection }
   Funds: {
     takes: { chainId: number; trader: Address; deadlineAtMs: number }

@@ -1,8 +1,6 @@
 /** Messages between a market thread and the fronts that follow it. */
-import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
+import type { MarketId } from '#domain/ids.ts'
 import type { MarketFact } from '#domain/market-event.ts'
-import type { Side } from '#domain/order.ts'
-import type { Rejection } from '#domain/rejection.ts'
 import type { MarketView } from './market.ts'
 
 /** Messages of a market thread to its followers. */
@@ -27,23 +25,15 @@ export type DozeProtocol = {
   Wake: { takes: { partitions: readonly number[] }; answers: { heard: true } }
 }
 
-export type HeldOrder = {
-  readonly marketId: MarketId
-  readonly orderHash: OrderHash
-  readonly side: Side
-  readonly trader: Address
-}
-
-export type HoldsProtocol = {
-  /** Registers session orders again after this thread or the front restarted. */
-  HoldOrder: {
-    takes: { session: string; order: HeldOrder }
-    answers: { held: true } | Rejection
-  }
-  /** The order has ended, or was not placed. */
-  ReleaseOrder: { takes: { session: string; orderHash: OrderHash }; answers: undefined }
-  /** The session has ended and its orders are cancelled, or it no longer holds orders. */
-  DropSession: { takes: { session: string }; answers: undefined }
-  /** Some of these messages were lost: fronts register their session orders again. */
-  DropSessions: { takes: object; answers: undefined }
+/**
+ * Messages of a front about sessions with orders that are cancelled on disconnect. `PlaceOrder` with a session claims
+ * it. A front sends a message again until it is answered.
+ */
+export type SessionsProtocol = {
+  /** These sessions live; sent when the front is linked, or messages were lost. */
+  ClaimSessions: { takes: { sessions: readonly string[] }; answers: { claimed: true } }
+  /** The session has ended. Answered when its orders are cancelled. */
+  EndSession: { takes: { session: string }; answers: { ended: true } }
+  /** The orders of the session stay from now on. */
+  KeepSession: { takes: { session: string }; answers: { kept: true } }
 }

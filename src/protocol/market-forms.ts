@@ -6,6 +6,7 @@
 import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Outcome, PermitSignature, Side, TimeInForce, VerifiedOrder } from '#domain/order.ts'
+import type { OrderTags } from '#domain/order-tags.ts'
 import type { Form, Forms } from '#runtime/channel.ts'
 import type { MarketProtocol, OrderAccepted, OrderCancelled } from './market.ts'
 
@@ -14,8 +15,11 @@ type PlaceOrder = MarketProtocol['PlaceOrder']['takes']
 type CancelOrder = MarketProtocol['CancelOrder']['takes']
 
 const placeOrder: Form<PlaceOrder> = {
-  cells: 15,
-  write({ order, requestId, session, timeInForce }, into) {
+  cells: 19,
+  write(message, into) {
+    const { order, requestId, session, timeInForce } = message
+    // A sampled order travels as an object, so the form has no cell for the trace.
+    if (message.trace !== undefined) return false
     into.push(
       order.marketId,
       order.trader,
@@ -32,6 +36,10 @@ const placeOrder: Form<PlaceOrder> = {
       requestId,
       session,
       timeInForce,
+      message.tags,
+      message.bookByMs,
+      message.replaces,
+      message.replaceMode,
     )
     return true
   },
@@ -58,6 +66,13 @@ const placeOrder: Form<PlaceOrder> = {
     if (session !== undefined) message.session = session
     const timeInForce = batch[at + 14] as TimeInForce | undefined
     if (timeInForce !== undefined) message.timeInForce = timeInForce
+    const tags = batch[at + 15] as OrderTags | undefined
+    const bookByMs = batch[at + 16] as number | undefined
+    const replaces = batch[at + 17] as OrderHash | undefined
+    if (tags !== undefined) message.tags = tags
+    if (bookByMs !== undefined) message.bookByMs = bookByMs
+    if (replaces !== undefined) message.replaces = replaces
+    if (batch[at + 18] === 'always') message.replaceMode = 'always'
     return message
   },
 }

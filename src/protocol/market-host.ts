@@ -59,14 +59,14 @@ export type StandingProtocol = {
   PendingMarkets: { takes: { trader: Address }; answers: { marketIds: MarketId[] } }
 }
 
-/** All messages to a market thread: those for one market, and those for all of them. */
+/** All messages to a market thread: those for one market, and those for all markets. */
 export type MarketThreadProtocol = MarketProtocol &
   HoldProtocol &
   OpenOrdersProtocol &
   StandingProtocol & {
-    /** Returns some of the markets in which a trader has orders. */
+    /** Returns some of the markets in which orders of a trader, or of one of their groups, rest. */
     MarketsOf: {
-      takes: { trader: Address; limit: number }
+      takes: { trader: Address; group?: string; limit: number }
       answers: { marketIds: MarketId[] }
     }
     /** Returns the number of resting orders of this thread by chain. */
@@ -79,7 +79,7 @@ export type MarketThreadProtocol = MarketProtocol &
      * if others follow; `away` if some are unavailable because their file is away.
      */
     Markets: { takes: { after?: MarketId; partitions?: readonly number[] }; answers: ToldMarkets }
-    /** Like any command without events, answered only by a thread that still owns its log. */
+    /** Returns whether the thread still owns its log; a thread that does not gives no answer. */
     Confirm: { takes: object; answers: { owner: true } }
     /** Reports whether the settlement of a chain is so far behind that its markets accept cancels only. */
     SettlementLag: {

@@ -5,6 +5,7 @@ import type { Address, MarketId, OrderHash, Sequence, TradeId } from '#domain/id
 import type { CloseReason, Market } from '#domain/market.ts'
 import type { Shares } from '#domain/money.ts'
 import type { Outcome, Side, TimeInForce, VerifiedOrder } from '#domain/order.ts'
+import type { CancelCause, EchoedTags, OrderTags } from '#domain/order-tags.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { FaultySide, TradeStatus } from '#domain/trade.ts'
 import type { TraderPause } from '#domain/trader-pauses.ts'
@@ -20,6 +21,9 @@ export type OrderAccepted = {
   readonly filled?: number
 }
 
+/** The market's answer as a front passes it on: with the label and the group of the order. */
+export type EnteredOrder = OrderAccepted & EchoedTags
+
 /** `left`, for a filled order: `pending` if quantity may return because a trade is not settled. */
 export type RecalledOrder = OrderAccepted & { readonly left?: 'pending' | 'nothing' }
 
@@ -33,7 +37,8 @@ export type OrderCancelled = {
 /** Pending size of an order that was cancelled with others. */
 export type PendingOfOrder = { readonly orderHash: OrderHash; readonly pendingSize: number }
 
-export type OpenOrder = RestingOrder & { readonly marketId: MarketId; readonly outcome: Outcome }
+export type OpenOrder = RestingOrder &
+  EchoedTags & { readonly marketId: MarketId; readonly outcome: Outcome }
 
 /** `[price, size]`; the size may exceed the safe integers. */
 export type LevelView = readonly [price: number, size: bigint]
@@ -62,13 +67,35 @@ export type TradeReport = {
   readonly sell: VerifiedOrder
 }
 
+/** An order and what its client attached to it; none of the rest is signed. */
+export type PlacedOrder = {
+  order: VerifiedOrder
+  requestId?: string
+  /** The session that the order ends with (`session-orders.ts`). */
+  session?: string
+  timeInForce?: TimeInForce
+  tags?: OrderTags
+  /** Unix milliseconds: the order is refused if its market handles it later. */
+  bookByMs?: number
+  /** The trader's order that leaves in the same step. */
+  replaces?: OrderHash
+  /** Places the order also if the one that it replaces is not open any more. */
+  replaceMode?: 'always'
+  /** The `traceparent` of a sampled request. */
+  trace?: string
+}
+
 export type MarketProtocol = {
   OpenMarket: { takes: { market: Market }; answers: { seq: Sequence } | Rejection }
   /** `requestId` identifies the request in the logs of every thread. */
-  PlaceOrder: {
-    /** An order with a `session` is cancelled when the session ends (`order-holds.ts`, and the log). */
-    takes: { order: VerifiedOrder; requestId?: string; session?: string; timeInForce?: TimeInForce }
-    answers: OrderAccepted | Rejection
+  PlaceOrder: { takes: PlacedOrder; answers: OrderAccepted | Rejection }
+  /**
+   * Places several orders of one market in one step: first the orders that they replace leave, then they enter one by
+   * one. The answers are in the same order.
+   */
+  PlaceOrders: {
+    takes: { marketId: MarketId; orders: readonly PlacedOrder[] }
+    answers: { answers: readonly (OrderAccepted | Rejection)[] } | Rejection
   }
   CancelOrder: {
     /** `trader` limits the cancel to orders of this trader; undefined means all. */
@@ -96,7 +123,11 @@ export type MarketProtocol = {
       marketId: MarketId
       trader: Address
       orderHashes?: readonly OrderHash[]
+      /** Only the trader's orders of this group. */
+      group?: string
       reason?: 'unfunded'
+      /** Set if no client asked for this cancel itself. */
+      cause?: CancelCause
       limit?: number
     }
     /** `pending` lists cancelled orders with unsettled trades. */

@@ -1,5 +1,5 @@
 /** Messages between the prices thread and the fronts. */
-import type { PriceSource } from '#domain/asset-price.ts'
+import type { PriceSource } from '#domain/price-providers.ts'
 import type { QuickMarket } from '#domain/quick-market.ts'
 import type { PriceRecord } from '#store/writes/prices.ts'
 

@@ -1,6 +1,7 @@
 /** Messages to the thread that writes the database, and its messages to the fronts. */
 
 import type { ApiKey } from '#domain/api-key.ts'
+import type { TradeId } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { StoreReply } from '#store/engine/reply.ts'
 import type { WriteTask } from '#store/writes/ask-write.ts'
@@ -26,10 +27,24 @@ export type WriteRequests = {
   Write: { takes: WriteTask; answers: StoreReply | Rejection }
 }
 
+/** Trace of an order of a trade, and the position of the trade in the log. */
+export type TradeTrace = {
+  readonly tradeId: TradeId
+  readonly traceparent: string
+  readonly partition: number
+  readonly offset: number
+  /** Unix milliseconds of the machine. */
+  readonly durableAtMs: number
+}
+
 export type LogReaderProtocol = {
   /** A market thread made events durable. The message may be lost: the store also checks by itself. */
   Appended: {
-    takes: { offsets: readonly (readonly [partition: number, lastOffset: number])[] }
+    takes: {
+      offsets: readonly (readonly [partition: number, lastOffset: number])[]
+      /** Traces of new trades, if some are sampled. */
+      traces?: readonly TradeTrace[]
+    }
     answers: undefined
   }
 }

@@ -1,6 +1,14 @@
 /** Messages to the settlement of a chain. */
 
+import type { TradeTrace } from './projector.ts'
+
 export type SettlementRequests = {
   /** New trades are in the database. The message may be lost: settlement also reads by itself. */
   TradesWritten: { takes: object; answers: undefined }
+}
+
+/** Messages to the thread of settlement, for all of its chains. */
+export type TracedTradesProtocol = {
+  /** Traces of trades that are, or will be, in the database. */
+  TradesTraced: { takes: { traces: readonly TradeTrace[] }; answers: undefined }
 }

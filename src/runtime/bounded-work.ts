@@ -1,12 +1,12 @@
 /**
- * So much of a kind of work at once and no more: what comes meanwhile waits in the order in which it
- * came, and when too much waits the rest is refused. It keeps long work from taking what short work needs.
+ * Limits a kind of work: a fixed number of tasks runs at once, further ones wait in order, and too many are rejected.
+ * It keeps long work from taking the resources of short work.
  */
 
 import { PoolFull } from './pool.ts'
 
 type BoundedWork = {
-  /** Rejects with `PoolFull` when too much waits. */
+  /** Rejects with `PoolFull` if too much waits. */
   run<Result>(work: () => Promise<Result>): Promise<Result>
 }
 
@@ -24,7 +24,7 @@ export function makeBoundedWork(bounds: {
       try {
         return await work()
       } finally {
-        // Its place goes to the one that has waited longest.
+        // The longest-waiting task takes its place.
         const next = waiting.shift()
         if (next === undefined) underWay--
         else next()

@@ -1,43 +1,39 @@
 /**
  * The typed, batched channel over a `MessagePort`: the data plane between threads.
  *
- * What is sent in one turn of the event loop travels as one `postMessage`, because a message costs
- * several times what its content costs: under load `bench:channel` counted 345,000 requests a second,
- * and 116,000 with one bare `postMessage` each, which is the least that Comlink does. The flush runs in
- * the check phase of the loop, right after the sockets of this turn were read: under load many
- * messages share one flush, and an idle system sends at once. Messages keep their order, so an event
- * that is told before an answer is heard before it.
+ * Messages of one turn of the event loop travel as one `postMessage`, because a message costs several times as much as
+ * its content. Under load `bench:channel` counted 345,000 requests a second, and 116,000 with one bare `postMessage`
+ * each, which is the least that Comlink does. The flush runs in the check phase of the loop, right after this turn's
+ * sockets were read: under load many messages share a flush, and an idle system sends at once. Messages keep their
+ * order, so an event that was sent before an answer arrives before it.
  *
- * A request always gets an answer: the peer's, or `Unanswered` when the channel is closed, too much
- * is in flight, or the deadline has passed. The wire form of a batch is one flat array of triples:
- * `type, id, message`; id 0 expects no answer, and type 0 is an answer to request `id`. After them
- * come how much was sent and taken so far, and the time at which the batch was sent, so that waiting on
- * the way can be told from work.
+ * A request always gets an answer: the peer's, or `Unanswered` if the channel is closed, too much is in flight, or the
+ * deadline has passed. The wire form of a batch is one flat array of triples: `type, id, message`; id 0 expects no
+ * answer, and type 0 is an answer to request `id`. After them come the totals of sent and taken bytes, and the time at
+ * which the batch was sent, so that waiting on the way can be distinguished from work.
  *
- * An object costs several times as much on the way as its values alone. So a message for which the
- * channel has a form travels as the form's number, its id, and then its values, one by one: above 0
- * are the numbers of requests, below 0 those of answers. Answers take a form only where the request
- * had one, so a peer that asks without forms needs to know none.
+ * An object costs several times as much to transfer as its values. So a message for which the channel has a form
+ * travels as the form's number, its id, and its values: numbers above 0 are requests, below 0 answers. An answer has a
+ * form only if its request had one, so a peer that uses no forms receives none.
  *
- * A request with a negative id wants to know how long its answer took. The answer to it has a
- * negative id too, never a form, and three more values: the milliseconds of each stage.
+ * A negative id requests the duration of each stage. Its answer has a negative id too, never a form, and three more
+ * values: the milliseconds of each stage.
  *
- * A port has no limit of its own, so what the peer has not taken yet is counted (`credit.ts`). Where
- * that is too much, a request is answered `full`, and what is told is dropped: at that place the peer
- * hears that it has lost something, before any answer that follows, and loads anew. Until it has said
- * that it knows, nothing is told. Answers always go: they are as many as the peer has asked for.
+ * A port has no limit of its own, so bytes that the peer has not taken yet are counted (`credit.ts`). Above the limit,
+ * a request is answered `full`, and an event is dropped. In its place the peer receives a loss notice, before any later
+ * answer, and loads again. Until the peer has acknowledged the notice, no events are sent. Answers are always sent:
+ * there are only as many as the peer has requested.
  */
 
 import assert from 'node:assert/strict'
 import type { MessagePort } from 'node:worker_threads'
 import type { Protocol } from './actor.ts'
-import { monotonicMs } from './clock.ts'
 import { ANSWER_BYTES, Credit, REQUEST_BYTES, TOLD_BYTES } from './credit.ts'
+import { eventLoop, type Loop } from './loop.ts'
 
 /**
- * Why a request has no answer of its peer. Except for `full`, which is said before anything is
- * sent, and `moved`, which a peer says that is about to end and has not acted on it, it is not known
- * whether the peer acted on it.
+ * Reason why a request has no answer from its peer. It is unknown whether the peer acted on it, except for `full`
+ * (never sent) and `moved` (the peer is about to end and has not acted).
  */
 export type Unanswered = { readonly unanswered: 'closed' | 'full' | 'late' | 'moved' }
 
@@ -49,16 +45,16 @@ const CLOSED: Unanswered = { unanswered: 'closed' }
 const FULL: Unanswered = { unanswered: 'full' }
 const LATE: Unanswered = { unanswered: 'late' }
 
-/** How one kind of message travels as a fixed number of values. */
+/** Encoding of one kind of message as a fixed number of values. */
 export type Form<Message> = {
   readonly cells: number
-  /** Adds the values of a message. Where it does not fit the form, adds none and answers false. */
+  /** Appends the values of a message. If it does not fit the form, appends nothing and returns false. */
   write(message: Message, into: unknown[]): boolean
-  /** The message whose values begin at `at`. */
+  /** Returns the message with its values from `at` on. */
   read(batch: readonly unknown[], at: number): Message
 }
 
-/** The forms of a channel. Both ends have the same ones, and in the same order. */
+/** Forms of a channel. Both ends need the same ones in the same order. */
 export type Forms = {
   readonly requests: readonly (Form<unknown> & { readonly type: string })[]
   readonly answers: readonly Form<unknown>[]
@@ -66,14 +62,14 @@ export type Forms = {
 
 const NO_FORMS: Forms = { requests: [], answers: [] }
 
-/** When a batch of requests began, was handled, and was durable, by the clock of all threads. */
+/** Times at which a batch of requests began, was handled, and was durable, by the clock of all threads. */
 export type BatchTimes = {
   readonly begunMs: number
   readonly handledMs: number
   readonly durableMs: number
 }
 
-/** Milliseconds that a request spent waiting for its batch, and its batch being handled and kept. */
+/** Milliseconds that a request waited for its batch, and that its batch was handled and committed. */
 export type CommandTimes = {
   readonly queue: number
   readonly match: number
@@ -83,55 +79,57 @@ export type CommandTimes = {
 type Waiter = (answer: unknown, times?: CommandTimes) => void
 
 export type ChannelOptions = {
-  /** Requests without an answer yet; one more is answered `full`. */
+  /** Maximum number of unanswered requests; further ones are answered `full`. */
   readonly inFlightMax: number
-  /** Messages in one `postMessage`. */
+  /** Messages per `postMessage`. */
   readonly batchMax: number
-  /** How long a request waits for its answer, unless it says otherwise. */
+  /** Default deadline of a request. */
   readonly deadlineMs: number
-  /** About how many bytes the peer may leave untaken; the usual if undefined. */
+  /** Approximate maximum of bytes that the peer has not taken; a default if undefined. */
   readonly untakenMax?: number
-  /** What it can say and hear in short; nothing if undefined. */
+  /** Forms of both directions; none if undefined. */
   readonly forms?: Forms
+  /** The real event loop if undefined. */
+  readonly loop?: Loop
 }
 
-/** What a channel does with what it hears. */
+/** Callbacks of a channel. */
 type Hearing = {
   /**
-   * `replyTo` is 0 when no answer is expected, and otherwise means something to the channel only.
-   * The message belongs to the hearer.
+   * Receives a message. `replyTo` is 0 if no answer is expected, and otherwise opaque to the receiver. The message
+   * belongs to the receiver.
    */
   heard(type: string, message: unknown, replyTo: number): void
   /** The other end is gone, or this end was closed. Called once. */
   closed?(): void
-  /** From here on something that was told is missing: what follows from it is to be loaded anew. */
+  /** Events are missing from here on: derived state must be loaded again. */
   lost?(): void
-  /** The peer knows that it has lost something, and is told all again from here on. */
+  /** The peer has acknowledged the loss; it receives events again from here on. */
   missed?(): void
-  /** What was told just now was dropped: the peer has not taken what it was told before. */
+  /** The event just sent was dropped: the peer has not taken enough of the earlier ones. */
   dropped?(): void
 }
 
 const ANSWER = 0
-/** To the peer: something that was told is missing here. And its answer: that it knows. */
+/** Loss notice to the peer, and its acknowledgement. */
 const LOST = -1_000_000
 const KNOWN = -1_000_001
-/** How many values come after the messages of a batch. */
+/** Number of values after the messages of a batch. */
 const TAIL = 3
 
-/** How often deadlines are looked at; a deadline is kept within this much. */
+/** Interval at which deadlines are checked, and so their precision. */
 const SWEEP_MS = 25
 
 /**
- * A request id is a slot, reused, and a generation, counted up at each use: an answer that comes
- * after its deadline does not fit the slot's generation any more and finds no caller waiting. Both
- * together stay a small integer, which is what makes them cheap.
+ * A request id is a slot, which is reused, and a generation, which counts its uses. An answer after its deadline no
+ * longer matches the slot's generation, so it finds no caller. Both together stay a small integer, which V8 stores
+ * cheaply.
  */
 const SLOT_BITS = 16
 const SLOT_MASK = (1 << SLOT_BITS) - 1
 const GENERATION_MASK = (1 << 14) - 1
 
-/** Who waits for the answers: one slot each, freed slots first. */
+/** Callers that wait for answers: one slot each, freed slots first. */
 class WaitingRoom {
   readonly #resolvers: (Waiter | undefined)[] = []
   readonly #generations: number[] = []
@@ -146,7 +144,7 @@ class WaitingRoom {
     this.#generations[slot] = generation
     this.#dueTicks[slot] = dueTick
     this.size++
-    // One more than needed, because id 0 means that no answer is expected.
+    // Plus one, because id 0 means that no answer is expected.
     return ((generation << SLOT_BITS) | slot) + 1
   }
 
@@ -159,7 +157,7 @@ class WaitingRoom {
     return resolve
   }
 
-  /** Those whose time has passed, or all. */
+  /** Removes and returns the waiters with a passed deadline, or all. */
   dismiss(untilTick: number): Waiter[] {
     const dismissed: Waiter[] = []
     for (let slot = 0; slot < this.#resolvers.length; slot++) {
@@ -184,19 +182,20 @@ export class Channel<Out extends Protocol> {
   readonly #hearing: Hearing
   readonly #waiting = new WaitingRoom()
   readonly #forms: Forms
-  /** The number of each request that has a form. */
+  /** Numbers of requests with a form. */
   readonly #formNumbers = new Map<string, number>()
-  /** Requests whose times are wanted, and when they were sent. */
+  /** Send times of requests that want their stage times. */
   readonly #timed = new Map<number, number>()
   readonly #credit: Credit
+  readonly #loop: Loop
   #outbox: unknown[] = []
   #outboxMessages = 0
-  /** The peer does not know yet that something is missing. */
+  /** True until the peer has acknowledged a loss. */
   #losing = false
   #flushPlanned = false
   #open = true
   #tick = 0
-  #sweeper: NodeJS.Timeout | undefined
+  #stopSweeping: (() => void) | undefined
   #heardSentAtMs = 0
 
   constructor(port: MessagePort, options: ChannelOptions, hearing: Hearing) {
@@ -205,6 +204,7 @@ export class Channel<Out extends Protocol> {
     this.#options = options
     this.#hearing = hearing
     this.#forms = options.forms ?? NO_FORMS
+    this.#loop = options.loop ?? eventLoop
     this.#credit = new Credit(options.untakenMax)
     for (const [at, { type }] of this.#forms.requests.entries()) this.#formNumbers.set(type, at + 1)
     port.on('message', (batch: unknown[]) => this.#receive(batch))
@@ -219,19 +219,19 @@ export class Channel<Out extends Protocol> {
     return this.#waiting.size
   }
 
-  /** About how many bytes were sent that the peer has not taken, as far as is known here. */
+  /** Approximate number of bytes sent that the peer has not reported as taken. */
   get untaken(): number {
     return this.#credit.untaken
   }
 
-  /** When the peer sent what is being heard, or was heard last, by the clock of all threads. */
+  /** Time at which the peer sent the current or last received batch, by the clock of all threads. */
   get heardSentAtMs(): number {
     return this.#heardSentAtMs
   }
 
   /**
-   * Asks and waits for the answer; resolves always and never rejects. `timed` is told, right before
-   * the answer, where its time went, if the peer knows.
+   * Sends a request; always resolves, never rejects. `timed` receives the stage times right before the answer, if the
+   * peer knows them.
    */
   ask<K extends keyof Out & string>(
     type: K,
@@ -243,7 +243,7 @@ export class Channel<Out extends Protocol> {
     if (this.#waiting.size >= this.#options.inFlightMax || !this.#credit.has(REQUEST_BYTES)) {
       return Promise.resolve(FULL)
     }
-    if (this.#sweeper === undefined) this.#startSweeping()
+    if (this.#stopSweeping === undefined) this.#startSweeping()
     const dueTick = this.#tick + 1 + Math.ceil(deadlineMs / SWEEP_MS)
     return new Promise((resolve) => {
       const id =
@@ -261,8 +261,8 @@ export class Channel<Out extends Protocol> {
   }
 
   /**
-   * Says something that needs no answer. Nothing is said on a closed channel, or to a peer that does
-   * not take what it is told. `bytes` is about what the message takes, where it may be large.
+   * Sends a message without an answer. It is dropped on a closed channel, or if the peer has not taken earlier
+   * messages. `bytes` is the approximate size of a large message.
    */
   tell<K extends keyof Out & string>(
     type: K,
@@ -274,7 +274,7 @@ export class Channel<Out extends Protocol> {
     else this.#send(type, 0, message, bytes)
   }
 
-  /** Answers a request that was heard; the times of its batch go along where they are wanted. */
+  /** Answers a received request, with the times of its batch if requested. */
   reply(replyTo: number, answer: unknown, times?: BatchTimes): void {
     if (!this.#open || replyTo === 0) return
     if (this.#timed.size > 0 && this.#replyTimed(Math.abs(replyTo), answer, times)) return
@@ -282,13 +282,13 @@ export class Channel<Out extends Protocol> {
     else if (!this.#replyFormed(-replyTo, answer)) this.#send(ANSWER, -replyTo, answer)
   }
 
-  /** Sends what is waiting now, without waiting for the end of the turn. */
+  /** Sends queued messages now, without waiting for the end of the turn. */
   flush(): void {
     this.#flushPlanned = false
     if (this.#outbox.length > 0 && this.#open) this.#post()
   }
 
-  /** Lets nothing more in or out. What was already sent is still delivered to the peer. */
+  /** Stops both directions. Messages that were already sent are still delivered. */
   close(): void {
     if (!this.#open) return
     this.flush()
@@ -301,7 +301,7 @@ export class Channel<Out extends Protocol> {
     this.#outbox = []
     this.#outboxMessages = 0
     const { sent } = this.#credit
-    batch.push(sent, this.#credit.tellTaken(), monotonicMs())
+    batch.push(sent, this.#credit.tellTaken(), this.#loop.monotonicMs())
     this.#port.postMessage(batch)
   }
 
@@ -333,7 +333,7 @@ export class Channel<Out extends Protocol> {
     return false
   }
 
-  /** Answers whether the request was one whose times are wanted and known, and is answered now. */
+  /** Answers a request that wants its times; returns false if it does not, or they are unknown. */
   #replyTimed(id: number, answer: unknown, times: BatchTimes | undefined): boolean {
     const sentAtMs = this.#timed.get(id)
     if (sentAtMs === undefined) return false
@@ -346,7 +346,7 @@ export class Channel<Out extends Protocol> {
     return true
   }
 
-  /** Whatever keeps a form from being written leaves nothing of it among what is sent. */
+  /** If writing a form fails, nothing of it stays in the batch. */
   #writeFormed(form: Form<unknown>, number: number, id: number, message: unknown): boolean {
     const outbox = this.#outbox
     const { length } = outbox
@@ -368,7 +368,7 @@ export class Channel<Out extends Protocol> {
       this.flush()
     } else if (!this.#flushPlanned) {
       this.#flushPlanned = true
-      setImmediate(() => this.flush())
+      this.#loop.soon(() => this.flush())
     }
   }
 
@@ -409,7 +409,7 @@ export class Channel<Out extends Protocol> {
         at += 2 + form.cells
       }
     }
-    // A peer that is told nothing otherwise hears now and then what was taken.
+    // If there is nothing else to send, the peer still has to learn how much was taken.
     if (this.#open && this.#credit.owesWord) this.#post()
   }
 
@@ -435,18 +435,17 @@ export class Channel<Out extends Protocol> {
   }
 
   #startSweeping(): void {
-    this.#sweeper = setInterval(() => {
+    this.#stopSweeping = this.#loop.every(SWEEP_MS, () => {
       this.#tick++
       for (const resolve of this.#waiting.dismiss(this.#tick)) resolve(LATE)
-    }, SWEEP_MS)
-    this.#sweeper.unref()
+    })
   }
 
   #end(): void {
     if (!this.#open) return
     this.#open = false
     this.#outbox = []
-    clearInterval(this.#sweeper)
+    this.#stopSweeping?.()
     for (const resolve of this.#waiting.dismiss(Number.POSITIVE_INFINITY)) resolve(CLOSED)
     this.#hearing.closed?.()
   }

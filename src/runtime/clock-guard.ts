@@ -1,16 +1,16 @@
 /**
- * Watches the wall clock for the whole process, from one thread: says when it has jumped, and decides when
- * a jump is believed. Until then every thread's time goes on as if it had not happened (`clock.ts`).
+ * Watches the wall clock for the whole process, from one thread: reports a jump, and decides when to accept it. Until
+ * then every thread's time continues as if the clock had not jumped (`clock.ts`).
  *
- * A jump is believed when a chain's newest block has that time, or when the wall clock went on evenly for
- * `confirmMs`. A chain whose new blocks have the time of before contradicts: then that wait begins anew. A
- * start believes the wall clock, so a restart is how an operator confirms one at once.
+ * A jump is accepted if a chain's newest block has that time, or if the wall clock ran evenly for `confirmMs`. If new
+ * blocks of a chain have the old time, that wait starts again. A start accepts the wall clock, so an operator can
+ * confirm a jump by a restart.
  *
- * A suspended laptop: its monotonic clock stood still, so after waking up the wall clock has jumped. For
- * `confirmMs`, or until the chain has a new block, time goes on from where it was; then markets and orders
- * whose time has come meanwhile expire. Drift of up to a hundredth is followed without a word.
+ * Example: a suspended laptop. Its monotonic clock stood still, so after waking up the wall clock has jumped. For
+ * `confirmMs`, or until the chain has a new block, time continues from before; then markets and orders that ended
+ * meanwhile expire. Drift of up to a hundredth is followed silently.
  *
- * Nothing here waits or reads a clock by itself: `look` is called about once a second.
+ * The guard has no timer and reads no clock: `look` is called about once a second.
  */
 
 import {
@@ -22,15 +22,15 @@ import {
   setJumped,
 } from './clock.ts'
 
-export type ClockNews =
+export type ClockUpdate =
   | { readonly type: 'jumped'; readonly byMs: number }
-  /** It shows what it should again. */
+  /** The clock shows the expected time again. */
   | { readonly type: 'back' }
   | { readonly type: 'confirmed'; readonly byMs: number; readonly by: 'chain' | 'time' }
 
 type ClockGuard = {
   look(): void
-  /** The time of the chain's newest block, in milliseconds; of use while a jump is not confirmed. */
+  /** Time of the chain's newest block in milliseconds; used while a jump is not confirmed. */
   heard(chainMs: number): void
   readonly isJumped: boolean
 }
@@ -43,7 +43,7 @@ export function guardClock(
     readonly boundMs: number
     readonly confirmMs: number
     readonly machine: Machine
-    readonly say: (news: ClockNews) => void
+    readonly say: (update: ClockUpdate) => void
   },
 ): ClockGuard {
   const { boundMs, confirmMs, machine, say } = options
@@ -51,10 +51,10 @@ export function guardClock(
   let lookedMs = machine.monotonicMs()
   let jump: { sinceMs: number; byMs: number; firstChainMs: number | undefined } | undefined
 
-  function settle(news: ClockNews): void {
+  function settle(update: ClockUpdate): void {
     jump = undefined
     setJumped(memory, false)
-    say(news)
+    say(update)
   }
 
   return {
@@ -73,7 +73,7 @@ export function guardClock(
         adjustClock(memory, Math.max(-most, Math.min(most, byMs)))
         return
       }
-      // A clock that jumps about has not gone on evenly.
+      // A clock that jumps again has not run evenly.
       if (jump === undefined || Math.abs(byMs - jump.byMs) > boundMs) {
         jump = { sinceMs: nowMs, byMs, firstChainMs: undefined }
         setJumped(memory, true)
@@ -86,7 +86,7 @@ export function guardClock(
 
     heard(chainMs) {
       if (jump === undefined) return
-      // A block from before the jump says nothing of it.
+      // A block from before the jump proves nothing.
       jump.firstChainMs ??= chainMs
       if (chainMs <= jump.firstChainMs) return
       const byMs = clockJumpMs(memory, machine)

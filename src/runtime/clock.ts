@@ -1,17 +1,17 @@
 /**
- * Time comes from here and nowhere else, so that a test can own it.
+ * The only source of time, so that a test can control it.
  *
- * The machine's wall clock may jump: a wrong time server, a machine that was suspended. It is held
- * against the monotonic clock, in memory that all threads share: as long as the two agree within a bound, it
- * is the time; when it has jumped, time goes on from where it was, by the monotonic clock, until the guard
- * (`clock-guard.ts`) has confirmed the jump. So no thread ever acts on a clock that has just jumped.
+ * The machine's wall clock may jump: a wrong time server, a suspended machine. It is compared with the monotonic clock,
+ * in memory that all threads share. While the two agree within a bound, the wall clock counts. After a jump, time
+ * continues by the monotonic clock until the guard (`clock-guard.ts`) has confirmed the jump. So no thread acts on a
+ * clock that has just jumped.
  */
 
 type Cancel = () => void
 
 export type Clock = {
   nowMs(): number
-  /** Runs `action` once, after the delay. The system's timers do not keep a process alive. */
+  /** Runs `action` once, after the delay. Timers of the system clock do not keep a process alive. */
   after(delayMs: number, action: () => void): Cancel
 }
 
@@ -23,21 +23,21 @@ export type Machine = {
 }
 
 /**
- * What all threads share. How many seconds the exchange is ahead of the machine: a local chain's time can
- * be moved, and the exchange moves with it; it is zero everywhere else. And what the guard of the wall clock
- * has found, which one thread writes.
+ * Clock data that all threads share. It has the seconds by which the exchange is ahead of the machine: on a local chain
+ * time can be moved, and the exchange follows; zero otherwise. It also has the findings of the clock guard; one thread
+ * writes them.
  */
 export type ClockMemory = SharedArrayBuffer
 
 const BYTES = 24
-/** The fields of that memory. */
+/** Fields of that memory. */
 export const clockViews = (memory: ClockMemory) => ({
   ahead: new Int32Array(memory, 0, 1),
-  /** How far the clocks may be apart, in milliseconds; 0 while nothing is guarded. */
+  /** Maximum difference of the clocks in milliseconds; 0 while unguarded. */
   bound: new Int32Array(memory, 4, 1),
-  /** The wall clock without the monotonic one. Aligned, and written by one thread: it is read whole. */
+  /** Wall clock minus monotonic clock. Aligned, and written by one thread, so it is read whole. */
   offset: new Float64Array(memory, 8, 1),
-  /** 1 while the wall clock has jumped and is not confirmed. */
+  /** 1 while a jump of the wall clock is not confirmed. */
   jumped: new Int32Array(memory, 16, 1),
 })
 type ClockViews = ReturnType<typeof clockViews>
@@ -48,13 +48,16 @@ export function makeClockMemory(): ClockMemory {
 
 export const machine: Machine = { wallMs: () => Date.now(), monotonicMs }
 
-/** How far the wall clock is from where the monotonic one expects it; 0 while it is not guarded. */
+/** Returns the difference of the wall clock from its expected time; 0 while unguarded. */
 export function clockJumpMs(memory: ClockMemory, { wallMs, monotonicMs }: Machine): number {
   const { bound, offset } = clockViews(memory)
   return Atomics.load(bound, 0) === 0 ? 0 : wallMs() - (offset[0]! + monotonicMs())
 }
 
-/** What the wall clock shows counts from now on, within that bound of the monotonic one; 0 guards nothing. */
+/**
+ * Accepts the wall clock's current time. From now on it may differ from the monotonic clock by at most the bound; 0
+ * turns the guard off.
+ */
 export function anchorClock(
   memory: ClockMemory,
   { wallMs, monotonicMs }: Machine,
@@ -65,7 +68,7 @@ export function anchorClock(
   Atomics.store(bound, 0, boundMs)
 }
 
-/** Follows a clock that drifts: the expectation moves by so much. */
+/** Follows a drifting clock: moves the expected time by `ms`. */
 export function adjustClock(memory: ClockMemory, ms: number): void {
   const { offset } = clockViews(memory)
   offset[0] = offset[0]! + ms
@@ -75,7 +78,7 @@ export function setJumped(memory: ClockMemory, isJumped: boolean): void {
   Atomics.store(clockViews(memory).jumped, 0, isJumped ? 1 : 0)
 }
 
-/** The time that a thread reads from the memory that it follows. */
+/** Returns a thread's time from its clock memory. */
 export function readClock(
   { ahead, bound, offset }: ClockViews,
   { wallMs, monotonicMs }: Machine,
@@ -90,7 +93,7 @@ export function readClock(
 
 let followed = clockViews(makeClockMemory())
 
-/** From now on this thread's system clock is what that memory says. */
+/** Makes this thread's system clock follow that memory. */
 export function followClock(memory: ClockMemory): void {
   followed = clockViews(memory)
 }
@@ -100,12 +103,12 @@ export function moveClock(memory: ClockMemory, aheadSeconds: number): void {
   Atomics.store(clockViews(memory).ahead, 0, aheadSeconds)
 }
 
-/** How far the exchange is ahead of the machine. */
+/** Returns the milliseconds by which the exchange is ahead of the machine. */
 export function aheadMsOf(memory: ClockMemory): number {
   return 1_000 * Atomics.load(clockViews(memory).ahead, 0)
 }
 
-/** Whether the wall clock has jumped, and time goes on without it. */
+/** Returns whether the wall clock has jumped, and time continues without it. */
 export function hasClockJumped(): boolean {
   return Atomics.load(followed.jumped, 0) === 1
 }
@@ -119,7 +122,7 @@ export const systemClock: Clock = {
   },
 }
 
-/** Milliseconds of a clock that never goes back and is the same for all threads of the process. */
+/** Returns milliseconds of a clock that never goes back and is the same for all threads of the process. */
 export function monotonicMs(): number {
   const [seconds, nanoseconds] = process.hrtime()
   return seconds * 1_000 + nanoseconds / 1e6

@@ -1,29 +1,29 @@
 /**
- * How much of what one end of a channel has sent its peer has not taken yet. Both ends count what was
- * sent since the beginning, in bytes that are estimated: a message travels as it is, and to measure it
- * would cost as much as to send it. Each batch says how much its sender had sent with it, which the
- * peer says back with the next batch of its own as taken, or after a part of the limit by itself.
+ * Bytes that one end of a channel has sent and its peer has not taken yet. Both ends count the bytes sent since the
+ * beginning. Sizes are estimates: measuring a message would cost as much as sending it. Each batch has its sender's
+ * total. The peer returns that total as taken with its own next batch, or in a separate message after a part of the
+ * limit.
  *
- * The limit is there for a peer whose event loop does not turn. It holds what the busiest market thread
- * tells within seconds, so that a pause of the collector or of the machine loses nothing, and is little
- * beside the memory of a thread.
+ * The limit protects against a peer whose event loop does not turn. It covers seconds of events of the busiest market
+ * thread, so a pause of the garbage collector or the machine loses nothing; and it is small beside the memory of a
+ * thread.
  */
 
 /** About 16 MiB for each direction of each link. */
 const UNTAKEN_MAX = 16 * 1024 * 1024
 
-/** What messages take that say nothing else: a signed order is the usual request. */
+/** Assumed size of a message that gives no other; a signed order is the usual request. */
 export const REQUEST_BYTES = 512
 export const ANSWER_BYTES = 256
 export const TOLD_BYTES = 256
 
-/** A part of the limit this small is taken without a word, unless there is something to say anyway. */
+/** Share of the limit that is taken before a separate message reports it. */
 const SILENT_PART = 1 / 8
 
 export class Credit {
   readonly #max: number
   #sent = 0
-  /** What the peer has said that it took, and what it took of ours. */
+  /** Bytes of ours that the peer has reported as taken, and bytes of the peer that were taken here. */
   #takenByPeer = 0
   #taken = 0
   #told = 0
@@ -40,7 +40,7 @@ export class Credit {
     return this.#sent - this.#takenByPeer
   }
 
-  /** Whether so much more may be sent. Where nothing is under way, anything may. */
+  /** Returns whether this many more bytes may be sent. If nothing is in flight, anything may be sent. */
   has(bytes: number): boolean {
     const { untaken } = this
     return untaken + bytes <= this.#max || untaken <= this.#max * SILENT_PART
@@ -50,18 +50,18 @@ export class Credit {
     this.#sent += bytes
   }
 
-  /** What the peer had sent with a batch that is taken now, and had taken of ours. */
+  /** Records the peer's totals of a batch that is taken now. */
   heard(sentByPeer: number, takenByPeer: number): void {
     this.#taken = sentByPeer
     this.#takenByPeer = takenByPeer
   }
 
-  /** Whether the peer should be told what was taken, even though there is nothing else to say. */
+  /** True if the peer needs a report of taken bytes, even without other messages. */
   get owesWord(): boolean {
     return this.#taken - this.#told > this.#max * SILENT_PART
   }
 
-  /** How much was taken, which is told with the batch that is sent now. */
+  /** Returns the bytes taken so far, for the batch that is sent now. */
   tellTaken(): number {
     this.#told = this.#taken
     return this.#taken

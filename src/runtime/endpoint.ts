@@ -1,4 +1,4 @@
-/** Comlink's view of a Node worker or port, and of the port that a proxy brings with it. */
+/** Adapts a Node worker or port, and the port of a proxy, to Comlink. */
 
 import { MessageChannel, MessagePort, type Worker } from 'node:worker_threads'
 import {
@@ -12,22 +12,22 @@ import {
 } from 'comlink'
 import nodeAdapter from 'comlink/dist/umd/node-adapter.js'
 
-// The package ships this adapter as CommonJS whose export is the function itself, while its types
-// describe a default export; hence the one cast.
+// The package ships this adapter as CommonJS whose export is the function itself, while its types describe a default
+// export; hence the cast.
 const adapt = nodeAdapter as unknown as (port: MessagePort | Worker) => Endpoint
 
 export function endpointOf(port: MessagePort | Worker): Endpoint {
   return adapt(port)
 }
 
-/** Comlink closes what is made as a `MessagePort` when the proxy is released. */
+/** Comlink closes an object of the class `MessagePort` when the proxy is released. */
 function closingEndpointOf(port: MessagePort): Endpoint {
   return Object.assign(endpointOf(port), { constructor: MessagePort, close: () => port.close() })
 }
 
 /**
- * Comlink would listen to the port of a proxy as a browser does. For that Node makes an event of each
- * message, and to make one it loads its whole HTTP client, into every thread.
+ * Comlink would listen to a proxy's port with the browser's interface. For that Node creates an event per message and
+ * loads its whole HTTP client into every thread.
  */
 const proxies: TransferHandler<ProxyMarked, MessagePort> = {
   canHandle: (value): value is ProxyMarked =>

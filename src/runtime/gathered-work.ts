@@ -1,7 +1,7 @@
 /**
- * Work that goes together to where it is done: what comes while as much as may be is under way waits, and goes
- * with the others that wait, in the order in which it came. Who does it may do only the first of them, so that
- * none holds a thread for long; the rest waits again. When too much waits, the rest is refused.
+ * Batches work for a runner. While the maximum is in progress, further tasks wait and then go together, in order. The
+ * runner may do only the first ones, so that no batch holds a thread for long; the rest waits again. If too much waits,
+ * further tasks are rejected.
  */
 
 import { PoolFull } from './pool.ts'
@@ -13,7 +13,7 @@ type Waiting<Task, Result> = {
 }
 
 export function gatherWork<Task, Result>(options: {
-  /** Answers the first of them or all, in their order; at least one. */
+  /** Returns the results of the first tasks, at least one, or of all, in order. */
   readonly run: (tasks: readonly Task[]) => Promise<readonly Result[]>
   readonly underWayMax: number
   readonly togetherMax: number
@@ -33,7 +33,7 @@ export function gatherWork<Task, Result>(options: {
   async function perform(some: Waiting<Task, Result>[]): Promise<void> {
     try {
       const results = await run(some.map(({ task }) => task))
-      if (results.length === 0) throw new Error('none of the work that went together was done')
+      if (results.length === 0) throw new Error('the runner returned no result for its batch')
       for (const [at, result] of results.entries()) some[at]?.resolve(result)
       waiting.unshift(...some.slice(results.length))
     } catch (error) {
@@ -46,7 +46,7 @@ export function gatherWork<Task, Result>(options: {
   return (task) =>
     new Promise((resolve, reject) => {
       if (underWay >= underWayMax && waiting.length >= waitingMax) {
-        reject(new PoolFull('too much work waits to go together'))
+        reject(new PoolFull('too many tasks wait for the next batch'))
         return
       }
       waiting.push({ task, resolve, reject })

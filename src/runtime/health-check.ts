@@ -1,4 +1,4 @@
-/** Asks every worker how it is, and ends one that hangs. */
+/** Checks the health of every worker, and ends one that hangs. */
 
 import type { Worker } from 'node:worker_threads'
 import { beatsOf } from './heartbeat.ts'
@@ -75,7 +75,7 @@ async function end(state: Supervised, host: Host, running: RunningWorker): Promi
   host.isEnding = true
   state.options.log.error(
     { thread: host.name },
-    `${host.name} hangs: what it is stuck in is broken off`,
+    `${host.name} hangs: its current work is interrupted`,
   )
   const result = await endStuck(
     running,
@@ -88,12 +88,12 @@ async function end(state: Supervised, host: Host, running: RunningWorker): Promi
   host.isEnding = false
   if (state.stopping || result === 'ended') return
   if (result === 'turns') {
-    state.options.log.warn({ thread: host.name }, `${host.name} goes on: it was busy`)
+    state.options.log.warn({ thread: host.name }, `${host.name} continues: it was only busy`)
     return
   }
   state.options.log.error(
     { thread: host.name },
-    `${host.name} hangs and cannot be ended: the other threads go on, and it is tried again`,
+    `${host.name} hangs and cannot be ended; the other threads continue, and ending it is retried`,
   )
 }
 

@@ -1,4 +1,4 @@
-/** A worker with its threads, as the supervisor keeps it. */
+/** The supervisor's record of a worker with its threads. */
 
 import type { Worker } from 'node:worker_threads'
 import type { Remote } from 'comlink'
@@ -8,25 +8,25 @@ import { STANDBY, type ThreadHealth, type WorkerControl } from './thread.ts'
 export type WorkerSpec = {
   readonly name: string
   readonly entry: URL
-  /** How much memory new objects may take before they are collected; the usual if undefined. */
+  /** Memory for new objects before they are collected, in MB; V8's default if undefined. */
   readonly youngMb?: number
 }
 
 export type ThreadSpec = WorkerSpec & {
-  /** Which of the kinds that its entry offers. */
+  /** Kind of the thread; one of those that the worker's entry offers. */
   readonly kind: string
-  /** The worker that it shares with the others of this host; one of its own if undefined. */
+  /** Worker that it shares with other threads of this host; its own if undefined. */
   readonly host?: string
   /** Plain data for the thread: its settings and its name. */
   readonly data: object
-  /** The names of the threads it shares a channel with. */
+  /** Names of the threads that it shares a channel with. */
   readonly links: readonly string[]
   /**
-   * Whether a thread that no longer answers may be ended by force. A thread with an open
-   * uWebSockets.js app may not: that would abort the whole process. It has to end by itself.
+   * True if a thread that no longer answers may be terminated. With an open uWebSockets.js app that would abort the
+   * whole process, so such a thread has to end by itself.
    */
   readonly terminable: boolean
-  /** Whether the exchange goes on without it. Threads of one host are all optional or none is. */
+  /** True if the exchange runs on without it. The threads of a host are either all optional or all necessary. */
   readonly optional?: boolean
 }
 
@@ -38,13 +38,13 @@ export type RunningWorker = {
   /** Resolves with the exit code. */
   readonly exited: Promise<number>
   readonly heartbeat: Heartbeat
-  /** How often it had beaten at the last health check. */
+  /** Number of beats at the last health check. */
   beats: number
-  /** The CPU time of its thread at its last known progress. */
+  /** CPU time of its thread at its last known progress. */
   cpuMsAtBeat: number
-  /** What it said before it died. */
+  /** Its last error before it died. */
   crash: string
-  /** The call for metrics that is under way. */
+  /** Call for metrics in progress. */
   metrics: Promise<object[][] | undefined> | undefined
 }
 
@@ -55,18 +55,18 @@ export type Host = {
   readonly whys: Map<string, string>
   phase: Phase
   running: RunningWorker | undefined
-  /** The start under way, or the last one. */
+  /** The current or last start. */
   starting: Promise<void>
   cancelRestart: () => void
   restartsAtMs: number[]
   missedHealth: number
-  /** How often it died or did not start: in all, and since it was well for a while. */
+  /** Number of deaths and failed starts: in all, and since it last ran well for a while. */
   deaths: number
   deathsInRow: number
   readyAtMs: number
-  /** It is stuck, and being ended. */
+  /** True while it is stuck and being ended. */
   isEnding: boolean
-  /** Of a thread that was begun on call: resolves with the reason when it is no more. */
+  /** For a thread that was started on call: resolves with the reason when it has ended. */
   readonly over: PromiseWithResolvers<string> | undefined
 }
 
@@ -97,7 +97,7 @@ export function newHost(name: string, threads: readonly ThreadSpec[], onCall = f
   }
 }
 
-/** By the names of their threads. */
+/** Returns the health by thread name. */
 export function healthOf(hosts: readonly Host[]): Record<string, ThreadHealth> {
   const all: Record<string, ThreadHealth> = {}
   for (const host of hosts) {

@@ -1,4 +1,4 @@
-/** A wait with an end. */
+/** A wait with a time limit. */
 
 import type { Clock } from './clock.ts'
 
@@ -7,7 +7,7 @@ const afterReal: Clock['after'] = (ms, act) => {
   return () => clearTimeout(timer)
 }
 
-/** The promise's value, or undefined when it takes longer. */
+/** Returns the promise's value, or undefined if it takes longer. */
 export async function inTime<T>(
   promise: Promise<T>,
   timeoutMs: number,

@@ -1,4 +1,4 @@
-/** A thread of a pool: loads the pool's entry, says so, and calls its exports. */
+/** A thread of a pool: loads the pool's entry, reports that, and calls its exports. */
 
 import assert from 'node:assert/strict'
 import { parentPort, workerData } from 'node:worker_threads'
@@ -6,12 +6,12 @@ import { parentPort, workerData } from 'node:worker_threads'
 export type PoolThreadData = { readonly poolEntry: string }
 export type PoolTask = { readonly name: string; readonly task: unknown }
 
-/** What a thread says when its modules are loaded. */
-export type PoolThreadSays = 'loaded'
+/** Message of a thread when its modules are loaded. */
+export type PoolThreadMessage = 'loaded'
 
 const { poolEntry } = workerData as PoolThreadData
 const entry = (await import(poolEntry)) as Record<string, (task: unknown) => unknown>
-parentPort?.postMessage('loaded' satisfies PoolThreadSays)
+parentPort?.postMessage('loaded' satisfies PoolThreadMessage)
 
 export function run({ name, task }: PoolTask): unknown {
   const work = entry[name]

@@ -1,7 +1,6 @@
 /**
- * A stable reference to an actor on another thread. The channel behind it is replaced when the
- * thread is restarted; the holder of the reference does not notice more than `closed` answers in
- * between.
+ * A stable reference to an actor on another thread. When the thread is restarted, the channel behind it is replaced;
+ * callers only see `closed` answers in between.
  */
 
 import type { Protocol } from './actor.ts'
@@ -9,8 +8,8 @@ import type { Channel, CommandTimes, Unanswered } from './channel.ts'
 
 export type Ref<P extends Protocol> = {
   /**
-   * Asks and waits; resolves always. While the actor is away the answer is `closed`, at once. `timed`
-   * is told, right before the answer, where its time went, if the actor knows.
+   * Sends a request; always resolves. While the actor is away the answer is `closed`, at once. `timed` receives the
+   * stage times right before the answer, if the actor knows them.
    */
   ask<K extends keyof P & string>(
     type: K,
@@ -18,10 +17,10 @@ export type Ref<P extends Protocol> = {
     deadlineMs?: number,
     timed?: (times: CommandTimes) => void,
   ): Promise<P[K]['answers'] | Unanswered>
-  /** Says something that needs no answer; it is lost while the actor is away, or takes nothing. */
+  /** Sends a message without an answer; it is lost while the actor is away, or takes no messages. */
   tell<K extends keyof P & string>(type: K, message: P[K]['takes'], bytes?: number): void
   readonly isOpen: boolean
-  /** When the actor sent what was heard of it last; right after an `await`, that answer. */
+  /** Time at which the actor sent its last received message; right after an `await`, that answer. */
   readonly heardSentAtMs: number
 }
 

@@ -1,74 +1,75 @@
 /**
- * Runs a behaviour: takes commands from channels into a bounded mailbox, runs the handlers of one
- * turn as a batch, makes the batch's events durable, and only then tells and answers.
+ * Runs a behaviour: takes commands from channels into a bounded mailbox, runs the handlers of one turn as a batch,
+ * makes the batch's events durable, and only then publishes and answers.
  *
- * The order of a batch is always: prepare (look things up once for the whole batch), handle each
- * command in the order of arrival or as it was arranged, commit the events (and confirm what has none), say
- * them, answer. While a commit is under way
- * commands gather, so the slower the commit, the more share the next one; a command that is alone
- * waits for no other. A handler that throws is a bug and ends the thread: nothing of its batch was
- * answered, so nothing is lost.
+ * The steps of a batch are always: prepare (look things up once for the whole batch), handle each command in arrival
+ * order or as arranged, commit the events (or confirm ownership if there are none), publish them, answer. During a
+ * commit commands accumulate, so the slower the commit, the more share the next one; a single command never waits for
+ * others. A handler that throws is a bug and ends the thread: nothing of its batch was answered, so nothing is lost.
  */
 
 import assert from 'node:assert/strict'
 import type { Behaviour, Context, Deferred, Message, Protocol } from './actor.ts'
 import type { BatchTimes } from './channel.ts'
-import { type Clock, monotonicMs } from './clock.ts'
+import type { Clock } from './clock.ts'
+import { eventLoop, type Loop } from './loop.ts'
 
-/** Where an answer goes: a channel, or a test. */
+/** Destination of an answer: a channel, or a test. */
 export type ReplyChannel = {
-  /** The times are for a caller that asked for them. */
+  /** `times` is for a caller that requested them. */
   reply(replyTo: number, answer: unknown, times?: BatchTimes): void
-  /** When the command that is being heard was sent. */
+  /** Send time of the command being received. */
   readonly heardSentAtMs?: number
 }
 
 export type Command<P extends Protocol> = Message<P> & {
   readonly channel: ReplyChannel | undefined
   readonly replyTo: number
-  /** By the clock of all threads; 0 for what no thread sent. */
+  /** By the clock of all threads; 0 if no thread sent it. */
   readonly sentAtMs: number
 }
 
 export type ServeOptions<State, P extends Protocol, Event> = {
   readonly behaviour: Behaviour<State, P, Event>
-  /** The state a command is for, or an answer in its place (`{ answer }`): there is no such actor. */
+  /** Returns the state for a command, or an answer instead (`{ answer }`): there is no such actor. */
   readonly select: (command: Message<P>) => { state: State } | { answer: unknown }
   readonly clock: Clock
-  /** Commands that wait; one more is answered with `full` at once. */
+  /** The real event loop if undefined. */
+  readonly loop?: Loop
+  /** Maximum of waiting commands; further ones are answered with `full` at once. */
   readonly mailboxMax: number
-  /** Commands of one batch. */
+  /** Maximum of commands per batch. */
   readonly batchMax: number
-  /** A batch that has said so many events is over; the commands left of it come with the next. */
+  /** A batch ends after this many events; its remaining commands go to the next. */
   readonly eventsMax?: number
-  /** The answer to a command that finds the mailbox full. */
+  /** Answer to a command that finds the mailbox full. */
   readonly full: unknown
   readonly prepare?: (batch: readonly Command<P>[]) => void
-  /** Puts a batch into the order in which it is handled, where that makes no difference but speed. */
+  /** Reorders a batch; it must make no difference but speed. */
   readonly arrange?: (batch: readonly Command<P>[]) => readonly Command<P>[]
-  /** Makes the events durable. When it fails it is not known whether they are. */
+  /** Makes the events durable. If it fails, it is unknown whether they are. */
   readonly commit?: (events: readonly Event[]) => undefined | Promise<unknown>
   /**
    * For an actor that another process may have replaced: resolves with whether this one was still the owner after the
-   * batch was handled. Needed where a command emitted no event, since no commit proves its answer.
+   * batch was handled. Needed if a command emitted no event, because then no commit proves its answer.
    */
   readonly confirm?: () => Promise<boolean>
-  /** The answer to the commands without events of a batch that was not confirmed. */
+  /** Answer to the commands without events if the batch was not confirmed. */
   readonly unconfirmed?: unknown
-  /** After a failed commit: brings the state back to what is durable; its value answers the batch. */
+  /** After a failed commit: restores the state from the durable events; its result answers the batch. */
   readonly recover?: (error: unknown) => unknown
-  /** Passes the durable events on, before the answers leave. */
+  /** Publishes the durable events, before the answers leave. */
   readonly say?: (events: readonly Event[]) => void
-  /** Told of each batch when it is durable. With it, its answers go out with their times. */
+  /** Receives each batch when it is durable. If defined, answers carry their times. */
   readonly observe?: (batch: readonly Command<P>[], times: BatchTimes) => void
 }
 
 export type Served = {
-  /** Takes one command; answers by `channel.reply`. */
+  /** Receives one command; answers by `channel.reply`. */
   hear(type: string, message: unknown, replyTo: number, channel: ReplyChannel | undefined): void
-  /** Resolves when the mailbox is empty and no outside work is under way. */
+  /** Resolves when the mailbox is empty and no outside work is in progress. */
   drained(): Promise<void>
-  /** The number of commands that wait. */
+  /** Number of waiting commands. */
   readonly waiting: number
 }
 
@@ -76,6 +77,7 @@ export function serve<State, P extends Protocol, Event = never>(
   options: ServeOptions<State, P, Event>,
 ): Served {
   const { behaviour, clock, mailboxMax, batchMax, eventsMax = Number.POSITIVE_INFINITY } = options
+  const { soon, monotonicMs } = options.loop ?? eventLoop
   let mailbox: Command<P>[] = []
   let running = false
   let planned = false
@@ -132,7 +134,7 @@ export function serve<State, P extends Protocol, Event = never>(
     mailbox.push(command)
     if (running || planned) return
     planned = true
-    setImmediate(turn)
+    soon(turn)
   }
 
   function turn(): void {
@@ -147,8 +149,8 @@ export function serve<State, P extends Protocol, Event = never>(
       mailbox = mailbox.length <= batchMax ? [] : mailbox.slice(batchMax)
       const committed = runBatch(batch)
       if (committed !== undefined) await committed
-      // Between batches the loop turns once, so that new commands and timers get in.
-      if (mailbox.length > 0) await nextTurn()
+      // The loop turns once between batches, so that new commands and timers get in.
+      if (mailbox.length > 0) await new Promise<void>((resolve) => soon(resolve))
     }
     running = false
     if (outsideWork === 0) for (const done of idleWaiters.splice(0)) done()
@@ -251,14 +253,10 @@ type GivenAnswer = {
   readonly channel: ReplyChannel | undefined
   readonly replyTo: number
   readonly answer: unknown
-  /** Whether events of its command, which the commit makes durable, prove it, or it promises nothing. */
+  /** True if the answer needs no confirmation: its events were committed, or there is no such actor. */
   readonly isProven: boolean
 }
 
 function isDeferred(answer: unknown): answer is Deferred {
   return typeof answer === 'object' && answer !== null && 'deferred' in answer
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
 }

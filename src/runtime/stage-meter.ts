@@ -1,12 +1,12 @@
 /**
- * Where the time of a write goes, stage by stage, from its first byte to its answer. Each thread
- * counts the stages it is in; together they are one histogram with a label.
+ * Duration of a write by stage, from its first byte to its answer. Each thread counts its own stages; together they
+ * are one histogram with a label.
  *
  * | stage | from | to |
  * |---|---|---|
- * | parse | the whole body is here | it fits its schema |
- * | authenticate | the token is looked at | its owner is known |
- * | verify | an order asks for its signer | the pool has answered |
+ * | parse | the whole body is here | it matches its schema |
+ * | authenticate | the check of the token begins | its owner is known |
+ * | verify | the order is sent to the verify pool | the pool has answered |
  * | queue | the front sent the command | its batch begins |
  * | match | its batch begins | the batch is handled |
  * | commit | the batch is handled | it is durable |
@@ -40,7 +40,7 @@ const BOUNDS = [
 ]
 
 export type StageMeter = {
-  /** Counts the milliseconds that so many writes spent in a stage. */
+  /** Counts the milliseconds that `writes` writes spent in a stage. */
   record(stage: Stage, ms: number, writes?: number): void
 }
 

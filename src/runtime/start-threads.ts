@@ -1,4 +1,4 @@
-/** Starts threads in their workers, links them, and starts those again that die. */
+/** Starts threads in their workers, links them, and restarts those that die. */
 
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { proxy, transfer, wrap } from 'comlink'
@@ -63,7 +63,7 @@ async function startHost(state: Supervised, host: Host): Promise<void> {
   let unfit = false
   const failure = await inTime(
     Promise.race([
-      (running.control.start(proxy(state.home), orders, running.heartbeat) as Promise<void>).then(
+      (running.control.start(proxy(state.api), orders, running.heartbeat) as Promise<void>).then(
         () => '',
         (error: unknown) => {
           unfit = error instanceof Error && error.name === Unfit.name
@@ -97,7 +97,7 @@ export function drop(state: Supervised, host: Host, why: string): void {
   if (!state.hosts.includes(host)) return
   state.hosts = state.hosts.filter((each) => each !== host)
   host.over?.resolve(why)
-  // It may be called for again, and should be as quick as the first time.
+  // Load a spare worker again: the thread may be requested again, and should then start as quickly.
   const worker = state.stopping ? undefined : state.ahead.find(({ name }) => name === host.name)
   if (worker !== undefined) state.spares.set(host.name, openWorker(state, worker))
 }
@@ -107,7 +107,7 @@ export async function begin(state: Supervised, name: string): Promise<void> {
   if (thread === undefined || state.stopping) throw new Error(`${name} cannot be started here`)
   if (begunAs(state, name) !== undefined) throw new Error(`${name} runs already`)
   const host = newHost(name, [thread], true)
-  // First in the list, so that all others stop before it.
+  // First in the list, so that it stops after all others.
   state.hosts = [host, ...state.hosts]
   host.starting = startHost(state, host)
   await host.starting.catch((error: unknown) => {
@@ -116,7 +116,7 @@ export async function begin(state: Supervised, name: string): Promise<void> {
   })
 }
 
-/** The first start. What is wrong with an optional part keeps the others from nothing. */
+/** The first start. A failing optional thread does not stop the others. */
 export async function startFirst(state: Supervised, host: Host): Promise<void> {
   host.starting = startHost(state, host)
   try {
@@ -200,7 +200,7 @@ function startAgain(state: Supervised, host: Host): void {
   )
 }
 
-/** Undefined when it has been started again too often. */
+/** Returns undefined if it was restarted too often. */
 function necessaryPause(state: Supervised, host: Host, now: number): number | undefined {
   const recent = host.restartsAtMs.filter((at) => at > now - state.options.restartWindowMs)
   host.restartsAtMs = recent
@@ -214,7 +214,7 @@ function optionalPause(state: Supervised, host: Host, now: number): number {
   return (state.options.optionalPauseMs ?? state.options.restartPauseMs)(host.deathsInRow++)
 }
 
-/** The host itself; or one for each of its threads, when they share a worker that does not stay alive. */
+/** Returns the host itself; or one host per thread, if they share a worker that keeps dying. */
 function hostsAfter(state: Supervised, host: Host): readonly Host[] {
   const { threads, deaths, deathsInRow } = host
   if (!isOptional(host) || threads.length < 2 || deathsInRow <= state.options.restartsMax)

@@ -1,10 +1,10 @@
-/** Stops threads: they drain and end by themselves, or are ended by force after a while. */
+/** Stops threads: they drain and end by themselves, or are terminated after a timeout. */
 
 import { type Host, newHost, type RunningWorker } from './host.ts'
 import { inTime } from './in-time.ts'
 import { messageOf, type Supervised } from './supervised.ts'
 
-/** Waits for a worker that is about to end; one that does not end in time is ended by force. */
+/** Waits for a worker that is about to end; terminates it after the timeout. */
 export async function ended(
   state: Supervised,
   running: RunningWorker,
@@ -39,7 +39,7 @@ export function askToStop(state: Supervised, { name }: Host, { control }: Runnin
 export async function stopAll(state: Supervised): Promise<boolean> {
   state.stopping = true
   state.stopHealth()
-  // What is just starting cannot be told to stop; the caller that started it hears a failure.
+  // A thread that is just starting cannot be stopped; its start fails for its caller.
   await state.starting.catch(() => {})
   let clean = true
   for (const host of state.hosts.toReversed()) {
@@ -47,7 +47,7 @@ export async function stopAll(state: Supervised): Promise<boolean> {
     clean = (await stopHost(state, host)) && clean
   }
   for (const [name, running] of state.spares) {
-    // It hears of the stop when it has loaded, which is the first part of its start and takes its time.
+    // A starting worker receives the stop only after it has loaded its modules.
     clean =
       (await stopHost(state, { ...newHost(name, []), running }, state.options.startTimeoutMs)) &&
       clean

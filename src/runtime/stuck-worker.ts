@@ -1,8 +1,8 @@
 /**
- * Ends a worker that is stuck in JavaScript and must not be terminated from outside, because a library
- * in it would abort the whole process. V8 can be told to break off what a worker runs: it unwinds to the
- * event loop, nothing of it can be caught, and the worker lives on. So it is broken off, and then stops
- * by itself as it would otherwise. What hangs in native code cannot be ended like that.
+ * Ends a worker that is stuck in JavaScript and must not be terminated from outside, because a library in it would
+ * abort the whole process. V8 can interrupt a worker's code: it unwinds to the event loop, nothing can catch it, and
+ * the worker lives on. So its code is interrupted, and then it stops by itself as usual. Code that hangs in a native
+ * function cannot be ended this way.
  */
 
 import { Session } from 'node:inspector'
@@ -10,7 +10,7 @@ import type { Worker } from 'node:worker_threads'
 import { beatsOf, type Heartbeat } from './heartbeat.ts'
 import { inTime } from './in-time.ts'
 
-/** How long it is looked whether the event loop turns, before what runs there is broken off again. */
+/** Time to watch the event loop before its code is interrupted again. */
 const LOOK_MS = 500
 
 type Attached = {
@@ -21,9 +21,9 @@ type Attached = {
 const STOPPING_TIMES = 6
 
 /**
- * Interrupts the code that the worker runs, unless its event loop turns after all, and waits until it has ended.
- * `stop` asks it to end by itself, which it does as soon as it can. Returns `turns` if nothing was broken off, and
- * `stuck` if the worker neither ended nor went on within the timeout.
+ * Interrupts the code that the worker runs, unless its event loop turns after all, and waits until it has ended. `stop`
+ * requests its end, which follows as soon as it can. Returns `turns` if nothing was interrupted, and `stuck` if the
+ * worker neither ended nor went on within the timeout.
  */
 export async function endStuck(
   { worker, exited, heartbeat, beats: seen }: StuckWorker,
@@ -44,7 +44,7 @@ export async function endStuck(
     while (performance.now() - turnedAtMs < timeoutMs) {
       if ((await inTime(exited, LOOK_MS)) !== undefined) return 'ended'
       if (beatsOf(heartbeat) !== beats) {
-        // While it stops, it is left alone.
+        // A worker that is stopping is left alone.
         if (performance.now() - startMs < STOPPING_TIMES * timeoutMs) turnedAtMs = performance.now()
       } else {
         // It may get stuck once more before it receives the stop: other requests wait for it, too.
@@ -63,11 +63,11 @@ type StuckWorker = {
   readonly worker: Worker
   readonly exited: Promise<number>
   readonly heartbeat: Heartbeat
-  /** Its heartbeat when it was found to be stuck. */
+  /** Its heartbeat when it was found stuck. */
   readonly beats: number
 }
 
-/** The inspector counts workers by itself; the number of the thread is in the title only. */
+/** The inspector numbers workers itself; the thread's number is only in the title. */
 function sessionOf(session: Session, threadId: number): Promise<string> {
   return new Promise((resolve, reject) => {
     session.on('NodeWorker.attachedToWorker', ({ params }: Attached) => {

@@ -1,8 +1,8 @@
-/** What the supervisor knows of its threads: the state that its parts share. */
+/** The supervisor's state, shared by its parts. */
 
 import type { Clock } from './clock.ts'
 import type { Host, RunningWorker, ThreadSpec, WorkerSpec } from './host.ts'
-import type { Home } from './thread.ts'
+import type { SupervisorApi } from './thread.ts'
 
 export type SupervisorOptions = {
   readonly clock: Clock
@@ -10,9 +10,11 @@ export type SupervisorOptions = {
   readonly startTimeoutMs: number
   readonly stopTimeoutMs: number
   readonly healthIntervalMs: number
-  /** The pause before a necessary thread is started again, by its restarts within `restartWindowMs`. */
+  /** Pause before a necessary thread is restarted, by its restarts within `restartWindowMs`. */
   readonly restartPauseMs: (restarts: number) => number
-  /** … and an optional one, by its deaths since it was well for `restartWindowMs`; the same if undefined. */
+  /**
+   * Pause for an optional thread, by its deaths since it last ran well for `restartWindowMs`; the same if undefined.
+   */
   readonly optionalPauseMs?: (deaths: number) => number
   /**
    * Restarts of a necessary thread within `restartWindowMs` before the supervisor gives up; deaths of
@@ -20,13 +22,13 @@ export type SupervisorOptions = {
    */
   readonly restartsMax: number
   readonly restartWindowMs: number
-  /** How long metrics are kept for the threads that ask for them; they are collected anew if undefined. */
+  /** Lifetime of collected metrics for threads that request them; always collected again if undefined. */
   readonly metricsKeepMs?: number
-  /** The main thread's own metrics, told with those of the threads. */
+  /** The main thread's own metrics, collected with those of the threads. */
   readonly ownMetrics?: () => Promise<object[]>
-  /** What threads may ask the main thread for, by name. */
+  /** Objects that threads may request from the main thread, by name. */
   readonly made?: Readonly<Record<string, () => Promise<object>>>
-  /** A thread cannot be kept alive: the exchange has to stop. */
+  /** Called if a thread cannot be kept alive: the exchange has to stop. */
   readonly onGivingUp: (thread: string, why: string) => void
 }
 
@@ -38,17 +40,19 @@ export type SupervisorLog = {
 
 export type Supervised = {
   readonly options: SupervisorOptions
-  /** In the order in which they are started. */
+  /** In start order. */
   hosts: Host[]
-  /** Workers that were loaded ahead, by name, and which of them are to be. */
+  /**
+   * `spares`: workers with loaded modules that wait for their threads, by name. `ahead`: workers to load in advance.
+   */
   readonly spares: Map<string, RunningWorker>
   ahead: readonly WorkerSpec[]
   onCall: readonly ThreadSpec[]
-  /** What threads may ask of the supervisor. */
-  readonly home: Home
+  /** Requests of threads to the supervisor. */
+  readonly api: SupervisorApi
   stopping: boolean
   stopHealth: () => void
-  /** The start of all threads, under way or done. */
+  /** The start of all threads, in progress or done. */
   starting: Promise<void>
   collected: { readonly atMs: number; readonly metrics: Promise<object[][]> } | undefined
 }

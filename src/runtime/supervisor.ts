@@ -1,25 +1,25 @@
 /**
- * Starts the threads in the order given, links them, watches them, restarts what dies with a
- * growing pause and a limit, and stops them in the opposite order. It runs on the main thread and
- * carries no traffic: a link is a pair of ports that it makes and hands to both ends.
+ * Starts the threads in the given order, links them, watches them, restarts dead ones with a growing pause and a limit,
+ * and stops them in the opposite order. It runs on the main thread and carries no traffic: a link is a pair of ports
+ * that it creates and gives to both ends.
  *
- * Each thread has a worker of its own, or shares one with others that have the same host. A worker
- * that dies takes its threads and their ports with it, so a caller that waits for their answers is
- * told `closed` at once. When it is back, both ends of each of their links get new ports.
+ * Each thread has its own worker, or shares one with others of the same host. A worker that dies takes its threads and
+ * their ports with it, so callers that wait for their answers receive `closed` at once. When it is back, both ends of
+ * each of its links get new ports.
  *
- * A thread on call is started and stopped by another thread, which hears when it ends and decides what then.
+ * A thread on call is started and stopped by another thread, which is notified of its end and decides what follows.
  *
- * A thread is necessary or optional. One that is necessary and cannot be kept alive ends the exchange.
- * One that is optional is started again for as long as the exchange runs, with pauses that grow; also
- * when its first start fails, unless it says that it does not fit its settings. Optional threads that
- * share a worker which dies again and again get one each, so that the one at fault is alone with it.
- * A worker that does not answer is ended, but not one that is only slow: while its heartbeat counts, or while
- * it waits for a core, it goes on (`heartbeat.ts`). One that may not be ended by force is brought to end by
- * itself (`stuck-worker.ts`). If that fails, the supervisor reports it and tries again: a front that hangs never
- * ends the markets.
+ * A thread is necessary or optional. If a necessary one cannot be kept alive, the exchange ends. An optional one is
+ * restarted as long as the exchange runs, with growing pauses; also if its first start fails, unless it reports that it
+ * does not fit its settings. If optional threads share a worker that keeps dying, each gets its own worker, which
+ * isolates the faulty one.
  *
- * A worker that loads its modules or starts its threads is never ended from outside: Node aborts the
- * whole process when that happens. A stop waits until it has started, or until the time for it is over.
+ * A worker that does not answer is ended, but not a slow one: while its heartbeat counts, or while it waits for a core,
+ * it continues (`heartbeat.ts`). A worker that must not be terminated is brought to end by itself (`stuck-worker.ts`).
+ * If that fails, the supervisor reports it and tries again: a hanging front never ends the markets.
+ *
+ * A worker that loads its modules or starts its threads is never ended from outside: Node would abort the whole
+ * process. A stop waits until it has started, or until the time for that is over.
  */
 
 import type { MessagePort } from 'node:worker_threads'
@@ -29,22 +29,22 @@ import { inTime } from './in-time.ts'
 import { begin, drop, hand, openWorker, startFirst } from './start-threads.ts'
 import { stopAll, stopHost } from './stop-threads.ts'
 import { begunAs, type Supervised, type SupervisorOptions } from './supervised.ts'
-import type { Home, ThreadHealth } from './thread.ts'
+import type { SupervisorApi, ThreadHealth } from './thread.ts'
 import { keptMetrics, metricsOf } from './thread-metrics.ts'
 
 export type Supervisor = {
-  /** Has workers load their modules while something else is waited for; `start` finds them. */
+  /** Lets workers load their modules while main waits for something else; `start` uses them. */
   preload(workers: readonly WorkerSpec[]): void
   /**
-   * Starts every thread and resolves when all are ready, or when it was stopped meanwhile. Those on call are
-   * started when a thread asks for it.
+   * Starts every thread; resolves when all are ready, or when it was stopped meanwhile. Threads on call start when
+   * another thread requests it.
    */
   start(threads: readonly ThreadSpec[], onCall?: readonly ThreadSpec[]): Promise<void>
-  /** Drains and stops every thread; true when all of them ended by themselves in time. */
+  /** Drains and stops every thread; resolves with true if all ended by themselves in time. */
   stop(): Promise<boolean>
   health(): Record<string, ThreadHealth>
   metrics(): Promise<object[][]>
-  /** Ends a thread's worker as a crash would. For the tests of what follows. */
+  /** Ends a thread's worker like a crash, for tests. */
   kill(name: string): Promise<void>
 }
 
@@ -55,7 +55,7 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
     spares: new Map(),
     ahead: [],
     onCall: [],
-    home: homeOf(() => state),
+    api: apiOf(() => state),
     stopping: false,
     stopHealth: () => {},
     starting: Promise.resolve(),
@@ -101,8 +101,8 @@ async function startAll(state: Supervised): Promise<void> {
   if (!state.stopping) planHealthCheck(state)
 }
 
-/** What threads may ask of the supervisor. */
-function homeOf(current: () => Supervised): Home {
+/** Requests of threads to the supervisor. */
+function apiOf(current: () => Supervised): SupervisorApi {
   return {
     threads: () => healthOf(current().hosts),
     metrics: () => keptMetrics(current()),
@@ -115,7 +115,7 @@ function homeOf(current: () => Supervised): Home {
       await host.starting.catch(() => {})
       host.phase = 'stopped'
       const drained = (host.running?.control.drain() as Promise<void> | undefined)?.catch(() => {})
-      // One that dies meanwhile answers nothing any more, and is drained too.
+      // A thread that dies meanwhile does not answer, and counts as drained.
       await inTime(Promise.race([drained, host.running?.exited]), current().options.stopTimeoutMs)
     },
     async end(name) {

@@ -1,4 +1,4 @@
-/** The metrics of all threads, which the supervisor collects. */
+/** The supervisor collects the metrics of all threads. */
 
 import { inTime } from './in-time.ts'
 import type { Supervised } from './supervised.ts'
@@ -7,7 +7,7 @@ export async function metricsOf(state: Supervised): Promise<object[][]> {
   const own = state.options.ownMetrics === undefined ? [] : [state.options.ownMetrics()]
   const asked = state.hosts.map(async ({ running }) => {
     if (running === undefined) return []
-    // One that has not answered yet is not asked again: its port would only fill. One that dies tells nothing.
+    // A thread that has not answered yet is not asked again: its port would only fill. One that dies returns nothing.
     const gone = running.exited.then(() => undefined)
     running.metrics ??= Promise.race([running.control.metrics() as Promise<object[][]>, gone])
       .catch(() => undefined)
@@ -19,7 +19,7 @@ export async function metricsOf(state: Supervised): Promise<object[][]> {
   return [...(await Promise.all(own)), ...(await Promise.all(asked)).flat()]
 }
 
-/** However many fronts are asked for metrics, the threads collect them once in a while. */
+/** The threads collect their metrics once in a while, however many fronts are scraped. */
 export function keptMetrics(state: Supervised): Promise<object[][]> {
   const atMs = performance.now()
   if (

@@ -1,9 +1,9 @@
 /**
- * The worker's side of control. A worker's entry says which kinds of threads it can run; the supervisor
- * says which of them it shall, with what data, and calls them over Comlink on the worker's own port. No
- * traffic goes this way. Small threads may share a worker: each has its own links, health and metrics.
+ * The worker's side of control. A worker's entry names the kinds of threads that it can run. The supervisor selects
+ * them with their data, and calls them over Comlink on the worker's own port, which carries no traffic. Small threads
+ * may share a worker: each has its own links, health and metrics.
  *
- * The conversation: start, *[connect | health | metrics], drain, stop; or stop alone.
+ * The protocol: start, *[connect | health | metrics], drain, stop; or stop alone.
  */
 
 import assert from 'node:assert/strict'
@@ -13,88 +13,95 @@ import { type ClockMemory, followClock } from './clock.ts'
 import { endpointOf } from './endpoint.ts'
 import { beatInto, type Heartbeat } from './heartbeat.ts'
 
-/** What a thread may ask of the supervisor. */
-export type Home = {
-  /** The state of every thread by name, for the readiness check. */
+/** Requests of a thread to the supervisor. */
+export type SupervisorApi = {
+  /** Returns the state of every thread by name, for the readiness check. */
   threads(): Record<string, ThreadHealth>
-  /** The metrics of every thread, as prom-client writes them in JSON. */
+  /** Returns the metrics of every thread in prom-client's JSON form. */
   metrics(): Promise<object[][]>
-  /** What the main thread makes once for all threads that ask for it, by name. */
+  /** Returns an object that the main thread creates once for all threads, by name. */
   made(name: string): Promise<object>
-  /** Starts a thread that is on call; rejects when it does not start. */
+  /** Starts a thread on call; rejects if it does not start. */
   begin(name: string): Promise<void>
-  /** Resolves with the reason when a thread that was begun is no more. */
+  /** Resolves with the reason when a started thread has ended. */
   ended(name: string): Promise<string>
-  /** Drains a thread that was begun, and is to be ended: resolves when it takes nothing more and has answered all. */
+  /**
+   * Drains a started thread that is about to be ended: resolves when it accepts nothing more and has answered
+   * everything.
+   */
   drain(name: string): Promise<void>
-  /** Drains and stops a thread that was begun. */
+  /** Drains and stops a started thread. */
   end(name: string): Promise<void>
-  /** The threads that were begun and are not ended. */
+  /** Returns the threads on call that were started and have not ended. */
   begun(): readonly string[]
-  /** Hands a thread the port to a peer that is not in this process; false while it does not run. */
+  /** Gives a thread the port to a peer outside this process; returns false if the thread is not running. */
   connect(thread: string, peer: string, port: MessagePort): boolean
 }
 
-/** The supervisor, as a thread sees it. */
-export type RemoteHome = Remote<Home>
+/** The supervisor as a thread sees it. */
+export type RemoteSupervisor = Remote<SupervisorApi>
 
 export function handPort(
-  home: RemoteHome,
+  supervisor: RemoteSupervisor,
   thread: string,
   peer: string,
   port: MessagePort,
 ): Promise<boolean> {
-  // Comlink's type of a transfer list knows the browser's ports only.
-  return home.connect(thread, peer, transfer(port, [port as unknown as Transferable]))
+  // Comlink's type of a transfer list knows only the browser's ports.
+  return supervisor.connect(thread, peer, transfer(port, [port as unknown as Transferable]))
 }
 
 export type ThreadHealth = {
   readonly ready: boolean
   readonly why: string
-  /** Whether the exchange goes on without it. */
+  /** True if the exchange runs on without it. */
   readonly optional: boolean
-  /** How often it has died, or did not start. */
+  /** Number of deaths and failed starts. */
   readonly deaths: number
 }
 
-/** The thread cannot run as the exchange is set up: no other start of it would help. */
+/** The thread cannot run with the exchange's settings: a restart would not help. */
 export class Unfit extends Error {
   override name = 'Unfit'
 }
 
 /**
- * How the health of a thread begins that waits for a role which another node plays: nothing is wrong with it,
- * and it is ready to take over.
+ * Prefix of the health of a thread that waits for a role which another node plays: nothing is wrong, and it is ready to
+ * take over.
  */
 export const STANDBY = 'standby'
 
-export type ThreadParts = {
+export type Thread = {
   /** Resolves when the thread is ready for traffic. */
-  start(home: RemoteHome): Promise<void>
-  /** A channel's port to a peer: at the start, and again whenever the peer was restarted. */
+  start(supervisor: RemoteSupervisor): Promise<void>
+  /** Receives a channel's port to a peer: at the start, and again after each restart of the peer. */
   connect(peer: string, port: MessagePort): void
-  /** Empty when all is well, otherwise what is wrong in a few words, or what it stands by for. */
+  /** Returns an empty string if all is well, else the problem in a few words, or the role that it stands by for. */
   health(): string
   metrics(): Promise<object[]>
-  /** Takes nothing new and finishes what is under way. */
+  /** Accepts nothing new and finishes work in progress. */
   drain(): Promise<void>
   /** Releases everything; afterwards the thread has no handle left and ends by itself. */
   stop(): Promise<void>
 }
 
-/** What makes the parts of a thread of each kind out of its data. */
-type ThreadKinds = Readonly<Record<string, (data: never) => ThreadParts>>
+/** Creates the parts of a thread of each kind from its data. */
+type ThreadKinds = Readonly<Record<string, (data: never) => Thread>>
 
-/** A thread as its worker is told to run it. */
-type ThreadOrder = { readonly name: string; readonly kind: string; readonly data: object }
+/** A thread that its worker has to run. */
+type ThreadRequest = { readonly name: string; readonly kind: string; readonly data: object }
 
-/** What the supervisor sees of a worker. */
+/** Interface of a worker for the supervisor. */
 export type WorkerControl = {
   /**
-   * Starts the threads one after the other. If one fails, the worker ends by itself. The heartbeat is where
-   * the supervisor sees that the worker goes on.
+   * Starts the threads one after the other. If one fails, the worker ends by itself. It beats into `heartbeat`, which
+   * the supervisor reads.
    */
-  start(home: Home, threads: readonly ThreadOrder[], heartbeat?: Heartbeat): Promise<void>
+  start(
+    supervisor: SupervisorApi,
+    threads: readonly ThreadRequest[],
+    heartbeat?: Heartbeat,
+  ): Promise<void>
   connect(thread: string, peer: string, port: MessagePort): void
   /** By the thread's name. */
   health(): Record<string, string>
@@ -106,20 +113,20 @@ export type WorkerControl = {
 export function runThreads(kinds: ThreadKinds): void {
   assert(parentPort !== null, 'an entry runs as a worker')
   const port = parentPort
-  const threads = new Map<string, ThreadParts>()
+  const threads = new Map<string, Thread>()
   const newestFirst = () => [...threads.values()].reverse()
-  let home: RemoteHome | undefined
-  /** What is handed over now would hold the worker for ever: nobody closes it any more. */
+  let supervisor: RemoteSupervisor | undefined
+  /** A port that is received now would never be closed, and would keep the worker alive. */
   let isStopping = false
 
   function end(): void {
-    home?.[releaseProxy]()
-    // The answer to the call under way leaves first; then nothing holds the worker any more.
+    supervisor?.[releaseProxy]()
+    // The answer to the current call leaves first; then nothing keeps the worker alive.
     setImmediate(() => port.close())
   }
 
-  async function startThread({ name, kind, data }: ThreadOrder): Promise<void> {
-    assert(home !== undefined, 'the supervisor has called')
+  async function startThread({ name, kind, data }: ThreadRequest): Promise<void> {
+    assert(supervisor !== undefined, 'the supervisor has called')
     const make = kinds[kind]
     assert(make !== undefined, `this worker runs no ${kind}`)
     const { clock } = data as { clock?: ClockMemory }
@@ -127,23 +134,23 @@ export function runThreads(kinds: ThreadKinds): void {
     try {
       const parts = make(data as never)
       threads.set(name, parts)
-      await parts.start(home)
+      await parts.start(supervisor)
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error)
-      const told = `${name} did not start: ${why}`
-      throw error instanceof Unfit ? new Unfit(told) : new Error(told)
+      const message = `${name} did not start: ${why}`
+      throw error instanceof Unfit ? new Unfit(message) : new Error(message)
     }
   }
 
   const control: WorkerControl = {
     async start(from, orders, heartbeat) {
       if (heartbeat !== undefined) beatInto(heartbeat)
-      // Comlink hands the proxied object over as a remote one.
-      home = from as unknown as RemoteHome
+      // Comlink passes the proxied object as a remote one.
+      supervisor = from as unknown as RemoteSupervisor
       try {
         for (const order of orders) await startThread(order)
       } catch (error) {
-        // Whatever was opened is closed as far as it can be; what has failed is told already.
+        // Closes everything that was opened, as far as possible; the failure has been reported.
         isStopping = true
         for (const parts of newestFirst()) await parts.stop().catch(() => {})
         end()

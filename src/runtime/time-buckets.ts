@@ -1,8 +1,7 @@
 /**
- * Times counted in buckets, for Prometheus. Recording only adds to a typed array, so the hot path can
- * afford it; names and labels come in when the metrics are asked for. prom-client's own histogram can
- * only be fed one observation at a time, so what is registered here speaks the part of its interface
- * that a registry reads.
+ * Histograms for Prometheus. Recording only adds to a typed array, so the hot path can afford it; names and labels are
+ * added when metrics are read. prom-client's own histogram accepts only one observation at a time, so the metric
+ * registered here implements only the part of its interface that a registry reads.
  */
 
 import type { Metric, Registry } from 'prom-client'
@@ -10,7 +9,7 @@ import type { Metric, Registry } from 'prom-client'
 export type TimeBuckets = {
   /** Upper bounds in seconds. */
   readonly bounds: readonly number[]
-  /** By upper bound; the last one is for what is above them all. */
+  /** By upper bound; the last one counts times above all bounds. */
   readonly counts: Float64Array
   secondsTotal: number
 }
@@ -19,7 +18,7 @@ export function makeTimeBuckets(bounds: readonly number[]): TimeBuckets {
   return { bounds, counts: new Float64Array(bounds.length + 1), secondsTotal: 0 }
 }
 
-/** Counts a time, as often as it was met. */
+/** Counts a time `times` times. */
 export function countTime(buckets: TimeBuckets, seconds: number, times = 1): void {
   const { bounds, counts } = buckets
   let at = 0
@@ -31,7 +30,7 @@ export function countTime(buckets: TimeBuckets, seconds: number, times = 1): voi
 type Labels = Readonly<Record<string, string>>
 type LabelledBuckets = { readonly labels: Labels; readonly buckets: TimeBuckets }
 
-/** Registers a histogram whose values are read at each scrape; what was never met is left out. */
+/** Registers a histogram that is read at each scrape; labels without counts are left out. */
 export function registerTimeBuckets(
   registry: Registry,
   name: string,

@@ -1,4 +1,4 @@
-/** Opens the database of the exchange, with the tables that the ORM reads and writes. */
+/** Opens the exchange's database with all entities. */
 
 import { type Database, type DatabaseOptions, openEntities } from './engine/database.ts'
 import { ApiKeyEntity } from './entities/api-key.ts'

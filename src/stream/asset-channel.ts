@@ -13,7 +13,7 @@ import type { TopicRegistry } from './topic-registry.ts'
 
 type Asset<M> = {
   price: StreamPrice | undefined
-  /** Open quick market; undefined between two of them. */
+  /** Open quick market; undefined between two markets. */
   quickMarket: QuickMarket | undefined
   readonly feeds: Map<AssetChannel, AssetFeed<M>>
 }

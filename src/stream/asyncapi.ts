@@ -81,15 +81,15 @@ export function asyncapiDocument(info: DocumentInfo): Json {
       title: `${info.title} stream`,
       version: info.version,
       description:
-        'Books, trades, orders and markets live over one WebSocket, in sequence, with order entry. ' +
-        'Every message of a channel names the one before it; a book proves itself by a checksum.',
+        'Live books, trades, orders and markets over one WebSocket, in sequence, with order entry. ' +
+        'Every message of a channel names the one before it; a checksum verifies each book.',
     },
     defaultContentType: 'application/json',
     servers: {
       exchange: {
         host: '{host}',
         protocol: 'ws',
-        description: 'Where the exchange listens; behind TLS the protocol is wss.',
+        description: 'Address of the exchange; behind TLS the protocol is wss.',
         variables: { host: { default: '127.0.0.1:8080' } },
       },
     },

@@ -52,19 +52,6 @@ export function makeBookChannel<M>(ports: {
     })
   }
 
-  function note(feed: BookFeed<M>, hz: Hz, side: Side, prices: readonly number[]): void {
-    const changed = feed.changed[side]
-    if (!feed.all) {
-      for (const price of prices) changed.add(price)
-      // A whole snapshot is smaller than that.
-      if (changed.size > BOOK_LEVELS_SHOWN_MAX) {
-        cleanBook(feed)
-        feed.all = true
-      }
-    }
-    tick(hz)
-  }
-
   function flush(feed: BookFeed<M>): void {
     if (!isDirty(feed)) return
     const { of, outcome, topic } = feed
@@ -93,16 +80,7 @@ export function makeBookChannel<M>(ports: {
       const name = `book:${of.shown.market.id}:${outcome}${hz === undefined ? '' : `:${hz}`}`
       const known = registry.find(name)
       if (known?.kind === 'book') return known
-      const feed: BookFeed<M> = {
-        kind: 'book',
-        topic: new Topic<M>(name, of.bookSeq[outcome]),
-        of,
-        outcome,
-        hz,
-        changed: [new Set(), new Set()],
-        all: false,
-        edges: edgesOf(of.shown.books[outcome]),
-      }
+      const feed = newBookFeed(name, of, outcome, hz)
       of.books[outcome].add(feed)
       if (hz !== undefined) conflated[hz].add(feed)
       return registry.put(feed)
@@ -111,7 +89,8 @@ export function makeBookChannel<M>(ports: {
       of.bookSeq[outcome] = seq
       for (const feed of of.books[outcome]) {
         if (feed.hz !== undefined) {
-          note(feed, feed.hz, side, prices)
+          note(feed, side, prices)
+          tick(feed.hz)
           continue
         }
         const book = of.shown.books[outcome]
@@ -138,6 +117,35 @@ export function makeBookChannel<M>(ports: {
       feed.of.books[feed.outcome].delete(feed)
       if (feed.hz !== undefined) conflated[feed.hz].delete(feed)
     },
+  }
+}
+
+function newBookFeed<M>(
+  name: string,
+  of: MarketFeed<M>,
+  outcome: Outcome,
+  hz: Hz | undefined,
+): BookFeed<M> {
+  return {
+    kind: 'book',
+    topic: new Topic<M>(name, of.bookSeq[outcome]),
+    ...{ of, outcome, hz },
+    changed: [new Set(), new Set()],
+    all: false,
+    edges: edgesOf(of.shown.books[outcome]),
+  }
+}
+
+/** Remembers changed levels of a conflated book. */
+function note<M>(feed: BookFeed<M>, side: Side, prices: readonly number[]): void {
+  const changed = feed.changed[side]
+  if (!feed.all) {
+    for (const price of prices) changed.add(price)
+    // A whole snapshot is smaller than that.
+    if (changed.size > BOOK_LEVELS_SHOWN_MAX) {
+      cleanBook(feed)
+      feed.all = true
+    }
   }
 }
 

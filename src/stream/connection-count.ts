@@ -24,7 +24,7 @@ export type ConnectionCount = {
 /** Ranges counted across fronts; beyond that, those with the fewest streams are not. */
 const RANGES_MAX = 100_000
 
-/** A record of the table is never returned, and none is 0; so one more is kept. */
+/** The table cannot store 0, so it stores the count plus one. */
 const KEPT_AT_ZERO = 1
 
 export function makeConnectionCountMemory(fronts: number, secret: string): ConnectionCountMemory {

@@ -47,7 +47,7 @@ export type Connection = {
   readonly subs: Map<string, Subscription>
   /** Subscriptions that are not live, in the order of service. */
   readonly waiting: Set<Subscription>
-  /** Time since which it cannot receive what it is owed. */
+  /** Time since which messages wait for it. */
   lagSinceMs: number | undefined
   /** Time since which it waits to be closed. */
   doomedAtMs: number | undefined
@@ -68,8 +68,6 @@ export type Connection = {
   windowAtMs: number
   /** True if its orders are cancelled when it ends. */
   cancelsOnDisconnect: boolean
-  /** Number of times it asked to keep them. */
-  timesKept: number
   readonly slot: number
 }
 

@@ -1,12 +1,12 @@
 /**
- * Tracks what each connection is owed, and sends it.
+ * Tracks the messages that each connection is owed, and sends them.
  *
  * A subscription is either live, with its socket in the topic of uWebSockets.js, or waits for a snapshot or a replay.
  * It becomes live and receives that in the same turn, so nothing is lost in between. Waiting subscriptions are served
  * one after another while little is buffered for their socket: memory per connection stays bounded, however much it
  * follows and however slowly it reads.
  *
- * If the library drops a message because too much is buffered, it does not report what else it dropped. So all
+ * If the library drops a message because too much is buffered, it does not report which others it dropped. So all
  * subscriptions of that connection wait again, and are snapshotted once the socket has drained. Nothing here ever waits
  * for a reader.
  */

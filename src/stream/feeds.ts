@@ -43,7 +43,7 @@ export type BookFeed<M> = {
   /** Last level of each side that its readers have seen. */
   edges: Edges
 }
-type TradesFeed<M> = {
+export type TradesFeed<M> = {
   readonly kind: 'trades'
   readonly topic: Topic<M>
   readonly of: MarketFeed<M>
@@ -105,7 +105,7 @@ export function isSequenced<M>(feed: Feed<M>): feed is SequencedFeed<M> {
   return feed.kind === 'book' || feed.kind === 'trades'
 }
 
-/** Returns the markets whose trading a feed covers. Openings and closings are sent regardless. */
+/** Returns the markets that a feed covers. Openings and closings are sent regardless. */
 export function marketsOf<M>(feed: Feed<M>): 'all' | readonly MarketId[] {
   switch (feed.kind) {
     case 'book':

@@ -21,13 +21,13 @@ export type FrameId = string | number
 const marketId = () => bytes32<MarketId>({ description: 'The market' })
 const sub = Type.String({
   maxLength: 128,
-  description: 'The subscription, as `subscribed` named it',
+  description: 'The subscription, as named in `subscribed`',
 })
 const sinceSeq = Type.Optional(
-  Type.Integer({ minimum: 0, description: 'Replay what followed this `seq`' }),
+  Type.Integer({ minimum: 0, description: 'Replay messages after this `seq`' }),
 )
 const sinceCursor = Type.Optional(
-  Type.String({ maxLength: 64, description: 'Replay what followed this `cursor`' }),
+  Type.String({ maxLength: 64, description: 'Replay messages after this `cursor`' }),
 )
 const asset = Type.String({ minLength: 1, maxLength: 16, description: 'The asset: `BTC`' })
 
@@ -44,7 +44,7 @@ export const SUBSCRIBE_FRAMES = {
     outcome: safeInteger({ max: 1, description: '0 = YES, 1 = NO' }),
     mode: Type.Optional(
       oneOf(['every', 'conflate'], {
-        description: 'Every change, or the sum of them now and then',
+        description: 'Every change, or combined changes at intervals',
       }),
     ),
     maxHz: Type.Optional(
@@ -58,11 +58,11 @@ export const SUBSCRIBE_FRAMES = {
   }),
   trades: subscribe('trades', { marketId: marketId(), since: sinceSeq }),
   orders: subscribe('orders', {
-    trader: address({ description: 'Whose orders' }),
+    trader: address({ description: 'The trader' }),
     since: sinceCursor,
   }),
   funds: subscribe('funds', {
-    trader: address({ description: 'Whose funds' }),
+    trader: address({ description: 'The trader' }),
     chainId: safeInteger({ min: 1, description: 'The chain' }),
     since: sinceCursor,
   }),
@@ -75,7 +75,7 @@ export const SUBSCRIBE_FRAMES = {
       Type.Array(marketId(), {
         minItems: 1,
         maxItems: TICKERS_NAMED_MAX,
-        description: 'Only these markets; all when it is left out',
+        description: 'Only these markets; all by default',
       }),
     ),
     since: sinceCursor,
@@ -98,7 +98,7 @@ export const OP_FRAMES = {
   cancel: withOp('cancel', {
     orderHash: bytes32<OrderHash>({ description: 'The order' }),
     marketId: marketId(),
-    side: Type.Optional(oneOf(['buy', 'sell'], { description: 'buy unless it says otherwise' })),
+    side: Type.Optional(oneOf(['buy', 'sell'], { description: 'buy by default' })),
   }),
   cancelOnDisconnect: withOp('cancelOnDisconnect', { enabled: Type.Boolean() }),
   ping: withOp('ping', {}),

@@ -1,5 +1,5 @@
 /**
- * A trader's funds on a chain. Each message has all of them: accounts only report that something changed, and are asked
+ * A trader's funds on a chain. Each message has all funds: accounts only report that something changed, and are asked
  * while there are followers here.
  */
 

@@ -17,7 +17,9 @@ import type { NeededMarkets, PartitionUse } from '#live/partition-use.ts'
 import type { QuickMarketEvent } from '#live/price-board.ts'
 import type { StreamPrice } from '#protocol/shapes/prices.ts'
 import { inTime } from '#runtime/in-time.ts'
-import { type FundsSource, makeChannels, type OutsideKind } from './channels.ts'
+import type { OutsideKind } from './chain-breaks.ts'
+import type { FundsSource } from './channel-parts.ts'
+import { makeChannels } from './channels.ts'
 import {
   type Connection,
   rangesOf,
@@ -47,7 +49,7 @@ export type StreamSettings = ChannelLimits &
     readonly connectionsPerIp: number
     /** Limit of an IPv6 /48 as a multiple of that of one /64; unlimited by default. */
     readonly siteTimes?: number
-    /** Largest sum of subscription weights of one connection, of one address and of all connections. */
+    /** Maximum sums of subscription weights: per connection, per address and in all. */
     readonly subscriptionsMax: number
     readonly subscriptionsPerIp: number
     readonly subscriptionsTotal: number
@@ -75,7 +77,9 @@ const ANSWERS_MS_MAX = 5_000
 export const MALFORMED_MAX = 100
 /** Frames over the rate within the window that end a connection, in seconds' worth of the rate. */
 const EXCESS_SECONDS = 10
-/** A frame that its address cannot pay for counts as this many frames per unit: it still costs reading and an answer. */
+/**
+ * A frame that its address cannot pay for counts as this many frames, because the server still reads and answers it.
+ */
 const UNPAID_EXCESS = 5
 export const WINDOW_MS = 10_000
 /** Heartbeats are spread over this many turns of the wheel. */
@@ -208,7 +212,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
   const { answer, answerError, send, end } = delivery
   for (const asset of ports.assets ?? []) channels.knowAsset(asset)
 
-  /** Runs one turn of the wheel: heartbeats of one slot, and timeouts. */
+  /** Runs one turn of the wheel: heartbeats for a slot, and timeouts. */
   function tick(): void {
     ticking = connections.size > 0 || channels.lingering() > 0
     if (ticking) clock.after(settings.heartbeatMs / SLOTS, tick)
@@ -324,15 +328,8 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
   }
 
   return {
-    followed(shown, event) {
-      channels.followed(shown, event)
-      ports.held?.followed(event)
-    },
-    loaded(shown, missed, dozed) {
-      channels.loaded(shown, missed, dozed)
-      const isClosed = shown.closed !== undefined
-      if (missed) ports.held?.missed({ marketId: shown.market.id, isClosed })
-    },
+    followed: channels.followed,
+    loaded: channels.loaded,
     forgotten: channels.forgotten,
     marketHappened: (marketId, event, facts, atMs) =>
       channels.happened(marketId, { event, facts, atMs }),
@@ -380,7 +377,6 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
         excess: 0,
         windowAtMs: nowMs,
         cancelsOnDisconnect: false,
-        timesKept: 0,
         slot: nextSlot++ % SLOTS,
       }
       return { connection }
@@ -411,7 +407,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
       if (!connections.delete(connection)) return
       intake.forget(connection)
       for (const sub of [...connection.subs.values()]) requests.drop(sub)
-      ports.held?.end(connection.session)
+      if (connection.cancelsOnDisconnect) ports.held?.end(connection.session)
       delivery.forget(connection)
       sessions.forget(connection)
       wheel[connection.slot]!.delete(connection)

@@ -8,7 +8,7 @@ import { FRAMES_WAITING_BYTES_MAX } from '#domain/limits.ts'
 import { beat } from '#runtime/heartbeat.ts'
 import type { Connection } from './connection.ts'
 
-/** Units of work of one turn, about 4 ms of it. */
+/** Units of work per turn, about 4 ms. */
 export const TURN_UNITS = 100
 
 type Intake = {

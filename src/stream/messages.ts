@@ -3,13 +3,14 @@
  * exceed the safe integers.
  */
 
+import { matchedJson } from '#api/markets/trade-shapes.ts'
 import { orderCursor } from '#api/orders/order-shapes.ts'
-import { checksumAddress } from '#domain/checksum-address.ts'
 import type { OrderHash, TradeId } from '#domain/ids.ts'
 import { BOOK_LEVELS_SHOWN_MAX } from '#domain/limits.ts'
 import type { CloseReason, ResolutionEventName } from '#domain/market.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, type Outcome, SELL, type Side } from '#domain/order.ts'
+import type { EchoedTags } from '#domain/order-tags.ts'
 import type { TradeStatus } from '#domain/trade.ts'
 import type { ShownLevel } from '#live/level-book.ts'
 import type { ShownMarket, ShownTrade } from '#live/market-board.ts'
@@ -70,32 +71,13 @@ export function bookDelta(
   )
 }
 
-function tradeFields(trade: {
-  readonly tradeId: TradeId
-  readonly price: number
-  readonly size: number
-  readonly outcome: Outcome
-  readonly buyer: string
-  readonly seller: string
-  readonly takerSide: Side
-  readonly matchedAtMs: number
-}): string {
-  return (
-    `"tradeId":"${trade.tradeId}","price":${trade.price},"size":${trade.size},` +
-    `"outcome":${trade.outcome},"buyer":"${trade.buyer}","seller":"${trade.seller}",` +
-    `"takerSide":${trade.takerSide},"ts":${trade.matchedAtMs}`
-  )
-}
+const tradeFields = (trade: ShownTrade): string =>
+  `${matchedJson(trade)},"takerSide":${trade.takerSide},"ts":${trade.matchedAtMs}`
 
 /** One of `fills`: the trades of one match share its number, and none may be missing. */
 export function trade(sub: string, shown: ShownTrade, prevSeq: number, fills: number): string {
-  const parties = {
-    ...shown,
-    buyer: checksumAddress(shown.buyer),
-    seller: checksumAddress(shown.seller),
-  }
   return (
-    `{"type":"trade","sub":"${sub}","marketId":"${shown.marketId}",${tradeFields(parties)},` +
+    `{"type":"trade","sub":"${sub}","marketId":"${shown.marketId}",${tradeFields(shown)},` +
     `"seq":${shown.seq},"prevSeq":${prevSeq},"fill":${shown.fillIndex + 1},"fills":${fills},"status":"matched"}`
   )
 }
@@ -130,13 +112,8 @@ export function tradesSnapshot(
 ): string {
   const trades: string[] = []
   for (const known of shown.trades.values()) {
-    const parties = {
-      ...known,
-      buyer: checksumAddress(known.buyer),
-      seller: checksumAddress(known.seller),
-    }
     trades.push(
-      `{${tradeFields(parties)},"seq":${known.seq},"status":"${known.status}",` +
+      `{${tradeFields(known)},"seq":${known.seq},"status":"${known.status}",` +
         `"txHash":${JSON.stringify(known.txHash)}}`,
     )
   }
@@ -160,8 +137,17 @@ export type OrderChange = {
   readonly remaining: number
   /** For a cancelled order: the matched and unsettled size. */
   readonly pending?: number
+  readonly tags?: EchoedTags | undefined
   readonly seq: number
   readonly atMs: number
+}
+
+/** The fields of a label and a group; the client chose them, so they are escaped. */
+function tagFields(tags: EchoedTags | undefined): string {
+  if (tags === undefined) return ''
+  const { label, group } = tags
+  const labelled = label === undefined ? '' : `"label":${JSON.stringify(label)},`
+  return group === undefined ? labelled : `${labelled}"group":${JSON.stringify(group)},`
 }
 
 export function order(
@@ -175,7 +161,7 @@ export function order(
   return (
     `{"type":"order","sub":"${sub}","orderHash":"${change.orderHash}","marketId":"${change.marketId}",` +
     `"side":${change.side},"outcome":${change.outcome},"price":${change.price},${size}` +
-    `"status":"${change.status}"${reason},"remainingSize":${change.remaining},${pending}"seq":${change.seq},` +
+    `"status":"${change.status}"${reason},"remainingSize":${change.remaining},${pending}${tagFields(change.tags)}"seq":${change.seq},` +
     `"cursor":"${cursor}","prevCursor":"${prevCursor}","ts":${change.atMs}}`
   )
 }
@@ -213,7 +199,7 @@ export function ordersSnapshot(
       `{"orderHash":"${open.orderHash}","marketId":"${open.marketId}","side":${open.side},` +
       `"outcome":${open.outcome},"price":${open.price},"size":${open.size},` +
       `"status":"${open.remaining < open.size ? 'partially_filled' : 'accepted'}",` +
-      `"remainingSize":${open.remaining},"ts":${open.placedAtMs}}`,
+      `"remainingSize":${open.remaining},${tagFields(open)}"ts":${open.placedAtMs}}`,
   )
   const rest = orders.length < count ? orders.at(-1) : undefined
   return (

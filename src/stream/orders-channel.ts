@@ -47,24 +47,35 @@ export function makeOrdersChannel<M>(registry: TopicRegistry<M>): OrdersChannel<
       // The remainder of an order that matched on arrival was sent with its match.
       if (event.order !== undefined || event.returned) tellOpen(event.trader, event)
     },
-    matched({ taker, takerRemaining, fills, marketId, seq, atMs }) {
+    matched({ taker, takerRemaining, takerTags, fills, marketId, seq, atMs }) {
       if (feeds.size === 0) return
       const { outcome } = taker
       const side = taker.side === BUY ? SELL : BUY
       // A filled order is reported by the following `OrderClosed`.
       if (takerRemaining > 0) {
-        tellOpen(taker.trader, { ...taker, remaining: takerRemaining, marketId, seq, atMs })
+        const change = { ...taker, remaining: takerRemaining, marketId, seq, atMs, tags: takerTags }
+        tellOpen(taker.trader, change)
       }
-      for (const { maker, makerHash: orderHash, makerRemaining: remaining, price } of fills) {
+      for (const {
+        maker,
+        makerHash: orderHash,
+        makerRemaining: remaining,
+        price,
+        makerTags,
+      } of fills) {
         if (remaining === 0 || !feeds.has(maker)) continue
         const change = { orderHash, marketId, side, outcome, price, size: undefined } as const
-        tellOpen(maker, { ...change, remaining, seq, atMs })
+        tellOpen(maker, { ...change, remaining, seq, atMs, tags: makerTags })
       }
     },
     closed(event) {
       const reason = event.reason === 'taken' ? 'filled' : event.reason
       const status = reason === 'filled' || reason === 'expired' ? reason : 'cancelled'
-      tell(event.trader, { ...event, status, reason: reason === status ? '' : reason })
+      tell(event.trader, {
+        ...event,
+        status,
+        reason: event.cause ?? (reason === status ? '' : reason),
+      })
     },
     ended({ marketId, reason, seq, atMs }) {
       const status = reason === 'expired' ? 'expired' : 'cancelled'

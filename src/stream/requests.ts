@@ -1,12 +1,12 @@
 /** Requests of clients on the stream, one function per kind. */
 
+import { optionsOf } from '#api/orders/order-options.ts'
 import type { OrderService } from '#api/orders/order-service.ts'
-import { timeInForceOf } from '#api/orders/time-in-force.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { Fault } from '#domain/fault.ts'
 import { BUY, SELL, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
-import type { Log } from '#http/pipeline.ts'
+import type { Log } from '#http/hooks.ts'
 import { makeRepeatedErrors } from '#http/repeated-errors.ts'
 import type { Principal } from '#http/route.ts'
 import type { MarketGateway, OrderContext } from '#live/market-gateway.ts'
@@ -18,7 +18,7 @@ import type { ConnectionCount } from './connection-count.ts'
 import type { Delivery } from './delivery.ts'
 import type { Feed } from './feeds.ts'
 import type { FrameId, Request } from './frames.ts'
-import type { HeldOrders } from './held-orders.ts'
+import type { HeldSessions } from './held-sessions.ts'
 import type { Sessions } from './sessions.ts'
 import {
   type Draw,
@@ -43,7 +43,7 @@ export type RequestPorts = {
   readonly gateway: Pick<MarketGateway, 'openOrdersPage' | 'cancel'>
   readonly orders: Pick<OrderService, 'verify' | 'enter'>
   /** Session orders; undefined if clients cannot use them. */
-  readonly held?: HeldOrders
+  readonly held?: HeldSessions
   /** True if orders need an authenticated session. */
   readonly bearer: boolean
   /** Draws the cost of a request; returns false if nothing is left. */
@@ -160,17 +160,12 @@ export function makeRequests(
 
   async function place(
     connection: Connection,
-    { order, signature, permitSignature, postOnly, timeInForce }: Asked<'place'>,
+    { op: _op, id: _id, ...submission }: Asked<'place'>,
   ): Promise<object> {
-    const submission = {
-      ...{ order, signature },
-      ...(permitSignature && { permitSignature }),
-      ...(postOnly && { postOnly }),
-      ...(timeInForce && { timeInForce }),
-    }
+    const { order } = submission
     const context: OrderContext = {
       deadlineAtMs: clock.nowMs() + settings.deadlineMs,
-      timeInForce: timeInForceOf(submission),
+      ...optionsOf(submission),
       ip: connection.ip,
       principal: sessions.principalOf(connection),
     }
@@ -186,26 +181,19 @@ export function makeRequests(
     return isRejection(placed) ? placed : { type: 'placed', ...placed }
   }
 
-  /** Places a session order; releases it if its market refused it. */
+  /** Places an order that ends with its session. */
   async function placeHeld(
     connection: Connection,
     order: VerifiedOrder,
     context: OrderContext,
   ): Promise<OrderAccepted | Rejection> {
-    const { session, timesKept } = connection
+    const { session } = connection
     // A client that has gone places no order that was to end with its session.
     if (connection.ws === undefined) return reject('OVERLOADED')
-    const refused = held?.hold(session, order)
-    if (refused !== undefined) return refused
     const placed = await orders.enter(order, { ...context, session })
-    // Its funds are reserved first: the session may have been dropped before the order was sent.
-    const isGone = connection.ws === undefined
-    if (isGone || connection.timesKept !== timesKept) held?.hold(session, order)
-    if (isRejection(placed) && placed.rejected !== 'OUTCOME_UNKNOWN') {
-      held?.release(session, order.orderHash)
-    } else if (isGone) held?.end(session)
-    else if (!connection.cancelsOnDisconnect) held?.forget(session)
-    else if (!isRejection(placed) && placed.duplicate) held?.placedAgain(session, order.orderHash)
+    // Its funds are reserved first: the session may have ended, or kept its orders, before the order was sent.
+    if (connection.ws === undefined) held?.end(session)
+    else if (!connection.cancelsOnDisconnect) held?.keep(session)
     return placed
   }
 
@@ -242,10 +230,8 @@ export function makeRequests(
       return
     }
     connection.cancelsOnDisconnect = enabled
-    if (!enabled) {
-      connection.timesKept++
-      held.forget(connection.session)
-    }
+    if (enabled) held.hold(connection.session)
+    else held.keep(connection.session)
     answer(connection, { type: 'cancelOnDisconnect', id, enabled })
   }
 

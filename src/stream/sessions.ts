@@ -18,7 +18,7 @@ export type Sessions = {
   revoked(keyIds: readonly string[]): void
   /** Revocations may have been missed. */
   unheard(): void
-  /** Ends the sessions whose key has expired. */
+  /** Ends sessions with an expired key. */
   expire(): void
   forget(connection: Connection): void
 }
@@ -29,54 +29,21 @@ const CONFIRM_AGAIN_MS = 250
 /** Concurrent key look-ups. */
 const CONFIRMED_AT_ONCE = 32
 
-export function makeSessions(ports: {
-  readonly authenticator: Pick<Authenticator, 'identify' | 'confirm'>
+/** Keys of sessions whose revocation may have been missed: they are looked up again, or end in time. */
+function makeDoubts(ports: {
+  readonly authenticator: Pick<Authenticator, 'confirm'>
   readonly clock: Clock
-  /** Called when the connection is no longer authenticated. */
-  readonly ended: (connection: Connection, why: Rejection) => void
-}): Sessions {
+  readonly endKey: (keyId: string, why: Rejection) => void
+}) {
   const { authenticator, clock } = ports
-  const known = new Set<Connection>()
-  /** Tokens being verified, and keys revoked meanwhile. */
-  let identifying = 0
-  const revokedMeanwhile = new Set<string>()
-  /** Keys of sessions that may be revoked, with the time since when revocations may have been missed. */
+  /** By key: since which time revocations may have been missed. */
   const doubted = new Map<string, number>()
   /** Number of times that revocations may have been missed: earlier look-ups do not count. */
   let timesUnheard = 0
 
-  function end(connection: Connection, why: Rejection): void {
-    connection.principal = undefined
-    known.delete(connection)
-    ports.ended(connection, why)
-  }
-
-  function isExpired({ expiresAtSec }: Principal): boolean {
-    return expiresAtSec !== undefined && expiresAtSec * 1_000 <= clock.nowMs()
-  }
-
-  function endKey(keyId: string, why: Rejection): void {
+  function end(keyId: string, why: Rejection): void {
     doubted.delete(keyId)
-    for (const connection of [...known]) {
-      if (connection.principal?.keyId === keyId) end(connection, why)
-    }
-  }
-
-  async function identify(token: string): Promise<Principal | Rejection> {
-    identifying++
-    try {
-      let asOf = timesUnheard
-      let principal = await authenticator.identify(`Bearer ${token}`)
-      while (asOf !== timesUnheard && !isRejection(principal)) {
-        asOf = timesUnheard
-        principal = await authenticator.confirm(principal.keyId)
-      }
-      if (isRejection(principal)) return principal
-      return revokedMeanwhile.has(principal.keyId) ? reject('UNAUTHORIZED_KEY_INACTIVE') : principal
-    } finally {
-      identifying--
-      if (identifying === 0) revokedMeanwhile.clear()
-    }
+    ports.endKey(keyId, why)
   }
 
   /** Looks up doubted keys until none is left, or revocations may have been missed again. */
@@ -93,18 +60,77 @@ export function makeSessions(ports: {
   }
 
   async function confirm(keyId: string, asOf: number): Promise<void> {
-    // Retried, whatever prevented the answer.
+    // Retried after any failure.
     const answer = await authenticator.confirm(keyId).catch(() => reject('OVERLOADED'))
     if (asOf !== timesUnheard || !doubted.has(keyId)) return
     if (!isRejection(answer)) doubted.delete(keyId)
-    else if (answer.rejected !== 'OVERLOADED') endKey(keyId, answer)
+    else if (answer.rejected !== 'OVERLOADED') end(keyId, answer)
   }
 
-  /** Ends sessions whose keys have been doubted for too long. */
+  /** Ends sessions with keys that could not be confirmed for too long. */
   function endDoubted(asOf: number): void {
-    const why = 'it is not known any more whether the key is active: authenticate again'
+    const why = 'the API key could not be confirmed: authenticate again'
     for (const [keyId, since] of [...doubted]) {
-      if (since <= asOf) endKey(keyId, reject('UNAUTHORIZED_KEY_INACTIVE', undefined, why))
+      if (since <= asOf) end(keyId, reject('UNAUTHORIZED_KEY_INACTIVE', undefined, why))
+    }
+  }
+
+  return {
+    times: () => timesUnheard,
+    cleared: (keyId: string): void => void doubted.delete(keyId),
+    unheard(keyIds: readonly string[]): void {
+      const asOf = ++timesUnheard
+      for (const keyId of keyIds) if (!doubted.has(keyId)) doubted.set(keyId, asOf)
+      if (doubted.size === 0) return
+      clock.after(CONFIRM_MS_MAX, () => endDoubted(asOf))
+      void confirmDoubted()
+    },
+  }
+}
+
+export function makeSessions(ports: {
+  readonly authenticator: Pick<Authenticator, 'identify' | 'confirm'>
+  readonly clock: Clock
+  /** Called when the connection is no longer authenticated. */
+  readonly ended: (connection: Connection, why: Rejection) => void
+}): Sessions {
+  const { authenticator, clock } = ports
+  const known = new Set<Connection>()
+  /** Tokens being verified, and keys revoked meanwhile. */
+  let identifying = 0
+  const revokedMeanwhile = new Set<string>()
+  const doubts = makeDoubts({ authenticator, clock, endKey })
+
+  function end(connection: Connection, why: Rejection): void {
+    connection.principal = undefined
+    known.delete(connection)
+    ports.ended(connection, why)
+  }
+
+  function isExpired({ expiresAtSec }: Principal): boolean {
+    return expiresAtSec !== undefined && expiresAtSec * 1_000 <= clock.nowMs()
+  }
+
+  function endKey(keyId: string, why: Rejection): void {
+    for (const connection of [...known]) {
+      if (connection.principal?.keyId === keyId) end(connection, why)
+    }
+  }
+
+  async function identify(token: string): Promise<Principal | Rejection> {
+    identifying++
+    try {
+      let asOf = doubts.times()
+      let principal = await authenticator.identify(`Bearer ${token}`)
+      while (asOf !== doubts.times() && !isRejection(principal)) {
+        asOf = doubts.times()
+        principal = await authenticator.confirm(principal.keyId)
+      }
+      if (isRejection(principal)) return principal
+      return revokedMeanwhile.has(principal.keyId) ? reject('UNAUTHORIZED_KEY_INACTIVE') : principal
+    } finally {
+      identifying--
+      if (identifying === 0) revokedMeanwhile.clear()
     }
   }
 
@@ -112,7 +138,7 @@ export function makeSessions(ports: {
     async authenticate(connection, token) {
       const principal = await identify(token)
       if (isRejection(principal) || connection.ws === undefined) return principal
-      doubted.delete(principal.keyId)
+      doubts.cleared(principal.keyId)
       connection.principal = principal
       known.add(connection)
       return principal
@@ -126,22 +152,13 @@ export function makeSessions(ports: {
     revoked(keyIds) {
       const ids = new Set(keyIds)
       if (identifying > 0) for (const id of ids) revokedMeanwhile.add(id)
-      for (const id of ids) doubted.delete(id)
+      for (const id of ids) doubts.cleared(id)
       for (const connection of known) {
         if (connection.principal === undefined || !ids.has(connection.principal.keyId)) continue
         end(connection, reject('UNAUTHORIZED_KEY_INACTIVE'))
       }
     },
-    unheard() {
-      const asOf = ++timesUnheard
-      for (const { principal } of known) {
-        if (principal === undefined || doubted.has(principal.keyId)) continue
-        doubted.set(principal.keyId, asOf)
-      }
-      if (doubted.size === 0) return
-      clock.after(CONFIRM_MS_MAX, () => endDoubted(asOf))
-      void confirmDoubted()
-    },
+    unheard: () => doubts.unheard([...known].flatMap(({ principal }) => principal?.keyId ?? [])),
     expire() {
       for (const connection of known) {
         const { principal } = connection

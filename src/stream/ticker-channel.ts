@@ -9,7 +9,7 @@
 
 import { createHash } from 'node:crypto'
 import type { MarketId, Sequence } from '#domain/ids.ts'
-import { TICKERS_TOLD_MAX } from '#domain/limits.ts'
+import { TICKERS_PER_MESSAGE_MAX } from '#domain/limits.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import { writeJson } from '#http/json.ts'
 import type { MarketBoard, ShownMarket } from '#live/market-board.ts'
@@ -34,7 +34,7 @@ type Line = {
   readonly seq: Sequence
   readonly traded: MarketFigures | undefined
   readonly text: string
-  /** Same without its number, in a short form for comparison. */
+  /** The ticker line without its sequence number, for comparison. */
   readonly brief: string
 }
 
@@ -82,7 +82,7 @@ export function makeTickerChannel<M>(ports: {
   async function flush(): Promise<void> {
     const some: MarketId[] = []
     for (const marketId of changed) {
-      if (some.length === TICKERS_TOLD_MAX) break
+      if (some.length === TICKERS_PER_MESSAGE_MAX) break
       some.push(marketId)
       changed.delete(marketId)
     }
@@ -170,11 +170,11 @@ export function makeTickerChannel<M>(ports: {
     const open: ShownMarket[] = []
     for (const shown of board().markets.values()) if (shown.closed === undefined) open.push(shown)
     const times = Float64Array.from(open, ({ market }) => market.createdAt).sort()
-    const from = times[Math.max(0, times.length - TICKERS_TOLD_MAX)] ?? 0
+    const from = times[Math.max(0, times.length - TICKERS_PER_MESSAGE_MAX)] ?? 0
     const marketIds = open
       .filter(({ market }) => market.createdAt >= from)
       .sort(({ market: a }, { market: b }) => b.createdAt - a.createdAt || (a.id < b.id ? 1 : -1))
-      .slice(0, TICKERS_TOLD_MAX)
+      .slice(0, TICKERS_PER_MESSAGE_MAX)
       .map(({ market }) => market.id)
     newest = { atMs, marketIds, count: open.length }
     return newest

@@ -4,7 +4,7 @@
  * event loop: the figures are of snapshots as they are written, not as they are kept.
  */
 
-import { BOOK_LEVELS_SHOWN_MAX, TICKERS_TOLD_MAX } from '#domain/limits.ts'
+import { BOOK_LEVELS_SHOWN_MAX, TICKERS_PER_MESSAGE_MAX } from '#domain/limits.ts'
 import type { Principal } from '#http/route.ts'
 import type { Feed } from './feeds.ts'
 import type { Request } from './frames.ts'
@@ -53,7 +53,7 @@ export const OP_WEIGHTS: Readonly<Record<Request['op'], OpWeight>> = {
 /** Cost of listing the flaws of a frame, beyond reading it. */
 export const MISFIT_WEIGHT = { cost: 'read', weight: 5 } as const
 
-/** Returns the cost of reading a frame, whatever it contains. */
+/** Returns the cost of reading a frame with any content. */
 export function frameWeight(bytes: number): number {
   return 1 + Math.floor(bytes / FRAME_BYTES_PER_READ)
 }
@@ -79,7 +79,7 @@ export function snapshotWeight(feed: Feed<unknown>): number {
     case 'trades':
       return Math.ceil(feed.of.shown.trades.size / TRADES_PER_READ)
     case 'ticker':
-      return tickersWeight(feed.marketIds?.length ?? TICKERS_TOLD_MAX)
+      return tickersWeight(feed.marketIds?.length ?? TICKERS_PER_MESSAGE_MAX)
     case 'orders':
       return ORDERS_READS
     case 'funds':

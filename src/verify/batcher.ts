@@ -1,14 +1,12 @@
 /**
- * Gathers what is asked in one turn of the loop into batches for a pool of workers, and hands each
- * asker the answer to what it asked. It knows nothing of what is asked, and starts no thread: `run`
- * is handed in.
+ * Collects the requests of one turn of the loop into batches for a pool of workers, and returns to each caller its own
+ * answer. It does not interpret requests and starts no thread: `run` is a parameter.
  *
- * A turn's requests are spread evenly, so that two requests use two workers and an idle pool begins
- * at once. A worker gets a second batch while it works on the first, so that it never waits for this
- * thread; beyond that requests wait here, where batches grow with the load. Everything has an end:
- * too many requests and late ones are answered `OVERLOADED`. A batch that fails (a worker died, or
- * one request in it is poison) is asked again, one request at a time, because the work has no
- * effects and so the innocent get their answers; what fails again is answered `INTERNAL`.
+ * A turn's requests are spread evenly, so two requests use two workers and an idle pool starts at once. A worker gets a
+ * second batch while it works on the first, so it never waits for this thread. Further requests wait here, where
+ * batches grow with the load. Everything is bounded: too many and late requests are answered `OVERLOADED`. If a batch
+ * fails (a worker died, or one request in it is poison), its requests are retried one at a time. The work has no side
+ * effects, so the other requests get their answers; a request that fails again is answered `INTERNAL`.
  */
 
 import assert from 'node:assert/strict'
@@ -16,32 +14,32 @@ import { VERIFY_BATCH_MAX, VERIFY_HELD_MAX } from '#domain/limits.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 
 type BatcherOptions<Item, Answer> = {
-  /** How many workers stand behind `run`. */
+  /** Number of workers behind `run`. */
   readonly workers: number
-  /** Answers a batch in its order. It may fail; it should not hang, for it then holds its place. */
+  /** Answers a batch in order. It may reject; a call that hangs keeps its place. */
   readonly run: (items: readonly Item[]) => Promise<readonly Answer[]>
-  /** How long a request may go unanswered. */
+  /** Maximum time of a request without an answer. */
   readonly deadlineMs: number
-  /** Told of each failed batch, for the log. */
+  /** Called for each failed batch, for the log. */
   readonly onFailure: (error: unknown) => void
   readonly batchMax?: number
-  /** Requests that may be unanswered at once. */
+  /** Maximum number of unanswered requests. */
   readonly heldMax?: number
   /** A clock that never goes back. */
   readonly nowMs?: () => number
-  /** When a turn of the loop ends. */
+  /** Runs `then` at the end of a turn of the loop. */
   readonly defer?: (then: () => void) => void
 }
 
 export type Batcher<Item, Answer> = {
   readonly ask: (item: Item) => Promise<Answer | Rejection>
-  /** How many requests are unanswered. */
+  /** Returns the number of unanswered requests. */
   readonly held: () => number
-  /** Refuses what is asked from now on; done when everything asked before is answered. */
+  /** Rejects new requests; resolves when all earlier ones are answered. */
   readonly close: () => Promise<void>
 }
 
-/** One that runs and one that is there when it ends. */
+/** One that runs, and one that is ready when it ends. */
 export const TASKS_PER_WORKER = 2
 const ATTEMPTS_MAX = 2
 
@@ -72,9 +70,8 @@ export function makeBatcher<Item, Answer>(
   const again = new Set<Request<Item, Answer>>()
   let tasks = 0
   let deferred = false
-  let watching = false
   let closed = false
-  let whenDrained: (() => void)[] = []
+  const drain = makeDrain(() => held.size === 0 && tasks === 0)
 
   function ask(item: Item): Promise<Answer | Rejection> {
     if (closed || held.size >= heldMax) return Promise.resolve(OVERLOADED)
@@ -82,7 +79,7 @@ export function makeBatcher<Item, Answer>(
       const request = { item, answer: resolve, deadlineMs: nowMs() + deadlineMs, attempts: 0 }
       held.add(request)
       waiting.add(request)
-      if (!watching) watch(deadlineMs)
+      watch.start(deadlineMs)
       if (deferred) return
       deferred = true
       defer(endTurn)
@@ -102,13 +99,7 @@ export function makeBatcher<Item, Answer>(
     }
     const share = Math.min(batchMax, Math.ceil(waiting.size / workers))
     while (tasks < tasksMax && waiting.size > 0) {
-      const batch: Request<Item, Answer>[] = []
-      for (const request of waiting) {
-        waiting.delete(request)
-        batch.push(request)
-        if (batch.length === share) break
-      }
-      send(batch)
+      send(takeSome(waiting, share))
     }
   }
 
@@ -127,7 +118,7 @@ export function makeBatcher<Item, Answer>(
       .finally(() => {
         tasks--
         sendWaiting()
-        tellDrained()
+        drain.check()
       })
   }
 
@@ -137,7 +128,7 @@ export function makeBatcher<Item, Answer>(
     for (const [index, request] of batch.entries()) settle(request, answers[index]!)
   }
 
-  /** A request that was given up is not held any more; what its worker says later changes nothing. */
+  /** A request that timed out is no longer here; its worker's late answer changes nothing. */
   function settle(request: Request<Item, Answer>, answer: Answer | Rejection): void {
     if (!held.delete(request)) return
     waiting.delete(request)
@@ -145,38 +136,77 @@ export function makeBatcher<Item, Answer>(
     request.answer(answer)
   }
 
-  /** One timer serves all, because all have the same time: the oldest request is due first. */
-  function watch(afterMs: number): void {
-    watching = true
-    setTimeout(giveUpLate, afterMs).unref()
-  }
-
-  function giveUpLate(): void {
-    watching = false
-    const now = nowMs()
-    for (const request of held) {
-      if (request.deadlineMs > now) {
-        watch(Math.ceil(request.deadlineMs - now))
-        break
-      }
-      settle(request, OVERLOADED)
-    }
-    tellDrained()
-  }
-
-  function tellDrained(): void {
-    if (held.size > 0 || tasks > 0) return
-    for (const tell of whenDrained) tell()
-    whenDrained = []
-  }
+  const watch = makeDeadlineWatch({
+    ...{ held, nowMs },
+    expire: (request) => settle(request, OVERLOADED),
+    checked: drain.check,
+  })
 
   function close(): Promise<void> {
     closed = true
-    return new Promise((resolve) => {
-      whenDrained.push(resolve)
-      tellDrained()
-    })
+    return drain.done()
   }
 
   return { ask, held: () => held.size, close }
+}
+
+/** Resolves those that wait until there is nothing left to do. */
+function makeDrain(isIdle: () => boolean) {
+  let waiting: (() => void)[] = []
+  function check(): void {
+    if (!isIdle()) return
+    for (const resolve of waiting) resolve()
+    waiting = []
+  }
+  return {
+    check,
+    done: (): Promise<void> =>
+      new Promise((resolve) => {
+        waiting.push(resolve)
+        check()
+      }),
+  }
+}
+
+/** Removes the first requests of a queue, and returns them. */
+function takeSome<T>(queue: Set<T>, count: number): T[] {
+  const taken: T[] = []
+  for (const one of queue) {
+    queue.delete(one)
+    taken.push(one)
+    if (taken.length === count) break
+  }
+  return taken
+}
+
+/** Expires requests in time. One timer serves all, because all have the same deadline: the oldest is due first. */
+function makeDeadlineWatch<R extends { readonly deadlineMs: number }>(ports: {
+  readonly held: ReadonlySet<R>
+  readonly nowMs: () => number
+  readonly expire: (request: R) => void
+  /** Called after each check. */
+  readonly checked: () => void
+}) {
+  let watching = false
+
+  function start(afterMs: number): void {
+    if (watching) return
+    watching = true
+    setTimeout(check, afterMs).unref()
+  }
+
+  function check(): void {
+    watching = false
+    const now = ports.nowMs()
+    for (const request of ports.held) {
+      if (request.deadlineMs > now) {
+        start(Math.ceil(request.deadlineMs - now))
+        break
+      }
+      ports.expire(request)
+    }
+    ports.checked()
+  }
+
+  return { start }
 }

@@ -1,7 +1,6 @@
 /**
- * The work of the verify pool: hash each order of a batch for its chain's settlement contract and
- * recover who signed it, and who signed its permit. It answers what it found and leaves every other rule
- * of an order to others.
+ * The work of the verify pool: hashes each order of a batch for its chain's settlement contract, and recovers the
+ * signers of the order and its permit. All other rules of an order are checked elsewhere.
  */
 
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -15,21 +14,21 @@ import { hex, makeRecoverer } from './recover.ts'
 import type { RecoveryEngine } from './recovery-engine.ts'
 import { normaliseSignature, type SignatureFlaw } from './signature.ts'
 
-/** What crosses to the pool. */
+/** Input of the pool. */
 export type SignedOrder = {
   readonly chainId: number
   readonly order: Order
-  /** As the client wrote it. */
+  /** As sent by the client. */
   readonly signature: string
   readonly permit?: PermitSignature
 }
 
-/** What comes back: little, because the caller still holds the order. */
+/** Result of the pool: small, because the caller still has the order. */
 export type OrderInspection = {
   readonly orderHash: OrderHash
-  /** Null when no address can be recovered from the signature. */
+  /** Null if no address can be recovered from the signature. */
   readonly recovered: Address | null
-  /** Null when the trader signed the order, else a sentence that says what is wrong. */
+  /** Null if the trader signed the order, else a sentence about the mistake. */
   readonly flaw: string | null
   /** The flaw of the permit's signature; left out if it is valid or there is no permit. */
   readonly permitFlaw?: string
@@ -67,7 +66,7 @@ export function makeOrderInspector(
   return (orders) => orders.map(inspect)
 }
 
-/** What is said of an order with this hash that this one signed, as that trader's. */
+/** Returns the inspection of an order from its hash, its recovered signer and its trader. */
 export function inspectionOf(
   orderHash: OrderHash,
   signer: Address | SignatureFlaw,
@@ -85,7 +84,7 @@ export function inspectionOf(
   return { orderHash, recovered: signer, flaw: null }
 }
 
-/** The order as the rest of the exchange knows it, or why it is not one. */
+/** Returns the verified order, or the reason for its rejection. */
 export function verifiedOrder(
   { order, signature, permit }: SignedOrder,
   inspection: OrderInspection | Rejection,

@@ -1,6 +1,6 @@
 /**
- * Keccak-256 for the hot path: the native one of the `keccak` package where it could be built, else
- * the portable one. Both answer alike; only their speed differs.
+ * Keccak-256 for the hot path: the native one of the `keccak` package if it could be built, else the portable one. Both
+ * return the same; only their speed differs.
  */
 
 import assert from 'node:assert/strict'
@@ -13,7 +13,7 @@ export type KeccakEngine = {
   readonly keccak256: Keccak256
 }
 
-/** The sponge behind the package's stream. The stream itself costs twice what the hash does. */
+/** The sponge behind the package's stream. The stream itself costs twice as much as the hash. */
 type Sponge = {
   initialize(rateBits: number, capacityBits: number): void
   absorb(bytes: Uint8Array): void
@@ -29,7 +29,7 @@ export function loadKeccak(): KeccakEngine {
   return nativeKeccak() ?? portableKeccak
 }
 
-/** Undefined where the package is absent, was not built, or is not the one known here. */
+/** Undefined if the package is absent, was not built, or has an unknown version. */
 export function nativeKeccak(): KeccakEngine | undefined {
   const sponge = loadSponge()
   if (sponge === undefined) return undefined
@@ -38,7 +38,7 @@ export function nativeKeccak(): KeccakEngine | undefined {
     sponge.absorb(bytes)
     return sponge.squeeze(32)
   }
-  // A sponge that is driven below its package's own interface proves itself before it is trusted.
+  // The sponge is not the package's public interface, so it is tested before use.
   for (const length of [0, 1, 135, 136, 137, 320]) {
     const bytes = new Uint8Array(length).fill(length % 251)
     assert.ok(Buffer.from(keccak_256(bytes)).equals(keccak256(bytes)), 'native keccak is wrong')
@@ -58,7 +58,7 @@ function loadSponge(): Sponge | undefined {
       typeof sponge.squeeze === 'function'
     return known ? (sponge as Sponge) : undefined
   } catch {
-    // An optional dependency that cannot be loaded is one that is not there.
+    // An optional dependency that cannot be loaded counts as absent.
     return undefined
   }
 }

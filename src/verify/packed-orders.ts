@@ -1,13 +1,13 @@
 /**
- * Batches of signed orders as bytes in memory that the asker shares with the threads of the pool. To lay
- * them out costs the asker what cloning objects did (3.6 µs an order), and the thread, which is the busiest, is
- * spared its clone (4.4 µs) and the reading of hex. The asker lays an order out as it is hashed, with its
- * signature behind it; a thread reads it there, and writes the digest over its first word. So a message
- * says only which batch, and its answer only what is wrong, which is nothing as a rule.
+ * Batches of signed orders as bytes in memory that the caller shares with the pool's threads. Encoding costs the caller
+ * as much as cloning objects did (3.6 µs an order), and saves the thread, which is the busiest, its clone (4.4 µs) and
+ * the parsing of hex. The caller writes an order in the layout that is hashed, with its signature after it; a thread
+ * reads it there, and writes the digest over its first word. So a message only names the batch, and its answer has only
+ * the flaws, usually none.
  *
- * A batch has its place until its task has settled, whatever became of who asked: no thread writes into the
- * batch of another. What cannot be laid out, such as a signature that is no hex, goes along as an object, and so
- * does an order with a permit: they are few, and each costs a second recovery anyway.
+ * A batch keeps its place until its task has settled, even if its callers have given up: no thread writes into another
+ * batch. An order that cannot be encoded, such as one with a signature that is not hex, is sent as an object, and so is
+ * an order with a permit: they are few, and each costs a second recovery anyway.
  */
 
 import assert from 'node:assert/strict'
@@ -36,31 +36,31 @@ import { decodeSignature, makeSignatureBytes, SIGNATURE_BYTES } from './signatur
 
 type Inspection = OrderInspection | Rejection
 
-/** The orders at one place: how many, and at which of them stands one that could not be laid out. */
+/** The orders in one place: their number, and the indices of those sent as objects. */
 export type PackedOrders = {
   readonly place: number
   readonly count: number
   readonly odd?: readonly (readonly [at: number, signed: SignedOrder])[]
 }
 
-/** What is to be said of those that are not simply right. */
+/** Inspections of the orders with a flaw or another signer, by index. */
 export type PackedFlaws = readonly (readonly [at: number, inspection: Inspection])[] | undefined
 
 const DIGEST_BYTES = 32
 const ADDRESS_BYTES = 20
 const CHAIN_OFFSET = ORDER_WORDS_BYTES + SIGNATURE_BYTES
-/** The words, the signature, one byte for the chain, and what makes it a multiple of eight. */
+/** The words, the signature, one byte for the chain, padded to a multiple of eight. */
 const ENTRY_BYTES = Math.ceil((CHAIN_OFFSET + 1) / 8) * 8
 const PLACE_BYTES = ENTRY_BYTES * VERIFY_BATCH_MAX
-/** In place of a chain: this one goes along as an object. */
+/** Instead of a chain: this order is sent as an object. */
 const ODD = 255
 
-/** Memory for all batches that a pool of so many threads may have at once. */
+/** Returns memory for all batches that a pool of this many threads may have at once. */
 export function makePackedMemory(threads: number): SharedArrayBuffer {
   return new SharedArrayBuffer(threads * TASKS_PER_WORKER * PLACE_BYTES)
 }
 
-/** The asker's side: answers a batch in its order, by `run`, which brings it to a thread. */
+/** The caller's side: answers a batch in order; `run` sends it to a thread. */
 export function makeOrderPacker(options: {
   readonly memory: SharedArrayBuffer
   readonly domains: readonly OrderDomain[]
@@ -82,7 +82,7 @@ export function makeOrderPacker(options: {
     try {
       writeOrderWords(view, from, order)
     } catch {
-      // The thread will say what it is.
+      // The thread finds the flaw.
       return false
     }
     bytes[from + CHAIN_OFFSET] = chain
@@ -125,7 +125,7 @@ export function makeOrderPacker(options: {
   }
 }
 
-/** The thread's side: hashes what was laid out, and recovers who signed it. */
+/** The thread's side: hashes the encoded orders, and recovers their signers. */
 export function makePackedInspector(options: {
   readonly memory: SharedArrayBuffer
   readonly domains: readonly PermitDomain[]
@@ -138,7 +138,7 @@ export function makePackedInspector(options: {
   const recoverHash = makeHashRecoverer(recovery, keccak)
   const inspectOrders = makeOrderInspector(domains, recovery, keccak)
   const signature = makeSignatureBytes()
-  // Native code takes no shared memory, and what was read must not change while it is judged.
+  // A copy: native code accepts no shared memory, and the bytes must not change during the check.
   const words = Buffer.alloc(ORDER_WORDS_BYTES)
 
   function inspect(from: number): OrderInspection | undefined {

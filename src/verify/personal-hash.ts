@@ -1,4 +1,4 @@
-/** The digest that a wallet signs for a plain text (EIP-191, `personal_sign`). */
+/** Returns the digest that a wallet signs for a plain text (EIP-191, `personal_sign`). */
 
 export function personalHash(
   text: string,

@@ -1,7 +1,7 @@
 /**
- * Who signed a digest. Recovery on the curve is the most expensive step of an order by far, so it is
- * done by the system's library where there is one (`system-recovery.ts`), by the native `secp256k1` package where
- * that could be built, and by WebAssembly elsewhere; all give the same answers. A recoverer keeps scratch bytes and therefore belongs to one thread.
+ * Recovers the signer of a digest. Recovery on the curve is by far the most expensive step of an order. So the system's
+ * library does it if there is one (`system-recovery.ts`), else the native `secp256k1` package if it could be built,
+ * else WebAssembly; all return the same. A recoverer has scratch memory and therefore belongs to one thread.
  */
 
 import { createRequire } from 'node:module'
@@ -17,14 +17,14 @@ import {
 } from './signature.ts'
 import { systemRecovery } from './system-recovery.ts'
 
-/** The signer of a 32-byte digest by a 65-byte signature in hex, or what is wrong with it. */
+/** Returns the signer of a 32-byte digest by a 65-byte signature in hex, or a flaw. */
 type Recoverer = (digest: Uint8Array, signature: string) => Address | SignatureFlaw
 
 type HashRecoverer = (digest: Uint8Array, signature: SignatureBytes) => Uint8Array | SignatureFlaw
 
-/** Where the address begins in the hash of a key. */
+/** Offset of the address in the hash of a key. */
 export const ADDRESS_OFFSET = 12
-const NO_KEY_FITS: SignatureFlaw = { flaw: 'no key fits it' }
+const NO_KEY_FITS: SignatureFlaw = { flaw: 'no key matches it' }
 
 type NativeModule = {
   ecdsaRecover(
@@ -42,7 +42,7 @@ export async function loadRecovery(): Promise<RecoveryEngine> {
   return systemRecovery() ?? nativeRecovery() ?? (await wasmRecovery())
 }
 
-/** Undefined where the package is absent or was not built. */
+/** Undefined if the package is absent or was not built. */
 export function nativeRecovery(): RecoveryEngine | undefined {
   const native = loadNative()
   if (native === undefined) return undefined
@@ -53,7 +53,7 @@ export function nativeRecovery(): RecoveryEngine | undefined {
       try {
         return native.ecdsaRecover(compact, recoveryId, digest, false, publicKey)
       } catch {
-        // Lengths and ranges were checked before: what it throws now is that no key fits.
+        // Lengths and ranges were checked before, so an error means that no key fits.
         return undefined
       }
     },
@@ -83,18 +83,18 @@ export function makeRecoverer(recovery: RecoveryEngine, keccak: KeccakEngine): R
   }
 }
 
-/** The same for the bytes of a signature: the hash of the signer's key, whose end is the address. */
+/** The same for a signature in bytes: returns the hash of the signer's key, which ends with the address. */
 export function makeHashRecoverer(recovery: RecoveryEngine, keccak: KeccakEngine): HashRecoverer {
   return (digest, bytes) => {
     const recoveryId = recoveryIdIn(bytes)
     if (typeof recoveryId === 'object') return recoveryId
     const publicKey = recovery.recoverKey(digest, bytes.compact, recoveryId)
-    // Without the byte that marks its form.
+    // Without the prefix byte.
     return publicKey === undefined ? NO_KEY_FITS : keccak.keccak256(publicKey.subarray(1))
   }
 }
 
-/** Hex of the bytes from `start` on; without a copy where they are a Buffer, as native ones are. */
+/** Returns the bytes from `start` on as hex. A Buffer, as native code returns, is not copied. */
 export function hex(bytes: Uint8Array, start = 0): string {
   return Buffer.isBuffer(bytes)
     ? bytes.toString('hex', start)
@@ -105,7 +105,7 @@ function loadNative(): NativeModule | undefined {
   try {
     return createRequire(import.meta.url)('secp256k1/bindings.js')
   } catch {
-    // An optional dependency that cannot be loaded is one that is not there.
+    // An optional dependency that cannot be loaded counts as absent.
     return undefined
   }
 }

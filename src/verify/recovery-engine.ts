@@ -1,8 +1,8 @@
-/** What recovers public keys: one of several libraries, all with the same answers. */
+/** Recovers public keys: one of several libraries with the same results. */
 
 export type RecoveryEngine = {
   readonly name: 'system secp256k1' | 'native secp256k1' | 'wasm secp256k1'
-  /** The uncompressed public key (65 bytes, valid until the next call), or none that fits. */
+  /** Returns the uncompressed public key (65 bytes, valid until the next call); undefined if none fits. */
   readonly recoverKey: (
     digest: Uint8Array,
     compact: Uint8Array,

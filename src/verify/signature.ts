@@ -1,13 +1,13 @@
 /**
- * A signature as text, and the rules it must keep before any curve arithmetic: 65 bytes, `v` one of
- * two values in either counting, `r` and `s` in range, and `s` in the lower half of the range. The
- * last rule leaves each signature one form only: its mirror image would recover to the same key.
+ * A signature as text, and the rules that it must meet before any curve arithmetic: 65 bytes, `v` 0/1 or 27/28, `r` and
+ * `s` in range, and `s` in the lower half of the range. The last rule leaves each signature one form only: its mirror
+ * image would recover to the same key.
  */
 
-/** Why a signature cannot be one; a sentence for the client, without the leading words. */
+/** Reason why a signature is invalid; a sentence for the client, without its first words. */
 export type SignatureFlaw = { readonly flaw: string }
 
-/** The bytes of the signature read last: `r` and `s` in the first 64, `v` in the last. */
+/** Bytes of the last parsed signature: `r` and `s` in the first 64, `v` in the last. */
 export type SignatureBytes = {
   readonly all: Buffer
   readonly compact: Uint8Array
@@ -29,7 +29,7 @@ export function makeSignatureBytes(): SignatureBytes {
   return { all, compact: all.subarray(0, V_OFFSET) }
 }
 
-/** Reads a signature into `into` and answers its recovery id, or what is wrong with it. */
+/** Parses a signature into `into` and returns its recovery id, or a flaw. */
 export function readSignature(signature: string, into: SignatureBytes): 0 | 1 | SignatureFlaw {
   if (!decodeSignature(signature, into.all, 0)) {
     return { flaw: `it must be 0x and 130 hex digits (65 bytes), not ${described(signature)}` }
@@ -37,10 +37,10 @@ export function readSignature(signature: string, into: SignatureBytes): 0 | 1 | 
   return recoveryIdIn(into)
 }
 
-/** Writes the bytes of a signature at `at`; answers whether it has the form of one. */
+/** Writes the bytes of a signature at `at`; returns whether it has the right form. */
 export function decodeSignature(signature: string, into: Buffer, at: number): boolean {
-  // The decoder stops at the first character that is not hex, so its count proves them all; but it
-  // looks at the low byte of a character only, so they must be ASCII: one byte each in UTF-8.
+  // The decoder stops at the first character that is not hex, so its count proves all of them. But it reads only the
+  // low byte of a character, so they must be ASCII: one byte each in UTF-8.
   return (
     signature.length === SIGNATURE_CHARS &&
     signature.startsWith('0x') &&
@@ -49,7 +49,7 @@ export function decodeSignature(signature: string, into: Buffer, at: number): bo
   )
 }
 
-/** The recovery id of the signature whose bytes these are, or what is wrong with it. */
+/** Returns the recovery id of the signature in these bytes, or a flaw. */
 export function recoveryIdIn({ all }: SignatureBytes): 0 | 1 | SignatureFlaw {
   const recoveryId = recoveryIdOf(all[V_OFFSET]!)
   if (recoveryId === undefined) {
@@ -69,7 +69,7 @@ export function recoveryIdIn({ all }: SignatureBytes): 0 | 1 | SignatureFlaw {
   return recoveryId
 }
 
-/** The one form in which a signature that was read without a flaw is kept: lower case, v 27 or 28. */
+/** Returns the stored form of a valid signature: lower case, v 27 or 28. */
 export function normaliseSignature(signature: string): string {
   const v = signature.slice(-2).toLowerCase()
   const body = signature.slice(0, -2).toLowerCase()
@@ -89,7 +89,7 @@ function described(signature: string): string {
     : `${signature.length} characters without 0x`
 }
 
-/** The first byte decides nearly always, and deciding it here saves a call into native code. */
+/** The first byte nearly always decides, which saves a call into native code. */
 function compare(bytes: Buffer, offset: number, bound: Buffer): number {
   const difference = bytes[offset]! - bound[0]!
   return difference !== 0 ? difference : bytes.compare(bound, 0, 32, offset, offset + 32)

@@ -1,26 +1,26 @@
 /**
- * Recovery by the system's own libsecp256k1, which is years younger than the one that comes with the `secp256k1`
- * package and takes about a quarter less. Debian has it as `libsecp256k1-1` or a later number; where it is not
- * there, or does not do what it should, the others take its place.
+ * Recovery by the system's libsecp256k1, which is years newer than the one in the `secp256k1` package and about a
+ * quarter faster. Debian has it as `libsecp256k1-1` or a later number. If it is missing or fails its test, the others
+ * are used.
  *
- * It is called through memory, so whatever it is given must have the length that it reads and writes.
+ * It is called through raw memory, so every buffer must have the length that it reads and writes.
  */
 
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import type { RecoveryEngine } from './recovery-engine.ts'
 
-/** What a system may call it: its number changes with what we do not use. */
+/** File names of the library: the number changes with functions that are not used here. */
 const LIBRARIES = [6, 5, 2, 1].map((number) => `libsecp256k1.so.${number}`)
 
-/** Its constants. Older ones verify only where a context was made for it. */
+/** The library's constants. Older versions verify only with a context made for it. */
 const CONTEXT_VERIFY = 0x101
 const UNCOMPRESSED = 2
 
 const DIGEST_BYTES = 32
 const COMPACT_BYTES = 64
 const PUBLIC_KEY_BYTES = 65
-/** More than its own forms of a signature (65) and of a key (64) take. */
+/** More than the library's own forms of a signature (65) and of a key (64). */
 const FORM_BYTES = 128
 
 type Library = { func(declaration: string): (...values: never[]) => unknown }
@@ -30,11 +30,11 @@ type Calls = {
   readonly create: (flags: number) => Context
   readonly parse: (context: Context, form: Buffer, compact: Uint8Array, id: number) => number
   readonly recover: (context: Context, key: Buffer, form: Buffer, digest: Uint8Array) => number
-  /** The context, the key to be written with room for its length, the key, and how. */
+  /** Parameters: context, output, output length, key, flags. */
   readonly serialize: (...values: [Context, Buffer, Buffer, Buffer, number]) => number
 }
 
-/** Undefined where the system has none. */
+/** Undefined if the system has none. */
 export function systemRecovery(): RecoveryEngine | undefined {
   const calls = load()
   if (calls === undefined) return undefined
@@ -43,7 +43,7 @@ export function systemRecovery(): RecoveryEngine | undefined {
   const form = Buffer.alloc(FORM_BYTES)
   const key = Buffer.alloc(FORM_BYTES)
   const publicKey = Buffer.alloc(PUBLIC_KEY_BYTES)
-  /** A `size_t`: what there is room for, and what was written. */
+  /** A `size_t`: the capacity before the call, the written length after it. */
   const length = Buffer.alloc(8)
   const engine: RecoveryEngine = {
     name: 'system secp256k1',
@@ -64,7 +64,7 @@ function load(): Calls | undefined {
   try {
     koffi = createRequire(import.meta.url)('koffi')
   } catch {
-    // An optional dependency that cannot be loaded is one that is not there.
+    // An optional dependency that cannot be loaded counts as absent.
     return undefined
   }
   for (const name of LIBRARIES) {
@@ -83,22 +83,22 @@ function load(): Calls | undefined {
         ),
       } as Calls
     } catch {
-      // Not there, or built without recovery.
+      // Missing, or built without recovery.
     }
   }
   return undefined
 }
 
 /**
- * The generator of the curve. Its x as r, one more as s, and the digest 1 are a signature by the key 1, whose
- * public key is the generator itself.
+ * The generator of the curve. With its x as r, x + 1 as s, and the digest 1, the key 1 has signed; its public key is
+ * the generator itself.
  */
 const GENERATOR = {
   x: '79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798',
   y: '483ada7726a3c4655da4fbfc0e1108a8fd17b448a68554199c47d08ffb10d4b8',
 }
 
-/** Whether it finds a key that is known without it: the library may be another than its name says. */
+/** Returns whether it recovers a known key: a library may not be what its name says. */
 function works(engine: RecoveryEngine): boolean {
   const compact = Buffer.from(GENERATOR.x + GENERATOR.x, 'hex')
   compact[COMPACT_BYTES - 1]! += 1

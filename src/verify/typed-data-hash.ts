@@ -1,7 +1,7 @@
 /**
- * The EIP-712 digest of any message that Sibyl knows, by the keccak at hand. It is the general
- * encoder for what is signed now and then; orders have their own in `domain/order-hash.ts`. Only the
- * types that our messages use are understood; another one is a bug of the caller.
+ * EIP-712 digests of any message of Sibyl, with the available keccak. This general encoder is for rare messages; orders
+ * have their own in `domain/order-hash.ts`. It supports only the types of Sibyl's messages; any other is a bug of the
+ * caller.
  */
 
 import assert from 'node:assert/strict'
@@ -26,7 +26,7 @@ export function typedDataDigest(typed: TypedMessage, keccak256: Keccak256): Uint
   return makeTypedDataHasher(typed, keccak256)(typed.message)
 }
 
-/** A hasher for many messages of one type in one domain, whose hashes are made once. */
+/** Returns a hasher for many messages of one type in one domain; the hashes of type and domain are computed once. */
 export function makeTypedDataHasher(
   { domain, primaryType, types }: Omit<TypedMessage, 'message'>,
   keccak256: Keccak256,
@@ -73,7 +73,7 @@ function word(type: string, value: MessageValue, keccak256: Keccak256): Uint8Arr
 function leftPadded(digits: string): Uint8Array {
   const bytes = Buffer.alloc(32)
   const length = digits.length / 2
-  // The decoder looks at the low byte of a character only.
+  // The decoder reads only the low byte of a character.
   const isAscii = Buffer.byteLength(digits) === digits.length
   const written = length <= 32 ? bytes.write(digits, 32 - length, 'hex') : 0
   assert(isAscii && written === length, 'not a word of hex')

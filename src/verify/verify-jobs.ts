@@ -1,4 +1,4 @@
-/** What a thread of the verify pool can do, with the fastest implementations that there are. */
+/** Jobs of a verify thread, with the fastest available implementations. */
 
 import type { Address } from '#domain/ids.ts'
 import type { PermitDomain } from './inspect-permit.ts'
@@ -7,10 +7,10 @@ import { makePackedInspector } from './packed-orders.ts'
 import { personalHash } from './personal-hash.ts'
 import { loadRecovery, makeRecoverer } from './recover.ts'
 
-/** What the pool hands to its threads. */
+/** Data of the pool's threads. */
 export type VerifyWorkerData = {
   readonly domains: readonly PermitDomain[]
-  /** Where the asker lays batches of orders out. */
+  /** Memory for the caller's batches of orders. */
   readonly memory: SharedArrayBuffer
 }
 
@@ -19,10 +19,10 @@ export async function makeVerifyJobs({ domains, memory }: VerifyWorkerData) {
   const keccak = loadKeccak()
   const recoverSigner = makeRecoverer(recovery, keccak)
   return {
-    /** Looks at a batch of signed orders where it lies; answers what is wrong. */
+    /** Inspects a batch of signed orders in shared memory; returns the flaws. */
     inspectPacked: makePackedInspector({ memory, domains, recovery, keccak }),
 
-    /** Who signed a text as wallets do (personal_sign); null when the signature is none. */
+    /** Returns the signer of a text (personal_sign); null if the signature is invalid. */
     recoverMessageSigner(signed: {
       readonly message: string
       readonly signature: string
@@ -31,7 +31,7 @@ export async function makeVerifyJobs({ domains, memory }: VerifyWorkerData) {
       return typeof signer === 'string' ? signer : null
     },
 
-    /** Which implementations are in use, for a line at start. */
+    /** Returns the implementations in use, for a line at start. */
     engines: (): string => `${recovery.name}, ${keccak.name}`,
   }
 }

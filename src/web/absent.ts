@@ -1,4 +1,4 @@
-/** Stands in, where the page is bundled, for the parts of the SDK that are not for a page. */
+/** Replaces parts of the SDK that a page does not need when the page is bundled. */
 
 const NO_KEYS = 'the page holds no private keys: choose a wallet'
 

@@ -1,17 +1,17 @@
-/** A button for what cannot be undone: it asks once more, with what it would do. */
+/** A button for irreversible actions: it asks for confirmation and explains the effect. */
 
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 
 export function ConfirmButton(props: {
-  /** Before anything is asked. */
+  /** Its text before it asks. */
   readonly name: string
-  /** The button that goes on, and the one that does not. */
+  /** Texts of the button that confirms and of the one that does not. */
   readonly confirm: string
   readonly keep: string
   readonly isDisabled: boolean
   readonly onConfirm: () => void
-  /** What the user should know before going on. */
+  /** Information for the user before confirming. */
   readonly children?: ComponentChildren
 }) {
   const isAsking = useSignal(false)

@@ -1,8 +1,8 @@
-/** What went wrong, in a sentence for a person: whether the exchange, the wallet or the network said it. */
+/** Describes an error of the exchange, the wallet or the network in a sentence for a person. */
 
 import { SibylError } from '#client/sibyl-error.ts'
 
-/** Where the exchange's own words are for programs. */
+/** Replaces messages of the exchange that are meant for programs. */
 const WORDS: Readonly<Record<string, string>> = {
   NETWORK: 'The exchange cannot be reached. Check your connection.',
   TIMEOUT: 'The exchange did not answer in time.',
@@ -12,7 +12,7 @@ const WORDS: Readonly<Record<string, string>> = {
   SIGNATURE_REFUSED: 'You declined in the wallet.',
 }
 
-/** What wallets say by number (EIP-1193, EIP-1474). */
+/** Messages for the error codes of wallets (EIP-1193, EIP-1474). */
 const WALLET_WORDS: Readonly<Record<number, string>> = {
   4001: 'You declined in the wallet.',
   4100: 'The wallet does not allow this account to be used here.',
@@ -22,12 +22,12 @@ const WALLET_WORDS: Readonly<Record<number, string>> = {
   [-32002]: 'The wallet is already asking: open it and answer there.',
 }
 
-/** What browsers say when a module cannot be fetched. */
+/** Messages of browsers if a module cannot be fetched. */
 const LOAD_FAILED = /dynamically imported module|[Ii]mporting a module|error loading/
 
 export function wordsOf(error: unknown): string {
   if (error instanceof SibylError) {
-    // What the wallet said is more than that it failed.
+    // The wallet's own error says more.
     if (error.code === 'WALLET_FAILED' && error.cause !== undefined) return wordsOf(error.cause)
     const unsure = error.outcomeUnknown
       ? ' It may have been carried out: look before you repeat it.'
@@ -43,12 +43,12 @@ export function wordsOf(error: unknown): string {
   return 'Something went wrong.'
 }
 
-/** Whether the page itself has ended what failed: nobody waits for it any more. */
+/** Returns whether the page itself aborted the operation: no user waits for it. */
 export function isCalledOff(error: unknown): boolean {
   return error instanceof SibylError && error.code === 'ABORTED'
 }
 
-/** Wallets wrap what their node said. */
+/** Wallets wrap errors of their node. */
 function codeOf(error: unknown): number | undefined {
   if (typeof error !== 'object' || error === null || !('code' in error)) return undefined
   return typeof error.code === 'number' ? error.code : undefined

@@ -1,4 +1,4 @@
-/** Numbers, times and addresses as a person reads them. Amounts stay integers all the way. */
+/** Formats numbers, times and addresses for people. Amounts stay integers all the way. */
 
 /** One dollar, one share. */
 export const UNIT = 1_000_000n
@@ -6,22 +6,22 @@ const DECIMALS = 6
 const MINUTE_SEC = 60
 const HOUR_SEC = 3_600
 const DAY_SEC = 86_400
-/** What is shown where there is no number; as wide as a digit. */
+/** Shown instead of a missing number; as wide as a digit. */
 export const NOTHING = '–'
 
-/** An integer with six decimals, cut to so many places towards zero: 1234567 → `1.23`. */
+/** Formats an integer with six decimals, truncated to this many places: 1234567 → `1.23`. */
 export function decimal(amount: bigint | number, places: number): string {
   const value = BigInt(amount)
   const size = value < 0n ? -value : value
   const whole = (size / UNIT).toLocaleString('en-US')
   const part = (size % UNIT).toString().padStart(DECIMALS, '0').slice(0, places)
-  // What is cut to nothing has no sign.
+  // A number truncated to zero has no sign.
   const isZero = size / UNIT === 0n && /^0*$/.test(part)
   const sign = value < 0n && !isZero ? '−' : ''
   return `${sign}${whole}${places === 0 ? '' : `.${part}`}`
 }
 
-/** All the places it has, at least so many. */
+/** Formats all decimal places, at least this many. */
 export function exactDecimal(amount: bigint | number, placesMin: number): string {
   const text = decimal(amount, DECIMALS)
   const least = text.length - DECIMALS + placesMin
@@ -36,13 +36,13 @@ export function money(amount: bigint | number, places = 2): string {
   return text.startsWith('−') ? `−$${text.slice(1)}` : `$${text}`
 }
 
-/** Profit and loss always say which it is. */
+/** Formats profit or loss, always with a sign. */
 export function signedMoney(amount: bigint | number): string {
   const text = money(amount)
   return text.startsWith('−') || /^\$[0.]*$/.test(text) ? text : `+${text}`
 }
 
-/** Large sums in a narrow column: `$43.1K`. */
+/** Formats large sums for a narrow column: `$43.1K`. */
 export function shortMoney(amount: bigint | number): string {
   const value = BigInt(amount)
   for (const [letter, size] of [
@@ -55,43 +55,43 @@ export function shortMoney(amount: bigint | number): string {
   return money(value, value >= 100n * UNIT ? 0 : 2)
 }
 
-/** Shares: at least two places, more if they are there. */
+/** Formats shares with at least two places, more if necessary. */
 export function shares(amount: bigint | number): string {
   return exactDecimal(amount, 2)
 }
 
-/** A price in cents: 423000 → `42.3¢`. */
+/** Formats a price in cents: 423000 → `42.3¢`. */
 export function cents(price: number): string {
   return `${exactDecimal(BigInt(price) * 100n, 1)}¢`
 }
 
-/** An average of prices, to a tenth of a cent. */
+/** Formats an average price to a tenth of a cent. */
 export function roundCents(price: number): string {
   return cents(Math.round(price / 1_000) * 1_000)
 }
 
-/** How a price has changed: `+2.0¢`. */
+/** Formats a change of price: `+2.0¢`. */
 export function signedCents(change: number): string {
   return change > 0 ? `+${cents(change)}` : cents(change)
 }
 
-/** A price as a chance: 423000 → `42.3%`. */
+/** Formats a price as a probability: 423000 → `42.3%`. */
 export function percent(price: number): string {
   return `${decimal(BigInt(Math.round(price)) * 100n, 1)}%`
 }
 
-/** Dollars of an asset, which has eight decimals: 6415243000000 → `64,152.43`. */
+/** Formats the price of an asset, which has eight decimals: 6415243000000 → `64,152.43`. */
 export function assetPrice(price: number, places = 2): string {
   return decimal(BigInt(price) / 100n, places)
 }
 
-/** How far an asset is from its strike: `+12.40`. */
+/** Formats the difference between an asset's price and its strike: `+12.40`. */
 export function signedDifference(difference: number): string {
   const text = assetPrice(difference)
   return text.startsWith('−') || /^[0.]*$/.test(text) ? text : `+${text}`
 }
 
-/** How long until something ends: days and hours, or a clock in the last hour. */
+/** Formats the time left: days and hours, or a clock in the last hour. */
 export function timeLeft(seconds: number): string {
   if (seconds <= 0) return 'ended'
   const left = Math.floor(seconds)
@@ -101,14 +101,14 @@ export function timeLeft(seconds: number): string {
   return `${Math.floor(left / DAY_SEC)}d ${hours}h`
 }
 
-/** `14:05`, and zero when it is over. */
+/** Formats as `14:05`; zero after the end. */
 export function countdown(seconds: number): string {
   const left = Math.max(0, Math.floor(seconds))
   const two = (value: number) => String(value).padStart(2, '0')
   return `${two(Math.floor(left / MINUTE_SEC))}:${two(left % MINUTE_SEC)}`
 }
 
-/** How long ago something was. */
+/** Formats the time since an event. */
 export function ago(seconds: number): string {
   if (seconds < MINUTE_SEC) return 'now'
   if (seconds < HOUR_SEC) return `${Math.floor(seconds / MINUTE_SEC)}m ago`

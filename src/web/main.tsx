@@ -1,4 +1,4 @@
-/** The trading page: starts what it follows, and shows it. */
+/** The trading page: starts its subscriptions and renders it. */
 
 import { render } from 'preact'
 import { App } from './shell/app.tsx'

@@ -1,21 +1,21 @@
-/** The one table of the page: what its columns are called, how they are aligned, and what a narrow screen makes of it. */
+/** The only table component: names and alignment of columns, and the layout on narrow screens. */
 
 import type { ComponentChildren } from 'preact'
 
 export type Column<Row> = {
   readonly name: string
   readonly cell: (row: Row) => ComponentChildren
-  /** Read aloud only, above cells that explain themselves. */
+  /** Only for screen readers, above cells that explain themselves. */
   readonly isNameHidden?: boolean
-  /** Aligned to the right, with digits of one width. */
+  /** Aligned to the right, with digits of equal width. */
   readonly isNumber?: boolean
-  /** Left out on a narrow screen. */
+  /** Hidden on a narrow screen. */
   readonly isWide?: boolean
   /** Classes of its cells, such as colours. */
   readonly tone?: string | ((row: Row) => string)
   /** Classes of its head and its cells. */
   readonly class?: string
-  /** Sorts the rows by this column; the direction is that of the present order, if it is by this column. */
+  /** Sorts the rows by this column; the direction is that of the current order, if it is by this column. */
   readonly sort?: {
     readonly direction: 'ascending' | 'descending' | undefined
     readonly change: () => void
@@ -28,7 +28,7 @@ type Props<Row> = {
   readonly columns: readonly Column<Row>[]
   readonly keyOf: (row: Row) => string
   readonly caption: string
-  /** Shown where there are no rows. */
+  /** Shown if there are no rows. */
   readonly empty: ComponentChildren
   /** On a phone each row is a card with all its columns, so that nothing has to be scrolled to. */
   readonly hasCards?: boolean
@@ -93,7 +93,7 @@ function Head<Row>({ column }: { readonly column: Column<Row> }) {
   )
 }
 
-/** A component of its own, so that a signal that one cell reads makes that row again and no other. */
+/** A separate component, so that a signal read by one cell renders only that row. */
 function Cells<Row>(props: {
   readonly row: Row
   readonly columns: readonly Column<Row>[]

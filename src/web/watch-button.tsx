@@ -1,4 +1,4 @@
-/** A star that puts a market on the watchlist, or takes it off. */
+/** A star that adds a market to the watchlist, or removes it. */
 
 import { toggleWatched, watched } from './state/watchlist.ts'
 

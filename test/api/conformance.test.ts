@@ -141,7 +141,7 @@ describe('the API of an exchange', () => {
       it(`${name} answers as it should`, async () => assertAnswers(endpoint))
     }
 
-    it('whatever is wrong with a path or a query is refused, and named', async () => {
+    it('every fault in a path or a query is refused, and the error names the field', async () => {
       const wrong: string[] = []
       for (const [path, status, code, field] of BAD_READS) {
         // Only the parts that stand for something are filled in.
@@ -157,7 +157,7 @@ describe('the API of an exchange', () => {
       assert.deepEqual(wrong, [])
     })
 
-    it('what is unknown is empty, zero or not found', async () => {
+    it('an unknown id is answered with an empty list, zero or not found', async () => {
       for (const [path, answer] of UNKNOWN_READS) {
         const url = path.replace(/\bU\b/g, traderNumbered(77).address)
         assert.deepEqual(await json(url), answer, path)

@@ -198,7 +198,7 @@ async function live(random: Random): Promise<void> {
   }
 }
 
-test('what is kept is what would be answered anew, whatever happens in the market', async () => {
+test('a kept answer equals a fresh one after any change of the market', async () => {
   for (const seed of seedsOf(1, 2, 3, 4, 5, 6)) {
     await live(randomFrom(seed)).catch((error: Error) => {
       error.message = `TEST_SEED=${seed}: ${error.message}`
@@ -224,7 +224,7 @@ test('the same bytes go out until a trade comes or goes on; its tag is the seq o
   assert.equal(asked(), 0)
 })
 
-test('a market’s bytes go with its next change of whatever kind', async () => {
+test('the kept bytes of a market are dropped at its next change', async () => {
   const { say, keeping } = fixture()
   say({ type: 'MarketOpened', market })
   const first = await ask(keeping.market)
@@ -235,7 +235,7 @@ test('a market’s bytes go with its next change of whatever kind', async () => 
   assert.notEqual(second.headers?.etag, first.headers?.etag)
 })
 
-test('what no thread holds is read once a moment, but only while all threads are followed', async () => {
+test('a market that no thread holds is read once a moment, and only while all threads are followed', async () => {
   const clock = simulatedClock(START_MS)
   let isCurrent = true
   let asked = 0
@@ -268,7 +268,7 @@ test('what no thread holds is read once a moment, but only while all threads are
   assert.deepEqual([await asks(), await asks()], [1, 0])
 })
 
-test('there are never more bytes kept than allowed, and what was asked for longest ago goes first', () => {
+test('kept answers stay within their byte limit, and the least recently used goes first', () => {
   const kept = keepAnswers({ bytesMax: 3_000 })
   const body = 'x'.repeat(600)
   for (const name of ['a', 'b', 'c']) kept.keep(name, 1, body)

@@ -2,8 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { listMarkets } from '#api/markets/list-markets.ts'
 import { orderbook } from '#api/markets/orderbook.ts'
-import { makeOrderService, type OrderVerifier, submissionShape } from '#api/orders/order-service.ts'
+import { makeOrderService } from '#api/orders/order-service.ts'
 import type { OrderSubmission } from '#api/orders/order-shapes.ts'
+import type { OrderVerifier } from '#api/orders/order-verifier.ts'
+import { submissionShape } from '#api/orders/submission-reader.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { CANCELLED_LISTED_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
@@ -127,7 +129,7 @@ test('while a market thread is away, a market that is not here may exist', async
   }
 })
 
-test('an order waits for a front that has just started to hear of its market', async () => {
+test('an order waits while a front that has just started loads its market', async () => {
   const submission = await submissionTo(market.id)
   const told = boardOf()
   for (const isToldInTime of [true, false]) {
@@ -149,7 +151,7 @@ test('an order waits for a front that has just started to hear of its market', a
   }
 })
 
-test('a list of markets waits until every thread has told its own', async () => {
+test('a list of markets waits until every thread has sent its own', async () => {
   const listed = (board: MarketBoard) =>
     listMarkets({
       ...{ board, storedMarkets: async () => [], nowMs: systemClock.nowMs },
@@ -259,13 +261,13 @@ test('all orders are cancelled step by step, in the markets that have some', asy
     threadWith(new Map([[other, 3]]), 1_000, steps, [other]),
   ]
   const gateway = makeGateway(threads, (marketId) => (marketId === other ? 1 : 0), systemClock)
-  const all = await gateway.cancelAll(trader, undefined, later())
+  const all = await gateway.cancelAll(trader, {}, later())
   assert(!isRejection(all))
   assert.equal(all.count, 25_003)
   assert.equal(all.orderHashes.length, CANCELLED_LISTED_MAX)
   assert.deepEqual(all.pending, [{ orderHash: hash, pendingSize: 5 }])
   assert.equal(steps.length, 26)
-  const gone = await gateway.cancelAll(trader, marketNumbered(0x54).id, later())
+  const gone = await gateway.cancelAll(trader, { marketId: marketNumbered(0x54).id }, later())
   assert.deepEqual(
     gone,
     { orderHashes: [], pending: [], count: 0 },
@@ -276,12 +278,12 @@ test('all orders are cancelled step by step, in the markets that have some', asy
     [reject('OVERLOADED'), 'OVERLOADED'],
   ] as const) {
     const lost = makeGateway([threadOf(trouble)], () => 0, systemClock)
-    assert.equal(codeOf(await lost.cancelAll(trader, market.id, later())), code)
-    assert.equal(codeOf(await lost.cancelAll(trader, undefined, later())), 'OVERLOADED')
+    assert.equal(codeOf(await lost.cancelAll(trader, { marketId: market.id }, later())), code)
+    assert.equal(codeOf(await lost.cancelAll(trader, {}, later())), 'OVERLOADED')
   }
 })
 
-test('a check tells what a trader may not do now, and how small an order may be', async () => {
+test('validation names the current limits of a trader and the smallest order', async () => {
   const submission = await submissionTo(market.id)
   const paused = { ...reject('TRADER_PAUSED', 'order.trader', 'later'), retryAfterSec: 7 }
   const check = async (refused: Rejection | undefined, minNotional: number) => {
@@ -304,7 +306,7 @@ test('a check tells what a trader may not do now, and how small an order may be'
   assert.equal(codeOf(await check(reject('OVERLOADED'), 0)), 'OVERLOADED')
 })
 
-test('what was missed between two views is asked of the database', () => {
+test('events missed between two views are read from the database', () => {
   const board = boardOf()
   const shown = board.markets.get(market.id)
   assert.ok(shown !== undefined)
@@ -395,7 +397,7 @@ test('an order is placed once its funds are reserved, and only then', async () =
   assert.deepEqual(await service.check(structuredClone(submission), later()), short)
 })
 
-test('orders that their traders cannot pay for are counted, and who sent too many waits', async () => {
+test('orders that their traders cannot pay for are counted, and a sender of too many waits', async () => {
   const counted: unknown[] = []
   let waitSec = 0
   let inspections = 0

@@ -70,7 +70,7 @@ const facts: ConfigFacts = {
     },
   ],
 }
-const document = openapiDocument({ title: 'Sibyl', version: '1' }, [
+const document = (await openapiDocument({ title: 'Sibyl', version: '1' }, [
   placeOrder(behind),
   placeOrders(behind),
   validateOrder(behind),
@@ -82,7 +82,7 @@ const document = openapiDocument({ title: 'Sibyl', version: '1' }, [
   listMarkets(behind),
   listTrades(behind),
   config(facts, systemClock),
-]) as Document
+])) as unknown as Document
 
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => [`${method} ${path}`, operation] as const),
@@ -152,7 +152,7 @@ test('errors name their fields, and say when to come back', () => {
   const { responses } = document.paths['/api/v1/orders']!.post!
   const examples = (status: string) => responses[status]?.content?.['application/json']?.examples
   assert.deepEqual(examples('400')?.PRICE_OUT_OF_RANGE?.value, {
-    error: 'price must be 1 to 999999',
+    error: 'price must be between 1 and 999999',
     code: 'PRICE_OUT_OF_RANGE',
     field: 'order.price',
   })

@@ -6,9 +6,9 @@ import { priceRoutes } from '#api/prices/prices.ts'
 import { quickMarketRoutes } from '#api/prices/quick-markets.ts'
 import { createClient } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
-import type { PriceSource } from '#domain/asset-price.ts'
 import { EventStreamReader } from '#domain/event-stream.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
+import type { PriceSource } from '#domain/price-providers.ts'
 import type { Mark, QuickMarket, QuickResolution } from '#domain/quick-market.ts'
 import { makeSseHub, type SseHub, type SseSettings } from '#http/sse.ts'
 import { makeBoard } from '#live/market-board.ts'
@@ -20,7 +20,7 @@ import { systemClock } from '#runtime/clock.ts'
 import { startTestFront } from '../http/front-fixture.ts'
 import { eventually } from '../support/eventually.ts'
 
-const URLS = { pyth: 'https://p/stream', binance: 'wss://b/stream', coinbase: 'wss://c' }
+const urlOf = (source: PriceSource): string => `wss://${source}/stream`
 const SSE: SseSettings = { readersMax: 1_000, keepAliveMs: 60_000, lagMsMax: 60_000 }
 const NOW_SEC = Math.floor(Date.now() / 1_000)
 
@@ -50,7 +50,7 @@ async function start(t: TestContext, settings: Partial<SseSettings> = {}): Promi
     {},
     {
       routes: [
-        ...priceRoutes({ board, hub, urls: URLS, ageMsMax: 10_000, nowMs: systemClock.nowMs }),
+        ...priceRoutes({ board, hub, urlOf, ageMsMax: 10_000, nowMs: systemClock.nowMs }),
         ...quickMarketRoutes({
           prices: board,
           board: markets,
@@ -114,7 +114,7 @@ function market(fields: Partial<QuickMarket> = {}): QuickMarket {
   }
 }
 
-test('a price says how old it is, and whose it is', async (t) => {
+test('a price has its age and its source', async (t) => {
   const { url, price, board } = await start(t)
   const none = await getJson(path(url, 'BTC/price'))
   assert.deepEqual([none.status, none.body.code], [503, 'PRICE_UNAVAILABLE'])
@@ -129,13 +129,16 @@ test('a price says how old it is, and whose it is', async (t) => {
     asset: 'BTC',
     price: 6_415_243_000_000,
     priceUSD: 64_152.43,
-    source: URLS.binance,
+    source: urlOf('binance'),
     sourceName: 'binance',
     stale: false,
   })
   board.lost()
   assert.equal((await getJson(path(url, 'BTC/price'))).body.stale, true)
-  assert.equal(board.why(), 'BTC: the thread of prices is away; ETH: the thread of prices is away')
+  assert.equal(
+    board.why(),
+    'BTC: the price service is restarting; ETH: the price service is restarting',
+  )
 })
 
 test('unknown assets are 404 everywhere, and symbols come in any case', async (t) => {
@@ -305,7 +308,7 @@ test('a reader gets one price at once and then each new one, of its asset only',
   await eventually(() => assert.equal(hub.figures().readers, 0))
 })
 
-test('a reader that comes back is told what it missed', async (t) => {
+test('a reader that reconnects receives the events that it missed', async (t) => {
   const { url, price } = await start(t)
   for (let usd = 1; usd <= 30; usd++) price('BTC', usd, { number: 100 + usd })
   for (const [lastEventId, expected] of [

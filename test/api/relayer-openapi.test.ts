@@ -20,12 +20,12 @@ type Document = {
 
 /** Nothing is asked of what stands behind the routes: only what they declare is looked at. */
 const behind = {} as never
-const document = openapiDocument({ title: 'Sibyl', version: '1' }, [
+const document = (await openapiDocument({ title: 'Sibyl', version: '1' }, [
   ...relayerOperations(behind),
   relayerNonces(behind, () => 0),
   pendingClaims(behind),
   failedClaims(behind),
-]) as Document
+])) as unknown as Document
 
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => [`${method} ${path}`, operation] as const),

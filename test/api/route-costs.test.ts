@@ -10,6 +10,7 @@ import { test } from 'node:test'
 import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
 import { openDriver, type Request, writeRequest } from '../../loadtest/http-driver.ts'
 import { makeTrader, signOrders } from '../../loadtest/signed-orders.ts'
+import { eventually } from '../support/eventually.ts'
 import { startExchange } from '../support/exchange.ts'
 
 const RATIO_MAX = 10
@@ -65,6 +66,7 @@ function readCases(paths: readonly string[], values: Readonly<Record<string, str
     '/api/v1/positions/{marketAddress}': `?user=${values.address}`,
     '/api/v1/candles/{marketId}': '?outcome=0&interval=1m',
     '/api/v1/relayer/nonces/{owner}': '?chainId=31337',
+    '/api/v1/transparency/signatures': `?orders=${values.orderHash}`,
   }
   return paths
     .filter((path) => !WITHOUT_CASE.has(path))
@@ -116,6 +118,7 @@ test('no request costs ten times as much for each unit as the median', async (t)
       SIBYL_LIMIT_IP_BURST: '100000000',
       SIBYL_DEMO_MARKETS_MORE: String(MARKETS - 3),
       SIBYL_AUTH_BEARER: 'false',
+      SIBYL_TRANSPARENCY: 'on',
       // As they are by default.
       SIBYL_READ_CACHE_MS: '1000',
       SIBYL_METRICS_CACHE_MS: '1000',
@@ -150,21 +153,40 @@ test('no request costs ten times as much for each unit as the median', async (t)
     ...repeat(LEVELS / 50, (at) => batch(bids.slice(50 * at, 50 * at + 50))),
     ...signed(200).map(place),
   ]
-  await driver.closedLoop(setup, ({ status, body }) => assert.equal(status, 200, body))
+  let placed = ''
+  await driver.closedLoop(setup, ({ status, body }) => {
+    assert.equal(status, 200, body)
+    placed = (JSON.parse(body) as { orderHash?: string }).orderHash ?? placed
+  })
 
   const document = await read<{ paths: Record<string, object> }>('/openapi.json')
   const paths = Object.entries(document.paths).flatMap(([path, methods]) =>
     'get' in methods ? [path] : [],
   )
   const hash = `0x${'1'.repeat(64)}`
+  const orderHash = await eventually(async () => {
+    const response = await fetch(`${url}/api/v1/orders/${placed}/proof`)
+    assert.equal(response.status, 200)
+    return placed
+  })
+  const [trade] = (await read<{ activity: { tradeId: string }[] }>(`/api/v1/activity/${market.id}`))
+    .activity
+  const { logs } = await read<{ logs: { path: string; size: number }[] }>('/api/v1/transparency')
+  const log = logs.toSorted((one, other) => other.size - one.size)[0]
+  assert.ok(trade !== undefined && log !== undefined)
+  const [, , logId = '', partition = ''] = log.path.split('/')
+  const width = Math.min(255, log.size)
   const values = {
     ...{ marketId: market.id, marketAddress: market.contractAddress, asset: 'BTC' },
     ...{ address: trader.address, user: trader.address, owner: trader.address },
-    ...{ hash, txHash: hash, id: '1' },
+    ...{ hash, txHash: hash, id: '1', orderHash, tradeId: trade.tradeId },
+    ...{ logId, partition, level: '0', index: '000' },
   }
   const cases: Case[] = [
     ...readCases(paths, values),
     ...refusedCases(market.id),
+    get(`${log.path}/tile/0/000.p/${width}`),
+    get(`${log.path}/tile/entries/000.p/${width}`),
     get('/docs/swagger-ui-bundle.js'),
     get('/docs/swagger-ui-bundle.js', { 'accept-encoding': 'gzip' }),
     get('/api/v1/markets?limit=1'),

@@ -106,7 +106,7 @@ test('of a market that it has known from the start the front has all trades', as
   assert.deepEqual(await told.list(), { trades: ['3 matched'], asked: 0 })
 })
 
-test('what the database told is kept once it is seen to be abreast', async () => {
+test('trades from the database are kept once it has caught up', async () => {
   const { board, load, store, list } = fixture()
   load(9)
   store(storedAt(4), storedAt(7))
@@ -139,7 +139,7 @@ test('news of a trade that is not held here are not overtaken by an older row', 
   assert.deepEqual(await list(), { trades: ['12 matched', '10 matched', '7 confirmed'], asked: 0 })
 })
 
-test('a view that tells of more than was heard makes it ask again; so does what it had to forget', async () => {
+test('a view with more events than were received, or dropped ones, cause another read of the database', async () => {
   const { board, load, store, list } = fixture()
   board.follow([opened, rested, matchedAt(3)])
   load(20)
@@ -153,7 +153,7 @@ test('a view that tells of more than was heard makes it ask again; so does what 
   assert.equal(many.board.markets.get(market.id)?.hasAllTrades, false)
 })
 
-test('a trade that the database told before its event came does not go back', async () => {
+test('a trade read from the database before its event arrives keeps its status', async () => {
   const { board, load, store, list } = fixture()
   load(9)
   store(storedAt(4), storedAt(10, 'confirmed'))

@@ -125,7 +125,7 @@ test('a full book refuses one more and takes it when there is room', () => {
   assert.equal(book.rest(third, third.remaining, 0), true)
 })
 
-test('what cannot rest is a bug and not an answer', () => {
+test('an order that cannot rest is an assertion failure, not an answer', () => {
   const book = bookOf(sell('YES').at(0.5).named('a'))
   const refused: [OrderBuilder, RegExp][] = [
     [sell('YES').at(0.6).named('a'), /rests already/],
@@ -192,7 +192,7 @@ test('a cleared book is empty and can be used again', () => {
   assert.equal(book.count, 1)
 })
 
-test('the state hash tells queues apart and not where orders lie in memory', () => {
+test('the state hash depends on the queues and not on where orders lie in memory', () => {
   const [a, b, c] = [buy('YES').named('a'), buy('YES').named('b'), buy('YES').named('c')]
   const hash = bookOf(a, b).stateHash()
   assert.notEqual(bookOf(b, a).stateHash(), hash)

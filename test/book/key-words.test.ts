@@ -28,7 +28,7 @@ test('another seed takes other digits', () => {
   assert.equal(new Set(seeds).size, 200)
 })
 
-test('orders whose hashes have one tag are found, cancelled and restored each for itself', () => {
+test('orders whose hashes share a tag are found, cancelled and restored separately', () => {
   const random = randomFrom(5)
   const seed = 77
   const places = tagPlaces(seed, HASH_WORDS)

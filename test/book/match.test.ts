@@ -78,7 +78,7 @@ test("the taker pays the maker's price", () => {
   assert.deepEqual(tableOf(book), [])
 })
 
-test('who came first at a price is served first', () => {
+test('the first order at a price is matched first', () => {
   const book = newBook()
   place(book, [
     buy('YES').at(0.5).size(3).named('a'),
@@ -98,7 +98,7 @@ test('a partly filled maker keeps its place', () => {
   assert.deepEqual(tableOf(book), ['sell 0.5: a 1, b 3'])
 })
 
-test('orders whose prices do not meet both rest', () => {
+test('orders whose prices do not cross both rest', () => {
   const book = newBook()
   place(book, [sell('YES').at(0.51).size(1).named('a'), buy('YES').at(0.5).size(2).named('b')])
   assert.deepEqual(tableOf(book), ['sell 0.51: a 1', 'buy  0.5: b 2'])
@@ -144,7 +144,7 @@ test('with cancel-resting the resting orders of the trader go and the next one i
   assert.deepEqual(tableOf(book), ['buy  0.5: t 3'])
 })
 
-test('a match ends after so many makers and says so', () => {
+test('a match ends after the maximum number of makers and reports it', () => {
   const book = newBook()
   place(book, asks)
   const taker = [buy('YES').at(0.9).size(80).named('t')]
@@ -162,7 +162,7 @@ test('a match that just fits its limit is not limited', () => {
   assert.equal(place(book, [buy('YES').at(0.5).size(1)], { makersMax: 1 }).limited, false)
 })
 
-test('what a match reports stays while the book goes on', () => {
+test('the result of a match stays unchanged while the book goes on', () => {
   const book = newBook()
   place(book, [sell('YES').at(0.5).size(1).named('a').by('ann').placedAt(7_000)])
   const result = place(book, [buy('YES').at(0.5).size(1).named('t')])

@@ -54,7 +54,7 @@ test('a small book has a small snapshot, and no chunk is larger than 64 KiB', ()
   for (const chunk of chunks) assert.ok(chunk.byteLength <= 64 * 1024)
 })
 
-test('a snapshot is the book at its beginning, whatever happens until it is done', () => {
+test('a snapshot is the book at its beginning, even if the book changes until it is done', () => {
   const book = filled(5_000)
   const before = book.stateHash()
   const lists = traders.map((trader) => book.ordersOf(trader))

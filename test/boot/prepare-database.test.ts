@@ -48,6 +48,6 @@ await onServerDatabase('a database that cannot be reached', (databases) => {
     }
     assert((await start(node, told)).length > 0)
     assert.equal(told.length, 1)
-    assert.match(told[0] ?? '', /^waits for the database: /)
+    assert.match(told[0] ?? '', /^waiting for the database: /)
   })
 })

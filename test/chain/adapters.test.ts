@@ -267,7 +267,7 @@ test('the lane opens a contested market to the oracle once, and finds it open af
   }
 })
 
-test('trades settle by the call of the adapter, and each event tells what became of one', async () => {
+test('trades settle by the call of the adapter, and each event reports the result of one', async () => {
   const { ann, bob, owner } = world
   const settlement = settlementContract(client, toAddress(world.settlement.address))
   const market = await world.createMarket()

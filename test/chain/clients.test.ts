@@ -168,7 +168,7 @@ test('a pause that an address asks for is not cut short', async () => {
   assert.equal(await both.viem.getBlockNumber(), 0n)
 })
 
-test('a wrong chain is told at once, unless another address may have the right one', async () => {
+test('a wrong chain is reported at once, unless another address may have the right one', async () => {
   first.faults = { chainId: 5 }
   second.faults = { chainId: 6 }
   for (const rpcUrls of [[first.url], [first.url, second.url]]) {

@@ -96,14 +96,14 @@ describe('which transaction settled a trade', () => {
   })
 
   for (const most of [100, 10, 1]) {
-    it(`a node that gives logs of ${most} blocks at a time tells it`, async () => {
+    it(`the limit of a node that returns logs of ${most} blocks at a time is found`, async () => {
       const node = new LogNode({ a: HEAD - 5 })
       node.most = most
       assert.deepEqual(await settlementAt(node)('a'), { settled: ['a'], unconfirmed: [] })
     })
   }
 
-  it('a node whose logs are late is asked a few times, and only that trade waits', async () => {
+  it('a node with late logs is asked again a few times, and only that trade waits', async () => {
     const node = new LogNode({ a: HEAD - 5 })
     node.most = 500
     const ask = settlementAt(node)
@@ -125,7 +125,7 @@ describe('which transaction settled a trade', () => {
 })
 
 describe('which transaction resolved a market', () => {
-  it('a node that gives logs of few blocks at a time tells it', async () => {
+  it('the limit of a node that returns logs of few blocks at a time is found', async () => {
     const node = new LogNode({ a: HEAD - 5 })
     node.most = 10
     assert.equal(await resolvedBy(node.client, CONTRACT, 0), hashOf(keyOf('a')))

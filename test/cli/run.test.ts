@@ -12,7 +12,7 @@ import { callSibyl } from './call-sibyl.ts'
 const NOWHERE = { SIBYL_URL: 'http://127.0.0.1:1' }
 const KEY = `0x${'ab'.repeat(32)}`
 
-test('every command says what it takes, and the whole lists them all', async () => {
+test('every command has help, and the general help lists all commands', async () => {
   const whole = await callSibyl(['--help'])
   assert.equal(whole.code, 0)
   for (const { name, takes, about, options } of COMMANDS) {
@@ -32,15 +32,15 @@ test('every command says what it takes, and the whole lists them all', async () 
   }
 })
 
-test('whatever prints data can print JSON, and every command that asks an exchange is told where', () => {
+test('every command that prints data can print JSON, and every command for an exchange takes its address', () => {
   const without = (option: string) =>
     COMMANDS.filter(({ options }) => !(option in options)).map(({ name }) => name)
-  // The maker tells its rounds, which are no data; a list of files asks nobody.
-  assert.deepEqual(without('json'), ['maker'])
+  // The maker prints its rounds, which are no data, and `mcp` always speaks JSON; a list of files needs no exchange.
+  assert.deepEqual(without('json'), ['maker', 'mcp'])
   assert.deepEqual(without('url'), ['keys list'])
 })
 
-test('what is called wrongly is told in one line with what was meant, and ends with 2', async () => {
+test('wrong usage is answered in one line with a suggestion, and ends with 2', async () => {
   const wrong = async (...args: string[]) => {
     const { code, out, err } = await callSibyl(args, NOWHERE)
     assert.deepEqual([code, out], [2, ''], args.join(' '))
@@ -59,11 +59,11 @@ test('what is called wrongly is told in one line with what was meant, and ends w
     await wrong('order', 'buy', 'rain', 'MAYBE', '--size', '1', '--price', '0.5'),
     /outcome is YES or NO, not 'MAYBE'/,
   )
-  assert.match(await wrong('book', 'a', 'YES', 'c'), /'c' is one too many/)
+  assert.match(await wrong('book', 'a', 'YES', 'c'), /unexpected argument 'c'/)
   assert.match(await wrong('warp', '--seconds', '-5'), /from 1 to 31536000, not '-5'/)
   assert.match(await wrong('warp', '--seconds', '--json'), /--seconds needs a value/)
   assert.match(await wrong('markets', '--json=yes'), /--json takes no value/)
-  assert.match(await wrong('markets', '--url', 'exchange'), /--url is like/)
+  assert.match(await wrong('markets', '--url', 'exchange'), /--url must be like/)
   assert.match(await wrong('markets', '--category', 'sport'), /--category is defi or/)
   assert.match(await wrong('cancel'), /--all/)
   assert.match(await wrong('cancel', '0x12', '--all'), /--all/)

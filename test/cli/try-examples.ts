@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import type { TestContext } from 'node:test'
@@ -16,7 +16,15 @@ import type { Exchange } from '../support/exchange.ts'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 /** As npm's scripts load; without it everything works the same, only slower. */
 const LOADER = ['--import', pathToFileURL(join(ROOT, 'src/loader/hooks.js')).href]
-const STAND_INS = join(ROOT, 'test/cli/stand-ins')
+/** The packages of Debian that the examples in Python need, and the module of each. */
+const PYTHON_PACKAGES = {
+  'python3-ecdsa': 'ecdsa',
+  'python3-pycryptodome': 'Cryptodome',
+  'python3-websockets': 'websockets',
+}
+const PYTHON_OWN: ReadonlySet<string> = new Set([
+  ...['asyncio', 'hashlib', 'json', 'os', 'secrets', 'time', 'urllib', 'zlib'],
+])
 const TIMEOUT_MS = 300_000
 const run = promisify(execFile)
 
@@ -135,31 +143,21 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
 
   await t.test('Python', async (subtest) => {
     assert.deepEqual(await readdir(join(ROOT, 'examples/python')), ['trade.py'])
-    if ((await missingOf(['python3'])).length > 0) return subtest.skip('there is no python3')
-    const standIns: string[] = []
-    for (const library of ['eth_account', 'websockets']) {
-      if (!(await hasLibrary(library))) standIns.push(library)
+    const python = await pythonWithPackages()
+    if (python === undefined) {
+      return subtest.skip(`no python3 has all of ${Object.keys(PYTHON_PACKAGES).join(', ')}`)
     }
-    subtest.diagnostic(
-      standIns.length === 0 ? 'with its libraries' : `stand-ins for ${standIns.join(' and ')}`,
-    )
+    const text = await readFile(join(ROOT, 'examples/python/trade.py'), 'utf8')
+    const imported = [...text.matchAll(/^(?:import|from) (\w+)/gm)].map(([, name]) => name)
+    const foreign = new Set(imported.filter((name) => !PYTHON_OWN.has(name ?? '')))
+    assert.deepEqual([...foreign].sort(), Object.values(PYTHON_PACKAGES).sort())
     const folder = await mkdtemp(join(tmpdir(), 'sibyl-python-'))
     subtest.after(() => rm(folder, { recursive: true }))
     await writeFile(join(folder, 'key'), devnetKey(17))
-    const signer = [process.execPath, ...LOADER, join(ROOT, 'test/cli/sign-for-python.ts')]
-    const { stdout } = await run('python3', ['examples/python/trade.py'], {
+    const { stdout } = await run(python, ['examples/python/trade.py'], {
       cwd: ROOT,
       timeout: TIMEOUT_MS,
-      env: {
-        ...env,
-        SIBYL_TRADER_KEY: join(folder, 'key'),
-        PYTHONDONTWRITEBYTECODE: '1',
-        STAND_IN_SIGNER: JSON.stringify(signer),
-        // Only for what is missing: they would be found before what is installed.
-        PYTHONPATH: standIns
-          .map((library) => join(STAND_INS, `without-${library.replace('_', '-')}`))
-          .join(delimiter),
-      },
+      env: { ...env, SIBYL_TRADER_KEY: join(folder, 'key'), PYTHONDONTWRITEBYTECODE: '1' },
     })
     assert.match(stdout, /^valid: True \[\]\nplaced: accepted\ncancelled: cancelled\n/m)
     assert.equal(stdout.match(/^change \d+: the checksum fits$/gm)?.length, 2, stdout)
@@ -181,9 +179,15 @@ async function missingOf(programs: readonly string[]): Promise<string[]> {
   return missing
 }
 
-async function hasLibrary(name: string): Promise<boolean> {
-  return run('python3', ['-c', `import ${name}`]).then(
-    () => true,
-    () => false,
-  )
+/** Returns the first Python that has the packages: another one may come before that of the system. */
+async function pythonWithPackages(): Promise<string | undefined> {
+  const imports = `import ${Object.values(PYTHON_PACKAGES).join(', ')}`
+  for (const python of ['python3', '/usr/bin/python3']) {
+    const has = await run(python, ['-c', imports]).then(
+      () => true,
+      () => false,
+    )
+    if (has) return python
+  }
+  return undefined
 }

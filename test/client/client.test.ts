@@ -79,7 +79,7 @@ function refusal(code: string, retryAfter = '0', status = 503): Said {
 const overloaded = refusal('OVERLOADED')
 const unknown = refusal('OUTCOME_UNKNOWN')
 
-test('what is safe to send again is sent again, the same bytes', async (t) => {
+test('a request that is safe to repeat is repeated with the same bytes', async (t) => {
   const script: Said[] = [
     { breaks: true },
     overloaded,
@@ -152,7 +152,7 @@ test('giving up says how often it was tried and whether the order may be in', as
   }
 })
 
-test('what one attempt left open is decided only by a refusal that looked at the order', async (t) => {
+test('an unknown outcome is decided only by a refusal that looked at the order', async (t) => {
   const cases: [said: Said, code: string, outcomeUnknown: boolean][] = [
     [{ status: 401, body: { error: 'no', code: 'UNAUTHORIZED_TOKEN_EXPIRED' } }, '', true],
     [{ status: 403, body: { error: 'no', code: 'NOT_ORDER_OWNER' } }, '', true],
@@ -380,7 +380,7 @@ test('an address that is missing or none is refused by name when the client is m
   }
 })
 
-test('what needs a signer says so, and a domain of the caller is not asked for', async (t) => {
+test('a call that needs a signer names that need, and a domain of the caller is not requested', async (t) => {
   const { client } = await scripted(t, [{}])
   const intent = {
     marketId: MARKET,
@@ -402,7 +402,7 @@ test('what needs a signer says so, and a domain of the caller is not asked for',
   )
 })
 
-test('reads of a market name the seq of what was last written to it, and no other market does', async (t) => {
+test('reads of a market send the seq of the last write to it, and reads of other markets do not', async (t) => {
   const book = { marketId: MARKET, bids: [], asks: [], lastUpdate: 0, seq: 9 }
   const cancelled = { status: 'cancelled', orderHash: HASH, marketId: MARKET, seq: 9 }
   const late = { status: 503, body: { error: 'not yet', code: 'SEQ_NOT_REACHED' } }

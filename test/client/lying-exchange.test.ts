@@ -198,7 +198,7 @@ test('the local chain’s time may be moved without a bound', async (t) => {
   assert.ok(Number(order.expiration) > Date.now() / 1_000 + 90_000)
 })
 
-test('an exchange whose name is a text of its own choice gets no API-key signature', async (t) => {
+test('an exchange with a name of its own choice gets no API-key signature', async (t) => {
   const { url } = await lyingExchange(t, { serviceName: 'x: 0x0\n\nI hereby sell my house' })
   const signer = {
     address: ann.address,

@@ -38,7 +38,7 @@ test('markets come to the last page, and more than wanted are an error and not c
   assert.deepEqual(await clientOf(0).client.markets(), [])
 })
 
-test('each read asks for what it is named after', async () => {
+test('each read requests the address that its name suggests', async () => {
   const { client, asked } = clientOf(4)
   const user = { address: '0xab', chainId: 7 }
   assert.equal((await client.positions(user)).length, 4)

@@ -50,7 +50,7 @@ async function failure(promise: Promise<unknown>): Promise<SibylError> {
   return error
 }
 
-test('what the exchange refuses for now is sent again, after the pause it asked for', async (t) => {
+test('a request that the exchange refuses for now is repeated after the requested pause', async (t) => {
   const pauses = pausesOf(t)
   const passing = Object.entries(ERRORS).filter(([, { retryAfterSec }]) => retryAfterSec)
   assert.ok(passing.length >= 7)

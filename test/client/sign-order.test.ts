@@ -102,7 +102,7 @@ test('a price or size that is not exact is refused, not rounded', () => {
   }
 })
 
-test('what the exchange would refuse is refused before it is signed', () => {
+test('an order that the exchange would refuse is refused before it is signed', () => {
   for (const price of ['0', '1', '1.000000', 0, 1_000_000, -1, '420000']) {
     assertRefused({ price }, 'PRICE_OUT_OF_RANGE', 'order.price', /0\.000001/)
   }
@@ -130,7 +130,7 @@ test('two orders that mean the same differ in their nonce', () => {
   assert.equal(nonces.size, 100)
 })
 
-test('whoever signs, the server verifies the body as it was posted', async () => {
+test('the server verifies the posted body, for every kind of signer', async () => {
   const ethersWallet = new Wallet(KEY)
   const walletClient = createWalletClient({
     account,
@@ -168,7 +168,7 @@ test('whoever signs, the server verifies the body as it was posted', async () =>
   assert.equal(signatures.size, 1, 'deterministic signatures agree')
 })
 
-test('the typed data is what viem recovers the trader from', async () => {
+test('viem recovers the trader from the typed data', async () => {
   const { order, signature } = await signOrder(draftOf(), KEY, domain)
   const recovered = await recoverTypedDataAddress({
     ...orderTypedData(order, domain),
@@ -177,7 +177,7 @@ test('the typed data is what viem recovers the trader from', async () => {
   assert.equal(recovered, account.address)
 })
 
-test('a signer that gives no plain signature, no address or no key is told so', async () => {
+test('a signer without a plain signature, an address or a key is refused with that reason', async () => {
   const draft = draftOf()
   const signTypedData = async () => `0x${'1'.repeat(200)}`
   await assert.rejects(signOrder(draft, { address: account.address, signTypedData }, domain), {

@@ -61,7 +61,7 @@ function bookExchange(answer: (socket: ScriptedSocket, sent: Sent) => void) {
 }
 
 for (const code of ['RATE_LIMITED', 'OVERLOADED']) {
-  test(`a gap whose repair is refused as ${code} is repaired after a pause`, async (t) => {
+  test(`a gap is repaired after a pause if its repair is refused as ${code}`, async (t) => {
     const exchange = bookExchange((socket, sent) => {
       if (socket.asked('snapshot').length < 3) socket.refuse(sent, code)
       else socket.say(bookFrame('b', 9))
@@ -82,7 +82,7 @@ for (const code of ['RATE_LIMITED', 'OVERLOADED']) {
   })
 }
 
-test('who comes later is served although the snapshot was refused for now', async (t) => {
+test('a later subscriber is served although the snapshot was refused for now', async (t) => {
   const exchange = bookExchange((socket, sent) => {
     if (socket.asked('snapshot').length === 1) socket.refuse(sent, 'RATE_LIMITED')
     else socket.say(bookFrame('b', 1))
@@ -109,7 +109,7 @@ test('a snapshot that came by itself is not asked for again', async (t) => {
   assert.equal(sockets[0]!.asked('snapshot').length, 1)
 })
 
-test('a repair of what the exchange does not know any more is a new subscription from where it was', async (t) => {
+test('a repair of an unknown subscription is a new subscription from the last position', async (t) => {
   const exchange = bookExchange((socket, sent) => socket.refuse(sent, 'NOT_FOUND'))
   const { stream, sockets, pass } = openStream(t, exchange)
   await greet(sockets[0])
@@ -144,7 +144,7 @@ const ORDER = { marketId: M, orderHash: M }
 
 const opsOf = (socket: ScriptedSocket | undefined) => socket?.sent.map(({ op }) => op)
 
-test('a new connection is authenticated, then holds its orders, and then follows what was followed', async (t) => {
+test('a new connection authenticates, then holds its orders, and then renews its subscriptions', async (t) => {
   const { headers, answer } = sessionExchange(() => undefined)
   const { stream, sockets, pass } = openStream(t, answer, { headers })
   stream.trades(M, () => undefined)
@@ -189,7 +189,7 @@ for (const op of ['auth', 'cancelOnDisconnect']) {
   })
 }
 
-test('a stream whose orders cannot be held any more follows, but is not open until that is not wanted', async (t) => {
+test('a stream that can no longer hold its orders follows, but is open only once holding is turned off', async (t) => {
   const { headers, answer } = sessionExchange((socket, { op }) =>
     socket === sockets[1] && op === 'auth' ? 'UNAUTHORIZED_KEY_INACTIVE' : undefined,
   )
@@ -212,7 +212,7 @@ test('a stream whose orders cannot be held any more follows, but is not open unt
   assert.equal(told.at(-1), 's1')
 })
 
-test('who waits for a subscription hears that it, or the stream, was closed before', async (t) => {
+test('a caller that waits for a subscription gets an error if it or the stream closes first', async (t) => {
   const { stream, sockets } = openStream(t)
   const early = stream.trades(M, () => undefined)
   await greet(sockets[0])
@@ -228,7 +228,7 @@ test('who waits for a subscription hears that it, or the stream, was closed befo
   late.close()
 })
 
-test('what is closed after its first snapshot stays ready', async (t) => {
+test('a subscription that is closed after its first snapshot stays ready', async (t) => {
   const { stream, sockets } = openStream(
     t,
     bookExchange(() => undefined),

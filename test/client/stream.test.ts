@@ -142,7 +142,7 @@ test('a book is kept, and goes on after a broken connection where it was', async
   assert.equal(new Set(ids).size, 5)
 })
 
-test('what was missed for too long is a reset, and is told', async (t) => {
+test('a gap that is too long causes a reset and an event', async (t) => {
   const server = await startStream(t, { settings: { replayMessages: 2 } })
   const [market] = server.markets
   const proxy = await startProxy(t, server)
@@ -249,7 +249,7 @@ test('trades of one match that were cut apart are each delivered once', async (t
   assert.ok(!names().includes('reset'))
 })
 
-test('two subscriptions to one channel both hear everything, and each is closed alone', async (t) => {
+test('two subscriptions to one channel both receive everything, and each is closed separately', async (t) => {
   const server = await startStream(t)
   const [market] = server.markets
   const { stream, names } = openStream(t, server.url.replace('ws', 'http'))
@@ -402,7 +402,7 @@ test('a shutdown is followed by a reconnect at the time that was asked for', asy
   assert.deepEqual(told?.[1], { reconnectInMs: closed.reconnectInMs })
 })
 
-test('what is under way when the exchange stops is answered; what is asked then waits for the next one', async (t) => {
+test('requests in flight at a stop of the exchange are answered; later ones wait for the next start', async (t) => {
   const gate = Promise.withResolvers<void>()
   const asked: string[] = []
   const server = await startStream(t, {
@@ -436,7 +436,7 @@ test('what is under way when the exchange stops is answered; what is asked then 
   await assert.rejects(second, { code: 'ABORTED' })
 })
 
-test('what finds no connection in time is not sent, and says so', async (t) => {
+test('a request that finds no connection in time is not sent, and its error says so', async (t) => {
   const server = await startStream(t)
   const proxy = await startProxy(t, server)
   proxy.shut()

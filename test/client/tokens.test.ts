@@ -118,7 +118,7 @@ test('a private key that is none is refused at once and never repeated', () => {
   )
 })
 
-test('what is kept is used while it lasts, and rubbish is not', async () => {
+test('a kept token is used until it expires, and rubbish is not used', async () => {
   const wallet = {
     address: `0x${'22'.repeat(20)}`,
     signMessage: async () => `0x${'00'.repeat(65)}`,
@@ -163,7 +163,7 @@ test('what is kept is used while it lasts, and rubbish is not', async () => {
   }
 })
 
-test('a clock that is given is believed, whatever the answers are dated', async () => {
+test('a given clock is used, not the dates of the answers', async () => {
   const aheadMs = 86_400_000
   const seen: number[] = []
   const options = {

@@ -88,7 +88,7 @@ test('a part that is switched off needs no key', () => {
   assert.deepEqual(gapsWith({ ...left, ...off }), [])
 })
 
-test('a node of a cluster needs only what its roles use', () => {
+test('a node of a cluster needs only the settings of its roles', () => {
   const names = Object.keys(COMPLETE).filter((each) => /_KEYS?$/.test(each))
   const node = { ...without(...names), ...CLUSTER }
   assert.deepEqual(gapsWith({ ...node, SIBYL_ROLES: 'front,market' }), [])

@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { PATTERN_WORDS } from '#config/schema/patterns.ts'
 import { loadSettings, SettingsError, settingsList, settingsWarnings } from '#config/settings.ts'
 import { shownSettings } from '#config/shown-settings.ts'
+import { streamUrl } from '#domain/price-providers.ts'
 
 const NODE = {
   SIBYL_ROLES: 'front',
@@ -83,23 +84,27 @@ const WRONG: [string, Record<string, string>, RegExp][] = [
     /^SIBYL_MARKET_THREADS: 3 threads cannot share the 2 partitions/,
   ],
   ['an unknown role', { SIBYL_ROLES: 'front,cook' }, /^SIBYL_ROLES: /],
-  ['all roles and one of them', { SIBYL_ROLES: 'all,front' }, /^SIBYL_ROLES: all are all/],
+  [
+    'all roles and one of them',
+    { SIBYL_ROLES: 'all,front' },
+    /^SIBYL_ROLES: all includes every role/,
+  ],
   [
     'a node without what nodes share',
     { SIBYL_ROLES: 'front,market' },
-    /^SIBYL_NODE, SIBYL_NATS_URL, SIBYL_LOG_URL, SIBYL_DATABASE_URL \(mysql:\/\/…\), SIBYL_MARKET_THREADS: must be set where SIBYL_ROLES is front,market$/,
+    /^SIBYL_NODE, SIBYL_NATS_URL, SIBYL_LOG_URL, SIBYL_DATABASE_URL \(mysql:\/\/…\), SIBYL_MARKET_THREADS: must be set if SIBYL_ROLES is front,market$/,
   ],
   [
     'a node whose database is a file',
     { ...NODE, SIBYL_DATABASE_URL: 'sqlite:x.db' },
-    /^SIBYL_DATABASE_URL \(mysql:\/\/…\): must be set where SIBYL_ROLES is front$/,
+    /^SIBYL_DATABASE_URL \(mysql:\/\/…\): must be set if SIBYL_ROLES is front$/,
   ],
   ['a node with a chain of its own', { ...NODE, SIBYL_DEVNET: 'true' }, /^SIBYL_CHAIN_RPC: /],
   ['links to nobody', { SIBYL_NATS_URL: 'nats://a' }, /^SIBYL_NATS_URL: .* SIBYL_ROLES is all$/],
   [
     'nodes in production without a key to sign with',
     { ...NODE, SIBYL_PROFILE: 'production', SIBYL_DEVNET: 'false' },
-    /^SIBYL_CLUSTER_KEY: must be set in production where SIBYL_ROLES is front/,
+    /^SIBYL_CLUSTER_KEY: must be set in production if SIBYL_ROLES is front/,
   ],
   [
     'a cluster key that is too short',
@@ -125,7 +130,7 @@ const WRONG: [string, Record<string, string>, RegExp][] = [
   [
     'a burst that no batch fits into',
     { SIBYL_LIMITS: 'true', SIBYL_LIMIT_KEY_BURST: '499' },
-    /^SIBYL_LIMIT_KEY_BURST: 499 never pays for a request that costs 500$/,
+    /^SIBYL_LIMIT_KEY_BURST: 499 is too low: a request may cost 500$/,
   ],
   [
     'open writes for everybody',
@@ -221,7 +226,7 @@ test('every setting has a name of its own, a sentence, and a unit where it is a 
   }
 })
 
-test('what one start changes in its settings does not reach the next', () => {
+test('a change that one start makes in its settings does not reach the next', () => {
   const first = loadSettings({})
   first.front.corsOrigins.push('https://evil.example')
   assert.deepEqual(loadSettings({}).front.corsOrigins, ['*'])
@@ -241,7 +246,7 @@ test('every form that a setting must have is said in words, and no regular expre
   for (const pattern of patterns) assert.match(PATTERN_WORDS[pattern] ?? '', /^must be /, pattern)
 })
 
-test('what is shown of the settings has the names of the environment', () => {
+test('the shown settings have the names of the environment', () => {
   const shown = shownSettings(loadSettings({ SIBYL_PORT: '9000' }))
   assert.equal(shown.SIBYL_PORT, 9000)
   assert.deepEqual(
@@ -267,7 +272,7 @@ test('a node has its roles, and shows nothing of the secret in the address of NA
   assert.deepEqual(loadSettings({}).cluster.roles, ['all'])
 })
 
-test('what the command of a trader takes from the environment is not the exchange’s', () => {
+test("environment variables of the trader's command are not settings of the exchange", () => {
   const settings = loadSettings({
     SIBYL_URL: 'http://x',
     SIBYL_TRADER_KEY: '0x',
@@ -285,5 +290,29 @@ test('all settings that are wrong are named at once, one in each line', () => {
       assert.deepEqual(names.sort(), Object.keys(env).sort())
       return true
     },
+  )
+})
+
+test('each price provider has the settings that its record describes', () => {
+  const names = settingsList().map(({ leaf }) => leaf.env)
+  const published = [
+    ...['SIBYL_PYTH_URL', 'SIBYL_PYTH_API_KEY', 'SIBYL_PYTH_IDS'],
+    ...['SIBYL_BINANCE_URL', 'SIBYL_BINANCE_SOCKET_URL', 'SIBYL_BINANCE_SYMBOLS'],
+    ...['SIBYL_COINBASE_URL', 'SIBYL_COINBASE_SOCKET_URL', 'SIBYL_COINBASE_PRODUCTS'],
+  ]
+  assert.deepEqual(
+    names.filter((name) => /^SIBYL_(PYTH|BINANCE|COINBASE)_/.test(name)),
+    published,
+  )
+  const { feeds } = loadSettings({ SIBYL_BINANCE_SYMBOLS: '{"BTC":"BTCFDUSD"}' })
+  assert.deepEqual(feeds.binance.names, { BTC: 'BTCFDUSD' })
+  assert.equal(streamUrl('binance', feeds.binance), 'wss://data-stream.binance.vision/stream')
+  assert.equal(
+    streamUrl('pyth', feeds.pyth),
+    'https://pyth.dourolabs.app/hermes/v2/updates/price/stream',
+  )
+  assert.throws(
+    () => loadSettings({ SIBYL_PYTH_IDS: '{"BTC":"BTC-USD"}' }),
+    /SIBYL_PYTH_IDS: must be 64 hexadecimal digits, with or without 0x at \.BTC/,
   )
 })

@@ -462,7 +462,7 @@ describe('beside the original', () => {
 })
 
 describe('an approval by signature', () => {
-  test('approves and revokes for the owner, whoever sends it', async () => {
+  test("anybody can send the owner's signed approval or revocation", async () => {
     const { ann, relayer, chain, settlement, conditionalTokens, read, signApproval } = world
     for (const approved of [true, false]) {
       const { deadline, v, r, s } = await signApproval(ann, settlement.address, approved)
@@ -536,7 +536,7 @@ describe('a redemption by signature', () => {
     return condition
   }
 
-  test('pays the owner, burns his tokens, and costs him no gas', async () => {
+  test("the owner is paid, the owner's tokens are burned, and the owner pays no gas", async () => {
     const { ann, relayer, chain, conditionalTokens, collateral, balance, shares } = world
     const condition = await resolved()
     const before = await balance(ann.address)

@@ -73,7 +73,7 @@ const fill = (terms: Partial<Fill>): Fill => ({
   ...terms,
 })
 
-describe('a buyer whose account has hostile code', () => {
+describe('a buyer with hostile code in the account', () => {
   let annsCode: Contract<typeof hostileReceiverAbi>
 
   before(async () => {

@@ -73,7 +73,7 @@ describe('a market', () => {
     assert.equal(await read(conditionalTokens, 'getOutcomeSlotCount', [id]), 2n)
   })
 
-  test('cannot be stopped by somebody who prepares its condition first', async () => {
+  test('a stranger who prepares its condition first cannot stop it', async () => {
     const { maker, carol, chain, factory, conditionalTokens, read } = world
     const args = await terms()
     const [address, id] = await read(factory, 'predictMarket', [maker.address, ...args])

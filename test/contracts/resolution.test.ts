@@ -275,7 +275,7 @@ describe('a market’s life', () => {
     await assertReverts(chain.send(ann, market, 'settle', []), 'AlreadyResolved', [NO])
   })
 
-  test('without any operator: anybody proposes with his own bond and anybody settles', async () => {
+  test('without any operator anybody proposes with an own bond, and anybody settles', async () => {
     const { bob, carol, chain, collateral, read } = world
     await tradedAndExpired()
     await chain.send(carol, collateral, 'approve', [market.address, BOND])
@@ -293,7 +293,7 @@ describe('a market’s life', () => {
 })
 
 describe('a proposal', () => {
-  test('is paid by the relayer for who has no bond, and the relayer is the asserter', async () => {
+  test('the relayer pays the bond for a proposer without one, and is the asserter', async () => {
     const { ann, relayer, chain, signProposal, bondPermit } = world
     await tradedAndExpired()
     const permit = await bondPermit(relayer, market)
@@ -307,7 +307,7 @@ describe('a proposal', () => {
     await assertBalances({ ann: STAKE - 40n * UNIT, relayer: STAKE })
   })
 
-  test('whose bond permit somebody has used before still goes through', async () => {
+  test('a proposal goes through although a stranger has used its bond permit', async () => {
     const { ann, carol, relayer, chain, collateral, signProposal, usdcPermit } = world
     await tradedAndExpired()
     const permit = await usdcPermit(ann, market.address, BOND)
@@ -436,7 +436,7 @@ describe('a settlement by signature', () => {
 })
 
 describe('the oracle’s callbacks', () => {
-  test('are heard from the oracle only', async () => {
+  test('callbacks are accepted from the oracle only', async () => {
     const { ann, chain } = world
     await tradedAndExpired()
     await propose(ann, true)

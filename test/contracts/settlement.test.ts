@@ -163,7 +163,7 @@ describe('a fill', () => {
     )
   })
 
-  test('costs what domain/money.ts says, at the bounds and at random', async () => {
+  test('a fill costs the amount of domain/money.ts, at the bounds and at random', async () => {
     const { settlement, multicall, chain } = world
     const sample = fc.sample(
       fc.tuple(fc.integer({ min: PRICE_MIN, max: PRICE_MAX }), fc.maxSafeNat()),
@@ -631,7 +631,7 @@ describe('an order permit', () => {
     return [await buy(ann, market.id, terms), await sell(bob, market.id, terms)]
   }
 
-  test('lets a buyer pay who has approved nothing', async () => {
+  test('a permit lets a buyer without any approval pay', async () => {
     const { ann, settle, usdcPermit, settlement, read, collateral } = world
     const orders = await withoutAllowance()
     const permit = await usdcPermit(ann, settlement.address, 5n * UNIT)
@@ -719,7 +719,7 @@ describe('two permits of one owner', () => {
 })
 
 describe('roles', () => {
-  test('only an operator settles, and the owner decides who is one', async () => {
+  test('only operators settle, and the owner appoints them', async () => {
     const { owner, carol, chain, settlement } = world
     const call = () => chain.send(carol, settlement, 'settle', [[], [], []])
     await assertReverts(call(), 'NotOperator', [carol.address])

@@ -24,7 +24,7 @@ async function commandsOfReadme(): Promise<string[]> {
   return [...own.matchAll(/```sh\n(.*?)```/gs)].flatMap(([, code]) => code!.trim().split('\n'))
 }
 
-test('a trader cancels, merges and redeems with what the README shows, and no exchange', async (t) => {
+test('a trader cancels, merges and redeems by the commands of the README, without an exchange', async (t) => {
   const chain = await startTestChain(t)
   const { ann, settlement, read, hashOrder } = chain
   const folder = await mkdtemp(join(tmpdir(), 'sibyl-trader-'))
@@ -105,7 +105,7 @@ test('a trader cancels, merges and redeems with what the README shows, and no ex
     assert.notEqual(await cancelledFrom(other.order), 0n)
   })
 
-  await t.test('what is missing or would fail is told in one line', async () => {
+  await t.test('a missing or failing argument is reported in one line', async () => {
     const failure = async (command: string): Promise<string> => {
       const error = await shell(command).then(
         () => assert.fail('it did not fail'),

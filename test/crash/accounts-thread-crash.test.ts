@@ -127,7 +127,7 @@ test('accounts that die right after the start of the exchange wait, too, for ord
     const { deaths, why } = supervisor.health()['accounts-0'] ?? {}
     assert.deepEqual(
       [deaths, why],
-      [1, 'orders that were promised before a restart may be under way'],
+      [1, 'orders accepted before a restart may still arrive: retry shortly'],
     )
   })
   assert.equal((await fetch(`${url}/readyz`)).status, 503)

@@ -75,16 +75,16 @@ test('a disk that fails to sync takes no answered order with it', async (t) => {
   }
 
   await t.test(
-    'of the log: whoever was answered is in it, the others hear that nobody knows',
+    'of the log: an answered request is in it, and the others get an unknown outcome',
     async () => {
       const heard = await placeBeyondFailure('/partition-0.db-wal')
       assert(heard.has('OUTCOME_UNKNOWN'), [...heard].join())
-      assert.match(exchange.output(), /an append failed; going back to what the log holds/)
+      assert.match(exchange.output(), /an append failed; reloading the state from the log/)
     },
   )
 
   await t.test(
-    'of the database: its thread ends, and the next goes on from what is there',
+    'of the database: its thread ends, and the next goes on from the stored state',
     async () => {
       await placeBeyondFailure('/sibyl.db-wal')
       await eventually(() => {

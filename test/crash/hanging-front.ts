@@ -1,12 +1,12 @@
 /** A front that hangs when it is asked how it is, as often as its test says. */
 
-import { runThreads, type ThreadParts } from '#runtime/thread.ts'
+import { runThreads, type Thread } from '#runtime/thread.ts'
 import { frontThread } from '#services/front/thread.ts'
 
 type HangingData = Parameters<typeof frontThread>[0] & { readonly hangs?: Int32Array }
 
 runThreads({
-  front(data: HangingData): ThreadParts {
+  front(data: HangingData): Thread {
     const { hangs } = data
     const parts = frontThread(data)
     return {

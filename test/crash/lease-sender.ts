@@ -12,7 +12,7 @@ import { loadSettings } from '#config/settings.ts'
 import type { ThreadData } from '#config/thread-data.ts'
 import { DEVNET_CHAIN_ID, devnetKey, OPERATOR } from '#devnet/accounts.ts'
 import { Fault } from '#domain/fault.ts'
-import { makeKit } from '#services/kit/kit.ts'
+import { makeThreadContext } from '#services/kit/kit.ts'
 import { makeLeases } from '#services/kit/leases.ts'
 import { openDatabase } from '#store/open-database.ts'
 import { makeReads } from '#store/reads/reads.ts'
@@ -29,7 +29,7 @@ const say = (line: string) => process.stdout.write(`${line}\n`)
 const data = { name: 'sender', settings, isTerminal: false } as ThreadData
 const database = await openDatabase(databaseUrl)
 const reads = makeReads(databaseUrl)
-const leases = makeLeases(data, makeKit(data), { openDatabase })
+const leases = makeLeases(data, makeThreadContext(data), { openDatabase })
 const role = 'sender'
 const writeQueue = leases.writeQueue(role, {
   ask: async (_type, task) => (await runWrites(database, [task]))[0],

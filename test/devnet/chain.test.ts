@@ -19,7 +19,7 @@ test('the chain of the devnet', async (t) => {
     assert.deepEqual(chain.contracts, devnet.chains?.[0]?.contracts)
   })
 
-  await t.test('has demo markets, and traders who can trade', async () => {
+  await t.test('has demo markets and traders with funds', async () => {
     assert.equal(chain.demoMarkets.length, DEMO_WORDS.length)
     for (const index of [DEMO_TAKER, DEMO_MAKER, ...DEMO_TRADERS]) {
       const { address } = devnetAccount(index)
@@ -52,7 +52,7 @@ test('the chain of the devnet', async (t) => {
     assert.equal(await chain.read(chain.factory, 'isMarket', [market.address]), false)
   })
 
-  await t.test('tells whoever holds on to it when its clock is moved', async (subtest) => {
+  await t.test('a holder of the chain is notified when its clock is moved', async (subtest) => {
     const offsets: number[] = []
     const lease = await leaseChain(chain.url, { onClock: (seconds) => offsets.push(seconds) })
     subtest.after(() => lease.release())

@@ -5,7 +5,7 @@ import { WebSocket } from 'ws'
 import { startPriceServer } from '#devnet/price-server.ts'
 import { systemClock } from '#runtime/clock.ts'
 
-test('a provider hears a message that comes in fragments', async (t) => {
+test('a provider receives a message that comes in fragments', async (t) => {
   const server = await startPriceServer({
     seed: 1,
     assets: ['BTC'],
@@ -13,7 +13,7 @@ test('a provider hears a message that comes in fragments', async (t) => {
     tickMs: 40,
   })
   t.after(() => server.close())
-  const client = new WebSocket(server.feeds.coinbase.socketUrl)
+  const client = new WebSocket(server.feeds.coinbase.socketUrl!)
   await once(client, 'open')
   const text = JSON.stringify({ type: 'subscribe', product_ids: ['BTC-USD'], channels: ['ticker'] })
   client.send(text.slice(0, 20), { fin: false })

@@ -30,7 +30,7 @@ test('it never crosses itself and never leaves the range of prices', () => {
   }
 })
 
-test('what a market is worth drifts, and stays away from certainty', () => {
+test('the value of a market drifts, and stays away from certainty', () => {
   assert.equal(drift(500_000, 0.5), 500_000)
   assert.equal(drift(500_000, 1), 510_000)
   assert.equal(drift(100_000, 0), 100_000)

@@ -79,7 +79,7 @@ const POST = 'paths|/orders|post'
 const BODY = `${POST}|requestBody|content|application/json|schema`
 const PLACED = 'components|schemas|Placed'
 
-test('what breaks clients is named', () => {
+test('changes that break clients are named', () => {
   for (const [way, value, sentence] of [
     ['paths|/orders', undefined, 'POST /orders is gone'],
     [`${POST}|operationId`, 'postOrder', 'operationId placeOrder is now postOrder'],
@@ -118,7 +118,7 @@ test('what breaks clients is named', () => {
   }
 })
 
-test('what breaks clients of the stream is named', () => {
+test('changes that break clients of the stream are named', () => {
   const messages = 'components|messages'
   for (const [way, value, sentence] of [
     [`${messages}|hello`, undefined, 'the message hello is gone'],
@@ -138,7 +138,7 @@ test('what breaks clients of the stream is named', () => {
   }
 })
 
-test('what is only added, or taken more widely, breaks nothing', () => {
+test('an addition, or a wider input, breaks nothing', () => {
   for (const [way, value] of [
     [`${POST}|summary`, 'Another'],
     ['paths|/markets', { get: { operationId: 'listMarkets' } }],

@@ -11,7 +11,7 @@ import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { API_VERSION, parseApiVersion } from '#domain/api-version.ts'
 import type { Exchange } from '../support/exchange.ts'
 import { ROOT } from '../support/imports.ts'
-import { brokenMessages, brokenOperations, type Json } from './breaking-changes.ts'
+import { brokenMessages, brokenOperations, contractOf, type Json } from './breaking-changes.ts'
 import { typesOfOpenapi } from './openapi-types.ts'
 import { documentPath, documentsOf, writtenDocument } from './served-documents.ts'
 
@@ -31,7 +31,7 @@ const EXCEPTIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 /** How the name of an operation begins. */
 const VERBS = [
   ...['get', 'list', 'place', 'validate', 'cancel', 'register', 'revoke', 'sync', 'relay'],
-  ...['stream', 'open'],
+  ...['stream', 'open', 'set'],
 ]
 
 type Operation = {
@@ -48,6 +48,11 @@ type Openapi = {
 
 const readDocument = async (name: string): Promise<Json> =>
   JSON.parse(await readFile(documentPath(name), 'utf8')) as Json
+
+const COMPARED = [
+  ['openapi.json', brokenOperations],
+  ['asyncapi.json', brokenMessages],
+] as const
 
 /** The server always asked for these; the document of the last release did not say so. */
 const CORRECTED: ReadonlySet<string> = new Set([
@@ -72,11 +77,19 @@ export async function tryDocuments(t: TestContext, exchange: Exchange): Promise<
     }
   })
 
+  await t.test('additions since the last release have raised the version', async () => {
+    for (const [name, find] of COMPARED) {
+      const before = await readDocument(`released/${name}`)
+      const released = parseApiVersion((before.info as { version: string }).version)
+      const now = parseApiVersion(API_VERSION)
+      if (now?.major !== released?.major || (now?.minor ?? 0) > (released?.minor ?? 0)) continue
+      // An addition is what would be gone in the other direction.
+      assert.deepEqual(find({ before: contractOf(served[name]), after: before }), [])
+    }
+  })
+
   await t.test('nothing is broken for clients of the last release', async () => {
-    for (const [name, find] of [
-      ['openapi.json', brokenOperations],
-      ['asyncapi.json', brokenMessages],
-    ] as const) {
+    for (const [name, find] of COMPARED) {
       const before = await readDocument(`released/${name}`)
       const released = parseApiVersion((before.info as { version: string }).version)
       // A new major version is there to break things.
@@ -128,6 +141,31 @@ export async function tryDocuments(t: TestContext, exchange: Exchange): Promise<
     for (const heading of ['Units', 'Signing', 'Authentication', 'Errors', 'The stream']) {
       assert.match(openapi.info.description, new RegExp(`^## ${heading}$`, 'm'))
     }
+  })
+
+  await t.test('the Postman collection has a request for every operation', async () => {
+    const collection = (await (await fetch(`${exchange.url}/postman.json`)).json()) as {
+      item: { name: string; item: { name: string }[] }[]
+    }
+    const named = collection.item.flatMap(({ item }) => item.map(({ name }) => name))
+    assert.deepEqual(named.sort(), operations.map(({ operationId }) => operationId).sort())
+  })
+
+  await t.test('the feed of API changes is made from the changelog', async () => {
+    const answer = await fetch(`${exchange.url}/api/v1/changes`)
+    assert.equal(answer.headers.get('content-type'), 'application/feed+json')
+    const feed = (await answer.json()) as { version: string; items: { content_text: string }[] }
+    assert.equal(feed.version, 'https://jsonfeed.org/version/1.1')
+    const written = (await readFile(join(ROOT, 'CHANGELOG.md'), 'utf8')).match(/^- API: /gm)
+    assert.ok(written !== null && feed.items.length === written.length)
+  })
+
+  await t.test('the time of the exchange is in seconds and in milliseconds', async () => {
+    const before = Date.now()
+    const answer = await fetch(`${exchange.url}/api/v1/time`)
+    const { serverTime, serverTimeMs } = (await answer.json()) as Record<string, number>
+    assert.ok(serverTimeMs !== undefined && serverTimeMs >= before && serverTimeMs <= Date.now())
+    assert.equal(serverTime, Math.floor(serverTimeMs / 1_000))
   })
 
   await t.test('types can be generated from it, and hold', async (subtest) => {

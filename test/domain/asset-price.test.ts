@@ -16,7 +16,7 @@ test('a mantissa is brought to eight decimals', () => {
   assert.equal(priceOfScaled('3', 0), 300_000_000)
 })
 
-test('what is no price is none', () => {
+test('a text that is no price is not read as one', () => {
   for (const text of ['', '0', '0.000000001', '-1', 'NaN', '1e9', '.5', '1.', ' 1', 'Infinity']) {
     assert.equal(priceOfDecimal(text), undefined, text)
   }

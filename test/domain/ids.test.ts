@@ -19,7 +19,7 @@ test('hex is read in any case and kept in lower case', () => {
   assert.equal(parseMarketId(`0x${'Ff'.repeat(32)}`), `0x${'ff'.repeat(32)}`)
 })
 
-test('what is not an address is none', () => {
+test('a text that is no address is not read as one', () => {
   const wrong = [
     '',
     '0x',
@@ -72,7 +72,7 @@ test('an unsigned 256-bit integer is read exactly', () => {
   }
 })
 
-test('a trade id tells its market, sequence and fill', () => {
+test('a trade id contains its market, sequence and fill', () => {
   const marketId = `0x${'1f'.repeat(32)}` as MarketId
   const id = tradeId(marketId, 42, 0)
   assert.equal(id, `${marketId}-42-0`)

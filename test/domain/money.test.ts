@@ -78,7 +78,7 @@ test('the halves of a split add up', () => {
   )
 })
 
-test('what is no price and what is no size', () => {
+test('values that are no price and values that are no size are refused', () => {
   for (const value of [0, -1, 1_000_000, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
     assert.equal(isPrice(value), false, `${value}`)
   }

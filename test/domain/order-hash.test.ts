@@ -66,7 +66,7 @@ function viemHash(order: Order, domain: OrderDomain): string {
   })
 }
 
-test('an order hashes to what another library made of it', () => {
+test('an order has the hash that another library computes', () => {
   for (const { domain, order, digest } of fixture.vectors) {
     assert.equal(orderHash(order as unknown as Order, domain as OrderDomain), digest)
   }
@@ -110,7 +110,7 @@ test('the case of hex digits does not change the hash', () => {
   )
 })
 
-test('what is not an order is an error and never a digest', () => {
+test('a value that is no order causes an error and never a digest', () => {
   const { domain, order } = fixture.vectors[0] as unknown as { domain: OrderDomain; order: Order }
   const broken: object[] = [
     { marketId: '0x12' },

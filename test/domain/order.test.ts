@@ -67,7 +67,7 @@ test('an order may end as far ahead as is allowed, and no second further', () =>
   assert.equal(orderFlaws(until(2 ** 60), NOW_SEC, 36_500).length, 1)
 })
 
-test('all flaws are told at once', () => {
+test('all flaws are reported at once', () => {
   const flaws = orderFlaws({ ...order, price: 0 as Price, size: 0 as Shares }, NOW_SEC)
   assert.deepEqual(
     flaws.map((flaw) => flaw.rejected),
@@ -75,7 +75,7 @@ test('all flaws are told at once', () => {
   )
 })
 
-test('an expiration beyond what a number holds is clamped, not rounded up', () => {
+test('an expiration beyond the range of a number is clamped, not rounded up', () => {
   assert.equal(expiresAtSec('18446744073709551615' as Uint64), Number.MAX_SAFE_INTEGER)
   assert.equal(expiresAtSec('9007199254740991' as Uint64), Number.MAX_SAFE_INTEGER)
   assert.equal(expiresAtSec('1800000060' as Uint64), 1_800_000_060)

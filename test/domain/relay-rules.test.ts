@@ -74,7 +74,7 @@ test('only our own contracts are given anything', () => {
   assert.equal(relayFlaw(approving(terms.conditionalTokens), terms, NOW_SEC)?.field, 'operator')
 })
 
-test('a batch has one to so many redemptions, each of another market', () => {
+test('a batch has at least one redemption and at most the limit, each of another market', () => {
   const redeeming = (digit: string) => ({
     ...permit(),
     collateralToken: terms.stablecoin,
@@ -93,7 +93,7 @@ test('a batch has one to so many redemptions, each of another market', () => {
   assert.equal(flaw('1', '1'), 'redemptions[1].conditionId')
 })
 
-test('a cancellation names one to so many orders, all of its owner', () => {
+test('a cancellation names at least one order and at most the limit, all of its owner', () => {
   const order = { trader: where.owner, price: 1, size: 1 } as Order
   const fieldOf = (orders: readonly Order[], deadline?: number) =>
     relayFlaw({ ...permit(deadline), ...where, kind: 'cancel-orders', orders }, terms, NOW_SEC)

@@ -346,7 +346,7 @@ test('no character of a token can be another one', async () => {
   assert.deepEqual(answer, { keyId: live.key.id, address: live.key.address })
 })
 
-test('a token serves once, on every thread, whatever the case of its nonce', async () => {
+test('a token is valid once, on every thread, in any case of its nonce', async () => {
   const memory = makeSharedTable(1_000, 'secret')
   const here = given({ nonces: makeNonceLedger(memory) }).authenticator
   const there = given({ nonces: makeNonceLedger(memory) }).authenticator
@@ -460,7 +460,7 @@ test('many requests of one key ask the database once a minute', async () => {
   assert.equal(asked(), 2)
 })
 
-test('a revocation is in force at once where it was heard, and within a minute where not', async () => {
+test('a revocation applies at once where it is received, and within a minute elsewhere', async () => {
   const { authenticator, clock, byId } = given()
   const send = () => authenticator.identify(`Bearer ${mint(live, clock.nowMs())}`)
   assert.ok('keyId' in (await send()))
@@ -490,7 +490,7 @@ test('a key that was identified is confirmed from memory, and from the database 
   })
 })
 
-test('what was read before a revocation was heard is not kept', async () => {
+test('a key that was read before its revocation arrived is not kept', async () => {
   const gates = [Promise.withResolvers<ApiKey>(), Promise.withResolvers<ApiKey>()]
   let asked = 0
   const { authenticator } = given({ findKey: () => gates[asked++]!.promise })
@@ -562,7 +562,7 @@ test('a key that the store has just registered needs no query, and neither does 
   assert.equal(asked(), 2)
 })
 
-test('so many unknown keys are looked up at once, and a known one is not kept waiting', async () => {
+test('a limited number of unknown keys is looked up at once, and a known key does not wait', async () => {
   const never = new Promise<never>(() => undefined)
   const { authenticator, clock } = given({
     findKey: async (id) => (id === live.key.id ? live.key : never),
@@ -624,7 +624,7 @@ test('a token that may be used again is not verified again; all else about it is
   assert.equal(authenticator.remembered, 0)
 })
 
-test('only so many tokens are remembered, and none where each is good for once', async () => {
+test('a limited number of tokens is remembered, and none if each is valid once', async () => {
   const often = given({ singleUse: false, tokensMax: 3 }).authenticator
   const first = bearer()
   for (const header of [first, bearer(), bearer(), bearer(), bearer(), first]) {

@@ -298,7 +298,7 @@ test('a route for one item accepts only a small body, and the answer names the l
   assert.equal(error, 'the body must be at most 4096 bytes')
 })
 
-test('a request whose body could end in two places is refused, and its connection closed', async (t) => {
+test('a request with a body that could end in two places is refused, and its connection closed', async (t) => {
   const { front } = await startObserved(t)
   const heads = [
     'POST /maybe HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n',
@@ -384,7 +384,7 @@ test('a client that goes away before its answer leaves nothing behind', async (t
   assert.deepEqual(lines, [])
 })
 
-test('a client that does not finish its body is told so and hung up on', async (t) => {
+test('a client that does not finish its body gets an error, and its connection is closed', async (t) => {
   const clock = simulatedClock(Date.now())
   const { front } = await startObserved(t, { deadlineMs: 1_000 }, { clock })
   const socket = await openRaw(front.port)

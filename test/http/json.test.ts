@@ -6,7 +6,7 @@ import { sampleOf } from '../support/sample.ts'
 
 const parse = (text: string) => parseJson(Buffer.from(text))
 
-test('reads what JSON.parse reads, for any JSON of integers and strings', () => {
+test('any JSON of integers and strings is read as JSON.parse reads it', () => {
   const seed = Date.now()
   const { tree } = fc.letrec((tie) => ({
     tree: fc.oneof(

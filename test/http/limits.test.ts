@@ -25,7 +25,7 @@ import { ARRIVAL, LIMITS } from './limit-fixture.ts'
 
 const KEY: Principal = { keyId: 'k', address: `0x${'11'.repeat(20)}` as Address }
 
-test('never more than the burst and what flows in, over any stretch of time, on any threads', () => {
+test('an address never spends more than the burst and the inflow, over any time, on any threads', () => {
   withSeeds([1, 2, 3, 4, 5, 6, 7, 8], (random) => {
     const ipPerSecond = random.int(1, 2_000)
     const ipBurst = random.int(100, 5_000)
@@ -67,7 +67,7 @@ test('never more than the burst and what flows in, over any stretch of time, on 
   })
 })
 
-test('what other machines let pass is drawn here too, and never more than a bucket holds', () => {
+test('draws of other machines are applied here too, and never exceed a bucket', () => {
   let nowMs = 5_000
   const here = makeLimiter(LIMITS, makeSharedTable(10, 's'), () => nowMs)
   const draws = makeDraws(2)
@@ -94,14 +94,14 @@ test('what other machines let pass is drawn here too, and never more than a buck
   assert.equal(leftOf(here, '10.0.0.1'), LIMITS.ipBurst)
 })
 
-test('what is said to be drawn elsewhere counts only where it can be meant so', () => {
+test('reported draws of other machines count only if they are plausible', () => {
   for (const said of [undefined, null, 5, 'text', {}]) assert.deepEqual(readDraws(said), [])
   const draw = ['ip 10.0.0.1', 5, 10] as const
   const odd = [null, 5, [], ['a'], ['a', '5', 10], ['a', -5, 10], ['a', 5, null], [1, 5, 10]]
   assert.deepEqual(readDraws([...odd, draw]), [draw])
 })
 
-test('orders that traders cannot pay for: a burst, then so many a second, however they come', () => {
+test('orders that traders cannot pay for have a burst and a rate, on any path', () => {
   let nowMs = 5_000
   const draws = makeDraws(9)
   const limiter = makeLimiter(LIMITS, makeSharedTable(50, 's'), () => nowMs, draws.note)
@@ -141,7 +141,7 @@ test('orders that traders cannot pay for: a burst, then so many a second, howeve
   )
 })
 
-test('the headers say what is left, when it is full again and when to come back', () => {
+test('the headers name the remaining units, the time until the bucket is full, and the time to wait', () => {
   let nowMs = 5_000
   const { limit } = makeLimiter(LIMITS, makeSharedTable(10, 's'), () => nowMs)
   const write = { ...ARRIVAL, cost: 'write' } as const
@@ -254,7 +254,7 @@ const FORWARDED: readonly [what: string, peer: string, header: string, client: s
 ]
 
 for (const [what, peer, header, client] of FORWARDED) {
-  test(`who sent it behind proxies, ${what}`, () => {
+  test(`the client behind proxies is found, ${what}`, () => {
     assert.equal(
       makeClientIp(PROXIES)(peer, () => header),
       client,
@@ -341,7 +341,7 @@ for (const [what, method, path, status] of PAID) {
   })
 }
 
-test('a read costs what it is said to weigh, and more by what it asks for', async (t) => {
+test('a read costs its declared weight, and more by the requested amount', async (t) => {
   const { url } = await startLimitedFront(t, {}, { ipBurst: 100 })
   const left = async (path: string) => {
     const response = await fetch(`${url}${path}`)
@@ -420,7 +420,7 @@ test('behind a trusted proxy the client is limited, and every line of the header
   assert.deepEqual(await send('203.0.113.3', '203.0.113.1'), ['203.0.113.1', 18])
 })
 
-test('a connection too many is told so and closed, and leaves room when another ends', async (t) => {
+test('a connection beyond the limit gets an error and is closed, and an ended one makes room', async (t) => {
   const { front } = await startTestFront(t, { connectionsMax: 2 })
   const sockets: Socket[] = [await openRaw(front.port), await openRaw(front.port)]
   t.after(() => {
@@ -481,7 +481,7 @@ test('opening connections costs, also without a request', async (t) => {
   assert.equal((JSON.parse(response.body) as { code: string }).code, 'RATE_LIMITED')
 })
 
-test('the kernel tells how many connections an address has', {
+test('the kernel reports how many connections an address has', {
   skip: process.platform !== 'linux',
 }, async (t) => {
   const { front } = await startTestFront(t)
@@ -494,7 +494,7 @@ test('the kernel tells how many connections an address has', {
   })
 })
 
-test('who holds too many connections opens no more until some are gone', async () => {
+test('an address with too many connections opens no more until some are closed', async () => {
   let counted = new Map([['192.0.2.1', 10]])
   let counts = 0
   let nowMs = 0

@@ -36,6 +36,22 @@ test('the document of a running front is valid OpenAPI 3.1', async (t) => {
   assert.equal(document.paths['/docs/show.js'], undefined)
 })
 
+test('each reader gets examples of their own, before those of the route', async (t) => {
+  let made = 0
+  const liveExamples = async () => {
+    made++
+    return { 'post-orders': { live: { summary: `example ${made}`, value: {} } } }
+  }
+  const { url } = await startTestFront(t, {}, { liveExamples })
+  type Shown = { examples?: Record<string, { summary?: string }> }
+  const read = async (): Promise<string | undefined> => {
+    const document = (await (await fetch(`${url}/openapi.json`)).json()) as Document
+    const body = document.paths['/orders']?.post?.requestBody?.content['application/json']
+    return (body as Shown | undefined)?.examples?.live?.summary
+  }
+  assert.deepEqual([await read(), await read()], ['example 1', 'example 2'])
+})
+
 const stream = sseRoute({
   kind: 'sse',
   method: 'GET',
@@ -72,8 +88,10 @@ const described = route({
   handle: () => ({ status: 200, raw: '' }),
 })
 
-test('says which errors a route can answer, each with an example', () => {
-  const document = openapiDocument({ title: 'T', version: '1' }, [described]) as Document
+test('says which errors a route can answer, each with an example', async () => {
+  const document = (await openapiDocument({ title: 'T', version: '1' }, [
+    described,
+  ])) as unknown as Document
   const operation = document.paths['/api/v1/orders/{n}']?.post
   assert.ok(operation)
   const examples = operation.responses['409']?.content?.['application/json']?.examples
@@ -93,8 +111,10 @@ test('says which errors a route can answer, each with an example', () => {
   assert.deepEqual(operation.security, [{ bearer: [] }, {}])
 })
 
-test('lists a titled schema once, and writes our scalars as JSON Schema where they stand', () => {
-  const document = openapiDocument({ title: 'T', version: '1' }, [described]) as Document
+test('lists a titled schema once, and writes our scalars as JSON Schema where they stand', async () => {
+  const document = (await openapiDocument({ title: 'T', version: '1' }, [
+    described,
+  ])) as unknown as Document
   const operation = document.paths['/api/v1/orders/{n}']?.post
   assert.deepEqual(operation?.parameters[0], {
     name: 'n',
@@ -113,7 +133,7 @@ test('lists a titled schema once, and writes our scalars as JSON Schema where th
   })
 })
 
-test('two different schemas cannot share a title', () => {
+test('two different schemas cannot share a title', async () => {
   const other = route({
     method: 'GET',
     path: '/x',
@@ -123,5 +143,5 @@ test('two different schemas cannot share a title', () => {
     responses: { 200: Type.Object({ a: Type.String() }, { title: 'Order' }) },
     handle: () => ({ status: 200, raw: '' }),
   })
-  assert.throws(() => openapiDocument({ title: 'T', version: '1' }, [described, other]), /Order/)
+  await assert.rejects(openapiDocument({ title: 'T', version: '1' }, [described, other]), /Order/)
 })

@@ -126,7 +126,7 @@ test('a name that is none of its files is not found', async (t) => {
   }
 })
 
-test('the first view is small: what a view needs beyond it comes with that view', async (t) => {
+test('the first view is small, and each further view loads its own parts', async (t) => {
   const { url } = await startTestFront(t, {}, { routes: routes() })
   const text = await (await fetch(url)).text()
   const names = [...text.matchAll(/"\/assets\/([^"]+)"/g)].map(([, name = '']) => name)

@@ -111,7 +111,7 @@ test('every nth request is logged with its route, status and latency, and withou
   assert(!JSON.stringify(told).includes('hunter2'))
 })
 
-test('HEAD answers what GET would, without the body', async (t) => {
+test('HEAD answers like GET, without the body', async (t) => {
   const { front, url } = await startTestFront(t)
   const text = await (await fetch(`${url}/healthz`)).text()
   const [head] = await sendRaw(front.port, 'HEAD /healthz HTTP/1.1\r\nhost: x\r\n\r\n', 1, 'head')
@@ -218,7 +218,7 @@ test('/readyz shows the public whether the exchange is ready, and none of its pa
   assert.deepEqual(await told(closed), { status: 'not ready', checks })
 })
 
-test('what is for the operator may have a port of its own', async (t) => {
+test('the routes for operators may have their own port', async (t) => {
   const statuses = async ({ url }: { url: string }) => {
     const paths = ['/healthz', '/readyz', '/metrics', '/openapi.json', '/who']
     return Promise.all(paths.map(async (path) => (await fetch(url + path)).status))
@@ -317,7 +317,7 @@ test('a deadline answers for a handler that does not', async (t) => {
   assert.equal((await fetch(`${url}/healthz`)).status, 200)
 })
 
-test('a handler that throws is a 500 that tells nothing, and a line in the log', async (t) => {
+test('a handler that throws causes a 500 without details, and a line in the log', async (t) => {
   const { url, lines } = await startTestFront(t)
   for (const path of ['/throws', '/throws-later', '/split-header']) {
     const response = await fetch(`${url}${path}`, {
@@ -358,7 +358,7 @@ test('beyond the requests in flight the answer is 503, but health still answers'
   assert.equal((await fetch(`${url}/echo/${MARKET}`)).status, 200)
 })
 
-test('authentication guards writes, limits guard all but what is free', async (t) => {
+test('authentication guards writes, and limits guard all routes but the free ones', async (t) => {
   const seen: [string, boolean][] = []
   const { url } = await startTestFront(
     t,
@@ -436,7 +436,7 @@ test('several fronts share a port that was claimed first', async (t) => {
   assert.equal((await fetch(`${second.url}/healthz`)).status, 200)
 })
 
-test('closing lets what is in flight finish, and takes nothing new', async (t) => {
+test('closing finishes the requests in flight, and accepts no new ones', async (t) => {
   const { url, front, slowReached, finishSlow } = await startTestFront(t)
   const slow = fetch(`${url}/slow`)
   await slowReached

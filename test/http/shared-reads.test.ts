@@ -10,7 +10,7 @@ function keeping(keepMs: number, entriesMax = 10) {
   return { clock, lists, read, made: () => made }
 }
 
-test('what is asked for is read once for all who ask at the same time and for a moment after', async () => {
+test('a read is done once for all callers at the same time and shortly after', async () => {
   const { clock, read, made } = keeping(250)
   assert.deepEqual(await Promise.all([read('a'), read('a'), read('b')]), [1, 1, 2])
   clock.now += 249
@@ -20,13 +20,13 @@ test('what is asked for is read once for all who ask at the same time and for a 
   assert.equal(made(), 3)
 })
 
-test('with no time to keep, only those who ask at the same time share', async () => {
+test('with no time to keep, only callers at the same time share a read', async () => {
   const { read } = keeping(0)
   assert.deepEqual(await Promise.all([read('a'), read('a')]), [1, 1])
   assert.equal(await read('a'), 2)
 })
 
-test('what failed is not kept, and every caller that waited hears of it', async () => {
+test('a failed read is not kept, and every waiting caller gets the error', async () => {
   const { lists, read } = keeping(250)
   const fails = () => lists.read('a', () => Promise.reject(new Error('away')))
   const [one, other] = await Promise.allSettled([fails(), fails()])
@@ -44,7 +44,7 @@ test('there is never more kept than allowed', async () => {
   assert.equal(made(), 4, 'the oldest was forgotten')
 })
 
-test('what is heavy makes room, and what is too heavy is not kept', async () => {
+test('a heavy read makes room, and one that is too heavy is not kept', async () => {
   const clock = { nowMs: () => 0 }
   const weigh = (value: number) => value
   const reads = shareReads<number>({ keepMs: 250, entriesMax: 10, clock, weightMax: 100, weigh })

@@ -58,7 +58,7 @@ test('of threads that use the same nonces, one is the first for each', async () 
   assert.equal(first, rounds)
 })
 
-test('threads that draw from one bucket get its burst and what flowed in meanwhile', async () => {
+test('threads that draw from one bucket get its burst and its inflow', async () => {
   const results = await hammer('draw', makeSharedTable(100, 'secret'), 20_000)
   const allowed = results.reduce((sum, result) => sum + result.allowed, 0)
   const startedAtMs = Math.min(...results.map((result) => result.startedAtMs))
@@ -68,7 +68,7 @@ test('threads that draw from one bucket get its burst and what flowed in meanwhi
   assert.ok(allowed >= LIMITS.ipBurst, `only ${allowed}`)
 })
 
-test('a lock whose holder died is taken over', () => {
+test('a lock is taken over when its holder has died', () => {
   const memory = makeSharedTable(1, 'secret')
   const words = new Int32Array(memory.words)
   words.fill(0)
@@ -110,7 +110,7 @@ test('the table agrees with a map while there is room', () => {
   })
 })
 
-test('it has room for as many as it was made for, whatever sets they fall into', () => {
+test('the table has room for its declared number of entries, in any distribution', () => {
   withSeeds([11, 12, 13], (random) => {
     const ledger = makeNonceLedger(makeSharedTable(50_000, random.hex(16)))
     for (let nonce = 0; nonce < 50_000; nonce++) {

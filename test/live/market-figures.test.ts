@@ -78,7 +78,7 @@ function fixture(options: { readonly restarted: boolean }) {
   return { market, clock, asked, database, board, figures, trade, now }
 }
 
-test('of a market that was heard from its first day nothing is asked', async () => {
+test('a market that was followed from its first day needs no read of the database', async () => {
   const { market, asked, clock, trade, now } = fixture({ restarted: false })
   assert.deepEqual(await now(), {
     ...{ lastPrices: [0, 0], lastOutcome: null, priceChanges24h: [null, null] },
@@ -108,7 +108,7 @@ test('of a market that was heard from its first day nothing is asked', async () 
   assert.deepEqual(asked, [])
 })
 
-test('after a restart the database tells what was, and each trade since is added once', async () => {
+test('after a restart the figures come from the database, and each later trade is added once', async () => {
   const { clock, asked, database, trade, now } = fixture({ restarted: true })
   database.says = [stored()]
   const before = await now()
@@ -136,7 +136,7 @@ test('after a restart the database tells what was, and each trade since is added
   assert.equal(asked.length, 2)
 })
 
-test('what the board cannot tell is asked for again until the database has followed', async () => {
+test('figures that the board lacks are read again until the database has caught up', async () => {
   const { market, clock, asked, database, trade, now } = fixture({ restarted: true })
   database.says = [stored()]
   await now()
@@ -170,7 +170,7 @@ test('what the board cannot tell is asked for again until the database has follo
   assert.equal(asked.length, 7)
 })
 
-test('while the database is away, what is known stays, and what is not is not invented', async () => {
+test('while the database is away, known figures stay, and unknown ones are not invented', async () => {
   const { asked, database, trade, clock, figures, now } = fixture({ restarted: true })
   database.says = new Fault('gone', 'the database is away', { retryable: true })
   assert.equal(await now(), undefined)

@@ -57,7 +57,7 @@ test('a front that has just started follows nothing', () => {
   ])
 })
 
-test('who needs a market wakes its partition and no other, and waits for that', async () => {
+test('a reader of a market wakes its partition and no other, and waits for it', async () => {
   const { use, dozing, woken } = start()
   const waiting = use.need(idOf(2))
   assert(waiting !== undefined)
@@ -79,7 +79,7 @@ test('a market that nobody knows wakes nothing', () => {
   assert.equal(dozing.size, PARTITIONS)
 })
 
-test('what nobody has needed for long dozes again, and what is watched does not', () => {
+test('a partition that nobody has needed for long dozes again, and a watched one does not', () => {
   const { use, state, woken, rest } = start()
   use.needThese('all')
   woken()

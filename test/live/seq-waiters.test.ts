@@ -29,7 +29,7 @@ test('a read that needs nothing more than is there waits for nothing', () => {
   assert.equal(waiters.until(id, 5, { deadlineAtMs: 10_000 }), undefined)
 })
 
-test('a read waits until the front has heard of its seq', async () => {
+test('a read waits until the front has reached its seq', async () => {
   const { waiters, advance } = waitersAt(5)
   let ended = false
   const waiting = waiters.until(id, 7, { deadlineAtMs: 10_000 })
@@ -44,7 +44,7 @@ test('a read waits until the front has heard of its seq', async () => {
   assert.equal(await told, undefined)
 })
 
-test('what does not come in time is refused, before the deadline of the request', async () => {
+test('a seq that does not arrive in time is refused before the deadline of the request', async () => {
   for (const deadlineAtMs of [1_000, 60_000]) {
     const { waiters, clock, advance } = waitersAt(5)
     const waiting = waiters.until(id, 6, { deadlineAtMs })
@@ -63,7 +63,7 @@ test('a market that is not known may still come', async () => {
   clock.advance(5_000)
 })
 
-test('only so many wait at once', async () => {
+test('a limited number of reads waits at once', async () => {
   const { waiters, advance } = waitersAt(0)
   const waiting = Array.from({ length: 1_001 }, () =>
     waiters.until(id, 1, { deadlineAtMs: 60_000 }),

@@ -71,7 +71,7 @@ function given({ tradersMax = 100 } = {}) {
   return { ...its, epochs, orders }
 }
 
-test('orders of a trader who has withdrawn nothing pass without a database read', async () => {
+test('orders of a trader without withdrawals pass without a database read', async () => {
   const its = given()
   await its.turn()
   assert.equal(its.known.flawOf(anOrder('ann'), CHAIN_ID), undefined)

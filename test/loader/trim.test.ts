@@ -52,7 +52,7 @@ function trimmed(files: readonly string[], dev: boolean): string[] {
   }
 }
 
-test('a production install keeps only what its programs load on this system', () => {
+test('a production install keeps only the files that its programs load on this system', () => {
   assert.deepEqual(trimmed([...LOADED, ...NEVER_LOADED], false), LOADED.toSorted())
 })
 

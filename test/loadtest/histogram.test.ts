@@ -8,7 +8,7 @@ function exact(values: readonly number[], q: number): number {
   return sorted[Math.max(1, Math.ceil(q * sorted.length)) - 1]!
 }
 
-test('quantiles are within a thirtieth of the true ones, whatever the values', () => {
+test('quantiles are within a thirtieth of the true ones, for any values', () => {
   withSeeds([1, 2, 3], (random) => {
     const histogram = new Histogram()
     const values = Array.from({ length: 5_000 }, () => 10 ** (random.next() * 6 - 2))
@@ -23,7 +23,7 @@ test('quantiles are within a thirtieth of the true ones, whatever the values', (
   })
 })
 
-test('two of them are together what one would have been, also after a while as JSON', () => {
+test('two histograms add up to one, also after a round trip as JSON', () => {
   withSeeds([4], (random) => {
     const [whole, some, others] = [new Histogram(), new Histogram(), new Histogram()]
     for (let at = 0; at < 2_000; at++) {

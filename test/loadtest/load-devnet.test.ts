@@ -54,7 +54,7 @@ test('the load tester at an exchange with a chain', async (t) => {
   // It hears of its markets from the chain.
   await eventually(async () => assert((await count('markets')) >= 3))
 
-  await t.test('its traders have what they trade with, and every trade settles', async () => {
+  await t.test('the traders have funds and shares, and every trade settles', async () => {
     const report = await runLoad(readOptions(['--url', exchange.url, ...SMALL], 0))
     assert.equal(report.ended, '')
     assert.match(report.funds, /^given to every trader/)

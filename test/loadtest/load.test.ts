@@ -50,7 +50,7 @@ test('the load tester', async (t) => {
   t.after(() => rm(folder, { recursive: true, force: true }))
   let honest: LoadReport
 
-  await t.test('an honest exchange passes, and the report has what happened', async () => {
+  await t.test('an honest exchange passes, and the report has its figures', async () => {
     honest = await runLoad(optionsFor(url, '--markets', '8'))
     assert.equal(honest.ended, '')
     assert.deepEqual(wrongIn(honest), [])
@@ -153,19 +153,22 @@ test('the load tester', async (t) => {
     assert(!report.passed)
   })
 
-  await t.test('it dies in the middle: one line, and what was measured until then', async () => {
-    let died: Promise<void> | undefined
-    const report = await runLoad(optionsFor(url, '--seconds', '20'), {
-      second: () => {
-        died ??= exchange.kill()
-      },
-    })
-    await died
-    assert.match(report.ended, /^the exchange went away after [\d.]+ s: /)
-    assert(!report.passed)
-    assert(report.kinds.some(({ fine }) => fine > 0))
-    assert(reportHtml(report).includes('went away'))
-  })
+  await t.test(
+    'when the exchange dies midway, there is one line and the figures until then',
+    async () => {
+      let died: Promise<void> | undefined
+      const report = await runLoad(optionsFor(url, '--seconds', '20'), {
+        second: () => {
+          died ??= exchange.kill()
+        },
+      })
+      await died
+      assert.match(report.ended, /^the exchange went away after [\d.]+ s: /)
+      assert(!report.passed)
+      assert(report.kinds.some(({ fine }) => fine > 0))
+      assert(reportHtml(report).includes('went away'))
+    },
+  )
 
   await t.test('it is not there: one line, no report, and 1', async () => {
     const out = join(folder, 'nobody')

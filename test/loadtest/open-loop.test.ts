@@ -50,7 +50,7 @@ test('a server that stalls shows up in the latency of everything that was due me
   assert(slow >= 95, `${slow} of 200 were seen to be slow`)
 })
 
-test('an answer that is lost is told, its connection is opened again, and the rest goes on', async (t) => {
+test('a lost answer is reported, its connection is opened again, and the run goes on', async (t) => {
   let seen = 0
   const { url } = await serverOf(t, (answer, response) => {
     if (++seen === 3) response.socket?.destroy()
@@ -71,6 +71,6 @@ test('an answer that is lost is told, its connection is opened again, and the re
   assert.equal(driver.connected, 1)
 })
 
-test('who is not there is said at once', async () => {
+test('a missing exchange is reported at once', async () => {
   await assert.rejects(openDriver('http://127.0.0.1:1', 2), /ECONNREFUSED/)
 })

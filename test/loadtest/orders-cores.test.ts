@@ -28,7 +28,7 @@ test('the processor time of an order is that of each kind of thread, its pool, a
   })
 })
 
-test('what is full first is the cores, and of many cores the one store', () => {
+test('the limit is the cores at first, and with many cores the one store', () => {
   const costs = { verify: 100, front: 50, market: 25, store: 20, other: 5 }
   assert.deepEqual(calculate(costs, 4), { perSecond: 20_000, full: 'cores' })
   assert.deepEqual(calculate(costs, 16), { perSecond: 50_000, full: 'store' })

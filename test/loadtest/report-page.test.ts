@@ -23,7 +23,7 @@ test('no bar begins left of its axis', () => {
   }
 })
 
-test('what failed on chain is red, what was not compared is not called true', () => {
+test('failures on chain are red, and unchecked figures are not called true', () => {
   const html = reportHtml(sampleReport())
   assert.match(html, /<td class="failed">wrong<\/td><td>no trade failed on chain/)
   assert.match(html, /<td class="skipped">not checked<\/td><td>trades add up/)

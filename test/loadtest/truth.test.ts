@@ -91,7 +91,7 @@ const orders = (
   return watched({ orders: all })
 }
 
-test('what fits together is true', () => {
+test('consistent figures pass as true', () => {
   assert.deepEqual(wrongIn({}), [])
   assert(isTrue(checkTruth(facts())))
   assert(!isTrue([]), 'a run without a comparison proves nothing')
@@ -145,13 +145,13 @@ test('each lie is found, by the check that is there for it', () => {
   for (const [lie, changed, check] of lies) assert(wrongIn(changed).includes(check), lie)
 })
 
-test('what others do in the same markets is no lie', () => {
+test('trades of others in the same markets are no contradiction', () => {
   const trades = [{ ...facts().watched.trades[0]!, count: 2, newest: ['t0', 't1'], foreign: 1 }]
   const told = { ...facts().told, trades: [['t1', 't0']] }
   assert.deepEqual(wrongIn({ ...watched({ trades }), told, booksWereEmpty: false }), [])
 })
 
-test('an order whose answer was lost may have met somebody', () => {
+test('an order with a lost answer may have matched', () => {
   const sent = [...facts().sent].map((order) =>
     order.hash === '0xtaker' ? { ...order, fate: 'unknown' as const, matches: 0 } : order,
   )

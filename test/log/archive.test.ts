@@ -85,7 +85,7 @@ function fault(code: string, pattern: RegExp) {
   }
 }
 
-test('what is cut is in the archive first, and both together are the whole log', async () => {
+test('events are in the archive before they are cut, and both together are the whole log', async () => {
   let log = open()
   await appendTo(log, 200)
   await snapshot(log)

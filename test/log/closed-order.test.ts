@@ -27,7 +27,7 @@ test('orders of several markets come back as they were, and are found by the sam
   })
 })
 
-test('hashes that a trader has made to begin alike are told apart by their fingerprints', () => {
+test('hashes that a trader made with equal beginnings are distinguished by their fingerprints', () => {
   withSeeds([1, 2], (random) => {
     const hashes = Array.from({ length: 1_000 }, () => `0x00c0ffee${random.hex(28).slice(2)}`)
     const fingerprints = new Set(hashes.map((hash) => fingerprintOf(hash as OrderHash)))
@@ -35,7 +35,7 @@ test('hashes that a trader has made to begin alike are told apart by their finge
   })
 })
 
-test('what does not fit its bytes is refused', () => {
+test('a value that does not fit its bytes is refused', () => {
   withSeeds([1], (random) => {
     const order = closedOrder(random, random.hex(32) as MarketId)
     assert.equal(encodeClosedOrders([order]).length, CLOSED_ORDER_BYTES)

@@ -110,7 +110,7 @@ const some = (count: number, forgetAfterSec = 2_000) =>
 
 const hashesOf = (orders: readonly ClosedOrder[]) => orders.map(({ orderHash }) => orderHash)
 
-test('whatever is closed, opened and closed again is known as it is, through runs, merges and opening again', async () => {
+test('orders that are closed, opened and closed again stay known through runs, merges and reopening', async () => {
   for (let round = 0; round < 2; round++) {
     const known: Known = new Map()
     const chance = randomFrom(SEED + round)
@@ -376,7 +376,7 @@ test('a merge that cannot open one of its runs leaves none open', onLinux, async
   assert.deepEqual(said, { failed: 'LOG_CORRUPT', leftOpen: 0 })
 })
 
-test('a run that is damaged or gone is refused, and what is refused stays as it is', async () => {
+test('a damaged or missing run is refused, and stays as it is', async () => {
   const orders = some(400)
   let partition = open({ tailMax: 400 })
   fill(partition, orders)

@@ -161,7 +161,7 @@ test('a write-ahead file cut anywhere gives whole batches, and none that was kno
   }
 })
 
-test('a bit flipped in the write-ahead file never changes or hides what was durable', async (t) => {
+test('a bit flipped in the write-ahead file never changes or hides durable events', async (t) => {
   const random = randomFrom(SEED)
   const counts = new Map<number | string, number>()
   for (let at = 0; at < killed.wal.length; at += random.int(1, WHOLE ? 47 : 47 * PART)) {
@@ -249,7 +249,7 @@ test('a damaged mark is refused, and an operator can open without it', async () 
   await log.close()
 })
 
-test('an operator who accepts the loss gets the whole batches that are left, and a new mark', async () => {
+test('an operator who accepts the loss gets the remaining whole batches, and a new mark', async () => {
   assert.equal(await opened({ wal: killed.wal.subarray(0, lastBegin + 100) }), 'LOG_LOST')
   const log = openSqliteLog<Noted>({ dataDir, partitions: 1, own: [0], acceptLoss: true })
   assert.equal(contentOf(log, 0, flow), expected[BATCHES - 1])

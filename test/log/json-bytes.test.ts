@@ -70,7 +70,7 @@ test('cells of all kinds are written as JSON writes them, however many', () => {
   })
 })
 
-test('room is made right before the end of the buffer, whatever is written there', () => {
+test('the buffer grows right before its end, for any content', () => {
   const MIB = 1024 * 1024
   const { from, step } = sweep(0, 1, 4)
   for (let room = from; room < 40; room += step) {

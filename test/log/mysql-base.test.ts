@@ -106,7 +106,7 @@ function tests(databases: TestDatabases): void {
   ] as const
 
   for (const [what, statement] of PAUSES) {
-    test(`who is paused right before it ${what} takes nothing from the base of a new owner`, async () => {
+    test(`an owner that is paused right before it ${what} takes nothing from the base of a new owner`, async () => {
       const { take, base, names, server, url } = await place()
       const first = await take()
       await append(first, 1)
@@ -168,7 +168,7 @@ function tests(databases: TestDatabases): void {
     )
   })
 
-  test('what interrupted bases have left goes with the next one, whoever owns the partition then', async () => {
+  test('remains of interrupted bases go with the next base, under any owner', async () => {
     const { take, base, names, server } = await place()
     const first = await take()
     // Files of another partition are not this one's to delete.

@@ -48,14 +48,14 @@ test('an address names one or more servers and a database', () => {
   for (const url of wrong) assert.equal(parseMysqlAddress(url), undefined, url)
 })
 
-test('an error that is not in the table leaves open what became of the statement', () => {
+test('an error that is not in the table leaves the result of the statement open', () => {
   assert.equal(meaningOf({ errno: 1062 }), 'taken')
   assert.equal(meaningOf({ errno: 1213 }), 'again')
   assert.equal(meaningOf({ errno: 1180 }), 'unknown')
   assert.equal(meaningOf(new Error('lost')), 'unknown')
 })
 
-test('what a server says of itself is looked at before the log is trusted to it', () => {
+test('the properties of a server are checked before the log is trusted to it', () => {
   const doubts = (variables: Record<string, string>) =>
     doubtsOf('here', new Map(Object.entries(variables)))
   const safe = {
@@ -145,7 +145,7 @@ function tests(databases: TestDatabases): void {
     assert.equal(contentOf(renewed, 0, flow), content)
   })
 
-  test('who was taken over appends nothing any more, and the log goes on with the new owner', async () => {
+  test('an owner that was taken over appends nothing more, and the log goes on with the new owner', async () => {
     const place = await placed()
     const first = kept(await place.open())
     await first.append(0, batch(1))
@@ -180,7 +180,7 @@ function tests(databases: TestDatabases): void {
     await first.append(1, batch(1))
   })
 
-  test('an owner whose server is away cannot confirm its ownership', async () => {
+  test('an owner without its server cannot confirm its ownership', async () => {
     const place = await placed()
     const proxy = await cuttingProxy(place.url)
     disposed.push(proxy.close)
@@ -251,7 +251,7 @@ function tests(databases: TestDatabases): void {
     assert.equal(contentOf(elsewhere, 0, flow), content)
   })
 
-  test('a database that has lost what was acknowledged here is refused', async () => {
+  test('a database that has lost acknowledged events is refused', async () => {
     const place = await placed()
     const log = await place.open()
     for (const seq of range(1, 4)) await log.append(0, batch(seq))
@@ -375,7 +375,7 @@ function tests(databases: TestDatabases): void {
     assert.equal((await server.rows(fences)).length, 2, 'one fence, and the row behind it')
   })
 
-  test('who was taken over while nobody knew what became of its append stays closed', async () => {
+  test('an owner that was taken over while its append was undecided stays closed', async () => {
     const place = await placed()
     const cut = await cuttingProxy(place.url)
     disposed.push(cut.close)
@@ -393,7 +393,7 @@ function tests(databases: TestDatabases): void {
     assert.deepEqual(events, range(1, 3).map(note))
   })
 
-  test('a log that lay in files goes on in a database, and whoever opens it has all of it', async () => {
+  test('a log that was in files goes on in a database, complete for every opener', async () => {
     const place = await placed()
     const flow = flowOf(41, 30)
     const dataDir = folder()

@@ -9,6 +9,8 @@ import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import type { Transaction } from '@mikro-orm/core'
+import type { AbstractSqlConnection } from '@mikro-orm/mysql'
 import {
   type DatabaseServers,
   missingServers,
@@ -115,13 +117,63 @@ describe('a server with other defaults', { skip: missing ?? false }, () => {
     assert.deepEqual(found, [{ id: 1 }])
   })
 
-  test('on a Galera server reads, updates, deletes and inserts wait for what was acknowledged before', {
+  test('on a Galera server reads, updates, deletes and inserts wait for earlier acknowledged writes', {
     skip: isCluster ? false : 'galera-4 is not installed',
   }, async () => {
     const [row] = await onLogServer(servers.url(), (server) =>
       server.rows<{ wait: number }>('SELECT @@SESSION.wsrep_sync_wait AS wait'),
     )
     assert.equal(row?.wait, 7)
+  })
+
+  /** A transaction of its own locks a row of `locked` while the work is done. */
+  async function whileLocked(work: () => Promise<void>): Promise<void> {
+    const holder = await openDatabase(servers.url(0, 'sibyl'))
+    const run = (sql: string) => (transaction: Transaction, connection: AbstractSqlConnection) =>
+      connection.execute(sql, [], 'run', transaction)
+    await transact(holder, run('create table if not exists locked (id int primary key)'))
+    await transact(holder, run('insert ignore into locked values (1)'))
+    await transact(holder, async (transaction, connection) => {
+      await run('select id from locked for update')(transaction, connection)
+      await work()
+    })
+    await closeDatabase(holder)
+  }
+
+  // After a Galera server was away from its cluster, its old sessions may answer every statement with this error.
+  test('a connection of the log that reports a lock wait is left for the next server', async () => {
+    const url = servers.urlOf(0, 'sibyl')
+    const twice = url.replace(/@(.*)\//, '@$1,$1/')
+    await whileLocked(async () => {
+      await onLogServer(twice, async (server) => {
+        const session = () => server.rows('SELECT CONNECTION_ID() AS id')
+        const before = await session()
+        assert.deepEqual(await session(), before)
+        await assert.rejects(server.rows('SELECT id FROM locked FOR UPDATE NOWAIT'), {
+          errno: 1205,
+        })
+        assert.notDeepEqual(await session(), before)
+      })
+    })
+  })
+
+  test('a connection of a clustered database that reports a lock wait is left for the next server', async () => {
+    const twice = servers.urlOf(0, 'sibyl').replace(/@(.*)\//, '@$1,$1/')
+    const database = await openDatabase(twice, { connectionsMax: 1 })
+    const session = () =>
+      read(database, (em) => em.getConnection().execute('select connection_id() as id'))
+    await whileLocked(async () => {
+      const before = await session()
+      assert.deepEqual(await session(), before)
+      await assert.rejects(
+        transact(database, (transaction, connection) =>
+          connection.execute('select id from locked for update nowait', [], 'all', transaction),
+        ),
+        fault('STORE_UNAVAILABLE'),
+      )
+      assert.notDeepEqual(await session(), before)
+    })
+    await closeDatabase(database)
   })
 
   const cipherOf = (url: string) =>

@@ -13,7 +13,7 @@ import {
 } from '#log/partition/record.ts'
 import { given, packed, signed } from '../services/market/market-fixture.ts'
 import { randomFlow } from '../services/market/random-flow.ts'
-import { buy, sell } from '../support/orders.ts'
+import { buy, type OrderBuilder, sell } from '../support/orders.ts'
 import { randomFrom, withSeeds } from '../support/random.ts'
 
 const stored = (events: readonly MarketEvent[]) => PACKED.read(packed(events))
@@ -32,6 +32,27 @@ test('every event comes back from its short form as it was', () => {
   assert.equal(types.size, 9, 'the flow says everything that a market can say')
   assert.deepEqual(stored(market.events), market.events)
   for (const event of market.events) assert.deepEqual(stored([event]), [event])
+})
+
+test('the session of an order comes back, and a flag that is none of the known ones is refused', () => {
+  const market = given()
+  const place = (order: OrderBuilder) =>
+    market.ask('PlaceOrder', { order: signed(order, market.marketId), session: 's-1' })
+  place(buy('YES').at(0.5).size(2).by('ann').named('rests'))
+  place(sell('YES').at(0.5).size(3).by('bob').named('matches'))
+  const held = market.events.filter((event) => 'held' in event)
+  assert.deepEqual(
+    held.map(({ type }) => type),
+    ['OrderRested', 'OrdersMatched'],
+  )
+  assert.deepEqual(stored(market.events), market.events)
+  for (const event of held) {
+    const [row] = packed([event]) as unknown[][]
+    const at = row!.indexOf('s-1')
+    for (const flag of [2, 7, null, '', 'no session', 's'.repeat(65)]) {
+      assert.throws(() => PACKED.read([row!.with(at, flag)]), /the flag|the name of a session/)
+    }
+  }
 })
 
 test('events of several markets in one row come back each with its own', () => {
@@ -104,7 +125,7 @@ test('a batch that is cut into several rows can be read from each of them', () =
   }
 })
 
-test('a row whose first event does not name its market, or whose kind is unknown, is a bug', () => {
+test('a row with a first event without a market, or of an unknown kind, is an assertion failure', () => {
   const [first] = fixture(2).rows as [unknown[]]
   assert.throws(() => PACKED.read([first.with(1, 0)]), /names its market/)
   assert.throws(() => PACKED.read([first.with(0, 'X')]), /kind X/)

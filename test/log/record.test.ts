@@ -88,7 +88,7 @@ test('an older version is brought up by its upcaster, and by none it is refused'
   )
 })
 
-test('a row whose checksum fits and that cannot be read is refused as damaged, and says where', () => {
+test('a row with a correct checksum that cannot be read is refused as damaged, with its place', () => {
   const home = { logId: 'log', partition: 3 }
   const rowWith = (text: string, count = 1): BatchRow => {
     const row = { first_offset: 8, count, version: RECORD_VERSION, payload: Buffer.from(text) }
@@ -129,7 +129,7 @@ test('a batch is cut before its rows are much larger than 4 MiB', () => {
   ])
 })
 
-test('nothing is left of a batch whose writing failed', () => {
+test('a batch that failed to be written leaves nothing', () => {
   const encoder = new BatchEncoder()
   const home = { logId: 'log', partition: 0 }
   const event = { type: 'Noted', marketId: '0x1' as MarketId, seq: 1 }

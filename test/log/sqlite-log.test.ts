@@ -91,7 +91,7 @@ conformance(async () => {
   }
 })
 
-test('many trade statuses are checked in steps after opening, whatever changes meanwhile', async () => {
+test('many trade statuses are checked in steps after opening, while they change', async () => {
   let log = open()
   const trade = (seq: number, status: 'submitted' | 'confirmed') =>
     ({ tradeId: tradeId(market, seq, 0), status, txHash: '0x1', atMs: NOW }) as const
@@ -302,7 +302,7 @@ test('a snapshot that is ahead of its log shows that the log has lost something'
   assert.deepEqual(open().snapshots(0), [])
 })
 
-test('what is refused keeps all of its snapshots, even from who accepts a loss', async () => {
+test('a refused log keeps all of its snapshots, even if the operator accepts a loss', async () => {
   let log = open()
   for (let from = 1; from <= 40; from += 4) await appendNotes(log, from, from + 3)
   await log.beginSnapshot(0, market, 36, 36).commit()
@@ -324,7 +324,7 @@ test('what is refused keeps all of its snapshots, even from who accepts a loss',
   assert.equal(log.snapshots(0)[0]?.atOffset, 44)
 })
 
-test('a snapshot that is not needed does not stop an open, whatever is wrong with it', async () => {
+test('a damaged snapshot that is not needed does not stop an open', async () => {
   const log = open()
   await appendNotes(log, 1, 12)
   await log.beginSnapshot(0, market, 12, 12).commit()
@@ -377,7 +377,7 @@ test('a retired market leaves nothing behind', async () => {
   assert.deepEqual(open().snapshots(0), [])
 })
 
-test('a failed append says so, and after reopening the log is what it was', async () => {
+test('a failed append reports it, and after reopening the log is unchanged', async () => {
   const flow = flowOf(11, 3)
   const log = open({ partitionBytesMax: 400_000 })
   await log.append(0, flow.batches[0]!)
@@ -483,7 +483,7 @@ test('a step of forgetting ends when it has forgotten enough, and says that ther
   assert.equal(log.closedOrderRoom(0), 8_000_000)
 })
 
-test('a commit that the system refuses in the middle leaves exactly what was answered', () => {
+test('a commit that the system refuses midway leaves exactly the answered events', () => {
   createLog(dataDir, 1)
   const writer = fileURLToPath(new URL('./full-writer.ts', import.meta.url))
   const command = 'ulimit -S -f 300 && exec "$0" "$@"'

@@ -19,9 +19,11 @@ import { PACKED } from '#log/packed-event.ts'
 import { openSqliteLog } from '#log/partition/sqlite-log.ts'
 import { openMysqlLog } from '#log/server/mysql-log.ts'
 import { backup, type Places } from '#operator/backup.ts'
+import { lastBackupMs } from '#operator/last-backup.ts'
 import { rebuild } from '#operator/rebuild.ts'
 import { restore } from '#operator/restore.ts'
-import { type Database, read } from '#store/engine/database.ts'
+import { tablesOnServer } from '#store/copies/server-copy.ts'
+import { type Database, read, sqlConnection } from '#store/engine/database.ts'
 import { saveTransaction } from '#store/writes/transactions.ts'
 import type { Command } from '../services/market/thread-fixture.ts'
 import { onBothDatabases } from '../support/databases.ts'
@@ -204,7 +206,29 @@ await onBothDatabases('a backup', ({ fresh, dialect }) => {
     await restore(again, { ...placesOf(join(newFolder(), 'data'), next), logUrl: next }, quiet)
   })
 
-  it('answers resubmissions as before, and keeps what is in no log', async () => {
+  it('of a newer version is refused before anything is placed', async () => {
+    const dataDir = newFolder()
+    const host = startTrading(dataDir)
+    const places = placesOf(dataDir, await fresh())
+    await newTrading(45).trade(host, 5)
+    await withDatabase(places.databaseUrl, async (database) => {
+      await projectAll(host, database)
+      await sqlConnection(database).execute("INSERT INTO migrations (name) VALUES ('999-future')")
+    })
+    await host.stop()
+    const folder = newFolder()
+    await backup(places, folder, quiet)
+    const there = placesOf(join(newFolder(), 'data'), await fresh())
+    await assert.rejects(
+      restore(folder, there, quiet),
+      says('RESTORE_REFUSED', /this version: .*newer version.*999-future.*nothing was changed$/),
+    )
+    assert(!existsSync(there.dataDir))
+    if (dialect === 'sqlite') assert(!existsSync(there.databaseUrl.slice('sqlite:'.length)))
+    else assert.deepEqual(await tablesOnServer(there.databaseUrl), [])
+  })
+
+  it('answers resubmissions as before, and keeps data that is in no log', async () => {
     const dataDir = newFolder()
     const host = startTrading(dataDir, { closedTailMax: 100 })
     const trading = newTrading(43)
@@ -217,7 +241,8 @@ await onBothDatabases('a backup', ({ fresh, dialect }) => {
     })
     await cut(host, 100)
     const folder = newFolder()
-    await backup(places, folder, quiet)
+    const { madeAt } = await backup(places, folder, quiet)
+    assert.equal(lastBackupMs(dataDir), Date.parse(madeAt))
     await assert.rejects(backup(places, folder, quiet), says('BACKUP_REFUSED', /is not empty: /))
 
     const there = placesOf(join(newFolder(), 'data'), await fresh())
@@ -250,7 +275,7 @@ await onBothDatabases('a backup', ({ fresh, dialect }) => {
     const wrong = dialect === 'sqlite' ? 'mysql://root@127.0.0.1:1/none' : 'sqlite:/tmp/none.db'
     await assert.rejects(
       restore(folder, { ...beside, databaseUrl: wrong }, quiet),
-      says('RESTORE_REFUSED', /^the backup is of .*SIBYL_DATABASE_URL names/),
+      says('RESTORE_REFUSED', /^the backup contains .*SIBYL_DATABASE_URL names/),
     )
   })
 })
@@ -288,7 +313,7 @@ await onBothDatabases('a backup that is not whole', ({ fresh, dialect }) => {
     writeFileSync(manifest, text.replace('"lastOffset": ', '"lastOffset": 1'))
     await refused(/manifest.json is damaged$/)
     rmSync(manifest)
-    await refused(/has no manifest.json: it is no backup, or one that was not finished$/)
+    await refused(/has no manifest.json: it is not a backup, or an unfinished one$/)
     assert.deepEqual(existsSync(into.dataDir) ? readdirSync(into.dataDir) : [], [])
   })
 
@@ -297,8 +322,8 @@ await onBothDatabases('a backup that is not whole', ({ fresh, dialect }) => {
     const inside = join(places.dataDir, 'inside')
     mkdirSync(inside)
     const refusals: [string, string[], RegExp][] = [
-      ['backup', ['--to', inside], /^sibyl: --to is a folder outside of/],
-      ['restore', ['--from', join(inside, 'nothing')], /^sibyl: --from is a folder/],
+      ['backup', ['--to', inside], /^sibyl: --to must be a folder outside of/],
+      ['restore', ['--from', join(inside, 'nothing')], /^sibyl: --from must be a folder/],
       ['rebuild', ['--all'], /^sibyl: Unknown option '--all'/],
     ]
     for (const [name, args, pattern] of refusals) {

@@ -96,7 +96,7 @@ await onBothDatabases('a database that is lost', ({ fresh }) => {
 await onBothDatabases('a rebuild', ({ fresh, dialect }) => {
   // What is checked does not depend on the database.
   if (dialect === 'mysql') return
-  it('names what is missing or damaged, and writes nothing before it knows', async () => {
+  it('names missing and damaged files before it writes anything', async () => {
     const dataDir = newFolder()
     const host = startTrading(dataDir)
     const trading = newTrading(32)

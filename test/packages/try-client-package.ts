@@ -16,7 +16,8 @@ import { ROOT } from '../support/imports.ts'
 
 const run = promisify(execFile)
 
-type Entry = { readonly types: string; readonly default: string }
+type Target = { readonly types: string; readonly default: string }
+type Entry = { readonly import: Target; readonly require: Target }
 type Manifest = {
   readonly version: string
   readonly dependencies: Readonly<Record<string, string>>
@@ -73,7 +74,9 @@ async function isWhole({ files, read, manifest }: Folder): Promise<void> {
   }
   assert.deepEqual([...bare].sort(), Object.keys(manifest.dependencies).sort())
   for (const [name, entry] of Object.entries(manifest.exports)) {
-    for (const path of typeof entry === 'string' ? [entry] : [entry.types, entry.default]) {
+    const targets = typeof entry === 'string' ? [] : [entry.import, entry.require]
+    for (const path of [entry, ...targets.flatMap((one) => [one.types, one.default])]) {
+      if (typeof path !== 'string') continue
       assert.ok(files.includes(path.slice(2)), `${name}: ${path}`)
     }
   }
@@ -82,6 +85,34 @@ async function isWhole({ files, read, manifest }: Folder): Promise<void> {
     const part = name.slice(1)
     if (typeof manifest.exports[name] === 'object') assert.ok(readme.includes(`${part}\``), part)
   }
+}
+
+/** What a new project begins with, as an ES module and as CommonJS. */
+const QUICK = `import { createClient, type Config } from 'sibyl-client'
+const client = createClient({ url: 'http://127.0.0.1:8080' })
+export const config: Promise<Config> = client.config()
+`
+const COMMON = `${QUICK}import stream = require('sibyl-client/stream')
+export const { createStream } = stream
+`
+
+/** Compiles a file of the folder with these options, without a word from the compiler. */
+async function compiles(
+  folder: string,
+  {
+    files,
+    ...compilerOptions
+  }: { readonly files: readonly string[]; readonly [option: string]: unknown },
+): Promise<void> {
+  await writeFile(join(folder, 'quick.ts'), QUICK)
+  await writeFile(join(folder, 'common.cts'), COMMON)
+  const config = { compilerOptions: { ...compilerOptions, noEmit: true }, files }
+  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config))
+  const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
+  const { stdout } = await run(process.execPath, [tsc, '-p', folder]).catch(
+    (failed: { stdout: string }) => failed,
+  )
+  assert.equal(stdout, '')
 }
 
 export async function tryClientPackage(t: TestContext, { url }: Exchange): Promise<void> {
@@ -124,20 +155,30 @@ export async function tryClientPackage(t: TestContext, { url }: Exchange): Promi
       const strict = { strict: true, exactOptionalPropertyTypes: true, noEmit: true }
       // The declarations of the package are checked, too, and not only what uses them: once, they are the same.
       const skipLibCheck = module !== 'nodenext'
-      const compilerOptions = { ...options, ...strict, skipLibCheck }
-      const config = { compilerOptions, files: [tries, ...examples] }
-      await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config))
-      const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
-      const { stdout } = await run(process.execPath, [tsc, '-p', folder]).catch(
-        (failed: { stdout: string }) => failed,
-      )
-      assert.equal(stdout, '')
+      await compiles(folder, { ...options, ...strict, skipLibCheck, files: [tries, ...examples] })
     })
   }
+
+  await t.test(
+    'a project needs neither the types of a browser nor to skip those of libraries',
+    () =>
+      compiles(folder, {
+        ...{ module: 'nodenext', target: 'es2022', lib: ['es2022'], types: ['node'] },
+        ...{ strict: true, skipLibCheck: false, files: ['quick.ts'] },
+      }),
+  )
 
   const env = { PATH: process.env.PATH, SIBYL_URL: url, SIBYL_KEY: devnetKey(12) }
   const execute = async (file: string): Promise<string> =>
     (await run(process.execPath, [file], { cwd: folder, env, timeout: 300_000 })).stdout
+
+  await t.test('a CommonJS project has its types, and can require it', async () => {
+    const options = { target: 'es2022', types: ['node'], strict: true, files: ['common.cts'] }
+    await compiles(folder, { ...options, module: 'node16', skipLibCheck: false })
+    const required = "const { createReader } = require('sibyl-client/reader')\n"
+    await writeFile(join(folder, 'common.cjs'), `${required}console.log(typeof createReader)`)
+    assert.equal(await execute('common.cjs'), 'function\n')
+  })
 
   await t.test('the order of its README is placed', async () => {
     assert.match(await execute(examples[0]!), /^accepted 0x[0-9a-f]{64}\n$/)

@@ -15,7 +15,7 @@ import { hashNamed, traderNamed } from '../support/orders.ts'
 
 type Takes = { [K in keyof MarketProtocol]: MarketProtocol[K]['takes'] }
 
-const OPTIONS: ChannelOptions = { inFlightMax: 100, batchMax: 64, deadlineMs: 60_000 }
+const OPTIONS: ChannelOptions = { inFlightMax: 200, batchMax: 64, deadlineMs: 60_000 }
 
 /** Every field that an order can have: a new one does not compile here until it is added. */
 const order: Required<VerifiedOrder> = {
@@ -40,17 +40,25 @@ const cancel: Required<Takes['CancelOrder']> = {
   trader: order.trader,
   requestId: 'r1',
 }
-const placed: Required<Takes['PlaceOrder']> = {
+const placed: Required<Omit<Takes['PlaceOrder'], 'trace'>> = {
   ...{ order, requestId: 'r1', session: 's1' },
   timeInForce: 'IOC',
+  tags: { label: 'a', group: 'b', protection: { windowMs: 5, fillsMax: 1 } },
+  bookByMs: 1_800_000_000_000,
+  replaces: hashNamed('b'),
+  replaceMode: 'always',
 }
 
 const requests: [keyof MarketProtocol, object][] = [
   ['PlaceOrder', placed],
+  ['PlaceOrder', { ...placed, trace: `00-${'a1'.repeat(16)}-${'b2'.repeat(8)}-01` }],
   ['PlaceOrder', { order: unpermitted }],
   ['PlaceOrder', { order, requestId: 'r2' }],
   ['PlaceOrder', { order: unpermitted, session: 's2' }],
   ['PlaceOrder', { order: unpermitted, timeInForce: 'POST_ONLY' }],
+  ['PlaceOrder', { order: unpermitted, tags: { label: 'a' } }],
+  ['PlaceOrder', { order: unpermitted, bookByMs: 7 }],
+  ['PlaceOrder', { order: unpermitted, replaces: hashNamed('c') }],
   ['CancelOrder', cancel],
   ['CancelOrder', { marketId: order.marketId, orderHash: order.orderHash, side: SELL }],
   [

@@ -41,7 +41,7 @@ function pair(options: Partial<ChannelOptions> = {}) {
   }
 }
 
-test('each request gets the answer that was meant for it, whatever the order of answers', async () => {
+test('each request gets its own answer, in any order of answers', async () => {
   const { near, far, heard, onHeard } = pair()
   onHeard(() => {
     if (heard.length < 50) return
@@ -73,7 +73,7 @@ test('messages of one turn travel in one batch, and more than a batch in several
   channel.close()
 })
 
-test('what is told before an answer is heard before it', async () => {
+test('a message sent before an answer arrives before it', async () => {
   const { port1, port2 } = new MessageChannel()
   const order: string[] = []
   const near = new Channel<Echo>(port1, OPTIONS, { heard: (type) => order.push(type) })
@@ -115,7 +115,7 @@ test('a request without an answer in time is late, and a later answer does no ha
   near.close()
 })
 
-test('a closed channel answers what waits and what comes, and says so once', async () => {
+test('a closed channel answers waiting and further requests, and reports it once', async () => {
   const { near, far, closedCount } = pair()
   const waiting = near.ask('Echo', { n: 1 })
   far.close()
@@ -182,7 +182,7 @@ test('messages that have a form and messages that have none share a batch', asyn
   near.close()
 })
 
-test('a caller that asks for times is told them before its answer; others are not', async () => {
+test('a caller that requests times gets them before its answer; others do not', async () => {
   const plain: Form<{ n: number }> = {
     cells: 1,
     write({ n }, into) {
@@ -243,7 +243,7 @@ test('a caller that asks for times is told them before its answer; others are no
   near.close()
 })
 
-test('a peer that takes nothing loses what it is told, hears so before any answer, and is told again', async () => {
+test('a peer that reads nothing loses messages, learns it before any answer, and then receives again', async () => {
   const { port1, port2 } = new MessageChannel()
   let dropped = 0
   const missed = Promise.withResolvers<void>()
@@ -274,7 +274,7 @@ test('a peer that takes nothing loses what it is told, hears so before any answe
   near.close()
 })
 
-test('a peer that takes what it is told is told all of it, however much, and one message may be large', async () => {
+test('a peer that reads receives everything, in any amount, and one message may be large', async () => {
   const { near, heard } = pair({ untakenMax: 10_000 })
   const last = 2_000
   for (let n = 0; n <= last; n++) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { clockViews, makeClockMemory, moveClock, readClock } from '#runtime/clock.ts'
-import { type ClockNews, guardClock } from '#runtime/clock-guard.ts'
+import { type ClockUpdate, guardClock } from '#runtime/clock-guard.ts'
 import { randomFrom } from '../support/random.ts'
 
 const START_MS = 1_800_000_000_000
@@ -12,13 +12,13 @@ function guarded() {
   let wallMs = START_MS
   let monotonicMs = 5_000.25
   const memory = makeClockMemory()
-  const said: ClockNews[] = []
+  const said: ClockUpdate[] = []
   const machine = { wallMs: () => wallMs, monotonicMs: () => monotonicMs }
   const guard = guardClock(memory, {
     boundMs: BOUND_MS,
     confirmMs: CONFIRM_MS,
     machine,
-    say: (news) => said.push(news),
+    say: (update) => said.push(update),
   })
   return {
     memory,
@@ -124,7 +124,7 @@ test('a jump back is held too, and the time of a local chain is added as ever', 
   assert.equal(now(), 7_200_000 - 600_000 + 311_000)
 })
 
-test('whatever the wall clock does, no second is skipped that was not confirmed', () => {
+test('no unconfirmed second is skipped, for any behaviour of the wall clock', () => {
   const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
   const random = randomFrom(seed)
   const { pass, jump, now, said } = guarded()

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { followClock, makeClockMemory, moveClock, systemClock } from '#runtime/clock.ts'
 import { simulatedClock } from '../support/simulated-clock.ts'
 
-test('the simulated clock runs what is due in the order of time, then of asking', () => {
+test('the simulated clock runs due timers in the order of time, then of creation', () => {
   const clock = simulatedClock(1_000)
   const ran: string[] = []
   clock.after(20, () => ran.push(`b at ${clock.nowMs()}`))
@@ -30,7 +30,7 @@ test('a cancelled timer does not run', () => {
   assert.equal(ran, false)
 })
 
-test('the system clock tells Unix milliseconds and runs timers', async () => {
+test('the system clock returns Unix milliseconds and runs timers', async () => {
   const before = Date.now()
   assert(systemClock.nowMs() >= before)
   const hold = setTimeout(() => {}, 60_000)

@@ -26,7 +26,7 @@ function gathering(
   return { sent, ask, tasks: () => sent.map(({ tasks }) => tasks) }
 }
 
-test('work that is alone goes at once; what comes meanwhile goes together, in its order', async () => {
+test('a single piece of work goes at once; later ones go together, in their order', async () => {
   const { sent, ask, tasks } = gathering()
   const results = [1, 2, 3, 4, 5].map(ask)
   assert.deepEqual(tasks(), [[1]])
@@ -40,7 +40,7 @@ test('work that is alone goes at once; what comes meanwhile goes together, in it
   assert.deepEqual(await Promise.all(results), [1, 4, 9, 16, 25])
 })
 
-test('what was not done in time waits again, before those that came later', async () => {
+test('work that was not done in time waits again, before later work', async () => {
   const { sent, ask, tasks } = gathering()
   const results = [1, 2, 3, 4, 5].map(ask)
   sent[0]?.done()
@@ -68,7 +68,7 @@ test('no more is under way than may be, and no more waits than may', async () =>
   assert.deepEqual(await Promise.all([...results, last]), [1, 4, 9, 16, 36])
 })
 
-test('with no room to wait, what finds a place goes', async () => {
+test('with no room to wait, work that finds a place goes', async () => {
   const { sent, ask } = gathering({ waitingMax: 0 })
   const first = ask(3)
   await assert.rejects(ask(4), PoolFull)
@@ -76,7 +76,7 @@ test('with no room to wait, what finds a place goes', async () => {
   assert.equal(await first, 9)
 })
 
-test('a failure concerns those who went together, and the others go on', async () => {
+test('a failed batch rejects its own tasks, and the others continue', async () => {
   const { sent, ask, tasks } = gathering()
   const results = [1, 2, 3, 4, 5].map(ask)
   sent[0]?.done()
@@ -85,7 +85,7 @@ test('a failure concerns those who went together, and the others go on', async (
   for (const at of [1, 2, 3]) await assert.rejects(results[at]!, /the thread died/)
   assert.deepEqual(tasks().at(-1), [5])
   sent[2]?.done(0)
-  await assert.rejects(results[4]!, /none of the work/)
+  await assert.rejects(results[4]!, /no result for its batch/)
   const next = ask(7)
   sent[3]?.done()
   assert.equal(await next, 49)

@@ -31,7 +31,7 @@ test('tasks of a pool are begun in the order in which they came', async (t) => {
   )
 })
 
-test('a pool whose queue is full refuses', async (t) => {
+test('a pool with a full queue refuses work', async (t) => {
   const pool = makePool({ entry: ENTRY, threads: 1, data: {}, queueMax: 2 })
   t.after(() => pool.close())
   const gate = new SharedArrayBuffer(4)
@@ -52,7 +52,7 @@ test('a pool whose queue is full refuses', async (t) => {
   assert(ends.slice(0, 3).every(({ status }) => status === 'fulfilled'))
 })
 
-test('a pool tells the processor time of its threads, also while one of them is in long work', async (t) => {
+test('a pool reports the processor time of its threads, also during long work', async (t) => {
   const pool = makePool({ entry: ENTRY, threads: 1, data: {}, queueMax: 2 })
   t.after(() => pool.close())
   const gate = new SharedArrayBuffer(4)

@@ -133,14 +133,14 @@ test('commands that come during a commit share the next one', async () => {
   assert.deepEqual(commits, [1, 3])
 })
 
-test('a full mailbox answers at once and keeps what it has', async () => {
+test('a full mailbox answers at once and keeps its messages', async () => {
   const { ask, state } = served()
   const answers = await Promise.all(Array.from({ length: 12 }, () => ask('Add', { amount: 1 })))
   assert.equal(answers.filter((answer) => JSON.stringify(answer) === '{"full":true}').length, 2)
   assert.equal(state.total, 10)
 })
 
-test('after a failed commit the batch is answered with what recover says', async () => {
+test('after a failed commit the batch is answered as recover decides', async () => {
   const { ask, story } = served({
     commit: () => {
       throw new Error('the disk is full')

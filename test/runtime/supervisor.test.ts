@@ -114,7 +114,7 @@ test('a thread that dies again and again is given up', async () => {
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a thread whose restart fails at first is started again', async () => {
+test('a thread with a failed restart is started again', async () => {
   const failStarts = new Int32Array(new SharedArrayBuffer(4))
   const { supervisor, start } = supervisorOf([{ ...echo, data: { failStarts } }])
   await start()
@@ -134,7 +134,7 @@ test('a start that fails says which thread and why, and leaves nothing running',
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a thread that does not end by itself is told of and ended', async () => {
+test('a thread that does not end by itself is logged and terminated', async () => {
   const { supervisor, start, lines } = supervisorOf([{ ...echo, data: { keepAlive: true } }], {
     stopTimeoutMs: 300,
   })
@@ -278,7 +278,7 @@ test('a thread that cannot be ended is reported and tried again, while the other
   await supervisor.stop()
 })
 
-test('a stop during the start ends what has started and starts nothing more', async () => {
+test('a stop during the start ends the started threads and starts no more', async () => {
   const { supervisor, start } = supervisorOf([echo, asker])
   const started = start()
   assert.equal(await supervisor.stop(), true)
@@ -442,7 +442,7 @@ test('a necessary thread that does not fit any more is given up at once', async 
   assert.equal(await supervisor.stop(), true)
 })
 
-test('optional threads whose worker dies again and again get one each', async () => {
+test('optional threads get a worker each when their shared worker dies again and again', async () => {
   const diesInRow = new Int32Array(new SharedArrayBuffer(4))
   Atomics.store(diesInRow, 0, 1_000)
   const shared = { host: 'pair', optional: true }
@@ -475,7 +475,7 @@ test('a stop while optional threads wait for their restart starts nothing and is
   assert.equal(Atomics.load(failStarts, 0), 999)
 })
 
-test('a thread on call is started by another, linked to it, and its end is told instead of mended', async () => {
+test('a thread on call is started by another and linked to it, and its end is reported instead of repaired', async () => {
   const failStarts = new Int32Array(new SharedArrayBuffer(4)).fill(1)
   const caller: ThreadSpec = {
     ...{ name: 'caller', kind: 'caller', data: {}, links: [], terminable: true },

@@ -19,7 +19,7 @@ import { type Exchange, openExchange, startExchange } from '../support/exchange.
 import { demoMarketIds } from '../support/seeded-markets.ts'
 import { signedOrder, traderNumbered } from '../support/signed-orders.ts'
 import { endSession, holdAnothersOrder, openSession } from './cancel-on-disconnect.ts'
-import { tellStages } from './server-timing.ts'
+import { reportStages } from './server-timing.ts'
 
 const THREADS = 2
 const BEARER = {
@@ -403,8 +403,8 @@ test('API keys of a real exchange with two front threads', async (t) => {
     }
   })
 
-  await t.test('a write tells its stages when it is asked, and the metrics have them all', () =>
-    tellStages(exchange),
+  await t.test('a write reports its stages on request, and the metrics have them all', () =>
+    reportStages(exchange),
   )
 
   await t.test('orders of a session go with it, and others stay', (nested) =>
@@ -443,7 +443,7 @@ test('API keys of a real exchange with two front threads', async (t) => {
   await t.test('after a second kill no more of them go', () => session.afterSecondKill())
 
   // Those that it was started with after the kill.
-  await t.test('the limits are those it tells', async () => {
+  await t.test('the limits in force are the published ones', async () => {
     const { url } = exchange
     const config = (await (await fetch(`${url}/api/v1/config`)).json()) as {
       limits: Record<string, number>

@@ -39,7 +39,7 @@ test('the markets of the exchange are those of its chain', async (t) => {
     SIBYL_HEALTH_INTERVAL_MS: '1000',
   }
 
-  await t.test('a chain that is not what the settings say is refused', async () => {
+  await t.test('a chain that differs from the settings is refused', async () => {
     const withSettings = (changed: object) => ({
       ...environment,
       SIBYL_CHAINS: JSON.stringify([{ ...chain.settings, ...changed }]),
@@ -75,7 +75,7 @@ test('the markets of the exchange are those of its chain', async (t) => {
       assert.deepEqual(markets.map(({ id }) => id).sort(), expected.toSorted())
     })
 
-  await t.test('what was there before is listed, and what comes is opened', async () => {
+  await t.test('existing markets are listed, and new ones are opened', async () => {
     await eventually(async () => assert.deepEqual(await ids(), [first.id]))
     const second = await chain.createMarket()
     await lists([first.id, second.id])

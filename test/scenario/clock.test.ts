@@ -57,7 +57,7 @@ test('a clock that jumps by years closes no market and no order until it is beli
 
   // It stays: after a while it is believed, and what has expired meanwhile is over.
   writeFileSync(file, String(1_000 * DAY_MS))
-  await eventually(async () => assert.match(output(), /the jump of the clock is believed/))
+  await eventually(async () => assert.match(output(), /the new time of the clock is accepted/))
   await eventually(async () =>
     assert.equal((await ann.orders.list({ market: marketId })).length, 0),
   )

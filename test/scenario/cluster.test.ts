@@ -8,6 +8,7 @@ import { claimPort } from '#http/port.ts'
 import { StreamClient } from '../stream/stream-fixture.ts'
 import { startTestChain } from '../support/chain.ts'
 import { startCluster } from '../support/cluster.ts'
+import { openCollector } from '../support/collector.ts'
 import { onServerDatabase } from '../support/databases.ts'
 import { eventually } from '../support/eventually.ts'
 import { natsMissing } from '../support/nats.ts'
@@ -27,11 +28,15 @@ await onServerDatabase('a cluster', ({ fresh }) => {
     skip: natsMissing,
   }, async (t) => {
     const chain = await startTestChain(t, { seed: true })
+    const collector = await openCollector()
+    t.after(collector.close)
     const cluster = await startCluster(t, fresh, {
       ...chain.environment,
       SIBYL_SETTLEMENT_BATCH_WAIT_MS: '50',
       SIBYL_FEEDS_LIVE: 'false',
       SIBYL_RISK_FUNDS: 'reserve',
+      SIBYL_TRACES_URL: collector.url,
+      SIBYL_TRACES_EVERY: '1',
       // What nobody needs for so long is loaded anew when somebody does.
       SIBYL_CLUSTER_DOZE_MS: '1000',
       // Hardly anything flows in, so that what was spent can be counted.
@@ -56,7 +61,7 @@ await onServerDatabase('a cluster', ({ fresh }) => {
       return [listed[0]!, listed[1]!]
     })
     await t.test(
-      'a front hears nothing of a market that nobody on it needs, and all of it when somebody does',
+      'a front receives nothing of an unneeded market, and everything once somebody needs it',
       (nested) =>
         dozeAndWake(nested, {
           ...{ nats: cluster.nats, names: ['front-a', 'front-b'], marketId: another },
@@ -82,6 +87,14 @@ await onServerDatabase('a cluster', ({ fresh }) => {
     assert.match(await ready.text(), /"market-0"/)
     const counted = await (await fetch(`${health}/metrics`)).text()
     assert.match(counted, /sibyl_cluster_slot_epoch\{slot="market-0",thread="bridge"\} \d/)
+    for (const line of [
+      /sibyl_cluster_slot_served\{slot="market-0",node="books-a",thread="bridge"\} 1/,
+      /sibyl_cluster_takeovers_total\{slot="market-0",thread="bridge"\} 0/,
+      /sibyl_log_copy_lag_seconds\{thread="log-copy"\} \d/,
+      /sibyl_log_copy_behind_events\{thread="log-copy"\} \d/,
+    ]) {
+      assert.match(counted, line)
+    }
     assert.equal((await fetch(`${health}/api/v1/markets`)).status, 404)
 
     // Two orders through two fronts meet in a book on a third machine.
@@ -97,9 +110,22 @@ await onServerDatabase('a cluster', ({ fresh }) => {
     const matched = await stream.next('book.delta')
     assert.equal(matched.prevSeq, rested.seq)
     // A third machine writes the trade and brings it on chain; the market and both fronts hear of it.
-    await eventually(async () => {
+    const settled = await eventually(async () => {
       const [trade] = await ann.trades(marketId)
       assert.equal(trade?.status, 'confirmed')
+      return trade
+    })
+    // One trace leads over NATS from the front to the transaction.
+    await eventually(() => {
+      const confirmed = collector.spans.find(
+        ({ name, attributes }) =>
+          name === 'confirm' && attributes['sibyl.transaction.hash'] === settled.txHash,
+      )
+      const same = collector.spans.filter(({ traceId }) => traceId === confirmed?.traceId)
+      assert.deepEqual(
+        new Set(same.map(({ thread }) => thread)),
+        new Set(['front-0', 'store', 'settlement']),
+      )
     })
 
     // What an address spends at one front it has spent at the other too.
@@ -139,7 +165,7 @@ await onServerDatabase('a cluster', ({ fresh }) => {
         serving.signal('SIGCONT')
         const paused = serving
         await eventually(() =>
-          assert.match(paused.output(), /market-0 has ended here|lets go of market-0/),
+          assert.match(paused.output(), /market-0 has ended here|releases market-0/),
         )
         const after = flow.accepted.length
         await eventually(() => assert(flow.accepted.length > after + 20))

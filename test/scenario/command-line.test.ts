@@ -6,6 +6,7 @@ import { callSibyl } from '../cli/call-sibyl.ts'
 import { tryCommands } from '../cli/try-commands.ts'
 import { tryConformance } from '../cli/try-conformance.ts'
 import { tryExamples } from '../cli/try-examples.ts'
+import { tryMcp } from '../cli/try-mcp.ts'
 import { tryOpenapiExample } from '../cli/try-openapi-example.ts'
 import { startExchange } from '../support/exchange.ts'
 
@@ -15,6 +16,7 @@ test('the command line and the examples of an exchange', async (t) => {
     tryOpenapiExample(exchange),
   )
   await t.test('the contract', (subtest) => tryConformance(subtest, exchange))
+  await t.test('the tools of sibyl mcp', (subtest) => tryMcp(subtest, exchange))
   // They move time, by some hours and then by days.
   await t.test('the examples', (subtest) => tryExamples(subtest, exchange))
   await t.test('the commands', (subtest) => tryCommands(subtest, exchange))

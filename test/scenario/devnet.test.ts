@@ -197,7 +197,7 @@ test('a devnet from its start to its end', async (t) => {
     const rival = { SIBYL_DATA_DIR: exchange.dataDir }
     assert.match(await chainRefusal(rival), /is in use/)
     const unchained = { ...rival, SIBYL_DEVNET: 'false' }
-    assert.match(await chainRefusal(unchained), /open for writing elsewhere/)
+    assert.match(await chainRefusal(unchained), /open for writing in another process/)
     assert.equal((await fetch(`${exchange.url}/readyz`)).status, 200)
   })
 

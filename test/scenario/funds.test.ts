@@ -78,7 +78,7 @@ describe('an exchange that reserves funds', () => {
     assert.equal(risk.funds, 'reserve')
   })
 
-  it('refuses what an empty wallet orders, naming what is missing, and says it before', async () => {
+  it('orders of an empty wallet are refused with the missing amount, and validation reports it before', async () => {
     const client = s.clientOf(EMPTY)
     const buy = await codeOf(client.orders.place(terms('buy', '10')))
     assert.equal(buy.code, 'INSUFFICIENT_FUNDS')
@@ -94,7 +94,7 @@ describe('an exchange that reserves funds', () => {
     assert.equal(await bookSize(), 0)
   })
 
-  it('takes no more orders for now from who sends too many of them, but his cancels', async () => {
+  it('a sender of too many such orders can only cancel for a while', async () => {
     const from = (account: number, ip: string) =>
       createClient({
         ...{ url: s.exchange.url, signer: devnetKey(account), retries: 0 },
@@ -112,7 +112,7 @@ describe('an exchange that reserves funds', () => {
     } while (last.code === 'INSUFFICIENT_FUNDS' && codes.get(last.code)! < 50 * UNFUNDED_BURST)
     assert.equal(last.code, 'RATE_LIMITED')
     assert.equal(last.status, 429)
-    assert.match(last.message, /could not pay for: wait \d+ s/)
+    assert.match(last.message, /without enough funds: wait \d+ s/)
     assert(codes.get('INSUFFICIENT_FUNDS')! >= UNFUNDED_BURST)
     // Whoever it is that uses the address; those that were under way together are owed.
     const bob = from(BOB, crowded)
@@ -131,7 +131,7 @@ describe('an exchange that reserves funds', () => {
     assert.equal(await bookSize(), 0)
   })
 
-  it('reserves for open orders, and what is left of them after a trade that settles', async () => {
+  it('funds are reserved for open orders, and for their rest after a settled trade', async () => {
     const ann = s.clientOf(ANN)
     const bob = s.clientOf(BOB)
     const heard: FundsMessage[] = []
@@ -170,7 +170,7 @@ describe('an exchange that reserves funds', () => {
     stream.close()
   })
 
-  it('withdraws what is not covered any more, the newest first', async () => {
+  it('orders that are no longer covered are withdrawn, the newest first', async () => {
     const bob = s.clientOf(BOB)
     const kept = await bob.orders.place(terms('buy', '2', '0.25'))
     const lost = await bob.orders.place(terms('buy', '4', '0.25'))
@@ -193,7 +193,7 @@ describe('an exchange that reserves funds', () => {
     )
   })
 
-  it('drops an order whose permit is used up on chain, unless the allowance covers it', async () => {
+  it('an order is dropped when its permit is used up on chain, unless the allowance covers it', async () => {
     const { chain, collateral, owner, settlement, usdcPermit } = s.chain
     const trader = devnetAccount(PERMITTER)
     const client = s.clientOf(PERMITTER)
@@ -218,7 +218,7 @@ describe('an exchange that reserves funds', () => {
     await eventually(async () => assert.equal(cashOf(await client.funds()).held, '10000000'))
     const early = await codeOf(place(1n))
     assert.deepEqual([early.code, early.field], ['INVALID_PERMIT', 'permitSignature.nonce'])
-    assert.match(early.message, /must be 0: the token's next nonce of the trader is 0/)
+    assert.match(early.message, /must be 0: the trader's next nonce at the token is 0/)
     const first = await place(0n)
     const second = await place(1n)
     assert.deepEqual(await open(), [first.orderHash, second.orderHash])
@@ -244,7 +244,7 @@ describe('an exchange that reserves funds', () => {
     await client.orders.cancel({ ...second, marketId: s.marketId, side: 'buy' })
   })
 
-  it('knows after a kill what is reserved, and goes on', async () => {
+  it('after a kill the reservations are the same', async () => {
     const before = cashOf(await s.clientOf(BOB).funds())
     await s.exchange.kill()
     await s.exchange.start()
@@ -256,7 +256,7 @@ describe('an exchange that reserves funds', () => {
     await bob.orders.place(terms('buy', '1', '0.25'))
   })
 
-  it('has reserved what the database and the logs add up to, by the audit, which finds a difference', async () => {
+  it('the audit confirms the reservations from database and logs, and finds a difference', async () => {
     const environment = {
       SIBYL_CHAINS: JSON.stringify([{ ...s.chain.settings, rpcUrls: [node.url] }]),
       SIBYL_DATA_DIR: s.exchange.dataDir,
@@ -285,7 +285,7 @@ describe('an exchange that reserves funds', () => {
     }
   })
 
-  it('reserves by what the logs say while the database cannot be written', async () => {
+  it('reservations follow the logs while the database cannot be written', async () => {
     const bob = s.clientOf(BOB)
     const before = cashOf(await bob.funds())
     const database = new Database(join(s.exchange.dataDir, 'sibyl.db'))
@@ -308,7 +308,7 @@ describe('an exchange that reserves funds', () => {
     }
   })
 
-  it('is ready without its chain: cancels and reads go on, new orders hear why not', async () => {
+  it('without its chain the exchange is ready: cancels and reads work, new orders are refused with the reason', async () => {
     const bob = s.clientOf(BOB)
     node.faults = { down: true }
     try {

@@ -58,7 +58,7 @@ describe('an exchange that settles six fills of a trader in a day', () => {
   it('refuses the taker of many small fills, and not the maker that they met, also after a kill', async () => {
     await place(11, 'sell', { size: '20' })
     const refusal = await buyUntilRefused(10)
-    assert.match(refusal.message, /^6 settled fills of this trader are used today, of 6/)
+    assert.match(refusal.message, /^this trader has used 6 of 6 settled fills today/)
     assert.equal(await settled(), FILLS)
     await place(11, 'buy', { price: '0.1' })
     await s.exchange.kill()
@@ -96,7 +96,7 @@ describe('an exchange that settles six fills of a trader in a day', () => {
     })
     await assert.rejects(client.orders.place({ ...bid, marketId: other } as never), {
       code: 'GAS_BUDGET_SPENT',
-      message: /gas for fills that failed on chain by the fault of this trader/,
+      message: /gas for fills that failed by their fault today/,
     })
     await place(12, 'sell', { price: '0.9' })
   })

@@ -168,7 +168,7 @@ test('the relayer does not help a trader out of a match', async (t) => {
       status: 422,
       body: {
         success: false,
-        error: 'conditionId would pay 9999 units of stablecoin: the relayer redeems 10000 or more',
+        error: 'conditionId would pay 9999 units of stablecoin: the minimum is 10000',
         code: 'NOTIONAL_TOO_SMALL',
         field: 'conditionId',
       },

@@ -51,13 +51,15 @@ await onServerDatabase('a role that another node plays', ({ fresh }) => {
         assert.equal(all.length, count)
         for (const { status } of all) assert.equal(status, 'confirmed')
       })
-    const held = async () =>
-      /sibyl_lease_held\{role="settlement\/31338".*\} (\d)/.exec(
+    const leaseMetric = async (name: string) =>
+      new RegExp(`sibyl_lease_${name}\\{role="settlement/31338".*\\} (\\S+)`).exec(
         await (await fetch(`${s.exchange.url}/metrics`)).text(),
       )?.[1]
+    const held = () => leaseMetric('held')
 
     await standsBy()
     assert.equal(await held(), '0')
+    assert.equal(await leaseMetric('age_seconds'), undefined)
     await trade()
     await eventually(async () => assert.equal((await trades()).length, 1))
     assert.deepEqual(
@@ -68,6 +70,7 @@ await onServerDatabase('a role that another node plays', ({ fresh }) => {
     await giveLeases(database, [{ role: ROLE, epoch: 1 }])
     await settled(1)
     assert.equal(await held(), '1')
+    assert(Number(await leaseMetric('age_seconds')) < 6)
 
     // As when it was paused for longer than its lease.
     await sqlConnection(database).execute(

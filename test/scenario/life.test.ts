@@ -15,7 +15,7 @@ import { runAudit } from '../support/run-audit.ts'
 const USDC = 1_000_000
 const NONE = `0x${'0'.repeat(64)}` as const
 
-test('every read tells the truth through the life of a market', async (t) => {
+test('every read is correct through the life of a market', async (t) => {
   const chain = await startTestChain(t)
   const market = await chain.createMarket()
   const { ann, bob, carol } = chain
@@ -275,7 +275,7 @@ test('every read tells the truth through the life of a market', async (t) => {
     )
   })
 
-  await t.test('a sync finds what is known already', async () => {
+  await t.test('a sync finds known balances', async () => {
     const response = await fetch(`${exchange.url}/api/v1/positions/${id}/sync`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -301,7 +301,7 @@ test('every read tells the truth through the life of a market', async (t) => {
     )
   })
 
-  await t.test('what one has made, the other has lost', async () => {
+  await t.test('the gain of one trader is the loss of the other', async () => {
     const { send } = chain.chain
     const what = (sets: bigint[]) => [chain.collateral.address, NONE, id, sets] as const
     await send(bob, chain.conditionalTokens, 'redeemPositions', what([2n]))

@@ -86,7 +86,7 @@ await onServerDatabase('the log of an exchange', ({ fresh }) => {
     const here = { ...lost, SIBYL_DATA_DIR: second.dataDir }
     const { code, said } = await runRebuild(here)
     assert.equal(code, 0, said)
-    assert.match(said, /the database is where the log is/)
+    assert.match(said, /the database has reached the end of the log/)
     const audit = await runAudit(here)
     assert.equal(audit.code, 0, audit.said)
     await second.start(lost)

@@ -249,13 +249,13 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
       'a collection',
       changed(signed.redemption!, { parentCollectionId: `0x${'1'.repeat(64)}` }),
       400,
-      'parentCollectionId must be zero: markets stand at the top level',
+      'parentCollectionId must be zero: nested positions are not supported',
     )
     for (const [indexSets, why, field] of [
       [[], /indexSets/, 'indexSets'],
       [['1', '2', '1'], /indexSets/, 'indexSets'],
       [['3'], 'indexSets[0] must be 1 (YES) or 2 (NO)', 'indexSets[0]'],
-      [['1', '1'], 'indexSets[1] is there more than once', 'indexSets[1]'],
+      [['1', '1'], 'indexSets[1] is given more than once', 'indexSets[1]'],
       [['x'], /^indexSets\[0\] must be an integer/, 'indexSets[0]'],
     ] as const) {
       const request = changed(signed.redemption!, { indexSets })
@@ -265,7 +265,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
       'the zero address',
       changed(signed.approval!, { owner: ZERO }),
       400,
-      'owner is nobody',
+      'owner must not be the zero address',
       'owner',
     )
   })
@@ -280,7 +280,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
       'twice',
       batch([first, second, first]),
       400,
-      'redemptions[2].conditionId is that of redemptions[0] again',
+      'redemptions[2].conditionId repeats that of redemptions[0]',
     )
     await refused(
       'a late one',
@@ -389,7 +389,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
       'the market is not resolved',
     )
     await refused('an open market', proposal!, 422, /^the market has not expired/)
-    await refused('an open market', settlement!, 422, /^nothing has been proposed/)
+    await refused('an open market', settlement!, 422, /^there is no proposal/)
   })
 
   await t.test('owners who hold nothing', async () => {

@@ -67,7 +67,7 @@ test('people without ether', async (t) => {
     await assertPenniless(bob)
   })
 
-  await t.test('redeem what won, and see it as a claim until it is confirmed', async () => {
+  await t.test('redeem winning shares, and see it as a claim until it is confirmed', async () => {
     const market = await resolvedMarket('NO')
     const cem = await person()
     await give(cem, market, { yes: 3n * UNIT, no: 10n * UNIT })
@@ -135,7 +135,7 @@ test('people without ether', async (t) => {
     await give(dan, market, { yes: UNIT })
     const lost = await refusal(dan.client.relayer.ctfRedemption({ market: place }))
     assert.equal(lost.status, 422)
-    assert.match(lost.message, /there is nothing to redeem: what the owner holds has lost/)
+    assert.match(lost.message, /there is nothing to redeem: the owner holds only losing tokens/)
   })
 
   await t.test('redeem three markets in one transaction', async () => {
@@ -191,7 +191,7 @@ test('people without ether', async (t) => {
       fay.client.relayer.settleMarket({ ...at(own), winningOutcome: 'YES', ...TTL }),
     )
     assert.equal(nothing.status, 422)
-    assert.match(nothing.message, /nothing has been proposed/)
+    assert.match(nothing.message, /there is no proposal/)
 
     await chain.warp(101n)
     const mine = await fay.client.relayer.proposeResolution({
@@ -237,7 +237,7 @@ test('people without ether', async (t) => {
       gus.client.relayer.settleMarket({ ...at(own), winningOutcome: 'NO', ...TTL }),
     )
     assert.equal(wrong.status, 422)
-    assert.match(wrong.message, /NO is not what was proposed: YES/)
+    assert.match(wrong.message, /must be the proposed outcome, YES/)
     const settled = await gus.client.relayer.settleMarket({
       ...at(own),
       winningOutcome: 'YES',

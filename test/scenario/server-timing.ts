@@ -23,7 +23,7 @@ function stagesOf(response: Response): Map<string, number> {
 }
 
 /** A write tells its stages when it is asked, and the metrics have them all. The exchange asks for tokens. */
-export async function tellStages({ url }: Exchange): Promise<void> {
+export async function reportStages({ url }: Exchange): Promise<void> {
   const trader = traderNumbered(31)
   const order = (market: MarketId) => signedOrder(market, {}, { trader })
   const key = await registerApiKey({ url }, trader.key)

@@ -26,7 +26,7 @@ describe('an exchange that looks for trades once a minute', () => {
   })
   after(() => s.dispose())
 
-  it('submits one at once all the same: the store tells of it', async () => {
+  it('a single trade is submitted at once, because the store announces it', async () => {
     const terms = { marketId: s.marketId, outcome: 'YES', price: '0.5', ttlSeconds: 3_600 }
     await s.clientOf(10).orders.place({ ...terms, side: 'sell', size: '1' } as never)
     await s.clientOf(11).orders.place({ ...terms, side: 'buy', size: '1' } as never)
@@ -141,7 +141,7 @@ describe('two demo traders over HTTP', () => {
     )
   })
 
-  it('who was at fault pauses: an order is refused with the time that is left, a check says so', async () => {
+  it('a trader at fault pauses: an order is refused with the remaining time, and validation reports it', async () => {
     const { orders } = s.clientOf(6)
     const signed = await orders.sign({ ...terms('1'), side: 'buy' })
     const refused = await fetch(`${s.exchange.url}/api/v1/orders`, {
@@ -175,7 +175,7 @@ describe('two demo traders over HTTP', () => {
     assert.equal(((await bad.json()) as { field: string }).field, 'txHash')
   })
 
-  it('its metrics tell batches, gas, ends and reasons', async () => {
+  it('the metrics count batches, gas, ends and reasons', async () => {
     // A thread that is busy when it is asked is left out of an answer.
     await eventually(async () => {
       const metrics = await (await fetch(`${s.exchange.url}/metrics`)).text()

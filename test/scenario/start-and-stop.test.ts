@@ -86,7 +86,7 @@ test('an exchange from its start to its stop, and again', async (t) => {
     (await (await fetch(`${exchange.url}/api/v1/markets`)).json()) as { markets: { id: string }[] }
   let before = await markets()
 
-  await t.test('a start says where everything is and what to try', async () => {
+  await t.test('a start prints the addresses and what to try', async () => {
     const { url } = exchange
     await eventually(() => {
       for (const words of ['Sibyl', url, 'threads', 'database', 'signatures', 'curl', '/docs']) {
@@ -141,7 +141,7 @@ test('an exchange from its start to its stop, and again', async (t) => {
   })
 
   await t.test(
-    'a stop ends it with 0 and finishes what is under way, with connections open',
+    'a stop ends with 0 and finishes requests under way, with connections open',
     async () => {
       const requests = Array.from({ length: 20 }, () => fetch(`${exchange.url}/api/v1/markets`))
       const answers = await Promise.all(requests)
@@ -151,64 +151,58 @@ test('an exchange from its start to its stop, and again', async (t) => {
     },
   )
 
-  await t.test('a start tells no step to what reads JSON', () => {
+  await t.test('a start with JSON output prints no steps', () => {
     assert.deepEqual(stepsIn(exchange.output()), [])
   })
 
-  await t.test(
-    'it starts again on its data, tells a person each step and finds its markets',
-    async () => {
-      // The threads of this start are others; partitions keep their markets.
-      await exchange.start({
-        SIBYL_FRONT_THREADS: '1',
-        SIBYL_MARKET_THREADS: '2',
-        SIBYL_LOG_FORMAT: 'pretty',
-      })
-      await sameTrading()
-      assert.deepEqual(await markets(), before)
-      await exchange.stop()
-      const [first = '', ...rest] = stepsIn(exchange.output())
-      assert.match(first, /^starting Sibyl \d+\.\d+\.\d+ \(devnet\)$/)
-      assert.deepEqual(rest, [
-        'preparing the database',
-        'starting the threads',
-        'waiting until every part is ready',
-      ])
-    },
-  )
+  await t.test('a restart on the same data prints each step and finds the markets', async () => {
+    // The threads of this start are others; partitions keep their markets.
+    await exchange.start({
+      SIBYL_FRONT_THREADS: '1',
+      SIBYL_MARKET_THREADS: '2',
+      SIBYL_LOG_FORMAT: 'pretty',
+    })
+    await sameTrading()
+    assert.deepEqual(await markets(), before)
+    await exchange.stop()
+    const [first = '', ...rest] = stepsIn(exchange.output())
+    assert.match(first, /^starting Sibyl \d+\.\d+\.\d+ \(devnet\)$/)
+    assert.deepEqual(rest, [
+      'preparing the database',
+      'starting the threads',
+      'waiting until every part is ready',
+    ])
+  })
 
-  await t.test(
-    'data of a newer version is refused with what to do, and left as it is',
-    async () => {
-      const { dataDir } = exchange
-      const start = () =>
-        runToEnd({ SIBYL_PORT: '0', SIBYL_DATA_DIR: dataDir, SIBYL_LOG_LEVEL: 'silent' })
+  await t.test('data of a newer version is refused with advice, and left as it is', async () => {
+    const { dataDir } = exchange
+    const start = () =>
+      runToEnd({ SIBYL_PORT: '0', SIBYL_DATA_DIR: dataDir, SIBYL_LOG_LEVEL: 'silent' })
 
-      const path = join(dataDir, 'log', 'log.json')
-      const before = readFileSync(path, 'utf8')
-      const newer = before.replace(
-        /"format":\s*(\d+)/,
-        (_, format: string) => `"format":${+format + 1}`,
-      )
-      writeFileSync(path, newer)
-      const refusedLog = await start()
-      assert.equal(refusedLog.code, 1)
-      assert.match(
-        refusedLog.said,
-        /^sibyl: [^\n]*log\.json has format \d+, and this version [^\n]*: start the newer version that wrote it, or restore a backup[^\n]*\n$/,
-      )
-      assert.equal(readFileSync(path, 'utf8'), newer)
-      writeFileSync(path, before)
+    const path = join(dataDir, 'log', 'log.json')
+    const before = readFileSync(path, 'utf8')
+    const newer = before.replace(
+      /"format":\s*(\d+)/,
+      (_, format: string) => `"format":${+format + 1}`,
+    )
+    writeFileSync(path, newer)
+    const refusedLog = await start()
+    assert.equal(refusedLog.code, 1)
+    assert.match(
+      refusedLog.said,
+      /^sibyl: [^\n]*log\.json has format \d+, and this version [^\n]*: start the newer version that wrote it, or restore a backup[^\n]*\n$/,
+    )
+    assert.equal(readFileSync(path, 'utf8'), newer)
+    writeFileSync(path, before)
 
-      const database = new BetterSqlite3(join(dataDir, 'sibyl.db'))
-      database.exec("insert into migrations (name) values ('999-later')")
-      database.close()
-      assert.equal(
-        await databaseRefusal({ SIBYL_DATA_DIR: dataDir }),
-        'the database was written by a newer version, it knows the migration 999-later: start that version, or restore a backup from before it',
-      )
-    },
-  )
+    const database = new BetterSqlite3(join(dataDir, 'sibyl.db'))
+    database.exec("insert into migrations (name) values ('999-later')")
+    database.close()
+    assert.equal(
+      await databaseRefusal({ SIBYL_DATA_DIR: dataDir }),
+      'the database was written by a newer version, it knows the migration 999-later: start that version, or restore a backup from before it',
+    )
+  })
 })
 
 test('a wrong setting stops the start with one line', async () => {

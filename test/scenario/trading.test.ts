@@ -4,15 +4,19 @@
  */
 
 import { type TestContext, test } from 'node:test'
+import type { Market } from '#domain/market.ts'
 import { BAD_ORDER_MARKETS, tryBadOrders } from '../api/try-bad-orders.ts'
 import { ORDER_CHAINS, ORDER_MARKETS, tryOrders } from '../api/try-orders.ts'
 import { startExchange } from '../support/exchange.ts'
 import { marketNumbered, seedMarkets } from '../support/seeded-markets.ts'
 import { followBook } from './live-book.ts'
+import { tryOrderLife } from './order-life.ts'
 import { changeFronts, STREAM_LIMITS } from './stream-fronts.ts'
 import { twoTraders } from './two-traders.ts'
 
-const [crossed, followed, streamed] = [marketNumbered(1), marketNumbered(2), marketNumbered(3)]
+const [crossed, followed, streamed, grouped] = [1, 2, 3, 4].map((number) =>
+  marketNumbered(number),
+) as [Market, Market, Market, Market]
 const ENVIRONMENT = { SIBYL_CHAINS: ORDER_CHAINS }
 
 test('trading', async (t) => {
@@ -22,7 +26,7 @@ test('trading', async (t) => {
       seedMarkets(dataDir, [
         ...ORDER_MARKETS,
         ...BAD_ORDER_MARKETS,
-        ...[crossed, followed, streamed].map((market) => ({ market })),
+        ...[crossed, followed, streamed, grouped].map((market) => ({ market })),
       ]),
   })
   /** Runs a part of the test that has a result. */
@@ -42,10 +46,15 @@ test('trading', async (t) => {
     () => twoTraders(exchange, crossed.id),
   )
 
+  const stillProtected = await part('labels, groups, replacements and book-by', (nested) =>
+    tryOrderLife(nested, exchange, grouped.id),
+  )
+
   await exchange.stop()
   await exchange.start({ ...ENVIRONMENT, ...STREAM_LIMITS, SIBYL_FRONT_THREADS: '2' })
   await t.test('open orders survive a restart', sameOrders)
-  await t.test('what two traders did survives a restart', sameBook)
+  await stillProtected(t)
+  await t.test('orders and trades of two traders survive a restart', sameBook)
   await t.test('a stream goes on at another front where it was', (nested) =>
     changeFronts(nested, exchange, streamed.id),
   )
@@ -60,5 +69,5 @@ test('trading', async (t) => {
   await t.test('two traders follow the same book through a kill', following.whenBack)
   await t.test('open orders survive a kill', sameOrders)
   await exchange.stop()
-  await t.test('a stream hears of the stop', following.whenStopped)
+  await t.test('a stream receives the announcement of the stop', following.whenStopped)
 })

@@ -87,7 +87,7 @@ test('frames of clients admit no unknown field', () => {
   }
 })
 
-test('what the server says is as the document says', async (t) => {
+test('the messages of the server match the document', async (t) => {
   const amounts = { held: '5', allowed: '5', reservedOpen: '1', reservedPending: '1', free: '3' }
   const funds: FundsView = {
     ...{ chainId: 7, trader: traderNamed('ann'), blockNumber: 1 },

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { makeConnectionCount, makeConnectionCountMemory } from '#stream/connection-count.ts'
 import { randomFrom } from '../support/random.ts'
 
-test('every front sees what all of them have open', () => {
+test('every front sees the open streams of all fronts', () => {
   const memory = makeConnectionCountMemory(3, 'secret')
   const fronts = [0, 1, 2].map((front) => makeConnectionCount(memory, front))
   const random = randomFrom(5)
@@ -24,7 +24,7 @@ test('every front sees what all of them have open', () => {
   }
 })
 
-test('what a front had open ends with it', () => {
+test('the streams of a front end with it', () => {
   const memory = makeConnectionCountMemory(2, 'secret')
   const stays = makeConnectionCount(memory, 0)
   const dies = makeConnectionCount(memory, 1)

@@ -45,7 +45,7 @@ async function startDozing(t: TestContext) {
   }
 }
 
-test('a book of a market that dozes is told when it is woken, and goes on without a gap', async (t) => {
+test('the book of a dozing market is sent when it wakes, and goes on without a gap', async (t) => {
   const { stream, needed, place, doze, wake } = await startDozing(t)
   const client = await stream.connect()
   doze()
@@ -75,7 +75,7 @@ for (const happens of [false, true]) {
   const becomes = happens
     ? 'starts over where something happened'
     : 'goes on where nothing happened'
-  test(`who comes back to a market that dozes ${becomes}`, async (t) => {
+  test(`a client that returns to a dozing market ${becomes}`, async (t) => {
     const { stream, place, doze, wake } = await startDozing(t)
     place()
     stream.flow()
@@ -96,7 +96,7 @@ for (const happens of [false, true]) {
   })
 }
 
-test('the orders of a trader wait for all markets, and are no new start for who has just come', async (t) => {
+test('the orders of a trader wait for all markets, without a reset for a new client', async (t) => {
   const { stream, needed, place, doze, wake } = await startDozing(t)
   const client = await stream.connect()
   doze()
@@ -115,7 +115,7 @@ test('the orders of a trader wait for all markets, and are no new start for who 
   assert.equal(order.side, BUY)
 })
 
-test('that markets open and close is told without their being followed', async (t) => {
+test('openings and closings of markets are sent without following the markets', async (t) => {
   const { stream, needed, place, doze, wake } = await startDozing(t)
   const [market] = stream.markets
   const client = await stream.connect()

@@ -4,53 +4,75 @@ import { makeOrderService } from '#api/orders/order-service.ts'
 import type { VerifiedOrder } from '#domain/order.ts'
 import { reject } from '#domain/rejection.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
-import type { HoldsProtocol } from '#protocol/market-followers.ts'
+import type { SessionsProtocol } from '#protocol/market-followers.ts'
 import { systemClock } from '#runtime/clock.ts'
 import type { Ref } from '#runtime/ref.ts'
-import { OrderHolds } from '#services/market/host/order-holds.ts'
-import { makeHeldOrders } from '#stream/held-orders.ts'
-import { signed } from '../services/market/market-fixture.ts'
+import { type HeldOrder, SessionIndex } from '#services/market/held.ts'
+import { makeSessionOrders } from '#services/market/thread/session-orders.ts'
+import { makeHeldSessions } from '#stream/held-sessions.ts'
+import { type given, signed } from '../services/market/market-fixture.ts'
 import { eventually } from '../support/eventually.ts'
 import { buy, nameOf, traderNamed } from '../support/orders.ts'
 import { marketIdOf, startStream } from './stream-fixture.ts'
+
+type Given = ReturnType<typeof given>
+
+/** The sessions of a market thread that has one market, with a front linked. */
+function marketThread(market: () => Given) {
+  const sessions = { index: new SessionIndex(), ordersMax: 10 }
+  const { index } = sessions
+  const orders = makeSessionOrders(
+    index,
+    { log: { warn() {} } as never, monotonicMs: () => 0 },
+    {
+      hear(type, message, _replyTo, channel) {
+        const { orderHash, side, marketId } = message as HeldOrder
+        const answer = market().ask(type as 'CancelOrder', { marketId, orderHash, side })
+        channel?.reply(1, answer)
+      },
+    },
+  )
+  const front = orders.link()
+  const ref: Ref<SessionsProtocol> = {
+    ask: (type, message) =>
+      new Promise((resolve) => void front.handlers[type](message as never, resolve as never)),
+    tell: () => assert.fail('each message is answered'),
+    isOpen: true,
+    heardSentAtMs: 0,
+  }
+  const held = () => index.sessions().flatMap((each) => index.ordersOf(each).map(hashOf))
+  return { sessions, front, ref, held }
+}
+
+const hashOf = ({ orderHash }: HeldOrder) => orderHash
 
 /** A client that cancels on disconnect, and has sent an order whose funds are being reserved. */
 async function givenReserving(t: TestContext) {
   const order = signed(buy('YES').by('ann').named('a'), marketIdOf(0))
   const reserving = Promise.withResolvers<undefined>()
   const reserved = Promise.withResolvers<void>()
-  const kept: string[] = []
-  const holds = new OrderHolds((orders) => {
-    for (const { orderHash } of orders) kept.push(nameOf(orderHash))
-  })
-  const thread: Ref<HoldsProtocol> = {
-    ask: async (type, message) => holds.handlers[type](message),
-    tell: (type, message) => void holds.handlers[type](message),
-    isOpen: true,
-    heardSentAtMs: 0,
-  }
+  const thread = marketThread(() => stream.markets[0]!)
   let placed = 0
   /** As a market thread takes them. */
-  const gateway: Pick<MarketGateway, 'place' | 'recall' | 'cancel' | 'standing'> = {
+  const gateway: Pick<MarketGateway, 'place' | 'placeAll' | 'recall' | 'cancel' | 'standing'> = {
     async place(taken, { session }) {
       const message = { order: taken, ...(session === undefined ? {} : { session }) }
-      holds.placed(message)
+      if (session !== undefined) thread.front.placed(session, taken.orderHash)
       placed++
       return stream.markets[0]!.ask('PlaceOrder', message)
     },
     async cancel({ marketId, orderHash, side }) {
       return stream.markets[0]!.ask('CancelOrder', { marketId, orderHash, side })
     },
+    placeAll: async () => reject('INTERNAL'),
     recall: async () => undefined,
     standing: async () => undefined,
   }
-  const held = makeHeldOrders({
-    ...{ threads: [thread], threadOf: () => 0, gateway, clock: systemClock },
-    ...{ perSessionMax: 10, deadlineMs: 1_000 },
-  })
+  const held = makeHeldSessions({ threads: [thread.ref], clock: systemClock })
   const enter = (verified: VerifiedOrder, context: Parameters<typeof service.enter>[1]) =>
     service.enter(verified, context)
   const stream = await startStream(t, {
+    sessions: thread.sessions,
     parts: {
       gateway: { openOrdersPage: async () => ({ orders: [], count: 0 }), cancel: gateway.cancel },
       orders: { verify: async () => order, enter },
@@ -78,7 +100,7 @@ async function givenReserving(t: TestContext) {
   client.say({ op: 'place', order: terms, signature })
   await reserved.promise
   return {
-    ...{ client, held, kept, reserving },
+    ...{ client, held, reserving },
     async gone() {
       client.close()
       await eventually(() => assert.equal(stream.hub.figures().connections, 0))
@@ -87,11 +109,11 @@ async function givenReserving(t: TestContext) {
       stream.markets[0]!.ask('CloseMarket', { marketId: marketIdOf(0), reason: 'resolved' }),
     resting: () => stream.markets[0]!.state.books[0].count,
     placed: () => placed,
-    atThread: () => [...holds.hashes()].map(nameOf),
+    atThread: () => thread.held().map(nameOf),
   }
 }
 
-test('an order whose funds are being reserved when its client leaves does not stay', async (t) => {
+test('an order with funds being reserved when its client leaves does not stay', async (t) => {
   const { held, reserving, gone, resting, placed, atThread } = await givenReserving(t)
   await gone()
   await held.settled()
@@ -101,16 +123,15 @@ test('an order whose funds are being reserved when its client leaves does not st
     assert.equal(resting(), 0)
     assert.deepEqual(atThread(), [])
   })
-  assert.deepEqual([...held.markets()], [])
 })
 
-test('an order whose funds are being reserved when its session says that orders stay does stay', async (t) => {
-  const { client, held, kept, reserving, gone, resting, atThread } = await givenReserving(t)
+test('an order with funds being reserved when its session lets orders stay does stay', async (t) => {
+  const { client, held, reserving, gone, resting, atThread } = await givenReserving(t)
   await client.ask({ op: 'cancelOnDisconnect', enabled: false }, 'cancelOnDisconnect')
   reserving.resolve(undefined)
   await client.next('placed')
-  assert.deepEqual(atThread(), [])
-  assert.deepEqual(kept, ['a'], 'its log has it as one that stays')
+  await held.settled()
+  assert.deepEqual(atThread(), [], 'its log has it as one that stays')
   await gone()
   await held.settled()
   assert.equal(resting(), 1)
@@ -140,15 +161,15 @@ test('an order that its market refuses after its client has left is held nowhere
     assert.equal(placed(), 1)
     assert.deepEqual(atThread(), [])
   })
-  assert.deepEqual([...held.markets()], [])
 })
 
 test('a session that cancels on disconnect cannot hold the order of another trader', async (t) => {
   const order = signed(buy('YES').by('ann').named('a'), marketIdOf(0))
   const { orderHash: _, signature, ...terms } = order
-  const held: string[] = []
+  const thread = marketThread(() => stream.markets[0]!)
   const entered: (string | undefined)[] = []
   const stream = await startStream(t, {
+    sessions: thread.sessions,
     parts: {
       gateway: {
         openOrdersPage: async () => ({ orders: [], count: 0 }),
@@ -159,20 +180,12 @@ test('a session that cancels on disconnect cannot hold the order of another trad
         verify: async () => order,
         async enter(verified, { session }) {
           entered.push(session)
-          return stream.markets[0]!.ask('PlaceOrder', { order: verified })
+          if (session !== undefined) thread.front.placed(session, verified.orderHash)
+          const message = { order: verified, ...(session === undefined ? {} : { session }) }
+          return stream.markets[0]!.ask('PlaceOrder', message)
         },
       },
-      held: makeHeldOrders({
-        ...{ threads: [], threadOf: () => 0, clock: systemClock },
-        gateway: {
-          recall: async () => undefined,
-          async cancel({ marketId, orderHash, side }) {
-            held.push(orderHash)
-            return stream.markets[0]!.ask('CancelOrder', { marketId, orderHash, side })
-          },
-        },
-        ...{ perSessionMax: 10, deadlineMs: 1_000 },
-      }),
+      held: makeHeldSessions({ threads: [thread.ref], clock: systemClock }),
       authenticator: {
         identify: async (header) => ({ keyId: 'k', address: traderNamed(header.slice(7)) }),
       },
@@ -190,7 +203,7 @@ test('a session that cancels on disconnect cannot hold the order of another trad
   assert.deepEqual(entered, [undefined], 'the market is not asked')
   thief.close()
   await eventually(() => assert.equal(stream.hub.figures().connections, 1))
-  assert.deepEqual(held, [])
+  assert.deepEqual(thread.held(), [])
   assert.equal(stream.markets[0]!.state.books[0].count, 1)
 
   // Its own trader may hold it, also by submitting it again.

@@ -75,7 +75,7 @@ test('a key that cannot be looked up is asked for again, and ends its sessions w
   assert.deepEqual([goesOn(slow), goesOn(lost)], [true, false])
 })
 
-test('what was looked up before a silence confirms nothing after it', async () => {
+test('a lookup from before a silence confirms nothing after it', async () => {
   const { sessions, ended, parts, principalOf, open, goesOn } = fixture()
   const session = await open('k')
   const early = Promise.withResolvers<Principal>()

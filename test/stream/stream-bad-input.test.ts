@@ -15,7 +15,7 @@ async function othersAreServed(stream: TestStream): Promise<void> {
   client.close()
 }
 
-test('every bad frame gets an error that names what is wrong', async (t) => {
+test('every bad frame gets an error that names the fault', async (t) => {
   const stream = await startStream(t)
   const client = await stream.connect()
   const bad: [frame: unknown, code: string, field: string | undefined, id?: unknown][] = [
@@ -114,7 +114,7 @@ test('frames that are too large end the connection', async (t) => {
   await othersAreServed(stream)
 })
 
-test('a flood is told to slow down, and then cut off', async (t) => {
+test('a flood gets errors, and then its connection is closed', async (t) => {
   const stream = await startStream(t, { settings: { messagesPerSecond: 10, messagesBurst: 20 } })
   const client = await stream.connect()
   for (let count = 0; count < 25; count++) client.say({ op: 'ping', id: count })
@@ -139,7 +139,7 @@ test('connections of one address, and of all, are limited', async (t) => {
   await stream.connect()
 })
 
-test('a GET without an upgrade is told so', async (t) => {
+test('a GET without an upgrade gets an error that says so', async (t) => {
   const stream = await startStream(t)
   const response = await fetch(`${stream.url.replace('ws', 'http')}/api/v1/stream`)
   assert.equal(response.status, 400)
@@ -179,7 +179,7 @@ function gapsOf(frames: readonly Frame[]): string[] {
   return gaps
 }
 
-test('a slow reader is told, snapshotted anew, and slows no other reader', async (t) => {
+test('a slow reader gets a notice and new snapshots, and slows no other reader', async (t) => {
   const stream = await startStream(t)
   const slow = new RawStreamClient(`${stream.url}/api/v1/stream`)
   t.after(() => slow.close())
@@ -235,7 +235,7 @@ test('a client that never reads is closed in the end, and the process stays up',
   await othersAreServed(stream)
 })
 
-test('a reader that asks and does not read is told why it is closed', async (t) => {
+test('a reader that asks and does not read is closed with the reason', async (t) => {
   const stream = await startStream(t)
   const slow = new RawStreamClient(`${stream.url}/api/v1/stream`)
   t.after(() => slow.close())

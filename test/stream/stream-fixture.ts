@@ -17,6 +17,7 @@ import type { MarketView } from '#protocol/market.ts'
 import type { QuickMarket, StreamPrice } from '#protocol/shapes/prices.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { viewOf } from '#services/market/market.ts'
+import type { MarketRules } from '#services/market/state.ts'
 import { makeStreamHub, type StreamHub, type StreamPorts } from '#stream/hub.ts'
 import { stream } from '#stream/routes/stream.ts'
 import { type LogLine, startTestFront } from '../http/front-fixture.ts'
@@ -67,6 +68,8 @@ export type TestStream = {
 export type StreamOptions = {
   readonly markets?: number
   readonly settings?: Partial<StreamPorts['settings']>
+  /** The orders of sessions in these markets. */
+  readonly sessions?: MarketRules['sessions']
   readonly parts?: Partial<Omit<StreamPorts, 'authenticator'>> & {
     readonly authenticator?: Pick<Authenticator, 'identify'> & Partial<Authenticator>
   }
@@ -85,7 +88,10 @@ export async function startStream(
   options: StreamOptions = {},
 ): Promise<TestStream> {
   const markets = Array.from({ length: options.markets ?? 1 }, (_, index) =>
-    given({ market: { id: marketIdOf(index) } }),
+    given({
+      market: { id: marketIdOf(index) },
+      ...(options.sessions === undefined ? {} : { sessions: options.sessions }),
+    }),
   )
   const told = markets.map(() => 0)
   for (const market of markets) {

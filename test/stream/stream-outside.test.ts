@@ -9,7 +9,7 @@ const MARKET = { op: 'subscribe', channel: 'market', marketId: M }
 const PRICE = { op: 'subscribe', channel: 'price', asset: 'BTC' }
 const QUICK = { op: 'subscribe', channel: 'quick-market', asset: 'BTC' }
 
-test('what the chain says about a market is in one chain with what its log says', async (t) => {
+test('events of the chain and of the log of a market form one sequence', async (t) => {
   const stream = await startStream(t, { markets: 2 })
   const [market] = stream.markets
   const client = await stream.connect()

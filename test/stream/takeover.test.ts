@@ -134,7 +134,7 @@ test('a WebSocket is checked like any route and then upgraded', async (t) => {
   }
   const plain = await fetch(`${url}/stream`)
   assert.equal(plain.status, 400)
-  assert.match(await plain.text(), /WebSocket upgrade only/)
+  assert.match(await plain.text(), /for WebSockets only/)
   assert.equal((await fetch(`${url}/stream`, { method: 'POST' })).status, 405)
 })
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { MarketId } from '#domain/ids.ts'
-import { TICKERS_TOLD_MAX } from '#domain/limits.ts'
+import { TICKERS_PER_MESSAGE_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { makeBoard } from '#live/market-board.ts'
 import { makeFiguresBook, type StoredFigures } from '#live/market-figures.ts'
@@ -91,9 +91,9 @@ function fixture(stored: () => Promise<StoredFigures[]> = async () => []) {
   return { clock, registry, board, channel, nth, open, rest, take, turn, feed, snapshot, flushed }
 }
 
-test('all markets: the newest open ones at once, then what changed, once in a while', async () => {
+test('all markets: the newest open ones at once, then changes, at intervals', async () => {
   const { board, channel, nth, open, rest, take, turn, feed, snapshot, flushed } = fixture()
-  const many = TICKERS_TOLD_MAX + 20
+  const many = TICKERS_PER_MESSAGE_MAX + 20
   for (let n = 1; n <= many; n++) open(n)
   board.follow([{ type: 'MarketClosed', marketId: nth(many), seq: 2, atMs: 1, reason: 'expired' }])
   const all = feed()
@@ -103,7 +103,7 @@ test('all markets: the newest open ones at once, then what changed, once in a wh
   const first = await snapshot(all)
   assert.equal(first.type, 'ticker.snapshot')
   assert.equal(first.count, many - 1)
-  assert.equal(first.tickers.length, TICKERS_TOLD_MAX)
+  assert.equal(first.tickers.length, TICKERS_PER_MESSAGE_MAX)
   assert.deepEqual([first.tickers[0]?.marketId, first.tickers[1]?.marketId], [nth(519), nth(518)])
 
   // Many changes of a few markets are one message with one line for each.
@@ -126,7 +126,7 @@ test('all markets: the newest open ones at once, then what changed, once in a wh
   // More than a message holds waits for the next one.
   for (let n = 1; n < many; n++) rest(n, 900)
   const sizes = [(await turn())[0]?.tickers.length, (await turn())[0]?.tickers.length]
-  assert.deepEqual(sizes, [TICKERS_TOLD_MAX, 19])
+  assert.deepEqual(sizes, [TICKERS_PER_MESSAGE_MAX, 19])
   assert.deepEqual(await turn(), [])
 
   open(many + 1)
@@ -141,7 +141,7 @@ test('all markets: the newest open ones at once, then what changed, once in a wh
   )
 })
 
-test('some markets: only they are told, and who is told of none costs nothing', async () => {
+test('some markets: only their changes are sent, and a client without any costs nothing', async () => {
   const { clock, registry, channel, nth, open, rest, turn, feed, snapshot } = fixture()
   for (let n = 1; n <= 3; n++) open(n)
   assert.equal(clock.pending, 0, 'nobody follows')
@@ -167,7 +167,7 @@ test('some markets: only they are told, and who is told of none costs nothing', 
   assert.equal(clock.pending, 0)
 })
 
-test('whoever comes between a change and its message misses nothing', async () => {
+test('a client that subscribes between a change and its message misses nothing', async () => {
   const { open, rest, take, turn, feed, snapshot } = fixture()
   open(1)
   const all = feed()

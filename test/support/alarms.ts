@@ -5,8 +5,11 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseYaml } from '@redocly/openapi-core'
 import { Registry } from 'prom-client'
-import type { Kit } from '#services/kit/kit.ts'
+import type { ThreadContext } from '#services/kit/kit.ts'
+import { leaseMeters } from '#services/kit/lease-metrics.ts'
 import { mysqlLogWatch } from '#services/market/mysql-log-metrics.ts'
+import { logCopyMeters } from '#services/node/log-copy-metrics.ts'
+import { bridgeMeters } from '#services/node/metrics.ts'
 import { ROOT } from './imports.ts'
 
 const textOf = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
@@ -41,11 +44,15 @@ function isExported(name: string, kinds: ReadonlyMap<string, string>): boolean {
   return kinds.has(name) || (histogram !== undefined && kinds.get(histogram) === 'histogram')
 }
 
-/** What a running exchange exports, and what one with its log in a server does beside that. */
+/** What a running exchange exports, and what a node of a cluster does beside that. */
 async function exportedBy(url: string): Promise<Map<string, string>> {
   const registry = new Registry()
   const quiet = { warn: () => {}, error: () => {}, info: () => {}, debug: () => {} }
-  mysqlLogWatch({ registry, log: quiet } as unknown as Kit)
+  const kit = { registry, log: quiet, monotonicMs: () => 0 } as unknown as ThreadContext
+  mysqlLogWatch(kit)
+  bridgeMeters(kit, () => undefined)
+  logCopyMeters(kit)
+  leaseMeters(kit, new Map())
   const texts = [await (await fetch(`${url}/metrics`)).text(), await registry.metrics()]
   const kinds = texts.join('\n').matchAll(/^# TYPE (\S+) (\S+)$/gm)
   return new Map([...kinds].map(([, name = '', kind = '']) => [name, kind]))

@@ -116,6 +116,8 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
         SIBYL_VERIFY_THREADS: '1',
         // Each is a file to be made and synced at the first start.
         SIBYL_LOG_PARTITIONS: String(TEST_PARTITIONS),
+        // One more thread; tests of the public log turn it on.
+        SIBYL_TRANSPARENCY: 'off',
         // On a busy machine a request, a stop, and the start after a kill may take long; none of
         // them is a failure.
         SIBYL_REQUEST_DEADLINE_MS: '120000',

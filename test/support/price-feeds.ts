@@ -1,13 +1,12 @@
-/** The three feeds for tests: over real sockets, or straight into a simulator with a clock of its own. */
+/** The feeds of every provider for tests: over real sockets, or straight into a simulator with a clock of its own. */
 
 import { Readable } from 'node:stream'
 import type { PriceServer } from '#devnet/price-server.ts'
-import { type PriceSimulator, pythIdOf, type SimulatedRequest } from '#devnet/price-simulator.ts'
-import type { PriceSource } from '#domain/asset-price.ts'
-import { makeBinance } from '#services/prices/feeds/binance.ts'
-import { makeCoinbase } from '#services/prices/feeds/coinbase.ts'
+import { type PriceSimulator, simulatedSettings } from '#devnet/price-simulator.ts'
+import type { SimulatedRequest } from '#devnet/providers/provider.ts'
+import { PRICE_SOURCES, type PriceSource } from '#domain/price-providers.ts'
 import type { Feed, FeedClock, FeedPorts, FeedSocket } from '#services/prices/feeds/feed.ts'
-import { makePyth } from '#services/prices/feeds/pyth.ts'
+import { FEED_MAKERS } from '#services/prices/feeds/makers.ts'
 import { fetchFromFeed, openFeedSocket } from '#services/prices/thread/price-feeds.ts'
 
 type Addresses = PriceServer['feeds']
@@ -16,11 +15,7 @@ export function makeFeeds(
   addresses: Addresses,
   portsOf: (source: PriceSource) => FeedPorts,
 ): Feed[] {
-  return [
-    makePyth({ ...addresses.pyth, confidenceMax: 0.01 }, portsOf('pyth')),
-    makeBinance(addresses.binance, portsOf('binance')),
-    makeCoinbase(addresses.coinbase, portsOf('coinbase')),
-  ]
+  return PRICE_SOURCES.map((source) => FEED_MAKERS[source](addresses[source], portsOf(source)))
 }
 
 /** The way out of a real process. */
@@ -28,23 +23,8 @@ export function livePorts(clock: FeedClock): Pick<FeedPorts, 'clock' | 'fetch' |
   return { clock, fetch: fetchFromFeed, openSocket: openFeedSocket }
 }
 
-export function simulatedAddresses(assets: readonly string[]): Addresses {
-  const named = (name: (asset: string) => string): Record<string, string> =>
-    Object.fromEntries(assets.map((asset) => [asset, name(asset)]))
-  return {
-    pyth: { url: 'http://pyth', apiKey: 'key', ids: named(pythIdOf) },
-    binance: {
-      url: 'http://binance',
-      socketUrl: 'ws://binance',
-      symbols: named((asset) => `${asset}USDT`),
-    },
-    coinbase: {
-      url: 'http://coinbase',
-      socketUrl: 'ws://coinbase',
-      products: named((asset) => `${asset}-USD`),
-    },
-  }
-}
+export const simulatedAddresses = (assets: readonly string[]): Addresses =>
+  simulatedSettings(assets, (source) => ({ http: `http://${source}`, socket: `ws://${source}` }))
 
 /** Straight into the simulator: the same texts, without sockets, so that a clock can be simulated. */
 export function simulatedPorts(

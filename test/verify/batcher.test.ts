@@ -141,7 +141,7 @@ test('a late request is answered, waiting or with a worker, and a later word cha
   assert.equal(batcher.held(), 0)
 })
 
-test('a batch whose worker died is asked again, one by one', async () => {
+test('a batch with a worker that died is retried, one by one', async () => {
   const { tasks, failures, askAll, endTurn, settle } = createBench({ workers: 1 })
   const answers = askAll(3)
   endTurn()
@@ -156,7 +156,7 @@ test('a batch whose worker died is asked again, one by one', async () => {
   assert.deepEqual(await Promise.all(answers), ['answer 0', 'answer 1', 'answer 2'])
 })
 
-test('what was given up is not asked again when its worker dies', async (t) => {
+test('requests that were given up are not retried when their worker dies', async (t) => {
   mock.timers.enable({ apis: ['setTimeout'] })
   t.after(() => mock.timers.reset())
   const { batcher, tasks, askAll, endTurn, clock, settle } = createBench({ deadlineMs: 100 })
@@ -205,7 +205,7 @@ test('a pool that throws, or answers in part, fails the batch and not the caller
   }
 })
 
-test('closing refuses what comes and waits for what is there', async () => {
+test('closing refuses new requests and waits for those that it has', async () => {
   const { batcher, tasks, askAll, endTurn } = createBench()
   const answers = askAll(3)
   let closed = false
@@ -221,7 +221,7 @@ test('closing refuses what comes and waits for what is there', async () => {
   await batcher.close()
 })
 
-test('whatever happens, each request gets its own answer once and every bound holds', async () => {
+test('each request always gets its own answer once, and every bound holds', async () => {
   const steps = fc.array(
     fc.oneof(
       fc.record({ ask: fc.integer({ min: 1, max: 60 }) }),

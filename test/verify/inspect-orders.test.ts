@@ -70,7 +70,7 @@ test('an order that its trader signed is verified', async () => {
   })
 })
 
-test('what another library signed is verified', async () => {
+test('a signature of another library is verified', async () => {
   const recovery = await loadRecovery()
   for (const { domain, order, digest, signature } of fixture.vectors) {
     const signed = { chainId: domain.chainId, order: order as unknown as Order, signature }
@@ -138,7 +138,7 @@ test('an r that is no point of the curve is refused', async () => {
   const signed = await signedOrder(alice)
   // 5³ + 7 has no square root in the field.
   const unfit = { ...signed, signature: signatureOf({ ...partsOf(signed.signature), r: 5n }) }
-  assertRefused(unfit, /no key fits it/)
+  assertRefused(unfit, /no key matches it/)
   assert.equal(inspect(unfit).recovered, null)
 })
 
@@ -162,7 +162,7 @@ test('a signature of another length or other characters is refused', async () =>
   }
 })
 
-test('a changed order names who seems to have signed it and who should have', async () => {
+test('a changed order names the recovered and the expected signer', async () => {
   const signed = await signedOrder(alice)
   for (const fields of [
     { size: 10_000_001 as Shares },
@@ -185,7 +185,7 @@ test('a changed signature is refused', async () => {
     { ...parts, v: 55 - parts.v },
   ]) {
     const signature = signatureOf(changed)
-    assertRefused({ ...signed, signature }, /recovered 0x|no key fits it|lower half/)
+    assertRefused({ ...signed, signature }, /recovered 0x|no key matches it|lower half/)
   }
 })
 

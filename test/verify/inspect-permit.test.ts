@@ -69,7 +69,7 @@ test('a permit that the trader signed for our settlement contract stays with its
   assert.deepEqual(order.permit, signed.permit)
 })
 
-test('a permit that is of another account is refused with what was recovered and expected', async () => {
+test('a permit of another account is refused with the recovered and the expected address', async () => {
   const permit = await permitOf(bob)
   const signed = { ...(await signedOrder(alice)), permit }
   const words = flawOf(signed) ?? ''

@@ -76,7 +76,7 @@ const operations: RelayOperation[] = [
   { ...permit, ...where, kind: 'cancel-all-before', nonce: String(2n ** 64n - 1n) as Uint64 },
 ]
 
-test('the digest of every message is what other libraries hash', async () => {
+test('the digest of every message equals that of other libraries', async () => {
   const recover = makeRecoverer(await loadRecovery(), portableKeccak)
   let messages = 0
   for (const operation of operations) {

@@ -67,7 +67,7 @@ test('a purchase by amount never costs more than the amount and a rounding unit 
   )
 })
 
-test('what meets nothing has no average', () => {
+test('an order that matches nothing has no average', () => {
   const fill = simulateFill({ side: 'buy', price: 419_999, size: 1_000_000 }, ASKS)
   assert.deepEqual(fill, {
     ...{ filled: 0, rest: 1_000_000, cost: 0n, slippage: 0 },
@@ -76,7 +76,7 @@ test('what meets nothing has no average', () => {
   assert.equal(costAtMost({ price: 419_999, size: 1_000_000 }, fill), 419_999n)
 })
 
-test('a level of more than 2^53 is met by what is asked for', () => {
+test('a level of more than 2^53 is matched by the requested size', () => {
   const deep = [{ price: 500_000, size: 2n ** 60n }]
   const fill = simulateFill({ side: 'buy', price: 500_000, size: Number.MAX_SAFE_INTEGER }, deep)
   assert.equal(fill.rest, 0)

@@ -91,7 +91,7 @@ test('markets come in the order that is asked for', () => {
   assert.deepEqual(by('newest'), ['b', 'a', 'c'])
 })
 
-test('what the stream tells replaces what is older', () => {
+test('messages of the stream replace older values', () => {
   const before = [market('a'), market('b')]
   const told = (id: string, part: Partial<Market>) => {
     return { ...market(id), ...part, marketId: id } as StreamTicker
@@ -104,7 +104,7 @@ test('what the stream tells replaces what is older', () => {
   assert.equal(applyTickers(undefined, [told('a', {})]), undefined)
 })
 
-test('what the list shows is in the address, and what the address cannot mean is left as usual', () => {
+test('the address has the settings of the list, and an impossible address gives the defaults', () => {
   assert.equal(writeFilter(filter), '')
   const all: Filter = {
     ...{ words: 'rain & sun?', category: 'defi', status: 'over', sort: 'ends' },
@@ -124,7 +124,7 @@ test('each order goes both ways, and the watchlist narrows the list', () => {
   assert.deepEqual(ids(listedMarkets(all, isWatched, NOW, new Set(['a', 'x']))), ['a'])
 })
 
-test('the watchlist is bounded, and survives what else may lie in its place', () => {
+test('the watchlist is bounded, and survives foreign data in its place', () => {
   const id = (n: number) => `0x${String(n).padStart(64, '0')}`
   const many = Array.from({ length: 500 }, (_, n) => id(n))
   assert.equal(parseWatchlist(JSON.stringify(many)).length, 200)

@@ -5,7 +5,13 @@ import { test } from 'node:test'
 import type { ResolutionStatus } from '#protocol/shapes/markets.ts'
 import type { QuickMarket } from '#protocol/shapes/prices.ts'
 import type { TradesMessage } from '#protocol/shapes/stream.ts'
-import { firstInterval, flatLine, nextCandle, withoutHoles } from '#web/market/candle-series.ts'
+import {
+  firstInterval,
+  flatLine,
+  nextCandle,
+  withoutHoles,
+  withTrades,
+} from '#web/market/candle-series.ts'
 import { chartWords } from '#web/market/chart-words.ts'
 import { ladderRows } from '#web/market/ladder-rows.ts'
 import { quickStanding } from '#web/market/quick-standing.ts'
@@ -40,7 +46,7 @@ const trade = (seq: number, ts = seq) => ({
 const told = (message: object) => ({ sub: '1', ...message }) as TradesMessage
 const ids = (tape: readonly { tradeId: string }[]) => tape.map(({ tradeId }) => tradeId)
 
-test('a tape begins with a snapshot, grows at its head, and tells the way to the chain', () => {
+test('a tape begins with a snapshot, grows at its head, and shows the way to the chain', () => {
   const past = [trade(1), trade(2)].map((one) => ({ ...one, status: 'matched', txHash: '' }))
   let tape = applyTrades([], told({ type: 'trades.snapshot', trades: past }))
   assert.deepEqual(ids(tape), ['0xm-2-0', '0xm-1-0'])
@@ -71,7 +77,7 @@ test('two tapes are one, the newest first, the first one’s word counts, and it
   assert.equal(joinTapes(many, []).length, TAPE_MAX)
 })
 
-test('one’s own trades are found whatever the letters of the address', () => {
+test("own trades are found in any case of the address's letters", () => {
   assert.equal(ownSideOf(trade(1), '0xaB'), 'buy')
   assert.equal(ownSideOf(trade(1), '0xcd'), 'sell')
   assert.equal(ownSideOf(trade(1), '0xef'), undefined)
@@ -95,6 +101,14 @@ test('a trade changes the last candle or opens the next from its close', () => {
   assert.equal(nextCandle(first, { price: 1, sec: 119 }, 60), undefined)
 })
 
+test('trades that the candles lack are added, and those that they have change nothing', () => {
+  const trades = [10, 65, 70].map((sec, at) => ({ sec, price: 40 + at }))
+  const all = withTrades([], trades, 60)
+  assert.deepEqual(all, [candle(0, 40), { ...candle(60, 40), high: 42, close: 42 }])
+  assert.deepEqual(withTrades(all, trades, 60), all)
+  assert.deepEqual(withTrades(all.slice(0, 1), trades, 60), all)
+})
+
 test('candles without trades stay at the price before, up to now', () => {
   const filled = withoutHoles([candle(60, 40), candle(240, 50)], 60, 310)
   const expected = [candle(60, 40), candle(120, 40), candle(180, 40), candle(240, 50)]
@@ -116,7 +130,7 @@ const assertion = {
 const steps = (standing: Parameters<typeof resolutionSteps>[0]) =>
   resolutionSteps(standing).map(({ name, state }) => (state === 'now' ? `[${name}]` : name))
 
-test('the resolution goes from open to redeemed, and says what can be done', () => {
+test('the resolution goes from open to redeemed, and names the possible actions', () => {
   const at = (nowSec: number, status: ResolutionStatus | undefined) => ({
     ...market,
     nowSec,
@@ -148,19 +162,23 @@ test('the outcome of a quick market is proposed by no one', () => {
   assert.equal(deedOf(quick), undefined)
 })
 
-test('a quick market says who is ahead, that it ended, and who has won', () => {
+test('a quick market shows the side that is ahead, its end, and the winner', () => {
   const one = { startPrice: 100, endTime: 1_000, resolved: false } as QuickMarket
   assert.equal(quickStanding(one, 100, 999).isUp, true, 'the strike itself is YES')
   assert.equal(quickStanding(one, 99, 999).words, 'NO is ahead.')
   assert.equal(quickStanding(one, undefined, 999).isUp, undefined)
   assert.equal(quickStanding(one, 99, 1_000).state, 'ended')
+  const contested = { ...one, verdict: 'contested' as const }
+  assert.match(quickStanding(contested, 99, 1_000).words, /the oracle decides\.$/)
+  const decided = { ...one, resolved: true, outcome: 0, verdict: 'oracle' as const }
+  assert.equal(quickStanding(decided, 99, 1_001).words, 'The oracle decided: YES has won.')
   const over = { ...one, resolved: true, outcome: 1 }
   assert.deepEqual(quickStanding(over, 200, 1_001), {
     ...{ state: 'resolved', isUp: false, words: 'It went down: NO has won.' },
   })
 })
 
-test('a chart says in words what it shows, also where nobody has traded', () => {
+test('a chart has a text of its content, also without any trade', () => {
   const candles = [
     { timestamp: 0, open: 400_000, high: 450_000, low: 390_000, close: 420_000 },
     { timestamp: 60, open: 420_000, high: 430_000, low: 410_000, close: 425_000 },
@@ -171,6 +189,14 @@ test('a chart says in words what it shows, also where nobody has traded', () => 
   ]
   assert.equal(chartWords(series), 'YES is at 42.5¢, between 39.0¢ and 45.0¢.')
   assert.equal(chartWords([]), 'There is no price yet.')
+  const newest = {
+    ...trade(1),
+    ...{ price: 430_000, size: 2_500_000 },
+    status: '',
+    txHash: '',
+    reason: '',
+  }
+  assert.match(chartWords(series, newest), / 45\.0¢\. Last trade: 2\.50 YES at 43\.0¢\.$/)
   const line = flatLine(500_000, 60, 3_605)
   assert.equal(line.length, 60)
   assert.equal(line.at(-1)?.timestamp, 3_600)

@@ -29,7 +29,7 @@ test('a snapshot begins, each message changes one, an end takes the market’s',
   assert.deepEqual(hashes(open), ['c'])
 })
 
-test('what a snapshot leaves out has to be read', () => {
+test('orders that a snapshot leaves out have to be read', () => {
   const part = { type: 'orders.snapshot', orders: [order('a')], nextCursor: 'more' }
   assert.equal(applyOrders(undefined, told(part)), undefined)
   assert.equal(applyOrders(undefined, told({ type: 'order', ...order('b') })), undefined)

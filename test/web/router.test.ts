@@ -18,7 +18,15 @@ test('addresses lead to views', () => {
   })
 })
 
-test('what leads nowhere says so', () => {
+test('a link to a market can prepare a trade, and nothing else', () => {
+  const intent = { side: 'sell', outcome: 'NO' } as const
+  assert.deepEqual(readRoute(marketLink(ID, intent)), { view: 'market', marketId: ID, intent })
+  for (const query of ['buy=no', 'buy=YES&size=1', 'sell', '']) {
+    assert.deepEqual(readRoute(`${marketLink(ID)}?${query}`), { view: 'market', marketId: ID })
+  }
+})
+
+test('an unknown address says so', () => {
   for (const text of ['#/m/', '#/m/0x12', `#/m/${ID}0`, '#/elsewhere', '#main']) {
     assert.deepEqual(readRoute(text), { view: 'nowhere' }, text)
   }

@@ -36,7 +36,7 @@ test('a step leads to the next tenth of a cent and stays in range', () => {
   assert.equal(stepped(1_000, -1), 1)
 })
 
-test('what is typed is read exactly or refused in words', () => {
+test('typed input is read exactly or refused in words', () => {
   assert.deepEqual(readCents('42.3'), { value: 423_000 })
   assert.deepEqual(readCents('.5'), { value: 5_000 })
   assert.deepEqual(readShares('2.5'), { value: 2_500_000 })
@@ -112,11 +112,11 @@ test('a position is worth its shares at the price, rounded down', () => {
 
 test('a refusal speaks of cents and shares', () => {
   const refused = (code: string, message: string) => orderWords(new SibylError(code, message))
-  const met = refused('POST_ONLY_WOULD_MATCH', 'it would have been matched at once, at 710000')
+  const met = refused('POST_ONLY_WOULD_MATCH', 'the post-only order would match at once, at 710000')
   assert.equal(met, 'Post only: the order would have traded at once, at 71.0¢.')
   const part = refused('ORDER_NOT_FILLED', 'only 2500000 of 1000000000 could be filled at once')
   assert.equal(part, 'Only 2.50 of 1,000.00 shares could be filled at once.')
-  const none = refused('ORDER_NOT_FILLED', 'nothing of it could be filled at once')
+  const none = refused('ORDER_NOT_FILLED', 'no part of the order could be filled at once')
   assert.equal(none, 'Nothing of the order could be filled at once.')
   assert.equal(refused('MARKET_CLOSED', 'the market is closed'), 'The market is closed.')
   const buyer =

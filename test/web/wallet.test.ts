@@ -18,7 +18,7 @@ import { readFunds } from '#web/wallet/token-reads.ts'
 
 const ACCOUNT = `0x${'11'.repeat(20)}`
 
-test('a wallet on another chain is asked to change, and is told of a chain it does not know', async () => {
+test("a wallet on another chain is asked to change, and gets an unknown chain's details", async () => {
   const asked: { method: string; params?: readonly unknown[] }[] = []
   const chain = { chainId: 31_337, role: 'test', rpcUrl: 'http://127.0.0.1:8545' } as ChainConfig
   const wallet = (chainId: string) => ({
@@ -68,7 +68,7 @@ test('funds are read by plain calls, and a wrong chain is no balance of zero', a
   await assert.rejects(readFunds(node({}), chain, ACCOUNT), /another chain/)
 })
 
-test('whatever went wrong is said in words', () => {
+test('every error is shown in words', () => {
   assert.equal(wordsOf({ code: 4001, message: 'User rejected' }), 'You declined in the wallet.')
   assert.equal(
     wordsOf(new SibylError('MARKET_EXPIRED', 'the market has expired')),

@@ -1,4 +1,4 @@
-/** `POST /api/v1/api-keys` and `DELETE /api/v1/api-keys/{id}`: keys that speak for a wallet. */
+/** `POST /api/v1/api-keys` and `DELETE /api/v1/api-keys/{id}`: API keys of a wallet. */
 
 import Type from 'typebox'
 import { API_KEY_NAME_CHARS_MAX, API_KEYS_PER_ADDRESS_MAX } from '#domain/limits.ts'
@@ -9,7 +9,7 @@ import { addressKeepingCase, safeInteger } from '#http/schemas.ts'
 import { TRADER } from '../orders/order-examples.ts'
 import type { KeyService } from './key-service.ts'
 
-// The wallet signs the address as it is written here, so its case must survive.
+// The wallet signs the address as it is written here, so its case is kept.
 const addressAsWritten = () => addressKeepingCase({ description: 'The wallet' })
 const walletSignature = () =>
   Type.String({ maxLength: 200, description: 'personal_sign of the message, 65 bytes as hex' })
@@ -31,7 +31,7 @@ export function registerApiKey(
     summary: 'Register an API key',
     description:
       `The wallet signs \`Register API key for ${service}: <address>\`, the address as in the ` +
-      'field. The private key is in the answer and nowhere else. An address has up to ' +
+      'field. The private key is only in the answer. An address has up to ' +
       `${API_KEYS_PER_ADDRESS_MAX} active keys; one more revokes its oldest.`,
     body: Type.Object(
       {
@@ -106,8 +106,8 @@ export function revokeApiKey(
     tag: 'keys',
     summary: 'Revoke an API key',
     description:
-      'By a bearer token of that very key, or by a body with the address and its signature of ' +
-      `\`Revoke API key <id> for ${service}: <address>\`.`,
+      'Needs a bearer token of that key, or a body with the address and its signature of `Revoke API ' +
+      `key <id> for ${service}: <address>\`.`,
     params: Type.Object({ id: Type.String({ minLength: 1, maxLength: 64 }) }, closed),
     body: Type.Object({ address: addressAsWritten(), signature: walletSignature() }, closed),
     bodyOptional: true,

@@ -1,6 +1,5 @@
 /**
- * Registering and revoking API keys, as their routes need it. The private half of a new key goes
- * into the answer to its owner and nowhere else.
+ * Registers and revokes API keys for their routes. The private half of a new key is only in the answer to its owner.
  */
 
 import { generateKeyPairSync, randomUUID } from 'node:crypto'
@@ -29,7 +28,7 @@ export type KeyService = {
     readonly signature: string
     readonly deadlineAtMs: number
   }): Promise<{ readonly id: string } | Rejection>
-  /** Revokes a key whose own token was shown. */
+  /** Revokes a key by a token of the key itself. */
   revoke(id: string, deadlineAtMs: number): Promise<{ readonly id: string } | Rejection>
 }
 
@@ -79,7 +78,7 @@ export function makeKeyService(ports: {
       const message = { key, activeMax: API_KEYS_PER_ADDRESS_MAX, untilMs: deadlineAtMs }
       const leftMs = Math.max(1, deadlineAtMs - nowMs())
       const answer = await store.ask('RegisterApiKey', message, leftMs)
-      // A key whose fate is unknown was never handed out: asking again makes another one.
+      // If its fate is unknown, the key was never returned to a client: a retry makes another one.
       if (isUnanswered(answer)) return reject('OVERLOADED')
       if (isRejection(answer)) return answer
       return { id: key.id, privateKey: hexOf(privateKey.export({ format: 'jwk' }).d) }

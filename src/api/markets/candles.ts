@@ -1,4 +1,4 @@
-/** `GET /api/v1/candles/{marketId}`: the prices of an outcome over time. */
+/** `GET /api/v1/candles/{marketId}`: prices of an outcome over time. */
 
 import Type from 'typebox'
 import type { MarketId } from '#domain/ids.ts'
@@ -18,7 +18,7 @@ import { OUTCOME_OF, outcomeParam } from './outcome-param.ts'
 
 const INTERVALS = { '1m': 60, '5m': 300, '15m': 900, '1h': 3_600, '4h': 14_400, '1d': 86_400 }
 const NAMES = ['1m', '5m', '15m', '1h', '4h', '1d'] as const
-/** Later than any time that is asked for in earnest, and far from where sums lose digits. */
+/** Later than any sensible request, and far from where sums lose digits. */
 const SECONDS_MAX = 99_999_999_999
 
 type CandleQuery = {
@@ -58,18 +58,18 @@ export function candles(ports: {
     tag: 'markets',
     summary: 'Prices of an outcome over time',
     description:
-      `Open, high, low and close of each interval in which something was traded, oldest first, at ` +
-      `most ${CANDLES_LISTED_MAX}. Trades that failed are not in them. Without \`to\` up to now, ` +
-      `without \`from\` as many as fit; where more were asked for, the newest.`,
+      'Open, high, low and close of each interval with trades, oldest first, at most ' +
+      `${CANDLES_LISTED_MAX}. Failed trades are not included. \`to\` is now by default; without \`from\`, ` +
+      'and if the range has more candles, the newest ones are returned.',
     cacheControl: 'public, max-age=1',
     revalidates: true,
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
     query: Type.Object(
       {
-        outcome: Type.Optional(outcomeParam('YES unless said')),
-        interval: Type.Optional(oneOf(NAMES, { description: '1h unless said' })),
-        from: instant('The first instant, Unix seconds'),
-        to: instant('The last instant, Unix seconds'),
+        outcome: Type.Optional(outcomeParam('YES by default')),
+        interval: Type.Optional(oneOf(NAMES, { description: '1h by default' })),
+        from: instant('Start of the range, Unix seconds'),
+        to: instant('End of the range, Unix seconds'),
       },
       { additionalProperties: false },
     ),

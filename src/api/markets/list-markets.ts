@@ -1,6 +1,6 @@
 /**
- * `GET /api/v1/markets` and `GET /api/v1/markets/{marketId}`: the markets of the exchange, with the
- * best prices of this moment. Those that are over and gone from their threads come from the database.
+ * `GET /api/v1/markets` and `GET /api/v1/markets/{marketId}`: markets of the exchange, with their current best prices.
+ * Ended markets that were unloaded come from the database.
  */
 
 import Type, { type Static } from 'typebox'
@@ -85,6 +85,50 @@ type ListSources = MarketSources & {
   readonly joined: JoinedAnswers
 }
 
+const ListQuery = Type.Object(
+  {
+    chain_id: Type.Optional(safeInteger({ min: 1, description: 'Only markets of this chain' })),
+    category: Type.Optional(oneOf(CATEGORIES, { description: 'Only markets of this category' })),
+    resolved: Type.Optional(
+      flag({ description: 'Only resolved markets, or only unresolved ones' }),
+    ),
+    status: Type.Optional(
+      oneOf(LIST_STATUSES, {
+        description:
+          'Only markets that accept orders, or only those that expired, were resolved or withdrawn',
+      }),
+    ),
+    quick: Type.Optional(flag({ description: 'True to include quick markets' })),
+    search: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: SEARCH_CHARS_MAX,
+        description: 'Only markets with this text in question or description, ignoring case',
+      }),
+    ),
+    limit: Type.Optional(
+      safeInteger({
+        min: 1,
+        description: `Markets per page; ${MARKETS_LISTED_MAX} by default, which is the maximum`,
+      }),
+    ),
+    cursor: Type.Optional(Type.String({ description: '`nextCursor` of the previous page' })),
+  },
+  { additionalProperties: false },
+)
+
+/** Returns the filter that a query asks for. */
+function filterOf(query: Static<typeof ListQuery>) {
+  return {
+    ...(query.chain_id === undefined ? {} : { chainId: query.chain_id }),
+    ...(query.category === undefined ? {} : { category: query.category }),
+    ...(query.resolved === undefined ? {} : { resolved: query.resolved }),
+    ...(query.status === undefined ? {} : { status: query.status }),
+    ...(query.quick === true ? {} : { quick: false }),
+    ...(query.search === undefined ? {} : { search: query.search }),
+  }
+}
+
 export function listMarkets(ports: ListSources): AnswerRoute {
   const { board, figures, waiters, joined } = ports
   /** Keyed by the market's figures, which are a new object after each change. */
@@ -103,11 +147,11 @@ export function listMarkets(ports: ListSources): AnswerRoute {
     tag: 'markets',
     summary: 'All markets',
     description:
-      `Quick markets are left out unless \`quick=true\`. Open markets come first, then ended ones, each oldest first, up to ` +
-      `${MARKETS_LISTED_MAX} per page; \`nextCursor\` leads to the rest. Each ${MARKETS_PER_READ} markets cost as ` +
-      'much as one read. Best prices are current. Every matched trade counts in ' +
-      'last prices and volumes, until the chain refuses it. The header `sibyl-stale: true` marks a list that may ' +
-      'lack the newest changes of some markets.',
+      'Quick markets are left out unless `quick=true`. Open markets come first, then ended ones, each ' +
+      `oldest first, up to ${MARKETS_LISTED_MAX} per page; \`nextCursor\` leads to the rest. Each ` +
+      `${MARKETS_PER_READ} markets cost as much as one read. Best prices are current. Every matched ` +
+      'trade counts in last prices and volumes until the chain rejects it. The header `sibyl-stale: ' +
+      'true` marks a list that may lack the newest changes of some markets.',
     cacheControl: 'no-cache',
     revalidates: true,
     headers: ['accept-encoding'],
@@ -118,41 +162,11 @@ export function listMarkets(ports: ListSources): AnswerRoute {
       const looked = isNarrowed ? there : Math.min(there, pageOf(limit))
       return Math.max(1, Math.ceil(looked / MARKETS_PER_READ))
     },
-    query: Type.Object(
-      {
-        chain_id: Type.Optional(safeInteger({ min: 1, description: 'Only of this chain' })),
-        category: Type.Optional(oneOf(CATEGORIES, { description: 'Only of this category' })),
-        resolved: Type.Optional(
-          flag({ description: 'Only resolved ones, or only those that are not' }),
-        ),
-        status: Type.Optional(
-          oneOf(LIST_STATUSES, {
-            description:
-              'Only markets that take orders, or only those that expired, were resolved or withdrawn',
-          }),
-        ),
-        quick: Type.Optional(flag({ description: 'Quick markets too' })),
-        search: Type.Optional(
-          Type.String({
-            minLength: 1,
-            maxLength: SEARCH_CHARS_MAX,
-            description: 'Only with these words in question or description, in any case',
-          }),
-        ),
-        limit: Type.Optional(
-          safeInteger({
-            min: 1,
-            description: `How many; ${MARKETS_LISTED_MAX} unless said, and at most`,
-          }),
-        ),
-        cursor: Type.Optional(Type.String({ description: 'Where the page before ended' })),
-      },
-      { additionalProperties: false },
-    ),
+    query: ListQuery,
     responses: {
       200: Type.Object({
         markets: Type.Array(Market),
-        count: Type.Integer({ description: 'How many are in this answer' }),
+        count: Type.Integer({ description: 'Number of markets in this answer' }),
         nextCursor,
       }),
     },
@@ -169,15 +183,7 @@ export function listMarkets(ports: ListSources): AnswerRoute {
       const after = placeOf(query.cursor)
       if (isRejection(after)) return after
       const limit = pageOf(query.limit)
-      const filter = {
-        ...(query.chain_id === undefined ? {} : { chainId: query.chain_id }),
-        ...(query.category === undefined ? {} : { category: query.category }),
-        ...(query.resolved === undefined ? {} : { resolved: query.resolved }),
-        ...(query.status === undefined ? {} : { status: query.status }),
-        ...(query.quick === true ? {} : { quick: false }),
-        ...(query.search === undefined ? {} : { search: query.search }),
-      }
-      const page = (await marketsFrom(ports, { ...filter, limit }, after)).slice(0, limit)
+      const page = (await marketsFrom(ports, { ...filterOf(query), limit }, after)).slice(0, limit)
       const marketIds = page.map(({ market }) => market.id)
       const late = await waiters.untilFollowed(marketIds, request)
       if (late !== undefined) return late
@@ -224,7 +230,7 @@ type OneMarketSources = {
   readonly find: MarketFinder
   readonly waiters: Pick<SeqWaiters, 'until'>
   readonly figures: FiguresBook
-  /** Markets that this front follows, and those that are over. */
+  /** Answers for markets that this front follows, and for ended ones. */
   readonly kept: KeptAnswers
   readonly over: ReadCache
 }
@@ -264,11 +270,11 @@ export function getMarket(ports: OneMarketSources): AnswerRoute {
     const shown = board.markets.get(marketId)
     if (shown === undefined) {
       if (!board.isCurrent()) return read(marketId)
-      // Nothing that the front was not told of can happen to it: it is over, or never was.
+      // Nothing can happen to it without an event: it has ended, or never existed.
       return over.readJson(`market/${marketId}/${board.isGone(marketId)}`, () => written(marketId))
     }
     if (!figures.isPrepared(marketId)) return read(marketId)
-    // Another object after each change of the market and of its figures.
+    // A new object after each change of the market and its figures.
     const known = figures.of(marketId)
     if (known === undefined) return read(marketId)
     const name = `market/${marketId}`

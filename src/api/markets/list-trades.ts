@@ -1,6 +1,6 @@
 /**
- * `GET /api/v1/trades/{marketId}` and `GET /api/v1/activity/{marketId}`: the trades of a market, the
- * newest first, from the front's own memory as far as it reaches.
+ * `GET /api/v1/trades/{marketId}` and `GET /api/v1/activity/{marketId}`: trades of a market, newest first, from the
+ * front's memory as far as it reaches.
  */
 
 import Type from 'typebox'
@@ -40,10 +40,10 @@ import {
 export type TradeSources = {
   readonly board: MarketBoard
   readonly waiters: Pick<SeqWaiters, 'until'>
-  /** First pages of markets that this front follows, and of those that are over. */
+  /** First pages of markets that this front follows, and of ended ones. */
   readonly kept: KeptAnswers
   readonly over: ReadCache
-  /** Trades that the database holds, the newest first; all, or those before one. */
+  /** Returns trades from the database, newest first; all, or those before one. */
   readonly storedTrades: (
     marketId: MarketId,
     limit: number,
@@ -57,7 +57,10 @@ function pageQuery(most: number) {
   return Type.Object(
     {
       limit: Type.Optional(
-        safeInteger({ min: 1, description: `How many; ${most} unless said, and at most` }),
+        safeInteger({
+          min: 1,
+          description: `Number of trades; ${most} by default, which is the maximum`,
+        }),
       ),
       before: Type.Optional(beforeTradeParam()),
       minSeq: minSeqParam(),
@@ -66,7 +69,7 @@ function pageQuery(most: number) {
   )
 }
 
-/** A list of trades: its name in the answer, its length, and a trade in it. */
+/** A list of trades: its name in the answer, its length, and the form of a trade in it. */
 type Listing = {
   readonly name: 'trades' | 'activity'
   readonly most: number
@@ -83,7 +86,7 @@ type PageRequest = RequestContext & {
 
 type Answered = RawReply | Rejection
 
-/** One page; at once where the newest trades are held here. */
+/** Returns one page; at once if the newest trades are in memory. */
 function answerPage(
   ports: TradeSources,
   listing: Listing,
@@ -106,7 +109,7 @@ function pageNow(
   return earlier(ports, listing, { marketId, limit, before })
 }
 
-/** The first page: the same for all who ask until a trade comes or one of these goes on. */
+/** Returns the first page, shared by all clients until a trade is added or a listed trade changes its status. */
 function newest(
   ports: TradeSources,
   listing: Listing,
@@ -117,7 +120,7 @@ function newest(
   const name = `${listing.name}/${marketId}/${limit}`
   const shown = board.markets.get(marketId)
   if (shown === undefined) {
-    // Nothing that the front was not told of can happen to it: it is over, or never was.
+    // Nothing can happen to it without an event: it has ended, or never existed.
     const read = async () =>
       pageJson(listing, marketId, await ports.storedTrades(marketId, limit, undefined), limit)
     if (board.isCurrent()) return over.readJson(`${name}/${board.isGone(marketId)}`, read)
@@ -143,7 +146,7 @@ function fromBoard(
     limit,
   )
   const name = `${listing.name}/${market.id}/${limit}`
-  // What is held follows from the market's changes, so the last of them is its version.
+  // The list depends only on the market's changes, so the last change is its version.
   return ports.kept.keep(name, tradesVersion, json, `W/"${tradesSeq}-${limit}"`)
 }
 
@@ -154,7 +157,7 @@ async function fromBoth(
   limit: number,
 ): Promise<RawReply> {
   const { id } = shown.market
-  // As many as the front would hold, so that the next one who asks finds them here.
+  // Reads as many as the front would keep, so that the next request finds them in memory.
   const stored = await ports.storedTrades(id, TRADES_LISTED_MAX, undefined)
   keepTrades(shown, stored)
   if (holdsNewest(shown, limit)) return fromBoard(ports, listing, shown, limit)
@@ -162,7 +165,7 @@ async function fromBoth(
   return { status: 200, raw: pageJson(listing, id, trades, limit) }
 }
 
-/** A page that begins behind a trade: from the front's memory as far as it reaches. */
+/** Returns a page after a trade: from the front's memory as far as it reaches. */
 async function earlier(
   { board, storedTrades }: TradeSources,
   listing: Listing,
@@ -241,10 +244,10 @@ export function listActivity(ports: TradeSources): AnswerRoute {
     cost: 'read',
     weigh: pageWeight,
     tag: 'markets',
-    summary: 'What has been going on in a market',
+    summary: 'Recent activity in a market',
     description:
-      `Its ${ACTIVITY_LISTED_MAX} newest trades, newest first, each with who came second and how far it is. An ` +
-      'unknown market has none.',
+      `Its ${ACTIVITY_LISTED_MAX} newest trades, newest first, each with the side of its taker and its ` +
+      'settlement status. An unknown market has none.',
     cacheControl: 'no-cache',
     revalidates: true,
     params: Type.Object({ marketId: marketIdParam() }, closed),

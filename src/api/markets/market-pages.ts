@@ -12,7 +12,7 @@ import { type Rejection, reject } from '#domain/rejection.ts'
 import { byCreation, type MarketBoard } from '#live/market-board.ts'
 import type { FoundMarket, StoredMarket } from '#live/market-finder.ts'
 
-/** A place in the list: after the market with this creation time and id, among the open or the ended ones. */
+/** Position in the list: after the market with this creation time and id, among the open or the ended ones. */
 type MarketPlace = {
   readonly createdAt: number
   readonly id: MarketId | undefined
@@ -22,7 +22,7 @@ type MarketPlace = {
 export const LIST_STATUSES = ['open', 'ended'] as const
 type ListStatus = (typeof LIST_STATUSES)[number]
 
-/** A market of a list, whether it is among the ended ones, and what the chain has decided. */
+/** A market of a list, whether it has ended, and the chain's decision. */
 export type ListedMarket = FoundMarket & {
   readonly ended: boolean
   readonly winningOutcome?: Outcome | null | undefined
@@ -31,7 +31,7 @@ export type ListedMarket = FoundMarket & {
 export type MarketSources = {
   readonly board: MarketBoard
   readonly nowMs: () => number
-  /** Markets of the database after a place, oldest first. */
+  /** Returns markets of the database after a position, oldest first. */
   readonly storedMarkets: (filter: {
     chainId?: number
     quick?: boolean
@@ -83,7 +83,7 @@ function fits({ market, closed }: FoundMarket, filter: MarketFilter): boolean {
 const BEGINNING: MarketPlace = { createdAt: 0, id: undefined, ended: false }
 const PLACE = /^(ended-)?(0|[1-9][0-9]{0,15})-(0x[0-9a-fA-F]{64})$/
 
-/** The place that a cursor names. */
+/** Returns the position of a cursor. */
 export function placeOf(cursor: string | undefined): MarketPlace | Rejection {
   if (cursor === undefined) return BEGINNING
   const parts = PLACE.exec(cursor)
@@ -93,7 +93,7 @@ export function placeOf(cursor: string | undefined): MarketPlace | Rejection {
   return { createdAt: Number(parts[2]), id, ended: parts[1] !== undefined }
 }
 
-/** The cursor that leads behind a market. */
+/** Returns the cursor for the position after a market. */
 export function cursorBehind({ market, ended }: ListedMarket): string {
   return `${ended ? 'ended-' : ''}${market.createdAt}-${market.id}`
 }
@@ -140,7 +140,7 @@ async function ofChain(
   })
 }
 
-/** Why a market that no thread holds any more takes no orders. */
+/** Returns why a market that no thread has loaded accepts no orders. */
 function gone(market: ChainListedMarket, nowSec: number): CloseReason | undefined {
   if (market.withdrawn) return 'withdrawn'
   return market.expiration <= nowSec ? 'expired' : undefined
@@ -184,7 +184,7 @@ async function ofBoard(
   return found.sort((a, b) => byCreation(a.market, b.market))
 }
 
-/** If the database is away, old markets are missing, but markets that trade are still listed. */
+/** If the database is unavailable, old markets are missing, but trading ones are still listed. */
 async function storedOrNone(
   { storedMarkets }: MarketSources,
   query: { chain_id?: number; quick?: boolean; closed: boolean },

@@ -19,7 +19,7 @@ type MarketPreview = {
 type PreviewPorts = {
   readonly board: MarketBoard
   readonly figures: Pick<FiguresBook, 'prepare' | 'of'>
-  /** The oldest market whose id begins with these hex digits. */
+  /** Returns the oldest market whose id begins with these hex digits. */
   readonly oldestMarket: (shortId: string) => Promise<StoredMarket | undefined>
 }
 
@@ -30,7 +30,7 @@ const CLOSED_WORDS: Readonly<Record<CloseReason, string>> = {
 }
 const TENTHS_OF_PERCENT = 1_000
 
-/** Returns the preview of the market that the last part of a share link names; undefined if there is none. */
+/** Returns the preview of the market in the last part of a share link; undefined if there is none. */
 export function makeMarketPreview(ports: PreviewPorts) {
   return async function preview(name: string): Promise<MarketPreview | undefined> {
     const shortId = shortIdOf(name)
@@ -43,7 +43,7 @@ export function makeMarketPreview(ports: PreviewPorts) {
   }
 }
 
-/** The database first, because the oldest market is meant; a market that is not in it yet is on the board. */
+/** The database first, because the link means the oldest market; a market that is not stored yet is on the board. */
 async function find(
   { board, oldestMarket }: PreviewPorts,
   shortId: string,

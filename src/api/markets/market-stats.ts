@@ -1,4 +1,4 @@
-/** `GET /api/v1/stats/{marketId}`: what a market has traded, and at what price last. */
+/** `GET /api/v1/stats/{marketId}`: volume and last prices of a market. */
 
 import Type from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -12,7 +12,7 @@ import { MarketStats } from '#protocol/shapes/markets.ts'
 import { MARKET_ID } from '../orders/order-examples.ts'
 import { marketIdParam } from '../orders/order-shapes.ts'
 
-/** The sums of a market, as the store keeps them. */
+/** Stored sums of a market. */
 type MarketSums = {
   readonly totalVolume: bigint
   readonly volume24h: bigint
@@ -38,8 +38,8 @@ export function marketStats(ports: {
     tag: 'markets',
     summary: 'Statistics of a market',
     description:
-      'Every matched trade counts, until the chain refuses it: a failed trade is taken away again, ' +
-      'from the volume and from the last price.',
+      'Every matched trade counts until the chain rejects it: a failed trade is removed from the ' +
+      'volume and the last price.',
     cacheControl: 'public, max-age=1',
     revalidates: true,
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),

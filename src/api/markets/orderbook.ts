@@ -1,4 +1,4 @@
-/** `GET /api/v1/orderbook/{marketId}`: the levels of a book, from the front's own memory. */
+/** `GET /api/v1/orderbook/{marketId}`: levels of a book, from the front's memory. */
 
 import Type from 'typebox'
 import type { MarketId } from '#domain/ids.ts'
@@ -33,7 +33,7 @@ export function orderbook(ports: {
       'newest orders, because this server has no confirmed connection to the owner of the market.',
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
     query: Type.Object(
-      { outcome: Type.Optional(outcomeParam('Both unless said')), minSeq: minSeqParam() },
+      { outcome: Type.Optional(outcomeParam('Both by default')), minSeq: minSeqParam() },
       { additionalProperties: false },
     ),
     responses: {
@@ -74,7 +74,7 @@ export function orderbook(ports: {
     }
     const outcome = query.outcome === undefined ? undefined : OUTCOME_OF[query.outcome]
     const raw = orderbookJson(shown, outcome)
-    // The book follows from the market's sequence, so that is its version.
+    // The book depends only on the market's sequence number, so that is its version.
     const headers = { etag: `W/"${shown.seq}-${query.outcome ?? ''}"` }
     return markStale(board, path.marketId, { status: 200, raw, headers })
   }

@@ -1,4 +1,4 @@
-/** An outcome as a query names it: by its word or by its code. */
+/** An outcome in a query: by its word or its code. */
 
 import { NO, type Outcome, YES } from '#domain/order.ts'
 import { oneOf } from '#http/schemas.ts'

@@ -1,4 +1,4 @@
-/** `GET /api/v1/platform/stats`: what the exchange adds up to, on one chain or on all. */
+/** `GET /api/v1/platform/stats`: totals of the exchange, on one chain or on all. */
 
 import Type from 'typebox'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
@@ -9,7 +9,7 @@ import { type AnswerRoute, route } from '#http/route.ts'
 import { safeInteger } from '#http/schemas.ts'
 import { PlatformStats } from '#protocol/shapes/markets.ts'
 
-/** The sums of a chain, as the store keeps them. */
+/** Stored sums of a chain. */
 type ChainSums = {
   readonly totalVolume: bigint
   readonly volume24h: bigint
@@ -24,7 +24,7 @@ type ChainSums = {
 
 export function platformStats(ports: {
   readonly sums: (chainId: number | undefined) => Promise<ChainSums>
-  /** Orders that rest in the books, by chain. */
+  /** Returns the number of resting orders by chain. */
   readonly openOrders: (context: RequestContext) => Promise<ReadonlyMap<number, number> | Rejection>
   readonly cache: ReadCache
 }): AnswerRoute {
@@ -40,7 +40,7 @@ export function platformStats(ports: {
     cacheControl: 'public, max-age=1',
     revalidates: true,
     query: Type.Object(
-      { chain_id: Type.Optional(safeInteger({ min: 1, description: 'All chains unless said' })) },
+      { chain_id: Type.Optional(safeInteger({ min: 1, description: 'All chains by default' })) },
       { additionalProperties: false },
     ),
     responses: { 200: PlatformStats },

@@ -1,4 +1,4 @@
-/** `GET /api/v1/resolution/{marketId}`: how far the resolution of a market is, as the chain has it. */
+/** `GET /api/v1/resolution/{marketId}`: status of a market's resolution on the chain. */
 
 import Type from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -11,7 +11,7 @@ import { ResolutionStatus } from '#protocol/shapes/markets.ts'
 import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
 import { marketIdParam } from '../orders/order-shapes.ts'
 
-/** What the database knows of a market of the chain. */
+/** A market of the chain in the database. */
 type ResolvingMarket = {
   readonly expiration: number
   readonly resolved: boolean
@@ -56,12 +56,12 @@ export function resolution(ports: {
     cost: 'read',
     weight: 5,
     tag: 'resolution',
-    summary: 'How far the resolution of a market is',
+    summary: 'Status of a market’s resolution',
     description:
-      'Open, expired, asserted, disputed or resolved, as the chain has it after the configured ' +
-      'confirmations. `assertion` is there while one stands: it disappears when the oracle finds it ' +
-      'false or it is given up, and the market can then be proposed again. A quick market resolves by ' +
-      'price and has none.',
+      'Open, expired, asserted, disputed or resolved, as on the chain after the configured ' +
+      'confirmations. `assertion` is present while one stands: it disappears when the oracle finds it ' +
+      'false or it is given up, and the market can then be proposed again. A quick market is resolved ' +
+      'by price and has none.',
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
     responses: {
       200: ResolutionStatus,
@@ -91,7 +91,7 @@ export function resolution(ports: {
         ports.chainMarket(marketId),
         ports.assertions(marketId),
       ])
-      // One that trades before it is mined, or without a chain, only the board knows.
+      // A market that is not mined yet, or has no chain, is only on the board.
       const market = onChain ?? ports.board.markets.get(marketId)?.market
       if (market === undefined) return reject('MARKET_NOT_FOUND', 'marketId')
       const resolved = onChain?.resolved === true
@@ -99,7 +99,7 @@ export function resolution(ports: {
       const standing = assertions.find(({ endedAs }) => endedAs === null || endedAs === 'settled')
       return ok({
         marketId,
-        // A quick market can be resolved by its end and not a moment before.
+        // A quick market can be resolved exactly at its end.
         expired: resolved || market.expiration * 1_000 <= ports.nowMs(),
         resolved,
         ...(winner === null ? {} : { winningOutcome: winner }),
@@ -119,7 +119,7 @@ function shown(assertion: ShownAssertion): typeof example {
     assertionTime: assertion.assertedAtSec,
     expirationTime: assertion.windowEndsAtSec,
     settled,
-    // One that the oracle found false does not stand any more, so what is settled was true.
+    // An assertion that the oracle found false no longer stands, so a settled one was true.
     settlementResolution: settled,
     disputed: assertion.disputed,
   }

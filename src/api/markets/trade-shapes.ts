@@ -1,4 +1,4 @@
-/** Trades of `protocol/shapes/trades.ts` as JSON, and the place in a list from which to go on. */
+/** Trades of `protocol/shapes/trades.ts` as JSON, and the position at which a list continues. */
 
 import Type from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -20,13 +20,19 @@ export const TRADE_EXAMPLE = {
   seq: 17,
 }
 
-/** A trade as JSON, its closing brace left to what follows; nothing in it needs to be escaped. */
-function openTradeJson(trade: ShownTrade): string {
-  const { price, size, buyer, seller, outcome, txHash, status, seq } = trade
+/** Returns the fields that a match fixes, as REST and the stream write them; none needs to be escaped. */
+export function matchedJson({ tradeId, price, size, buyer, seller, outcome }: ShownTrade): string {
   return (
-    `{"tradeId":"${trade.tradeId}","price":${price},"size":${size},` +
-    `"buyer":"${checksumAddress(buyer)}","seller":"${checksumAddress(seller)}",` +
-    `"outcome":${outcome},"timestamp":${Math.floor(trade.matchedAtMs / 1_000)},` +
+    `"tradeId":"${tradeId}","price":${price},"size":${size},` +
+    `"buyer":"${checksumAddress(buyer)}","seller":"${checksumAddress(seller)}","outcome":${outcome}`
+  )
+}
+
+/** A trade as JSON without its closing brace, so that a caller can add fields. */
+function openTradeJson(trade: ShownTrade): string {
+  const { txHash, status, seq } = trade
+  return (
+    `{${matchedJson(trade)},"timestamp":${Math.floor(trade.matchedAtMs / 1_000)},` +
     `"txHash":"${txHash}","status":"${status}","seq":${seq}`
   )
 }
@@ -39,7 +45,7 @@ export function activityJson(trade: ShownTrade): string {
   return `${openTradeJson(trade)},"takerSide":${trade.takerSide}}`
 }
 
-/** The place of a trade in its market. */
+/** Position of a trade in its market. */
 export type TradePlace = { readonly seq: number; readonly fillIndex: number }
 
 export function beforeTradeParam() {
@@ -49,7 +55,7 @@ export function beforeTradeParam() {
   })
 }
 
-/** Where to go on in the trades of a market; a trade of another market is no place in them. */
+/** Returns the position to continue from in the trades of a market; a trade of another market is rejected. */
 export function placeBefore(
   marketId: MarketId,
   before: string | undefined,

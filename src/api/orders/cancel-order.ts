@@ -1,4 +1,4 @@
-/** `DELETE /api/v1/orders/{hash}`: one order leaves its book. */
+/** `DELETE /api/v1/orders/{hash}`: cancels one order. */
 
 import Type from 'typebox'
 import { BUY, SELL } from '#domain/order.ts'
@@ -6,10 +6,11 @@ import { isRejection } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import { CancelledOrder } from '#protocol/shapes/orders.ts'
+import { ACCEPT_RECEIPT, type Receipts, withReceipt } from '../transparency/receipts.ts'
 import { ORDER_HASH } from './order-examples.ts'
 import { marketIdParam, orderHashParam, sideName } from './order-shapes.ts'
 
-export function cancelOrder(gateway: MarketGateway): AnswerRoute {
+export function cancelOrder(gateway: MarketGateway, receipts?: Receipts): AnswerRoute {
   return route({
     method: 'DELETE',
     path: '/api/v1/orders/{hash}',
@@ -19,11 +20,12 @@ export function cancelOrder(gateway: MarketGateway): AnswerRoute {
     tag: 'orders',
     summary: 'Cancel an order',
     description:
-      'Needs the side the order is on; the other side does not know it. With bearer ' +
-      'authentication, only orders of the key’s own address can be cancelled. An order whose fills ' +
-      'are not all settled can be cancelled, too: `pendingSize` is what may still settle, and nothing ' +
-      'of it comes back to the book if it does not.',
+      'Needs the side of the order. With bearer authentication, only orders of the key’s own address ' +
+      'can be cancelled. An order with unsettled fills can be cancelled, too: `pendingSize` is the ' +
+      'part that may still settle; if it does not, it does not return to the book. With `Accept-Receipt: 1`, ' +
+      'the answer contains a `receipt` if the log of the exchange is public.',
     staged: true,
+    headers: [ACCEPT_RECEIPT],
     params: Type.Object({ hash: orderHashParam() }, { additionalProperties: false }),
     query: Type.Object(
       { marketId: marketIdParam(), side: Type.Optional(sideName()) },
@@ -62,7 +64,8 @@ export function cancelOrder(gateway: MarketGateway): AnswerRoute {
         },
         request,
       )
-      return isRejection(answer) ? answer : { status: 200, body: answer }
+      if (isRejection(answer)) return answer
+      return { status: 200, body: withReceipt(answer, request.headers, receipts) }
     },
   })
 }

@@ -1,4 +1,4 @@
-/** `DELETE /api/v1/orders`: all open orders of the token's address, in one market or in all. */
+/** `DELETE /api/v1/orders`: cancels all open orders of the token's address, in one market or in all. */
 
 import Type from 'typebox'
 import { isRejection, reject } from '#domain/rejection.ts'
@@ -8,7 +8,7 @@ import type { MarketBoard } from '#live/market-board.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import { CancelledOrders } from '#protocol/shapes/orders.ts'
 import { ORDER_HASH } from './order-examples.ts'
-import { marketIdParam } from './order-shapes.ts'
+import { groupName, marketIdParam } from './order-shapes.ts'
 
 export function cancelOrders(ports: {
   readonly board: MarketBoard
@@ -21,15 +21,16 @@ export function cancelOrders(ports: {
     auth: 'token',
     cost: 'write',
     tag: 'orders',
-    summary: 'Cancel all of your open orders',
+    summary: 'Cancel all of your open orders, or those of a group',
     description:
-      'Always needs a bearer token, and covers the orders of its address only: those that are open, and ' +
-      'those that were filled by trades which are not settled, so that nothing comes back of them.',
+      'Always needs a bearer token, and cancels the orders of its address only: open ones, and filled ' +
+      'ones with unsettled trades, so that no part returns to the book if a trade fails.',
     query: Type.Object(
       {
         market: Type.Optional(marketIdParam()),
+        group: Type.Optional(groupName()),
         trader: Type.Optional(
-          address({ description: 'The token’s own address, for those who like to say it' }),
+          address({ description: 'Optional; must be the address of the token' }),
         ),
       },
       { additionalProperties: false },
@@ -50,16 +51,16 @@ export function cancelOrders(ports: {
     async handle(request) {
       const { query, principal } = request
       if (principal === undefined) return reject('UNAUTHORIZED_MISSING_HEADER')
-      const { market, trader = principal.address } = query
+      const { market, group, trader = principal.address } = query
       if (trader !== principal.address) return reject('NOT_ORDER_OWNER', 'trader')
       const { board } = ports
       if (market !== undefined && !board.markets.has(market) && !board.isGone(market)) {
         return reject('MARKET_NOT_FOUND', 'market')
       }
-      const cancelled = await ports.gateway.cancelAll(trader, market, request)
+      const cancelled = await ports.gateway.cancelAll(trader, { marketId: market, group }, request)
       if (isRejection(cancelled)) return cancelled
       const { pending, ...rest } = cancelled
-      // Several markets have several sequences.
+      // Several markets have several sequence numbers.
       const seq = market === undefined ? undefined : board.markets.get(market)?.seq
       const seen = market === undefined || seq === undefined ? {} : { marketId: market, seq }
       const open = pending.length === 0 ? {} : { pending }

@@ -20,13 +20,13 @@ const page = {
     safeInteger({
       min: 1,
       max: ORDERS_MAX,
-      description: `Orders of a page, ${ORDERS_MAX} if absent`,
+      description: `Orders per page; ${ORDERS_MAX} by default`,
     }),
   ),
-  cursor: Type.Optional(Type.String({ description: 'Where the page before ended' })),
+  cursor: Type.Optional(Type.String({ description: '`nextCursor` of the previous page' })),
 }
 const description =
-  'Asked of the markets themselves: an order that was accepted is in the next list. The oldest come ' +
+  'Read from the markets themselves, so an accepted order is in the next list. The oldest come ' +
   'first; `nextCursor` leads to the next page, and `count` is the number of all.'
 const responses = { 200: OpenOrders }
 const examples = { responses: { 200: { 'one order': OPEN_ORDERS_EXAMPLE } } }
@@ -65,7 +65,7 @@ export function listOrders(ports: Ports): AnswerRoute {
     description,
     query: Type.Object(
       {
-        trader: address({ description: 'Whose orders' }),
+        trader: address({ description: 'The trader' }),
         market: Type.Optional(marketIdParam()),
         minSeq: minSeqParam(),
         ...page,
@@ -75,7 +75,7 @@ export function listOrders(ports: Ports): AnswerRoute {
     responses,
     examples,
     handle(request) {
-      // The market itself is asked, which has done whatever was answered: there is nothing to wait for.
+      // The market itself answers, and it has executed every acknowledged write, so `minSeq` needs no waiting.
       const { trader, market, minSeq: _, ...which } = request.query
       const asked = market === undefined ? { trader } : { trader, marketId: market }
       return answerPage(ports, asked, which, request)

@@ -19,7 +19,7 @@ const order = {
   makerFeeRecipient: ZERO_ADDRESS,
 }
 
-const SHAPE_ONLY = 'The shape only: no wallet signed it'
+const SHAPE_ONLY = 'An example of the shape: no wallet signed it'
 
 export const SUBMISSION_EXAMPLE = {
   summary: SHAPE_ONLY,
@@ -56,7 +56,7 @@ export const ACCEPTED_EXAMPLE = {
 
 export const DUPLICATE_EXAMPLE = { value: { ...ACCEPTED_EXAMPLE.value, duplicate: true } }
 
-/** How an order is refused, with the field that each rejection names. */
+/** Rejections of orders, with the field that each names. */
 export const ORDER_REJECTIONS: readonly Rejection[] = [
   reject('INVALID_FIELD', 'order.side', 'order.side must be an integer from 0 to 1'),
   reject('MISSING_FIELD', 'order.nonce'),
@@ -71,7 +71,7 @@ export const ORDER_REJECTIONS: readonly Rejection[] = [
   reject(
     'INVALID_PERMIT',
     'permitSignature.nonce',
-    "permitSignature.nonce must be 7: the token's next nonce of the trader is 5, and 2 open orders hold the nonces from there on",
+    "permitSignature.nonce must be 7: the trader's next nonce at the token is 5, and 2 open orders of the trader use the next ones",
   ),
   reject(
     'NOTIONAL_TOO_SMALL',
@@ -87,17 +87,13 @@ export const ORDER_REJECTIONS: readonly Rejection[] = [
   reject(
     'TRADER_PAUSED',
     'order.trader',
-    'a trade failed, or would have failed, by the fault of this trader, whose new orders are refused for 9 more seconds, until 2027-01-15T08:00:09.000Z',
+    "a trade failed, or would have failed, by this trader's fault: new orders are rejected for 9 more seconds, until 2027-01-15T08:00:09.000Z",
   ),
-  reject(
-    'TOO_MANY_PENDING_TRADES',
-    'order.trader',
-    'the trader has 1000 trades or more that are not settled yet',
-  ),
+  reject('TOO_MANY_PENDING_TRADES', 'order.trader', 'the trader has 1000 or more unsettled trades'),
   reject(
     'GAS_BUDGET_SPENT',
     'order.trader',
-    '1000 settled fills of this trader are used today, of 1000; new orders are accepted from 2027-01-16T00:00:00.000Z',
+    'this trader has used 1000 of 1000 settled fills today; new orders are accepted from 2027-01-16T00:00:00.000Z',
   ),
 ]
 

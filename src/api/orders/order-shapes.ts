@@ -1,16 +1,20 @@
-/** Orders as they are submitted, and the list of open ones; answers are in `protocol/shapes/orders.ts`. */
+/** Shapes of submitted orders, and the list of open ones; answers are in `protocol/shapes/orders.ts`. */
 
 import Type, { type Static } from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { MarketId, OrderHash } from '#domain/ids.ts'
 import {
   BATCH_ORDERS_MAX,
+  LABEL_CHARS_MAX,
   MAKERS_PER_ORDER_MAX,
   ORDER_EXPIRATION_AHEAD_SEC_MIN,
+  PROTECTION_FILLS_MAX,
+  PROTECTION_WINDOW_MS_MAX,
   SEQ_WAIT_SEC_MAX,
 } from '#domain/limits.ts'
 import { PRICE_MAX, PRICE_MIN, SIZE_MAX } from '#domain/money.ts'
 import type { OpenOrderPlace, Order, PermitSignature } from '#domain/order.ts'
+import { echoOf } from '#domain/order-tags.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import {
   address,
@@ -34,7 +38,7 @@ export const OrderInput = Type.Object(
     outcome: safeInteger({ max: 1, description: '0 = YES, 1 = NO' }),
     price: ruledInteger({ min: PRICE_MIN, max: PRICE_MAX }, { description: '6 decimals' }),
     size: ruledInteger({ min: 1, max: SIZE_MAX }, { description: 'Shares, 6 decimals' }),
-    nonce: uint64({ description: 'Any number that tells this order from an equal one' }),
+    nonce: uint64({ description: 'Any number that distinguishes this order from an equal one' }),
     expiration: uint64({
       description: `Unix seconds, at least ${ORDER_EXPIRATION_AHEAD_SEC_MIN} seconds ahead`,
     }),
@@ -47,7 +51,7 @@ const PermitInput = Type.Object(
   {
     nonce: uint64({
       description:
-        "The trader's next nonce of the token, or the first nonce after those that open orders hold",
+        "The trader's next nonce at the token, or the first one after those of the trader's open orders",
     }),
     value: uint256({
       description: `The amount, as decimal text: at least price × size, rounded up, and ${MAKERS_PER_ORDER_MAX} units more, because each fill is rounded up; never more than \`size\``,
@@ -56,7 +60,7 @@ const PermitInput = Type.Object(
       description:
         'Unix seconds, at least the `expiration` of the order plus `limits.permitBeyondExpirationSecondsMin` of `/api/v1/config`',
     }),
-    v: safeInteger({ max: 28, description: '27 or 28; 0 and 1 are taken too' }),
+    v: safeInteger({ max: 28, description: '27 or 28; 0 and 1 are accepted too' }),
     r: bytes32({ description: '0x and 64 hex digits' }),
     s: bytes32({ description: '0x and 64 hex digits' }),
   },
@@ -68,6 +72,33 @@ const PermitInput = Type.Object(
   },
 )
 
+export const groupName = () =>
+  Type.String({
+    pattern: `^[A-Za-z0-9_-]{1,${LABEL_CHARS_MAX}}$`,
+    description: `Not signed. A name for some of the trader's orders in a market, which can be cancelled together: 1 to ${LABEL_CHARS_MAX} letters, digits, _ or -`,
+  })
+
+const ProtectionInput = Type.Object(
+  {
+    windowMs: safeInteger({
+      min: 1,
+      max: PROTECTION_WINDOW_MS_MAX,
+      description: 'The time within which fills are counted',
+    }),
+    fillsMax: Type.Optional(
+      safeInteger({ min: 1, max: PROTECTION_FILLS_MAX, description: 'Fills that are allowed' }),
+    ),
+    sharesMax: Type.Optional(
+      safeInteger({ min: 1, max: SIZE_MAX, description: 'Shares that are allowed, 6 decimals' }),
+    ),
+  },
+  {
+    ...closed,
+    title: 'Protection',
+    description: `Not signed. When more than \`fillsMax\` fills or \`sharesMax\` shares of the group happen within \`windowMs\`, the market cancels the rest of the group in the same step. The newest order of the group sets it; at most ${PROTECTION_FILLS_MAX} fills are ever allowed`,
+  },
+)
+
 export const OrderSubmission = Type.Object(
   {
     order: OrderInput,
@@ -76,15 +107,42 @@ export const OrderSubmission = Type.Object(
     postOnly: Type.Optional(
       Type.Boolean({
         description:
-          'Not signed. An order that would be matched at once is refused: 422 `POST_ONLY_WOULD_MATCH`',
+          'Not signed. An order that would match at once is rejected: 422 `POST_ONLY_WOULD_MATCH`',
       }),
     ),
     timeInForce: Type.Optional(
       oneOf(['GTC', 'IOC', 'FOK'], {
         description:
-          'Not signed. `GTC`, unless said otherwise: what is not matched rests. `IOC`: what is not ' +
-          'matched at once is cancelled, and `filled` says how much was. `FOK`: all of it at once, or ' +
-          'nothing. What fills nothing, or of FOK not all, is refused: 422 `ORDER_NOT_FILLED`',
+          'Not signed. `GTC`, the default: the unmatched rest stays in the book. `IOC`: the unmatched rest ' +
+          'is cancelled, and `filled` is the matched size. `FOK`: all of it at once, or nothing. If IOC ' +
+          'fills nothing, or FOK not all, the order is rejected: 422 `ORDER_NOT_FILLED`',
+      }),
+    ),
+    bookByMs: Type.Optional(
+      safeInteger({
+        min: 1,
+        description:
+          'Not signed. Unix milliseconds: an order that its market handles later is refused: 422 `TOO_LATE`',
+      }),
+    ),
+    label: Type.Optional(
+      Type.String({
+        pattern: `^[ -~]{1,${LABEL_CHARS_MAX}}$`,
+        description: `Not signed. 1 to ${LABEL_CHARS_MAX} printable ASCII characters, repeated in every answer and message about the order`,
+      }),
+    ),
+    group: Type.Optional(groupName()),
+    protection: Type.Optional(ProtectionInput),
+    replaces: Type.Optional(
+      bytes32<OrderHash>({
+        description:
+          'Not signed. The hash of an open order of the same trader and market, which is cancelled in the same step. If it is not open, the new order is refused: 409 `ORDER_CLOSED`',
+      }),
+    ),
+    replaceMode: Type.Optional(
+      oneOf(['ifOpen', 'always'], {
+        description:
+          'Not signed. `ifOpen` by default; `always` places the order also if the other one is not open',
       }),
     ),
   },
@@ -94,21 +152,21 @@ export type OrderSubmission = Static<typeof OrderSubmission>
 
 const batchSize = { minItems: 1, maxItems: BATCH_ORDERS_MAX }
 
-/** Each item is checked on its own, so that one bad order does not take the others down. */
+/** Each item is validated separately, so that one bad order does not affect the others. */
 export const OrderBatch = Type.Object({ orders: Type.Array(Type.Unknown(), batchSize) }, closed)
 
-/** What each item should be, for the document. */
+/** Schema of each item, for the document. */
 export const ShownOrderBatch = Type.Object(
   { orders: Type.Array(OrderSubmission, batchSize) },
   closed,
 )
 
-/** The order of a submission that fits its schema. */
+/** Returns the order of a valid submission. */
 export function orderOf(submission: OrderSubmission): Order {
   return submission.order as Order
 }
 
-/** The permit of a submission, `v` as 27 or 28; undefined when its `v` is none of the four. */
+/** Returns the permit of a submission, `v` as 27 or 28; undefined if its `v` is not 0, 1, 27 or 28. */
 export function permitOf(
   permit: NonNullable<OrderSubmission['permitSignature']>,
 ): PermitSignature | undefined {
@@ -119,7 +177,7 @@ export function permitOf(
 
 const PLACE = /^([0-9]{1,15})\.(0x[0-9a-f]{64})$/
 
-/** The place that a page before ended at, as `nextCursor` told it. */
+/** Parses the position in a `nextCursor`. */
 export function readOrderPlace(
   cursor: string | undefined,
 ): { readonly after?: OpenOrderPlace } | Rejection {
@@ -131,7 +189,7 @@ export function readOrderPlace(
   return { after: { placedAtMs: Number(placedAtMs), orderHash: orderHash as OrderHash } }
 }
 
-/** One page of at most `limit` orders, of `count` in all. */
+/** Returns one page of at most `limit` orders, of `count` in all. */
 export function openOrdersBody(
   orders: readonly OpenOrder[],
   { count, limit }: { readonly count: number; readonly limit: number },
@@ -152,13 +210,14 @@ export function openOrdersBody(
       expiration: order.expiresAtSec,
       chainId: chainIdOf(order.marketId),
       trader: checksumAddress(order.trader),
+      ...echoOf(order),
     })),
     count,
     nextCursor: last === undefined ? null : orderCursor(last),
   }
 }
 
-/** The place behind an order, as a client hands it back. */
+/** Returns the cursor for the position after an order. */
 export function orderCursor({ placedAtMs, orderHash }: OpenOrderPlace): string {
   return `${placedAtMs}.${orderHash}`
 }
@@ -167,14 +226,14 @@ export const sideName = () => oneOf(['buy', 'sell'], { description: 'The side of
 export const orderHashParam = () => bytes32<OrderHash>({ description: 'The order hash' })
 export const marketIdParam = () => bytes32<MarketId>({ description: 'The market id' })
 
-/** The `seq` that a read has to have reached. */
+/** The `seq` that a read must have reached. */
 export function minSeqParam() {
   return Type.Optional(
     safeInteger({
       min: 0,
       description:
-        `A \`seq\` of this market, of the answer to a write: it is waited for, at most ${SEQ_WAIT_SEC_MAX} seconds; ` +
-        'then 503 `SEQ_NOT_REACHED`',
+        'The `seq` of an earlier answer to a write in this market: the read waits for it, at most ' +
+        `${SEQ_WAIT_SEC_MAX} seconds; then 503 \`SEQ_NOT_REACHED\``,
     }),
   )
 }

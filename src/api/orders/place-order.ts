@@ -1,8 +1,9 @@
-/** `POST /api/v1/orders`: a signed order enters its market. */
+/** `POST /api/v1/orders`: places a signed order. */
 
 import { isRejection } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { PlacedOrder } from '#protocol/shapes/orders.ts'
+import { ACCEPT_RECEIPT, type Receipts, withReceipt } from '../transparency/receipts.ts'
 import {
   ACCEPTED_EXAMPLE,
   DUPLICATE_EXAMPLE,
@@ -13,7 +14,7 @@ import {
 import type { OrderService } from './order-service.ts'
 import { OrderSubmission } from './order-shapes.ts'
 
-export function placeOrder(service: OrderService): AnswerRoute {
+export function placeOrder(service: OrderService, receipts?: Receipts): AnswerRoute {
   return route({
     method: 'POST',
     path: '/api/v1/orders',
@@ -23,11 +24,14 @@ export function placeOrder(service: OrderService): AnswerRoute {
     tag: 'orders',
     summary: 'Place a signed order',
     description:
-      'Matches at once what can be matched; the rest stays on the book, unless `postOnly` or ' +
-      '`timeInForce` ask for something else, which the market decides in one step. The same signed order ' +
-      'again is answered with the first answer and `duplicate: true`. With the header ' +
-      '`x-server-timing`, the answer says in `Server-Timing` where its time went.',
+      'Matches as much as possible at once; the rest stays in the book, unless `postOnly` or ' +
+      '`timeInForce` say otherwise. The market decides this in one step. A repetition of the same ' +
+      'signed order gets the first answer with `duplicate: true`. With `replaces` another ' +
+      'order of the trader leaves in the same step. With the header `x-server-timing`, ' +
+      'the answer contains the time of each stage in `Server-Timing`. With `Accept-Receipt: 1`, it contains a ' +
+      '`receipt` if the log of the exchange is public.',
     staged: true,
+    headers: [ACCEPT_RECEIPT],
     body: OrderSubmission,
     responses: { 200: PlacedOrder },
     errors: [
@@ -35,11 +39,13 @@ export function placeOrder(service: OrderService): AnswerRoute {
       'SIZE_NOT_POSITIVE',
       'EXPIRATION_TOO_SOON',
       'EXPIRATION_TOO_FAR',
+      'TOO_LATE',
       'INVALID_SIGNATURE',
       'INVALID_PERMIT',
       'NOTIONAL_TOO_SMALL',
       'POST_ONLY_WOULD_MATCH',
       'ORDER_NOT_FILLED',
+      'NOT_ORDER_OWNER',
       'MARKET_NOT_FOUND',
       'MARKET_CLOSED',
       'ORDER_CLOSED',
@@ -64,7 +70,8 @@ export function placeOrder(service: OrderService): AnswerRoute {
     },
     async handle(request) {
       const answer = await service.place(request.body, request)
-      return isRejection(answer) ? answer : { status: 200, body: answer }
+      if (isRejection(answer)) return answer
+      return { status: 200, body: withReceipt(answer, request.headers, receipts) }
     },
   })
 }

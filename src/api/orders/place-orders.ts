@@ -1,15 +1,20 @@
-/** `POST /api/v1/orders/batch`: many orders in one request, each answered on its own. */
+/** `POST /api/v1/orders/batch`: places many orders in one request, each with its own answer. */
 
 import Type from 'typebox'
-import { BATCH_ORDERS_MAX, BODY_BYTES_MAX } from '#domain/limits.ts'
-import { isRejection, type Rejection } from '#domain/rejection.ts'
+import type { MarketId } from '#domain/ids.ts'
+import { BATCH_ORDERS_MAX, BODY_BYTES_MAX, REPLACEMENTS_PER_STEP_MAX } from '#domain/limits.ts'
+import type { VerifiedOrder } from '#domain/order.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import { errorBody, sentenceOf } from '#http/errors.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
+import type { OrderContext } from '#live/market-gateway.ts'
+import type { EnteredOrder } from '#protocol/market.ts'
 import { ErrorShape, PlacedOrder } from '#protocol/shapes/orders.ts'
 import { ACCEPTED_EXAMPLE, BATCH_EXAMPLE } from './order-examples.ts'
-import { type OrderService, submissionOf, submissionShape, within } from './order-service.ts'
-import { OrderBatch, type OrderSubmission, ShownOrderBatch } from './order-shapes.ts'
-import { timeInForceOf } from './time-in-force.ts'
+import { withOptions } from './order-options.ts'
+import type { OrderService } from './order-service.ts'
+import { OrderBatch, ShownOrderBatch } from './order-shapes.ts'
+import { submissionOf, submissionShape } from './submission-reader.ts'
 
 export function placeOrders(service: OrderService): AnswerRoute {
   return route({
@@ -21,8 +26,10 @@ export function placeOrders(service: OrderService): AnswerRoute {
     tag: 'orders',
     summary: `Place up to ${BATCH_ORDERS_MAX} signed orders`,
     description:
-      'Orders enter as they are listed, and the results are in the same order. ' +
-      'One bad order does not stop the others.',
+      'Orders are placed in the listed order, and the results are in the same order. One bad order ' +
+      'does not stop the others. Orders that replace others enter last: up to ' +
+      `${REPLACEMENTS_PER_STEP_MAX} of one market in one step, in which all replaced orders leave ` +
+      'before the first new one enters.',
     body: OrderBatch,
     bodyBytesMax: BODY_BYTES_MAX,
     shownBody: ShownOrderBatch,
@@ -50,7 +57,7 @@ export function placeOrders(service: OrderService): AnswerRoute {
     },
     times: ({ orders }) => orders.length,
     async handle(request) {
-      // All are verified before the first one enters, so that they enter as they were listed.
+      // All are verified before the first is placed, so that they are placed in the listed order.
       const verified = await Promise.all(
         request.body.orders.map((item) =>
           submissionShape.fits(item)
@@ -58,21 +65,61 @@ export function placeOrders(service: OrderService): AnswerRoute {
             : submissionShape.flaw(item),
         ),
       )
-      const answers = await Promise.all(
-        verified.map((order, index) => {
-          if (isRejection(order)) return order
-          const timeInForce = timeInForceOf(request.body.orders[index] as OrderSubmission)
-          return service.enter(
-            order,
-            timeInForce === undefined ? request : within(request, timeInForce),
-          )
-        }),
-      )
+      const answers = await enterEach(service, verified, request)
       const results = answers.map((answer) => (isRejection(answer) ? errorOf(answer) : answer))
       return { status: 200, body: { results, count: results.length } }
     },
   })
 }
+
+type Entering = {
+  readonly at: number
+  readonly order: VerifiedOrder
+  readonly context: OrderContext
+}
+
+/** Enters the verified orders of a batch: plain ones one by one, replacements of a market together. */
+async function enterEach(
+  service: OrderService,
+  verified: readonly (VerifiedOrder | Rejection)[],
+  request: OrderContext & { readonly body: { readonly orders: readonly unknown[] } },
+): Promise<(EnteredOrder | Rejection)[]> {
+  const answers: (EnteredOrder | Rejection)[] = []
+  const steps = new Map<MarketId, Entering[]>()
+  const entering: Promise<void>[] = []
+  for (const [at, order] of verified.entries()) {
+    if (isRejection(order)) {
+      answers[at] = order
+      continue
+    }
+    const context = withOptions(request, submissionOf(request.body.orders[at]))
+    if (context.replaces === undefined) {
+      entering.push(
+        service.enter(order, context).then((answer) => {
+          answers[at] = answer
+        }),
+      )
+      continue
+    }
+    const step = steps.get(order.marketId) ?? []
+    step.push({ at, order, context })
+    steps.set(order.marketId, step)
+  }
+  for (const [marketId, step] of steps) {
+    for (let from = 0; from < step.length; from += REPLACEMENTS_PER_STEP_MAX) {
+      const some = step.slice(from, from + REPLACEMENTS_PER_STEP_MAX)
+      entering.push(
+        service.enterAll(marketId, some, request).then((done) => {
+          for (const [index, { at }] of some.entries()) answers[at] = done[index] ?? INTERNAL
+        }),
+      )
+    }
+  }
+  await Promise.all(entering)
+  return answers
+}
+
+const INTERNAL = reject('INTERNAL')
 
 function errorOf(rejection: Rejection) {
   return errorBody(rejection, sentenceOf(rejection))

@@ -1,26 +1,20 @@
-/** How an order is to be placed, from the options that come with it; they are not signed. */
+/** Time in force of an order, from the unsigned options that come with it. */
 
 import type { Order, TimeInForce } from '#domain/order.ts'
 import { BUY, SELL } from '#domain/order.ts'
-import { notFilled, type Rejection, reject, wouldMatch } from '#domain/rejection.ts'
+import { notFilled, type Rejection, wouldMatch } from '#domain/rejection.ts'
 import type { ShownMarket } from '#live/market-board.ts'
 import type { OrderSubmission } from './order-shapes.ts'
 
 type Options = Pick<OrderSubmission, 'postOnly' | 'timeInForce'>
 
-/** Undefined for an order that matches what it can and rests with what is left. */
+/** Undefined for an order that matches as much as it can and rests with the remainder. */
 export function timeInForceOf({ postOnly, timeInForce = 'GTC' }: Options): TimeInForce | undefined {
   if (timeInForce !== 'GTC') return timeInForce
   return postOnly === true ? 'POST_ONLY' : undefined
 }
 
-export function optionsFlaw({ postOnly, timeInForce = 'GTC' }: Options): Rejection | undefined {
-  if (postOnly !== true || timeInForce === 'GTC') return undefined
-  const detail = `an order that is postOnly rests, so its timeInForce cannot be ${timeInForce}`
-  return reject('INVALID_FIELD', 'timeInForce', detail)
-}
-
-/** Why the market would refuse the order in this time in force, as far as a front knows its book. */
+/** Returns why the market would reject the order with this time in force, as far as this front knows its book. */
 export function timeInForceFlawNow(
   shown: ShownMarket,
   { side, outcome, price, size }: Order,

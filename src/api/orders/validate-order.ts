@@ -1,4 +1,4 @@
-/** `POST /api/v1/orders/validate`: every failure of an order at once; nothing is placed. */
+/** `POST /api/v1/orders/validate`: returns every error of an order at once; places nothing. */
 
 import Type from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -20,7 +20,7 @@ export function validateOrder(service: OrderService): AnswerRoute {
     tag: 'orders',
     summary: 'Check an order without placing it',
     description:
-      'Tells everything that is wrong with the order, the digest the server hashed, and who signed it.',
+      'Returns every error of the order, the digest that the server computed, and the recovered signer.',
     body: Type.Unknown(),
     shownBody: OrderSubmission,
     responses: {

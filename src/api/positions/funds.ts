@@ -1,4 +1,4 @@
-/** `GET /api/v1/users/{address}/funds`: what a trader has, what of it is reserved, and what is free. */
+/** `GET /api/v1/users/{address}/funds`: a trader's funds, the reserved part, and the free part. */
 
 import Type from 'typebox'
 import { isRejection, reject } from '#domain/rejection.ts'
@@ -20,10 +20,10 @@ export function userFunds(
     auth: 'public',
     cost: 'read',
     tag: 'users',
-    summary: 'What a trader has on a chain, and what of it is reserved',
+    summary: 'Funds of a trader on a chain, and the reserved part',
     description:
-      'There where the exchange reserves funds (`risk.funds` in `/api/v1/config`). An order is ' +
-      'accepted when what it needs is within `free` and within what is allowed.',
+      'Only if the exchange reserves funds (`risk.funds` in `/api/v1/config`). An order is accepted if ' +
+      'its needs are within `free` and within the allowance.',
     params: Type.Object(
       { address: address({ description: 'The trader' }) },
       { additionalProperties: false },

@@ -31,11 +31,13 @@ export type Position = {
   readonly noCost: bigint
 }
 
-export type MarketName = { readonly marketId: MarketId } | { readonly contractAddress: Address }
+export type MarketName =
+  | { readonly marketId: MarketId }
+  | { readonly contractAddress: Address; readonly chainId?: number | undefined }
 
 export type PositionSources = {
   readonly position: (market: MarketName, user: Address) => Promise<Position | undefined>
-  /** A page of all that a user has on a chain, as JSON. */
+  /** Returns a page of a user's positions on a chain, as JSON. */
   readonly positionsPage: (asked: UserPositionsPage) => Promise<string>
   readonly holders: (
     marketId: MarketId,
@@ -52,6 +54,20 @@ const POSITION_EXAMPLE = {
   noCost: 0,
 }
 
+const chainOfContract = {
+  chain_id: Type.Optional(
+    safeInteger({
+      min: 1,
+      description: 'The chain of the contract, if the same address is a market on several chains',
+    }),
+  ),
+}
+
+/** A market as the path names it, and the chain if the query does. */
+function namedMarket(name: MarketName, chainId: number | undefined): MarketName {
+  return 'marketId' in name ? name : { ...name, chainId }
+}
+
 function positionBody(position: Position | undefined) {
   if (position === undefined) return { yesShares: 0, noShares: 0 }
   const { yesShares, noShares, yesCost, noCost } = position
@@ -65,20 +81,19 @@ function positionBody(position: Position | undefined) {
 }
 
 const ACCOUNTING =
-  'Shares follow the chain, after the configured confirmations, or are those of a sync that is ' +
-  'ahead of them. Cost follows trades: a purchase ' +
-  'adds what was paid, whatever leaves takes its proportion with it, a split costs half per side.'
+  'Shares are read from the chain after the configured confirmations, or from a sync that is ' +
+  'newer. Cost is computed from trades: a purchase adds its price, shares that leave take their ' +
+  'proportion of the cost along, and a split costs half per side.'
 
 const REALISED =
-  '`realisedProfit` is what came in for shares that left, less the cost that left with them: the ' +
-  'method is average cost, per market, of both outcomes together. A sale brings its price, a merge ' +
-  'and a redemption the collateral; shares that were given away bring nothing, and their cost is a ' +
-  'loss; shares that were received as a present cost nothing. The cost of a part is rounded down to ' +
-  '0.000001, and what is rounded off stays in the cost of the rest, so that nothing is lost: the ' +
-  'profit is always all money that came out of the market, less all that went in, plus ' +
-  '`totalInvested`. Trades count when the chain has settled them; a sync does not change it. Outside ' +
-  'of the list, `realisedProfit` is that of all markets of the chain, also of those that the user ' +
-  'has no shares of any more.'
+  '`realisedProfit` is the income from shares that left, less their cost. The method is average ' +
+  'cost, per market, over both outcomes together. A sale brings its price; a merge and a ' +
+  'redemption bring the collateral. Shares given away bring nothing, so their cost is a loss; ' +
+  'shares received as a gift cost nothing. The cost of a part is rounded down to 0.000001, and the ' +
+  'rounding difference stays in the cost of the rest: the profit always equals all money out of ' +
+  'the market, less all money in, plus `totalInvested`. Trades count once they are settled on the ' +
+  'chain; a sync does not change the profit. Outside of the list, `realisedProfit` covers all ' +
+  'markets of the chain, including those in which the user has no shares left.'
 
 export function getPosition({ position }: PositionSources): AnswerRoute {
   return route({
@@ -89,7 +104,7 @@ export function getPosition({ position }: PositionSources): AnswerRoute {
     cost: 'read',
     weight: 2,
     tag: 'positions',
-    summary: 'What a user has of a market',
+    summary: 'Position of a user in a market',
     description: `${ACCOUNTING} Where there is nothing, \`yesShares\` and \`noShares\` alone are 0.`,
     cacheControl: 'no-cache',
     revalidates: true,
@@ -97,7 +112,7 @@ export function getPosition({ position }: PositionSources): AnswerRoute {
       { marketAddress: marketName({ description: 'The market’s contract, or its id' }) },
       closed,
     ),
-    query: Type.Object({ user: address({ description: 'Whose position' }) }, closed),
+    query: Type.Object({ user: address({ description: 'The user' }), ...chainOfContract }, closed),
     responses: { 200: PositionAnswer },
     examples: {
       responses: {
@@ -108,7 +123,7 @@ export function getPosition({ position }: PositionSources): AnswerRoute {
       },
     },
     async handle({ path, query }) {
-      const found = await position(path.marketAddress, query.user)
+      const found = await position(namedMarket(path.marketAddress, query.chain_id), query.user)
       return { status: 200, body: positionBody(found) }
     },
   })
@@ -123,7 +138,7 @@ export function listPositions({ positionsPage }: PositionSources): AnswerRoute {
     cost: 'read',
     weight: 2,
     tag: 'users',
-    summary: 'What a user has on a chain',
+    summary: 'Positions of a user on a chain',
     description: `${ACCOUNTING} ${REALISED} In the order of market ids, up to ${POSITIONS_LISTED_MAX} at once.`,
     cacheControl: 'no-cache',
     revalidates: true,
@@ -134,7 +149,7 @@ export function listPositions({ positionsPage }: PositionSources): AnswerRoute {
         limit: Type.Optional(
           safeInteger({
             min: 1,
-            description: `How many; ${POSITIONS_LISTED_MAX} unless said, and at most`,
+            description: `Positions per page; ${POSITIONS_LISTED_MAX} by default, which is the maximum`,
           }),
         ),
         cursor: Type.Optional(marketIdParam()),
@@ -188,8 +203,10 @@ export function listHolders(
     cost: 'read',
     weight: 2,
     tag: 'markets',
-    summary: 'Who has most of a market',
-    description: `The ${HOLDERS_LISTED_MAX} largest by the shares of both outcomes together, and how many there are.`,
+    summary: 'Largest holders of a market',
+    description:
+      `The ${HOLDERS_LISTED_MAX} largest holders by shares of both outcomes together, and the number ` +
+      'of all holders.',
     cacheControl: 'public, max-age=1',
     revalidates: true,
     params: Type.Object({ marketId: marketIdParam() }, closed),
@@ -256,28 +273,28 @@ export function syncPosition(
     auth: 'write',
     cost: 'write',
     tag: 'positions',
-    summary: 'Take a position over from the chain',
+    summary: 'Sync a position from the chain',
     description:
-      'Reads the balances at the newest block of the chain, without waiting for confirmations or for ' +
-      'the indexer, and answers them with that block. Until the indexer has passed it, the user’s ' +
-      'positions show them too; a reorganisation that the indexer sees drops them. Lists of holders ' +
-      'and sums stay as of the indexed block. The cost of shares that are gone goes with them, and ' +
-      'shares that the indexer has not seen yet have none. Answers 503 when the chain cannot be ' +
-      'read. `userAddress` belongs in the body; the server also accepts it in the query instead.',
+      'Reads the balances at the newest block of the chain, without waiting for confirmations or the ' +
+      'indexer, and returns them with that block. Until the indexer has passed that block, the user’s ' +
+      'positions show them too; a reorg that the indexer sees discards them. Lists of holders and ' +
+      'totals stay at the indexed block. The cost of shares that have left is removed with them, and ' +
+      'shares that the indexer has not seen yet have no cost. Answers 503 if the chain cannot be read. ' +
+      '`userAddress` belongs in the body; the server also accepts it in the query instead.',
     params: Type.Object(
       { marketId: marketName({ description: 'The market’s id, or its contract' }) },
       closed,
     ),
     query: Type.Object(
-      { userAddress: Type.Optional(address({ description: 'Whose position' })) },
+      {
+        userAddress: Type.Optional(address({ description: 'The user' })),
+        ...chainOfContract,
+      },
       closed,
     ),
-    body: Type.Object(
-      { userAddress: Type.Optional(address({ description: 'Whose position' })) },
-      closed,
-    ),
+    body: Type.Object({ userAddress: Type.Optional(address({ description: 'The user' })) }, closed),
     bodyOptional: true,
-    shownBody: Type.Object({ userAddress: address({ description: 'Whose position' }) }, closed),
+    shownBody: Type.Object({ userAddress: address({ description: 'The user' }) }, closed),
     responses: { 200: SyncedPosition },
     errors: ['MARKET_NOT_FOUND', 'CHAIN_UNAVAILABLE', 'MISSING_FIELD'],
     examples: {
@@ -300,9 +317,9 @@ export function syncPosition(
       const user = body?.userAddress ?? query.userAddress
       if (user === undefined) return reject('MISSING_FIELD', 'userAddress')
       if (query.userAddress !== undefined && query.userAddress !== user) {
-        return reject('INVALID_FIELD', 'userAddress', 'userAddress is there twice and differs')
+        return reject('INVALID_FIELD', 'userAddress', 'userAddress differs between body and query')
       }
-      const synced = await sync(path.marketId, user)
+      const synced = await sync(namedMarket(path.marketId, query.chain_id), user)
       if (isRejection(synced)) return synced
       const { position, atMs, ...block } = synced
       const syncedAt = Math.floor(atMs / 1_000)

@@ -1,6 +1,6 @@
 /**
- * Forces a sync of a position: the chain is asked at its newest block, and what it says is kept until the
- * indexer has passed that block.
+ * Forces the sync of a position: reads it from the chain at its newest block, and keeps the result until the indexer
+ * has passed that block.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -10,7 +10,7 @@ import type { MarketFinder } from '#live/market-finder.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { MarketName, Position, Synced } from './positions.ts'
 
-/** What a holder has of a market at the newest block, and which block that is. */
+/** Returns a holder's shares of a market at the newest block, and that block. */
 export type ChainBalances = (
   holder: Address,
   marketId: MarketId,
@@ -23,11 +23,13 @@ export type ChainBalances = (
 type SyncService = (market: MarketName, user: Address) => Promise<Synced | Rejection>
 
 export function makeSyncService(ports: {
-  /** By chain id, the chains that can be asked. */
+  /** Readable chains by chain id. */
   readonly chains: ReadonlyMap<number, ChainBalances>
   readonly find: MarketFinder
-  readonly marketsByContract: (contractAddress: Address) => Promise<readonly { id: MarketId }[]>
-  /** Answers the position as it is shown from then on, and the block that it is of. */
+  readonly marketsByContract: (
+    contractAddress: Address,
+  ) => Promise<readonly { id: MarketId; chainId: number }[]>
+  /** Returns the position as it is shown from then on, and its block. */
   readonly write: (sync: {
     chainId: number
     marketId: MarketId
@@ -44,7 +46,8 @@ export function makeSyncService(ports: {
 
   async function marketOf(name: MarketName): Promise<MarketId | Rejection> {
     if ('marketId' in name) return name.marketId
-    const [market] = await ports.marketsByContract(name.contractAddress)
+    const all = await ports.marketsByContract(name.contractAddress)
+    const market = all.find(({ chainId }) => chainId === (name.chainId ?? chainId))
     return market?.id ?? reject('MARKET_NOT_FOUND', 'marketId')
   }
 

@@ -1,4 +1,4 @@
-/** `GET /api/v1/users/{address}/activity`: a user's trades, and what markets have paid out to them. */
+/** `GET /api/v1/users/{address}/activity`: a user's trades, and payouts of markets to them. */
 
 import Type from 'typebox'
 import { USER_ACTIVITY_LISTED, USER_ACTIVITY_LISTED_MAX } from '#domain/limits.ts'
@@ -10,7 +10,7 @@ import { ActivityPage } from '#protocol/shapes/users.ts'
 import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
 import type { UserActivityPage } from './user-pages.ts'
 
-/** `page` answers one as JSON. */
+/** `page` returns a page as JSON. */
 export function userActivity(page: (asked: UserActivityPage) => Promise<string>): AnswerRoute {
   return route({
     method: 'GET',
@@ -22,8 +22,8 @@ export function userActivity(page: (asked: UserActivityPage) => Promise<string>)
     tag: 'users',
     summary: 'A user’s trades and payouts',
     description:
-      'The newest first, each kind up to `limit`. `before` goes on in the trades; `settlements` ' +
-      'are on the first page only.',
+      'Newest first, each kind up to `limit`. `before` continues in the trades; `settlements` are on ' +
+      'the first page only.',
     cacheControl: 'no-cache',
     revalidates: true,
     params: Type.Object(
@@ -36,10 +36,10 @@ export function userActivity(page: (asked: UserActivityPage) => Promise<string>)
         limit: Type.Optional(
           safeInteger({
             min: 1,
-            description: `How many; ${USER_ACTIVITY_LISTED} unless said, at most ${USER_ACTIVITY_LISTED_MAX}`,
+            description: `Number of each kind; ${USER_ACTIVITY_LISTED} by default, at most ${USER_ACTIVITY_LISTED_MAX}`,
           }),
         ),
-        before: Type.Optional(Type.String({ description: 'Where the page before ended' })),
+        before: Type.Optional(Type.String({ description: '`nextCursor` of the previous page' })),
       },
       { additionalProperties: false },
     ),

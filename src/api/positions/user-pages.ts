@@ -1,6 +1,6 @@
 /**
- * A user's pages as the JSON that goes out, written by hand on the thread that reads the database: one
- * text crosses to the front instead of a thousand values, and the front sends it as it is.
+ * Pages of a user as response JSON, written on the thread that reads the database: one text crosses to the front
+ * instead of a thousand values, and the front sends it unchanged.
  */
 
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -12,7 +12,7 @@ export type UserTrade = {
   readonly marketId: MarketId
   /** The same object for the same market, so that its text is written once. */
   readonly market: { readonly question: string; readonly contractAddress: Address }
-  /** The user's; `buyer` of a trade with oneself. */
+  /** The user's role; `buyer` of a trade with oneself. */
   readonly role: 'buyer' | 'seller'
   readonly outcome: number
   readonly price: number
@@ -47,7 +47,7 @@ export type UserPosition = {
   readonly resolved: boolean
 }
 
-/** What is asked for on a page of a user's activity. */
+/** Request for a page of a user's activity. */
 export type UserActivityPage = {
   readonly user: Address
   readonly chainId: number
@@ -55,7 +55,7 @@ export type UserActivityPage = {
   readonly before?: PagePlace | undefined
 }
 
-/** The same for positions: those behind a market. */
+/** Request for a page of positions, after a market. */
 export type UserPositionsPage = {
   readonly user: Address
   readonly chainId: number
@@ -74,7 +74,7 @@ export function userActivityJson(found: {
   return `{"activity":[${activity}],"settlements":[${settlements}],"nextBefore":${next}}`
 }
 
-/** Only words are escaped: all else is numbers, hex and names of ours. */
+/** Only texts are escaped: everything else is numbers, hex and our own names. */
 function wordsJson(question: string, contractAddress: Address): string {
   return (
     `"marketQuestion":${JSON.stringify(question)},` +

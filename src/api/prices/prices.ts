@@ -1,8 +1,9 @@
-/** Prices of an asset: the latest, the last twenty minutes, and the stream of them. */
+/** Prices of an asset: the latest, the last twenty minutes, and their stream. */
 
 import Type from 'typebox'
-import { type PriceSource, parseAsset, priceUsd } from '#domain/asset-price.ts'
+import { parseAsset, priceUsd } from '#domain/asset-price.ts'
 import { PRICE_HISTORY_SEC } from '#domain/limits.ts'
+import type { PriceSource } from '#domain/price-providers.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import { type Route, route, sseRoute } from '#http/route.ts'
 import type { SseHub } from '#http/sse.ts'
@@ -14,7 +15,7 @@ export const assetParams = Type.Object(
   { additionalProperties: false },
 )
 
-/** The asset of a path, or why there is none. */
+/** Returns the asset of a path, or why there is none. */
 export function shownAsset(board: PriceBoard, text: string): ShownAsset | Rejection {
   const asset = parseAsset(text)
   const shown = asset === undefined ? undefined : board.assets.get(asset)
@@ -24,133 +25,142 @@ export function shownAsset(board: PriceBoard, text: string): ShownAsset | Reject
 const common = { method: 'GET', auth: 'public', cost: 'read', tag: 'quick markets' } as const
 const EXAMPLE = { price: 6_415_243_000_000, priceUSD: 64_152.43 }
 
-export function priceRoutes(ports: {
+type PricePorts = {
   readonly board: PriceBoard
   readonly hub: SseHub
-  /** Where each provider's prices come from. */
-  readonly urls: Readonly<Record<PriceSource, string>>
+  /** Address of each provider's prices. */
+  readonly urlOf: (source: PriceSource) => string
   readonly ageMsMax: number
   readonly nowMs: () => number
-}): Route[] {
-  const { board, hub, urls, nowMs } = ports
-  return [
-    route({
-      ...common,
-      path: '/api/v1/quick-markets/{asset}/price',
-      operationId: 'getPrice',
-      summary: 'The latest price of an asset',
-      description:
-        'With its own time, however old it is: `stale` says that no provider speaks for the asset ' +
-        'at present, or that none can be heard.',
-      params: assetParams,
-      errors: ['ASSET_NOT_FOUND', 'PRICE_UNAVAILABLE'],
+}
+
+function latestRoute({ board, urlOf, ageMsMax, nowMs }: PricePorts): Route {
+  return route({
+    ...common,
+    path: '/api/v1/quick-markets/{asset}/price',
+    operationId: 'getPrice',
+    summary: 'The latest price of an asset',
+    description:
+      'The price with its own time, however old it is. `stale` is true while no provider is delivering ' +
+      'prices for the asset, or this server has no connection to the price service.',
+    params: assetParams,
+    errors: ['ASSET_NOT_FOUND', 'PRICE_UNAVAILABLE'],
+    responses: {
+      200: Price,
+    },
+    examples: {
       responses: {
-        200: Price,
-      },
-      examples: {
-        responses: {
-          200: {
-            'a price': {
-              value: {
-                asset: 'BTC',
-                ...EXAMPLE,
-                timestamp: 1_800_000_000,
-                source: 'https://pyth.dourolabs.app/hermes/v2/updates/price/stream',
-                sourceName: 'pyth',
-                stale: false,
-              },
+        200: {
+          'a price': {
+            value: {
+              asset: 'BTC',
+              ...EXAMPLE,
+              timestamp: 1_800_000_000,
+              source: 'https://pyth.dourolabs.app/hermes/v2/updates/price/stream',
+              sourceName: 'pyth',
+              stale: false,
             },
           },
         },
       },
-      handle({ path }) {
-        const shown = shownAsset(board, path.asset)
-        if ('rejected' in shown) return shown
-        const { asset, latest, speaker, why } = shown
-        if (latest === undefined) {
-          return reject('PRICE_UNAVAILABLE', undefined, `no price of ${asset} is known: ${why}`)
-        }
-        const { price, atMs, source } = latest
-        return {
-          status: 200,
-          body: {
-            asset,
-            price,
-            priceUSD: priceUsd(price),
-            timestamp: Math.floor(atMs / 1_000),
-            source: urls[source],
-            sourceName: source,
-            stale: speaker === undefined || nowMs() - atMs > ports.ageMsMax,
-          },
-        }
-      },
-    }),
-    route({
-      ...common,
-      path: '/api/v1/quick-markets/{asset}/price-history',
-      operationId: 'listPrices',
-      summary: `The prices of the last ${PRICE_HISTORY_SEC / 60} minutes`,
-      description: 'The last price of each second, the earliest first.',
-      params: assetParams,
-      errors: ['ASSET_NOT_FOUND'],
-      responses: {
-        200: Type.Object({
-          asset: Type.String(),
-          prices: Type.Array(PastPrice),
-          count: Type.Integer(),
-        }),
-      },
-      examples: {
-        responses: {
-          200: {
-            'one price': {
-              value: {
-                asset: 'BTC',
-                prices: [{ ...EXAMPLE, timestamp: 1_800_000_000, source: 'pyth' }],
-                count: 1,
-              },
-            },
-          },
-        },
-      },
-      handle({ path }) {
-        const shown = shownAsset(board, path.asset)
-        if ('rejected' in shown) return shown
-        const fromMs = nowMs() - PRICE_HISTORY_SEC * 1_000
-        const recent = shown.history.filter(({ atMs }) => atMs >= fromMs)
-        const prices = recent.map(({ price, atMs, source }) => ({
+    },
+    handle({ path }) {
+      const shown = shownAsset(board, path.asset)
+      if ('rejected' in shown) return shown
+      const { asset, latest, speaker, why } = shown
+      if (latest === undefined) {
+        return reject('PRICE_UNAVAILABLE', undefined, `there is no price of ${asset}: ${why}`)
+      }
+      const { price, atMs, source } = latest
+      return {
+        status: 200,
+        body: {
+          asset,
           price,
           priceUSD: priceUsd(price),
           timestamp: Math.floor(atMs / 1_000),
-          source,
-        }))
-        return { status: 200, body: { asset: shown.asset, prices, count: prices.length } }
+          source: urlOf(source),
+          sourceName: source,
+          stale: speaker === undefined || nowMs() - atMs > ageMsMax,
+        },
+      }
+    },
+  })
+}
+
+function historyRoute({ board, nowMs }: PricePorts): Route {
+  return route({
+    ...common,
+    path: '/api/v1/quick-markets/{asset}/price-history',
+    operationId: 'listPrices',
+    summary: `The prices of the last ${PRICE_HISTORY_SEC / 60} minutes`,
+    description: 'The last price of each second, the earliest first.',
+    params: assetParams,
+    errors: ['ASSET_NOT_FOUND'],
+    responses: {
+      200: Type.Object({
+        asset: Type.String(),
+        prices: Type.Array(PastPrice),
+        count: Type.Integer(),
+      }),
+    },
+    examples: {
+      responses: {
+        200: {
+          'one price': {
+            value: {
+              asset: 'BTC',
+              prices: [{ ...EXAMPLE, timestamp: 1_800_000_000, source: 'pyth' }],
+              count: 1,
+            },
+          },
+        },
       },
-    }),
-    sseRoute({
-      ...common,
-      kind: 'sse',
-      path: '/api/v1/quick-markets/{asset}/price-stream',
-      operationId: 'streamPrices',
-      summary: 'The prices of an asset as they come',
-      description:
-        'One event at once, then one for each new price. `Last-Event-ID` brings what was missed ' +
-        'since, as far as it is kept. Comments come while there is nothing else. A reader that ' +
-        'does not keep up misses prices and gets the newest; one that takes nothing is cut off.',
-      params: assetParams,
-      headers: ['last-event-id'],
-      errors: ['ASSET_NOT_FOUND', 'OVERLOADED'],
-      event: StreamPrice,
-      refuse({ path }) {
-        const shown = shownAsset(board, path.asset)
-        if ('rejected' in shown) return shown
-        return hub.hasRoom() ? undefined : reject('OVERLOADED')
-      },
-      open({ path, headers }, takeover) {
-        const shown = shownAsset(board, path.asset)
-        if ('rejected' in shown) throw new Error('the asset was checked')
-        hub.open(shown.asset, takeover, firstEvents(shown, headers['last-event-id'] ?? ''))
-      },
-    }),
-  ]
+    },
+    handle({ path }) {
+      const shown = shownAsset(board, path.asset)
+      if ('rejected' in shown) return shown
+      const fromMs = nowMs() - PRICE_HISTORY_SEC * 1_000
+      const recent = shown.history.filter(({ atMs }) => atMs >= fromMs)
+      const prices = recent.map(({ price, atMs, source }) => ({
+        price,
+        priceUSD: priceUsd(price),
+        timestamp: Math.floor(atMs / 1_000),
+        source,
+      }))
+      return { status: 200, body: { asset: shown.asset, prices, count: prices.length } }
+    },
+  })
+}
+
+function streamRoute({ board, hub }: PricePorts): Route {
+  return sseRoute({
+    ...common,
+    kind: 'sse',
+    path: '/api/v1/quick-markets/{asset}/price-stream',
+    operationId: 'streamPrices',
+    summary: 'Live prices of an asset',
+    description:
+      'Sends the latest price at once, then one event for each new price. `Last-Event-ID` replays ' +
+      'missed prices, as far as they are kept. Comments keep an idle connection alive. A slow reader ' +
+      'skips prices and gets the newest; a reader that accepts nothing is disconnected.',
+    params: assetParams,
+    headers: ['last-event-id'],
+    errors: ['ASSET_NOT_FOUND', 'OVERLOADED'],
+    event: StreamPrice,
+    refuse({ path }) {
+      const shown = shownAsset(board, path.asset)
+      if ('rejected' in shown) return shown
+      return hub.hasRoom() ? undefined : reject('OVERLOADED')
+    },
+    open({ path, headers }, takeover) {
+      const shown = shownAsset(board, path.asset)
+      if ('rejected' in shown) throw new Error('the asset was checked')
+      hub.open(shown.asset, takeover, firstEvents(shown, headers['last-event-id'] ?? ''))
+    },
+  })
+}
+
+export function priceRoutes(ports: PricePorts): Route[] {
+  return [latestRoute(ports), historyRoute(ports), streamRoute(ports)]
 }

@@ -1,4 +1,4 @@
-/** Quick markets of an asset: the one of this moment, those before it, and how one was decided. */
+/** Quick markets of an asset: the current one, earlier ones, and how one was decided. */
 
 import Type from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -53,7 +53,7 @@ function observationBody(mark: Mark) {
   return { source, price, ...times, via, exact, report: raw }
 }
 
-export function quickMarketRoutes(ports: {
+type QuickMarketPorts = {
   readonly prices: PriceBoard
   readonly board: MarketBoard
   readonly waiters: Pick<SeqWaiters, 'untilFollowed'>
@@ -64,136 +64,148 @@ export function quickMarketRoutes(ports: {
   ) => Promise<QuickMarketRecord[]>
   readonly find: (id: number) => Promise<QuickMarketRecord | undefined>
   readonly nowMs: () => number
-}): AnswerRoute[] {
-  const { prices, board } = ports
-  return [
-    route({
-      ...common,
-      path: '/api/v1/quick-markets/{asset}',
-      operationId: 'getQuickMarket',
-      summary: 'The quick market of this moment',
-      description:
-        'Whether the price at the end is at or above the price at the start. It can be traded at ' +
-        'once: its id follows from its asset and time, also before it is on chain.',
-      params: assetParams,
-      errors: ['ASSET_NOT_FOUND'],
+}
+
+function currentRoute({ prices, board, waiters, nowMs }: QuickMarketPorts): AnswerRoute {
+  return route({
+    ...common,
+    path: '/api/v1/quick-markets/{asset}',
+    operationId: 'getQuickMarket',
+    summary: 'The current quick market',
+    description:
+      'YES if the price at the end is at or above the price at the start. It can be traded at once: ' +
+      'its id depends on its asset and time, so it is known before the market is on the chain.',
+    params: assetParams,
+    errors: ['ASSET_NOT_FOUND'],
+    responses: {
+      200: Type.Object({
+        active: Type.Boolean(),
+        asset: Type.String(),
+        quickMarket: Type.Union([QuickMarket, Type.Null()]),
+        bestAskPrice: Type.Optional(
+          Type.Integer({ description: 'Best YES ask, 6 decimals; 0 if there is none' }),
+        ),
+        nextMarket: Type.Optional(Type.Null()),
+      }),
+    },
+    examples: {
       responses: {
-        200: Type.Object({
-          active: Type.Boolean(),
-          asset: Type.String(),
-          quickMarket: Type.Union([QuickMarket, Type.Null()]),
-          bestAskPrice: Type.Optional(
-            Type.Integer({ description: 'Best YES ask, 6 decimals; 0 when there is none' }),
-          ),
-          nextMarket: Type.Optional(Type.Null()),
-        }),
-      },
-      examples: {
-        responses: {
-          200: {
-            active: {
-              value: { active: true, asset: 'BTC', quickMarket: EXAMPLE, bestAskPrice: 510_000 },
-            },
-            'not active': {
-              value: { active: false, asset: 'BTC', nextMarket: null, quickMarket: null },
-            },
+        200: {
+          active: {
+            value: { active: true, asset: 'BTC', quickMarket: EXAMPLE, bestAskPrice: 510_000 },
+          },
+          'not active': {
+            value: { active: false, asset: 'BTC', nextMarket: null, quickMarket: null },
           },
         },
       },
-      async handle(request) {
-        const shown = shownAsset(prices, request.path.asset)
-        if ('rejected' in shown) return shown
-        const { asset } = shown
-        const active = activeMarket(shown, ports.nowMs())
-        if (active === undefined) {
-          const body = { active: false, asset, nextMarket: null, quickMarket: null }
-          return { status: 200, body }
-        }
-        const late = await ports.waiters.untilFollowed([active.marketId], request)
-        if (late !== undefined) return late
-        const bestAskPrice = board.markets.get(active.marketId)?.books[YES].bestAsk ?? 0
-        const quickMarket = quickMarketBody(active)
-        return { status: 200, body: { active: true, asset, quickMarket, bestAskPrice } }
-      },
-    }),
-    route({
-      ...common,
-      path: '/api/v1/quick-markets/{asset}/history',
-      operationId: 'listQuickMarkets',
-      summary: 'The newest quick markets of an asset',
-      description: `Up to ${QUICK_MARKETS_LISTED_MAX}, newest first, the one of this moment included; earlier ones with \`before\`.`,
-      params: assetParams,
-      query: Type.Object(
-        {
-          before: Type.Optional(
-            safeInteger({ min: 0, description: 'Only those that started before, Unix seconds' }),
-          ),
-        },
-        { additionalProperties: false },
-      ),
-      errors: ['ASSET_NOT_FOUND'],
-      responses: {
-        200: Type.Object({
-          asset: Type.String(),
-          quickMarkets: Type.Array(QuickMarket),
-          count: Type.Integer(),
-          nextBefore: Type.Union([Type.Integer(), Type.Null()], {
-            description: 'Pass it as `before` for what came earlier; null at the end',
+    },
+    async handle(request) {
+      const shown = shownAsset(prices, request.path.asset)
+      if ('rejected' in shown) return shown
+      const { asset } = shown
+      const active = activeMarket(shown, nowMs())
+      if (active === undefined) {
+        const body = { active: false, asset, nextMarket: null, quickMarket: null }
+        return { status: 200, body }
+      }
+      const late = await waiters.untilFollowed([active.marketId], request)
+      if (late !== undefined) return late
+      const bestAskPrice = board.markets.get(active.marketId)?.books[YES].bestAsk ?? 0
+      const quickMarket = quickMarketBody(active)
+      return { status: 200, body: { active: true, asset, quickMarket, bestAskPrice } }
+    },
+  })
+}
+
+function historyRoute({ prices, list }: QuickMarketPorts): AnswerRoute {
+  return route({
+    ...common,
+    path: '/api/v1/quick-markets/{asset}/history',
+    operationId: 'listQuickMarkets',
+    summary: 'The newest quick markets of an asset',
+    description: `Up to ${QUICK_MARKETS_LISTED_MAX}, newest first, the one of this moment included; earlier ones with \`before\`.`,
+    params: assetParams,
+    query: Type.Object(
+      {
+        before: Type.Optional(
+          safeInteger({
+            min: 0,
+            description: 'Only markets that started before this time, Unix seconds',
           }),
-        }),
+        ),
       },
-      examples: {
-        responses: {
-          200: {
-            one: { value: { asset: 'BTC', quickMarkets: [RESOLVED], count: 1, nextBefore: null } },
-          },
+      { additionalProperties: false },
+    ),
+    errors: ['ASSET_NOT_FOUND'],
+    responses: {
+      200: Type.Object({
+        asset: Type.String(),
+        quickMarkets: Type.Array(QuickMarket),
+        count: Type.Integer(),
+        nextBefore: Type.Union([Type.Integer(), Type.Null()], {
+          description: 'Pass it as `before` for earlier ones; null on the last page',
+        }),
+      }),
+    },
+    examples: {
+      responses: {
+        200: {
+          one: { value: { asset: 'BTC', quickMarkets: [RESOLVED], count: 1, nextBefore: null } },
         },
       },
-      async handle({ path, query }) {
-        const shown = shownAsset(prices, path.asset)
-        if ('rejected' in shown) return shown
-        const { asset } = shown
-        const found = await ports.list(asset, QUICK_MARKETS_LISTED_MAX, query.before)
-        const quickMarkets = found.map(quickMarketBody)
-        const isFull = quickMarkets.length === QUICK_MARKETS_LISTED_MAX
-        const nextBefore = isFull ? (quickMarkets.at(-1)?.startTime ?? null) : null
-        return {
-          status: 200,
-          body: { asset, quickMarkets, count: quickMarkets.length, nextBefore },
-        }
-      },
-    }),
-    route({
-      ...common,
-      path: '/api/v1/quick-markets/{asset}/{id}/evidence',
-      operationId: 'getQuickMarketEvidence',
-      summary: 'How a quick market was decided',
-      description:
-        'Both observations with the providers’ own reports, and the comparison. `decidedBy` differs ' +
-        'from the source of the strike only where that source could not tell the end; then both ' +
-        'prices are of the source that decided. `providers` has the reports of every source. If the side of ' +
-        'the end price had no majority of the sources, `average` decided. If the sources contradict that ' +
-        'by more than the bound, the market is `contested`, and `decidedBy` is null until the optimistic ' +
-        'oracle has decided, then `oracle`.',
-      params: Type.Object(
-        { ...assetParams.properties, id: safeInteger({ min: 1, description: 'The record' }) },
-        { additionalProperties: false },
-      ),
-      errors: ['ASSET_NOT_FOUND', 'NOT_FOUND'],
-      responses: {
-        200: EvidenceAnswer,
-      },
-      async handle({ path }) {
-        const shown = shownAsset(prices, path.asset)
-        if ('rejected' in shown) return shown
-        const found = await ports.find(path.id)
-        if (found === undefined || found.asset !== shown.asset) {
-          return reject('NOT_FOUND', 'id', `${shown.asset} has no quick market ${path.id}`)
-        }
-        return { status: 200, body: evidenceOf(found) }
-      },
-    }),
-  ]
+    },
+    async handle({ path, query }) {
+      const shown = shownAsset(prices, path.asset)
+      if ('rejected' in shown) return shown
+      const { asset } = shown
+      const found = await list(asset, QUICK_MARKETS_LISTED_MAX, query.before)
+      const quickMarkets = found.map(quickMarketBody)
+      const isFull = quickMarkets.length === QUICK_MARKETS_LISTED_MAX
+      const nextBefore = isFull ? (quickMarkets.at(-1)?.startTime ?? null) : null
+      return {
+        status: 200,
+        body: { asset, quickMarkets, count: quickMarkets.length, nextBefore },
+      }
+    },
+  })
+}
+
+function evidenceRoute({ prices, find }: QuickMarketPorts): AnswerRoute {
+  return route({
+    ...common,
+    path: '/api/v1/quick-markets/{asset}/{id}/evidence',
+    operationId: 'getQuickMarketEvidence',
+    summary: 'How a quick market was decided',
+    description:
+      'Both observations with the providers’ own reports, and the comparison. `decidedBy` differs from ' +
+      'the source of the strike only if that source had no price at the end; then both prices are from ' +
+      'the source that decided. `providers` has the reports of every source. If a majority of the ' +
+      'sources did not see the side of the end price, `average` decided. If the sources contradict ' +
+      'that by more than the bound, the market is `contested`, and `decidedBy` is null until the ' +
+      'optimistic oracle has decided, then `oracle`.',
+    params: Type.Object(
+      { ...assetParams.properties, id: safeInteger({ min: 1, description: 'The record' }) },
+      { additionalProperties: false },
+    ),
+    errors: ['ASSET_NOT_FOUND', 'NOT_FOUND'],
+    responses: {
+      200: EvidenceAnswer,
+    },
+    async handle({ path }) {
+      const shown = shownAsset(prices, path.asset)
+      if ('rejected' in shown) return shown
+      const found = await find(path.id)
+      if (found === undefined || found.asset !== shown.asset) {
+        return reject('NOT_FOUND', 'id', `${shown.asset} has no quick market ${path.id}`)
+      }
+      return { status: 200, body: evidenceOf(found) }
+    },
+  })
+}
+
+export function quickMarketRoutes(ports: QuickMarketPorts): AnswerRoute[] {
+  return [currentRoute(ports), historyRoute(ports), evidenceRoute(ports)]
 }
 
 /** The reports of the sources about a contested market, which has no outcome by prices. */
@@ -215,11 +227,11 @@ function evidenceOf(found: QuickMarketRecord) {
         ? null
         : { price: told.average.price, observations: told.average.marks.map(observationBody) },
     rule:
-      'YES when the price at the end is at or above the price at the start: the first report of one ' +
-      `source at or after ${found.startSec} and ${endSecOf(found)}. Unless more sources saw the price go to ` +
-      'that side between their own two reports than to the other, the mean of the first reports at or after ' +
-      `${averagedSecs(endSecOf(found), found.intervalSec).join(', ')} is the end; where that is contradicted, ` +
-      'too, by moves that are further apart than the bound, the optimistic oracle decides',
+      'YES if the price at the end is at or above the price at the start: the first report of one ' +
+      `source at or after ${found.startSec} and ${endSecOf(found)}. Unless more sources saw the price ` +
+      'move to that side, between their own two reports, than to the other, the end is the mean of the ' +
+      `first reports at or after ${averagedSecs(endSecOf(found), found.intervalSec).join(', ')}. If ` +
+      'moves that differ by more than the bound contradict that, too, the optimistic oracle decides',
     comparison: comparisonOf(found),
     // The market is on chain without an outcome; existing clients know no other value for that.
     onChain: found.onChain === 'contested' ? 'created' : found.onChain,

@@ -10,7 +10,7 @@ import { nextBefore } from '#protocol/shapes/fields.ts'
 import { FailedClaim, PendingClaim } from '#protocol/shapes/relayer.ts'
 import { CLAIMS_EXAMPLE } from './relayer-examples.ts'
 
-/** Where a page ended: the time, item and key of its last claim. */
+/** End of a page: time, item and key of its last claim. */
 type Place = { readonly atMs: number; readonly item: number; readonly key: RelayKey }
 
 type ListClaims = (filter: {
@@ -28,7 +28,8 @@ const PLACE = /^([0-9]{1,15})\.([0-9]{1,9})\.(0x[0-9a-f]{64})$/
 function readPlace(before: string | undefined): { readonly before?: Place } | Rejection {
   if (before === undefined) return {}
   const [, atMs, item, key] = PLACE.exec(before) ?? []
-  if (key === undefined) return reject('INVALID_FIELD', 'before', 'before must be a nextBefore')
+  if (key === undefined)
+    return reject('INVALID_FIELD', 'before', 'before must be the nextBefore of an earlier page')
   return { before: { atMs: Number(atMs), item: Number(item), key: key as RelayKey } }
 }
 
@@ -37,7 +38,7 @@ function writePlace(next: Place | undefined): string | null {
 }
 
 const query = Type.Object(
-  { before: Type.Optional(Type.String({ description: 'Where the page before ended' })) },
+  { before: Type.Optional(Type.String({ description: '`nextCursor` of the previous page' })) },
   { additionalProperties: false },
 )
 
@@ -45,9 +46,9 @@ const common = {
   method: 'GET',
   auth: 'public',
   cost: 'read',
-  weight: 5,
+  weight: 10,
   tag: 'relayer',
-  description: `The newest ${CLAIMS_LISTED_MAX}, earlier ones with \`before\`; \`count\` is the number of all.`,
+  description: `The newest ${CLAIMS_LISTED_MAX}; use \`before\` for earlier ones. \`count\` is the number of all.`,
   query,
 } as const
 

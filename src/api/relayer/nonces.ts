@@ -1,4 +1,4 @@
-/** `GET /api/v1/relayer/nonces`: what one needs to sign an operation, for those without a node. */
+/** `GET /api/v1/relayer/nonces`: the values needed to sign an operation, for clients without a node. */
 
 import Type from 'typebox'
 import { isRejection } from '#domain/rejection.ts'
@@ -16,15 +16,15 @@ export function relayerNonces(service: RelayService, nowMs: () => number): Answe
     path: '/api/v1/relayer/nonces',
     operationId: 'getRelayerNonces',
     auth: 'public',
-    // It is read from the chain each time.
+    // The chain is read each time.
     cost: 'write',
     tag: 'relayer',
-    summary: 'The nonces that the next signatures of an owner need',
-    description: 'As the chain has them now; the contracts themselves tell the same.',
+    summary: 'Nonces for the next signatures of an owner',
+    description: 'Current values on the chain; the contracts return the same.',
     query: Type.Object(
       {
         chain_id: safeInteger({ description: 'The chain' }),
-        owner: saying(FORMAT, address({ description: 'Who will sign' })),
+        owner: saying(FORMAT, address({ description: 'The owner, who will sign' })),
         market: Type.Optional(
           saying(FORMAT, address({ description: 'A market contract, to propose or settle there' })),
         ),

@@ -1,4 +1,4 @@
-/** `POST /api/v1/relayer/…`: eight operations that a signature is enough for; the relayer pays the gas. */
+/** `POST /api/v1/relayer/…`: eight operations that need only a signature; the relayer pays the gas. */
 
 import type { Static, TSchema } from 'typebox'
 import { BODY_BYTES_MAX } from '#domain/limits.ts'
@@ -51,18 +51,19 @@ const ERRORS: readonly RejectionCode[] = [
 ]
 
 const IDEMPOTENT =
-  'Answered as soon as the transaction is broadcast. The same signed request again is answered ' +
-  'with the same transaction, and the chain sees one. What would change nothing on chain is not sent: ' +
-  'it is answered with the transaction that did it, or an empty hash where that is not known.'
+  'The answer is sent when the transaction is broadcast. A repetition of the same signed request ' +
+  'gets the same transaction, and the chain sees one. A request that would change nothing on the ' +
+  'chain is not sent: its answer has the earlier transaction, or an empty hash if that is unknown.'
 
 const REVOCATION =
-  'Refused while unsettled trades of the owner need what it takes away (409 `TRADES_PENDING`, with their ids), or ' +
-  'open orders (409 `ORDERS_OPEN`: cancel them first). New orders that would need it are refused until the ' +
-  'transaction is confirmed (429 `ALLOWANCE_CHANGING`).'
+  'Rejected while unsettled trades of the owner need the approval or allowance (409 ' +
+  '`TRADES_PENDING`, with their ids), or open orders do (409 `ORDERS_OPEN`: cancel them first). ' +
+  'New orders that would need it are rejected until the transaction is confirmed (429 ' +
+  '`ALLOWANCE_CHANGING`).'
 
 const REDEMPTION =
-  'Refused while unsettled sales of the owner need the tokens (409 `TRADES_PENDING`), and below the smallest payout ' +
-  'that is worth its gas (422 `NOTIONAL_TOO_SMALL`).'
+  'Rejected while unsettled sales of the owner need the tokens (409 `TRADES_PENDING`), and below ' +
+  'the minimum payout (422 `NOTIONAL_TOO_SMALL`).'
 
 type Operation<Body extends TSchema> = {
   readonly name: string
@@ -71,9 +72,9 @@ type Operation<Body extends TSchema> = {
   readonly summary: string
   readonly description: string
   readonly examples: Readonly<Record<string, Example>>
-  /** The largest accepted body in bytes; by default that of a request for one item. */
+  /** Maximum size of the body in bytes; by default that of a request for one item. */
   readonly bodyBytesMax?: number
-  /** How often its cost is counted; once if not said. */
+  /** Returns the multiple of its cost; 1 by default. */
   readonly times?: (body: Static<Body>) => number
   readonly read: (body: Static<Body>) => RelayOperation | Rejection
   readonly errors?: readonly RejectionCode[]
@@ -128,15 +129,16 @@ async function relayed(
   return isRejection(operation) ? operation : service.relay(operation, deadlineAtMs)
 }
 
-export function relayerOperations(service: RelayService): AnswerRoute[] {
-  const permit = {
-    body: StablecoinPermitBody,
-    summary: 'Let the exchange spend stablecoin',
-    description: `An ERC-2612 permit: the owner's allowance of \`value\` for the settlement contract, or for the conditional tokens. It uses up the nonce that the permits of the owner's open orders are signed for, so the allowance afterwards must cover them. ${REVOCATION}`,
-    errors: ['TRADES_PENDING', 'ORDERS_OPEN'] as const,
-    examples: { 'without limit': PERMIT_EXAMPLE },
-    read: stablecoinPermitOf,
-  }
+const PERMIT = {
+  body: StablecoinPermitBody,
+  summary: 'Allow the exchange to spend stablecoin',
+  description: `An ERC-2612 permit: the owner's allowance of \`value\` for the settlement contract, or for the conditional tokens. It uses up the nonce that the permits of the owner's open orders are signed for, so the allowance afterwards must cover them. ${REVOCATION}`,
+  errors: ['TRADES_PENDING', 'ORDERS_OPEN'] as const,
+  examples: { 'without limit': PERMIT_EXAMPLE },
+  read: stablecoinPermitOf,
+}
+
+function batchRedemption(service: RelayService): AnswerRoute {
   const batch = described({
     name: 'batch-ctf-redemption',
     operationId: 'relayCtfRedemptions',
@@ -148,50 +150,54 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
     read: batchCtfRedemptionOf,
   })
   const { shownBody, ...rest } = batch
+  return route({
+    ...rest,
+    responses: { 200: RelayedBatch },
+    bodyBytesMax: BODY_BYTES_MAX,
+    times: ({ redemptions }) => redemptions.length,
+    examples: {
+      body: shownBody,
+      responses: {
+        200: { sent: { value: { success: true, txHash: TX_HASH, status: 'pending' } } },
+      },
+    },
+    async handle({ body, deadlineAtMs }) {
+      const answer = await relayed(service, batchCtfRedemptionOf(body), deadlineAtMs)
+      if (isRejection(answer)) return answer
+      const { txHash, status } = answer
+      return { status: 200, body: { success: true as const, txHash, status } }
+    },
+  })
+}
+
+export function relayerOperations(service: RelayService): AnswerRoute[] {
   return [
     single(service, {
       name: 'ctf-approval',
       operationId: 'relayCtfApproval',
       body: CtfApprovalBody,
-      summary: 'Let the exchange move outcome tokens, or stop it',
+      summary: 'Allow or forbid the exchange to move outcome tokens',
       description: `\`setApprovalForAll\` of the conditional tokens by the owner's signature. ${REVOCATION}`,
       errors: ['TRADES_PENDING', 'ORDERS_OPEN'],
       examples: { approve: APPROVAL_EXAMPLE },
       read: ctfApprovalOf,
     }),
-    single(service, { name: 'usdc-permit', operationId: 'relayUsdcPermit', ...permit }),
+    single(service, { name: 'usdc-permit', operationId: 'relayUsdcPermit', ...PERMIT }),
     single(service, {
       ...{ name: 'stablecoin-permit', operationId: 'relayStablecoinPermit' },
-      ...permit,
+      ...PERMIT,
     }),
     single(service, {
       name: 'ctf-redemption',
       operationId: 'relayCtfRedemption',
       body: CtfRedemptionBody,
       summary: 'Redeem the tokens of a resolved market',
-      description: `Burns what the owner holds of the named outcomes and pays what it is worth to the owner. ${REDEMPTION}`,
+      description: `Burns the owner's tokens of the given outcomes and pays their value to the owner. ${REDEMPTION}`,
       errors: ['TRADES_PENDING', 'ORDERS_OPEN', 'NOTIONAL_TOO_SMALL'],
       examples: { 'both outcomes': REDEMPTION_EXAMPLE },
       read: ctfRedemptionOf,
     }),
-    route({
-      ...rest,
-      responses: { 200: RelayedBatch },
-      bodyBytesMax: BODY_BYTES_MAX,
-      times: ({ redemptions }) => redemptions.length,
-      examples: {
-        body: shownBody,
-        responses: {
-          200: { sent: { value: { success: true, txHash: TX_HASH, status: 'pending' } } },
-        },
-      },
-      async handle({ body, deadlineAtMs }) {
-        const answer = await relayed(service, batchCtfRedemptionOf(body), deadlineAtMs)
-        if (isRejection(answer)) return answer
-        const { txHash, status } = answer
-        return { status: 200, body: { success: true as const, txHash, status } }
-      },
-    }),
+    batchRedemption(service),
     single(service, {
       name: 'propose-resolution',
       operationId: 'relayProposal',
@@ -212,7 +218,8 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       body: SettleMarketBody,
       summary: 'Settle a market after its dispute window',
       description:
-        'Finalises the outcome that was proposed, from when on its tokens can be redeemed. A market that is settled with that outcome already is answered with the transaction that settled it.',
+        'Finalises the proposed outcome; from then on its tokens can be redeemed. If the market is ' +
+        'already settled with that outcome, the answer has the transaction that settled it.',
       examples: { 'YES won': SETTLEMENT_EXAMPLE },
       read: settleMarketOf,
     }),
@@ -222,7 +229,9 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       body: CancelOrdersBody,
       summary: 'Withdraw orders on chain',
       description:
-        "The settlement contract refuses them once its delay has passed, whatever the exchange does; they leave the book as soon as the cancellation is on chain. The owner signs the orders' hashes. Only orders that this exchange has accepted (404 `ORDER_NOT_FOUND`).",
+        'The settlement contract rejects them once its delay has passed, whatever the exchange does; ' +
+        'they leave the book as soon as the cancellation is on the chain. The owner signs the hashes of ' +
+        'the orders. Only for orders that this exchange has accepted (404 `ORDER_NOT_FOUND`).',
       errors: ['ORDER_NOT_FOUND'],
       examples: { 'one order': CANCELLATION_EXAMPLE },
       bodyBytesMax: BODY_BYTES_MAX,
@@ -235,7 +244,8 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       body: CancelAllBeforeBody,
       summary: 'Withdraw all orders with a lower nonce on chain',
       description:
-        'Also those that the exchange has not seen, and those that are signed later with a lower nonce: nonces that rise with time, as those of the SDK do, keep new orders above. It cannot be taken back.',
+        'Includes orders that the exchange has not seen, and orders signed later with a lower nonce. ' +
+        'Nonces that rise with time, like those of the SDK, keep new orders above. This cannot be undone.',
       examples: { 'all that were signed until then': EPOCH_EXAMPLE },
       read: cancelAllBeforeOf,
     }),

@@ -1,6 +1,6 @@
 /**
- * The front's side of the relayer: which chain an operation is for, the rules that need no chain,
- * and the question to that chain's relayer thread.
+ * The front's side of the relayer: finds the chain of an operation, applies the rules that need no chain, and asks that
+ * chain's relayer thread.
  */
 
 import { createHash } from 'node:crypto'
@@ -65,15 +65,15 @@ export function makeRelayService(ports: {
   }
 }
 
-/** Its thread has died, or does not start: nothing was done, and it is started again by itself. */
+/** Its thread has died or does not start: nothing was done, and the thread restarts by itself. */
 function away({ chainId }: RelayedChain): Rejection {
-  const detail = `the relayer of chain ${chainId} is away, it is being started again`
+  const detail = `the relayer of chain ${chainId} is restarting: retry shortly`
   return reject('PART_UNAVAILABLE', undefined, detail)
 }
 
 /**
- * The same signed request has the same key, whatever it says beside what was signed. JSON keeps the
- * order in which the fields are named here, and no value of an operation can be mistaken for another.
+ * Returns the same key for the same signed request, whatever its unsigned fields are. JSON keeps the order of the
+ * fields listed here, and no two operations have the same text.
  */
 function relayKey(operation: RelayOperation): RelayKey {
   const { kind, chainId, owner } = operation

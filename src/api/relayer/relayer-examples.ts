@@ -81,7 +81,7 @@ export const EPOCH_EXAMPLE = {
   value: { ...signer, nonce: '1887436800000000000', ...signature },
 }
 
-/** How an operation is refused. */
+/** Rejections of operations. */
 export const RELAY_REJECTIONS: readonly Rejection[] = [
   reject('INVALID_FIELD', 'chainId', 'No relayer configured for chain'),
   reject(
@@ -106,7 +106,7 @@ export const RELAY_REJECTIONS: readonly Rejection[] = [
   reject(
     'NOTIONAL_TOO_SMALL',
     'conditionId',
-    'conditionId would pay 120 units of stablecoin: the relayer redeems 10000 or more',
+    'conditionId would pay 120 units of stablecoin: the minimum is 10000',
   ),
   reject(
     'ORDER_NOT_FOUND',

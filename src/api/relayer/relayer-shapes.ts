@@ -1,4 +1,4 @@
-/** The shapes of relayed operations in the API, and the operations that they are inside. */
+/** Shapes of relayed operations in the API, and their conversion to operations. */
 
 import Type, { type Static } from 'typebox'
 import type { MarketId } from '#domain/ids.ts'
@@ -37,10 +37,12 @@ const address = (description: string) =>
 const scalar = (options: ScalarOptions) => saying('Invalid signature format', bytes32(options))
 
 const chain = { chainId: ruledInteger(CHAIN_IDS, { description: 'The chain' }) }
-const owner = { owner: address('Who signs, and for whom it is done') }
+const owner = { owner: address('The owner, who signs') }
 const marketAddress = { marketAddress: address("The market's contract") }
 const permit = {
-  deadline: uint256({ description: 'Until when the signature is good, Unix seconds as text' }),
+  deadline: uint256({
+    description: 'Time until which the signature is valid, Unix seconds as text',
+  }),
   v: oneOfTwo(27, 28),
   r: scalar({ description: '0x and 64 hex digits' }),
   s: scalar({ description: '0x and 64 hex digits' }),
@@ -62,7 +64,7 @@ export const StablecoinPermitBody = Type.Object(
     ...chain,
     ...owner,
     spender: address('The settlement contract, or that of the conditional tokens'),
-    value: uint256({ description: 'As decimal text; 2^256 - 1 is without limit' }),
+    value: uint256({ description: 'As decimal text; 2^256 - 1 means no limit' }),
     ...permit,
   },
   closed,
@@ -70,7 +72,7 @@ export const StablecoinPermitBody = Type.Object(
 
 const redeemed = {
   collateralToken: address('The stablecoin'),
-  parentCollectionId: bytes32({ description: 'Zero bytes: the top level' }),
+  parentCollectionId: bytes32({ description: 'Zero: markets have no parent collection' }),
   conditionId: bytes32<MarketId>({ description: 'The market id' }),
   indexSets: Type.Array(uint256(), {
     minItems: 1,
@@ -92,7 +94,7 @@ export const CtfRedemptionBody = Type.Object(
 
 const RedemptionItem = Type.Object({ ...redeemed, ...marketAddress, ...permit }, closed)
 
-/** How many there may be is a setting, so it is said by the rules and not here. */
+/** The maximum is a setting, so the rules check it, not this schema. */
 export const BatchCtfRedemptionBody = Type.Object(
   { ...chain, ...owner, redemptions: Type.Array(RedemptionItem, { maxItems: 1_000 }) },
   closed,
@@ -106,7 +108,7 @@ export const ProposeResolutionBody = Type.Object(
     outcome: Type.Boolean({ description: 'true = YES, false = NO' }),
     ...permit,
     bondPermitDeadline: Type.Optional(
-      uint256({ description: 'Of the permit for the bond, Unix seconds as text' }),
+      uint256({ description: 'Deadline of the permit for the bond, Unix seconds as text' }),
     ),
     bondV: Type.Optional(permit.v),
     bondR: Type.Optional(permit.r),
@@ -182,7 +184,7 @@ export function cancelAllBeforeOf(body: Static<typeof CancelAllBeforeBody>): Can
   return { kind: 'cancel-all-before', ...body }
 }
 
-/** The bond's four fields go together. */
+/** The four fields of the bond must be given together. */
 export function proposeResolutionOf(
   body: Static<typeof ProposeResolutionBody>,
 ): ProposeResolution | Rejection {

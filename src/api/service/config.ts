@@ -1,4 +1,4 @@
-/** `GET /api/v1/config`: everything an integrator would otherwise hard-code. */
+/** `GET /api/v1/config`: everything that an integrator would otherwise hard-code. */
 
 import { registerMessage, revokeMessage } from '#domain/api-key.ts'
 import { API_VERSION } from '#domain/api-version.ts'
@@ -28,9 +28,9 @@ export type ConfigFacts = {
   readonly name: string
   readonly version: string
   readonly bearer: boolean
-  /** Whether a token serves once only. */
+  /** True if a token can be used only once. */
   readonly singleUse: boolean
-  /** How long a permit must stay valid after its order expires. */
+  /** Time for which a permit must stay valid after its order expires. */
   readonly settleSec: number
   readonly deadlineMs: number
   /** Rules that apply to traders regardless of their funds. */
@@ -39,9 +39,9 @@ export type ConfigFacts = {
   readonly rates: (LimitSettings & { readonly connectionsPerIpMax: number }) | undefined
   readonly stream: StreamFacts
   readonly chains: readonly ChainFacts[]
-  /** What the relayer asks of those that it works for; none where there is no relayer. */
+  /** Conditions of the relayer; undefined without a relayer. */
   readonly relayer: RelayerFacts | undefined
-  /** The assets that have prices, and quick markets if an interval is said. */
+  /** Assets with prices, and quick markets if an interval is set. */
   readonly quickMarkets?: { readonly assets: readonly string[]; readonly intervalSeconds?: number }
 }
 
@@ -53,7 +53,7 @@ type RiskFacts = {
   readonly cooldownSecondsMax: number
 }
 
-/** What a client of the stream has to know of its settings. */
+/** Settings of the stream that its clients need. */
 type StreamFacts = {
   readonly connectionsPerIp: number
   readonly subscriptionsMax: number
@@ -74,7 +74,7 @@ type StreamFacts = {
 export type ChainFacts = {
   readonly chainId: number
   readonly role: 'main' | 'test'
-  /** Shown where every client may use it: on the devnet. */
+  /** Shown only on the devnet, where every client may use it. */
   readonly rpcUrl?: string
   readonly blockExplorer?: string
   readonly contracts: {
@@ -96,7 +96,7 @@ type RelayerFacts = {
   readonly ownerGasPerDay: number
 }
 
-/** What the library takes of a request before its body. */
+/** Maximum size of a request's head in the HTTP library. */
 const HEADER_BYTES_MAX = 4_096
 const HEADERS_MAX = 100
 
@@ -173,7 +173,7 @@ export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
     auth: 'public',
     cost: 'read',
     tag: 'operation',
-    summary: 'Chains, contracts, what is signed, and every limit',
+    summary: 'Chains, contracts, typed data to sign, and every limit',
     responses: { 200: ConfigAnswer },
     examples: { responses: { 200: { 'this exchange': { value: bodyAt(1_800_000_000) } } } },
     handle: () => ({ status: 200, body: bodyAt(Math.floor(clock.nowMs() / 1_000)) }),

@@ -1,6 +1,6 @@
 /**
- * `GET /api/v1/pending-trades`, `/api/v1/failed-trades` and `/api/v1/settlements/{txHash}`: where
- * trades are on their way to the chain. They follow the database, which follows the markets.
+ * `GET /api/v1/pending-trades`, `/api/v1/failed-trades` and `/api/v1/settlements/{txHash}`: progress of trades on their
+ * way to the chain. They are read from the database, which follows the markets.
  */
 
 import Type, { type Static } from 'typebox'
@@ -21,7 +21,7 @@ import { bytes32, safeInteger } from '#http/schemas.ts'
 import { nextBefore } from '#protocol/shapes/fields.ts'
 import { MARKET_ID, ORDER_HASH, TRADER } from '../orders/order-examples.ts'
 
-/** A trade as the database has it. */
+/** A trade in the database. */
 type StoredWay = Trade & {
   readonly status: TradeStatus
   readonly txHash: string
@@ -44,7 +44,7 @@ export type SettlementSources = {
     before: PagePlace | undefined,
   ) => Promise<Counted>
   readonly transaction: (txHash: string) => Promise<TransactionRow | undefined>
-  /** The newest block of a chain that is known here. */
+  /** Returns the newest known block of a chain. */
   readonly headOf: (chainId: number) => Promise<number | undefined>
   readonly cache: ReadCache
   readonly nowMs: () => number
@@ -65,8 +65,8 @@ const way = {
   sellOrderHash: Type.String(),
   status: Type.String({ description: 'matched, submitted, failed or reverted' }),
   matchedAt: Type.Integer({ description: 'Unix seconds' }),
-  txHash: Type.String({ description: 'Empty for one that was never submitted' }),
-  attempts: Type.Integer({ description: 'How often it was submitted' }),
+  txHash: Type.String({ description: 'Empty if it was never submitted' }),
+  attempts: Type.Integer({ description: 'Number of submissions' }),
 }
 
 const PendingTrade = Type.Object(way, { title: 'PendingTrade' })
@@ -74,7 +74,7 @@ const PendingTrade = Type.Object(way, { title: 'PendingTrade' })
 const FailedTrade = Type.Object(
   {
     ...way,
-    reason: Type.String({ description: 'Why the chain refused it; the names are the contract’s' }),
+    reason: Type.String({ description: 'Why the chain rejected it; names from the contract' }),
     failedAt: Type.Integer({ description: 'Unix seconds' }),
   },
   { title: 'FailedTrade' },
@@ -119,10 +119,10 @@ const pageQuery = Type.Object(
     limit: Type.Optional(
       safeInteger({
         min: 1,
-        description: `How many; ${TRADES_OF_ALL_LISTED} unless said, at most ${TRADES_OF_ALL_LISTED_MAX}`,
+        description: `Number of trades; ${TRADES_OF_ALL_LISTED} by default, at most ${TRADES_OF_ALL_LISTED_MAX}`,
       }),
     ),
-    before: Type.Optional(Type.String({ description: 'Where the page before ended' })),
+    before: Type.Optional(Type.String({ description: '`nextCursor` of the previous page' })),
   },
   { additionalProperties: false },
 )
@@ -140,8 +140,8 @@ export function listPendingTrades({ pending, cache }: SettlementSources): Answer
     weight: 2,
     weigh: pageWeight,
     tag: 'settlement',
-    summary: 'Trades that the chain has not decided about',
-    description: 'Newest first, page by page; `count` is how many there are in all.',
+    summary: 'Trades that are not decided on the chain yet',
+    description: 'Newest first, in pages; `count` is the number of all.',
     cacheControl: 'no-cache',
     revalidates: true,
     query: pageQuery,
@@ -178,7 +178,7 @@ export function listFailedTrades(ports: SettlementSources): AnswerRoute {
     tag: 'settlement',
     summary: `Trades that failed to settle in the last ${FAILED_TRADES_LISTED_HOURS} hours`,
     description:
-      'Newest first, page by page; `count` is how many there are in all. Nothing has moved on chain. The ' +
+      'Newest first, in pages; `count` is the number of all. Nothing has moved on chain. The ' +
       'quantity of the side that was not at fault is back in its order; the open orders of the ' +
       'side that was at fault have left that market.',
     cacheControl: 'no-cache',
@@ -233,16 +233,18 @@ const NotFound = Type.Object(
 const Found = Type.Object(
   {
     found: Type.Literal(true),
-    txHash: Type.String({ description: 'The form of the transaction that counts' }),
+    txHash: Type.String({ description: 'The hash of the transaction that counts' }),
     chainId: Type.Integer(),
     status: Type.String({ description: 'submitted, confirmed or failed' }),
     blockNumber: Type.Union([Type.Integer(), Type.Null()]),
-    confirmations: Type.Integer({ description: '1 in the newest block; 0 until it is confirmed' }),
+    confirmations: Type.Integer({
+      description: 'Blocks from its own to the newest; 0 until it is confirmed',
+    }),
     submittedAt: Type.Integer({ description: 'Unix seconds' }),
     confirmedAt: Type.Union([Type.Integer(), Type.Null()]),
     trades: Type.Array(Type.String(), { description: 'The trades in it, by `tradeId`' }),
     error: Type.String({
-      description: 'What stands in its way, or why it failed; empty for nothing',
+      description: 'Why it waits or failed; empty if neither',
     }),
   },
   { title: 'Settlement' },
@@ -258,8 +260,8 @@ const STATUS: Readonly<Record<TransactionState, string>> = {
 
 const ENDS: Readonly<Partial<Record<TransactionState, string>>> = {
   reverted: 'the transaction reverted',
-  cancelled: 'it was withdrawn before it was mined',
-  lost: 'another transaction took its place',
+  cancelled: 'it was cancelled before it was mined',
+  lost: 'another transaction replaced it',
 }
 
 export function getSettlement({ transaction, headOf }: SettlementSources): AnswerRoute {
@@ -271,10 +273,10 @@ export function getSettlement({ transaction, headOf }: SettlementSources): Answe
     cost: 'read',
     weight: 3,
     tag: 'settlement',
-    summary: 'What has become of a settlement',
+    summary: 'Status of a settlement transaction',
     description:
-      'A transaction that had to be signed again, with higher fees, is found by each of its ' +
-      'hashes. Where it failed as a whole, its trades go into another one.',
+      'A transaction that was signed again with higher fees is found by each of its hashes. If it ' +
+      'failed as a whole, its trades are sent in another one.',
     cacheControl: 'no-cache',
     params: Type.Object(
       { txHash: bytes32({ description: 'A transaction hash' }) },
@@ -318,7 +320,7 @@ export function getSettlement({ transaction, headOf }: SettlementSources): Answe
           chainId: row.chainId,
           status: STATUS[state],
           blockNumber: row.blockNumber,
-          // The readers of the chain may be behind the sender.
+          // The chain's readers may be behind the sender.
           confirmations: row.blockNumber === null ? 0 : Math.max(1, onTop),
           submittedAt: Math.floor(row.signedAtMs / 1_000),
           confirmedAt: finishedAtMs === null ? null : Math.floor(finishedAtMs / 1_000),

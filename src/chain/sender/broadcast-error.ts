@@ -1,17 +1,17 @@
 /**
- * What a node means when it does not take a transaction. Nodes agree on little but a few words, so
- * those are looked for in everything that the error says, all the way down.
+ * Classifies a node's answer to a broadcast. Nodes agree only on a few words, so these are searched in the whole error,
+ * including its causes.
  */
 
 import { BaseError } from 'viem'
 
 /**
- * - `known`: it has this very transaction.
- * - `passed`: the nonce is used up; this transaction or another one with it is in a block.
- * - `underpriced`: it has another one with this nonce, and wants to be paid more to replace it.
- * - `early`: it has not seen the transactions of the nonces before.
+ * - `known`: the node has this very transaction.
+ * - `passed`: the nonce is used; this transaction or another one with it is in a block.
+ * - `underpriced`: the node has another transaction with this nonce and wants a higher fee to replace it.
+ * - `early`: the node lacks transactions of earlier nonces.
  * - `poor`: the account cannot pay.
- * - `refused`: it will never take this transaction, as it stands.
+ * - `refused`: the node will never accept this transaction as it is.
  * - `unreachable`: it is unknown whether the node has it.
  */
 type BroadcastAnswer =
@@ -44,7 +44,7 @@ export function broadcastAnswer(error: unknown): BroadcastAnswer {
   return 'unreachable'
 }
 
-/** Everything that an error says, all the way down to the node's own words. */
+/** Returns all text of an error, down to the node's own message. */
 export function everythingSaid(error: unknown): string {
   const said: string[] = []
   let each = error
@@ -58,7 +58,7 @@ export function everythingSaid(error: unknown): string {
   return said.join('\n')
 }
 
-/** One line of it, for people. */
+/** Returns one line of it, for people. */
 export function shortly(error: unknown): string {
   if (error instanceof BaseError) return error.details || error.shortMessage
   return error instanceof Error ? error.message : String(error)

@@ -1,4 +1,4 @@
-/** What is offered for a place in a block. In wei; `bigint`, because prices have no upper bound. */
+/** Fees offered for inclusion in a block. In wei, as `bigint`, because prices have no upper bound. */
 
 export const WEI_PER_GWEI = 1_000_000_000n
 
@@ -7,15 +7,14 @@ export type Fees = {
   readonly maxPriorityFeePerGas: bigint
 }
 
-/** Enough for the base fee to double before the transaction has to be signed again. */
+/** Returns fees that allow the base fee to double before the transaction must be signed again. */
 export function freshFees(baseFee: bigint, tip: bigint): Fees {
   return { maxFeePerGas: 2n * baseFee + tip, maxPriorityFeePerGas: tip }
 }
 
 /**
- * Fees that replace a transaction which offered `before`: both fields by an eighth at least, since
- * that is what the strictest node wants, and never below what is asked for now. Undefined when that
- * is more than `maxFeeCap`.
+ * Returns fees that replace a transaction with the fees `before`: both fields at least an eighth higher, which the
+ * strictest nodes require, and never below the current fees. Undefined if that exceeds `maxFeeCap`.
  */
 export function bumpedFees(before: Fees, now: Fees, maxFeeCap: bigint): Fees | undefined {
   const bumped = {
@@ -24,14 +23,14 @@ export function bumpedFees(before: Fees, now: Fees, maxFeeCap: bigint): Fees | u
   }
   const maxFeePerGas = larger(bumped.maxFeePerGas, bumped.maxPriorityFeePerGas)
   if (maxFeePerGas <= maxFeeCap) return { ...bumped, maxFeePerGas }
-  // What is asked for may be beyond the cap while an eighth more is not.
+  // The current fees may exceed the cap while an eighth more does not.
   const least = byAnEighth(before.maxFeePerGas)
   const tip = byAnEighth(before.maxPriorityFeePerGas)
   if (least > maxFeeCap || tip > maxFeeCap) return undefined
   return { maxFeePerGas: maxFeeCap, maxPriorityFeePerGas: tip }
 }
 
-/** At most the cap; a transaction that waits is better than one that ruins. */
+/** Limits fees to the cap; a waiting transaction is better than a ruinous one. */
 export function cappedFees(fees: Fees, maxFeeCap: bigint): Fees {
   const maxFeePerGas = smaller(fees.maxFeePerGas, maxFeeCap)
   return { maxFeePerGas, maxPriorityFeePerGas: smaller(fees.maxPriorityFeePerGas, maxFeePerGas) }

@@ -1,4 +1,4 @@
-/** What a lane knows of one transaction beside its row in the journal. */
+/** State of one transaction in a lane, besides its row in the journal. */
 
 import type { TransactionOutcome, TransactionRow } from '#domain/transaction.ts'
 import type { Fees } from './fees.ts'
@@ -8,21 +8,23 @@ export const NEVER = Number.NEGATIVE_INFINITY
 
 export type Entry = {
   row: TransactionRow
-  /** Since when this process has had it open. */
+  /** Time since when this process has had it open. */
   openSinceMs: number
-  /** When it was last handed to a node by this process. */
+  /** Time at which this process last sent it to a node. */
   broadcastAtMs: number
-  /** Since when nothing but its own fees can keep it from being mined; undefined while others can. */
+  /**
+   * Time since when it is the first open transaction, so that only its own fees can delay it; undefined before that.
+   */
   firstSinceMs: number | undefined
   receipt: Receipt | undefined
   outcome: TransactionOutcome | undefined
-  /** Since when its nonce has been used up without a receipt of ours. */
+  /** Time since when its nonce has been used without a receipt of ours. */
   missing: { readonly sinceMs: number; readonly block: number } | undefined
   abandoned: boolean
   underpriced: boolean
-  /** A node will never take its newest form, as it said when it was last handed that. */
+  /** True if the node's last answer was that it will never accept the newest form. */
   refused: boolean
-  /** A reorg took it back after its end was acknowledged, and the journal does not say so yet. */
+  /** True if a reorg reopened it after its end was acknowledged, and the journal does not record that yet. */
   reopened: boolean
 }
 
@@ -42,13 +44,13 @@ export function newEntry(row: TransactionRow, nowMs: number): Entry {
   }
 }
 
-/** Whether its newest form does nothing. */
+/** Returns whether its newest form does nothing. */
 export function isBlank({ row }: Entry): boolean {
   const newest = row.hashes.at(-1)
   return newest !== undefined && row.blanks.includes(newest)
 }
 
-/** What its newest form offers. */
+/** Returns the fees of its newest form. */
 export function offeredBy({ maxFeePerGas, maxPriorityFeePerGas }: TransactionRow): Fees {
   return {
     maxFeePerGas: BigInt(maxFeePerGas),

@@ -1,4 +1,4 @@
-/** Follows the transactions of a lane until they are finished, and a while longer: a reorg may undo them. */
+/** Follows the transactions of a lane until they are finished, and for some time after: a reorg may undo them. */
 
 import type { TransactionOutcome } from '#domain/transaction.ts'
 import { type Entry, minedRow, NEVER } from './lane-entry.ts'
@@ -22,7 +22,7 @@ export function makeLaneFollower(parts: FollowerParts) {
   const { policy, node, ledger, outbox, nowMs } = parts
   const due = (sinceMs: number, afterMs: number): boolean => nowMs() - sinceMs >= afterMs
 
-  /** One step of a transaction that is not finished. */
+  /** Advances a transaction that is not finished. */
   async function follow(entry: Entry, view: View): Promise<void> {
     const { row } = entry
     if (entry.reopened) {
@@ -84,7 +84,7 @@ export function makeLaneFollower(parts: FollowerParts) {
     await finish(entry, 'lost', view)
   }
 
-  /** Whether a finished transaction is still where it was. */
+  /** Checks that a finished transaction is still in its block. */
   async function watch(entry: Entry, view: View): Promise<void> {
     if (entry.row.purpose === BLANK_PURPOSE && entry.row.state === 'open') await ledger.close(entry)
     const mined = entry.receipt ?? minedRow(entry.row)
@@ -95,7 +95,7 @@ export function makeLaneFollower(parts: FollowerParts) {
     }
   }
 
-  /** Whether the block is certainly not in the chain any more. */
+  /** Returns whether the block is certainly no longer in the chain. */
   async function isGone(
     { blockNumber, blockHash }: { blockNumber: number; blockHash: string },
     view: View,
@@ -111,7 +111,7 @@ export function makeLaneFollower(parts: FollowerParts) {
   return { follow, watch }
 }
 
-/** The newest form first: the others are mined only by chance. */
+/** Searches the newest form first: others are mined only by chance. */
 async function findReceipt(node: LaneNode, { row }: Entry): Promise<Receipt | undefined> {
   for (const hash of [...row.hashes].reverse()) {
     const receipt = await node.receiptOf(hash)
@@ -120,11 +120,11 @@ async function findReceipt(node: LaneNode, { row }: Entry): Promise<Receipt | un
   return undefined
 }
 
-/** The block of a finished transaction is gone: it is open again. */
+/** Reopens a finished transaction whose block is gone. */
 function reopen(entry: Entry, view: View): void {
   entry.receipt = undefined
   entry.outcome = undefined
-  // It may have been mined again, in another block; the next poll will find that out.
+  // It may be in another block already; the next poll checks.
   entry.broadcastAtMs = NEVER
   entry.openSinceMs = view.nowMs
   entry.reopened = entry.row.state !== 'open'

@@ -1,4 +1,4 @@
-/** The transactions of a lane: those under way and those just finished, each stored in the journal before it changes. */
+/** Transactions of a lane, open and recently finished. Each change is stored in the journal before it takes effect. */
 
 import assert from 'node:assert/strict'
 import { toAddress } from '#domain/ids.ts'
@@ -9,7 +9,7 @@ import { BLANK_PURPOSE, type LaneOptions } from './lane-parts.ts'
 import type { SenderPolicy } from './sender.ts'
 import type { Payload, Signer } from './signer.ts'
 
-/** Finished transactions that are watched at once; the oldest go first. */
+/** Finished transactions that are watched; the oldest are dropped first. */
 const WATCHED_MAX = 1_024
 
 export type LaneLedger = ReturnType<typeof makeLaneLedger>
@@ -20,8 +20,7 @@ export function makeLaneLedger(options: LaneOptions, policy: SenderPolicy, sign:
   const entries = new Map<number, Entry>()
   let recovered = false
   let nextNonce = 0
-  // A restarted lane counts on from the clock, so that what its predecessor asked to be stored last
-  // is never taken for newer.
+  // A restarted lane starts from the clock, so that late writes of its predecessor never count as newer.
   let revision = nowMs()
 
   async function save(row: TransactionRow): Promise<TransactionRow> {
@@ -50,7 +49,7 @@ export function makeLaneLedger(options: LaneOptions, policy: SenderPolicy, sign:
     recovered = true
   }
 
-  /** The transaction is stored under the next nonce before it is seen outside. */
+  /** Stores the transaction under the next nonce before it is sent. */
   async function store(
     nonce: number,
     call: Payload,
@@ -71,7 +70,7 @@ export function makeLaneLedger(options: LaneOptions, policy: SenderPolicy, sign:
     entry.row = await save(closedRow(entry, nowMs()))
   }
 
-  /** Forgets what is finished and too deep to be undone. */
+  /** Forgets finished transactions that are too deep to be undone. */
   function forget(headNumber: number): void {
     let watched = 0
     for (const entry of inOrder().reverse()) {
@@ -102,14 +101,14 @@ export function makeLaneLedger(options: LaneOptions, policy: SenderPolicy, sign:
     ...{ save, recover, store, close, forget, inOrder, openRows, room },
     get: (nonce: number) => entries.get(nonce),
     nextNonce: () => nextNonce,
-    /** The chain knows of transactions up to this nonce. */
+    /** Skips nonces that the chain has already used. */
     skipTo(nonce: number) {
       nextNonce = Math.max(nextNonce, nonce)
     },
   }
 }
 
-/** The row of a transaction that was just signed. */
+/** Returns the row of a transaction that was just signed. */
 function openRow(
   signed: Pick<
     TransactionRow,
@@ -135,7 +134,7 @@ function openRow(
   }
 }
 
-/** The row of a transaction that has ended. */
+/** Returns the row of a transaction that has ended. */
 function closedRow({ row, outcome, receipt }: Entry, finishedAtMs: number): TransactionRow {
   assert(outcome !== undefined)
   return {

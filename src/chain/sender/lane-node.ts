@@ -1,4 +1,4 @@
-/** What a lane asks a node: blocks, receipts, its own count of transactions, fees and gas. */
+/** Requests of a lane to a node: blocks, receipts, its transaction count, fees and gas. */
 
 import {
   type Hex,
@@ -24,17 +24,17 @@ export type Head = {
 }
 
 export type LaneNode = {
-  /** Undefined when the node has none. */
+  /** Undefined if the node does not have it. */
   block(number: number | 'latest'): Promise<Head | undefined>
   headBlock(): Promise<Head>
-  /** The next nonce, as the newest block has it, or behind what the node's pool waits with as well. */
+  /** Returns the next nonce at the newest block, or after the transactions waiting in the node's pool. */
   transactionCount(seen?: 'latest' | 'pending'): Promise<number>
   receiptOf(hash: string): Promise<Receipt | undefined>
   currentFees(baseFee: bigint): Promise<Fees>
   estimate(request: SendRequest): Promise<bigint>
 }
 
-/** On top of an estimate: state may have changed by the time it is mined. */
+/** Added to an estimate: state may change before the transaction is mined. */
 const ESTIMATE_MARGIN_PERCENT = 20n
 
 export function makeLaneNode({

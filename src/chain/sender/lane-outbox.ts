@@ -1,4 +1,4 @@
-/** Sends the transactions of a lane, again if need be, and replaces those that no block takes. */
+/** Sends the transactions of a lane, repeats them if necessary, and replaces those that no block includes. */
 
 import type { Hex } from 'viem'
 import { broadcastAnswer, shortly } from './broadcast-error.ts'
@@ -24,7 +24,7 @@ export function makeLaneOutbox(options: LaneOptions, parts: OutboxParts) {
   const { policy, node, ledger, sign } = parts
   const due = (sinceMs: number, afterMs: number): boolean => nowMs() - sinceMs >= afterMs
 
-  /** Hands it to a node. Whatever comes back, the next poll looks what has become of it. */
+  /** Sends it to a node. Whatever the answer, the next poll checks what became of it. */
   async function broadcast(entry: Entry): Promise<void> {
     entry.broadcastAtMs = nowMs()
     entry.refused = false
@@ -47,7 +47,7 @@ export function makeLaneOutbox(options: LaneOptions, parts: OutboxParts) {
     }
   }
 
-  /** Signs it again with higher fees, or as one that does nothing, stores that, and sends it. */
+  /** Signs it again with higher fees, or as a blank transaction; stores that form and sends it. */
   async function replace(entry: Entry, view: View): Promise<void> {
     const { row } = entry
     const blank = entry.abandoned && !isBlank(entry)
@@ -79,7 +79,7 @@ export function makeLaneOutbox(options: LaneOptions, parts: OutboxParts) {
     await broadcast(entry)
   }
 
-  /** Helps a transaction that is in no block into one. */
+  /** Takes the steps needed to get a pending transaction into a block. */
   async function push(entry: Entry, view: View): Promise<void> {
     const first = view.count === entry.row.nonce
     if (!first || !view.trusted) {
@@ -94,7 +94,7 @@ export function makeLaneOutbox(options: LaneOptions, parts: OutboxParts) {
     else if (due(entry.broadcastAtMs, policy.rebroadcastAfterMs)) await broadcast(entry)
   }
 
-  /** A nonce without a transaction blocks everything behind it. */
+  /** A nonce without a transaction blocks all later ones. */
   async function fillGaps(view: View): Promise<void> {
     const stuck = ledger
       .inOrder()
@@ -117,12 +117,12 @@ export function makeLaneOutbox(options: LaneOptions, parts: OutboxParts) {
   return { broadcast, push, fillGaps }
 }
 
-/** For an operator who looks at the row; it is stored with its next change. */
+/** For operators who read the row; stored with its next change. */
 function note(entry: Entry, error: string): void {
   if (entry.row.error !== error) entry.row = { ...entry.row, error }
 }
 
-/** Whether no block would take its newest form, or it is not wanted any more. */
+/** Returns whether no block would include its newest form, or it is no longer wanted. */
 function isHopeless(entry: Entry, { head }: View): boolean {
   const tooCheap = BigInt(entry.row.maxFeePerGas) < head.baseFee
   return tooCheap || entry.underpriced || (entry.abandoned && !isBlank(entry))

@@ -3,7 +3,7 @@
 import type { LocalAccount, PublicClient } from 'viem'
 import type { Keccak256 } from '#domain/order-hash.ts'
 import type { Head } from './lane-node.ts'
-import type { Journal, SenderNews, SenderPolicy } from './sender.ts'
+import type { Journal, SenderPolicy, SenderUpdate } from './sender.ts'
 
 export type LaneOptions = {
   readonly client: PublicClient
@@ -12,24 +12,24 @@ export type LaneOptions = {
   readonly journal: Journal
   readonly nowMs: () => number
   readonly policy?: Partial<SenderPolicy>
-  /** For large transactions: the portable hash takes longer than all else that signing does. */
+  /** Faster hash for large transactions: the portable one takes longer than the rest of signing. */
   readonly keccak256?: Keccak256
   /** Called with every error that the lane recovers from. */
   readonly onTrouble?: (where: 'rpc' | 'journal', error: unknown) => void
 }
 
-export /** What a poll has found out before it looks at the transactions. */
+export /** Result of the first reads of a poll, before it checks the transactions. */
 type View = {
   readonly head: Head
-  /** The sender's next nonce, as the newest block has it. */
+  /** The sender's next nonce at the newest block. */
   readonly count: number
-  /** Whether the node may be believed when it does not know something. */
+  /** True if missing data at the node means that it does not exist. */
   readonly trusted: boolean
-  /** Whether blocks that were seen before may have gone. */
+  /** True if blocks seen earlier may be gone. */
   readonly forked: boolean
   readonly nowMs: number
-  readonly news: SenderNews[]
+  readonly news: SenderUpdate[]
 }
 
-/** The purpose of a transaction that only uses up a nonce. */
+/** The purpose of a transaction that only uses a nonce. */
 export const BLANK_PURPOSE = 'blank'

@@ -1,6 +1,6 @@
 /**
- * A lane: one key on one chain, and the only sender from it. What it promises is at the top of
- * `sender.ts`; this is how a transaction is stored, sent, looked after and ended.
+ * A lane: one key on one chain, and the only sender of that key. `sender.ts` states its promises; this file stores,
+ * sends, follows and ends transactions.
  */
 
 import assert from 'node:assert/strict'
@@ -34,11 +34,11 @@ export function makeLane(options: LaneOptions): TransactionSender {
     ...{ policy, node, ledger, outbox, unchecked },
     nowMs: options.nowMs,
   })
-  /** Whether the next nonce has been compared with the chain. */
+  /** True if the next nonce has been compared with the chain. */
   let counted = false
   let turn: Promise<unknown> = Promise.resolve()
 
-  /** One operation at a time: nonces and the journal know no other order. */
+  /** Runs one operation at a time: nonces and the journal require an order. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     const mine = turn.then(work)
     turn = mine.catch(() => {})
@@ -49,10 +49,10 @@ export function makeLane(options: LaneOptions): TransactionSender {
     assert(request.purpose !== BLANK_PURPOSE)
     await ledger.recover()
     if (ledger.room() <= 0) {
-      throw new Fault('SENDER_FULL', 'too many transactions are under way', { retryable: true })
+      throw new Fault('SENDER_FULL', 'too many transactions are open', { retryable: true })
     }
     if (!counted) {
-      // The journal may be of an older copy of the database; the chain and its pool know what left since.
+      // The journal may come from an older copy of the database; the chain and its pool know later transactions.
       ledger.skipTo(await node.transactionCount('pending'))
       counted = true
     }
@@ -78,7 +78,7 @@ export function makeLane(options: LaneOptions): TransactionSender {
     if (trusted) ledger.skipTo(count)
     const view: View = { head, count, trusted, forked, nowMs: options.nowMs(), news: [] }
     settle()
-    // One that fails does not keep the others back, nor the news of them; the next poll looks again.
+    // A failure does not stop the other transactions or their updates; the next poll tries again.
     const attempt = async (work: () => Promise<void>): Promise<void> => {
       try {
         await work()
@@ -98,7 +98,7 @@ export function makeLane(options: LaneOptions): TransactionSender {
 
   async function acknowledge({ nonce }: TransactionName): Promise<void> {
     const entry = ledger.get(nonce)
-    // A reorg may have reopened it since; then its next end is to be acknowledged.
+    // If a reorg has reopened it since, its next end has to be acknowledged.
     if (entry?.outcome === undefined || entry.row.state !== 'open') return
     await ledger.close(entry)
   }
@@ -121,7 +121,7 @@ export function makeLane(options: LaneOptions): TransactionSender {
   }
 }
 
-/** Whether a node may be believed, and whether blocks that were seen before may have gone. */
+/** Decides whether a node can be trusted, and whether blocks seen earlier may be gone. */
 function makeDoubt(
   { nowMs }: Pick<LaneOptions, 'nowMs'>,
   policy: SenderPolicy,
@@ -130,10 +130,10 @@ function makeDoubt(
   let previous: Head | undefined
   let highest = 0
   let freshAtMs = nowMs()
-  /** Something could not be checked after a reorg, so the next poll checks again. */
+  /** True if a check after a reorg failed, so the next poll repeats it. */
   let recheck = true
 
-  /** Whether what the node does not know can be taken for gone. A node that lags is given time. */
+  /** Returns whether data that the node lacks can be taken as gone. A lagging node gets time. */
   function believe(head: Head): boolean {
     if (head.number >= highest || nowMs() - freshAtMs >= policy.doubtMs) {
       highest = head.number
@@ -143,7 +143,7 @@ function makeDoubt(
     return false
   }
 
-  /** Undefined when the node does not say: then it is behind the one that told the head. */
+  /** Undefined if the node lacks the block: it is behind the node that reported the head. */
   async function isForked(head: Head): Promise<boolean | undefined> {
     if (previous === undefined) return true
     if (head.hash === previous.hash || head.parentHash === previous.hash) return false

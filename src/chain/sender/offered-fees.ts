@@ -1,6 +1,6 @@
 /**
- * The fees that a transaction signed now would offer. A simulation offers the same: code that a trader gave
- * their account (EIP-7702) reads `tx.gasprice` and `block.basefee`, and both are 0 where nothing is offered.
+ * Fees that a transaction signed now would offer. Simulations use the same fees: code of a trader's account (EIP-7702)
+ * may read `tx.gasprice` and `block.basefee`, which are 0 if no fees are given.
  */
 
 import { type Hex, hexToBigInt, numberToHex, type PublicClient } from 'viem'
@@ -27,7 +27,7 @@ export async function wantedTip(client: PublicClient): Promise<Hex> {
   try {
     return await client.request({ method: 'eth_maxPriorityFeePerGas' })
   } catch (error) {
-    // Some nodes have no opinion.
+    // Some nodes do not support this method.
     if (/not (found|supported|available|exist)/i.test(everythingSaid(error))) return TIP_DEFAULT
     throw error
   }

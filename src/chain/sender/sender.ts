@@ -1,63 +1,59 @@
 /**
  * Sends transactions from the exchange's own keys, and follows each until the chain has decided.
  *
- * Not viem's `sendTransaction` with its nonce manager: that signs and broadcasts in one step, so a kill in
- * between leaves no trace of what left the process, and its numbers live in memory. viem signs, encodes
- * and reads here; what is sent when is ours, for safety and not for speed.
+ * viem's `sendTransaction` with its nonce manager signs and broadcasts in one step and keeps nonces in memory. A kill
+ * in between would leave no record of the sent transaction. So viem signs, encodes and reads here, and this module
+ * decides what is sent when. The reason is safety, not speed.
  *
- * A **lane** is one key on one chain, and the only sender from it. It numbers its transactions
- * itself. A transaction is signed, stored in the journal, and only then broadcast: after a kill at
- * any instant the journal knows everything that may ever have left the process, and the same bytes
- * are sent again. Sending the same bytes twice is harmless, because a nonce is used once; so the
- * cure for every doubt (no answer, an error, a node that forgot) is to broadcast again and look.
+ * A **lane** is one key on one chain, and the only sender of that key. It assigns nonces itself. A transaction is
+ * signed, stored in the journal, and only then broadcast. After a kill at any moment the journal has every transaction
+ * that may have been sent, and the same bytes are sent again. Sending the same bytes twice is harmless, because a nonce
+ * is used once. So in every doubt (no answer, an error, a node that lost it) the lane broadcasts again and checks.
  *
- * Nothing runs by itself. The owner calls `poll` as often as it likes, and each call looks at the
- * chain once and does what is due by the clock that was handed in:
+ * Nothing runs by itself. The owner calls `poll` at any rate. Each call reads the chain once and does what is due by
+ * the given clock:
+ * - Not in a block yet: it is broadcast again from time to time. It is signed again with fees at least an eighth
+ *   higher in both fields after a long wait, or at once if the base fee exceeds its offer or a node calls it
+ *   underpriced. Every signed form is remembered, since any of them may be mined.
+ * - Refused for good by a node, or waiting too long: a transaction to the sender itself that does nothing takes its
+ *   nonce, so that later ones can proceed. It ends as `cancelled`.
+ * - Mined: once enough blocks are on top, it is `finished`.
+ * - Its nonce is used and no form of ours has a receipt: after some time it is `lost`.
+ * - Its block is no longer in the chain: it has `vanished`, also for some time after it was finished. It is open
+ *   again, and the next poll sends it again unless the owner abandons it.
  *
- * - not in a block yet: it is broadcast again from time to time, and signed again with fees at least
- *   an eighth higher in both fields when it has waited for long, or at once when the base fee has
- *   passed what it offers or a node calls it underpriced. Every form that was ever signed is
- *   remembered, since any of them may be mined.
- * - a node refuses it for good, or it has waited too long: a transaction to oneself that does
- *   nothing takes its nonce, so that those behind it can go on. It ends as `cancelled`.
- * - mined: once as many blocks are on top as were asked for, it is `finished`.
- * - its nonce is used up and no form of ours has a receipt: after a while it is `lost`.
- * - its block is not in the chain any more: it has `vanished`, also for some time after it was
- *   finished. It is open again, and sent again by the next poll unless the owner abandons it.
+ * A node may lag. If its head is below one seen before, missing data counts as gone only after the node has lacked it
+ * for `doubtMs`. A node that lacks a block below a head reported by another node is not trusted at all: the next poll
+ * asks again.
  *
- * A node may lag behind: one whose head is below what was seen before is not believed when it does
- * not know something, until it has kept saying so for `doubtMs`. One that does not have a block below the
- * head that another one told is not believed at all: the next poll asks again.
+ * Protocol of the owner:
  *
- * The owner's part of the conversation:
+ * recover, *[ send | poll → *news | acknowledge | abandon ]
  *
- *     recover, *[ send | poll → *news | acknowledge | abandon ]
+ * A transaction stays open in the journal until the owner acknowledges its end. After a restart every unacknowledged
+ * end is reported again, so an owner must accept repeated reports and can never miss one.
  *
- * A transaction stays open in the journal until the owner acknowledges that it has dealt with its
- * end. After a restart the news of every unacknowledged end comes again, so an owner has to be able
- * to hear it twice and can never miss it.
- *
- * Worked example. Nonce 7 is signed at 30 gwei and broadcast; the process is killed. The next one
- * loads row 7 and broadcasts the same bytes ("already known"). The base fee rises to 45: a second
- * form at 100 gwei is stored and broadcast. The first form is mined anyway; `finished` names its
- * hash. The owner reports what follows from the receipt, acknowledges, and row 7 is closed.
+ * Example: nonce 7 is signed at 30 gwei and broadcast; the process is killed. The next process loads row 7 and
+ * broadcasts the same bytes ("already known"). The base fee rises to 45: a second form at 100 gwei is stored and
+ * broadcast. The first form is mined anyway; `finished` names its hash. The owner acts on the receipt and acknowledges,
+ * and row 7 is closed.
  */
 
 import type { Address } from '#domain/ids.ts'
 import type { TransactionOutcome, TransactionRow } from '#domain/transaction.ts'
 
-/** Where transactions are kept. Both throw a fault when the outside fails. */
+/** Storage of transactions. Both functions throw a fault if the storage fails. */
 export type Journal = {
   /**
-   * Every open transaction of the sender, those finished in the newest `watchBlocks` blocks that it
-   * knows of, and the highest nonce it has ever stored (-1 when none).
+   * Returns every open transaction of the sender, those finished in the newest `watchBlocks` blocks, and the highest
+   * nonce ever stored (-1 if none).
    */
   load(from: {
     readonly chainId: number
     readonly sender: Address
     readonly watchBlocks: number
   }): Promise<{ readonly rows: readonly TransactionRow[]; readonly lastNonce: number }>
-  /** Durable once it resolves. The row replaces one of the same nonce with a lower revision. */
+  /** Durable once it resolves. The row replaces a row of the same nonce with a lower revision. */
   save(row: TransactionRow): Promise<void>
 }
 
@@ -65,7 +61,7 @@ export type SendRequest = {
   readonly to: Address
   readonly data: string
   readonly value?: bigint
-  /** Estimated when it is left out; then a call that would revert is a fault. */
+  /** Estimated if omitted; then a call that would revert is a fault. */
   readonly gas?: bigint
   readonly purpose: string
   readonly reference: string
@@ -86,23 +82,23 @@ type ReceiptLog = {
   readonly data: string
 }
 
-export type SenderNews =
-  /** Signed again; the newest of `transaction.hashes` is the new one. */
+export type SenderUpdate =
+  /** Signed again; the last of `transaction.hashes` is the new one. */
   | { readonly type: 'replaced'; readonly transaction: TransactionRow }
   | { readonly type: 'mined'; readonly transaction: TransactionRow; readonly receipt: Receipt }
-  /** The end of it; the receipt is missing when it was lost. To be acknowledged. */
+  /** Its end; without a receipt if it was lost. The owner must acknowledge it. */
   | {
       readonly type: 'finished'
       readonly transaction: TransactionRow
       readonly outcome: TransactionOutcome
       readonly receipt?: Receipt
     }
-  /** A reorg removed it after it was said to be mined or finished. It is open again. */
+  /** A reorg removed it after it was reported as mined or finished. It is open again. */
   | { readonly type: 'vanished'; readonly transaction: TransactionRow }
 
 export type Polled = {
-  readonly news: readonly SenderNews[]
-  /** The newest block that was seen. */
+  readonly news: readonly SenderUpdate[]
+  /** The newest block seen. */
   readonly headNumber: number
   readonly headAtSec: number
 }
@@ -111,38 +107,38 @@ export type TransactionName = { readonly sender: Address; readonly nonce: number
 
 /** A lane, or several lanes that share the work. */
 export type TransactionSender = {
-  /** Reads the journal, once; answers what is open. Everything else does it first if need be. */
+  /** Reads the journal once and returns open transactions. All other functions do this first if necessary. */
   recover(): Promise<readonly TransactionRow[]>
   /**
-   * Signs, stores and broadcasts. Resolves once it is stored, even if no node has it yet: polling
-   * sees to that. When it throws, nothing has left the process.
+   * Signs, stores and broadcasts. Resolves when it is stored, even if no node has it yet: `poll` sends it again. If it
+   * throws, nothing has been sent.
    */
   send(request: SendRequest): Promise<TransactionRow>
-  /** Looks at the chain once, and does what is due. Throws when the chain cannot be asked at all. */
+  /** Reads the chain once and does what is due. Throws if the chain is unreachable. */
   poll(): Promise<Polled>
-  /** The owner has dealt with the end of it. */
+  /** Confirms that the owner has handled its end. */
   acknowledge(name: TransactionName): Promise<void>
-  /** The owner does not want it any more: the next poll replaces it by one that does nothing. */
+  /** Replaces it at the next poll by a transaction that does nothing. */
   abandon(name: TransactionName): void
-  /** What is open, in the order of nonces. */
+  /** Returns open transactions in the order of nonces. */
   open(): readonly TransactionRow[]
-  /** How many more may be open. */
+  /** Returns how many more may be opened. */
   room(): number
 }
 
 export type SenderPolicy = {
-  /** Blocks on top of a transaction's own before it is finished. */
+  /** Blocks on top of a transaction's block before it is finished. */
   readonly confirmations: number
   readonly rebroadcastAfterMs: number
   readonly bumpAfterMs: number
-  /** After this long without a block the nonce is given to a transaction that does nothing. */
+  /** After this long without a block, a transaction that does nothing takes the nonce. */
   readonly giveUpAfterMs: number
   readonly lostAfterMs: number
   readonly doubtMs: number
-  /** How far back a finished transaction is still watched for reorgs. */
+  /** Depth in blocks up to which a finished transaction is watched for reorgs. */
   readonly watchBlocks: number
   readonly maxFeeCap: bigint
-  /** Transactions that may be open at once; one more is refused. */
+  /** Maximum number of open transactions; further ones are refused. */
   readonly openMax: number
 }
 

@@ -32,7 +32,7 @@ export type Signer = (
 export function makeSigner(options: {
   readonly account: LocalAccount
   readonly chainId: number
-  /** For large transactions: the portable hash takes longer than all else that signing does. */
+  /** Faster hash for large transactions: the portable one takes longer than the rest of signing. */
   readonly keccak256?: Keccak256
 }): Signer {
   const { account, chainId } = options
@@ -60,13 +60,13 @@ export function makeSigner(options: {
   }
 }
 
-/** What a signed transaction does. One to nobody would be to `self`. */
+/** Returns the payload of a signed transaction. Without a recipient, `self` is used. */
 export function payloadOf(raw: string, self: string): Payload {
   const { to, data, value, gas } = parseTransaction(raw as Hex)
   return { to: to ?? self, data: data ?? '0x', value: value ?? 0n, gas: gas ?? BLANK_GAS }
 }
 
-/** Does nothing but use up a nonce. */
+/** Returns a payload that only uses a nonce. */
 export function blankPayload(self: string): Payload {
   return { to: self, data: '0x', value: 0n, gas: BLANK_GAS }
 }

@@ -18,7 +18,7 @@ export const approve = command({
       help: 'how many dollars the exchange may take in total, or unlimited',
       default: '10000',
     },
-    'own-gas': { help: 'sends the transactions itself, where the trader has ether' },
+    'own-gas': { help: "sends the transactions from the trader's own ether" },
     ...SIGN_OPTIONS,
   },
   async run({ values, io }) {
@@ -43,12 +43,12 @@ export const redeem = command({
   about: 'turns the shares of a resolved market, or of all, into what they pay',
   more: 'The trader signs, and the exchange pays for the gas.',
   options: {
-    all: { help: 'every resolved market where the trader holds shares' },
+    all: { help: 'every resolved market in which the trader holds shares' },
     ...SIGN_OPTIONS,
   },
   async run({ values, positionals: [named], io }) {
     if ((named === undefined) !== values.all) {
-      throw new OptionError('which? Give one market, or --all')
+      throw new OptionError('give one market, or --all')
     }
     const { client } = await traderOf(values, io)
     if (named !== undefined) {

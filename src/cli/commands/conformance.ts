@@ -43,7 +43,8 @@ export const conformance = command({
     } finally {
       await world.trader?.revoke()
     }
-    if (results.length === 0) throw new CommandError(`no line begins with ${only.join(' or ')}`)
+    if (results.length === 0)
+      throw new CommandError(`no check has a name that begins with ${only.join(' or ')}`)
     const count = (what: CheckResult['result']) =>
       results.filter(({ result }) => result === what).length
     const counts = { ok: count('ok'), failed: count('failed'), skipped: count('skipped') }

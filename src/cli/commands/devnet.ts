@@ -53,7 +53,7 @@ export const marketCreate = command({
     seconds: { value: '<n>', help: 'until it expires', default: String(7 * DAY_SEC) },
     'key-file': { value: '<path>', help: "a file with the maker's key" },
     rpc: { value: '<url>', help: "the way to the chain, if not the devnet's" },
-    'chain-id': { value: '<id>', help: 'which chain, where the exchange has several' },
+    'chain-id': { value: '<id>', help: 'the chain, if the exchange has several' },
     ...READ_OPTIONS,
   },
   async run({ values, io }) {
@@ -102,7 +102,7 @@ export const maker = command({
     spread: { value: '<cents>', help: 'between bid and ask', default: '4' },
     seconds: { value: '<n>', help: 'between two rounds', default: '5' },
     rounds: { value: '<n>', help: 'how many; 0 is until it is stopped', default: '0' },
-    assets: { value: '<names>', help: 'whose price markets', default: 'BTC,ETH' },
+    assets: { value: '<names>', help: 'assets with price markets to quote', default: 'BTC,ETH' },
     'key-file': SIGN_OPTIONS['key-file'],
     account: SIGN_OPTIONS.account,
     url: URL_OPTION,

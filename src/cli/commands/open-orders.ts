@@ -36,24 +36,31 @@ export const cancel = command({
   options: {
     all: { help: 'every open order of the trader' },
     market: { value: '<market>', help: 'with --all: of this market only' },
+    group: { value: '<name>', help: 'with --all: of this group only' },
     ...SIGN_OPTIONS,
   },
   async run({ values, positionals: [named], io }) {
     if ((named === undefined) !== values.all) {
-      throw new OptionError('which? Give the hash of one order, or --all')
+      throw new OptionError('give the hash of one order, or --all')
     }
     if (values.market !== undefined && !values.all) {
       throw new OptionError('--market goes with --all')
     }
+    const { group } = values
+    if (group !== undefined && !values.all) throw new OptionError('--group goes with --all')
     const { client, url, address } = await traderOf(values, io)
     const where = await inMarket(client, values.market)
     const hasToken = openKeyFolder(io).find(url, address) !== undefined
     if (values.all && hasToken) {
-      const { orderHashes, count } = await client.orders.cancelAll(where)
+      const { orderHashes, count } = await client.orders.cancelAll({
+        ...where,
+        ...(group === undefined ? {} : { group }),
+      })
       io.out(values.json ? showJson({ status: 'cancelled', orderHashes, count }, 2) : told(count))
       return 0
     }
-    const open = await client.orders.list(where)
+    const all = await client.orders.list(where)
+    const open = group === undefined ? all : all.filter((order) => order.group === group)
     const ending = values.all ? open : [theOne(open, named ?? '')]
     const cancelled = await cancelEach(client, ending, values.all)
     const answer = { status: 'cancelled', orderHashes: cancelled, count: cancelled.length }

@@ -1,6 +1,7 @@
 /** `sibyl order buy` and `sibyl order sell`: places an order, or checks whether the exchange would accept it. */
 
-import { CommandError, readInteger } from '#devnet/command.ts'
+import type { OrderOptions } from '#client/order-submission.ts'
+import { CommandError, OptionError, readInteger } from '#devnet/command.ts'
 import type { PlacedOrder } from '#protocol/shapes/orders.ts'
 import { type Command, command, readWord, SIGN_OPTIONS } from '../command.ts'
 import { traderOf, traderReading } from '../connect.ts'
@@ -8,6 +9,7 @@ import { findMarket } from '../find-market.ts'
 import { showAmount, showFacts, showJson } from '../show.ts'
 
 const TTL_SEC_MAX = 10 * 365 * 86_400
+const BOOK_WITHIN_MS_MAX = 86_400_000
 const TIMES_IN_FORCE = ['GTC', 'IOC', 'FOK'] as const
 
 export const orderBuy = placing('buy')
@@ -24,7 +26,18 @@ function placing(side: 'buy' | 'sell'): Command {
       seconds: { value: '<n>', help: 'until it expires', default: '3600' },
       'time-in-force': { value: '<word>', help: TIMES_IN_FORCE.join(', '), default: 'GTC' },
       'post-only': { help: 'only if it takes nothing' },
-      validate: { help: 'signs it, asks what is wrong with it, and places nothing' },
+      'book-within': { value: '<ms>', help: 'refused if its market handles it later' },
+      label: {
+        value: '<text>',
+        help: 'repeated in every answer and message about the order; public',
+      },
+      group: { value: '<name>', help: 'a name by which orders are cancelled together; public' },
+      replaces: {
+        value: '<order>',
+        help: 'the hash of an open order that leaves in the same step',
+      },
+      'replace-always': { help: 'with --replaces: also if that order is not open any more' },
+      validate: { help: 'signs it, reports its errors, and places nothing' },
       sign: { help: 'signs it and prints it as it would be sent, and sends nothing' },
       ...SIGN_OPTIONS,
     },
@@ -40,6 +53,7 @@ function placing(side: 'buy' | 'sell'): Command {
         ...{ marketId, side, outcome, size, price, ttlSeconds },
         ...(timeInForce === 'GTC' ? {} : { timeInForce }),
         ...(values['post-only'] ? { postOnly: true } : {}),
+        ...lifeOf(values),
       })
       if (values.sign) {
         io.out(showJson(submission))
@@ -57,6 +71,31 @@ function placing(side: 'buy' | 'sell'): Command {
       return 0
     },
   })
+}
+
+/** Options of an order's life, as the SDK takes them. */
+function lifeOf(values: {
+  readonly 'book-within'?: string | undefined
+  readonly label?: string | undefined
+  readonly group?: string | undefined
+  readonly replaces?: string | undefined
+  readonly 'replace-always'?: boolean
+}): OrderOptions {
+  const { label, group, replaces } = values
+  const within = values['book-within']
+  const always = values['replace-always'] === true
+  if (always && replaces === undefined) {
+    throw new OptionError('--replace-always goes with --replaces')
+  }
+  return {
+    ...(label === undefined ? {} : { label }),
+    ...(group === undefined ? {} : { group }),
+    ...(replaces === undefined ? {} : { replaces }),
+    ...(always ? { replaceMode: 'always' as const } : {}),
+    ...(within === undefined
+      ? {}
+      : { bookByMs: Date.now() + readInteger('book-within', within, 1, BOOK_WITHIN_MS_MAX) }),
+  }
 }
 
 function factsOf({ orderHash, status, matches, filled }: PlacedOrder): Record<string, string> {

@@ -1,6 +1,6 @@
 /**
- * `npm run cluster`: an exchange of several nodes on this machine, to try what happens when one of them goes. It runs
- * until Ctrl-C; the other words are for a second terminal.
+ * `npm run cluster`: an exchange of several nodes on this machine, to see what happens when one fails. It runs until
+ * Ctrl-C; other commands are for a second terminal.
  */
 
 import { parseArgs } from 'node:util'
@@ -30,8 +30,8 @@ try {
   const { values, positionals } = read()
   if (values.help) process.stdout.write(HELP)
   else if (positionals.length > 0) {
-    const { tellCluster } = await import('./control.ts')
-    process.stdout.write(await tellCluster(values.folder, positionals))
+    const { sendCommand } = await import('./control.ts')
+    process.stdout.write(await sendCommand(values.folder, positionals))
   } else await run(values)
 } catch (error) {
   process.stderr.write(`sibyl: ${error instanceof Error ? error.message.split('\n')[0] : error}\n`)
@@ -58,7 +58,7 @@ function read() {
   }
 }
 
-/** What it takes is loaded here: who asks for help need not wait for it. */
+/** The code is loaded here, so that the help appears at once. */
 async function run(values: Values): Promise<void> {
   const { openCluster } = await import('./open-cluster.ts')
   const { serveControl } = await import('./control.ts')
@@ -83,7 +83,7 @@ async function run(values: Values): Promise<void> {
   await cluster.dispose()
 }
 
-/** A trade between two traders who speak to different fronts. */
+/** Makes a trade between two traders at different fronts. */
 async function firstTrade(one: string, other: string): Promise<string> {
   const { DEMO_TRADERS, devnetKey } = await import('../accounts.ts')
   const [ann, bob] = DEMO_TRADERS

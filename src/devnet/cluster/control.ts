@@ -1,4 +1,4 @@
-/** How a cluster that runs is asked and told things from another terminal: a socket in its folder. */
+/** Controls a running cluster from another terminal, through a socket in its folder. */
 
 import { createServer, request } from 'node:http'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ const socketIn = (folder: string): string => join(folder, 'control')
 
 type Closing = { close(): void }
 
-/** Takes `status`, `kill NODE`, `drain`, `start`, `cut` and `mend NODE`, and `add KIND`; answers in lines. */
+/** Accepts `status`, `kill NODE`, `drain`, `start`, `cut` and `mend NODE`, and `add KIND`; answers in lines. */
 export async function serveControl(folder: string, cluster: Cluster): Promise<Closing> {
   const server = createServer((asked, answer) => {
     const words = decodeURIComponent((asked.url ?? '/').slice(1)).split(' ')
@@ -27,8 +27,8 @@ export async function serveControl(folder: string, cluster: Cluster): Promise<Cl
   return server
 }
 
-/** Tells the cluster that runs in the folder. */
-export function tellCluster(folder: string, words: readonly string[]): Promise<string> {
+/** Sends a command to the cluster that runs in the folder. */
+export function sendCommand(folder: string, words: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     const asked = request({
       socketPath: socketIn(folder),

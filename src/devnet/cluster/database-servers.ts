@@ -1,8 +1,7 @@
 /**
- * Database servers on loopback, to try things with: one MariaDB, or three that are a Galera cluster. They are
- * killed and started again, one by one or all at once; whoever starts a cluster again after all of it was
- * killed first compares where its nodes ended, as an operator must. What Debian calls `mariadb-server` and
- * `galera-4` must be installed.
+ * Database servers on loopback for tests: one MariaDB, or three as a Galera cluster. They are killed and started again,
+ * one by one or all at once. To start a cluster after all of it was killed, the last positions of its nodes are
+ * compared first, as an operator must do. Debian's packages `mariadb-server` and `galera-4` must be installed.
  */
 
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
@@ -24,13 +23,11 @@ import { freePorts, until } from './local-servers.ts'
 const PROVIDER = '/usr/lib/galera/libgalera_smm.so'
 const SERVER = '/usr/sbin/mariadbd'
 const DATABASES = ['sibyl_log', 'sibyl_other', 'sibyl'] as const
-/**
- * A server that copies its files to another must not run as root. A single server runs as the user that starts it.
- */
+/** A server that copies its files to another must not run as root. A single server runs as the user that starts it. */
 const userOf = (count: number): string =>
   count > 1 && process.getuid?.() === 0 ? 'mysql' : userInfo().username
 
-/** Why such servers cannot be had here; undefined where they can. */
+/** Returns why such servers cannot run here; undefined if they can. */
 export function missingServers(nodes: number): string | undefined {
   if (!existsSync(SERVER)) return 'mariadb-server is not installed'
   if (nodes > 1 && !existsSync(PROVIDER)) return 'galera-4 is not installed'
@@ -50,20 +47,20 @@ type Node = {
 }
 
 export type DatabaseServers = {
-  /** Of all nodes together; each writer may begin with another. */
+  /** Address of all nodes; each writer may start with another node. */
   url(first?: number, database?: (typeof DATABASES)[number]): string
-  /** Of one node alone. */
+  /** Address of one node. */
   urlOf(node: number, database?: (typeof DATABASES)[number]): string
   kill(nodes: readonly number[]): Promise<void>
-  /** Pauses one, or lets it go on. */
+  /** Pauses or resumes one server. */
   signal(node: number, signal: 'SIGSTOP' | 'SIGCONT'): void
-  /** Starts those that are down, and waits until every node takes statements. */
+  /** Starts stopped servers, and waits until every node accepts statements. */
   heal(): Promise<void>
   readonly count: number
   dispose(): Promise<void>
 }
 
-/** `flags` are given to each server after those that all of them have. */
+/** `flags` are appended to the common flags of each server. */
 export async function openDatabaseServers(
   count: number,
   flags: readonly string[] = [],
@@ -81,49 +78,10 @@ export async function openDatabaseServers(
     process: undefined,
   }))
 
-  for (const node of nodes) {
-    execFileSync(
-      'mariadb-install-db',
-      [
-        ...[
-          '--no-defaults',
-          `--datadir=${node.folder}`,
-          '--auth-root-authentication-method=normal',
-        ],
-        ...['--skip-test-db', `--user=${user}`, '--skip-name-resolve'],
-      ],
-      { stdio: 'ignore' },
-    )
-  }
-
-  function argumentsOf(node: Node, bootstraps: boolean): string[] {
-    const common = [
-      ...['--no-defaults', `--datadir=${node.folder}`, `--port=${node.port}`, `--user=${user}`],
-      ...['--bind-address=127.0.0.1', `--socket=${node.folder}/socket`, '--skip-name-resolve'],
-      ...['--innodb-flush-log-at-trx-commit=1', '--innodb-buffer-pool-size=64M'],
-      ...['--innodb-log-file-size=48M', '--max-allowed-packet=64M', ...flags],
-    ]
-    if (count === 1) return common
-    const members = nodes.map(({ group }) => `127.0.0.1:${group}`).join(',')
-    const options = [
-      `gmcast.listen_addr=tcp://127.0.0.1:${node.group}`,
-      `ist.recv_addr=127.0.0.1:${node.fetches}`,
-      // A node that was alone when all died must not make itself the cluster.
-      'pc.recovery=false',
-      'evs.suspect_timeout=PT3S',
-      'evs.keepalive_period=PT0.5S',
-      'gcache.size=64M',
-    ]
-    return [
-      ...common,
-      ...['--wsrep-on=ON', `--wsrep-provider=${PROVIDER}`, '--binlog-format=ROW'],
-      ...['--innodb-autoinc-lock-mode=2', '--wsrep-sst-method=rsync'],
-      `--wsrep-cluster-address=gcomm://${bootstraps ? '' : members}`,
-      `--wsrep-node-address=127.0.0.1:${node.group}`,
-      `--wsrep-sst-receive-address=127.0.0.1:${node.transfers}`,
-      `--wsrep-provider-options=${options.join(';')}`,
-    ]
-  }
+  for (const node of nodes) install(node, user)
+  const argumentsOf = (node: Node, bootstraps: boolean): string[] =>
+    serverArguments(node, { nodes, user, flags, bootstraps })
+  const isUp = (node: Node): Promise<void> => untilUp(node, count > 1)
 
   function start(node: Node, bootstraps: boolean, position = ''): void {
     const output = openSync(join(folder, `${node.port}.log`), 'a')
@@ -137,22 +95,7 @@ export async function openDatabaseServers(
     })
   }
 
-  const isUp = (node: Node): Promise<void> =>
-    until(async () => {
-      const options = { host: '127.0.0.1', port: node.port, user: 'root', connectTimeout: 2_000 }
-      const connection = await createConnection(options)
-      try {
-        if (count > 1) {
-          const [rows] = await connection.query("SHOW STATUS LIKE 'wsrep_ready'")
-          const [ready] = rows as { Value: string }[]
-          if (ready?.Value !== 'ON') throw new Error(`node ${node.port} is not ready`)
-        } else await connection.query('SELECT 1')
-      } finally {
-        connection.destroy()
-      }
-    })
-
-  /** Where a node ended, as it says itself when it is asked to recover. */
+  /** Returns the last position of a node, as it reports in recovery mode. */
   async function positionOf(node: Node): Promise<Position> {
     const args = [...argumentsOf(node, false), '--wsrep-recover']
     const child = spawn(SERVER, args, { stdio: ['ignore', 'ignore', 'pipe'] })
@@ -175,11 +118,11 @@ export async function openDatabaseServers(
       await isUp(first)
     }
     for (const node of nodes) {
-      // One that was killed fetches only what it has missed, if it says where it ended.
+      // A killed node fetches only what it missed, if it reports its last position.
       if (node.process === undefined) {
         start(node, false, count === 1 ? '' : (await positionOf(node)).text)
       }
-      // One after the other: two that fetch everything at once need two that can give it.
+      // One after the other: two full copies at once need two donors.
       await isUp(node)
     }
   }
@@ -218,3 +161,68 @@ export async function openDatabaseServers(
     },
   }
 }
+
+/** Makes the data folder of a node. */
+function install(node: Node, user: string): void {
+  execFileSync(
+    'mariadb-install-db',
+    [
+      ...['--no-defaults', `--datadir=${node.folder}`, '--auth-root-authentication-method=normal'],
+      ...['--skip-test-db', `--user=${user}`, '--skip-name-resolve'],
+    ],
+    { stdio: 'ignore' },
+  )
+}
+
+function serverArguments(
+  node: Node,
+  server: {
+    readonly nodes: readonly Node[]
+    readonly user: string
+    readonly flags: readonly string[]
+    readonly bootstraps: boolean
+  },
+): string[] {
+  const { nodes, user, flags, bootstraps } = server
+  const common = [
+    ...['--no-defaults', `--datadir=${node.folder}`, `--port=${node.port}`, `--user=${user}`],
+    ...['--bind-address=127.0.0.1', `--socket=${node.folder}/socket`, '--skip-name-resolve'],
+    ...['--innodb-flush-log-at-trx-commit=1', '--innodb-buffer-pool-size=64M'],
+    ...['--innodb-log-file-size=48M', '--max-allowed-packet=64M', ...flags],
+  ]
+  if (nodes.length === 1) return common
+  const members = nodes.map(({ group }) => `127.0.0.1:${group}`).join(',')
+  const options = [
+    `gmcast.listen_addr=tcp://127.0.0.1:${node.group}`,
+    `ist.recv_addr=127.0.0.1:${node.fetches}`,
+    // A node that was alone when all died must not form the cluster by itself.
+    'pc.recovery=false',
+    'evs.suspect_timeout=PT3S',
+    'evs.keepalive_period=PT0.5S',
+    'gcache.size=64M',
+  ]
+  return [
+    ...common,
+    ...['--wsrep-on=ON', `--wsrep-provider=${PROVIDER}`, '--binlog-format=ROW'],
+    ...['--innodb-autoinc-lock-mode=2', '--wsrep-sst-method=rsync'],
+    `--wsrep-cluster-address=gcomm://${bootstraps ? '' : members}`,
+    `--wsrep-node-address=127.0.0.1:${node.group}`,
+    `--wsrep-sst-receive-address=127.0.0.1:${node.transfers}`,
+    `--wsrep-provider-options=${options.join(';')}`,
+  ]
+}
+
+const untilUp = (node: Node, isCluster: boolean): Promise<void> =>
+  until(async () => {
+    const options = { host: '127.0.0.1', port: node.port, user: 'root', connectTimeout: 2_000 }
+    const connection = await createConnection(options)
+    try {
+      if (isCluster) {
+        const [rows] = await connection.query("SHOW STATUS LIKE 'wsrep_ready'")
+        const [ready] = rows as { Value: string }[]
+        if (ready?.Value !== 'ON') throw new Error(`node ${node.port} is not ready`)
+      } else await connection.query('SELECT 1')
+    } finally {
+      connection.destroy()
+    }
+  })

@@ -1,4 +1,4 @@
-/** What servers that are started here have in common: ports, waiting, and an end with their parent. */
+/** Common functions for servers started here: ports, waiting, and ending them with their parent. */
 
 import type { ChildProcess } from 'node:child_process'
 import { randomInt } from 'node:crypto'
@@ -8,8 +8,8 @@ const WAIT_MS_MAX = 120_000
 const LOOK_EVERY_MS = 50
 
 /**
- * They are let go again before they are used. Ports that no system gives to connections that leave the
- * machine: only another server could take one meanwhile.
+ * Ports are released before they are used. They are outside the range for outgoing connections, so only another server
+ * could take one meanwhile.
  */
 export async function freePorts(count: number): Promise<number[]> {
   const held = await Promise.all(Array.from({ length: count }, () => holdPort()))
@@ -29,7 +29,7 @@ function holdPort(): Promise<{ server: Server; port: number }> {
   )
 }
 
-/** Tries again until it does not fail; fails with its last error when that takes too long, or is final. */
+/** Retries until it succeeds; throws its last error after the timeout, or if the error is final. */
 export async function until<Value>(
   look: () => Promise<Value> | Value,
   isFinal: (error: unknown) => boolean = () => false,

@@ -1,6 +1,6 @@
 /**
- * NATS servers on loopback, each connected with the others. A client that is given the address of all of them goes
- * to another when its own is gone. What Debian calls `nats-server` must be installed.
+ * NATS servers on loopback, connected with each other. A client with all addresses switches to another server when its
+ * own is gone. Debian's package `nats-server` must be installed.
  */
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
@@ -13,23 +13,23 @@ import { openWires } from './wire.ts'
 const PROGRAM = 'nats-server'
 
 export type NatsServers = {
-  /** Of all of them, as `SIBYL_NATS_URL` has it. */
+  /** Addresses of all servers, in the form of `SIBYL_NATS_URL`. */
   readonly url: string
   kill(server: number): Promise<void>
-  /** Pauses it, or lets it go on. */
+  /** Pauses or resumes one server. */
   signal(server: number, signal: 'SIGSTOP' | 'SIGCONT'): void
   /** Cuts the routes between all servers: each continues alone with its own clients. */
   split(): void
   /** Restores the routes. */
   join(): void
-  /** Starts those that are down. */
+  /** Starts stopped servers. */
   heal(): Promise<void>
   isUp(server: number): boolean
   readonly count: number
   dispose(): Promise<void>
 }
 
-/** Why such servers cannot be had here; undefined where they can. */
+/** Returns why such servers cannot run here; undefined if they can. */
 export function missingNats(): string | undefined {
   return spawnSync(PROGRAM, ['--version']).status === 0 ? undefined : `${PROGRAM} is not installed`
 }
@@ -52,7 +52,7 @@ export async function openNatsServers(folder: string, count: number): Promise<Na
         ...['-a', '127.0.0.1', '-p', String(clients[server]), '-n', `nats-${server + 1}`],
         ...['--cluster_name', 'sibyl', '--cluster', `nats://${own}`],
         ...['--cluster_advertise', wires.through(own)],
-        // Whoever uses them is given all their addresses.
+        // Clients get all addresses from the settings.
         ...['--routes', others, '--no_advertise'],
       ],
       { stdio: ['ignore', output, output] },

@@ -1,13 +1,13 @@
-/** What a node of a local cluster serves, in the words of `npm run cluster -- status`. */
+/** Status of a node in a local cluster, for `npm run cluster -- status`. */
 
 import type { ClusterNode } from './nodes.ts'
 
 const ASK_TIMEOUT_MS = 2_000
 const MARKET_THREAD = /^market-(\d+)$/
-/** Parts of every node or every front, and checks that are no threads: they serve no slot of the cluster. */
+/** Parts of every node or front, and checks that are not threads: they serve no slot of the cluster. */
 const COMMON = new Set(['bridge', 'log-copy', 'admin', 'clock', 'markets', 'price sources'])
 
-/** Part by part, as `/readyz` of a node answers. */
+/** Checks by part, as `/readyz` of a node returns them. */
 type Checks = Readonly<Record<string, { readonly ok: boolean; readonly why?: string }>>
 export type NodeReport = {
   readonly node: Pick<ClusterNode, 'name' | 'roles' | 'url'>
@@ -17,7 +17,7 @@ export type NodeReport = {
 }
 type Threads = { readonly marketThreads: number; readonly partitions: number }
 
-/** Asks a node which threads it runs. */
+/** Returns the threads that a node runs. */
 export async function reportOf(node: ClusterNode): Promise<NodeReport> {
   const report = { node, isCut: node.isCut(), checks: {} }
   if (!node.isUp()) return { ...report, state: 'down' }
@@ -61,7 +61,7 @@ function nodeLine({ node, state, isCut, checks }: NodeReport, threads: Threads):
   ].join('; ')
 }
 
-/** Partitions go to market threads in turn, as `config/topology.ts` has it. */
+/** Partitions are assigned to market threads in turn, as in `config/topology.ts`. */
 function withPartitions(name: string, { marketThreads, partitions }: Threads): string {
   const [, thread] = MARKET_THREAD.exec(name) ?? []
   if (thread === undefined) return name

@@ -1,6 +1,6 @@
 /**
- * The nodes of a cluster on one machine: each is `npm start` as a process of its own, with its roles, its data
- * folder, its port and what it says in a file. They are killed, drained, paused, and started again.
+ * Nodes of a cluster on one machine: each is a separate `npm start` process with its roles, data folder, port and
+ * output file. They are killed, drained, paused, and started again.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -11,7 +11,7 @@ import { endProcess, until } from './local-servers.ts'
 
 const MAIN = fileURLToPath(new URL('../../main.ts', import.meta.url))
 
-/** What a node is for, and the roles that it has for that. */
+/** Kinds of nodes, and their roles. */
 export const KINDS = {
   front: 'front',
   market: 'market',
@@ -25,16 +25,16 @@ export type ClusterNode = {
   readonly roles: string
   /** The port where a front serves clients, and any node serves operators. */
   readonly url: string
-  /** Whether its process runs. */
+  /** Returns whether its process runs. */
   isUp(): boolean
   start(): Promise<void>
-  /** Ends as a machine does that loses its power. */
+  /** Ends it like a power failure. */
   kill(): Promise<void>
-  /** Hands everything over, then ends. */
+  /** Hands over all slots, then ends it. */
   drain(): Promise<void>
   pause(): void
   resume(): void
-  /** Its links to NATS and the database say nothing any more, or are whole again. */
+  /** Makes its links to NATS and the database silent, or restores them. */
   cut(state: 'silent' | 'whole'): void
   isCut(): boolean
 }
@@ -43,7 +43,7 @@ type NodeOptions = {
   readonly name: string
   readonly kind: Kind
   readonly port: number
-  /** Of the whole cluster: its data and what its nodes say. */
+  /** Folder of the whole cluster: its data and the output of its nodes. */
   readonly folder: string
   readonly environment: Readonly<Record<string, string>>
   readonly cut: ClusterNode['cut']
@@ -53,7 +53,7 @@ export function makeNode(options: NodeOptions): ClusterNode {
   const { name, kind, port, folder, environment, cut } = options
   let child: ChildProcess | undefined
   let isCut = false
-  /** Where in its file begins what the process of now has said. */
+  /** Position in its output file where the current process began. */
   let begun = 0
   const dataDir = join(folder, name)
   const logFile = join(folder, `${name}.log`)
@@ -71,7 +71,7 @@ export function makeNode(options: NodeOptions): ClusterNode {
     }
     const started = spawn(process.execPath, [...process.execArgv, MAIN], {
       env: { ...environment, ...own },
-      // In a group of its own: Ctrl-C in a terminal is for the cluster, which ends its nodes in order.
+      // In its own process group: Ctrl-C in a terminal goes to the cluster, which ends its nodes in order.
       detached: true,
       stdio: ['ignore', output, output],
     })

@@ -1,6 +1,6 @@
 /**
- * A whole cluster on one machine, to try it: NATS servers, database servers, the local chain, and nodes. Its folder
- * is emptied when it is opened.
+ * A whole cluster on one machine, for trying it out: NATS servers, database servers, the local chain, and nodes.
+ * Opening it empties its folder.
  */
 
 import { mkdirSync, rmSync } from 'node:fs'
@@ -16,19 +16,19 @@ import { openWires } from './wire.ts'
 
 const NATS_SERVERS = 3
 const GALERA_NODES = 3
-/** Of the whole cluster: each is served by one of the market nodes. */
+/** Market threads of the whole cluster; each is served by one of the market nodes. */
 const MARKET_THREADS = 4
 const PARTITIONS = 8
 const NODES_MAX = 20
 
 type ClusterOptions = {
   readonly folder: string
-  /** Of the first front; the other nodes have those behind it. */
+  /** Port of the first front; the other nodes have the ports after it. */
   readonly port: number
   readonly fronts: number
   readonly markets: number
   readonly galera: boolean
-  /** Settings of all nodes besides those that make them a cluster. */
+  /** Settings of all nodes in addition to those of the cluster. */
   readonly environment?: Readonly<Record<string, string>>
   readonly say: (line: string) => void
 }
@@ -79,7 +79,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     say(`the local chain: ${chain.url}`)
 
     const nodes = new Map<string, ClusterNode>()
-    /** They end after the nodes, which end by them. */
+    /** Closed after the nodes, which need them to end. */
     const wiresAt = closers.length
     closers.push(async () => {
       for (const node of [...nodes.values()].reverse()) {
@@ -90,7 +90,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     })
     const environment = { ...options.environment, ...environmentOf(chain) }
     let made = 0
-    /** Each reaches the servers by wires of its own, so that it can be cut off. */
+    /** Each node reaches the servers by its own wires, so that it can be cut off. */
     async function make(kind: Kind): Promise<ClusterNode> {
       if (nodes.size >= NODES_MAX) throw new CommandError(`there are ${NODES_MAX} nodes already`)
       const count = [...nodes.values()].filter((node) => node.kind === kind).length
@@ -141,7 +141,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   }
 }
 
-/** A front has an address; the others are reached through it. */
+/** Only a front has an address for clients; the others are reached through it. */
 export function wordsOf({ name, kind, url }: ClusterNode): string {
   return kind === 'front' ? `${name} serves at ${url}` : `${name} runs`
 }

@@ -1,6 +1,6 @@
 /**
- * A wire from one node to one server that can be cut: a port that passes every connection on. Cut, it either ends
- * them and refuses new ones, or says nothing any more and keeps them open, as a broken network does.
+ * A wire from one node to one server that can be cut: a port that forwards every connection. When cut, it either closes
+ * connections and refuses new ones, or keeps them open without passing anything on, like a broken network.
  */
 
 import { once } from 'node:events'
@@ -14,9 +14,9 @@ type Wire = {
   close(): void
 }
 
-/** The wires from one node to all servers of a kind. */
+/** Wires from one node to all servers of a kind. */
 export type Wires = {
-  /** The address with these wires in place of the servers that they lead to. */
+  /** Returns the address with these wires in place of the servers. */
   through(url: string): string
   set(state: Cut): void
   close(): void
@@ -24,7 +24,7 @@ export type Wires = {
 
 const LOCAL = /127\.0\.0\.1:(\d+)/g
 
-/** To each server that the address names. */
+/** Opens a wire to each server in the address. */
 export async function openWires(url: string): Promise<Wires> {
   const wires = new Map<string, Wire>()
   for (const [, port = ''] of url.matchAll(LOCAL)) wires.set(port, await openWire(Number(port)))
@@ -80,7 +80,7 @@ async function openWire(toPort: number): Promise<Wire> {
       state = next
       for (const pair of [...pairs]) {
         if (next === 'silent') hush(pair)
-        // What was on its way is lost: an old connection would tell the past.
+        // Data in transit is lost: an old connection would deliver outdated messages.
         else if (next === 'ended' || before === 'silent')
           for (const socket of pair) socket.destroy()
       }

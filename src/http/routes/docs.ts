@@ -1,6 +1,6 @@
 /**
- * A page that renders the OpenAPI document, from files of this installation only. Its scripts and
- * styles are files of their own, so that the page lives under a strict content security policy.
+ * Page that renders the OpenAPI document, from files of this installation only. Scripts and styles are separate files,
+ * so that the page can have a strict content security policy.
  */
 
 import { readFile } from 'node:fs/promises'
@@ -43,7 +43,7 @@ const SHOW = `window.SwaggerUIBundle({
 })
 `
 
-/** By the name under /docs. */
+/** By name under /docs. */
 const ASSETS = {
   'swagger-ui.css': { file: 'swagger-ui.css', type: 'text/css; charset=utf-8' },
   'swagger-ui-bundle.js': {
@@ -115,7 +115,7 @@ export function docs(title: string): AnswerRoute[] {
     asset(
       'show.js',
       'text/javascript; charset=utf-8',
-      // Most fronts are never asked.
+      // Made at the first request: most fronts never get one.
       lazily(() => assetOf(Buffer.from(SHOW))),
     ),
     ...Object.entries(ASSETS).map(([name, { file, type }]) =>

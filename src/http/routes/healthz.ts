@@ -1,4 +1,4 @@
-/** Whether the thread answers at all; nothing behind it is asked. */
+/** Returns that the thread is alive; nothing behind it is checked. */
 
 import Type from 'typebox'
 import { type AnswerRoute, route } from '../route.ts'

@@ -1,4 +1,4 @@
-/** The metrics of all threads, as Prometheus reads them. */
+/** Metrics of all threads, in the format of Prometheus. */
 
 import Type from 'typebox'
 import { type AnswerRoute, route } from '../route.ts'
@@ -11,7 +11,7 @@ export function metrics(collect: () => Promise<string>): AnswerRoute {
     path: '/metrics',
     operationId: 'getMetrics',
     auth: 'public',
-    // It is a long text, and now and then all threads are asked for it.
+    // The text is long, and now and then all threads are asked for it.
     cost: 'read',
     weight: 10,
     tag: 'operation',

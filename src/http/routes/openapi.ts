@@ -1,4 +1,7 @@
-/** The OpenAPI document, written once; where its examples are signed for their reader, for each request. */
+/**
+ * Documents about the API, OpenAPI and the Postman collection made from it. Each is written once, or for
+ * each request if its examples are signed for the reader.
+ */
 
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
@@ -16,24 +19,50 @@ async function make(text: string): Promise<Made> {
   return { plain, zipped: await zip(plain), etag: entityTag(plain) }
 }
 
-export function openapi(
-  document: () => Promise<string>,
+type DocumentOptions = {
+  readonly path: string
+  readonly operationId: string
+  readonly summary: string
+  readonly description: string
+  readonly document: () => Promise<string>
   /** Whether each reader gets examples of their own, as on the devnet. */
-  { isPersonal }: { readonly isPersonal: boolean },
-): AnswerRoute {
+  readonly isPersonal: boolean
+}
+
+export function openapi(document: () => Promise<string>, isPersonal: boolean): AnswerRoute {
+  return documentRoute({
+    path: '/openapi.json',
+    operationId: 'getOpenapi',
+    summary: 'This document',
+    description: 'An OpenAPI 3.1 document.',
+    ...{ document, isPersonal },
+  })
+}
+
+export function postman(document: () => Promise<string>, isPersonal: boolean): AnswerRoute {
+  return documentRoute({
+    path: '/postman.json',
+    operationId: 'getPostmanCollection',
+    summary: 'This document as a Postman collection',
+    description: 'A Postman collection of version 2.1, made from this document.',
+    ...{ document, isPersonal },
+  })
+}
+
+function documentRoute({ document, isPersonal, ...options }: DocumentOptions): AnswerRoute {
   let made: Promise<Made> | undefined
   return route({
     method: 'GET',
-    path: '/openapi.json',
-    operationId: 'getOpenapi',
+    path: options.path,
+    operationId: options.operationId,
     auth: 'public',
     cost: 'read',
     tag: 'operation',
-    summary: 'This document',
+    summary: options.summary,
     cacheControl: 'no-cache',
     revalidates: true,
     headers: ['accept-encoding'],
-    responses: { 200: Type.Object({}, { description: 'An OpenAPI 3.1 document.' }) },
+    responses: { 200: Type.Object({}, { description: options.description }) },
     async handle({ headers }) {
       if (made === undefined || isPersonal) {
         made = document().then(make)

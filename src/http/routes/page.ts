@@ -1,7 +1,7 @@
 /**
- * The trading page: one document at `/`, and under `/assets/` the files that it names. Their names change
- * with their content, so that a browser asks for the document alone and keeps the rest for ever. Under `/m/` the
- * same document says in tags what a share link leads to, for those who show it before anybody follows it.
+ * The trading page: one document at `/`, and its files under `/assets/`. File names change with their content, so a
+ * browser requests only the document and caches the rest for ever. Under `/m/` the same document contains preview tags
+ * of the shared market, for apps that show a link before it is opened.
  */
 
 import { promisify } from 'node:util'
@@ -20,7 +20,7 @@ export type PageFile = {
 
 export type PageFiles = {
   readonly document: PageFile
-  /** By the name under /assets. */
+  /** By name under /assets. */
   readonly assets: ReadonlyMap<string, PageFile>
 }
 
@@ -33,25 +33,25 @@ export type PagePreviews = (
 
 type PageOptions = {
   readonly load: () => Promise<PageFiles>
-  /** Whether it is loaded again at each visit. */
+  /** True if the page is built again at each visit. */
   readonly reload: boolean
   readonly preview: PagePreviews
-  /** Where else the page may connect to: the node of a local chain. */
+  /** Further addresses that the page may connect to, such as the node of a local chain. */
   readonly connects: readonly string[]
 }
 
-/** The page is made at the first visit, which takes a moment on a busy machine. */
+/** The page is built at the first visit, which takes a moment on a busy machine. */
 const DEADLINE_MS = 30_000
 const NAME_CHARS_MAX = 200
 
-/** No inline script or style: whatever text gets into the page stays text. */
+/** No inline script or style: text in the page can never become code. */
 function policyOf(connects: readonly string[]): string {
   return [
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
     "img-src 'self' data:",
-    // Its own WebSocket is among what is meant by 'self'.
+    // 'self' includes the page's own WebSocket.
     ["connect-src 'self'", ...connects].join(' '),
     "base-uri 'none'",
     "form-action 'none'",
@@ -62,7 +62,7 @@ function policyOf(connects: readonly string[]): string {
 const GUARDS = {
   'referrer-policy': 'no-referrer',
   'x-frame-options': 'DENY',
-  // Wallets that open a window of their own have to reach back.
+  // Wallets that open their own window must be able to send messages back to the page.
   'cross-origin-opener-policy': 'same-origin-allow-popups',
   'permissions-policy': 'camera=(), microphone=(), geolocation=(), payment=()',
 }
@@ -135,7 +135,7 @@ export function page({ load, reload, preview, connects }: PageOptions): AnswerRo
   ]
 }
 
-/** The title of the document gives way to that of the market, and to what previews are made of. */
+/** Replaces the title of the document by that of the market, and adds the preview tags. */
 function withTags(document: string, found: Awaited<ReturnType<PagePreviews>>): string {
   if (found === undefined) return document
   const [before = '', rest = ''] = document.split('<title>', 2)
@@ -177,6 +177,6 @@ async function answer(
     const raw = encoding === 'br' ? brotli : gzip
     return { ...reply, raw, headers: { ...headers, 'content-encoding': encoding } }
   }
-  // Hardly any client takes neither, so the plain bytes are not kept.
+  // Almost every client accepts one of the two, so the plain bytes are not kept.
   return { ...reply, raw: await unzip(gzip), headers }
 }

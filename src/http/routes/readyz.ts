@@ -1,6 +1,6 @@
 /**
- * Whether the exchange is ready; part by part only where operators ask, because names and failures of its threads
- * help an attacker.
+ * Returns whether the exchange is ready. Details per part are shown only on the operators' port, because names and
+ * failures of threads help an attacker.
  */
 
 import Type from 'typebox'
@@ -9,7 +9,7 @@ import { type AnswerRoute, route } from '../route.ts'
 type Check = {
   readonly ok: boolean
   readonly why?: string
-  /** The exchange is ready without it: what needs it says so by itself. */
+  /** The exchange is ready without it: routes that need it answer an error of their own. */
   readonly optional?: boolean
 }
 /** By the name of the part. */
@@ -24,7 +24,7 @@ const body = <Status extends string>(status: Status) =>
         ok: Type.Boolean(),
         why: Type.Optional(Type.String()),
         optional: Type.Optional(
-          Type.Boolean({ description: 'Whether the exchange is ready without it' }),
+          Type.Boolean({ description: 'True if the exchange is ready without it' }),
         ),
       }),
       {

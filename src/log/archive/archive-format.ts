@@ -1,13 +1,12 @@
 /**
- * The archive keeps what has left the log, for as long as the operator wants to be able to build the database
- * anew. `<archive>/<id of the log>/partition-<n>/` holds segments: files that never change, named by the
- * first and the last offset in them, `1-20480.events`. A segment holds whole rows of the log, as they were
- * there, each with its own checksum:
+ * Format of the archive. It has events that have left the log, so that the database can be rebuilt from them.
+ * `<archive>/<id of the log>/partition-<n>/` has segments: files that never change, named by their first and
+ * last offset, `1-20480.events`. A segment has whole rows of the log, each with its own checksum:
  *
- *   for each block: length, checksum (of what is compressed) | up to 1 MiB of rows, compressed
+ *   for each block: length, checksum (of the compressed bytes) | up to 1 MiB of rows, compressed
  *   then the description as JSON, then its length and checksum.      (numbers big-endian)
  *
- * A file without its end, or with another than it should have, is refused and named.
+ * A truncated or damaged file is refused, and the error names it.
  */
 
 import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync } from 'node:fs'
@@ -19,25 +18,25 @@ import { sqliteFault } from '../partition/sqlite-fault.ts'
 
 export const ARCHIVE_FORMAT = 1
 export const LABEL_BYTES = 8
-/** Before the bytes of a row: its first offset, how many events, version, checksum, length. */
+/** Header of a row: first offset, number of events, version, checksum, length. */
 export const ROW_HEAD_BYTES = 24
-/** A description has a line for each block of a segment; a segment has a few hundred at most. */
+/** A description has one line per block; a segment has at most a few hundred blocks. */
 const META_BYTES_MAX = 1024 * 1024
-/** The most that a block of rows may be: a row of the log is at most a little over 4 MiB. */
+/** Maximum size of a block; a row of the log is at most a little over 4 MiB. */
 const BLOCK_BYTES_MAX = 64 * 1024 * 1024
 export const DRAFT = '.new'
 const NAME = /^([1-9][0-9]{0,15})-([1-9][0-9]{0,15})\.events$/
 
-/** What a segment says of itself. */
+/** Description of a segment. */
 export type SegmentMeta = {
   readonly format: number
   readonly first: number
   readonly last: number
-  /** Of each block: the first offset in it, and where it lies in the file. */
+  /** First offset and file position of each block. */
   readonly blocks: readonly (readonly [firstOffset: number, at: number])[]
 }
 
-/** A segment by its name. */
+/** A segment by its file name. */
 export type NamedSegment = { readonly first: number; readonly last: number; readonly path: string }
 
 export function partitionArchive(archiveDir: string, { logId, partition }: RowHome): string {
@@ -48,7 +47,7 @@ export function segmentName({ first, last }: { first: number; last: number }): s
   return `${first}-${last}.events`
 }
 
-/** The segments of a folder in the order of their offsets. */
+/** Returns the segments of a folder by offset. */
 export function segmentsIn(folder: string): NamedSegment[] {
   if (!existsSync(folder)) return []
   const segments: NamedSegment[] = []
@@ -68,7 +67,7 @@ export function metaCrc(home: RowHome, text: Buffer): number {
   return rowCrc('archive segment', home, [], text)
 }
 
-/** What a segment says of itself, checked against its name. */
+/** Returns the description of a segment, checked against its name. */
 export function readSegmentMeta(segment: NamedSegment, home: RowHome): SegmentMeta {
   return withFile(segment, (file) => {
     const { size } = fstatSync(file)
@@ -96,7 +95,7 @@ export function readSegmentMeta(segment: NamedSegment, home: RowHome): SegmentMe
   })
 }
 
-/** The rows of a block, each with a checksum of its own that is still to be looked at. */
+/** Returns the rows of a block; the caller checks each row's own checksum. */
 export function readBlock(
   segment: NamedSegment,
   home: RowHome,

@@ -1,7 +1,7 @@
 /**
- * Sees to it that what leaves a partition is in the archive first. Cutting asks it how far it may go; what is
- * not archived yet, another thread archives meanwhile, and the next time it may go further. Whatever fails
- * leaves the log as long as it is, and is tried again.
+ * Archives the events of a partition before they are cut from the log. Truncation asks it how far it may go; another
+ * thread archives the rest meanwhile, so the next truncation may go further. If archiving fails, the log is not cut,
+ * and the archiving is retried.
  */
 
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
@@ -12,29 +12,29 @@ import type { FileState } from '../partition/schema.ts'
 import { DRAFT, partitionArchive, readSegmentMeta, segmentsIn } from './archive-format.ts'
 import type { ArchiveJob, Segment } from './archive-writer.ts'
 
-/** Where segments go, and what they are like. */
+/** Location and size of segments. */
 export type ArchiveOptions = {
   readonly dir: string
-  /** The most bytes of the whole archive; 0 is any. */
+  /** Maximum size of the whole archive in bytes; 0 means unlimited. */
   readonly bytesMax: number
-  /** Fewer events than this wait for more, but not for longer than so many milliseconds. */
+  /** A segment waits for this many events, but not longer than the given milliseconds. */
   readonly segmentEventsMin?: number
   readonly segmentWaitMs?: number
-  /** About how many bytes of rows, before they are compressed, one segment has at most. */
+  /** Approximate maximum of uncompressed bytes per segment. */
   readonly segmentBytes?: number
-  /** Whether the disk has no room to spare; then nothing is archived, and so nothing is cut. */
+  /** Returns true if the disk is nearly full; then nothing is archived, so nothing is cut. */
   readonly isFull?: () => boolean
 }
 
 const SEGMENT_EVENTS_MIN = 20_000
-/** A quiet partition makes four small segments a day at most. */
+/** A quiet partition writes at most four small segments a day. */
 const SEGMENT_WAIT_MS = 6 * 3_600_000
 const SEGMENT_BYTES = 32 * 1024 * 1024
 
 type KeeperPorts = {
   readonly home: RowHome
   readonly database: string
-  /** Writes a segment, elsewhere. */
+  /** Writes a segment in another thread. */
   readonly write: (job: ArchiveJob) => Promise<Segment | undefined>
 }
 
@@ -44,7 +44,7 @@ export class ArchiveKeeper {
   readonly #ports: KeeperPorts
   readonly #options: Required<ArchiveOptions>
   readonly #folder: string
-  /** The last offset in the archive. */
+  /** Last offset in the archive. */
   #last = 0
   #trouble: Fault | undefined
   #job: Job | undefined
@@ -68,7 +68,7 @@ export class ArchiveKeeper {
     this.#look()
   }
 
-  /** Finds where the archive ends. One that is damaged there stops no market; it only keeps the log from being cut. */
+  /** Finds the end of the archive. If the archive is damaged there, markets go on, but the log is not cut. */
   #look(): void {
     const newest = segmentsIn(this.#folder).at(-1)
     this.#trouble = undefined
@@ -85,12 +85,12 @@ export class ArchiveKeeper {
     }
   }
 
-  /** What is archived was durable: a log that ends before it has lost answered commands. */
+  /** Archived events were durable: if the log ends before this offset, it has lost acknowledged commands. */
   get lastOffset(): number {
     return this.#last
   }
 
-  /** How far a partition may be cut that no one else needs below this offset. */
+  /** Returns the offset below which a partition may be cut, at most `below`. */
   reach(below: number, { firstOffset }: FileState): number {
     if (this.#trouble !== undefined) this.#look()
     if (this.#trouble !== undefined) throw this.#trouble
@@ -108,7 +108,7 @@ export class ArchiveKeeper {
     return events >= segmentEventsMin || performance.now() - this.#waitingSinceMs >= segmentWaitMs
   }
 
-  /** The log was cut without being archived: it goes on from here, and says so once. */
+  /** The log was cut without archiving: the archive continues from here, and reports the gap once. */
   #skipTo(firstOffset: number): void {
     const from = this.#last + 1
     this.#last = firstOffset - 1
@@ -148,7 +148,7 @@ export class ArchiveKeeper {
   }
 }
 
-/** A thread that has ended, whatever it was at, has not archived. */
+/** If the thread ended during a job, the job was not done. */
 function archiveFault(error: unknown): unknown {
   if (!(error instanceof Fault) || !error.retryable) return error
   return new Fault('LOG_ARCHIVE_FAILED', error.message, { retryable: true, cause: error })

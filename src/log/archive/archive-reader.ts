@@ -1,11 +1,17 @@
 /**
- * Reads what has left the log: the events of a partition before the first offset that the log itself has. And
- * both as one: the whole log, from the first event that is left anywhere.
+ * Reads events that have left the log. `wholeLog` reads archive and log as one, from the first event that still exists.
  */
 
 import { Fault } from '#domain/fault.ts'
-import type { EventForm, LogArchive, LogEvent, LogReader, LogRecord } from '../event-log.ts'
-import { decodeBatch, UPCASTERS, WHOLE } from '../partition/record.ts'
+import type {
+  EventForm,
+  LogArchive,
+  LogEvent,
+  LogReader,
+  LogRecord,
+  RowReader,
+} from '../event-log.ts'
+import { currentRow, decodeBatch, UPCASTERS, WHOLE } from '../partition/record.ts'
 import {
   damaged,
   type NamedSegment,
@@ -28,7 +34,7 @@ export function openArchive<Event extends LogEvent>(
   options: { readonly form?: EventForm<Event> } = {},
 ): LogArchive<Event> {
   const form = options.form ?? (WHOLE as EventForm<Event>)
-  /** The block that was read last, which most of the time has what is asked for next. */
+  /** The last block read; it usually has the next records too. */
   let last: Block<Event> | undefined
   let lastMeta: { readonly path: string; readonly meta: SegmentMeta } | undefined
 
@@ -39,7 +45,7 @@ export function openArchive<Event extends LogEvent>(
     return lastMeta.meta
   }
 
-  /** All records of the block that holds an offset. */
+  /** Returns all records of the block that contains an offset. */
   function blockAt(segment: NamedSegment, partition: number, offset: number): LogRecord<Event>[] {
     const home = { logId, partition }
     const meta = metaOf(segment, partition)
@@ -81,10 +87,26 @@ export function openArchive<Event extends LogEvent>(
       const start = fromOffset - (records[0]?.offset ?? fromOffset)
       return records.slice(start, start + limit)
     },
+    readRows(partition, fromOffset) {
+      const segment = segmentsOf(partition).find(
+        ({ first, last: end }) => first <= fromOffset && fromOffset <= end,
+      )
+      if (segment === undefined) return []
+      const home = { logId, partition }
+      const meta = metaOf(segment, partition)
+      const place = meta.blocks.findLastIndex(([first]) => first <= fromOffset)
+      const rows = readBlock(segment, home, meta, place).filter(
+        ({ first_offset }) => first_offset >= fromOffset,
+      )
+      if (rows[0]?.first_offset !== fromOffset) {
+        throw damaged(segment, home, `the row at offset ${fromOffset}`)
+      }
+      return rows.map((row) => currentRow(home, row, UPCASTERS, form))
+    },
   }
 }
 
-/** Reads from the archive what the log has no longer. Where neither has it, it says so. */
+/** Reads from the archive if the log no longer has the events. Throws if neither has them. */
 export function wholeLog<Event extends LogEvent>(
   log: LogReader<Event>,
   archive: LogArchive<Event>,
@@ -96,24 +118,51 @@ export function wholeLog<Event extends LogEvent>(
       const before = archive.spans(partition).findLast(({ first }) => first < live)
       return before !== undefined && before.last >= live - 1 ? before.first : live
     },
-    read(partition, fromOffset, limit) {
-      // A running exchange may cut what was about to be read; then the archive has it.
-      for (let attempt = 0; attempt < 2; attempt++) {
-        const live = log.firstOffset(partition)
-        if (fromOffset < live) {
-          const records = archive.read(partition, fromOffset, limit)
-          if (records.length > 0) return records
-          throw missing(log, archive, partition, fromOffset)
-        }
-        try {
-          return log.read(partition, fromOffset, limit)
-        } catch (error) {
-          if (!(error instanceof Fault && error.code === 'LOG_TRUNCATED')) throw error
-        }
-      }
-      throw missing(log, archive, partition, fromOffset)
-    },
+    read: (partition, fromOffset, limit) =>
+      readEither(log, archive, { partition, fromOffset }, (from) =>
+        from === 'log'
+          ? log.read(partition, fromOffset, limit)
+          : archive.read(partition, fromOffset, limit),
+      ),
   }
+}
+
+/** Reads rows of the whole log. */
+export function wholeRows<Event extends LogEvent>(
+  log: LogReader<Event> & RowReader,
+  archive: LogArchive<Event>,
+): RowReader {
+  return {
+    readRows: (partition, fromOffset, limit) =>
+      readEither(log, archive, { partition, fromOffset }, (from) =>
+        from === 'log'
+          ? log.readRows(partition, fromOffset, limit)
+          : archive.readRows(partition, fromOffset),
+      ),
+  }
+}
+
+/** Reads from the log, or from the archive if the log begins later. */
+function readEither<Event extends LogEvent, Read>(
+  log: LogReader<Event>,
+  archive: LogArchive<Event>,
+  { partition, fromOffset }: { readonly partition: number; readonly fromOffset: number },
+  read: (from: 'log' | 'archive') => Read[],
+): Read[] {
+  // A running exchange may cut what was about to be read; then the archive has it.
+  for (let attempt = 0; attempt < 2; attempt++) {
+    if (fromOffset < log.firstOffset(partition)) {
+      const found = read('archive')
+      if (found.length > 0) return found
+      throw missing(log, archive, partition, fromOffset)
+    }
+    try {
+      return read('log')
+    } catch (error) {
+      if (!(error instanceof Fault && error.code === 'LOG_TRUNCATED')) throw error
+    }
+  }
+  throw missing(log, archive, partition, fromOffset)
 }
 
 function missing<Event extends LogEvent>(

@@ -1,7 +1,7 @@
 /**
- * Writes one segment of the archive: rows of a partition, from an offset on, that are about to leave the log.
- * It runs in a thread of its own (`background-thread.ts`), reads by a connection of its own, and its file
- * exists, whole and on the disk, before the log is cut.
+ * Writes one archive segment: rows of a partition, from an offset on, that are about to leave the log. It runs in its
+ * own thread (`background-thread.ts`) with its own connection. The file is complete and on the disk before the log is
+ * cut.
  */
 
 import {
@@ -33,20 +33,20 @@ import {
   segmentsIn,
 } from './archive-format.ts'
 
-/** A block is compressed at this size. */
+/** Size at which a block is compressed. */
 const BLOCK_BYTES = 1024 * 1024
-/** The least effort: most of what can be saved is saved, at a quarter of the time of the usual one. */
+/** Lowest compression level: most of the saving for a quarter of the time of the default level. */
 const EFFORT = 1
 
 export type ArchiveJob = {
-  /** The folder of the partition's segments, which is created. */
+  /** Folder of the partition's segments; created if missing. */
   readonly folder: string
-  /** The archive of the log, with a folder for each partition, and how many bytes it may have; 0: any. */
+  /** The archive of the log, with one folder per partition, and its maximum size in bytes; 0 means unlimited. */
   readonly whole: string
   readonly bytesMax: number
   readonly home: RowHome
   readonly database: string
-  /** Whole rows from this offset on, all of it below the other, and about so many bytes of them. */
+  /** Copies whole rows from `from`, all below `below`, and about `bytes` bytes. */
   readonly from: number
   readonly below: number
   readonly segmentBytes: number
@@ -54,7 +54,7 @@ export type ArchiveJob = {
 
 export type Segment = { readonly first: number; readonly last: number }
 
-/** The new segment; nothing where no whole row lies within the bounds. */
+/** Returns the new segment; undefined if no whole row lies within the bounds. */
 export function writeSegment(job: ArchiveJob): Segment | undefined {
   const { folder, home } = job
   const db = new Database(job.database, { readonly: true, fileMustExist: true })
@@ -82,7 +82,7 @@ export function writeSegment(job: ArchiveJob): Segment | undefined {
   }
 }
 
-/** Answers the last offset that was copied. */
+/** Returns the last copied offset. */
 function copyRows(db: Database.Database, job: ArchiveJob, draft: SegmentDraft): number {
   const { home, from, below, segmentBytes } = job
   let next = from
@@ -165,7 +165,7 @@ class SegmentDraft {
     this.#write(Buffer.concat([labelOf(bytes.length, crc), bytes]))
   }
 
-  /** Synced with every block: a commit of the log waits for what a file system has pending of other files. */
+  /** Synced after every block: a commit of the log waits for pending writes of other files in the file system. */
   #write(bytes: Buffer): void {
     const file = this.#file!
     for (let done = 0; done < bytes.length; ) done += writeSync(file, bytes, done)
@@ -186,7 +186,7 @@ function labelOf(length: number, crc: number): Buffer {
   return label
 }
 
-/** Removes the oldest segments, each the first of its partition, until the rest has no more bytes than this. */
+/** Removes the oldest segments, each the first of its partition, until the rest fits into `bytesMax`. */
 function keepWithin(whole: string, bytesMax: number): void {
   const queues = readdirSync(whole).map((name) => segmentsIn(join(whole, name)).flatMap(withSize))
   let bytes = queues.flat().reduce((sum, { size }) => sum + size, 0)
@@ -203,7 +203,7 @@ function keepWithin(whole: string, bytesMax: number): void {
 
 type SizedSegment = NamedSegment & { readonly size: number; readonly mtimeMs: number }
 
-/** Another thread may have removed it just now. */
+/** Another thread may have just removed it. */
 function withSize(segment: NamedSegment): SizedSegment[] {
   const found = statSync(segment.path, { throwIfNoEntry: false })
   return found === undefined ? [] : [{ ...segment, size: found.size, mtimeMs: found.mtimeMs }]

@@ -1,27 +1,26 @@
 /**
- * A filter in front of a run of closed orders: twelve bits for each order say of nearly every hash that
- * is not in the run that it is not. All bits of a hash lie in one block of 64 bytes, so that a filter that
- * is left on the disk costs one read of one page.
+ * A Bloom filter in front of a run of closed orders: twelve bits per order exclude nearly every hash that is not in the
+ * run. All bits of a hash are in one block of 64 bytes, so a filter on disk costs one page read.
  *
- * Hashes are mixed with secrets of the run: no trader can choose hashes that the filter lets through.
+ * Hashes are mixed with secrets of the run, so no trader can choose hashes that pass the filter.
  */
 
 import assert from 'node:assert/strict'
 
-/** Words of a block, and of a page, which has a checksum of its own. */
+/** Words of a block, and of a page; each page has its own checksum. */
 const BLOCK_WORDS = 16
 export const FILTER_PAGE_WORDS = 1_024
 export const FILTER_PAGE_BYTES = 4 * FILTER_PAGE_WORDS
 const BITS_PER_ORDER = 12
-/** A filter can be halved so often: whole pages are left. */
+/** Number of times a filter can be halved with whole pages left. */
 const HALVINGS = 3
 
-/** The eight words of an order's hash, as they lie in memory. */
+/** The eight 32-bit words of an order's hash, as in memory. */
 type HashWords = Int32Array
 
 export type FilterSeeds = readonly [number, number]
 
-/** The words of a filter for so many orders, or a few less. */
+/** Returns the filter's number of words for about this many orders. */
 export function filterWordsFor(orders: number): number {
   const unit = FILTER_PAGE_WORDS << HALVINGS
   return unit * Math.max(1, Math.ceil((orders * BITS_PER_ORDER) / (32 * unit)))
@@ -40,12 +39,12 @@ function setBit(filter: Uint32Array, at: number, bit: number): void {
   filter[at + (bit >>> 5)]! |= 1 << (bit & 31)
 }
 
-/** The word at which the block of a hash begins, in a filter of so many words. */
+/** Returns the first word of a hash's block in a filter of `words` words. */
 export function blockOf(hash: HashWords, words: number, seeds: FilterSeeds): number {
   return Math.floor((mix(hash[2]!, seeds[0]) / 2 ** 32) * (words / BLOCK_WORDS)) * BLOCK_WORDS
 }
 
-/** Whether the block that begins at this word may be that of the hash. */
+/** Returns whether the block at this word may contain the hash. */
 export function blockMayHold(
   words: Uint32Array,
   at: number,
@@ -76,7 +75,7 @@ function mix(word: number, seed: number): number {
   return (mixed ^ (mixed >>> 15)) >>> 0
 }
 
-/** A filter that was made for more orders than have come, in less room: neighbours become one. */
+/** Shrinks a filter that was made for more orders than arrived, by merging neighbouring blocks. */
 export function shrunkFilter(filter: Uint32Array, orders: number): Uint32Array {
   let shrunk = filter
   for (let times = 0; times < HALVINGS; times++) {

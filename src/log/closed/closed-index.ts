@@ -1,11 +1,11 @@
 /**
- * Which row of the table of closed orders may hold a hash: 11 to 21 bytes of memory for each closed
- * order, so that the normal question, about a hash never seen, costs no disk, no SQLite and one look
- * into memory. It knows fingerprints only; the caller compares the whole hash.
+ * Maps a hash to the rows of the closed-order table that may contain it, with 11 to 21 bytes of memory per closed
+ * order. The usual lookup, of an unseen hash, costs one memory access and no SQLite. It stores fingerprints only; the
+ * caller compares the whole hash.
  *
- * It is 256 open-addressed tables that grow one at a time: growing never stops the thread for long.
- * A fingerprint is mixed with a secret, reversibly: eight bits of the result choose the table, and
- * with the other 24, which the table keeps, they say it again.
+ * It consists of 256 open-addressed tables that grow one at a time, so growing never stops the thread for long. A
+ * fingerprint is mixed with a secret, reversibly. Eight bits of the result select the table, and the table stores the
+ * other 24. Together they identify the fingerprint.
  */
 
 import assert from 'node:assert/strict'
@@ -13,13 +13,13 @@ import { randomInt } from 'node:crypto'
 
 const SEGMENTS = 256
 const SLOTS_MIN = 64
-/** Rows are numbered in 40 bits: a thousand a second for 34 years. */
+/** Row numbers have 40 bits: a thousand rows a second for 34 years. */
 const ROW_MAX = 2 ** 40 - 1
 
 type Segment = {
   /**
-   * Two words for each slot: 24 bits of the mixed fingerprint above the row's high 8 bits, then its
-   * low 32 bits. Row 0 means an empty slot.
+   * Two words per slot: 24 bits of the mixed fingerprint above the row's high 8 bits, then its low 32 bits. Row 0 means
+   * an empty slot.
    */
   cells: Uint32Array
   mask: number
@@ -27,7 +27,7 @@ type Segment = {
 }
 
 export class ClosedIndex {
-  /** Mixed into every place, so that no trader can choose hashes that crowd one. */
+  /** Mixed into every slot position, so that no trader can choose hashes that collide. */
   readonly #seed = randomInt(0, 2 ** 32)
   readonly #segments: Segment[] = new Array(SEGMENTS).fill(NOTHING)
   #size = 0
@@ -49,7 +49,7 @@ export class ClosedIndex {
     this.#size++
   }
 
-  /** Every row that may hold the fingerprint; the same row as often as it was added. */
+  /** Returns every row that may have the fingerprint; a row that was added twice is returned twice. */
   rows(fingerprint: number): number[] {
     const mixed = this.#mix(fingerprint)
     const { cells, mask } = this.#segments[mixed >>> 24]!
@@ -75,7 +75,7 @@ export class ClosedIndex {
       if (found === row && ((cells[2 * slot]! ^ (mixed << 8)) & KEY_MASK) === 0) break
       slot = (slot + 1) & mask
     }
-    // What follows moves back into the gap unless it would then lie before its own place.
+    // Moves later entries back into the gap, unless they would land before their own slot.
     let gap = slot
     for (let next = (gap + 1) & mask; rowAt(cells, next) !== 0; next = (next + 1) & mask) {
       const home = (cells[2 * next]! >>> 8) & mask
@@ -99,9 +99,9 @@ export class ClosedIndex {
 
 const NONE: number[] = []
 
-/** The part of a slot's first word that is of the fingerprint. */
+/** Fingerprint bits of a slot's first word. */
 const KEY_MASK = 0xffffff00
-/** As many as the 24 bits that a slot keeps can be the place of. */
+/** More slots than this cannot be addressed by the 24 stored bits. */
 const SLOTS_MAX = 2 ** 24
 
 function emptySegment(slots: number): Segment {
@@ -109,7 +109,7 @@ function emptySegment(slots: number): Segment {
   return { cells: new Uint32Array(2 * slots), mask: slots - 1, size: 0 }
 }
 
-/** What every table is before its first fingerprint, which is too many for it: it is never written. */
+/** Shared empty table; the first insert replaces it, so it is never written. */
 const NOTHING = emptySegment(1)
 
 function grown({ cells, mask }: Segment): Segment {

@@ -1,7 +1,6 @@
 /**
- * Moves closed orders out of their table into runs, and merges runs, while the partition goes on: another
- * thread makes the new file, and one small transaction puts it in the place of what it holds. Each step is
- * short, and whatever fails is tried again later.
+ * Moves closed orders from their table into runs, and merges runs, while the partition goes on. Another thread writes
+ * the new file, and one small transaction replaces the old data with it. Each step is short; failed steps are retried.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -13,7 +12,7 @@ import type { MergeJob } from './closed-merge.ts'
 import type { ClosedRun, RunMeta } from './closed-run.ts'
 import type { ClosedTable } from './closed-table.ts'
 
-/** Rows that are in a run already and that one step removes from the table, and about how many orders. */
+/** Rows that one step removes from the table after they are in a run; and the approximate maximum of orders in them. */
 const REMOVED_ROWS = 2_048
 const REMOVED_ORDERS = 8_192
 
@@ -21,7 +20,7 @@ type KeeperPorts = {
   readonly table: ClosedTable
   readonly home: RowHome
   readonly database: string
-  /** Makes the new file, elsewhere. */
+  /** Writes the new file in another thread. */
   readonly merge: (job: MergeJob) => Promise<RunMeta | undefined>
   readonly state: () => FileState
   readonly transaction: (change: (state: FileState) => FileState) => void
@@ -29,7 +28,7 @@ type KeeperPorts = {
 
 type Job = {
   readonly name: string
-  /** The runs that go, the place of the new one, and whether it takes the frozen rows of the table. */
+  /** Runs to replace, the id of the new one, and whether it contains the frozen rows of the table. */
   readonly ids: readonly number[]
   readonly id: number
   readonly spills: boolean
@@ -47,7 +46,7 @@ export class ClosedKeeper {
     this.#tailMax = tailMax
   }
 
-  /** Answers whether there is more to do at once. */
+  /** Returns whether there is more to do at once. */
   step(nowSec: number): boolean {
     const { table } = this.#ports
     if (this.#job?.result !== undefined) this.#finish(this.#job, this.#job.result)
@@ -58,12 +57,12 @@ export class ClosedKeeper {
     return removed > 0
   }
 
-  /** Whether another thread is at work for it. */
+  /** True while another thread works for it. */
   get isBusy(): boolean {
     return this.#job !== undefined
   }
 
-  /** The file is closed: what the other thread still makes is of no use. */
+  /** The file is closed, so the other thread's result is discarded. */
   close(): void {
     this.#isClosed = true
   }
@@ -129,7 +128,7 @@ export class ClosedKeeper {
     if (spills) table.spilled()
   }
 
-  /** Before the table names it: a file that cannot be opened takes the place of nothing. */
+  /** Opens the run before the table names it: a file that cannot be opened must replace nothing. */
   #open(run: RunMeta): ClosedRun {
     const { runs } = this.#ports.table
     try {

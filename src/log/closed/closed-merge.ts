@@ -11,21 +11,21 @@ import { CLOSED_ORDER_BYTES, forgetAfterSecAt, isReopenedAt } from './closed-ord
 import { ClosedRun, type RunMeta, RunWriter } from './closed-run.ts'
 
 export type MergeJob = {
-  /** The folder of runs, and the new file in it. */
+  /** Folder of runs, and the new file in it. */
   readonly folder: string
   readonly name: string
   readonly home: RowHome
   readonly level: number
   readonly seeds: RunMeta['seeds']
-  /** Rows of the table behind `from` up to and with `to`, or runs, the newest first. */
+  /** Rows of the table after `from` up to and including `to`; or runs, newest first. */
   readonly source: { database: string; from: number; to: number } | { runs: readonly RunMeta[] }
-  /** What may be forgotten before this second is left out. */
+  /** Orders that may be forgotten before this second are left out. */
   readonly nowSec: number
-  /** Whether nothing older is left that a reopened order must hide. */
+  /** True if no older run exists, so markers of reopened orders can be dropped. */
   readonly isOldest: boolean
 }
 
-/** The run, durable but of no use until the partition's table names it; undefined if nothing is left. */
+/** Returns the durable run; undefined if no order is left. It is unused until the partition's table names it. */
 export function mergeClosed(job: MergeJob): RunMeta | undefined {
   const path = join(job.folder, job.name)
   const sorted: Cursor[] = []
@@ -58,17 +58,17 @@ export function mergeClosed(job: MergeJob): RunMeta | undefined {
   }
 }
 
-/** Orders in the order of their hashes; where it stands is `bytes` at `at`. */
+/** Iterates orders by hash; the current one is `bytes` at `at`. */
 type Cursor = {
   readonly orders: number
   bytes: Buffer
   at: number
-  /** Moves on; false when there are no more. */
+  /** Returns false at the end. */
   next(): boolean
   close(): void
 }
 
-/** Of the orders of all cursors, which come newest first, each hash once, as the newest has it. */
+/** Yields each hash once, in its newest form. Cursors come newest first. */
 function* newestOfEach(sorted: readonly Cursor[]): Generator<Cursor> {
   let left = sorted.filter((cursor) => cursor.next())
   const last = Buffer.alloc(32)
@@ -110,7 +110,7 @@ function ofRun({ folder, home }: MergeJob, meta: RunMeta): Cursor {
   }
 }
 
-/** Rows read at once: no view of the file is held for long. */
+/** Rows per read, so that no read transaction on the file is long. */
 const ROWS_AT_ONCE = 64
 
 type Row = { id: number; forget_min_sec: number; crc: number; payload: Buffer }
@@ -157,7 +157,7 @@ function ofRows(
   }
 }
 
-/** By hash; of equal ones the last, which is of the newest row, comes first. */
+/** Sorted by hash; among equal hashes the last one, from the newest row, comes first. */
 function sortedPlaces(bytes: Buffer, orders: number): Uint32Array {
   const firsts = new Uint32Array(orders)
   for (let place = 0; place < orders; place++) {

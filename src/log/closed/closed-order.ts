@@ -1,6 +1,6 @@
 /**
- * The 128 bytes of a closed order in its table. The layout never changes within a version of the
- * table's rows; every field is at a fixed place, so that a hash is found without decoding the rest.
+ * The 128 bytes of a closed order in its table. The layout never changes within a version of the table's rows.
+ * Every field has a fixed place, so a hash is found without decoding the rest.
  *
  *   0 hash 32 | 32 market 32 | 64 trader 20 | 84 price u32 | 88 matches u32 | 92 reason u8
  *   93 side u8 | 94 outcome u8 | 95 zero u8 | 96 placedAtMs f64 | 104 expiresAtSec f64
@@ -21,7 +21,7 @@ export const CLOSED_ORDER_BYTES = 128
 
 assert.equal(endianness(), 'LE', 'rows are written by whole words, and lie little-endian')
 
-/** Their place in this list is what the table stores: new ones go to the end. */
+/** The table stores the index in this list: append only. */
 const REASONS = ['filled', 'cancelled', 'expired', 'unfunded', 'self-trade', 'taken'] as const
 assert.deepEqual(REASONS, ORDER_CLOSE_REASONS, 'the stored reasons are those of the domain')
 
@@ -36,7 +36,7 @@ export function encodeClosedOrders(orders: readonly ClosedOrder[]): Buffer<Array
     const word = at / 4
     const double = at / 8
     writeDigits(order.orderHash, words, word, 8)
-    // Most orders of a batch are of the market of the order before.
+    // Most orders of a batch belong to the same market as the order before.
     if (order.marketId === marketId) words.copyWithin(word + 8, word - 24, word - 16)
     else writeDigits(order.marketId, words, word + 8, 8)
     marketId = order.marketId
@@ -59,16 +59,16 @@ function isUint32(value: number): boolean {
   return value >>> 0 === value
 }
 
-/** What `write` comes down to for this encoding, without its detours. */
+/** The internal function behind `write` for this encoding, without its overhead. */
 type Latin1Buffer = Buffer<ArrayBuffer> & {
   latin1Write(text: string, at: number, length: number): number
 }
 
-/** Room for the longest text from byte 2 on, so that its digits, after the `0x`, begin at a word. */
+/** Room for the longest text from byte 2 on, so that the digits after `0x` begin at a word. */
 const text = Buffer.from(new ArrayBuffer(68)) as Latin1Buffer
 const textWords = new Int32Array(text.buffer)
 
-/** Writes the bytes that the digits after `0x` say, which it trusts, as so many words. */
+/** Writes hex digits as `count` words; the caller guarantees valid digits. */
 function writeDigits(digits: string, words: Int32Array, at: number, count: number): void {
   assert(digits.length === 2 + 8 * count, 'hashes, ids and addresses have their length')
   text.latin1Write(digits, 2, digits.length)
@@ -96,10 +96,10 @@ export function decodeClosedOrder(bytes: Buffer, at: number): ClosedOrder {
   }
 }
 
-/** What stands where the reason would, when an order that was closed is open again. */
+/** Value of the reason field for a reopened order. */
 const REOPENED = 255
 
-/** The bytes that say of these orders that they are not closed any more, to hide what is older. */
+/** Encodes entries that mark these orders as open again; they override older entries. */
 export function encodeReopened(orders: readonly ClosedOrder[]): Buffer<ArrayBuffer> {
   const bytes = encodeClosedOrders(orders)
   for (let at = 0; at < bytes.length; at += CLOSED_ORDER_BYTES) bytes[at + 92] = REOPENED
@@ -110,7 +110,7 @@ export function isReopenedAt(bytes: Buffer, at: number): boolean {
   return bytes[at + 92] === REOPENED
 }
 
-/** A hash, as bytes and as words of the same memory. */
+/** A hash as bytes and as words of the same memory. */
 export type HashKey = { readonly words: Int32Array; readonly bytes: Buffer }
 
 function newHashKey(): HashKey {
@@ -118,7 +118,7 @@ function newHashKey(): HashKey {
   return { words, bytes: Buffer.from(words.buffer) }
 }
 
-/** They are good until the next call. */
+/** Valid until the next call. */
 const asked = newHashKey()
 const met = newHashKey()
 
@@ -140,12 +140,13 @@ export function forgetAfterSecAt(bytes: Buffer, at: number): number {
   return bytes.readDoubleLE(at + 112)
 }
 
-/** Of this process, whose index is the only one that knows fingerprints. */
+/** Per process: fingerprints exist only in this process's index. */
 const SECRET = randomInt(0, 2 ** 32)
 
 /**
- * By which the index knows a hash: its first word, and its second mixed with a secret. Four bytes of a hash
- * can be had at will by trying for some seconds, and every look-up would read the rows of all that share them.
+ * Returns the fingerprint of a hash for the index: its first word, and its second mixed with a secret. Without the
+ * secret, a trader could find hashes that share four bytes within seconds, and every lookup would read the rows of all
+ * of them.
  */
 function fingerprintOfWords(first: number, second: number): number {
   let mixed = Math.imul(second ^ SECRET, 0x9e3779b1)

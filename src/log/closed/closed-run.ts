@@ -1,12 +1,12 @@
 /**
- * A run: closed orders that have left their table for a file that never changes, sorted by hash. What
- * stays in memory of it is less than two bytes for each order: a filter, and the first hash of each block.
+ * A run: closed orders in a file that never changes, sorted by hash. Its filter and the first hash of each
+ * block stay in memory: less than two bytes per order.
  *
  *   blocks of 64 orders | pages of the filter | for each block: first 8 bytes of its first hash, checksum
  *   | for each page of the filter: checksum                       (numbers of the index big-endian)
  *
- * What a run must contain is in the table `closed_runs` of the partition, in its `RunMeta`: a file that
- * does not fit it is refused. Blocks are checked when they are read.
+ * The table `closed_runs` of the partition has the `RunMeta` of each run; a file that does not match it is
+ * refused. Blocks are checked when they are read.
  */
 
 import assert from 'node:assert/strict'
@@ -37,20 +37,20 @@ import { CLOSED_ORDER_BYTES, type HashKey, hashKeyAt } from './closed-order.ts'
 const BLOCK_ORDERS = 64
 const BLOCK_BYTES = BLOCK_ORDERS * CLOSED_ORDER_BYTES
 const FENCE_BYTES = 12
-/** A commit of the log waits for as much as a file system has pending of other files. */
+/** Synced at this size: a commit of the log waits for pending writes of other files in the file system. */
 const SYNCED_BYTES = 1024 * 1024
 
 export type RunMeta = {
-  /** Its file in the folder of runs. */
+  /** File name in the folder of runs. */
   readonly name: string
-  /** How often its orders have been merged. */
+  /** Number of times its orders were merged. */
   readonly level: number
   readonly orders: number
   readonly filterWords: number
   readonly seeds: FilterSeeds
-  /** Of the index, which has the checksums of all else. */
+  /** Checksum of the index, which has the checksums of everything else. */
   readonly indexCrc: number
-  /** When its orders may be forgotten: evenly spaced ones of the sorted list, with the first and last. */
+  /** Forget times of its orders: an even sample of the sorted list, including the first and the last. */
   readonly forgetAfterSec: readonly number[]
 }
 
@@ -80,7 +80,7 @@ export class ClosedRun {
   readonly #lows: Uint32Array
   readonly #crcs: Uint32Array
   readonly #pageCrcs: Uint32Array
-  /** All of the filter; undefined if its pages are read when they are needed. */
+  /** The whole filter; undefined if its pages are read on demand. */
   #filter: Uint32Array | undefined
   readonly #page = new Uint32Array(FILTER_PAGE_WORDS)
 
@@ -129,7 +129,7 @@ export class ClosedRun {
     closeSync(this.#file)
   }
 
-  /** What its filter takes of the memory. */
+  /** Memory of its filter in bytes. */
   get filterBytes(): number {
     return this.#filter === undefined ? 0 : 4 * this.#filter.length
   }
@@ -138,7 +138,7 @@ export class ClosedRun {
     return FENCE_BYTES * this.blocks + 4 * this.#pageCrcs.length + this.filterBytes
   }
 
-  /** From now on the pages of the filter are read when they are needed. */
+  /** Frees the filter; its pages are read on demand from now on. */
   leaveFilter(): void {
     this.#filter = undefined
   }
@@ -147,14 +147,14 @@ export class ClosedRun {
     return this.#crcs.length
   }
 
-  /** The bytes of the order, if it is here; they are a part of its block. */
+  /** Returns the bytes of the order as a view into its block; undefined if it is not here. */
   find(key: HashKey): Buffer | undefined {
     if (!this.#mayHold(key)) return undefined
     const high = key.bytes.readUInt32BE(0)
     const low = key.bytes.readUInt32BE(4)
     let block = this.#lastAtMost(high, low)
     if (block < 0) return undefined
-    // Several hashes may begin alike, and be the end of one block and the beginning of the next.
+    // Several hashes may have the same first eight bytes, at the end of one block and the beginning of the next.
     while (block > 0 && this.#highs[block] === high && this.#lows[block] === low) block--
     for (; block < this.blocks; block++) {
       if (!isAtMost(this.#highs[block]!, this.#lows[block]!, high, low)) return undefined
@@ -168,7 +168,7 @@ export class ClosedRun {
     return undefined
   }
 
-  /** The orders of a block, checked. */
+  /** Returns the orders of a block after checking them. */
   block(block: number): Buffer {
     const at = block * BLOCK_BYTES
     const bytes = Buffer.allocUnsafe(
@@ -184,7 +184,7 @@ export class ClosedRun {
     return bytes
   }
 
-  /** Reads all of it; what is damaged is a fault. */
+  /** Reads the whole run; throws if it is damaged. */
   check(): void {
     for (let block = 0; block < this.blocks; block++) this.block(block)
     for (let page = 0; page < this.#pageCrcs.length; page++) this.#readPage(page, this.#page, 0)
@@ -207,7 +207,7 @@ export class ClosedRun {
     }
   }
 
-  /** The last block whose first hash does not lie behind these eight bytes; -1 if all do. */
+  /** Returns the last block whose first hash is not above these eight bytes; -1 if there is none. */
   #lastAtMost(high: number, low: number): number {
     let from = 0
     let to = this.blocks
@@ -243,7 +243,7 @@ function openRun(path: string): number {
   }
 }
 
-/** Writes a run, of orders that come sorted by hash. It is durable, with its name, after `end`. */
+/** Writes a run from orders sorted by hash. After `end` it is durable under its name. */
 export class RunWriter {
   readonly #path: string
   readonly #home: RowHome
@@ -284,7 +284,7 @@ export class RunWriter {
     if (this.#filled === BLOCK_BYTES) this.#endBlock()
   }
 
-  /** If it fails, the file is still open: `abort` closes it. */
+  /** If it throws, the file is still open: `abort` closes it. */
   end(): RunMeta {
     assert(this.#orders > 0, 'a run has orders')
     if (this.#filled > 0) this.#endBlock()
@@ -340,7 +340,7 @@ export class RunWriter {
 const EVENLY = 17
 const SAMPLED_MAX = 4_096
 
-/** Some of many values, evenly taken, and the least and the greatest of all. */
+/** An even sample of many values, with their minimum and maximum. */
 class Sample {
   #values: number[] = []
   #every = 1
@@ -358,7 +358,7 @@ class Sample {
     this.#every *= 2
   }
 
-  /** The least, the greatest and what lies evenly between them. */
+  /** Returns the minimum, the maximum and evenly spaced values between them. */
   evenly(): number[] {
     const sorted = Float64Array.from(this.#values).sort()
     const places = Array.from({ length: EVENLY - 2 }, (_, index) => (index + 1) / (EVENLY - 1))

@@ -1,7 +1,6 @@
 /**
- * The runs of a partition, by age: which files there are, what is in them, and which of them should become
- * one. The table `closed_runs` names them; a file that it does not name is of no use. A hash counts as the
- * newest run has it.
+ * Runs of a partition by age: their files, and which of them to merge. The table `closed_runs` names them; files that
+ * it does not name are unused. For a hash, the newest run that has it counts.
  */
 
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
@@ -13,22 +12,22 @@ import { removeSlowly } from '../snapshots/snapshot-writer.ts'
 import { forgetAfterSecAt, type HashKey } from './closed-order.ts'
 import { ClosedRun, type RunMeta } from './closed-run.ts'
 
-/** So many runs of one level become one of the next. */
+/** Number of runs of one level that become one of the next. */
 const FAN_IN = 4
-/** A run is made anew when so much of it may be forgotten. */
+/** A run is rewritten when this share of it may be forgotten. */
 const FORGOTTEN_SHARE = 0.5
 
 export type RunsOptions = {
-  /** Filters take no more memory than this; those of the oldest runs stay on the disk. */
+  /** Maximum memory of filters; those of the oldest runs stay on the disk. */
   readonly filterBytesMax: number
-  /** The most orders of one run. */
+  /** Maximum number of orders in a run. */
   readonly runOrdersMax: number
 }
 
-/** Runs that become one, which takes the place of the newest of them. */
+/** Runs to merge; the result takes the place of the newest. */
 type RunMerge = {
   readonly ids: readonly number[]
-  /** The newest first. */
+  /** Newest first. */
   readonly runs: readonly RunMeta[]
   readonly level: number
   readonly isOldest: boolean
@@ -43,7 +42,7 @@ export class ClosedRuns {
   readonly #options: RunsOptions
   readonly #insert: BetterSqlite3.Statement
   readonly #delete: BetterSqlite3.Statement
-  /** The newest first. */
+  /** Newest first. */
   #runs: Open[] = []
   #removing = Promise.resolve()
 
@@ -77,7 +76,7 @@ export class ClosedRuns {
     }
   }
 
-  /** To be called once all of the partition was found in order: what is refused stays as it is. */
+  /** Call it after the whole partition was found in order: a refused partition keeps all its files. */
   removeUseless(): void {
     const named = new Set(this.#runs.map(({ run }) => run.meta.name))
     for (const name of readdirSync(this.folder)) {
@@ -89,7 +88,7 @@ export class ClosedRuns {
     return this.#runs.length
   }
 
-  /** How many orders they hold, those that may be forgotten among them. */
+  /** Number of orders, including those that may be forgotten. */
   get orders(): number {
     return this.#runs.reduce((sum, { run }) => sum + run.meta.orders, 0)
   }
@@ -102,7 +101,7 @@ export class ClosedRuns {
     return this.#runs.reduce((sum, { run }) => sum + run.memoryBytes, 0)
   }
 
-  /** What the newest run that has it says of a hash, unless it may be forgotten by now. */
+  /** Returns the entry of the newest run that has the hash, unless it may be forgotten by now. */
   find(key: HashKey, nowSec: number): Buffer | undefined {
     for (const { run } of this.#runs) {
       const bytes = run.find(key)
@@ -112,29 +111,29 @@ export class ClosedRuns {
     return undefined
   }
 
-  /** Reads all of them; what is damaged is a fault. */
+  /** Reads all runs; throws if one is damaged. */
   check(): void {
     for (const { run } of this.#runs) run.check()
   }
 
-  /** The number of a run that is newer than all. */
+  /** Id for a run that is newer than all others. */
   get nextId(): number {
     return (this.#runs[0]?.id ?? 0) + 1
   }
 
-  /** Runs of which all may be forgotten. */
+  /** Returns runs whose orders may all be forgotten. */
   past(nowSec: number): number[] {
     return this.#runs
       .filter(({ run }) => run.meta.forgetAfterSec.at(-1)! < nowSec)
       .map(({ id }) => id)
   }
 
-  /** Whether there are so many small ones that they should be merged before another comes. */
+  /** True if there are so many small runs that they should be merged before another is added. */
   get isCrowded(): boolean {
     return this.#runs.filter(({ run }) => run.meta.level === 0).length >= 2 * FAN_IN
   }
 
-  /** What should be merged next. */
+  /** Returns the next merge. */
   nextMerge(nowSec: number): RunMerge | undefined {
     const half = this.#runs.find(({ run }) => forgottenShare(run.meta, nowSec) >= FORGOTTEN_SHARE)
     if (half !== undefined) return this.#mergeOf([half], half.run.meta.level)
@@ -149,7 +148,7 @@ export class ClosedRuns {
     return undefined
   }
 
-  /** Four of a level; or two that are left beside runs that are too large to be merged. */
+  /** Returns whether to merge these: four runs of a level, or two that remain beside runs too large to merge. */
   #isWorthMerging(window: readonly Open[], level: number): boolean {
     const orders = window.reduce((sum, { run }) => sum + run.meta.orders, 0)
     if (orders > this.#options.runOrdersMax) return false
@@ -166,7 +165,7 @@ export class ClosedRuns {
     }
   }
 
-  /** Within the caller's transaction: a run in the place of others, or nothing in their place. */
+  /** Replaces runs by one run or none, within the caller's transaction. */
   replace(ids: readonly number[], id: number, run: RunMeta | undefined, runs: Tally): Tally {
     let tally = runs
     for (const each of this.#runs) {
@@ -181,7 +180,7 @@ export class ClosedRuns {
     return plus(tally, crc)
   }
 
-  /** It is durable. */
+  /** Applies a replacement after it is durable. */
   replaced(ids: readonly number[], id: number, run: ClosedRun | undefined): void {
     const old = this.#runs.filter((each) => ids.includes(each.id))
     let left = this.#runs.filter((each) => !ids.includes(each.id))
@@ -201,7 +200,7 @@ export class ClosedRuns {
     }
   }
 
-  /** Removes a file that is not needed; what stays behind goes when the partition is opened again. */
+  /** Removes an unused file; if that fails, the next open of the partition removes it. */
   discard(name: string): void {
     this.#removing = this.#removing
       .then(() => removeSlowly(join(this.folder, name)))
@@ -213,14 +212,14 @@ export class ClosedRuns {
     this.#runs = []
   }
 
-  /** Settles when nothing is being removed. */
+  /** Resolves when no removal is in progress. */
   async ended(): Promise<void> {
     await this.#removing
   }
 
   /**
-   * A new run, which the caller closes, or hands over when it has its place: then the filters of the oldest
-   * make room for its own.
+   * Opens a new run. The caller closes it, or hands it over with `replaced`; then the oldest filters make room for its
+   * own.
    */
   open(meta: RunMeta): ClosedRun {
     return this.#open(meta, this.#options.filterBytesMax)

@@ -1,9 +1,8 @@
 /**
- * The closed orders of a partition: 128 bytes for each. Those of late are in rows of the append that closed
- * them, found through an index in memory; when they are many, their rows are frozen, and become a run
- * (`closed-runs.ts`) in small steps of `closed-keeper.ts`. A hash counts as the newest place has it: a young
- * row, a frozen row, a run. Rows change within the caller's transaction; the index follows by `apply`, once
- * that transaction has committed.
+ * Closed orders of a partition, 128 bytes each. Recent ones are in rows of the append that closed them, and an index in
+ * memory finds them. When there are many, their rows are frozen and become a run (`closed-runs.ts`) in small steps of
+ * `closed-keeper.ts`. For a hash, the newest place counts: a young row, a frozen row, a run. Rows change within the
+ * caller's transaction; `apply` updates the index after that transaction has committed.
  */
 
 import assert from 'node:assert/strict'
@@ -28,27 +27,27 @@ import {
 import type { ClosedRuns } from './closed-runs.ts'
 
 /**
- * Closed orders in one row of their table. A look-up reads and checks its whole row, so rows are
- * small: 32 KiB. Files may hold older rows of up to 4,096.
+ * Closed orders per row. A lookup reads and checks a whole row, so rows are small: 32 KiB. Files may have older rows of
+ * up to 4,096 orders.
  */
 const ROW_ORDERS_MAX = 256
-/** A step of forgetting ends with the row that reaches this many orders: a few milliseconds. */
+/** A forget step ends with the row that reaches this many orders: a few milliseconds. */
 const FORGET_ORDERS_MAX = 2_048
 
 type ClosedRow = { id: number; forget_min_sec: number; crc: number; payload: Buffer }
 
-/** Fingerprints that a row may hold, and for each the hashes and the places they are asked at. */
+/** Fingerprints that a row may have; for each, the hashes and their positions in the request. */
 type Wanted = Map<number, Map<OrderHash, number[]>>
 
 type Due = {
   readonly rows: readonly number[]
-  /** Where the walk is after them; 0 when it has come to its end. */
+  /** Position of the walk afterwards; 0 at the end of the table. */
   readonly cursor: number
-  /** Whether it stopped because so much is to be forgotten, and should go on soon. */
+  /** True if it stopped at the limit and should continue soon. */
   readonly more: boolean
 }
 
-/** Entries of the index, in two lists of equal length: there may be thousands in each append. */
+/** Entries of the index as two arrays of equal length: an append may have thousands. */
 class IndexEntries {
   readonly fingerprints: number[] = []
   readonly rows: number[] = []
@@ -63,7 +62,7 @@ class IndexEntries {
   }
 }
 
-/** What a transaction changes in the index, if it commits. */
+/** Changes to the index that a transaction makes if it commits. */
 export class IndexChanges {
   readonly added = new IndexEntries()
   readonly removed = new IndexEntries()
@@ -74,12 +73,12 @@ export class ClosedTable {
   readonly #path: string
   readonly runs: ClosedRuns
   #index = new ClosedIndex()
-  /** Rows up to and with this one are on their way into a run: they do not change any more. */
+  /** Rows up to and including `to` are being moved into a run: they do not change any more. */
   #frozen: { readonly index: ClosedIndex; readonly to: number } | undefined
-  /** Rows up to and with this one are in a run, and only wait to be removed. */
+  /** Rows up to and including this one are in a run, and wait to be removed. */
   #spilledTo: number
   #hasSpilled = false
-  /** The row up to which the walk of `due` has come, and the second up to which orders are forgotten. */
+  /** Row that the walk of `due` has reached, and the second up to which orders are forgotten. */
   #cursor = 0
   #forgottenSec = 0
   readonly #insert: BetterSqlite3.Statement
@@ -90,7 +89,7 @@ export class ClosedTable {
   readonly #oldest: BetterSqlite3.Statement
   readonly #deleteTo: BetterSqlite3.Statement
 
-  /** Reads and checks all of the table but what is in runs. */
+  /** Reads and checks the whole table, without the runs. */
   constructor(
     db: BetterSqlite3.Database,
     { home, path }: { readonly home: RowHome; readonly path: string },
@@ -135,12 +134,12 @@ export class ClosedTable {
     checkTally(found, stated.closed, 'closed orders', path)
   }
 
-  /** How many are in rows, and so in the index. */
+  /** Number of orders in rows, and therefore in the index. */
   get size(): number {
     return this.#index.size + (this.#frozen?.index.size ?? 0)
   }
 
-  /** What is known of each hash, in their order; every row is read once. */
+  /** Returns the closed order of each hash, in the same order; reads every row once. */
   find(hashes: readonly OrderHash[]): (ClosedOrder | undefined)[] {
     const found = new Array<ClosedOrder | undefined>(hashes.length).fill(undefined)
     const known = new Set<number>()
@@ -184,7 +183,7 @@ export class ClosedTable {
     return next
   }
 
-  /** Takes hashes out of their rows; what frozen rows or runs hold of them is hidden by a younger row. */
+  /** Removes hashes from their young rows; a younger row hides entries in frozen rows or runs. */
   reopen(hashes: readonly OrderHash[], state: FileState, changes: IndexChanges): FileState {
     if (hashes.length === 0) return state
     let next: FileState = { ...state, closed: this.#drop(hashes, state.closed, changes) }
@@ -197,7 +196,7 @@ export class ClosedTable {
     return next
   }
 
-  /** What frozen rows and runs have of hashes, whatever young rows say. */
+  /** Returns the entries of frozen rows and runs, ignoring young rows. */
   #findOlder(hashes: readonly OrderHash[]): ClosedOrder[] {
     const young = this.#index
     this.#index = new ClosedIndex()
@@ -230,7 +229,7 @@ export class ClosedTable {
     return { ...state, closed: plus(closed, crc), closedRowLast: row }
   }
 
-  /** Takes hashes out of their young rows, those that have one. */
+  /** Removes hashes from their young rows. */
   #drop(hashes: readonly OrderHash[], closed: Tally, changes: IndexChanges): Tally {
     let rest = closed
     for (const [id, wanted] of this.#byRow(hashes, this.#index)) {
@@ -252,7 +251,7 @@ export class ClosedTable {
     return this.#frozen?.to ?? this.#spilledTo
   }
 
-  /** From now on no row up to this one changes, until it is in a run. Frozen ones stay so. */
+  /** Freezes rows up to and including `to` until they are in a run. Rows that are already frozen stay frozen. */
   freeze(to: number): { readonly from: number; readonly to: number } {
     if (this.#frozen === undefined) {
       this.#frozen = { index: this.#index, to }
@@ -261,19 +260,19 @@ export class ClosedTable {
     return { from: this.#spilledTo, to: this.#frozen.to }
   }
 
-  /** What was frozen is durably in a run. */
+  /** Call it when the frozen rows are durable in a run. */
   spilled(): void {
     this.#spilledTo = this.frozenTo
     this.#frozen = undefined
     this.#hasSpilled = true
   }
 
-  /** Whether rows that are in a run may still be here. */
+  /** True if rows that are in a run may still be in the table. */
   get hasSpilled(): boolean {
     return this.#hasSpilled
   }
 
-  /** Removes some of them, within the caller's transaction. */
+  /** Removes some of these rows, within the caller's transaction. */
   removeSpilled(
     rowsMax: number,
     ordersMax: number,
@@ -302,7 +301,7 @@ export class ClosedTable {
     this.#hasSpilled = false
   }
 
-  /** The next rows of the walk, at most `limit`, that hold something to forget. */
+  /** Returns the next rows of the walk, at most `limit`, that have orders to forget. */
   due(nowSec: number, limit: number): Due {
     this.#forgottenSec = Math.max(this.#forgottenSec, nowSec)
     const walked = this.#walk.all(Math.max(this.#cursor, this.frozenTo), limit) as {
@@ -325,14 +324,14 @@ export class ClosedTable {
     this.#cursor = cursor
   }
 
-  /** Removes from a row what may be forgotten. */
+  /** Removes the orders of a row that may be forgotten. */
   forget(id: number, nowSec: number, closed: Tally, changes: IndexChanges): Tally {
     const row = this.#row(id)
     assert(row !== undefined, 'a row that was just listed is there')
     return this.#remove(row, closed, changes, (at) => forgetAfterSecAt(row.payload, at) < nowSec)
   }
 
-  /** The changes are durable. */
+  /** Call it when the changes are durable. */
   apply({ added, removed }: IndexChanges): void {
     for (let at = 0; at < removed.count; at++) {
       this.#index.remove(removed.fingerprints[at]!, removed.rows[at]!)
@@ -342,14 +341,14 @@ export class ClosedTable {
     }
   }
 
-  /** By row that may hold some of the hashes, the newest first: their fingerprints, each with where it is asked for. */
+  /** Groups the hashes by rows that may contain them, newest row first. */
   #byRow(hashes: readonly OrderHash[], index: ClosedIndex): Map<number, Wanted> {
     const byRow = new Map<number, Wanted>()
     for (let place = 0; place < hashes.length; place++) {
       const hash = hashes[place]!
       const fingerprint = fingerprintOf(hash)
       const rows = index.rows(fingerprint)
-      // Nearly always: the hash was never seen.
+      // The usual case: the hash is new.
       if (rows.length === 0) continue
       for (const id of new Set(rows)) {
         const wanted = byRow.get(id) ?? new Map<number, Map<OrderHash, number[]>>()
@@ -408,7 +407,7 @@ export class ClosedTable {
   }
 }
 
-/** Finds the wanted orders of a row: where they are in it, and the places they are asked at. */
+/** Calls back for each wanted order of a row, with its place in the row and its positions in the request. */
 function eachOf(
   payload: Buffer,
   wanted: Wanted,

@@ -1,6 +1,6 @@
 /**
- * Starts, asks and stops the thread that does the long work of one writer's partitions: it sorts and merges
- * closed orders, and archives what is to leave the log.
+ * Starts and stops the thread for long work of one writer's partitions, and sends it jobs: it sorts and merges closed
+ * orders, and archives events.
  */
 
 import { Worker } from 'node:worker_threads'
@@ -9,7 +9,7 @@ import type { ArchiveJob, Segment } from '../archive/archive-writer.ts'
 import type { MergeJob } from '../closed/closed-merge.ts'
 import type { RunMeta } from '../closed/closed-run.ts'
 
-/** What can be asked of it, by name. */
+/** Jobs by name. */
 type Jobs = {
   merge: { takes: MergeJob; answers: RunMeta | undefined }
   archive: { takes: ArchiveJob; answers: Segment | undefined }
@@ -39,13 +39,13 @@ type BackgroundJobs = {
   stop(): Promise<void>
 }
 
-/** A thread, and what was asked of it: it says that it has failed, and later once more that it has ended. */
+/** A thread and its pending jobs. A failing thread emits its error first and its exit later. */
 type Running = {
   readonly worker: Worker
   readonly waiting: Map<number, PromiseWithResolvers<unknown>>
 }
 
-/** The thread starts with the first job: most logs never have so much to do. */
+/** The first job starts the thread: most logs never need it. */
 export function makeBackgroundJobs(): BackgroundJobs {
   let running: Running | undefined
   let lastNumber = 0
@@ -87,7 +87,7 @@ export function makeBackgroundJobs(): BackgroundJobs {
       running.worker.postMessage({ number, name, job } as JobRequest)
       return asked.promise as never
     },
-    // What it has not finished has no name yet: the next open removes it.
+    // An unfinished file has no name yet; the next open removes it.
     stop: async () => {
       await running?.worker.terminate()
     },

@@ -1,12 +1,19 @@
 /**
- * Reads records out of a partition's file, for its owner and for readers in other threads. Every
- * row is checked, and so is its place: what lies between two rows, or behind the end, is a fault.
+ * Reads records from a partition's file, for its owner and for readers in other threads. Checks every row and its
+ * place: a gap between two rows, or a row after the end, is a fault.
  */
 
 import type BetterSqlite3 from 'better-sqlite3'
 import { Fault } from '#domain/fault.ts'
-import type { EventForm, LogEvent, LogRecord } from '../event-log.ts'
-import { type BatchRow, corrupt, decodeBatch, type RowHome, type Upcasters } from './record.ts'
+import type { EventForm, LogEvent, LogRecord, LogRow } from '../event-log.ts'
+import {
+  type BatchRow,
+  corrupt,
+  currentRow,
+  decodeBatch,
+  type RowHome,
+  type Upcasters,
+} from './record.ts'
 import { parseState, STATE_SELECT } from './schema.ts'
 
 export class BatchReader<Event extends LogEvent> {
@@ -18,7 +25,7 @@ export class BatchReader<Event extends LogEvent> {
   readonly #state: BetterSqlite3.Statement
   readonly #around: BetterSqlite3.Statement
   readonly #at: BetterSqlite3.Statement
-  /** The row that the last read stopped within, so that the next read need not decode it again. */
+  /** The row in which the last read stopped, so that the next read need not decode it again. */
   #half: { first: number; records: LogRecord<Event>[] } | undefined
 
   constructor(
@@ -66,6 +73,15 @@ export class BatchReader<Event extends LogEvent> {
     return records
   }
 
+  readRows(fromOffset: number, limit: number): LogRow[] {
+    const rows = this.#rows(fromOffset, limit)
+    const [first] = rows
+    if (first !== undefined && first.first_offset !== fromOffset) {
+      throw corrupt(`${this.#path}: no row begins at offset ${fromOffset}`)
+    }
+    return rows.map((row) => currentRow(this.#home, row, this.#upcasters, this.#form))
+  }
+
   #take(
     batch: { first: number; records: LogRecord<Event>[] },
     next: number,
@@ -80,10 +96,10 @@ export class BatchReader<Event extends LogEvent> {
     return first + end
   }
 
-  /** The rows that hold `limit` records from an offset on, as one moment of the file saw them. */
+  /** Returns the rows with `limit` records from an offset on, in one read transaction. */
   #rows(fromOffset: number, limit: number): BatchRow[] {
     const rows: BatchRow[] = []
-    // The owner may ask within a transaction of its own.
+    // The owner may call it within its own transaction.
     const own = !this.#db.inTransaction
     if (own) this.#db.exec('BEGIN')
     try {
@@ -91,7 +107,7 @@ export class BatchReader<Event extends LogEvent> {
       if (fromOffset < firstOffset) {
         throw new Fault(
           'LOG_TRUNCATED',
-          `${this.#path} begins at offset ${firstOffset}, asked was ${fromOffset}: what was before ` +
+          `${this.#path} begins at offset ${firstOffset}, but ${fromOffset} was requested: it ` +
             'has left the log; npm run rebuild reads it from the archive',
           { retryable: false },
         )
@@ -99,7 +115,7 @@ export class BatchReader<Event extends LogEvent> {
       if (fromOffset > lastOffset + 1) {
         throw new Fault(
           'LOG_BEYOND_END',
-          `${this.#path} ends at offset ${lastOffset}, asked was ${fromOffset}: ` +
+          `${this.#path} ends at offset ${lastOffset}, but ${fromOffset} was requested: ` +
             'the reader has seen records that this log does not hold',
           { retryable: false },
         )
@@ -116,7 +132,7 @@ export class BatchReader<Event extends LogEvent> {
         next = row.first_offset + row.count
       }
       if (next > lastOffset + 1) {
-        throw corrupt(`${this.#path}: a batch goes on behind the last offset ${lastOffset}`)
+        throw corrupt(`${this.#path}: a batch continues after the last offset ${lastOffset}`)
       }
     } finally {
       if (own) this.#db.exec('COMMIT')

@@ -1,21 +1,21 @@
 /**
- * A small thread beside the writer that copies the write-ahead files into their databases, so that
- * the disk's slowest work does not stop a market. It never writes anything of its own, and its
- * checkpoints are passive: they wait for no thread and no thread waits for them.
+ * A small thread beside the writer that copies write-ahead files into their databases, so that slow disk work does not
+ * stop a market. It writes no data of its own. Its checkpoints are passive: they wait for no thread, and no thread
+ * waits for them.
  */
 
 import { parentPort, workerData } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import { ASKED, type CheckpointThreadData, FILES, STOP, WORDS } from './checkpointer.ts'
 
-/** It takes its time even when asked again at once, so that a checkpoint is worth its two syncs. */
+/** Pause between checkpoints, even if another is requested at once: each costs two syncs. */
 const PAUSE_MS = 5
 
-/** While many pages are copied more of them are written: it goes on until it has copied few. */
+/** While many pages are copied, more are written: it repeats until it has copied few. */
 const PAGES_FEW = 500
 const ROUNDS_MAX = 5
 
-/** Answers how many pages the write-ahead file has. */
+/** Returns the number of pages in the write-ahead file. */
 function checkpoint(db: Database.Database): number {
   let before = 0
   for (let round = 1; ; round++) {
@@ -47,7 +47,7 @@ function run({ files, words }: CheckpointThreadData): void {
       try {
         Atomics.store(shared, FILES + WORDS * file + 2, checkpoint(db))
       } catch (error) {
-        // A full or failing disk: the writer meets it too, and says so where it can be answered.
+        // A full or failing disk: the writer meets the same error, and can report it.
         if (!(error instanceof Database.SqliteError)) throw error
       }
       Atomics.store(shared, FILES + WORDS * file + 1, asked)

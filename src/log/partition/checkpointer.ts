@@ -1,14 +1,16 @@
-/** Starts, asks and stops the thread that does the checkpoints of one writer: of its partitions, or of the database. */
+/**
+ * Starts and stops the checkpoint thread of one writer, and sends it requests: for its partitions, or for the database.
+ */
 
 import { Worker } from 'node:worker_threads'
 
-/** Places in the words that both threads share. */
+/** Indices in the memory that both threads share. */
 export const STOP = 0
-/** How often anything was asked for. */
+/** Number of requests so far. */
 export const ASKED = 1
 /**
- * From here on three words for each file: how often a checkpoint was asked for, how many of these were met, and
- * the pages in the write-ahead file at the last one.
+ * From here on three words per file: number of requested checkpoints, number of completed ones, and the pages in the
+ * write-ahead file at the last one.
  */
 export const FILES = 2
 export const WORDS = 3
@@ -19,30 +21,30 @@ export type CheckpointThreadData = {
 }
 
 export type Checkpointer = {
-  /** Asks for a checkpoint of a file, by its place in the list. */
+  /** Requests a checkpoint of a file, by its index in the list. */
   ask(file: number): void
-  /** Another number whenever a checkpoint has ended. */
+  /** Returns a value that changes whenever a checkpoint has ended. */
   ended(file: number): number
   /**
-   * Asks, and settles when it was done, with the pages that the write-ahead file had; at once where there is no
-   * thread to do it.
+   * Requests a checkpoint; resolves with the pages in the write-ahead file when it is done, or at once if the thread
+   * has failed.
    */
   done(file: number): Promise<number>
   stop(): Promise<void>
 }
 
-/** The thread itself starts with the first request: a log that is hardly written needs none. */
+/** The first request starts the thread: a log with few writes needs none. */
 export function makeCheckpointer(files: readonly string[], name = 'log-checkpoints'): Checkpointer {
   const words = new SharedArrayBuffer(4 * (FILES + WORDS * files.length))
   const shared = new Int32Array(words)
   let worker: Worker | undefined
   let ended = false
   let stopping = false
-  /** Those that wait for a checkpoint: of which file, and how many of it must have ended. */
+  /** Callers that wait for a checkpoint: the file, and the number of checkpoints that must have ended. */
   let waiting: { readonly file: number; readonly count: number; readonly resolve: () => void }[] =
     []
   const endedOf = (file: number): number => Atomics.load(shared, FILES + WORDS * file + 1)
-  const tellWaiting = () => {
+  const resolveWaiting = () => {
     waiting = waiting.filter(({ file, count, resolve }) => {
       const isDone = ended || endedOf(file) >= count
       if (isDone) resolve()
@@ -58,11 +60,11 @@ export function makeCheckpointer(files: readonly string[], name = 'log-checkpoin
     worker.unref()
     worker.once('exit', () => {
       ended = true
-      tellWaiting()
+      resolveWaiting()
     })
-    // It says so after each.
-    worker.on('message', tellWaiting)
-    // Without the thread the writer does the checkpoints itself: slower, and as safe.
+    // The thread sends a message after each checkpoint.
+    worker.on('message', resolveWaiting)
+    // Without the thread the writer does the checkpoints itself: slower, but as safe.
     worker.on('error', () => undefined)
   }
   const ask = (file: number): void => {
@@ -78,17 +80,17 @@ export function makeCheckpointer(files: readonly string[], name = 'log-checkpoin
     async done(file) {
       if (ended) return 0
       const { promise, resolve } = Promise.withResolvers<void>()
-      // One that is under way began before.
+      // A checkpoint in progress began before, so it does not count.
       waiting.push({ file, count: Atomics.load(shared, FILES + WORDS * file) + 1, resolve })
       ask(file)
-      // A process must not end while one waits for it.
+      // Keeps the process alive while a caller waits.
       worker?.ref()
       await promise
       return Atomics.load(shared, FILES + WORDS * file + 2)
     },
     async stop() {
       if (worker === undefined || ended) return
-      // Not `once`, which rejects when the thread fails meanwhile: it has ended then too.
+      // Not `once`: it would reject if the thread fails, although the thread has then ended.
       const { promise: exited, resolve } = Promise.withResolvers<unknown>()
       worker.once('exit', resolve)
       stopping = true

@@ -1,8 +1,7 @@
 /**
- * Whether there is room on the disk of the log. Below a bound it is full: the owner takes no new orders, and
- * what is left is for cancels and reports. Should the disk be filled to the last byte nevertheless, a file
- * that was written ahead makes room for them, once. When there is enough room again, the file is written
- * anew and the disk counts as roomy.
+ * Free space on the disk of the log. Below a limit the disk counts as full: the owner accepts no new orders, and the
+ * rest is for cancels and reports. If the disk still becomes completely full, a reserve file is deleted once to make
+ * room for them. When there is enough space again, the reserve is written again and the disk counts as roomy.
  */
 
 import {
@@ -22,17 +21,17 @@ import { Fault } from '#domain/fault.ts'
 
 export type DiskRoom = {
   readonly isFull: boolean
-  /** Looks how much there is; to be called about once a second. Answers whether `isFull` changed. */
+  /** Checks the free space, about once a second. Returns whether `isFull` changed. */
   look(): boolean
-  /** A write has failed for want of room: makes some, from what was kept for that. */
+  /** After a write failed for lack of space: deletes the reserve file. */
   spend(): void
 }
 
 export function openDiskRoom(options: {
   readonly folder: string
-  /** The name of the file that is written ahead; each writer has its own. */
+  /** Name of the reserve file; each writer has its own. */
   readonly name: string
-  /** Its bytes, and how much must be free besides. */
+  /** Its size, and the space that must be free besides. */
   readonly reserveBytes: number
   readonly freeBytesMin: number
 }): DiskRoom {
@@ -46,7 +45,7 @@ export function openDiskRoom(options: {
   }
   const isKept = (): boolean => existsSync(path) && statSync(path).size === reserveBytes
 
-  /** Takes the room of the file; false when there is not so much. */
+  /** Writes the reserve file; returns false if there is not enough space. */
   function keep(): boolean {
     if (isKept()) return true
     if (freeBytes() < freeBytesMin + reserveBytes) return false
@@ -85,7 +84,7 @@ export function openDiskRoom(options: {
   return room
 }
 
-/** Whether this, or what caused it, says that a disk is full. */
+/** Returns whether this error, or a cause of it, means that a disk is full. */
 export function isDiskFull(error: unknown): boolean {
   if (error instanceof Fault) return isDiskFull(error.cause)
   if (error instanceof Database.SqliteError) return error.code === 'SQLITE_FULL'

@@ -1,6 +1,6 @@
 /**
- * Loads SQLite into this thread. To choose its native part, the package asks Node for a report about the whole
- * process, for which every worker is stopped and asked too. So main loads it while there is none yet.
+ * Loads SQLite into this thread. To choose its native binary, the package requests a report of the whole process from
+ * Node, which stops every worker. So the main thread loads it before there are workers.
  */
 
 import Database from 'better-sqlite3'

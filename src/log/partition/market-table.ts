@@ -1,7 +1,6 @@
 /**
- * The table of markets: those the partition has events of, each with its first offset. Rows change
- * within the caller's transaction; the memory follows by `added` and `removed`, once that has
- * committed.
+ * Table of markets that the partition has events of, each with its first offset. Rows change within the caller's
+ * transaction; `added` and `removed` update the memory after it has committed.
  */
 
 import type BetterSqlite3 from 'better-sqlite3'
@@ -50,7 +49,7 @@ export class MarketTable {
     return this.#rows
   }
 
-  /** Writes a row for each market that these events are the first of, and puts it into `fresh`. */
+  /** Inserts a row for each market whose first event is here, and adds it to `fresh`. */
   add(
     events: readonly LogEvent[],
     firstOffset: number,
@@ -80,12 +79,12 @@ export class MarketTable {
     return minus(markets, row.crc)
   }
 
-  /** The row is durable. */
+  /** Call it when the row is durable. */
   added(marketId: MarketId, row: MarketRow): void {
     this.#rows.set(marketId, row)
   }
 
-  /** The row is durably gone. */
+  /** Call it when the deletion is durable. */
   removed(marketId: MarketId): void {
     this.#rows.delete(marketId)
   }

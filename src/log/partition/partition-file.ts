@@ -1,6 +1,6 @@
 /**
- * The open file of a partition: its connection, its tables, and the state row as it was last
- * committed. Opening checks all that can be checked at once and refuses what it cannot vouch for.
+ * The open file of a partition: its connection, its tables, and the last committed state row. Opening checks everything
+ * that can be checked quickly, and refuses a file that it cannot vouch for.
  */
 
 import { crc32 } from 'node:zlib'
@@ -20,13 +20,13 @@ import { sqliteFault } from './sqlite-fault.ts'
 import { TradeTable } from './trade-table.ts'
 import { checkWal } from './wal.ts'
 
-/** The batches at the end that an open reads and checks; the others are checked when read. */
+/** Number of last batches that an open checks; the others are checked when read. */
 const TAIL_BATCHES_CHECKED = 4
-/** Files up to this size get SQLite's own full check at every open: it reads all of the file. */
+/** Files up to this size get SQLite's `quick_check` at every open, which reads the whole file. */
 const QUICK_CHECK_BYTES_MAX = 64 * 1024 * 1024
 /**
- * How long the writer waits for a reader that holds an old view; only opening ever does. The thread
- * stands still meanwhile, with the markets of its other partitions, and tries again by itself.
+ * Maximum wait of the writer for a reader with an old view; only opening waits. The thread is blocked meanwhile, with
+ * the markets of its other partitions. Opening is retried.
  */
 const BUSY_MS_MAX = 1_000
 
@@ -37,13 +37,13 @@ type Place = {
   readonly paths: PartitionPaths
   readonly upcasters: Upcasters
   readonly runs: RunsOptions
-  /** The most bytes the database file may take; an append beyond them fails like a full disk. */
+  /** Maximum size of the database file; an append beyond it fails like a full disk. */
   readonly bytesMax?: number
-  /** Opens a log that ends before its mark: answered commands are lost, and the operator knows it. */
+  /** Opens a log that ends before its mark: acknowledged commands are lost, and the operator accepts that. */
   readonly acceptLoss: boolean
-  /** A copy of what is durable elsewhere is not synced: what a power cut takes is fetched again. */
+  /** True for a copy of a log in a database server. It is not synced: data lost by a power cut is fetched again. */
   readonly isCopy?: boolean
-  /** The last offset that the archive has. */
+  /** Last offset in the archive. */
   readonly archivedTo?: number
 }
 
@@ -55,7 +55,7 @@ export type PartitionFile<Event extends LogEvent> = {
   readonly trades: TradeTable
   readonly markets: MarketTable
   readonly snapshots: SnapshotFiles
-  /** What the last committed transaction wrote. */
+  /** State of the last committed transaction. */
   state: FileState
 } & ReturnType<typeof prepare>
 
@@ -84,7 +84,7 @@ export function openPartitionFile<Event extends LogEvent>(
     checkSchema(db, path)
     const state = parseState(db.prepare(STATE_SELECT).get(), path)
     if (state.logId !== home.logId || state.partition !== home.partition) {
-      throw corrupt(`${path} belongs to partition ${state.partition} of another place`)
+      throw corrupt(`${path} belongs to partition ${state.partition} of another log`)
     }
     if (state.lastOffset < mark && !options.acceptLoss) {
       throw lost(path, state.lastOffset, `offset ${mark} was durable`)
@@ -108,8 +108,8 @@ export function openPartitionFile<Event extends LogEvent>(
       snapshots,
       state,
     }
-    // The write-ahead file starts over with new salts, so that nothing of a torn commit can ever
-    // be taken for part of a later one.
+    // The write-ahead file starts over with new salts, so that the remains of a torn commit can never become part of a
+    // later one.
     const [checkpoint] = db.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[]
     if (checkpoint?.busy !== 0) {
       throw new Fault('LOG_OPEN_FAILED', `${path}: a reader holds an old view of it`, {
@@ -126,7 +126,7 @@ export function openPartitionFile<Event extends LogEvent>(
   }
 }
 
-/** The mark, after the write-ahead file was found whole: SQLite would mend it in silence. */
+/** Returns the mark, after checking the write-ahead file: SQLite would repair it silently. */
 function readBeforeSqlite({ paths, acceptLoss }: Place): number {
   let mark = 0
   try {
@@ -138,7 +138,7 @@ function readBeforeSqlite({ paths, acceptLoss }: Place): number {
   return mark
 }
 
-/** Sets what a connection must be told each time, and returns the size of its pages. */
+/** Applies the settings of a connection, and returns its page size. */
 function setUp(db: Database.Database, { paths, bytesMax, isCopy }: Place): number {
   if (db.pragma('journal_mode = WAL', { simple: true }) !== 'wal') {
     throw corrupt(`${paths.database} is not in write-ahead mode`)
@@ -183,7 +183,7 @@ function checkTail<Event extends LogEvent>(
   }
 }
 
-/** A snapshot is needed if the log has been truncated below it: without it the log is refused. */
+/** If the log was truncated below a snapshot, that snapshot is needed; without it the log is refused. */
 function findSnapshots(
   { home, paths, acceptLoss }: Place,
   markets: MarketTable,
@@ -201,14 +201,14 @@ function findSnapshots(
   const floor = truncationFloor(markets, snapshots, state)
   if (floor.offset < state.firstOffset) {
     throw corrupt(
-      `${path} begins at offset ${state.firstOffset}, and the snapshot of ${floor.marketId} that ` +
-        `holds what was before is not in ${paths.snapshots}`,
+      `${path} begins at offset ${state.firstOffset}, and the snapshot of ${floor.marketId} for ` +
+        `the events before it is not in ${paths.snapshots}`,
     )
   }
   return snapshots
 }
 
-/** The lowest offset that some market still needs. */
+/** Returns the lowest offset that a market still needs. */
 export function truncationFloor(
   markets: MarketTable,
   snapshots: SnapshotFiles,
@@ -226,13 +226,13 @@ export function truncationFloor(
 function lost(path: string, lastOffset: number, why: string): Fault {
   return new Fault(
     'LOG_LOST',
-    `${path} ends at offset ${lastOffset}, but ${why}: answered commands are missing; restore all ` +
+    `${path} ends at offset ${lastOffset}, but ${why}: acknowledged commands are missing; restore all ` +
       'files of the partition from one copy',
     { retryable: false },
   )
 }
 
-/** Within a transaction, as the last thing before its commit. */
+/** Call it within a transaction, last before the commit. */
 export function writeState(
   file: { readonly updateState: Database.Statement },
   state: FileState,
@@ -241,7 +241,7 @@ export function writeState(
   file.updateState.run(json, crc32(json))
 }
 
-/** Whether the file is out of its transaction again. */
+/** Returns whether the connection has left its transaction. */
 export function rollBack(db: Database.Database): boolean {
   try {
     if (db.inTransaction) db.exec('ROLLBACK')

@@ -1,8 +1,7 @@
 /**
- * One partition: one SQLite file, one writer, this class. It runs the transactions, and changes what
- * memory mirrors of the file (its state row, its tables) only after the transaction behind it has
- * committed. Its tables are in `closed-table.ts`, `trade-table.ts` and `market-table.ts`; beside the
- * file are those of its snapshots, `snapshot-files.ts`.
+ * One partition: one SQLite file, one writer, this class. It runs the transactions. It updates its memory of the file
+ * (state row, tables) only after the transaction has committed. Its tables are in `closed-table.ts`, `trade-table.ts`
+ * and `market-table.ts`; the snapshot files are in `snapshot-files.ts`.
  */
 
 import assert from 'node:assert/strict'
@@ -45,18 +44,18 @@ import { BatchEncoder, type BatchRow } from './record.ts'
 import type { FileState } from './schema.ts'
 import { sqliteFault } from './sqlite-fault.ts'
 
-/** The writer asks for a checkpoint in another thread after this many pages… */
+/** The writer requests a checkpoint in another thread after this many pages… */
 const CHECKPOINT_ASKED_PAGES = 256
 /**
- * …and completes it itself after this many, so that the write-ahead file starts over: when one of
- * that thread has just ended, which leaves little to do, or at last anyway.
+ * …and completes it itself after this many, so that the write-ahead file starts over. It does so right after a
+ * checkpoint of that thread, when little is left, or at the latest at the second limit.
  */
 const CHECKPOINT_OWN_PAGES = 2_000
 const CHECKPOINT_OWN_PAGES_MAX = 8_000
 
 type PartitionOptions<Event extends LogEvent> = FileOptions<Event> & {
   readonly closedOrdersMax: number
-  /** Closed orders that are kept in the table before they become a run. */
+  /** Number of closed orders in the table before they become a run. */
   readonly closedTailMax: number
   readonly mergeClosed: (job: MergeJob) => Promise<RunMeta | undefined>
   readonly archive?: ArchiveOptions & {
@@ -64,7 +63,7 @@ type PartitionOptions<Event extends LogEvent> = FileOptions<Event> & {
   }
   /** Called when enough has been written for a checkpoint in another thread. */
   readonly askCheckpoint: () => void
-  /** How many of them have ended. */
+  /** Returns how many of these checkpoints have ended. */
   readonly checkpoints: () => number
 }
 
@@ -75,12 +74,12 @@ export class Partition<Event extends LogEvent> {
   readonly #archive: ArchiveKeeper | undefined
   #open: PartitionFile<Event> | undefined
   #keeper: ClosedKeeper | undefined
-  /** Pages written since a checkpoint was last asked for, and since one was last completed here. */
+  /** Pages written since the last request for a checkpoint, and since one was completed here. */
   #pagesUnasked = 0
   #pagesInWal = 0
-  /** Snapshots of files that were closed meanwhile, which are ending. */
+  /** Unfinished snapshots of files that were closed meanwhile. */
   #ending: Promise<unknown> = Promise.resolve()
-  /** How many checkpoints of the other thread had ended at the last look. */
+  /** Number of ended checkpoints of the other thread at the last check. */
   #checkpoints = 0
 
   constructor(options: PartitionOptions<Event>) {
@@ -101,7 +100,7 @@ export class Partition<Event extends LogEvent> {
     return new ArchiveKeeper({ home, database: paths.database, write: archive.write }, archive)
   }
 
-  /** Forgets all memory of the file and opens it again. */
+  /** Drops all memory of the file and opens it again. */
   reopen(): PartitionState {
     if (this.#open !== undefined) this.#close(this.#open)
     const archivedTo = this.#archive?.lastOffset ?? 0
@@ -126,7 +125,7 @@ export class Partition<Event extends LogEvent> {
     return this.state()
   }
 
-  /** Aborts what is being written; settles when nothing of it is under way. */
+  /** Aborts snapshots in progress; resolves when they have ended. */
   async endSnapshots(): Promise<void> {
     await this.#open?.snapshots.close()
     await this.#open?.closed.runs.ended()
@@ -174,7 +173,7 @@ export class Partition<Event extends LogEvent> {
       const write = (row: BatchRow) => {
         file.insertBatch.run(row.first_offset, row.count, row.version, row.crc, row.payload)
         bytes += row.payload.length
-        // A copy: the encoder's own buffer is good only until the next row.
+        // A copy: the encoder reuses its buffer for the next row.
         if (batch.wantsRows) rows.push(new Uint8Array(row.payload))
       }
       this.#encoder.encode({ home, firstOffset }, batch.events, form, write)
@@ -190,7 +189,7 @@ export class Partition<Event extends LogEvent> {
       file.commit.run()
       this.#mark.write(lastOffset)
     } catch (error) {
-      // Whether the transaction is durable is not known here, so nothing in memory is trusted.
+      // It is unknown whether the transaction is durable, so nothing in memory can be trusted.
       this.#close(file)
       throw appendFault(this.#options.paths.database, error)
     }
@@ -213,7 +212,7 @@ export class Partition<Event extends LogEvent> {
     return this.#options.closedOrdersMax - this.#file().closed.size
   }
 
-  /** How many closed orders have left their table, and the memory that finding any takes. */
+  /** Number of closed orders in runs, and the memory of filters and of the index. */
   closedRuns(): { readonly orders: number; readonly filterBytes: number; readonly memory: number } {
     const { runs, size } = this.#file().closed
     return {
@@ -276,7 +275,7 @@ export class Partition<Event extends LogEvent> {
       for (const row of file.oldestBatches.iterate()) {
         const { first_offset: first, count } = row as { first_offset: number; count: number }
         const next = first + count
-        // The last batch stays, so that the end of the log can always be checked against something.
+        // The last batch stays, so that the end of the log can always be checked.
         if (next > below || next > file.state.lastOffset) break
         if (removed > 0 && removed + count > limit) {
           more = true
@@ -330,7 +329,7 @@ export class Partition<Event extends LogEvent> {
     })
   }
 
-  /** A transaction that is not an append: it fails whole and leaves the partition as it was. */
+  /** Runs a transaction other than an append. If it fails, the partition is unchanged. */
   #transaction(file: PartitionFile<Event>, change: (state: FileState) => FileState): void {
     let committing = false
     try {
@@ -380,16 +379,16 @@ export class Partition<Event extends LogEvent> {
     try {
       file.db.pragma('wal_checkpoint(PASSIVE)')
     } catch (error) {
-      // What is committed stays in the write-ahead file. If the disk is full, the next append says
-      // so; anything that is not SQLite's is a bug.
+      // The commit stays in the write-ahead file. If the disk is full, the next append reports it; any other error is a
+      // bug.
       if (!(error instanceof Database.SqliteError)) throw error
     }
-    // A reader may have kept it from completing; then it is tried again after some more pages.
+    // A reader may have prevented completion; then it is retried after more pages.
     this.#pagesInWal = 0
   }
 }
 
-/** How many pages a transaction of so many bytes writes, about. */
+/** Returns the approximate number of pages for a transaction of this many bytes. */
 function pagesOf(file: { readonly pageBytes: number }, bytes: number): number {
   return Math.ceil(bytes / file.pageBytes) + 2
 }

@@ -1,9 +1,9 @@
 /**
- * The tables of a partition's file, and the one row that says what the file must contain. A file
- * whose schema differs by a single character is refused.
+ * Tables of a partition's file, and the one row that describes the file's content. A file whose schema differs by a
+ * single character is refused.
  *
- * `state` counts every other table: how many rows, and the sum of their checksums. It is written
- * with every transaction, so a row that was lost or appeared by damage is found at the next open.
+ * `state` has for every other table the number of rows and the sum of their checksums. Every transaction writes it, so
+ * a row that was lost or added by damage is found at the next open.
  */
 
 import { crc32 } from 'node:zlib'
@@ -21,10 +21,10 @@ const TABLES = [
   `CREATE TABLE closed_runs (id INTEGER PRIMARY KEY, json TEXT NOT NULL, crc INTEGER NOT NULL)`,
 ] as const
 
-/** The last table is newer than the others: a file that never had a run may be without it. */
+/** Number of tables in old files: one without runs may lack the last table. */
 const TABLES_AT_FIRST = 5
 
-/** How many rows a table has, and the sum of their checksums modulo 2^48. */
+/** Number of rows of a table, and the sum of their checksums modulo 2^48. */
 export type Tally = { readonly rows: number; readonly sum: number }
 
 export const EMPTY: Tally = { rows: 0, sum: 0 }
@@ -39,7 +39,7 @@ export function minus(tally: Tally, crc: number): Tally {
   return { rows: tally.rows - 1, sum: (tally.sum - crc + MODULUS) % MODULUS }
 }
 
-/** A row that was lost, or appeared by damage, shows here. */
+/** Throws if a row was lost or added by damage. */
 export function checkTally(found: Tally, stated: Tally, what: string, path: string): void {
   if (found.rows !== stated.rows || found.sum !== stated.sum) {
     throw corrupt(`${path}: ${stated.rows} rows of ${what} were written, ${found.rows} are there`)
@@ -55,7 +55,7 @@ export type FileState = {
   readonly lastMs: number
   readonly closedRowLast: number
   readonly closed: Tally
-  /** Rows of closed orders up to and with this one are in runs. */
+  /** Rows of closed orders up to and including this one are in runs. */
   readonly closedSpilledTo: number
   readonly runs: Tally
   readonly trades: Tally
@@ -99,7 +99,7 @@ export function checkSchema(db: BetterSqlite3.Database, path: string): void {
 
 export const STATE_SELECT = 'SELECT json, crc FROM state WHERE id = 1'
 
-/** What a file says that has never had a run. */
+/** Values for a file that never had a run. */
 const AT_FIRST = { closedSpilledTo: 0, runs: EMPTY }
 
 export function parseState(row: unknown, path: string): FileState {

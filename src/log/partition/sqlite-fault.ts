@@ -1,10 +1,10 @@
-/** Turns what SQLite throws into faults; anything else is a bug and passes through untouched. */
+/** Converts SQLite errors to faults; any other error is a bug and is thrown unchanged. */
 
 import Database from 'better-sqlite3'
 import { Fault } from '#domain/fault.ts'
 import { corrupt } from './record.ts'
 
-/** Errors of SQLite that say the file itself is wrong; waiting does not mend them. */
+/** SQLite errors of a wrong file; a retry does not help. */
 const DAMAGE = ['SQLITE_CORRUPT', 'SQLITE_NOTADB', 'SQLITE_FORMAT', 'SQLITE_ERROR', 'SQLITE_SCHEMA']
 
 export function sqliteFault(code: string, doing: string, error: unknown): unknown {

@@ -1,7 +1,6 @@
 /**
- * The embedded event log: one SQLite file for each partition, in write-ahead mode, synced with every
- * commit, one transaction for each batch. It composes what the other files of this room hold, and
- * routes each call to its partition.
+ * The embedded event log: one SQLite file per partition in write-ahead mode, synced with every commit, one transaction
+ * per batch. It composes the other files of this room, and routes each call to its partition.
  */
 
 import assert from 'node:assert/strict'
@@ -17,36 +16,36 @@ import { UPCASTERS, type Upcasters, WHOLE } from './record.ts'
 import { sqliteFault } from './sqlite-fault.ts'
 
 /**
- * Closed orders in the table of one partition, about 16 bytes of memory each, after which they go into
- * runs; and how many it takes at most, should the disk have no room for runs.
+ * Closed orders in the table of one partition before they go into runs, about 16 bytes of memory each; and the maximum
+ * if the disk has no room for runs.
  */
 const CLOSED_TAIL_MAX = 262_144
 const CLOSED_ORDERS_MAX = 8_000_000
-/** The memory that the filters of one partition's runs may take: more than 150 million orders. */
+/** Maximum memory for the filters of one partition's runs: enough for 150 million orders. */
 const FILTER_BYTES_MAX = 256 * 1024 * 1024
 const RUN_ORDERS_MAX = 4_194_304
 
 export type SqliteLogOptions = {
   readonly dataDir: string
-  /** How many partitions the data folder has; creates them if it has no log yet. */
+  /** Number of partitions; they are created if the data folder has no log yet. */
   readonly partitions: number
-  /** The partitions that this log writes; no other log may have them open for writing. */
+  /** Partitions that this log writes; no other log may have them open for writing. */
   readonly own: readonly number[]
   readonly closedOrdersMax?: number
-  /** Tests make small ones. */
+  /** Small in tests. */
   readonly closedTailMax?: number
   readonly closedRuns?: RunsOptions
-  /** What leaves the log is archived first; without it, it is gone. */
+  /** Archive for events that leave the log; without it they are deleted. */
   readonly archive?: ArchiveOptions
   readonly partitionBytesMax?: number
-  /** Opens even a partition that has lost answered commands. For an operator, never by itself. */
+  /** Opens even a partition that has lost acknowledged commands. Only for an operator. */
   readonly acceptLoss?: boolean
-  /** Does checkpoints in a thread of their own; on unless told otherwise. */
+  /** Runs checkpoints in their own thread; on by default. */
   readonly checkpointThread?: boolean
   readonly upcasters?: Upcasters
-  /** The page size of files that are created; tests make small ones. */
+  /** Page size of new files; small in tests. */
   readonly pageBytes?: number
-  /** A copy of a log that is durable elsewhere. */
+  /** True for a copy of a log in a database server. */
   readonly isCopy?: boolean
 }
 

@@ -1,6 +1,6 @@
 /**
- * The table of trade statuses: the last outcome of each trade that was reported. When a market is
- * retired its statuses are orphans, which are swept away in small steps.
+ * Table of trade statuses: the last reported outcome of each trade. When a market is retired its statuses become
+ * orphans, which `sweep` removes in small steps.
  */
 
 import assert from 'node:assert/strict'
@@ -15,9 +15,9 @@ type TradeRow = { status: TradeStatus; tx_hash: string; at_ms: number; crc: numb
 type KeyedRow = TradeRow & { market_id: Buffer; seq: number; fill: number }
 type TradeKey = [market: Buffer, seq: number, fill: number]
 
-/** Rows up to which a table is checked when it is opened: a tenth of a second. */
+/** Tables up to this many rows are checked when opened: a tenth of a second. */
 const CHECKED_AT_ONCE = 10_000
-/** Before every market. */
+/** Sorts before every market. */
 const NO_BYTES = Buffer.alloc(0)
 
 export class TradeTable {
@@ -32,13 +32,13 @@ export class TradeTable {
 
   readonly #next: BetterSqlite3.Statement
   readonly #from: BetterSqlite3.Statement
-  /** The walk that checks a large table while the partition goes on; undefined once it is through. */
+  /** Progress of the check of a large table while the partition goes on; undefined once it is complete. */
   #walk: { market: Buffer; seq: number; fill: number; found: Tally } | undefined
 
   /**
-   * Finds the markets of the table: those that the file does not have are orphans. A small table is read
-   * and checked at once; a large one, which settled trades have made, in steps of `check`, and every row
-   * when it is read. So opening costs what the file has of markets, not of trades.
+   * Finds the markets of the table; those that the file does not have are orphans. A small table is read and checked at
+   * once. A large one is checked in steps of `check`, and every row when it is read. So the cost of opening depends on
+   * the number of markets, not of trades.
    */
   constructor(
     db: BetterSqlite3.Database,
@@ -71,12 +71,12 @@ export class TradeTable {
     if (stated.rows <= CHECKED_AT_ONCE) this.check(CHECKED_AT_ONCE + 1, stated)
   }
 
-  /** Whether the table has been checked since it was opened. */
+  /** True once the table has been checked since it was opened. */
   get isChecked(): boolean {
     return this.#walk === undefined
   }
 
-  /** Checks the next rows; at the end of the table also that there are as many as there should be. */
+  /** Checks the next rows; at the end of the table also their number. */
   check(limit: number, stated: Tally): void {
     const walk = this.#walk
     if (walk === undefined) return
@@ -95,13 +95,13 @@ export class TradeTable {
     checkTally(walk.found, stated, 'trade statuses', this.#path)
   }
 
-  /** A change was taken back: what the walk has counted may be wrong. */
+  /** Restarts the check: a rolled-back change may have been counted. */
   checkAnew(): void {
     if (this.#walk === undefined) return
     this.#walk = { market: NO_BYTES, seq: -1, fill: -1, found: EMPTY }
   }
 
-  /** What changes behind the walk counts at once; what changes before it, when it comes there. */
+  /** A change before the check's position is counted at once; a later one when the check reaches it. */
   #noteChange([market, seq, fill]: TradeKey, change: (found: Tally) => Tally): void {
     const walk = this.#walk
     if (walk === undefined) return
@@ -128,12 +128,12 @@ export class TradeTable {
     return this.#orphans.size > 0
   }
 
-  /** The market is durably gone. */
+  /** Call it when the market's removal is durable. */
   orphan(marketId: MarketId): void {
     this.#orphans.add(marketId)
   }
 
-  /** The market is durably there, or nothing of it is left. */
+  /** Call it when the market is durable again, or its last status is gone. */
   clearOrphan(marketId: MarketId): void {
     this.#orphans.delete(marketId)
   }

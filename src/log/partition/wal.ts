@@ -1,18 +1,17 @@
 /**
- * Reads SQLite's write-ahead file before SQLite does, to tell a torn tail from a damaged middle. It
- * only reads, and only the `-wal` file: opening and closing the database file itself would drop
- * SQLite's locks on it in this process.
+ * Reads SQLite's write-ahead file before SQLite does, to distinguish a torn tail from a damaged middle. It only reads,
+ * and only the `-wal` file: opening and closing the database file itself would drop SQLite's locks on it in this
+ * process.
  *
- * SQLite takes the frames up to the first one whose checksum does not fit, and silently drops the
- * rest. That is right after a power cut in the middle of a commit, and a catastrophe when a bit
- * flipped further up, because commits that were answered would vanish. The difference shows: every
- * commit is synced before the next begins, so at most one transaction can be unsynced. If frames of
- * the same generation (the same salts) lie behind a commit frame behind the break, the break is
- * damage.
+ * SQLite uses the frames up to the first one with a wrong checksum, and silently drops the rest. That is right after a
+ * power cut during a commit. It is a catastrophe if a bit flipped further up, because acknowledged commits would
+ * vanish. The two can be distinguished: every commit is synced before the next begins, so at most one transaction can
+ * be unsynced. If a commit frame at or after the break is followed by frames of the same generation (the same salts),
+ * the break is damage.
  *
- * The file is a header of 32 bytes and frames of 24 bytes plus a page, numbers big-endian. A frame's
- * header: page number, database size in pages (not 0 at a commit), two salts, two checksum words
- * that continue from the frame before.
+ * The file is a header of 32 bytes and frames of 24 bytes plus a page, numbers big-endian. A frame's header: page
+ * number, database size in pages (not 0 at a commit), two salts, two checksum words that continue from the frame
+ * before.
  */
 
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
@@ -23,7 +22,7 @@ const FRAME_HEADER_BYTES = 24
 const MAGIC = 0x377f0682
 const FORMAT = 3_007_000
 
-/** Throws `LOG_CORRUPT` when SQLite would drop more than the end of an unfinished commit. */
+/** Throws `LOG_CORRUPT` if SQLite would drop more than the end of an unfinished commit. */
 export function checkWal(path: string): void {
   let file: number
   try {
@@ -58,8 +57,8 @@ function check(path: string, file: number, size: number): void {
     sum[0] === header.readUInt32BE(24) &&
     sum[1] === header.readUInt32BE(28)
   if (!whole) {
-    // The header is written and synced before any frame, within one sector. If less than all of it
-    // is there, nothing was ever committed through it; if it is there and wrong, it was damaged.
+    // The header is written and synced before any frame, within one sector. An incomplete header means that nothing was
+    // committed; a complete but wrong one is damage.
     if (size < HEADER_BYTES) return
     throw corrupt(`${path}: the header of the write-ahead file is damaged`)
   }

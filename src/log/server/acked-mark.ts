@@ -1,8 +1,8 @@
 /**
- * A small file beside the local copy of a partition whose log lies in a database: the last row that the
- * database has acknowledged, or that was read from it, by its number and its checksum over all rows up to it. A
- * database that does not have that row any more, or has another one there, has lost what was answered. Like the mark of a
- * local log it is not synced: after a power cut it may be behind, and never ahead.
+ * A small file beside the local copy of a partition whose log is in a database server. It has the last row that the
+ * server acknowledged or that was read from it: its number, and its checksum over all rows up to it. If the database
+ * lacks that row, or has another one there, it has lost acknowledged commands. Like the mark of a local log it is not
+ * synced: after a power cut it may be behind, but never ahead.
  */
 
 import { closeSync, openSync, readSync, writeSync } from 'node:fs'
@@ -20,12 +20,12 @@ export class AckedMark {
   readonly #bytes = Buffer.alloc(BYTES)
 
   constructor(path: string) {
-    // Made if it is not there, and left as it is if it is.
+    // Creates the file if it is missing.
     closeSync(openSync(path, 'a'))
     this.#file = openSync(path, 'r+')
   }
 
-  /** Undefined where none was written, or it is damaged: then nothing is known here. */
+  /** Undefined if none was written, or it is damaged: then nothing is known. */
   read(): Acked | undefined {
     const length = readSync(this.#file, this.#bytes, 0, BYTES, 0)
     const checked = this.#bytes.subarray(0, CHECKED_BYTES)
@@ -47,7 +47,7 @@ export class AckedMark {
   }
 }
 
-/** What this machine saw acknowledged must be there, or lie below what has become a base. */
+/** Throws unless the row that this machine saw acknowledged exists, or a base covers it. */
 export async function checkAcked({ partition, rows }: Copied, acked: AckedMark): Promise<void> {
   const known = acked.read()
   if (known === undefined || (await isOf(rows, known))) return

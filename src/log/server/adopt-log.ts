@@ -1,6 +1,6 @@
 /**
- * Puts the log of a data folder into a database that has none, as the base of each partition: how a log
- * that was restored, or lay in files so far, goes on in a database server.
+ * Uploads the log of a data folder into a database that has none, as the base of each partition. So a log that was
+ * restored, or was in files so far, continues in a database server.
  */
 
 import { mkdirSync, rmSync } from 'node:fs'
@@ -15,7 +15,7 @@ import { MysqlServer, parseMysqlAddress } from './mysql-server.ts'
 
 const PATIENCE = { totalMs: 60_000 }
 
-/** Whether a database has no log, nor a part of one. */
+/** Returns whether a database has no log, nor a part of one. */
 export async function hasNoLog(url: string): Promise<boolean> {
   const server = serverOf(url)
   try {
@@ -42,7 +42,7 @@ export async function adoptLog(dataDir: string, url: string): Promise<void> {
       const own = { dataDir, partitions, own: [partition], checkpointThread: false }
       const log = openSqliteLog(own)
       const { lastOffset, lastMs } = log.state(partition)
-      // Its first row: what lies before is the base, which nobody can take for an empty partition.
+      // The first row: the base covers everything before it, so the partition cannot be mistaken for an empty one.
       const place = { seq: 1, crc: crc32(`${logId} ${partition} ${lastOffset}`) }
       const meta = { [POSITION]: positionText(place) }
       await log.append(partition, { events: [], nowMs: lastMs, meta })
@@ -53,7 +53,7 @@ export async function adoptLog(dataDir: string, url: string): Promise<void> {
       copyPartition({ logId, partition }, dataDir, draft)
       await uploadBase(rows, partitionPaths(draft, partition), { ...place, epoch: 0 })
     }
-    // Only now is it a log: what was interrupted before is none.
+    // The log exists only from here on; an interrupted upload is none.
     await nameHome(server, { id: logId, partitions })
   } finally {
     await server.close()

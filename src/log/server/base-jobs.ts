@@ -1,4 +1,4 @@
-/** Starts, asks and stops the thread that puts bases of one writer's partitions into the database. */
+/** Starts and stops the thread that uploads bases of one writer's partitions, and sends it requests. */
 
 import { Worker } from 'node:worker_threads'
 import type { MysqlAddress } from './mysql-server.ts'
@@ -9,7 +9,7 @@ export type BaseThreadData = {
   readonly address: MysqlAddress
 }
 
-/** The epoch is the one of the partition's owner: when another is the newest, the base is given up. */
+/** `epoch` is that of the partition's owner: if a newer one exists, the base is given up. */
 export type BaseRequest = { readonly partition: number; readonly epoch: number }
 
 export type BaseAnswer = { readonly partition: number } & (
@@ -18,12 +18,12 @@ export type BaseAnswer = { readonly partition: number } & (
 )
 
 type BaseJobs = {
-  /** Answers when the base is there, or why it is not. */
+  /** Resolves with the result when the base is stored, or has failed. */
   make(request: BaseRequest): Promise<BaseAnswer>
   stop(): Promise<void>
 }
 
-/** The thread starts with the first base: a log that is hardly written needs none. */
+/** The first base starts the thread: a log with few writes needs none. */
 export function makeBaseJobs(data: BaseThreadData): BaseJobs {
   let worker: Worker | undefined
   const waiting = new Map<number, (answer: BaseAnswer) => void>()
@@ -39,7 +39,7 @@ export function makeBaseJobs(data: BaseThreadData): BaseJobs {
       waiting.delete(answer.partition)
     })
     const ended = (failed: string) => {
-      // A thread that has failed says so, and later once more that it has ended.
+      // A failing thread emits its error first and its exit later; handle only the first.
       if (worker !== started) return
       worker = undefined
       for (const [partition, answer] of waiting) answer({ partition, failed })
@@ -58,7 +58,7 @@ export function makeBaseJobs(data: BaseThreadData): BaseJobs {
       worker.postMessage(request)
       return promise
     },
-    // What it has not finished is named by no base, and goes with the next.
+    // No base names its unfinished files; the next base deletes them.
     stop: async () => {
       await worker?.terminate()
     },

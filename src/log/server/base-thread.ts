@@ -1,4 +1,4 @@
-/** A small thread beside the writer that puts bases of its partitions into the database. */
+/** A small thread beside the writer that uploads bases of its partitions into the database. */
 
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { positionIn, uploadBase } from './mysql-base.ts'
 import { LogRows } from './mysql-rows.ts'
 import { MysqlServer } from './mysql-server.ts'
 
-/** Nothing waits for a base. */
+/** No other work waits for a base. */
 const PATIENCE = { totalMs: 60_000 }
 
 const { dataDir, logId, address } = workerData as BaseThreadData
@@ -26,7 +26,7 @@ async function answerTo({ partition, epoch }: BaseRequest): Promise<BaseAnswer> 
     await uploadBase(new LogRows(server, partition, PATIENCE), paths, at)
     return { partition, seq: at.seq }
   } catch (error) {
-    // Nothing is lost: the rows are all there, and the next one may succeed.
+    // Nothing is lost: the rows still exist, and the next base may succeed.
     return { partition, failed: error instanceof Error ? error.message : String(error) }
   } finally {
     rmSync(draft, { recursive: true, force: true })

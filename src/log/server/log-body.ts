@@ -1,11 +1,11 @@
 /**
- * The bytes of one row of a log that lies in a database: a batch with all that becomes durable with it,
- * or a fence, by which a new owner takes the partition.
+ * The bytes of one row of a log in a database server: a batch with everything that becomes durable with it,
+ * or a fence, with which a new owner takes the partition.
  *
  *   fence  u8 2 | mark 16
  *   batch  u8 1 | u32 length | head, JSON | closed orders, 128 bytes each | each row: u32 length | bytes
  *
- * Rows of events are those of `record.ts`; numbers are big-endian.
+ * Rows of events have the format of `record.ts`; numbers are big-endian.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -34,7 +34,7 @@ const MARK_BYTES = 16
 type Head = {
   readonly version: number
   readonly nowMs: number
-  /** Events of each row. */
+  /** Number of events in each row. */
   readonly rows: readonly number[]
   readonly closed?: number
   readonly reopened?: readonly OrderHash[]
@@ -50,12 +50,12 @@ export function isFence(body: Buffer): boolean {
   return body[0] === FENCE && body.length === 1 + MARK_BYTES
 }
 
-/** The checksum of a row: of its own bytes, and by the one before it of all that lies before. */
+/** Returns the checksum of a row: it covers its bytes and, through the previous checksum, all rows before. */
 export function chainedCrc(before: number, body: Buffer): number {
   return crc32(body, before)
 }
 
-/** Where the first event of a body lies. */
+/** Place of the first event of a body. */
 type BodyPlace = { readonly home: RowHome; readonly firstOffset: number }
 
 export function encodeBody<Event extends LogEvent>(
@@ -68,7 +68,7 @@ export function encodeBody<Event extends LogEvent>(
   const parts: Buffer[] = []
   encoder.encode(place, batch.events, form, ({ count, payload }) => {
     rows.push(count)
-    // A copy: the encoder's own bytes are good only until the next row.
+    // A copy: the encoder reuses its buffer for the next row.
     parts.push(lengthOf(payload), Buffer.from(payload))
   })
   const { closed = [], reopened = [], trades = [], meta } = batch
@@ -95,7 +95,7 @@ function lengthOf(bytes: Uint8Array): Buffer {
   return length
 }
 
-/** The batch again. Its checksum was found right, so bytes that cannot be read were written wrong. */
+/** Returns the batch. Its checksum was right, so unreadable bytes were written wrong. */
 export function decodeBody<Event extends LogEvent>(
   body: Buffer,
   { home, firstOffset }: BodyPlace,

@@ -1,6 +1,6 @@
 /**
- * Where a log in a database server ends, for those who read a copy of it: only with that can they tell whether
- * what they have read was all there was at some time.
+ * End of a log in a database server, for readers of a copy: only with it can they know whether they have read
+ * everything up to some time.
  */
 
 import { asFault } from './mysql-copy.ts'
@@ -8,7 +8,7 @@ import { refused } from './mysql-rows.ts'
 import { LOG_URL_SHAPE, MysqlServer, meaningOf, parseMysqlAddress } from './mysql-server.ts'
 
 export type LogEnds = {
-  /** By partition: the last offset, as of some time after the question. */
+  /** Returns the last offset by partition, as of some time after the call. */
   read(): Promise<ReadonlyMap<number, number>>
   close(): Promise<void>
 }

@@ -1,6 +1,6 @@
 /**
- * Keeps the copy in files of partitions that others own: a machine that may have to serve them reads only the
- * tail then, and those who read the log read the copy as if it were the log. Appends nothing to the log.
+ * Keeps local copies of partitions that other nodes own. If this node takes one over, it has to read only the tail; and
+ * local readers use the copy as if it were the log. It appends nothing to the log.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -13,25 +13,25 @@ import { asFault, type Copied, makeCopier, openHome } from './mysql-copy.ts'
 import { LogRows, refused } from './mysql-rows.ts'
 import { LOG_URL_SHAPE, MysqlServer, parseMysqlAddress } from './mysql-server.ts'
 
-/** How long the database is asked again before a look at it counts as failed. */
+/** Maximum time of retries before a pull counts as failed. */
 const PATIENCE = { totalMs: 2_000 }
-/** Rows of closed orders that are looked at after each pull, of which there may be many in a second. */
+/** Rows of closed orders that are checked after each pull; there may be many pulls in a second. */
 const FORGET_STEP = 200
 
 export type LogFollower = {
-  /** From now on exactly these are followed; resolves when the files of all others are let go of. */
+  /** Follows exactly these from now on; resolves when the files of all others are closed. */
   follow(partitions: readonly number[]): Promise<void>
-  /** Brings one up to where the log is; answers its last offset, or undefined where it is not followed. */
+  /** Copies new rows of one partition; returns its last offset, or undefined if it is not followed. */
   pull(partition: number): Promise<number | undefined>
   readonly followed: readonly number[]
   close(): Promise<void>
 }
 
 type Followed<Event extends LogEvent> = Copied & {
-  /** What was read here may have been answered by its owner: whoever takes over must find it again. */
+  /** The owner may have acknowledged rows that were read here: the next owner must have them. */
   readonly acked: AckedMark
   copy: EventLog<Event> | undefined
-  /** The work on it, one after the other. */
+  /** Its work, one step after the other. */
   turn: Promise<unknown>
   isOver: boolean
 }
@@ -41,7 +41,7 @@ export async function openLogFollower<Event extends LogEvent>(options: {
   readonly dataDir: string
   readonly partitions: number
   readonly form?: EventForm<Event>
-  /** Tests make small ones. */
+  /** Small in tests. */
   readonly closedTailMax?: number
 }): Promise<LogFollower> {
   const { dataDir, partitions, closedTailMax } = options
@@ -56,7 +56,7 @@ export async function openLogFollower<Event extends LogEvent>(options: {
     ...(closedTailMax === undefined ? {} : { closedTailMax }),
   })
   const followed = new Map<number, Followed<Event>>()
-  /** What is followed changes one after the other. */
+  /** Changes to the followed set run one after the other. */
   let changing: Promise<unknown> = Promise.resolve()
 
   async function letGo(each: Followed<Event>): Promise<void> {
@@ -83,7 +83,7 @@ export async function openLogFollower<Event extends LogEvent>(options: {
       forgetSome(each.copy, partition)
       return each.copy.lastOffset(partition)
     } catch (error) {
-      // Whatever it was, the next look begins with what the files have.
+      // After any error, the next pull starts from the files.
       await each.copy?.close()
       each.copy = undefined
       const isGone = error instanceof Fault && error.code === 'LOG_BASE_GONE'
@@ -128,15 +128,15 @@ export async function openLogFollower<Event extends LogEvent>(options: {
 }
 
 /**
- * Forgets closed orders by the clock of the log, as its owner does, and moves those that are many into runs: who
- * follows for long would have them all in memory, and whoever takes over no room for more.
+ * Forgets closed orders by the clock of the log, as the owner does, and moves them into runs. Otherwise a long-time
+ * follower would have all of them in memory, and no room for more after a takeover.
  */
 function forgetSome<Event extends LogEvent>(copy: EventLog<Event>, partition: number): void {
   try {
     const nowSec = Math.floor(copy.state(partition).lastMs / 1_000)
     copy.forgetClosed(partition, nowSec, FORGET_STEP)
   } catch (error) {
-    // The copy is as it was, and the next pull tries again.
+    // The copy is unchanged, and the next pull retries.
     if (!(error instanceof Fault && error.code === 'LOG_MERGE_FAILED')) throw error
   }
 }

@@ -1,7 +1,7 @@
 /**
- * A base: the files of a partition as of one row of its log, kept in the same database. A machine that
- * has nothing of a partition begins with its base and reads the rows behind it, so that rows below a base
- * can go. It is made by a thread of its own from the local copy while the owner goes on.
+ * A base: the files of a partition as of one row of its log, stored in the same database. A machine without a copy
+ * starts with the base and reads the rows after it, so rows below a base can be deleted. A thread makes it from the
+ * local copy while the owner goes on.
  */
 
 import {
@@ -23,17 +23,17 @@ import { createMark } from '../partition/durable-mark.ts'
 import { parseState, STATE_SELECT } from '../partition/schema.ts'
 import { type LogRows, type Place, refused } from './mysql-rows.ts'
 
-/** A piece of a file is a row: small enough for every server's largest packet. */
+/** Size of a piece of a file, stored as one row: below every server's maximum packet. */
 const PIECE_BYTES = 1024 * 1024
 
-/** Holds for a file that no base of its partition names. */
+/** True for a file that no base of its partition names. */
 const IS_UNNAMED = `NOT EXISTS (SELECT 1 FROM log_bases WHERE log_bases.part = log_files.part
   AND INSTR(log_bases.files, CONCAT('"stored":"', log_files.file, '"')) > 0)`
 
-/** Under this name the copy keeps, with each batch, up to which row of the log it goes. */
+/** Key under which the copy stores, with each batch, the last applied row of the log. */
 export const POSITION = 'row'
 
-/** Which row of the log a copy goes up to. */
+/** Last row of the log that a copy contains. */
 export type Position = { readonly seq: number; readonly crc: number }
 
 export function positionOf(meta: Readonly<Record<string, string>>): Position {
@@ -46,9 +46,9 @@ export function positionText({ seq, crc }: Position): string {
 }
 
 type BaseFile = {
-  /** Its place below the partition: `db`, `closed/…` or `snapshots/…`. */
+  /** Path below the partition: `db`, `closed/…` or `snapshots/…`. */
   readonly name: string
-  /** Its name among the bytes: a file that stays is kept once for all bases. */
+  /** Name of its content: an unchanged file is stored once for all bases. */
   readonly stored: string
   readonly bytes: number
   readonly crc: number
@@ -56,7 +56,7 @@ type BaseFile = {
 
 type Base = Position & { readonly files: readonly BaseFile[] }
 
-/** Up to which row the files of a partition go that nothing has open. */
+/** Returns the last row in the files of a partition; no connection may have them open. */
 export function positionIn(paths: PartitionPaths): Position {
   const db = new Database(paths.database, { fileMustExist: true })
   try {
@@ -67,8 +67,8 @@ export function positionIn(paths: PartitionPaths): Position {
 }
 
 /**
- * Puts the files of a partition into the database and removes what they make needless. Only its owner may: one
- * that was taken over meanwhile names no base and deletes nothing.
+ * Uploads the files of a partition, and deletes the rows and files that they replace. Only the owner may do this: a
+ * fenced owner publishes no base and deletes nothing.
  */
 export async function uploadBase(rows: LogRows, draft: PartitionPaths, at: Place): Promise<void> {
   const { part } = rows
@@ -79,7 +79,7 @@ export async function uploadBase(rows: LogRows, draft: PartitionPaths, at: Place
   for (const [name, path] of filesOf(draft)) {
     const bytes = statSync(path).size
     const crc = await crcOf(path)
-    // A run or a snapshot never changes, so it is named by what it holds; the database is of one row.
+    // A run or a snapshot never changes, so it is named by its content; the database file is named by its row.
     const stored = name === 'db' ? `${at.seq}-db` : `${basename(name)}-${crc.toString(16)}`
     files.push({ name, stored, bytes, crc })
     if (known.has(stored) && (await isWhole(rows, stored, bytes))) continue
@@ -96,7 +96,7 @@ export async function uploadBase(rows: LogRows, draft: PartitionPaths, at: Place
   await deleteUnnamed(rows, at.epoch)
 }
 
-/** Files of older bases, and what an interrupted one has left. */
+/** Deletes files of older bases, and remains of an interrupted one. */
 async function deleteUnnamed(rows: LogRows, epoch: number): Promise<void> {
   const unnamed = await rows.rows<{ file: string }>(
     `SELECT DISTINCT file FROM log_files WHERE part = ? AND ${IS_UNNAMED}`,
@@ -120,7 +120,7 @@ async function nameBase(rows: LogRows, at: Place, files: readonly BaseFile[]): P
   throw refused('LOG_FENCED', `partition ${part} was taken over while its base was made`)
 }
 
-/** Whether all pieces of a file are there: one that was written half, or deleted, is written again. */
+/** Returns whether all pieces of a file exist; an incomplete file is uploaded again. */
 async function isWhole(rows: LogRows, stored: string, bytes: number): Promise<boolean> {
   const [found] = await rows.rows<{ pieces: number }>(
     'SELECT COUNT(*) AS pieces FROM log_files WHERE part = ? AND file = ?',
@@ -129,7 +129,7 @@ async function isWhole(rows: LogRows, stored: string, bytes: number): Promise<bo
   return Number(found?.pieces) === Math.ceil(bytes / PIECE_BYTES)
 }
 
-/** Puts the newest base in the place of what there was; answers which row it goes up to. */
+/** Replaces local files by the newest base; returns its row. */
 export async function fetchBase(
   rows: LogRows,
   paths: PartitionPaths,
@@ -167,7 +167,7 @@ async function fetchFile(rows: LogRows, file: BaseFile, path: string): Promise<v
     closeSync(target)
   }
   if (bytes === file.bytes && crc === file.crc) return
-  // An owner elsewhere may have put a newer base in its place meanwhile.
+  // Another owner may have replaced the base meanwhile.
   throw new Fault(
     'LOG_BASE_GONE',
     `partition ${rows.part}: ${file.name} is not whole in its base`,

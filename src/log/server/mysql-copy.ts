@@ -1,6 +1,6 @@
 /**
- * The copy in files of a log that lies in a database: how it is opened where it fits, made anew where it does
- * not, and brought to where the log is. Owners of a partition and those who only follow do the same.
+ * The local copy of a log in a database server: opens it if it matches the log, rebuilds it if it does not, and brings
+ * it up to date. Owners and followers of a partition share this.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -20,10 +20,10 @@ import {
 } from './mysql-rows.ts'
 import { type MysqlAddress, MysqlServer } from './mysql-server.ts'
 
-/** A first read of a large partition while its base is being replaced elsewhere. */
+/** Attempts of a first read of a large partition while another node replaces its base. */
 const FETCH_TRIES_MAX = 3
 
-/** How long the servers are asked in turn for the log itself. */
+/** Maximum time in which the servers are tried one after the other. */
 const OPEN_PATIENCE = { totalMs: 5_000, what: 'the log' }
 
 /** A partition and its rows in the database. */
@@ -34,7 +34,7 @@ type CopierOptions<Event extends LogEvent> = Omit<
   'own' | 'archive' | 'isCopy'
 > & { readonly form: EventForm<Event>; readonly logId: string }
 
-/** Makes the tables and the folder of the copy where there are none; both must be of one log. */
+/** Creates the tables and the folder of the copy if missing; both must belong to the same log. */
 export async function openHome(
   address: MysqlAddress,
   options: {
@@ -46,7 +46,7 @@ export async function openHome(
   const { dataDir, partitions, watch } = options
   const server = new MysqlServer(address)
   try {
-    // All of it may be done twice, by several machines at once.
+    // Everything here may run twice, and on several machines at once.
     const home = await untilKnown(
       server,
       OPEN_PATIENCE,
@@ -66,8 +66,8 @@ export async function openHome(
   }
   throw refused(
     'LOG_FOREIGN',
-    `${dataDir} holds another log than the database does: move its folder "log" away, or leave ` +
-      'SIBYL_LOG_URL unset to go on with it',
+    `${dataDir} has another log than the database: move its folder "log" away, or leave ` +
+      'SIBYL_LOG_URL unset to continue with it',
   )
 }
 
@@ -75,13 +75,13 @@ export function makeCopier<Event extends LogEvent>(options: CopierOptions<Event>
   const { dataDir, form, logId } = options
   const upcasters = options.upcasters ?? UPCASTERS
 
-  /** Until it has caught up it may end before its archive does, and has nothing to archive. */
+  /** Until it has caught up, a copy may end before its archive, and has nothing to archive. */
   function openCopy(partition: number): EventLog<Event> {
     const place = { own: [partition], checkpointThread: false, isCopy: true }
     return openSqliteLog<Event>({ ...options, ...place })
   }
 
-  /** Applies to the copy what the log has behind it; answers where both end. */
+  /** Applies new rows of the log to the copy; returns the last row. */
   async function follow(copy: EventLog<Event>, { partition, rows }: Copied): Promise<Row> {
     let { seq, crc } = positionOf(copy.state(partition).meta)
     let end: Row | undefined
@@ -126,7 +126,7 @@ export function makeCopier<Event extends LogEvent>(options: CopierOptions<Event>
     await copy.append(partition, { ...batch, meta: { ...batch.meta, ...meta } })
   }
 
-  /** The copy's own file, if it is one of this log; else an empty one, or the newest base. */
+  /** Opens the copy's file if it belongs to this log; otherwise starts from the newest base, or empty. */
   async function fitting({ partition, rows }: Copied): Promise<EventLog<Event>> {
     const paths = partitionPaths(dataDir, partition)
     let copy: EventLog<Event> | undefined
@@ -135,7 +135,7 @@ export function makeCopier<Event extends LogEvent>(options: CopierOptions<Event>
       const at = positionOf(copy.state(partition).meta)
       if (await isOf(rows, at)) return copy
     } catch (error) {
-      // Locked, or a reader in the way: that is no damage.
+      // A lock or an open reader is not damage, so the error is passed on.
       if (!(error instanceof Fault) || error.retryable) throw error
     }
     await copy?.close()
@@ -143,7 +143,7 @@ export function makeCopier<Event extends LogEvent>(options: CopierOptions<Event>
     return openCopy(partition)
   }
 
-  /** A copy that has all that the log had; its caller closes it. */
+  /** Returns a copy that has everything the log had; the caller closes it. */
   async function openWhole(each: Copied): Promise<EventLog<Event>> {
     for (let tries = 1; ; tries++) {
       let copy: EventLog<Event> | undefined
@@ -153,7 +153,7 @@ export function makeCopier<Event extends LogEvent>(options: CopierOptions<Event>
         return copy
       } catch (error) {
         await copy?.close()
-        // Its owner has put another base in the place of the one that was read.
+        // The owner has replaced the base while it was being read.
         const isGone = error instanceof Fault && error.code === 'LOG_BASE_GONE'
         if (!isGone || tries === FETCH_TRIES_MAX) throw error
       }
@@ -163,14 +163,17 @@ export function makeCopier<Event extends LogEvent>(options: CopierOptions<Event>
   return {
     follow,
     openWhole,
-    /** Brings the files to where the log is. */
+    /** Brings the files up to date. */
     async catchUp(each: Copied): Promise<void> {
       await (await openWhole(each)).close()
     },
   }
 }
 
-/** Rows that a copy still needed may have become a base elsewhere: then it begins with that. */
+/**
+ * Throws if the log no longer has the rows that the copy needs, because a base replaced them; then the copy starts from
+ * that base.
+ */
 async function checkCut(partition: number, rows: LogRows, at: Position): Promise<void> {
   if (at.seq >= (await rows.firstSeq())) return
   throw new Fault(
@@ -180,12 +183,12 @@ async function checkCut(partition: number, rows: LogRows, at: Position): Promise
   )
 }
 
-/** Whether a place is one of the log's: its very row is there. */
+/** Returns whether the log has exactly this row. */
 export async function isOf(rows: LogRows, { seq, crc }: Position): Promise<boolean> {
   return (await rows.at(seq))?.crc === crc
 }
 
-/** What the driver throws becomes a fault of ours; a bug stays what it is. */
+/** Converts driver errors to faults; throws bugs unchanged. */
 export function asFault(error: unknown): Fault {
   if (error instanceof Fault) return error
   if (typeof (error as { errno?: unknown }).errno === 'number' || isOfNetwork(error)) {

@@ -1,7 +1,7 @@
 /**
- * The event log in a database that speaks MySQL's protocol: what was appended there happened. Beside it
- * lies a copy in SQLite, by which everything but an append is answered; it may be lost at any time, and is
- * made again from the database. Each partition has one owner, which is whoever took it last.
+ * The event log in a database server that speaks MySQL's protocol; the server has the truth. A local copy in SQLite
+ * answers everything but appends. The copy may be lost at any time, and is rebuilt from the server. Each partition has
+ * one owner: the last node that took it.
  */
 
 import assert from 'node:assert/strict'
@@ -23,13 +23,13 @@ import { chainedCrc, encodeBody, newFence } from './log-body.ts'
 import { POSITION, positionText } from './mysql-base.ts'
 import { asFault, makeCopier, openHome } from './mysql-copy.ts'
 import { LogRows, type Place, partsTakenOver, refused } from './mysql-rows.ts'
-import { LOG_URL_SHAPE, MysqlServer, parseMysqlAddress } from './mysql-server.ts'
+import { LOG_URL_SHAPE, type MysqlAddress, MysqlServer, parseMysqlAddress } from './mysql-server.ts'
 
-/** How long an append is tried again before it is said that nobody knows what became of it. */
+/** Maximum time of retries before the outcome of an append counts as unknown. */
 const APPEND_MS_MAX = 8_000
-/** How long the server may take to find out whether partitions were taken over. */
+/** Maximum time for the server to say whether partitions were taken over. */
 const CONFIRM_MS_MAX = 1_000
-/** After so many bytes of rows a partition's base is made again. */
+/** A partition's base is renewed after this many bytes of rows. */
 const BASE_EVERY_BYTES = 64 * 1024 * 1024
 
 export type MysqlLogOptions = SqliteLogOptions & {
@@ -37,7 +37,7 @@ export type MysqlLogOptions = SqliteLogOptions & {
   readonly url: string
   readonly appendMsMax?: number
   readonly baseEveryBytes?: number
-  /** Told what happens to appends, for metrics. */
+  /** Receives the outcomes of appends, for metrics. */
   readonly watch?: MysqlLogWatch
 }
 
@@ -46,23 +46,123 @@ export type MysqlLogWatch = {
   retried(partition: number, error: unknown): void
   fenced(partition: number): void
   based(partition: number, failed: string | undefined): void
-  /** The server works, and may lose what it has acknowledged. */
+  /** The server works, but its settings may lose acknowledged rows. */
   doubted(server: string, doubts: readonly string[]): void
 }
 
-type Held = {
+type OwnedPartition = {
   readonly partition: number
   readonly rows: LogRows
   readonly acked: AckedMark
   place: Place
-  /** By which it takes its partition anew after a failed append; the same until that is done. */
+  /** Fence for retaking the partition after a failed append; kept until that has succeeded. */
   fence: Buffer | undefined
-  /** Bytes since the last base, and whether one is being made. */
+  /** Bytes since the last base, and whether one is in progress. */
   bytesUnbased: number
   isBasing: boolean
-  /** What keeps it from taking appends; `mending` while that is being put right. */
+  /** Reason why it accepts no appends; `mending` while it recovers. */
   trouble: Fault | undefined
   isMending: boolean
+}
+
+/** The partitions that this log owns: taken over, fenced off, mended, and copied to a base now and then. */
+function makeOwnedPartitions<Event extends LogEvent>(ports: {
+  readonly options: MysqlLogOptions
+  readonly address: MysqlAddress
+  readonly logId: string
+  readonly copier: ReturnType<typeof makeCopier<Event>>
+}) {
+  const { options, address, logId, copier } = ports
+  const { dataDir, watch, baseEveryBytes = BASE_EVERY_BYTES } = options
+  const owned = new Map<number, OwnedPartition>()
+  const bases = makeBaseJobs({ dataDir, logId, address })
+  const patienceOf = (partition: number) => ({
+    totalMs: options.appendMsMax ?? APPEND_MS_MAX,
+    retried: (error: unknown) => watch?.retried(partition, error),
+  })
+
+  async function take(partition: number): Promise<OwnedPartition> {
+    const rows = new LogRows(new MysqlServer(address), partition, patienceOf(partition))
+    const acked = new AckedMark(partitionPaths(dataDir, partition).acked)
+    const each: OwnedPartition = {
+      ...{ partition, rows, acked, place: { seq: 0, epoch: 0, crc: 0 }, fence: undefined },
+      ...{ bytesUnbased: 0, isBasing: false, trouble: undefined, isMending: false },
+    }
+    owned.set(partition, each)
+    await checkAcked(each, acked)
+    each.place = await rows.takeOver()
+    await copier.catchUp(each)
+    acked.write(each.place)
+    return each
+  }
+
+  async function release(): Promise<void> {
+    await bases.stop()
+    for (const { rows, acked } of owned.values()) {
+      acked.close()
+      await rows.server.close()
+    }
+    owned.clear()
+  }
+
+  function at(partition: number): OwnedPartition {
+    const each = owned.get(partition)
+    assert(each !== undefined, `partition ${partition} is open and owned by this log`)
+    return each
+  }
+
+  function fencedOff(each: OwnedPartition): Fault {
+    watch?.fenced(each.partition)
+    each.trouble = new Fault(
+      'LOG_FENCED',
+      `partition ${each.partition} of the log was taken over by another exchange`,
+      { retryable: true },
+    )
+    return each.trouble
+  }
+
+  function baseNow(each: OwnedPartition, bytes: number): void {
+    each.bytesUnbased += bytes
+    if (each.bytesUnbased < baseEveryBytes || each.isBasing) return
+    each.bytesUnbased = 0
+    each.isBasing = true
+    void bases.make({ partition: each.partition, epoch: each.place.epoch }).then((answer) => {
+      each.isBasing = false
+      watch?.based(each.partition, 'failed' in answer ? answer.failed : undefined)
+    })
+  }
+
+  /**
+   * After a failed append the database decides what is durable. The row may still be on its way, so the partition is
+   * taken again: after that it has either landed, or never will.
+   */
+  async function mend(each: OwnedPartition, copy: EventLog<Event>): Promise<void> {
+    const { partition, rows, acked } = each
+    await checkAcked(each, acked)
+    each.fence ??= newFence()
+    const taken = await rows.retake(each.place.epoch, each.fence)
+    if (taken === undefined) throw fencedOff(each)
+    copy.reopen(partition)
+    const { seq, epoch, crc } = await copier.follow(copy, each)
+    if (epoch !== taken.epoch) throw fencedOff(each)
+    each.place = { seq, epoch, crc }
+    each.fence = undefined
+    acked.write(each.place)
+  }
+
+  async function startMending(each: OwnedPartition, copy: EventLog<Event>): Promise<void> {
+    each.isMending = true
+    try {
+      await mend(each, copy)
+      each.trouble = undefined
+    } catch (error) {
+      each.trouble = asFault(error)
+    } finally {
+      each.isMending = false
+    }
+  }
+
+  return { owned, take, release, at, fencedOff, baseNow, startMending }
 }
 
 export async function openMysqlLog<Event extends LogEvent>(
@@ -74,59 +174,28 @@ export async function openMysqlLog<Event extends LogEvent>(
     throw refused('LOG_URL_INVALID', LOG_URL_SHAPE)
   }
   const form = options.form ?? (WHOLE as EventForm<Event>)
-  const baseEveryBytes = options.baseEveryBytes ?? BASE_EVERY_BYTES
-  const patienceOf = (partition: number) => ({
-    totalMs: options.appendMsMax ?? APPEND_MS_MAX,
-    retried: (error: unknown) => watch?.retried(partition, error),
-  })
   const home = await openHome(address, options)
   const serveCopy = (): EventLog<Event> =>
     openSqliteLog<Event>({ ...rest, dataDir, form, own, isCopy: true })
   const copier = makeCopier<Event>({ ...rest, dataDir, form, logId: home.id })
-  const bases = makeBaseJobs({ dataDir, logId: home.id, address })
+  const parts = makeOwnedPartitions({ options, address, logId: home.id, copier })
+  const { owned, at, fencedOff } = parts
   const encoder = new BatchEncoder()
   /** A separate connection: an append in flight must not delay the check of ownership. */
   const confirming = new MysqlServer(address)
-  const held = new Map<number, Held>()
 
-  async function take(partition: number): Promise<Held> {
-    const rows = new LogRows(new MysqlServer(address!), partition, patienceOf(partition))
-    const acked = new AckedMark(partitionPaths(dataDir, partition).acked)
-    const each: Held = {
-      ...{ partition, rows, acked, place: { seq: 0, epoch: 0, crc: 0 }, fence: undefined },
-      ...{ bytesUnbased: 0, isBasing: false, trouble: undefined, isMending: false },
-    }
-    held.set(partition, each)
-    await checkAcked(each, acked)
-    each.place = await rows.takeOver()
-    await copier.catchUp(each)
-    acked.write(each.place)
-    return each
+  async function release(): Promise<void> {
+    await confirming.close()
+    await parts.release()
   }
 
   let copy: EventLog<Event>
   try {
-    for (const partition of own) await take(partition)
+    for (const partition of own) await parts.take(partition)
     copy = serveCopy()
   } catch (error) {
     await release()
     throw asFault(error)
-  }
-
-  async function release(): Promise<void> {
-    await bases.stop()
-    await confirming.close()
-    for (const { rows, acked } of held.values()) {
-      acked.close()
-      await rows.server.close()
-    }
-    held.clear()
-  }
-
-  function at(partition: number): Held {
-    const each = held.get(partition)
-    assert(each !== undefined, `partition ${partition} is open and owned by this log`)
-    return each
   }
 
   async function append(partition: number, batch: LogBatch<Event>): Promise<Appended> {
@@ -145,19 +214,19 @@ export async function openMysqlLog<Event extends LogEvent>(
       watch?.appended(performance.now() - begunMs, body.length, batch.events.length)
       const meta = { ...batch.meta, [POSITION]: positionText(each.place) }
       const appended = await copy.append(partition, { ...batch, meta })
-      baseNow(each, body.length)
+      parts.baseNow(each, body.length)
       return appended
     } catch (error) {
       const fault = asFault(error)
-      // What was found wrong first stays: it says more than what followed from it.
+      // The first fault stays: it explains the later ones.
       each.trouble ??= fault
       throw failed(fault)
     }
   }
 
-  /** A partition in trouble takes no appends and is mended or given up by itself. */
+  /** Skips partitions with trouble: they accept no appends, and `mend` handles them. */
   async function takenOver(): Promise<readonly number[]> {
-    const sound = [...held.values()].filter(({ trouble }) => trouble === undefined)
+    const sound = [...owned.values()].filter(({ trouble }) => trouble === undefined)
     const places = sound.map(({ partition, place }) => ({ ...place, part: partition }))
     const taken = await partsTakenOver(confirming, places, CONFIRM_MS_MAX)
     const lost = sound.filter(
@@ -167,63 +236,10 @@ export async function openMysqlLog<Event extends LogEvent>(
     return lost.map(({ partition }) => partition)
   }
 
-  function fencedOff(each: Held): Fault {
-    watch?.fenced(each.partition)
-    each.trouble = new Fault(
-      'LOG_FENCED',
-      `partition ${each.partition} of the log was taken over by another exchange`,
-      { retryable: true },
-    )
-    return each.trouble
-  }
-
-  function baseNow(each: Held, bytes: number): void {
-    each.bytesUnbased += bytes
-    if (each.bytesUnbased < baseEveryBytes || each.isBasing) return
-    each.bytesUnbased = 0
-    each.isBasing = true
-    void bases.make({ partition: each.partition, epoch: each.place.epoch }).then((answer) => {
-      each.isBasing = false
-      watch?.based(each.partition, 'failed' in answer ? answer.failed : undefined)
-    })
-  }
-
-  /**
-   * After a failed append what is in the database counts, whatever this thread believed. Its row may still be on
-   * the way there, so the partition is taken anew: then it has landed already, or never will.
-   */
-  async function mend(each: Held): Promise<void> {
-    const { partition, rows, acked } = each
-    await checkAcked(each, acked)
-    each.fence ??= newFence()
-    const taken = await rows.retake(each.place.epoch, each.fence)
-    if (taken === undefined) throw fencedOff(each)
-    copy.reopen(partition)
-    const { seq, epoch, crc } = await copier.follow(copy, each)
-    if (epoch !== taken.epoch) throw fencedOff(each)
-    each.place = { seq, epoch, crc }
-    each.fence = undefined
-    acked.write(each.place)
-  }
-
   function reopen(partition: number): PartitionState {
     const each = at(partition)
     if (each.trouble === undefined) return withoutPosition(copy.reopen(partition))
-    if (each.trouble.code !== 'LOG_FENCED' && !each.isMending) {
-      each.isMending = true
-      mend(each)
-        .then(
-          () => {
-            each.trouble = undefined
-          },
-          (error) => {
-            each.trouble = asFault(error)
-          },
-        )
-        .finally(() => {
-          each.isMending = false
-        })
-    }
+    if (each.trouble.code !== 'LOG_FENCED' && !each.isMending) void parts.startMending(each, copy)
     throw new Fault('LOG_NEEDS_REOPEN', each.trouble.message, { retryable: true })
   }
 
@@ -241,7 +257,7 @@ export async function openMysqlLog<Event extends LogEvent>(
   }
 }
 
-/** The owner has no use for what the copy keeps for itself. */
+/** Removes the copy's own value from the owner's metadata. */
 function withoutPosition(state: PartitionState): PartitionState {
   const { [POSITION]: _, ...meta } = state.meta
   return { ...state, meta }

@@ -1,12 +1,12 @@
 /**
- * The log's tables in a database that speaks MySQL's protocol, and every statement on them. One row is one
- * batch, and goes in by one statement that names the row before it: whoever does not know the last row of
- * a partition, or is not its owner any more, changes nothing.
+ * Tables of the log in a database server that speaks MySQL's protocol, and every statement on them. One row is
+ * one batch. One statement inserts it, and names the row before it: a node that does not know the last row of a
+ * partition, or no longer owns it, changes nothing.
  *
  *   log        part, seq (of rows), epoch (of owners), first_offset, events, crc (over all rows so far), body
  *   log_homes  the log's random id and its number of partitions, once
  *   log_bases  a copy of a partition's files as of a row: which files, see `mysql-base.ts`
- *   log_files  their bytes, in chunks
+ *   log_files  their bytes, in pieces
  */
 
 import { randomUUID } from 'node:crypto'
@@ -43,17 +43,17 @@ const FENCE = `INSERT INTO log (part, seq, epoch, first_offset, events, crc, bod
   WHERE part = ? AND seq = ? AND epoch = ?`
 
 /**
- * Holds in a statement that changes something only while this epoch is the partition's newest. It keeps the end
- * of the log until the statement is over: no take-over comes in between.
+ * Condition of a statement: true only while this epoch is the partition's newest. It locks the end of the log until the
+ * statement has ended, so no takeover can come in between.
  */
 const IS_NEWEST = `? = (SELECT epoch FROM (
   SELECT epoch FROM log WHERE part = ? ORDER BY seq DESC LIMIT 1) AS newest)`
 
-/** What one read fetches at most: rows, each of which may be some megabytes. */
+/** Maximum rows per read; each may have some megabytes. */
 const ROWS_READ = 64
-/** Rows that one statement deletes: few, because appends wait for it. */
+/** Rows per delete statement: few, because appends wait for it. */
 const ROWS_DELETED = 100
-/** A take-over loses against each append of a live owner that comes in between. */
+/** Maximum attempts of a takeover: it loses against each append of a live owner in between. */
 const FENCE_TRIES_MAX = 50
 const BACKOFF_MS = 5
 const BACKOFF_MS_MAX = 500
@@ -67,18 +67,18 @@ export type Row = {
   readonly body: Buffer
 }
 
-/** The last row that a partition's owner knows of: what its next row comes after. */
+/** The last row that a partition's owner knows; its next row follows it. */
 export type Place = { readonly seq: number; readonly epoch: number; readonly crc: number }
 
 type LogHome = { readonly id: string; readonly partitions: number }
 
-/** A statement goes on until it is known what became of it, or until this long has passed. */
+/** A statement is retried until its outcome is known, or until this time has passed. */
 type Patience = { readonly totalMs: number; readonly retried?: (error: unknown) => void }
 
-/** The largest batch is far smaller; pieces of bases are a mebibyte. */
+/** The largest batch is far smaller; pieces of bases have 1 MiB. */
 const PACKET_BYTES_MIN = 16 * 1024 * 1024
 
-/** What a server says of itself that a log should not lie on. */
+/** Returns settings of a server that make it unsafe for a log. */
 export async function doubtsAbout(server: MysqlServer): Promise<string[]> {
   const found = await server.rows<{ Variable_name: string; Value: string }>(
     "SHOW VARIABLES WHERE Variable_name IN ('max_allowed_packet', 'innodb_flush_log_at_trx_commit', " +
@@ -87,26 +87,28 @@ export async function doubtsAbout(server: MysqlServer): Promise<string[]> {
   return doubtsOf(server.name, new Map(found.map((row) => [row.Variable_name, row.Value])))
 }
 
-/** What cannot work at all is refused. */
+/** Throws for settings with which the log cannot work at all. */
 export function doubtsOf(name: string, value: ReadonlyMap<string, string>): string[] {
   const packet = Number(value.get('max_allowed_packet') ?? PACKET_BYTES_MIN)
   if (packet < PACKET_BYTES_MIN) {
     throw refused(
       'LOG_SERVER_UNFIT',
-      `${name} takes packets of ${packet} bytes at most: set max_allowed_packet to 16M or more`,
+      `${name} accepts packets of at most ${packet} bytes: set max_allowed_packet to 16M or more`,
     )
   }
   const doubts: string[] = []
   if ((value.get('innodb_flush_log_at_trx_commit') ?? '1') !== '1') {
-    doubts.push('innodb_flush_log_at_trx_commit is not 1: a power cut takes what was acknowledged')
+    doubts.push(
+      'innodb_flush_log_at_trx_commit is not 1: a power cut can lose acknowledged commands',
+    )
   }
   if (value.get('log_bin') === 'ON' && value.get('sync_binlog') === '0') {
-    doubts.push('sync_binlog is 0: a replica that takes over may lack what was acknowledged')
+    doubts.push('sync_binlog is 0: a replica that takes over may lack acknowledged commands')
   }
   const options = value.get('wsrep_provider_options') ?? ''
   if (value.get('wsrep_on') === 'ON' && /pc\.recovery = (yes|true|1)\b/i.test(options)) {
     doubts.push(
-      'pc.recovery is on: after all nodes died, one that lacks what was acknowledged may lead the cluster',
+      'pc.recovery is on: after all nodes died, one that lacks acknowledged commands may lead the cluster',
     )
   }
   return doubts
@@ -116,7 +118,7 @@ export async function makeTables(server: MysqlServer): Promise<void> {
   for (const table of TABLES) await server.change(table)
 }
 
-/** The log gets its name, unless it has one. */
+/** Sets the log's id, unless it has one. */
 export async function nameHome(server: MysqlServer, { id, partitions }: LogHome): Promise<void> {
   await server.change(
     "INSERT IGNORE INTO log_homes (name, id, format, parts) VALUES ('log', ?, ?, ?)",
@@ -124,7 +126,7 @@ export async function nameHome(server: MysqlServer, { id, partitions }: LogHome)
   )
 }
 
-/** The first row of a partition whose history is in a base; only where there is no log. */
+/** Inserts the first row of a partition whose history is in a base; only if there is no log. */
 export async function beginAdopted(
   rows: LogRows,
   { seq, crc, nextOffset }: { seq: number; crc: number; nextOffset: number },
@@ -142,7 +144,7 @@ export async function beginAdopted(
   )
 }
 
-/** Makes the tables and the first row of each partition, if they are not there. */
+/** Creates the tables and the first row of each partition if missing. */
 export async function prepareTables(server: MysqlServer, partitions: number): Promise<LogHome> {
   await makeTables(server)
   const [left] = await server.rows<{ homes: number; rows_left: number }>(
@@ -181,8 +183,8 @@ export async function prepareTables(server: MysqlServer, partitions: number): Pr
 }
 
 /**
- * Returns those of these partitions that have an owner above the epoch of their place, in one statement. Own rows that
- * are being appended meanwhile have that epoch.
+ * Returns those of the partitions that have an owner with a higher epoch, in one statement. Own rows that are being
+ * appended meanwhile have the same epoch.
  */
 export async function partsTakenOver(
   server: MysqlServer,
@@ -230,7 +232,7 @@ export class LogRows {
     return row
   }
 
-  /** The sequence of the oldest row that is left. */
+  /** Returns the sequence of the oldest remaining row. */
   async firstSeq(): Promise<number> {
     const [row] = await this.#ask<{ seq: number | null }>(
       'SELECT MIN(seq) AS seq FROM log WHERE part = ?',
@@ -247,7 +249,7 @@ export class LogRows {
     return row
   }
 
-  /** Some rows behind this one, in order. */
+  /** Returns the next rows after this one, in order. */
   async after(seq: number): Promise<Row[]> {
     return this.#ask<Row>(
       `SELECT ${COLUMNS} FROM log WHERE part = ? AND seq > ? ORDER BY seq LIMIT ${ROWS_READ}`,
@@ -264,7 +266,7 @@ export class LogRows {
     }, 'LOG_APPEND_FAILED')
   }
 
-  /** Becomes the owner: from then on no other row of the owner before can go in. */
+  /** Becomes the owner: from then on no row of the previous owner can be inserted. */
   async takeOver(): Promise<Place> {
     for (let tries = 1; tries <= FENCE_TRIES_MAX; tries++) {
       const before = await this.last()
@@ -282,8 +284,9 @@ export class LogRows {
   }
 
   /**
-   * Its owner takes a partition anew: from then on no row of the epoch before can go in late. Undefined where
-   * another has taken it. It gets the same fence until it knows its own end: only one of that epoch can go in.
+   * Takes the owner's partition again: from then on no late row of the previous epoch can be inserted. Returns
+   * undefined if another owner has taken it. The caller passes the same fence until it succeeds: only one row of that
+   * epoch can be inserted.
    */
   async retake(epoch: number, fence: Buffer): Promise<Place | undefined> {
     for (let tries = 1; tries <= FENCE_TRIES_MAX; tries++) {
@@ -299,17 +302,20 @@ export class LogRows {
     throw outrun(this.part)
   }
 
-  /** A statement that may be done twice. */
+  /** Runs a statement that may be repeated. */
   async change(sql: string, values: readonly unknown[]): Promise<number> {
     return this.#until(() => this.#server.change(sql, values), 'LOG_WRITE_FAILED')
   }
 
-  /** The same, with its condition at the end, to which it is added that this is the newest epoch. */
+  /**
+   * Runs a statement only while this epoch is the newest. That condition is appended, so the statement must end with
+   * its own.
+   */
   async changeAs(epoch: number, sql: string, values: readonly unknown[]): Promise<number> {
     return this.change(`${sql} ${IS_NEWEST}`, [...values, epoch, this.part])
   }
 
-  /** Deletes what a table has under a condition, in steps, as long as this is the newest epoch. */
+  /** Deletes rows of a table in steps, while this epoch is the newest. */
   async deleteAs(epoch: number, where: string, values: readonly unknown[]): Promise<void> {
     const sql = `DELETE FROM ${where} AND ${IS_NEWEST} LIMIT ${ROWS_DELETED}`
     const all = [...values, epoch, this.part]
@@ -320,7 +326,7 @@ export class LogRows {
     return this.#ask<Found>(sql, values)
   }
 
-  /** No row went in. It is our own that is there, or another owner's, or the end is not what it was. */
+  /** No row was inserted: finds out whether the row there is ours or another owner's. */
   async #whose(place: Place, body: Buffer): Promise<'landed' | 'fenced'> {
     const seq = place.seq + 1
     const there = await this.at(seq)
@@ -347,7 +353,7 @@ export class LogRows {
   }
 }
 
-/** The same again, here or at another server, until it is known what became of it. */
+/** Repeats a statement, here or at another server, until its outcome is known. */
 export async function untilKnown<Result>(
   server: MysqlServer,
   { totalMs, retried, what }: Patience & { readonly what: string },
@@ -382,7 +388,7 @@ function outrun(part: number): Fault {
   )
 }
 
-/** A key that is taken is like a row that did not go in: what is there must be read. */
+/** Treats a duplicate key like a row that was not inserted: the existing row must be read. */
 function asNoRow(error: unknown): number {
   if (meaningOf(error) === 'taken') return 0
   throw error
@@ -391,7 +397,7 @@ function asNoRow(error: unknown): number {
 export function lost(part: number, server: string, why: string): Fault {
   return refused(
     'LOG_LOST',
-    `the log of partition ${part} at ${server} has lost what was acknowledged: ${why}. Do not go on ` +
+    `the log of partition ${part} at ${server} has lost acknowledged commands: ${why}. Do not continue ` +
       'with this copy: bring back the server that has the rest, or restore the database from a backup',
   )
 }

@@ -1,7 +1,6 @@
 /**
- * A connection to one of the servers that hold the log. Every call goes over the one connection; when
- * it breaks, or a server refuses to work, the next call goes to the next server of the list. What the
- * errors of a server mean for a statement is `meaningOf`, the table of this room's README.
+ * A connection to one of the log's servers. All calls use one connection. If it breaks, or a server refuses to work,
+ * the next call goes to the next server of the list. `meaningOf` says what a server's error means for a statement.
  */
 
 import { readFileSync } from 'node:fs'
@@ -9,10 +8,10 @@ import type { Connection, ResultSetHeader, SslOptions } from 'mysql2/promise'
 import { Fault } from '#domain/fault.ts'
 import { type MysqlTls, readTlsOptions } from '#domain/mysql-tls.ts'
 
-/** How long a server may take for one statement before it counts as gone. */
+/** A server that takes longer for one statement counts as gone. */
 const STATEMENT_MS_MAX = 10_000
 const CONNECT_MS_MAX = 5_000
-/** Statements before which a Galera server applies all that was committed: reads, updates, deletes and inserts. */
+/** Statements before which a Galera server applies all earlier commits: reads, updates, deletes and inserts. */
 const SYNC_WAIT = 7
 
 export type MysqlAddress = MysqlTls & {
@@ -25,14 +24,14 @@ export type MysqlAddress = MysqlTls & {
 const SHAPE = /^mysql:\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^/?#]+)\/([A-Za-z0-9_$-]+)(\?[^#]*)?$/
 const SERVER = /^([A-Za-z0-9_.-]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?$/
 const PORT = 3_306
-/** The message where an address cannot be read. */
+/** Message for an invalid address. */
 export const LOG_URL_SHAPE =
   'the log is at mysql://user:password@host:port/database, followed by ?tls=true or ?tls=true&ca=/path/ca.pem ' +
   'to encrypt the connection to a host name'
 
 /**
- * Reads `mysql://user:password@host:port,host:port/database?tls=true&ca=/path/ca.pem`, where all after the database may
- * be left out. Returns undefined if it is not such an address.
+ * Parses `mysql://user:password@host:port,host:port/database?tls=true&ca=/path/ca.pem`; everything after the database
+ * is optional. Returns undefined if invalid.
  */
 export function parseMysqlAddress(url: string): MysqlAddress | undefined {
   const [, user = '', password = '', hosts = '', database = '', search = ''] = SHAPE.exec(url) ?? []
@@ -50,7 +49,7 @@ export function parseMysqlAddress(url: string): MysqlAddress | undefined {
   return { servers, user: name, password: secret, database, ...tls }
 }
 
-/** The address for people to read: without the password. */
+/** Returns the address without its password. */
 export function describeMysqlAddress(url: string): string {
   const address = parseMysqlAddress(url)
   if (address === undefined) return 'an address that cannot be read'
@@ -59,19 +58,21 @@ export function describeMysqlAddress(url: string): string {
 }
 
 /**
- * What an error says of the statement that met it.
- *   again: it was rolled back, and the same may be sent again
- *   taken: a row of that key is there; whose it is must be read
- *   elsewhere: this server did nothing and will do nothing; another may
- *   unknown: it may have happened, or may still
- *   refused: it did not happen, and sending it again does not help
+ * Meaning of an error for its statement.
+ *   again: it was rolled back; send it again
+ *   taken: a row with that key exists; read it to find its owner
+ *   elsewhere: this server did nothing; send it to another
+ *   unknown: it may have happened, or may still happen
+ *   refused: it did not happen, and a retry does not help
  */
 type Meaning = 'again' | 'taken' | 'elsewhere' | 'unknown' | 'refused'
+
+const LOCK_WAIT = 1205
 
 const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
   [1062, 'taken'], // duplicate key
   [1213, 'again'], // deadlock, or a lost certification: rolled back
-  [1205, 'again'], // lock wait: the statement was rolled back
+  [LOCK_WAIT, 'again'], // the statement was rolled back
   [1020, 'again'], // the record has changed since it was read
   [1047, 'elsewhere'], // a node that is not in the primary component
   [1290, 'elsewhere'], // read-only
@@ -96,6 +97,14 @@ export function meaningOf(error: unknown): Meaning {
   return (typeof errno === 'number' ? MEANINGS.get(errno) : undefined) ?? 'unknown'
 }
 
+/**
+ * True for a lock wait. A Galera server also reports one if it cannot catch up with its cluster, and a session from
+ * before such a time may report it for every statement from then on: another connection is needed.
+ */
+function isLockWait(error: unknown): boolean {
+  return (error as { errno?: unknown }).errno === LOCK_WAIT
+}
+
 export class MysqlServer {
   readonly #address: MysqlAddress
   #connection: Promise<Connection> | undefined
@@ -106,7 +115,7 @@ export class MysqlServer {
     this.#address = address
   }
 
-  /** Where the connection is, or would be made. */
+  /** Server of the current or next connection. */
   get name(): string {
     const { host, port } = this.#address.servers[this.#at]!
     return `${host}:${port}`
@@ -120,12 +129,12 @@ export class MysqlServer {
     return (await this.#execute(sql, values, timeoutMs)) as Row[]
   }
 
-  /** How many rows it changed. */
+  /** Returns the number of changed rows. */
   async change(sql: string, values: readonly unknown[] = []): Promise<number> {
     return ((await this.#execute(sql, values)) as ResultSetHeader).affectedRows
   }
 
-  /** The next call goes to the next server. */
+  /** Sends the next call to the next server. */
   moveOn(): void {
     this.#drop()
     this.#at = (this.#at + 1) % this.#address.servers.length
@@ -135,7 +144,7 @@ export class MysqlServer {
     this.#closed = true
     const connection = this.#connection
     this.#connection = undefined
-    // One that never came to be needs no end.
+    // A connection that was never made needs no end.
     await connection?.then((made) => made.end()).catch(() => undefined)
   }
 
@@ -152,8 +161,10 @@ export class MysqlServer {
       const [result] = await connection.execute({ sql, timeout }, [...values] as never[])
       return result
     } catch (error) {
-      // A connection whose statement has no answer would give that answer to the next.
-      if (meaningOf(error) === 'unknown' && this.#connection === asked) this.#drop()
+      if (this.#connection !== asked) throw error
+      // If a statement has no answer yet, the next statement on this connection would receive it.
+      if (meaningOf(error) === 'unknown') this.#drop()
+      else if (isLockWait(error)) this.moveOn()
       throw error
     }
   }
@@ -161,7 +172,7 @@ export class MysqlServer {
   async #connect(): Promise<Connection> {
     const { servers, user, password, database } = this.#address
     const { host, port } = servers[this.#at]!
-    // Only who has such a log loads it: it is a tenth of what an exchange with its log in files loads.
+    // Loaded on demand: it is a tenth of the code that an exchange with its log in files loads.
     const { createConnection } = await import('mysql2/promise')
     const connection = await createConnection({
       ...{ host, port, user, password, database },
@@ -170,7 +181,7 @@ export class MysqlServer {
       charset: 'utf8mb4',
       ...sslOf(this.#address),
     })
-    // What breaks while nothing is asked shows with the next statement.
+    // An error of an idle connection shows with the next statement.
     connection.on('error', () => undefined)
     try {
       await prepareSession(connection, this.name)
@@ -189,9 +200,9 @@ export class MysqlServer {
 }
 
 /**
- * Sets what the log relies on, whatever the server's defaults are, and reads it back. Without autocommit an append
- * would be acknowledged and then rolled back with its connection. On a Galera server, reads and the read within
- * `INSERT … SELECT` (4), `UPDATE` and `DELETE` (2) wait for all that was acknowledged anywhere before.
+ * Sets the session variables that the log relies on, and reads them back. Without autocommit an append would be
+ * acknowledged and then rolled back with its connection. On a Galera server, reads and the reads within `INSERT …
+ * SELECT` (4), `UPDATE` and `DELETE` (2) wait for everything acknowledged anywhere before.
  */
 async function prepareSession(connection: Connection, server: string): Promise<void> {
   await connection.query('SET SESSION autocommit = 1')
@@ -212,7 +223,7 @@ async function prepareSession(connection: Connection, server: string): Promise<v
   }
 }
 
-/** The driver's TLS options: it verifies the certificate's chain by itself, and the host name where it is asked to. */
+/** The driver verifies the certificate's chain by itself, but the host name only on request. */
 function sslOf({ tls, caFile }: MysqlTls): { readonly ssl?: SslOptions } {
   if (!tls) return {}
   return { ssl: { verifyIdentity: true, ...(caFile === undefined ? {} : { ca: readCa(caFile) }) } }

@@ -1,6 +1,6 @@
 /**
- * The snapshots of a partition's markets, each a file of its own, of which the newest that fits the log
- * counts. A draft, or a file that a newer one has replaced, can go at any time.
+ * Snapshots of a partition's markets, one file each; the newest that fits the log counts. A draft, or a replaced file,
+ * can be deleted at any time.
  */
 
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
@@ -21,26 +21,26 @@ import {
 } from './snapshot-format.ts'
 import { FileWriter, removeSlowly } from './snapshot-writer.ts'
 
-/** Whether the log has what a snapshot stands for: it ends before it, knows nothing of it, or does. */
+/** `ahead`: the log ends before the snapshot. `useless`: the market is unknown or newer. `fits`: otherwise. */
 type Fit = 'ahead' | 'useless' | 'fits'
 
 export class SnapshotFiles {
   readonly #folder: string
   readonly #home: RowHome
   readonly #newest = new Map<MarketId, SnapshotMeta>()
-  /** What was found and is not needed, and the part of it that must never be read again. */
+  /** Unneeded files that were found, and those of them that must never be read again. */
   readonly #useless: string[] = []
   readonly #ahead: string[] = []
   readonly #writers = new Set<FileWriter>()
-  /** The last of the files to be removed, one after the other. */
+  /** The last removal; removals run one after the other. */
   #removing = Promise.resolve()
 
-  /** Finds the newest snapshot of each market that fits the log, and changes nothing. */
+  /** For each market, finds the newest snapshot that fits the log. Changes nothing. */
   constructor(folder: string, home: RowHome, fitOf: (named: Named) => Fit) {
     this.#folder = folder
     this.#home = home
     mkdirSync(folder, { recursive: true })
-    // Names that an earlier run gave may not be on the disk yet, and truncation will rely on them.
+    // A rename of an earlier process may not be durable yet, and truncation relies on it.
     syncFolder(dirname(folder))
     syncFolder(folder)
     const newest = new Map<MarketId, Named>()
@@ -64,12 +64,13 @@ export class SnapshotFiles {
     for (const named of newest.values()) {
       const path = join(folder, nameOf(named))
       const meta = readMeta(path, home)
-      if (nameOf(meta) !== nameOf(named)) throw corrupt(`${path} is of another market or time`)
+      if (nameOf(meta) !== nameOf(named))
+        throw corrupt(`${path} has a snapshot of another market or offset`)
       this.#newest.set(meta.marketId, meta)
     }
   }
 
-  /** To be called once all of the partition was found in order: what is refused stays as it is. */
+  /** Call it after the whole partition was found in order: a refused partition keeps all its files. */
   removeUseless(): void {
     for (const name of this.#ahead) rmSync(join(this.#folder, name))
     for (const name of this.#useless) removeIfPossible(join(this.#folder, name))
@@ -102,7 +103,7 @@ export class SnapshotFiles {
     return writer
   }
 
-  /** The market is over: it needs none any more. */
+  /** Removes the snapshot of a market that is over. */
   remove(marketId: MarketId): void {
     for (const writer of this.#writers) if (writer.marketId === marketId) writer.abort()
     const meta = this.#newest.get(marketId)
@@ -110,7 +111,7 @@ export class SnapshotFiles {
     if (meta !== undefined) this.#discard(meta)
   }
 
-  /** Ends what is being written; settles when nothing of it is under way. */
+  /** Aborts snapshots in progress; resolves when they have ended. */
   async close(): Promise<void> {
     const writers = [...this.#writers]
     for (const writer of writers) writer.abort()
@@ -118,7 +119,7 @@ export class SnapshotFiles {
     await this.#removing
   }
 
-  /** What stays behind, whatever the reason, goes when the partition is opened again. */
+  /** If a file remains, the next open of the partition removes it. */
   #discard(meta: SnapshotMeta): void {
     const path = join(this.#folder, nameOf(meta))
     const draft = join(this.#folder, draftOf(meta))
@@ -129,7 +130,7 @@ export class SnapshotFiles {
   }
 }
 
-/** A file that is not needed does no harm either, and the next open tries again. */
+/** An unneeded file does no harm, and the next open retries. */
 function removeIfPossible(path: string): void {
   try {
     rmSync(path, { force: true })

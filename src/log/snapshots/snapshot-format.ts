@@ -1,6 +1,6 @@
 /**
- * The file of a snapshot: each chunk behind its length and its checksum, then the description of the
- * snapshot as JSON, then the length and the checksum of that. Numbers are big-endian.
+ * Format of a snapshot file: each chunk after its length and checksum, then the snapshot's description as JSON, then
+ * the length and checksum of that. Numbers are big-endian.
  */
 
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
@@ -10,22 +10,22 @@ import { CHUNK_BYTES_MAX, type SnapshotMeta } from '../event-log.ts'
 import { corrupt, type RowHome, rowCrc } from '../partition/record.ts'
 import { sqliteFault } from '../partition/sqlite-fault.ts'
 
-/** Before each chunk, and at the very end. */
+/** Bytes before each chunk, and at the end. */
 export const LABEL_BYTES = 8
-/** A description is far smaller than this. */
+/** Maximum size of a description. */
 const META_BYTES_MAX = 4_096
 const NAME = /^(0x[0-9a-f]{64})-([1-9][0-9]{0,15})$/
-/** The end of a name that is not a snapshot's, or no longer. */
+/** Suffix of a file that is not a snapshot yet, or no longer. */
 export const DRAFT = '.new'
 
 export type Named = Pick<SnapshotMeta, 'marketId' | 'atOffset'>
 
 export type Subject = Omit<SnapshotMeta, 'chunks'>
 
-/** Drafts of one thread have different names, whatever became of them. */
+/** Makes the names of one thread's drafts unique. */
 let drafts = 0
 
-/** Its name says which market it is of, and which of two is the newer. */
+/** Its name has the market and the offset, so the newer of two is known. */
 export function nameOf({ marketId, atOffset }: Named): string {
   return `${marketId}-${atOffset}`
 }

@@ -1,7 +1,6 @@
 /**
- * Writes one snapshot. The owner hands over chunks and goes on: Node's threads for files write them, wait
- * for the disk every half a megabyte, and at the end give the file its name, by which it exists. So a
- * snapshot never makes its market wait.
+ * Writes one snapshot. The owner passes chunks and goes on: Node's file threads write them, sync every half a megabyte,
+ * and at the end rename the file, which publishes it. So a snapshot never blocks its market.
  */
 
 import assert from 'node:assert/strict'
@@ -22,14 +21,14 @@ import {
 } from './snapshot-format.ts'
 
 /**
- * Chunks are gathered in buffers, each written and synced at one go. A commit of the log may have to
- * wait for as much as is under way, because a file system writes what other files have pending with it.
+ * Chunks are collected in buffers; each is written and synced at once. A commit of the log may have to wait for it,
+ * because a file system writes pending data of other files with it.
  */
 const BUFFER_BYTES = 512 * 1024
 const BUFFERS_UNDER_WAY_MAX = 2
 const REMOVED_AT_ONCE_BYTES = 1024 * 1024
 
-/** Buffers of snapshots past, as many as one uses, so that the next one leaves no garbage. */
+/** Buffers of earlier snapshots, reused to avoid garbage. */
 const spare: Buffer[] = []
 
 function takeBuffer(): Buffer {
@@ -48,7 +47,7 @@ export class FileWriter implements SnapshotWriter {
   readonly #publish: (meta: SnapshotMeta) => void
   readonly #draft: string
   readonly #end: () => void
-  /** The last of what was asked of the disk; each begins when the one before has ended. */
+  /** The last disk operation; each begins when the previous has ended. */
   #work: Promise<void>
   #file: FileHandle | undefined
   #chunks = 0
@@ -119,7 +118,7 @@ export class FileWriter implements SnapshotWriter {
       if (this.#fault !== undefined) return
       await rename(this.#draft, join(this.#folder, nameOf(meta)))
       await syncInBackground(this.#folder)
-      // One that was aborted meanwhile is as good as any: the next open may take it.
+      // A snapshot that was aborted at this point is complete: the next open may use it.
       if (this.#fault === undefined) this.#publish(meta)
     })
     await this.#work
@@ -137,7 +136,7 @@ export class FileWriter implements SnapshotWriter {
     if (this.#fault !== undefined) throw this.#fault
   }
 
-  /** Does one more thing, unless something went wrong before it. */
+  /** Adds an operation, which is skipped after a failure. */
   #then(work: () => Promise<void>): void {
     this.#work = this.#work.then(async () => {
       if (this.#fault !== undefined) return
@@ -165,7 +164,7 @@ export class FileWriter implements SnapshotWriter {
     })
   }
 
-  /** The next so many bytes of the file, to be filled in at once. */
+  /** Returns the next bytes of the file, to be filled in at once. */
   #reserve(bytes: number): Buffer {
     if (this.#filled + bytes > BUFFER_BYTES) {
       this.#flush()
@@ -196,8 +195,8 @@ export class FileWriter implements SnapshotWriter {
 }
 
 /**
- * Removes a file piece by piece. At one go it would keep a file system busy for long, and a commit of
- * the log would wait: 30 ms for 128 MiB, on ext4 with `discard`.
+ * Deletes a file piece by piece. Deleting it at once would block a commit of the log: 30 ms for 128 MiB, on ext4 with
+ * `discard`.
  */
 export async function removeSlowly(path: string): Promise<void> {
   const file = await open(path, 'r+')

@@ -18,11 +18,13 @@ export const SignatureScheme = Type.Object({
   nonce: Type.Optional(
     Type.Object(
       {
-        contract: Type.Optional(Type.String({ description: "The market's own where left out" })),
+        contract: Type.Optional(
+          Type.String({ description: 'The market’s own contract if omitted' }),
+        ),
         function: Type.String(),
         args: Type.Array(Type.String({ description: 'Fields of the message' })),
       },
-      { description: 'How to read the nonce of the message' },
+      { description: 'How to read the current nonce' },
     ),
   ),
 })
@@ -36,25 +38,27 @@ const LIMITS = {
   priceMax: limit('Millionths of a dollar'),
   sizeMin: limit('Millionths of a share'),
   sizeMax: limit('Millionths of a share'),
-  expirationAheadSecondsMin: limit('Shortest time from arrival to expiration of an order'),
-  bodyBytesMax: limit('Bytes of a body'),
-  batchOrdersMax: limit('Orders of a batch'),
-  openOrdersPerMarketMax: limit('Open orders of a trader in a market'),
-  tradesListedMax: limit('Trades of a list'),
-  makersPerOrderMax: limit('Resting orders that one order can match; the rest of it is cancelled'),
-  permitBeyondExpirationSecondsMin: limit(
-    'Shortest time from the expiration of an order to the deadline of its permit',
+  expirationAheadSecondsMin: limit('Minimum time from arrival to expiration of an order'),
+  bodyBytesMax: limit('Maximum bytes of a request body'),
+  batchOrdersMax: limit('Maximum orders in a batch'),
+  openOrdersPerMarketMax: limit('Maximum open orders of a trader in a market'),
+  tradesListedMax: limit('Maximum trades in a list'),
+  makersPerOrderMax: limit(
+    'Maximum resting orders that one order matches; the rest of it is cancelled',
   ),
-  notionalMin: limit('Smallest price × size of an order, 6 decimals; 0 for no minimum'),
-  pendingTradesPerTraderMax: limit('Unsettled trades of a trader; 0 for no limit'),
-  cooldownSeconds: limit('First pause of a trader whose trade failed; 0 for none'),
+  permitBeyondExpirationSecondsMin: limit(
+    'Minimum time from the expiration of an order to the deadline of its permit',
+  ),
+  notionalMin: limit('Minimum of price × size of an order, 6 decimals; 0 means no minimum'),
+  pendingTradesPerTraderMax: limit('Maximum unsettled trades of a trader; 0 means no limit'),
+  cooldownSeconds: limit('First pause of a trader after a failed trade; 0 means none'),
   cooldownSecondsMax: limit('Longest such pause'),
-  requestDeadlineMs: limit('Longest time of a request'),
-  headerBytesMax: limit('Bytes of all headers of a request'),
-  headersMax: limit('Headers of a request'),
-  apiKeysPerAddressMax: limit('API keys of an address'),
-  apiKeyNameLengthMax: limit('Characters of the name of an API key'),
-  tokenAheadSecondsMax: limit('How far the time of a token may be ahead of the exchange'),
+  requestDeadlineMs: limit('Maximum duration of a request'),
+  headerBytesMax: limit('Maximum bytes of all headers of a request'),
+  headersMax: limit('Maximum number of headers of a request'),
+  apiKeysPerAddressMax: limit('Maximum active API keys of an address'),
+  apiKeyNameLengthMax: limit('Maximum characters of the name of an API key'),
+  tokenAheadSecondsMax: limit('Maximum time that a token may be ahead of the exchange’s clock'),
 }
 
 /** Limits that an exchange has only where rates are limited, or where it relays. */
@@ -64,47 +68,57 @@ const SOME_LIMITS = {
   siteTimes: Type.Optional(limit('Units of an IPv6 /48, as a multiple of those of one address')),
   keyUnitsPerSecond: Type.Optional(limit('Units that an API key earns per second')),
   keyUnitsBurst: Type.Optional(limit('Units that an API key may spend at once')),
-  readUnits: Type.Optional(limit('Units of a read')),
-  writeUnits: Type.Optional(limit('Units of a write')),
-  registrationUnits: Type.Optional(limit('Units of the registration of an API key')),
+  readUnits: Type.Optional(limit('Cost of a read, in units')),
+  writeUnits: Type.Optional(limit('Cost of a write, in units')),
+  registrationUnits: Type.Optional(limit('Cost of registering an API key, in units')),
   unfundedOrdersPerSecond: Type.Optional(
-    limit('Orders refused for lack of funds that are forgiven per second'),
+    limit('Rejections for lack of funds that refill per second'),
   ),
-  unfundedOrdersBurst: Type.Optional(limit('Orders that may be refused for lack of funds at once')),
-  connectionUnits: Type.Optional(limit('Units of a new connection')),
-  connectionsPerIpMax: Type.Optional(limit('Connections of an address')),
+  unfundedOrdersBurst: Type.Optional(limit('Maximum burst of rejections for lack of funds')),
+  connectionUnits: Type.Optional(limit('Cost of a new connection, in units')),
+  connectionsPerIpMax: Type.Optional(limit('Maximum connections of an address')),
   relayerDeadlineAheadSecondsMax: Type.Optional(
-    limit('Longest time until a relayed operation expires'),
+    limit('Maximum time until a relayed operation expires'),
   ),
-  relayerRedemptionsMax: Type.Optional(limit('Redemptions of one operation')),
-  relayerCancellationsMax: Type.Optional(limit('Orders that one operation withdraws')),
+  relayerRedemptionsMax: Type.Optional(limit('Maximum redemptions in one operation')),
+  relayerCancellationsMax: Type.Optional(limit('Maximum orders that one operation withdraws')),
   relayerOwnerGasPerDay: Type.Optional(
-    limit('Gas of one owner’s operations per day; 0 for no limit'),
+    limit('Maximum gas of one owner’s operations per day; 0 means no limit'),
   ),
-  relayerOwnerOperationsPerMinute: Type.Optional(limit('Operations of one owner per minute')),
-  relayerOwnerOperationsBurst: Type.Optional(limit('Operations of one owner at once')),
+  relayerOwnerOperationsPerMinute: Type.Optional(
+    limit('Maximum operations of one owner per minute'),
+  ),
+  relayerOwnerOperationsBurst: Type.Optional(limit('Maximum burst of operations of one owner')),
 }
 
 /** Limits of the stream. */
 const STREAM_LIMITS = {
-  streamConnectionsPerIpMax: Type.Optional(limit('Streams of one address; one more gets 429')),
+  streamConnectionsPerIpMax: Type.Optional(
+    limit('Maximum streams of one address; one more gets 429'),
+  ),
   streamSubscriptionsMax: limit(
-    'Subscriptions of one stream; a ticker counts as one for every five markets that it names',
+    'Maximum subscriptions of one stream; a ticker counts as one per five markets',
   ),
   streamSubscriptionsPerIpMax: Type.Optional(
-    limit('Subscriptions of all streams of one address, counted in the same way'),
+    limit('Maximum subscriptions of all streams of one address, counted in the same way'),
   ),
-  streamMessagesPerSecond: limit('Frames that a stream may send per second'),
-  streamMessagesBurst: limit('Frames that a stream may send at once'),
-  streamPayloadBytesMax: limit('Bytes of one frame; a larger one ends the stream with 1009'),
-  streamMalformedMax: limit('Malformed frames in the window; one more ends the stream with 4400'),
-  streamWindowMs: limit('The window in which malformed frames, and frames too many, are counted'),
-  streamRequestsInFlightMax: limit('Orders, cancels and tokens that wait for their answer'),
-  streamHeldOrdersMax: limit('Orders, open or not settled, that go with their stream'),
-  streamHeartbeatMs: limit('Between two heartbeats'),
-  streamIdleSeconds: limit('How long a stream that answers no ping stays open'),
-  streamBufferBytesMax: limit('Bytes that wait for a reader before messages are dropped'),
-  streamLagMsMax: limit('How long a reader may lag before its stream is ended with 4008'),
+  streamMessagesPerSecond: limit('Frames that a client may send per second'),
+  streamMessagesBurst: limit('Maximum burst of frames from a client'),
+  streamPayloadBytesMax: limit(
+    'Maximum bytes of one frame; a larger one ends the stream with 1009',
+  ),
+  streamMalformedMax: limit(
+    'Maximum malformed frames in the window; one more ends the stream with 4400',
+  ),
+  streamWindowMs: limit('Window in which malformed and excess frames are counted'),
+  streamRequestsInFlightMax: limit('Maximum orders, cancels and tokens that wait for their answer'),
+  streamHeldOrdersMax: limit(
+    'Maximum orders, open or not settled, that are cancelled with their stream',
+  ),
+  streamHeartbeatMs: limit('Time between two heartbeats'),
+  streamIdleSeconds: limit('Time after which a stream that answers no ping is closed'),
+  streamBufferBytesMax: limit('Bytes that may wait for a reader before messages are dropped'),
+  streamLagMsMax: limit('Time that a reader may lag before its stream ends with 4008'),
 }
 
 const address = Type.String()
@@ -144,31 +158,31 @@ export type ChainConfig = Answer<typeof ChainConfig>
 export const ConfigAnswer = Type.Object({
   service: Type.Object({
     name: Type.String(),
-    version: Type.String({ description: 'Of the program' }),
+    version: Type.String({ description: 'Version of the program' }),
     apiVersion: Type.String({
       description:
-        'Of the API, `major.minor`: a new minor version only adds, a new major one may break',
+        'Version of the API, `major.minor`: a new minor version only adds, a new major one may break clients',
     }),
   }),
   serverTime: Type.Integer({ description: 'Unix seconds' }),
   auth: Type.Object({
     bearer: Type.Boolean(),
     tokenSeconds: Type.Integer(),
-    singleUse: Type.Boolean({ description: 'Whether a token serves for one request only' }),
+    singleUse: Type.Boolean({ description: 'True if a token can be used for one request only' }),
     registerMessage: Type.String(),
     revokeMessage: Type.String(),
   }),
   risk: Type.Object({
     funds: Type.Enum(['off', 'reserve'], {
-      description: 'Whether an order needs its funds reserved before it is matched',
+      description: 'True if an order needs its funds reserved before it is matched',
     }),
   }),
   quickMarkets: Type.Optional(
     Type.Object({
-      assets: Type.Array(Type.String(), { description: 'Those that have prices' }),
+      assets: Type.Array(Type.String(), { description: 'Assets with prices' }),
       intervalSeconds: Type.Optional(
         Type.Integer({
-          description: 'How long a quick market lasts; none where there are none',
+          description: 'Duration of a quick market; absent without quick markets',
         }),
       ),
     }),
@@ -178,3 +192,25 @@ export const ConfigAnswer = Type.Object({
   chains: Type.Array(ChainConfig),
 })
 export type ConfigAnswer = Answer<typeof ConfigAnswer>
+
+/** The answer of `GET /api/v1/time`. */
+export const TimeAnswer = Type.Object({
+  serverTime: Type.Integer({ description: 'Unix seconds' }),
+  serverTimeMs: Type.Integer({ description: 'The same in milliseconds' }),
+})
+
+/** The answer of `GET /api/v1/changes`, a feed as https://jsonfeed.org describes it. */
+export const ChangesAnswer = Type.Object({
+  version: Type.String({ description: 'Version of the JSON Feed format' }),
+  title: Type.String(),
+  items: Type.Array(
+    Type.Object({
+      id: Type.String({ description: 'Stays the same while the sentence is unchanged' }),
+      content_text: Type.String(),
+      tags: Type.Array(Type.String(), { description: 'The version of the program' }),
+      date_published: Type.Optional(Type.String({ description: 'The day of the version' })),
+    }),
+    { description: 'The newest first' },
+  ),
+})
+export type ChangesAnswer = Answer<typeof ChangesAnswer>

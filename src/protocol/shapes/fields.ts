@@ -38,7 +38,7 @@ export const word = <const Words extends readonly string[]>(words: Words, descri
     Type.Unsafe<Words[number]>(Type.Enum([...words])),
   )
 
-/** Text whose values so far are known. Clients must expect further ones. */
+/** Text with a list of known values. Clients must expect further ones. */
 export const growing = (words: readonly string[]) => typed(Type.Enum([...words]), Type.String())
 
 /** A value of YES and one of NO. */
@@ -56,9 +56,9 @@ export const orNull = <Schema extends TSchema>(schema: Schema, options: TSchemaO
   Type.Union([schema, Type.Null()], options)
 
 export const nextBefore = orNull(Type.String(), {
-  description: 'Pass it as `before` for what came earlier; null at the end',
+  description: 'Pass it as `before` for earlier ones; null on the last page',
 })
 
 export const nextCursor = orNull(Type.String(), {
-  description: 'Pass it as `cursor` for the next ones; null at the end',
+  description: 'Pass it as `cursor` for the next page; null on the last page',
 })

@@ -1,4 +1,4 @@
-/** Markets as REST and the stream show them: what they are, trade at and have traded, and how they end. */
+/** Markets in REST and the stream: their texts, prices, volumes and endings. */
 
 import Type from 'typebox'
 import { CATEGORIES } from '#domain/market.ts'
@@ -6,21 +6,21 @@ import { type Answer, ofBoth, orNull, outcome } from './fields.ts'
 
 export const MARKET_STATUSES = ['open', 'expired', 'resolved', 'withdrawn'] as const
 
-const UNKNOWN = 'null while the database is away'
+const UNKNOWN = 'null while the database is unavailable'
 
 /** A market in a line. Pairs are of YES and NO; prices and volumes have 6 decimals. */
 export const Ticker = Type.Object({
   status: Type.Enum([...MARKET_STATUSES]),
-  quick: Type.Boolean({ description: 'Whether it is a quick market' }),
-  bestBidPrices: ofBoth(Type.Integer(), 'the best bid; 0 for none'),
-  bestAskPrices: ofBoth(Type.Integer(), 'the best ask; 0 for none'),
+  quick: Type.Boolean({ description: 'True for a quick market' }),
+  bestBidPrices: ofBoth(Type.Integer(), 'the best bid; 0 if there is none'),
+  bestAskPrices: ofBoth(Type.Integer(), 'the best ask; 0 if there is none'),
   lastPrice: orNull(
     Type.Integer({
-      description: `Price of the newest trade of either outcome; 0 for none, ${UNKNOWN}`,
+      description: `Price of the newest trade of either outcome; 0 if there is none, ${UNKNOWN}`,
     }),
   ),
-  lastOutcome: orNull(outcome({ description: 'The outcome that lastPrice is of' })),
-  lastPrices: orNull(ofBoth(Type.Integer(), 'the last price; 0 for none')),
+  lastOutcome: orNull(outcome({ description: 'Outcome of lastPrice' })),
+  lastPrices: orNull(ofBoth(Type.Integer(), 'the last price; 0 if there is none')),
   priceChanges24h: orNull(
     ofBoth(
       orNull(Type.Integer()),
@@ -33,7 +33,9 @@ export const Ticker = Type.Object({
   ),
   trades24h: orNull(Type.Integer()),
   totalVolume: orNull(Type.Integer({ description: `All-time volume; ${UNKNOWN}` })),
-  seq: Type.Integer({ description: 'The market’s sequence; 0 once it is over and gone' }),
+  seq: Type.Integer({
+    description: 'The market’s sequence number; 0 after it has ended and was unloaded',
+  }),
 })
 export type Ticker = Answer<typeof Ticker>
 
@@ -48,15 +50,15 @@ export const Market = Type.Object(
     expiration: Type.Integer({ description: 'Unix seconds' }),
     chainId: Type.Integer(),
     resolved: Type.Boolean(),
-    bestAskPrice: Type.Integer({ description: 'Best YES ask, 6 decimals; 0 when there is none' }),
+    bestAskPrice: Type.Integer({ description: 'Best YES ask, 6 decimals; 0 if there is none' }),
     createdAt: Type.Integer({ description: 'Unix seconds' }),
     winningOutcome: Type.Optional(
       outcome({
         minimum: 0,
         maximum: 1,
         description:
-          'In the list, of a market that the chain has resolved: 0 = YES, 1 = NO. `GET ' +
-          '/api/v1/resolution/{marketId}` has it of one market',
+          'In lists, for a market that is resolved on the chain: 0 = YES, 1 = NO. For one market see `GET ' +
+          '/api/v1/resolution/{marketId}`',
       }),
     ),
     ...Ticker.properties,
@@ -68,7 +70,7 @@ export type Market = Answer<typeof Market>
 const BookLevel = Type.Object(
   {
     price: Type.Integer({ description: '6 decimals' }),
-    size: Type.Integer({ description: 'Everything at this price, 6 decimals; may exceed 2^53' }),
+    size: Type.Integer({ description: 'Total size at this price, 6 decimals; may exceed 2^53' }),
   },
   { title: 'Level' },
 )
@@ -79,13 +81,13 @@ export const BookAnswer = Type.Object({
   bids: Type.Array(BookLevel, { description: 'Best first' }),
   asks: Type.Array(BookLevel, { description: 'Best first' }),
   lastUpdate: Type.Integer({ description: 'Unix seconds' }),
-  seq: Type.Integer({ description: 'The market’s sequence that the book holds' }),
+  seq: Type.Integer({ description: 'The market’s sequence number of this book' }),
 })
 export type BookAnswer = Answer<typeof BookAnswer>
 
 export const Candle = Type.Object(
   {
-    timestamp: Type.Integer({ description: 'Where it begins, Unix seconds' }),
+    timestamp: Type.Integer({ description: 'Start, Unix seconds' }),
     open: Type.Integer(),
     high: Type.Integer(),
     low: Type.Integer(),
@@ -100,7 +102,7 @@ export type Candle = Answer<typeof Candle>
 export const Candles = Type.Object({
   candles: Type.Array(Candle),
   nextTo: orNull(Type.Integer(), {
-    description: 'Pass it as `to` for earlier ones; null where all that was asked for is here',
+    description: 'Pass it as `to` for earlier candles; null if the answer is complete',
   }),
 })
 export type Candles = Answer<typeof Candles>
@@ -124,16 +126,16 @@ export const MarketStats = Type.Object(
     volume24h: collateral('Volume of the last 24 hours, to the minute'),
     totalVolume: collateral('All-time volume'),
     lastPrice: Type.Integer({
-      description: 'Price of the newest trade of either outcome, 6 decimals; 0 when there is none',
+      description: 'Price of the newest trade of either outcome, 6 decimals; 0 if there is none',
     }),
     lastOutcome: orNull(outcome({}), {
-      description: 'The outcome that lastPrice is of: 0 = YES, 1 = NO, null when there is none',
+      description: 'Outcome of lastPrice: 0 = YES, 1 = NO, null if there is none',
     }),
     lastYesPrice: Type.Integer(),
     lastNoPrice: Type.Integer(),
     trades24h: Type.Integer(),
     totalTrades: Type.Integer(),
-    openInterest: collateral('What stands behind the outcome tokens'),
+    openInterest: collateral('Collateral of the outcome tokens'),
   },
   { title: 'MarketStatistics' },
 )
@@ -143,16 +145,16 @@ export const PlatformStats = Type.Object(
   {
     chainId: orNull(Type.Integer(), { description: 'null for all chains' }),
     totalMarkets: Type.Integer(),
-    activeMarkets: Type.Integer({ description: 'Those that take orders' }),
+    activeMarkets: Type.Integer({ description: 'Markets that accept orders' }),
     resolvedMarkets: Type.Integer(),
     totalVolume: Type.Integer({ description: 'Stablecoin, 6 decimals' }),
     volume24h: Type.Integer({ description: 'Of the last 24 hours, to the minute' }),
-    totalTrades: Type.Integer({ description: 'Matched and not failed' }),
+    totalTrades: Type.Integer({ description: 'Matched trades without failed ones' }),
     trades24h: Type.Integer(),
-    totalTraders: Type.Integer({ description: 'Addresses whose order was ever matched' }),
+    totalTraders: Type.Integer({ description: 'Addresses with at least one matched order' }),
     openOrders: Type.Integer(),
     openInterest: Type.Integer({
-      description: 'Stablecoin that stands behind outcome tokens, 6 decimals',
+      description: 'Collateral of all outcome tokens, stablecoin, 6 decimals',
     }),
   },
   { title: 'PlatformStatistics' },
@@ -169,20 +171,20 @@ const Assertion = Type.Object(
     expirationTime: Type.Integer({ description: 'The end of the dispute window, Unix seconds' }),
     settled: Type.Boolean(),
     settlementResolution: Type.Boolean({
-      description: 'What the oracle found, once settled: whether the proposal was true',
+      description: 'True if the oracle confirmed the proposal; only once it is settled',
     }),
     disputed: Type.Boolean(),
   },
   { title: 'Assertion' },
 )
 
-/** How far the resolution of a market is. */
+/** Status of a market’s resolution. */
 export const ResolutionStatus = Type.Object({
   marketId: Type.String(),
   expired: Type.Boolean(),
   resolved: Type.Boolean(),
   winningOutcome: Type.Optional(
-    outcome({ description: '0 = YES won, 1 = NO won; only when resolved' }),
+    outcome({ description: '0 = YES won, 1 = NO won; only if resolved' }),
   ),
   assertion: Type.Optional(Assertion),
 })

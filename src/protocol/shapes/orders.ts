@@ -6,12 +6,29 @@ import { REJECTION_CODES } from '#domain/rejection.ts'
 import { type Answer, nextCursor, orNull, outcome, side } from './fields.ts'
 
 export const pendingSize = () =>
-  Type.Integer({ description: 'Matched and not settled yet, 6 decimals; left out when it is 0' })
+  Type.Integer({ description: 'Matched and not settled yet, 6 decimals; omitted if 0' })
+
+/** Tags that the client attached to the order. */
+export const tags = {
+  label: Type.Optional(Type.String({ description: 'As it was given with the order' })),
+  group: Type.Optional(Type.String({ description: 'As it was given with the order' })),
+}
 
 const seenFrom = {
-  marketId: Type.Optional(Type.String({ description: 'The market that `seq` is of' })),
+  marketId: Type.Optional(Type.String({ description: 'Market of `seq`' })),
   seq: Type.Optional(
-    Type.Integer({ description: 'A read with it as `minSeq` sees what was done, on any front' }),
+    Type.Integer({
+      description: 'A read with this value as `minSeq` includes the change, on any front',
+    }),
+  ),
+}
+
+const receipt = {
+  receipt: Type.Optional(
+    Type.String({
+      description:
+        'A signed note that promises the event in the public log; with the header `Accept-Receipt: 1`',
+    }),
   ),
 }
 
@@ -23,18 +40,19 @@ export const PlacedOrder = Type.Object(
   {
     orderHash: Type.String({ description: 'The EIP-712 digest that was signed' }),
     status: Type.Literal('accepted'),
-    matches: Type.Integer({ description: 'Counter-orders matched at once' }),
+    matches: Type.Integer({ description: 'Number of resting orders matched at once' }),
     timestamp: Type.Integer({ description: 'Unix seconds' }),
     duplicate: Type.Optional(
-      Type.Literal(true, { description: 'The same order had been accepted' }),
+      Type.Literal(true, { description: 'True if the same order was accepted before' }),
     ),
     filled: Type.Optional(
       Type.Integer({
-        description:
-          'Of IOC and FOK: how much was matched at once, 6 decimals; the rest is cancelled',
+        description: 'For IOC and FOK: the size matched at once, 6 decimals; the rest is cancelled',
       }),
     ),
+    ...tags,
     ...seenFrom,
+    ...receipt,
   },
   { title: 'AcceptedOrder' },
 )
@@ -45,23 +63,32 @@ export const CancelledOrder = Type.Object({
   orderHash: Type.String(),
   pendingSize: Type.Optional(pendingSize()),
   ...seenFrom,
+  ...receipt,
 })
 export type CancelledOrder = Answer<typeof CancelledOrder>
 
 export const CancelledOrders = Type.Object({
   status: Type.Literal('cancelled'),
   orderHashes: Type.Array(Type.String(), {
-    description: `Those that were cancelled, at most ${CANCELLED_LISTED_MAX} of them`,
+    description: `Cancelled orders, at most ${CANCELLED_LISTED_MAX}`,
   }),
-  count: Type.Integer({ description: 'How many were cancelled' }),
+  count: Type.Integer({ description: 'Number of cancelled orders' }),
   pending: Type.Optional(
     Type.Array(Type.Object({ orderHash: Type.String(), pendingSize: pendingSize() }), {
-      description: 'Those of them that have fills which are not settled',
+      description: 'Cancelled orders with fills that are not settled',
     }),
   ),
   ...seenFrom,
 })
 export type CancelledOrders = Answer<typeof CancelledOrders>
+
+export const DeadmanAnswer = Type.Object({
+  status: Type.Enum(['on', 'off']),
+  cancelsAtMs: Type.Optional(
+    Type.Integer({ description: 'Unix milliseconds: when the orders are cancelled' }),
+  ),
+})
+export type DeadmanAnswer = Answer<typeof DeadmanAnswer>
 
 export const ErrorShape = Type.Object({
   error: Type.String(),
@@ -72,12 +99,12 @@ export const ErrorShape = Type.Object({
 export const CheckedOrder = Type.Object({
   valid: Type.Boolean(),
   orderHash: orNull(Type.String(), {
-    description: 'The digest that the server hashed; null if the values cannot be hashed',
+    description: 'The digest that the server computed; null if the values cannot be hashed',
   }),
   recovered: orNull(Type.String(), {
     description: 'The address that signed the digest; null if no key can have made the signature',
   }),
-  errors: Type.Array(ErrorShape, { description: 'Everything that is wrong with the order' }),
+  errors: Type.Array(ErrorShape, { description: 'Every error of the order' }),
 })
 export type CheckedOrder = Answer<typeof CheckedOrder>
 
@@ -97,6 +124,7 @@ export const OpenOrder = Type.Object(
     }),
     chainId: Type.Integer(),
     trader: Type.String(),
+    ...tags,
   },
   { title: 'OpenOrder' },
 )
@@ -104,6 +132,6 @@ export type OpenOrder = Answer<typeof OpenOrder>
 
 export const OpenOrders = Type.Object({
   orders: Type.Array(OpenOrder),
-  count: Type.Integer({ description: 'Open orders in all' }),
+  count: Type.Integer({ description: 'Number of all open orders' }),
   nextCursor,
 })

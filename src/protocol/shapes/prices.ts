@@ -1,9 +1,11 @@
 /** Prices of assets and quick markets as REST and the stream show them. */
 
 import Type from 'typebox'
-import { PRICE_SOURCES } from '#domain/asset-price.ts'
+import { PRICE_SOURCES } from '#domain/price-providers.ts'
 import { QUICK_VERDICTS } from '#domain/quick-market.ts'
 import { type Answer, orNull, word } from './fields.ts'
+
+const ANY_SOURCE = `${PRICE_SOURCES.slice(0, -1).join(', ')} or ${PRICE_SOURCES.at(-1)}`
 
 /** One new price of an asset. */
 export const StreamPrice = Type.Object({
@@ -11,7 +13,7 @@ export const StreamPrice = Type.Object({
   price: Type.Integer({ description: 'USD, 8 decimals' }),
   priceUSD: Type.Number({ description: 'In US dollars' }),
   timestamp: Type.Integer({ description: 'Unix milliseconds' }),
-  source: Type.String({ description: 'Who told it: pyth, binance or coinbase' }),
+  source: Type.String({ description: `The provider: ${ANY_SOURCE}` }),
 })
 export type StreamPrice = Answer<typeof StreamPrice>
 
@@ -22,7 +24,7 @@ export const Price = Type.Object({
   priceUSD: Type.Number(),
   timestamp: Type.Integer({ description: 'Unix seconds, by the provider’s clock' }),
   source: Type.String({ description: 'The provider’s address, without its query' }),
-  sourceName: word(PRICE_SOURCES, 'pyth, binance or coinbase'),
+  sourceName: word(PRICE_SOURCES, ANY_SOURCE),
   stale: Type.Boolean(),
 })
 export type Price = Answer<typeof Price>
@@ -68,16 +70,16 @@ export const QUICK_MARKET_EVENTS = ['opened', 'resolved'] as const
 
 export const PriceObservation = Type.Object(
   {
-    source: Type.String({ description: 'Who reported it' }),
+    source: Type.String({ description: 'Source of the report' }),
     boundary: Type.Integer({ description: 'Unix seconds: the start or the end' }),
     price: Type.Integer({ description: 'USD, 8 decimals' }),
     timestamp: Type.Integer({ description: 'Unix milliseconds, by the provider’s clock' }),
     receivedAt: Type.Integer({ description: 'Unix milliseconds, by ours' }),
     via: Type.Enum(['stream', 'latest', 'history'], {
-      description: 'Pushed, asked for, or from the provider’s history',
+      description: 'Pushed, requested, or from the provider’s history',
     }),
     exact: Type.Boolean({
-      description: 'Whether it is certain that the provider reported nothing in between',
+      description: 'True if the provider certainly reported nothing in between',
     }),
     report: Type.String({ description: 'As the provider sent it' }),
   },
@@ -100,7 +102,7 @@ const PriceProvider = Type.Object(
     }),
     counted: Type.Boolean({
       description:
-        'Whether it has a vote: it reported both instants, and its reports are near those of another source, if there are any',
+        'True if it has a vote: it reported both instants, and its reports are near those of another source, if there is one',
     }),
   },
   { title: 'PriceProvider' },
@@ -116,7 +118,7 @@ export const EvidenceAnswer = Type.Object({
   start: orNull(PriceObservation),
   end: orNull(PriceObservation),
   compared: Type.Array(Type.Object({ start: orNull(PriceObservation), end: PriceObservation }), {
-    description: 'The other sources, by which the side was checked',
+    description: 'Other sources that the outcome was compared with',
   }),
   providers: Type.Array(PriceProvider, {
     description: 'Every source, the deciding one included; empty for markets of earlier versions',

@@ -8,8 +8,7 @@ export const Relayed = Type.Object(
   {
     success: Type.Literal(true),
     tx_hash: Type.String({
-      description:
-        'The transaction; empty where none was needed and the one that did it is not known',
+      description: 'The transaction; empty if none was needed and the earlier one is unknown',
     }),
   },
   { title: 'Relayed' },
@@ -30,7 +29,7 @@ export const RelayerNonces = Type.Object({
   conditionalTokens: Type.String({ description: 'For an approval or a redemption' }),
   stablecoin: Type.String({ description: 'For a permit' }),
   market: Type.Optional(Type.String({ description: 'For a proposal or a settlement' })),
-  bond: Type.Optional(Type.String({ description: 'What a proposal there costs, 6 decimals' })),
+  bond: Type.Optional(Type.String({ description: 'Bond of a proposal there, 6 decimals' })),
   serverTime: Type.Integer({ description: 'Unix seconds, to count deadlines from' }),
 })
 export type RelayerNonces = Answer<typeof RelayerNonces>

@@ -4,9 +4,10 @@
  */
 
 import Type, { type TSchema } from 'typebox'
-import { OPEN_ORDERS_SNAPSHOT_MAX, TICKERS_TOLD_MAX } from '#domain/limits.ts'
+import { OPEN_ORDERS_SNAPSHOT_MAX, TICKERS_PER_MESSAGE_MAX } from '#domain/limits.ts'
 import { RESOLUTION_EVENTS } from '#domain/market.ts'
 import { ORDER_CLOSE_REASONS } from '#domain/market-event.ts'
+import { CANCEL_CAUSES } from '#domain/order-tags.ts'
 import { TRADE_STATUSES } from '#domain/trade.ts'
 import {
   type Answer,
@@ -17,28 +18,30 @@ import {
   side as sideField,
 } from './fields.ts'
 import { MARKET_STATUSES, Ticker } from './markets.ts'
-import { ErrorShape, PlacedOrder, pendingSize } from './orders.ts'
+import { ErrorShape, PlacedOrder, pendingSize, tags } from './orders.ts'
 import { QUICK_MARKET_EVENTS, QuickMarket, StreamPrice } from './prices.ts'
+import { streamTrade, Trade } from './trades.ts'
 import { Funds } from './users.ts'
 
 export const Id = Type.Union([Type.String({ maxLength: 64 }), Type.Integer()], {
-  description: 'Anything that tells this request from others; the answer repeats it',
+  description: 'Any value that identifies this request; the answer repeats it',
 })
 const seq = Type.Integer({ description: 'The market’s sequence number of the change' })
-const prevSeq = Type.Integer({ description: 'The change before it in this subscription' })
-const cursor = Type.String({ description: 'Opaque; give it back as `since`' })
-const prevCursor = Type.String({ description: 'The cursor of the message before it' })
+const prevSeq = Type.Integer({
+  description: 'Position of the previous change in this subscription',
+})
+const cursor = Type.String({ description: 'Opaque; send it back as `since`' })
+const prevCursor = Type.String({ description: 'Cursor of the previous message' })
 const ts = Type.Integer({ description: 'Unix milliseconds' })
 const reset = Type.Optional(
-  Type.Literal(true, { description: 'Forget what you had: something in between is not known' }),
+  Type.Literal(true, { description: 'True if messages were lost: discard earlier state' }),
 )
 const stale = Type.Optional(
   Type.Literal(true, {
-    description:
-      'The newest changes may be missing: the owner of a market has not confirmed itself',
+    description: 'The newest changes may be missing: the owner of a market has not been confirmed',
   }),
 )
-const named = { sub: Type.String({ description: 'Which subscription it belongs to' }) }
+const named = { sub: Type.String({ description: 'Subscription that it belongs to' }) }
 const echoed = { id: Type.Optional(Id) }
 const market = { marketId: Type.String() }
 const outcome = outcomeField()
@@ -46,7 +49,7 @@ const side = sideField()
 const levels = Type.Array(pair(Type.Integer(), '`[price, size]`'))
 const position = Type.Unsafe<number | string>({
   anyOf: [{ type: 'integer' }, { type: 'string' }],
-  description: 'A `seq` of books and trades, a `cursor` of everything else',
+  description: 'A `seq` for books and trades, a `cursor` for everything else',
 })
 const checksum = Type.Integer({ description: 'CRC-32 of the book after this message' })
 
@@ -64,17 +67,6 @@ const message = <const Name extends string, Fields extends Record<string, TSchem
   fields: Fields,
 ) => Type.Object({ type: Type.Literal(type), ...fields })
 
-const tradeFields = {
-  tradeId: Type.String(),
-  price: Type.Integer(),
-  size: Type.Integer(),
-  outcome,
-  buyer: Type.String(),
-  seller: Type.String(),
-  takerSide: side,
-  ts,
-}
-
 export const StreamOrder = Type.Object({
   orderHash: Type.String(),
   ...market,
@@ -84,6 +76,7 @@ export const StreamOrder = Type.Object({
   size: Type.Optional(Type.Integer()),
   status: OrderStatus,
   remainingSize: Type.Integer(),
+  ...tags,
   ts,
 })
 export type StreamOrder = Answer<typeof StreamOrder>
@@ -129,12 +122,12 @@ export const SERVER_FRAMES = {
   heartbeat: message('heartbeat', {
     ts,
     subs: Type.Record(Type.String(), position, {
-      description: 'The last position of each subscription that is in step',
+      description: 'Last position of each subscription that is up to date',
     }),
   }),
   lag: message('lag', {
     ...named,
-    dropped: Type.Integer({ description: 'Messages that are known to be lost, at least' }),
+    dropped: Type.Integer({ description: 'Minimum number of lost messages' }),
   }),
   shutdown: message('shutdown', { reconnectInMs: Type.Integer() }),
   error: message('error', { ...echoed, ...ErrorShape.properties }),
@@ -167,10 +160,10 @@ export const SERVER_FRAMES = {
     seq,
     trades: Type.Array(
       Type.Object({
-        ...tradeFields,
+        ...streamTrade,
         seq,
         status: growing(TRADE_STATUSES),
-        txHash: Type.String(),
+        txHash: Trade.properties.txHash,
       }),
     ),
     ts,
@@ -180,17 +173,17 @@ export const SERVER_FRAMES = {
   trade: message('trade', {
     ...named,
     ...market,
-    ...tradeFields,
+    ...streamTrade,
     seq,
     prevSeq,
-    fill: Type.Integer({ description: 'Which of the trades of one match it is, from 1' }),
-    fills: Type.Integer({ description: 'How many trades the match made' }),
+    fill: Type.Integer({ description: 'Number of this trade within its match, from 1' }),
+    fills: Type.Integer({ description: 'Number of trades in the match' }),
     status: Type.Literal('matched'),
   }),
   'trade.status': message('trade.status', {
     ...named,
     ...market,
-    tradeId: Type.String(),
+    tradeId: Trade.properties.tradeId,
     seq,
     prevSeq,
     status: Type.Enum(TRADE_STATUSES.filter((status) => status !== 'matched')),
@@ -205,9 +198,9 @@ export const SERVER_FRAMES = {
     orders: Type.Array(StreamOrder, {
       description: `The oldest ${OPEN_ORDERS_SNAPSHOT_MAX}`,
     }),
-    count: Type.Integer({ description: 'Open orders in all' }),
+    count: Type.Integer({ description: 'Number of all open orders' }),
     nextCursor: orNull(Type.String(), {
-      description: 'The `cursor` of `GET /api/v1/orders` for the others; null when these are all',
+      description: '`cursor` of `GET /api/v1/orders` for the others; null if these are all',
     }),
     ts,
     reset,
@@ -216,9 +209,10 @@ export const SERVER_FRAMES = {
     ...named,
     ...StreamOrder.properties,
     reason: Type.Optional(
-      growing(
-        ORDER_CLOSE_REASONS.filter((reason) => !['filled', 'taken', 'expired'].includes(reason)),
-      ),
+      growing([
+        ...ORDER_CLOSE_REASONS.filter((reason) => !['filled', 'taken', 'expired'].includes(reason)),
+        ...CANCEL_CAUSES,
+      ]),
     ),
     pendingSize: Type.Optional(pendingSize()),
     seq,
@@ -250,10 +244,10 @@ export const SERVER_FRAMES = {
     resolution: Type.Optional(
       Type.Object(
         { event: growing(RESOLUTION_EVENTS), ...StreamResolution.properties, ts },
-        { description: 'The last that the chain told, if anything' },
+        { description: 'Latest event on the chain, if any' },
       ),
     ),
-    count: Type.Optional(Type.Integer({ description: 'Of all markets: how many there are' })),
+    count: Type.Optional(Type.Integer({ description: 'For all markets: their number' })),
     seq: Type.Optional(seq),
     cursor,
     ts,
@@ -267,7 +261,7 @@ export const SERVER_FRAMES = {
     seq: Type.Optional(seq),
     resolution: Type.Optional(
       Type.Object(StreamResolution.properties, {
-        description: 'Of what the chain tells: what is known with it',
+        description: 'Details of an event on the chain',
       }),
     ),
     cursor,
@@ -277,9 +271,9 @@ export const SERVER_FRAMES = {
   'ticker.snapshot': message('ticker.snapshot', {
     ...named,
     tickers: Type.Array(StreamTicker, {
-      description: `Those that were named; of all markets the open ones, the newest first, at most ${TICKERS_TOLD_MAX}`,
+      description: `The requested markets; without a list the newest open ones, at most ${TICKERS_PER_MESSAGE_MAX}`,
     }),
-    count: Type.Integer({ description: 'How many markets are open, or were named' }),
+    count: Type.Integer({ description: 'Number of open or requested markets' }),
     cursor,
     ts,
     reset,
@@ -287,7 +281,7 @@ export const SERVER_FRAMES = {
   }),
   ticker: message('ticker', {
     ...named,
-    tickers: Type.Array(StreamTicker, { description: 'Each market that changed, as it is now' }),
+    tickers: Type.Array(StreamTicker, { description: 'Current state of each changed market' }),
     cursor,
     prevCursor,
     ts,

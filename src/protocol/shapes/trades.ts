@@ -4,26 +4,33 @@ import Type from 'typebox'
 import { TRADE_STATUSES } from '#domain/trade.ts'
 import { type Answer, outcome, side, word } from './fields.ts'
 
-export const tradeStatus = () =>
-  word(TRADE_STATUSES, 'matched, submitted, confirmed, failed or reverted')
-
-const fields = {
+/** The fields that a match fixes. The stream has the same ones. */
+const matched = {
   tradeId: Type.String({ description: 'market, sequence, fill' }),
   price: Type.Integer({ description: '6 decimals' }),
   size: Type.Integer({ description: 'Shares, 6 decimals' }),
   buyer: Type.String(),
   seller: Type.String(),
   outcome: outcome(),
+}
+const takerSide = side('The taker: 0 = buyer, 1 = seller')
+
+const fields = {
+  ...matched,
   timestamp: Type.Integer({ description: 'Unix seconds' }),
-  txHash: Type.String({ description: 'Empty until it is on its way to the chain' }),
-  status: tradeStatus(),
-  seq: Type.Integer({ description: 'The market’s sequence; trades of one order share it' }),
+  txHash: Type.String({ description: 'Empty until it is sent to the chain' }),
+  status: word(TRADE_STATUSES, 'matched, submitted, confirmed, failed or reverted'),
+  seq: Type.Integer({ description: 'The market’s sequence number; trades of one order share it' }),
+}
+
+/** The stream's trade: its time is in milliseconds, and messages add the rest. */
+export const streamTrade = {
+  ...matched,
+  takerSide,
+  ts: Type.Integer({ description: 'Unix milliseconds' }),
 }
 
 export const Trade = Type.Object(fields, { title: 'Trade' })
 export type Trade = Answer<typeof Trade>
 
-export const MarketActivity = Type.Object(
-  { ...fields, takerSide: side('Who came second: 0 = buyer, 1 = seller') },
-  { title: 'MarketActivity' },
-)
+export const MarketActivity = Type.Object({ ...fields, takerSide }, { title: 'MarketActivity' })

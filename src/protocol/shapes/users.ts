@@ -2,10 +2,10 @@
 
 import Type from 'typebox'
 import { type Answer, nextBefore, nextCursor, outcome, word } from './fields.ts'
-import { tradeStatus } from './trades.ts'
+import { Trade } from './trades.ts'
 
 const shares = (of: string) => Type.Integer({ description: `${of} shares, 6 decimals` })
-const cost = (of: string) => Type.Integer({ description: `What the ${of} shares cost, 6 decimals` })
+const cost = (of: string) => Type.Integer({ description: `Cost of the ${of} shares, 6 decimals` })
 
 const invested = () => Type.Integer({ description: 'yesCost + noCost, 6 decimals' })
 
@@ -24,7 +24,7 @@ export const SyncedPosition = Type.Object(
     ...amounts,
     synced: Type.Literal(true),
     syncedAt: Type.Integer({ description: 'Unix seconds' }),
-    blockNumber: Type.Integer({ description: 'The block that the shares are of' }),
+    blockNumber: Type.Integer({ description: 'Block of the shares' }),
     blockHash: Type.String({ description: 'Its hash' }),
   },
   { title: 'SyncedPosition' },
@@ -45,7 +45,8 @@ export const UserPosition = Type.Object(
     yesCost: cost('YES'),
     noCost: cost('NO'),
     realisedProfit: Type.Integer({
-      description: 'What was made of shares that have left, 6 decimals; negative when it is a loss',
+      description:
+        'Profit from shares that were sold, merged, redeemed or given away, 6 decimals; negative for a loss',
     }),
     expiration: Type.Integer({ description: 'Unix seconds' }),
     resolved: Type.Boolean(),
@@ -56,9 +57,9 @@ export type UserPosition = Answer<typeof UserPosition>
 
 export const UserPositions = Type.Object({
   positions: Type.Array(UserPosition),
-  count: Type.Integer({ description: 'How many are in this answer' }),
+  count: Type.Integer({ description: 'Number of markets in this answer' }),
   realisedProfit: Type.Integer({
-    description: 'In all markets of the chain, whether they are in this answer or not, 6 decimals',
+    description: 'Sum over all markets of the chain, also those not in this answer, 6 decimals',
   }),
   nextCursor,
 })
@@ -69,7 +70,7 @@ const Holder = Type.Object(
     yesShares: shares('YES'),
     noShares: shares('NO'),
     totalShares: Type.Integer({ description: 'yesShares + noShares' }),
-    totalInvested: Type.Integer({ description: 'What they cost, 6 decimals' }),
+    totalInvested: Type.Integer({ description: 'Their cost, 6 decimals' }),
   },
   { title: 'Holder' },
 )
@@ -82,18 +83,20 @@ export type Holders = Answer<typeof Holders>
 
 export const MarketHolders = Type.Object({ marketId: Type.String(), ...Holders.properties })
 
+const { tradeId, outcome: tradeOutcome, price, size, status, timestamp, txHash } = Trade.properties
+
 const UserTrade = Type.Object(
   {
-    tradeId: Type.String(),
+    tradeId,
     ...inMarket,
-    role: Type.Enum(['buyer', 'seller'], { description: 'buyer of a trade with oneself' }),
-    outcome: outcome(),
-    price: Type.Integer(),
-    size: Type.Integer(),
+    role: Type.Enum(['buyer', 'seller'], { description: '`buyer` for a trade with oneself' }),
+    outcome: tradeOutcome,
+    price,
+    size,
     cost: Type.Integer({ description: 'What the buyer paid, stablecoin, 6 decimals' }),
-    status: tradeStatus(),
-    timestamp: Type.Integer({ description: 'Unix seconds' }),
-    txHash: Type.String(),
+    status,
+    timestamp,
+    txHash,
   },
   { title: 'UserTrade' },
 )
@@ -129,13 +132,13 @@ export const Funds = Type.Object(
     tokens: Type.Array(
       Type.Object({
         token: Type.Enum(['stablecoin', 'outcome']),
-        marketId: Type.Optional(Type.String({ description: 'Of an outcome token' })),
+        marketId: Type.Optional(Type.String({ description: 'Market of an outcome token' })),
         outcome: Type.Optional(outcome()),
-        held: amount('What the trader has on chain'),
-        allowed: amount('What the settlement contract may take of it'),
-        reservedForOrders: amount('What the open orders need, and those on their way'),
-        reservedForTrades: amount('What the trades need that the chain has not settled yet'),
-        free: amount('What a further order may need'),
+        held: amount('Balance of the trader on the chain'),
+        allowed: amount('Amount that the settlement contract may take'),
+        reservedForOrders: amount('Needed by open orders and orders in progress'),
+        reservedForTrades: amount('Needed by trades that are not settled yet'),
+        free: amount('Available for a further order'),
       }),
       { description: 'The stablecoin, and every outcome token that an order or a trade needs' },
     ),

@@ -1,5 +1,5 @@
 /**
- * One trader on one chain: funds according to the chain, and sums of what orders, trades and promises need. Every
+ * One trader on one chain: funds according to the chain, and sums of the needs of orders, trades and promises. Every
  * change of a need goes through here, so the sums are always current and never recounted.
  */
 

@@ -2,11 +2,13 @@
  * Funds and reservations of traders: an order is accepted only if its funds are available. It reads the logs of all
  * markets and keeps short promises; no market waits for it, and it waits for none.
  *
- * 1. Start: needs are loaded from the database, the logs are read on from there, and the chains are asked which pending
- * trades are settled. Only then is anything granted. 2. `Reserve` compares an order's need with the funds at the last
- * block, less what is open, pending and promised. If granted, it is a promise by the order's hash. 3. The market places
- * the order; its events turn the promise into an open or pending need. 4. A step of the chain reports settled trades
- * and changed funds. These are read again, and orders that are no longer covered are emitted as `Withdrawn`.
+ * 1. Start: needs are loaded from the database, the logs are read on from there, and the chains are asked which
+ *    pending trades are settled. Only then is anything granted.
+ * 2. `Reserve` compares an order's need with the funds at the last block, less open, pending and promised needs. If
+ *    granted, it is a promise by the order's hash.
+ * 3. The market places the order; its events turn the promise into an open or pending need.
+ * 4. A step of the chain reports settled trades and changed funds. These are read again, and orders that are no longer
+ *    covered are emitted as `Withdrawn`.
  *
  * Example: a trader has 10 dollars and allowed all of them. BUY 10 at 0.42 is promised 4.21. It matches 4 at 0.40: 1.60
  * is pending and 2.53 open, 5.87 free. The trade is mined in block 7, and the funds are read there: 8.40 held, 2.53
@@ -20,10 +22,10 @@ import { auditAccounts } from './audit.ts'
 import { cover, coverAgain, coverChanged } from './cover.ts'
 import { dropSome, fold, forgetOver, take } from './fold.ts'
 import {
+  applyFundsStep,
   askAfterStep,
   askNext,
   doubt,
-  hearStep,
   isUnread,
   readNext,
   step,
@@ -45,13 +47,13 @@ const TRADES_READ_MAX = 500
 export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent> = {
   Reserve(state, { order, deadlineAtMs }, context) {
     const answer = askFor(state, { order, deadlineAtMs, promises: true }, context)
-    tellChanges(state, context)
+    emitChanges(state, context)
     return answer
   },
 
   Release(state, { orderHash }, context) {
     releasePromise(state, orderHash)
-    tellChanges(state, context)
+    emitChanges(state, context)
     return undefined
   },
 
@@ -92,7 +94,7 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
         for (const account of chain.short) coverAgain(state, account, context)
       }
     }
-    tellChanges(state, context)
+    emitChanges(state, context)
     return undefined
   },
 
@@ -104,7 +106,7 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
     const { checkpoints } = loaded
     for (const { partition } of checkpoints) state.caughtUp.set(partition, 0)
     context.emit({ type: 'CheckpointsLoaded', checkpoints })
-    tellChanges(state, context)
+    emitChanges(state, context)
     return undefined
   },
 
@@ -121,24 +123,24 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
     for (const event of events) fold(state, event)
     if (caughtUpAtMs !== undefined) catchUp(state, partition, caughtUpAtMs)
     if (!wasClosing && state.closing.length > 0) drop(state, context)
-    tellChanges(state, context)
+    emitChanges(state, context)
     return undefined
   },
 
   Continue(state, _message, context) {
     drop(state, context)
-    tellChanges(state, context)
+    emitChanges(state, context)
     return undefined
   },
 
   Stepped(state, { chainId, step: told, begunAtMs }, context) {
     const chain = state.chains.get(chainId)!
     chain.steppedAtMs = begunAtMs
-    hearStep(state, chain, told, context.nowMs)
+    applyFundsStep(state, chain, told, context.nowMs)
     sweep(chain, state)
     askAfterStep(state, chain, context)
     readNext(chain, context)
-    tellChanges(state, context)
+    emitChanges(state, context)
     return undefined
   },
 
@@ -168,7 +170,7 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
       if (account.uses > 0 && isUnread(account)) chain.toRead.add(account)
     }
     readNext(chain, context)
-    tellChanges(state, context)
+    emitChanges(state, context)
     return undefined
   },
 
@@ -201,7 +203,7 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
     }
     askNext(state, chain, context)
     readNext(chain, context)
-    tellChanges(state, context)
+    emitChanges(state, context)
     return undefined
   },
 
@@ -231,7 +233,7 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
       if (chain.asking.length > 0) askNext(state, chain, context)
     }
     readTrades(state, context)
-    tellChanges(state, context)
+    emitChanges(state, context)
     return undefined
   },
 
@@ -282,7 +284,7 @@ function drop(state: AccountsState, context: AccountsContext): void {
 }
 
 /** Checks the accounts that the current message changed, and emits each one that is not covered, once. */
-function tellChanges(state: AccountsState, context: AccountsContext): void {
+function emitChanges(state: AccountsState, context: AccountsContext): void {
   coverChanged(state, context)
   for (const account of state.changed) {
     account.changed = false

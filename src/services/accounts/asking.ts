@@ -71,7 +71,11 @@ function notHere(
   nowMs: number,
 ): Rejection | undefined {
   if (chain === undefined) {
-    return reject('CHAIN_UNAVAILABLE', undefined, 'funds are not read from this chain')
+    return reject(
+      'CHAIN_UNAVAILABLE',
+      undefined,
+      'this exchange does not follow funds on this chain',
+    )
   }
   if (!state.rules.isMine(trader)) return reject('INTERNAL')
   return closedBecause(state, chain, nowMs)
@@ -99,7 +103,7 @@ function answerTo(
   if (judged === undefined || isRejection(judged)) return judged
   if (!promises) return GRANTED
   if (state.promises.size >= state.rules.promisesMax) {
-    return reject('OVERLOADED', undefined, 'too many orders are under way')
+    return reject('OVERLOADED', undefined, 'too many orders are in progress: retry shortly')
   }
   promise(state, order, { account, ...judged }, deadlineAtMs)
   return GRANTED
@@ -113,7 +117,7 @@ function wait(
 ): Deferred | Rejection {
   const { waitingMax, waitingPerOwnerMax } = state.rules
   if (state.waiting >= waitingMax || account.waiting.length >= waitingPerOwnerMax) {
-    const detail = 'too many wait for funds to be read'
+    const detail = 'too many requests are waiting for funds to be read: retry shortly'
     return refused(reject('OVERLOADED', undefined, detail), context)
   }
   const { order } = asked
@@ -193,7 +197,7 @@ function answered(
   unuse(state, account)
 }
 
-/** Refuses requests whose deadline has passed. */
+/** Refuses requests after their deadline. */
 export function expireWaiting(state: AccountsState, context: AccountsContext): void {
   const answer = reject('CHAIN_UNAVAILABLE', undefined, 'funds could not be read in time')
   for (const account of state.waitedFor) {

@@ -21,7 +21,7 @@ import { addTrade, confirmTrade } from './trades.ts'
 /** Maximum number of reported differences. */
 const DIFFERENCES_MAX = 1_000
 
-/** `events`: those after the checkpoints of the load, up to what the accounts have read. */
+/** `events`: those after the checkpoints of the load, up to the position that the accounts have read. */
 export function auditAccounts(
   state: AccountsState,
   loaded: LoadedAccounts,
@@ -51,7 +51,7 @@ export function auditAccounts(
   return differences
 }
 
-/** An account's needs of one token; `allowance` counts those that need an allowance. */
+/** An account's needs for one token; `allowance` counts those that need an allowance. */
 type Needs = {
   readonly account: Account
   readonly what: FundsToken | 'allowance'
@@ -106,7 +106,7 @@ export function needsOf({ chains, trades }: AccountsState): Map<string, Needs> {
   return needs
 }
 
-/** The chain may be ahead of a trade's market or behind it; here the market counts. */
+/** A trade's market and the chain may differ in whether it is settled; the audit follows the market. */
 function missing({ confirmed }: TradeNeed, isCounted: boolean): bigint {
   if (confirmed === !isCounted) return 0n
   return isCounted ? -1n : 1n

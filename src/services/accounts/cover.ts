@@ -1,8 +1,8 @@
 /**
- * Selects the orders to withdraw if funds do not cover what is open and pending: the newest first, of the token that is
- * short, and only as many as necessary. An order counts with its minimum need. The extra units for rounding many fills
- * (`funds.ts`) are required when an order arrives and used up by its fills, so no order is withdrawn because it traded.
- * Promises withdraw nothing: they are checked when they become orders.
+ * Selects the orders to withdraw if funds do not cover open and pending needs: the newest first, those that need the
+ * short token, and only as many as necessary. An order counts with its minimum need. The extra units for rounding many
+ * fills (`funds.ts`) are required when an order arrives and used up by its fills, so no order is withdrawn because it
+ * traded. Promises withdraw nothing: they are checked when they become orders.
  */
 
 import type { OrderHash } from '#domain/ids.ts'
@@ -35,13 +35,13 @@ export function cover(state: AccountsState, account: Account, context: AccountsC
   name(state, account, uncovered(account), context)
 }
 
-/** Emits orders again that should have left and have not. */
+/** Emits `Withdrawn` again for orders that are still in their books. */
 export function coverAgain(state: AccountsState, account: Account, context: AccountsContext): void {
   if (context.nowMs - account.namedAtMs >= state.rules.nameAgainMs) cover(state, account, context)
 }
 
 /**
- * Checks what the current message changed: orders without a promise or whose funds are gone, and orders whose fills
+ * Checks the changes of the current message: orders without a promise or without funds, and orders with fills that
  * rounded up by a missing unit.
  */
 export function coverChanged(state: AccountsState, context: AccountsContext): void {

@@ -16,7 +16,7 @@ import type {
   Sums,
   TradeNeed,
 } from './state.ts'
-import { hearSettled, recountSettled, unsettleFrom } from './trades.ts'
+import { applySettled, recountSettled, unsettleFrom } from './trades.ts'
 
 /** Owners per read, and concurrent reads per chain. */
 const OWNERS_READ_MAX = 100
@@ -54,7 +54,7 @@ export function stepFailed(chain: ChainAccounts, why: string, nowMs: number): vo
 }
 
 /** Applies the result of a step. The funds of its owners are current at its block, or are read again. */
-export function hearStep(
+export function applyFundsStep(
   state: AccountsState,
   chain: ChainAccounts,
   told: FundsStep,
@@ -67,7 +67,7 @@ export function hearStep(
   chain.place = { block: told.block, blockHash: told.blockHash }
   if (told.rewoundTo !== undefined) rewind(state, chain, told.rewoundTo)
   for (const settled of told.settled) {
-    hearSettled(state, chain, { ...settled, heardAtMs: nowMs })
+    applySettled(state, chain, { ...settled, heardAtMs: nowMs })
   }
   for (const owner of told.touched) {
     const account = chain.accounts.get(owner)
@@ -223,7 +223,7 @@ export function askAfterStep(
   askNext(state, chain, context)
 }
 
-/** Marks a trade whose settlement must be known before an order is judged. */
+/** Marks a trade that must be known as settled or not before an order is judged. */
 export function doubt(chain: ChainAccounts, need: TradeNeed): void {
   chain.toAsk.add(need)
   if (!chain.hasAskedAll) return

@@ -24,16 +24,22 @@ export function closedBecause(
     return reject('CHAIN_UNAVAILABLE', undefined, `funds cannot be read from the chain: ${why}`)
   }
   if (chain.isOpen) return undefined
-  return reject('OVERLOADED', undefined, 'what the chain has settled is being read')
+  return reject(
+    'OVERLOADED',
+    undefined,
+    'settled trades are still being read from the chain: retry shortly',
+  )
 }
 
 /** Returns why not all needs are known; empty if they are. */
 export function startingBecause(state: AccountsState): string {
-  if (state.phase !== 'loaded' || state.caughtUpMs === 0) return 'what is reserved is being read'
+  if (state.phase !== 'loaded' || state.caughtUpMs === 0)
+    return 'reserved funds are still being read: retry shortly'
   if (state.caughtUpMs < state.startedAtMs + state.rules.quietMs) {
-    return 'orders that were promised before a restart may be under way'
+    return 'orders accepted before a restart may still arrive: retry shortly'
   }
-  if (state.reverted.size > 0) return 'trades that a reorg took back are being read'
+  if (state.reverted.size > 0)
+    return 'trades that a reorg undid are still being read: retry shortly'
   return ''
 }
 
@@ -49,7 +55,11 @@ export function judge(
   const judged = compared(state, account, order)
   if (judged === undefined || !isRejection(judged) || !hasUnreadMatch(state, account)) return judged
   // The missing amount may be in the needs of a filled order.
-  return reject('OVERLOADED', undefined, 'what the chain has settled is being read')
+  return reject(
+    'OVERLOADED',
+    undefined,
+    'settled trades are still being read from the chain: retry shortly',
+  )
 }
 
 function compared(

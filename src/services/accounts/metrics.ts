@@ -1,12 +1,12 @@
 /** Metrics of accounts: reservations, refusals, withdrawals. */
 
 import { Counter, Gauge } from 'prom-client'
-import type { Kit } from '#services/kit/kit.ts'
+import type { ThreadContext } from '#services/kit/kit.ts'
 import type { AccountsEvent, AccountsState, AccountsStatus } from './state.ts'
 import { statusOf } from './view.ts'
 
 export function accountsMeters(
-  { registry, log, clock }: Kit,
+  { registry, log, clock }: ThreadContext,
   state: () => AccountsState | undefined,
 ) {
   const registers = [registry]

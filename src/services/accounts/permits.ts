@@ -1,8 +1,8 @@
 /**
  * Decides which permits of an account count. The token accepts the permits of an owner only in the order of their
  * nonces. So a permit counts only while every nonce between the chain's next one and its own belongs to an open,
- * pending or promised order of the trader: settlement sends those permits along. A permit whose nonce is used on
- * chain, by our settlement, another account or the trader, no longer counts: from then on the allowance on chain must
+ * pending or promised order of the trader: settlement sends those permits along. A permit no longer counts once its
+ * nonce is used on chain, by our settlement, another account or the trader: from then on the allowance on chain must
  * cover its order. The same applies after a gap, which an order leaves when it ends with its permit unused.
  *
  * If a permit does not count, its order's needs are part of the account's `unpermitted` needs.
@@ -87,19 +87,18 @@ export function recountPermits(account: Account): void {
   for (let at = nonce; at < end; at++) setCounts(account, nonces.get(at), true)
 }
 
-/** Rejects a permit whose nonce is not the trader's next one. */
+/** Rejects a permit if its nonce is not the trader's next one. */
 export function permitNonceFlaw(account: Account, permit: Uint64): Rejection | undefined {
   const { nonce, permitsEnd, block } = account
   const field = 'permitSignature.nonce'
   const held = permitsEnd - nonce
   if (held >= PERMITS_AHEAD_MAX) {
-    const detail = `the trader has ${held} open orders with permits, and there can be no more: use one allowance for all`
+    const detail = `the trader has ${held} open orders with permits, which is the maximum: use one allowance for all`
     return reject('INVALID_PERMIT', field, detail)
   }
   if (BigInt(permit) === permitsEnd) return undefined
-  const why =
-    held === 0n ? '' : `, and open orders of the trader hold ${held} permits from there on`
-  const chain = `the token's next nonce of the trader is ${nonce} at block ${block}`
+  const why = held === 0n ? '' : `, and ${held} open orders of the trader use the next ones`
+  const chain = `the trader's next nonce at the token is ${nonce} at block ${block}`
   return reject('INVALID_PERMIT', field, `${field} must be ${permitsEnd}: ${chain}${why}`)
 }
 

@@ -1,7 +1,7 @@
 /**
- * Promises: needs granted to orders whose events are not read yet. A promise ends when an event of its order is read,
- * or when all requests that were granted it are released. It also ends when its order can no longer arrive: its
- * deadline and a grace period have passed, and the logs are read to an end after that.
+ * Promises: needs granted to orders before their events are read. A promise ends when an event of its order is read, or
+ * when all requests that were granted it are released. It also ends when its order can no longer arrive: its deadline
+ * and a grace period have passed, and the logs are read to an end after that.
  */
 
 import type { OrderHash } from '#domain/ids.ts'
@@ -30,8 +30,8 @@ export function promise(
 }
 
 /**
- * Rejects an order that is under way with another permit, or with one while this has none. The permit is no part of
- * an order's hash, and its market takes whichever comes first: what was judged for one must not pass the other.
+ * Rejects an order that is in progress with another permit, or with one while this has none. The permit is not part of
+ * an order's hash, and its market accepts the first to arrive: a check with one permit must not let the other pass.
  */
 export function otherPermitFlaw(
   { promises }: AccountsState,
@@ -43,7 +43,7 @@ export function otherPermitFlaw(
     promised.permit === undefined
       ? 'without one'
       : `with the permit of nonce ${promised.permit.nonce}`
-  const detail = `permitSignature must not change: the same order is under way ${how}`
+  const detail = `permitSignature must not change: the same order is in progress ${how}`
   return reject('INVALID_PERMIT', 'permitSignature', detail)
 }
 
@@ -74,7 +74,7 @@ export function releasePromise(state: AccountsState, orderHash: OrderHash): void
   if (promised.asked === 0) removePromise(state, promised)
 }
 
-/** Ends promises whose orders can no longer arrive. The oldest are first. */
+/** Ends promises for orders that can no longer arrive. The oldest are first. */
 export function expirePromises(state: AccountsState): void {
   let looked = 0
   for (const promised of state.promises.values()) {

@@ -29,7 +29,7 @@ export type AccountsProtocol = AccountsRequests & {
     takes: { loaded: LoadedAccounts; events: readonly MarketEvent[] }
     answers: AccountsDifference[]
   }
-  /** Timer: starts what is due. The first one loads. */
+  /** Timer: starts due work. The first one loads. */
   Tick: { takes: object; answers: undefined }
   Loaded: { takes: { loaded: LoadedAccounts }; answers: undefined }
   LoadFailed: { takes: { why: string }; answers: undefined }
@@ -175,7 +175,7 @@ export type AccountsRules = {
   readonly nameAgainMs: number
   /** A closed market is remembered for this long after its last event: a reorg may revert its trades. */
   readonly closedMs: number
-  /** Maximum number of owners without anything open whose funds are remembered, per chain. */
+  /** Maximum number of idle owners (without open needs) with cached funds, per chain. */
   readonly idleMax: number
   readonly promisesMax: number
   /** Maximum number of requests that wait for funds, in total and per owner. */
@@ -260,7 +260,7 @@ export type OrderNeed = {
 }
 
 /** Settled trade from a step, with its time. */
-export type HeardTrade = SettledTrade & { readonly heardAtMs: number }
+export type ReportedTrade = SettledTrade & { readonly heardAtMs: number }
 
 export type TradeNeed = {
   readonly trade: NeedsTrade
@@ -314,7 +314,7 @@ export type ChainAccounts = {
   readonly chainId: number
   readonly port: FundsChain
   readonly accounts: Map<Address, Account>
-  /** Owners of `accounts`, whose changes the chain must report. */
+  /** Owners of `accounts`; the chain must report their changes. */
   readonly watched: Set<Address>
   /** Accounts with something open, pending or promised. */
   readonly busy: Set<Account>
@@ -330,7 +330,7 @@ export type ChainAccounts = {
   /** Number of reorgs: results of earlier requests are outdated. */
   epoch: number
   place: BlockPlace | undefined
-  /** Time of the first step; no step reports what settled before it. */
+  /** Time of the first step; trades that settled before it are not reported. */
   firstSteppedMs: number
   /** True if all trades that may have settled before it are among those to check. */
   hasAskedAll: boolean
@@ -353,8 +353,8 @@ export type ChainAccounts = {
   /** Settled, confirmed and no longer counted: kept for a reorg, in two generations. */
   over: Map<TradeId, TradeNeed>
   overBefore: Map<TradeId, TradeNeed>
-  /** Settled trades whose match is not read yet, by their two orders. */
-  readonly early: Map<string, HeardTrade[]>
+  /** Settled trades before their match is read, by their two orders. */
+  readonly early: Map<string, ReportedTrade[]>
 }
 
 export type AccountsState = {
@@ -370,7 +370,7 @@ export type AccountsState = {
   /** Recently ended orders, in two generations: they may be sent again. */
   ended: Set<OrderHash>
   endedBefore: Set<OrderHash>
-  /** Reverted trades whose details are being read; true if confirmed again since. */
+  /** Reverted trades while their details are read; true if confirmed again since. */
   readonly reverted: Map<TradeId, boolean>
   readingTrades: boolean
   nextTradesMs: number
@@ -380,7 +380,7 @@ export type AccountsState = {
   /** By partition: the latest time at which its end was reached; 0 for never. */
   readonly caughtUp: Map<number, number>
   caughtUpMs: number
-  /** Closed markets whose orders are still counted. */
+  /** Closed markets with orders that still count. */
   readonly closing: MarketNeeds[]
   /** Position of the search for ended markets; undefined when it starts anew. */
   looking: IterableIterator<MarketNeeds> | undefined

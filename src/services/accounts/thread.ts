@@ -16,9 +16,9 @@ import type { AccountsFollowerProtocol } from '#protocol/accounts.ts'
 import { ACCOUNTS_FORMS } from '#protocol/accounts-forms.ts'
 import type { Protocol } from '#runtime/actor.ts'
 import type { Served } from '#runtime/serve.ts'
-import type { ThreadParts } from '#runtime/thread.ts'
+import type { Thread } from '#runtime/thread.ts'
 import { type ChainWorld, chainWorld } from '#services/kit/chain-world.ts'
-import { linkWriters, makeFollowers, makeKit, serveActor } from '#services/kit/kit.ts'
+import { linkWriters, makeFollowers, makeThreadContext, serveActor } from '#services/kit/kit.ts'
 import { makeLeases } from '#services/kit/leases.ts'
 import type { Adapters } from '#services/kit/world.ts'
 import type { Reads } from '#store/reads/reads.ts'
@@ -39,15 +39,15 @@ const TELL_EVERY_MS = 50
 const MAILBOX_MAX = 100_000
 
 /** Another node reserves funds, or will. */
-const AWAY = reject('OVERLOADED', undefined, 'the funds are about to be read by another node')
+const AWAY = reject('OVERLOADED', undefined, 'another node is taking over the funds: retry shortly')
 
 type AccountsWorld = ChainWorld & Pick<Adapters, 'openLogReader' | 'openLogEnds'>
 
 const REAL: AccountsWorld = { ...chainWorld, openLogReader, openLogEnds }
 
-export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): ThreadParts {
+export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): Thread {
   const { settings, index } = data
-  const kit = makeKit(data, world)
+  const kit = makeThreadContext(data, world)
   const { log, clock } = kit
   const writers = linkWriters(settings, kit.links, {
     told: (type) => void (type === 'Appended' && feed?.read()),
@@ -102,7 +102,7 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
   return {
     async start() {
       reader = world.openLogReader(settings.data.dir, { form: PACKED })
-      if (leases !== undefined) logEnds = world.openLogEnds(settings.log.url)
+      if (leases !== undefined) logEnds = world.openLogEnds(settings.eventLog.url)
       feed = makeLogFeed(kit, {
         ...{ reader, logEnds, isStopped: () => stopped },
         heard: (message) => hear('Logged', message),
@@ -171,7 +171,7 @@ function newStateOf(
   )
 }
 
-/** How often and how much, apart from what only the thread knows. */
+/** Returns intervals and limits from the settings. */
 function rulesOf(settings: ThreadData['settings']) {
   return {
     stepEveryMs: settings.indexer.pollMs,

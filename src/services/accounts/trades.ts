@@ -7,9 +7,9 @@
 import type { NeedsTrade } from '#domain/funds.ts'
 import type { OrderHash, TradeId } from '#domain/ids.ts'
 import { accountOf, countBuyer, countSeller, unuse, use } from './account.ts'
-import type { Account, AccountsState, ChainAccounts, HeardTrade, TradeNeed } from './state.ts'
+import type { Account, AccountsState, ChainAccounts, ReportedTrade, TradeNeed } from './state.ts'
 
-/** Ended trades that are remembered in case a reorg reverts them, per chain and generation. */
+/** Maximum number of remembered ended trades per chain and generation, in case a reorg reverts them. */
 const OVER_MAX = 5_000
 /** Maximum number of settled trades without a known match, per chain. */
 const EARLY_MAX = 10_000
@@ -167,8 +167,12 @@ export function markSettled(state: AccountsState, need: TradeNeed, block: number
   endIfOver(state, need)
 }
 
-/** Handles a settled trade of a step: one of ours, one whose match is not read yet, or a foreign one. */
-export function hearSettled(state: AccountsState, chain: ChainAccounts, settled: HeardTrade): void {
+/** Handles a settled trade of a step: one of ours, one with a match that is not read yet, or a foreign one. */
+export function applySettled(
+  state: AccountsState,
+  chain: ChainAccounts,
+  settled: ReportedTrade,
+): void {
   const { isMine } = state.rules
   if (!isMine(settled.buyer) && !isMine(settled.seller)) return
   const pair = pairOf(settled.buyOrderHash, settled.sellOrderHash)
@@ -203,9 +207,9 @@ function settleEarly(state: AccountsState, need: TradeNeed): void {
 }
 
 /**
- * Returns true if a trade of the owner settled before its match was read from the log. Then the funds lack what the
- * trade moved, while the orders still count it. Once the logs are read to an end after the settlement was reported,
- * every earlier match is known.
+ * Returns true if a trade of the owner settled before its match was read from the log. Then the funds lack the tokens
+ * that the trade moved, while the orders still count it. Once the logs are read to an end after the settlement was
+ * reported, every earlier match is known.
  */
 export function hasUnreadMatch({ caughtUpMs }: AccountsState, { chain, trader }: Account): boolean {
   for (const early of chain.early.values()) {

@@ -30,8 +30,8 @@ import { ACCOUNTS_FORMS } from '#protocol/accounts-forms.ts'
 import type { ChainFollowerProtocol } from '#protocol/indexer.ts'
 import type {
   DozeProtocol,
-  HoldsProtocol,
   MarketFollowerProtocol,
+  SessionsProtocol,
 } from '#protocol/market-followers.ts'
 import { MARKET_FORMS } from '#protocol/market-forms.ts'
 import type { MarketThreadProtocol } from '#protocol/market-host.ts'
@@ -43,7 +43,7 @@ import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { monotonicMs, systemClock } from '#runtime/clock.ts'
 import { makeRef } from '#runtime/ref.ts'
 import type { LinkMeters } from '#services/kit/link-metrics.ts'
-import type { HeldOrders } from '#stream/held-orders.ts'
+import type { HeldSessions } from '#stream/held-sessions.ts'
 import type { StreamHub } from '#stream/hub.ts'
 import { resolutionStep } from '#stream/resolution-step.ts'
 
@@ -68,17 +68,17 @@ export function linkFront(
     readonly priceBoard: PriceBoard
     readonly authenticator: Authenticator
     readonly hub: () => StreamHub | undefined
-    readonly heldOrders: () => HeldOrders | undefined
+    readonly heldSessions: () => HeldSessions | undefined
     readonly withdrawn: () => WithdrawnOrders | undefined
     /** Reports that idle markets are active now. */
     readonly woken: () => void
   },
 ) {
-  const { board, priceBoard, authenticator, hub, heldOrders, meters } = ports
+  const { board, priceBoard, authenticator, hub, heldSessions, meters } = ports
   const options = channelOptions(settings)
   const topology = topologyOf(settings)
   const plain = Array.from({ length: settings.markets.threads }, () =>
-    makeRef<MarketThreadProtocol & HoldsProtocol & DozeProtocol>(),
+    makeRef<MarketThreadProtocol & SessionsProtocol & DozeProtocol>(),
   )
   const patience = { waitingMax: CHANNEL_IN_FLIGHT_MAX, deadlineMs: settings.front.deadlineMs }
   /** With several machines, a market's thread may be moving to another. */
@@ -96,16 +96,13 @@ export function linkFront(
   const prices = makeRef<PriceLoadProtocol>()
   const chainEvents = makeRef<ChainFollowerProtocol>()
   const loads = plain.map((thread, index) =>
-    makeBoardLoad(
-      board,
-      thread,
-      (marketId) => threadOfMarket(marketId, topology) === index,
-      ports.woken,
-    ),
+    makeBoardLoad(board, thread, (marketId) => threadOfMarket(marketId, topology) === index, {
+      woken: ports.woken,
+    }),
   )
   /** A log in a database server may be taken over; one in files belongs to this process. */
   const watches =
-    settings.log.url === '' ? [] : plain.map((thread) => makeOwnerWatch(thread, monotonicMs))
+    settings.eventLog.url === '' ? [] : plain.map((thread) => makeOwnerWatch(thread, monotonicMs))
   const confirming = setInterval(() => {
     for (const watch of watches) void watch.ask()
   }, CONFIRM_EVERY_MS)
@@ -129,10 +126,7 @@ export function linkFront(
       loads: Array.from({ length: partitions }, (_, each) => loads[threadOf(each, topology)]!),
       partitionOf: (marketId) => partitionOf(marketId, topology),
       isShown: (marketId) => board.markets.has(marketId),
-      watched() {
-        const watched = hub()?.watched() ?? []
-        return watched === 'all' ? watched : [...watched, ...(heldOrders()?.markets() ?? [])]
-      },
+      watched: () => hub()?.watched() ?? [],
     })
   }
 
@@ -144,7 +138,10 @@ export function linkFront(
   /** Handles lost messages of this peer, which were not read in time. */
   function lost(peer: string): void {
     meters.reloaded(peer)
-    ports.log.warn({ peer }, `what ${peer} told was not taken in time: it is loaded anew`)
+    ports.log.warn(
+      { peer },
+      `messages of ${peer} were dropped because this thread was too slow; its data is reloaded`,
+    )
   }
 
   const dropped = (peer: string) => () => meters.dropped(peer)
@@ -179,12 +176,12 @@ export function linkFront(
             lost(peer)
             load.lost()
           },
-          missed: () => void heldOrders()?.repeat(index),
+          missed: () => void heldSessions()?.claim(index),
           dropped: dropped(peer),
         },
       ),
     )
-    void heldOrders()?.repeat(index)
+    void heldSessions()?.claim(index)
     watches[index]?.changed()
     void watches[index]?.ask()
     load.begin()

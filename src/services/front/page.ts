@@ -5,11 +5,11 @@ import type { Settings } from '#config/settings-schema.ts'
 import { PAGE } from '#config/thread-data.ts'
 import type { AnswerRoute } from '#http/route.ts'
 import { type PageFiles, type PagePreviews, page } from '#http/routes/page.ts'
-import type { RemoteHome } from '#runtime/thread.ts'
+import type { RemoteSupervisor } from '#runtime/thread.ts'
 
 export function pageRoutes(
   { web, chains }: Settings,
-  home: RemoteHome,
+  supervisor: RemoteSupervisor,
   preview: PagePreviews,
 ): AnswerRoute[] {
   if (!web.enabled) return []
@@ -18,7 +18,7 @@ export function pageRoutes(
     .filter(({ chainId }) => chainId === DEVNET_CHAIN_ID)
     .flatMap(({ rpcUrls }) => rpcUrls.slice(0, 1))
   return page({
-    load: async () => (await home.made(PAGE)) as PageFiles,
+    load: async () => (await supervisor.made(PAGE)) as PageFiles,
     reload: web.reload,
     preview,
     connects: nodes.map((url) => new URL(url).origin),

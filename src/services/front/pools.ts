@@ -1,6 +1,6 @@
 /** The pools of a front: threads that recover signers, and threads that read the database. */
 
-import type { OrderVerifier } from '#api/orders/order-service.ts'
+import type { OrderVerifier } from '#api/orders/order-verifier.ts'
 import type { Log } from '#config/logging.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { contractsOf, databaseUrlOf, stablecoinOf } from '#config/thread-data.ts'
@@ -27,7 +27,7 @@ const PAGES_TOGETHER_MAX = 8
 export type FrontPools = {
   /** Long reads leave one thread for short ones; with a single thread they run one at a time. */
   readonly query: Query
-  /** Returns a page of one user as JSON. Activity scans history, so it is a long read. */
+  /** Returns a page of a user as JSON. Activity scans history, so it is a long read. */
   readonly askPage: AskPage
   /** If tokens are required, uses its own thread: no long read delays it. */
   findKey(id: string): Promise<ApiKey | undefined>

@@ -1,4 +1,4 @@
-/** Pages of one user, read and serialized on a thread of the query pool: the result is JSON. */
+/** Pages of a user, read and serialized on a thread of the query pool: the result is JSON. */
 
 import {
   type UserActivityPage,

@@ -52,7 +52,7 @@ import type { AskPage } from './query-pages.ts'
 const CHAIN_MARKETS_KEPT_MS_MAX = 250
 const LISTS_KEPT_MAX = 20
 
-export function readRoutes(ports: {
+type ReadPorts = {
   readonly settings: Settings
   readonly board: MarketBoard
   readonly figures: FiguresBook
@@ -62,7 +62,9 @@ export function readRoutes(ports: {
   readonly askPage: AskPage
   readonly store: WriteQueueRef
   readonly clock: Clock
-}): Route[] {
+}
+
+export function readRoutes(ports: ReadPorts): Route[] {
   const { settings, board, figures, waiters, gateway, query, askPage, store, clock } = ports
   const cache = makeReadCache({
     keepMs: settings.front.readCacheMs,
@@ -81,7 +83,7 @@ export function readRoutes(ports: {
   const keepMs = settings.front.readCacheMs
   const entriesMax = LISTS_KEPT_MAX
   const storedMarkets = shareReads<Queries['listMarkets']['answers']>({ keepMs, entriesMax, clock })
-  // A market in one list must be in the next one too, whatever its filter: so only the newest list is kept.
+  // A market in one list must be in the next one too, with any filter: so only the newest list is kept.
   const chainMarkets = shareReads<Queries['listChainMarkets']['answers']>({
     keepMs: Math.min(keepMs, CHAIN_MARKETS_KEPT_MS_MAX),
     entriesMax: 1,
@@ -164,7 +166,7 @@ function chainsOf(settings: Settings): Map<number, ChainBalances> {
     const { chainId, rpcUrls } = chain
     if (rpcUrls.length === 0) continue
     const contracts = contractsOf(chain)
-    // Chain libraries are a fifth of what a front would load: the first request waits for them.
+    // Chain libraries are a fifth of the code of a front: the first request waits for them.
     const balances = lazily(async (): Promise<ChainBalances> => {
       const { makeChainClient } = await import('#chain/clients.ts')
       const { headBalances } = await import('./chain/head-balances.ts')

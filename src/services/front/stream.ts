@@ -2,8 +2,7 @@
 
 import type { OrderService } from '#api/orders/order-service.ts'
 import type { Log } from '#config/logging.ts'
-import { settledChains, type ThreadData, topologyOf } from '#config/thread-data.ts'
-import { threadOfMarket } from '#config/topology.ts'
+import type { ThreadData } from '#config/thread-data.ts'
 import type { Authenticator } from '#http/auth.ts'
 import type { Limiter } from '#http/limits.ts'
 import type { MarketBoard } from '#live/market-board.ts'
@@ -11,7 +10,7 @@ import type { FiguresBook } from '#live/market-figures.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { makeConnectionCount } from '#stream/connection-count.ts'
-import { type HeldOrders, makeHeldOrders } from '#stream/held-orders.ts'
+import { type HeldSessions, makeHeldSessions } from '#stream/held-sessions.ts'
 import {
   makeStreamHub,
   type StreamHub,
@@ -36,10 +35,9 @@ export function openStream(
     readonly publish: (topic: string, text: string) => void
     readonly log: Log
   },
-): { hub: StreamHub; heldOrders: HeldOrders; settings: StreamSettings } {
+): { hub: StreamHub; heldSessions: HeldSessions; settings: StreamSettings } {
   const { board, gateway, orders, threads, authenticator, limiter } = ports
   const { stream, front, limits, auth } = data.settings
-  const topology = topologyOf(data.settings)
   const settings = {
     ...stream,
     deadlineMs: front.deadlineMs,
@@ -51,19 +49,7 @@ export function openStream(
           subscriptionsPerIp: Number.POSITIVE_INFINITY,
         }),
   }
-  const settled = new Set(settledChains(data.settings).map(({ chainId }) => chainId))
-  const heldOrders = makeHeldOrders({
-    threads,
-    threadOf: (marketId) => threadOfMarket(marketId, topology),
-    gateway,
-    clock: systemClock,
-    isSettled(marketId) {
-      const shown = board.markets.get(marketId)
-      return shown !== undefined && settled.has(shown.market.chainId)
-    },
-    perSessionMax: stream.heldOrdersMax,
-    deadlineMs: front.deadlineMs,
-  })
+  const heldSessions = makeHeldSessions({ threads, clock: systemClock })
   /** A request on the stream costs the same as over HTTP, for its address and its key. */
   const draw: NonNullable<StreamPorts['draw']> = ({ cost, weight }, ip, principal) => {
     if (limiter === undefined) return true
@@ -86,7 +72,7 @@ export function openStream(
     figures: ports.figures,
     gateway,
     orders,
-    held: heldOrders,
+    held: heldSessions,
     count: makeConnectionCount(data.streams, data.index),
     authenticator,
     assets: ports.assets,
@@ -99,5 +85,5 @@ export function openStream(
     clock: systemClock,
     log: ports.log,
   })
-  return { hub, heldOrders, settings }
+  return { hub, heldSessions, settings }
 }

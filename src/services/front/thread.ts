@@ -1,5 +1,6 @@
 /** A front thread: the HTTP server with its routes, and references to other threads. */
 
+import { readFile } from 'node:fs/promises'
 import { registerApiKey, revokeApiKey } from '#api/keys/api-keys.ts'
 import { makeKeyService } from '#api/keys/key-service.ts'
 import { makeMarketPreview } from '#api/markets/market-preview.ts'
@@ -7,6 +8,7 @@ import { orderbook } from '#api/markets/orderbook.ts'
 import { resolution } from '#api/markets/resolution.ts'
 import { cancelOrder } from '#api/orders/cancel-order.ts'
 import { cancelOrders } from '#api/orders/cancel-orders.ts'
+import { deadman } from '#api/orders/deadman.ts'
 import { listOrders, listUserOrders } from '#api/orders/list-orders.ts'
 import { makeOrderService } from '#api/orders/order-service.ts'
 import { placeOrder } from '#api/orders/place-order.ts'
@@ -20,12 +22,17 @@ import { relayerNonces } from '#api/relayer/nonces.ts'
 import { relayerOperations } from '#api/relayer/operations.ts'
 import { makeRelayService } from '#api/relayer/relay-service.ts'
 import { aboutApi } from '#api/service/about-api.ts'
+import { changes } from '#api/service/changes.ts'
 import { config } from '#api/service/config.ts'
+import { DEPRECATIONS } from '#api/service/deprecations.ts'
+import { time } from '#api/service/time.ts'
 import { isLoopback } from '#config/settings.ts'
 import { contractsOf, type ThreadData, topologyOf } from '#config/thread-data.ts'
 import { accountsThreadOf, BRIDGE_THREAD, threadOfMarket } from '#config/topology.ts'
 import type { MarketId } from '#domain/ids.ts'
+import { streamUrl } from '#domain/price-providers.ts'
 import { makeAuthenticator } from '#http/auth.ts'
+import { withDeprecations } from '#http/deprecation.ts'
 import { makeNonceLedger } from '#http/nonce-ledger.ts'
 import type { Route } from '#http/route.ts'
 import type { Readiness } from '#http/routes/readyz.ts'
@@ -41,15 +48,16 @@ import { makeSeqWaiters } from '#live/seq-waiters.ts'
 import { makeWithdrawnOrders, type WithdrawnOrders } from '#live/withdrawn-orders.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { makeStageMeter } from '#runtime/stage-meter.ts'
-import type { RemoteHome, ThreadParts } from '#runtime/thread.ts'
+import type { RemoteSupervisor, Thread } from '#runtime/thread.ts'
 import { openLimiter } from '#services/kit/draws.ts'
-import { makeKit } from '#services/kit/kit.ts'
+import { makeThreadContext } from '#services/kit/kit.ts'
 import { makeOperation } from '#services/kit/operation.ts'
-import type { HeldOrders } from '#stream/held-orders.ts'
+import type { HeldSessions } from '#stream/held-sessions.ts'
 import type { StreamHub } from '#stream/hub.ts'
 import { asyncapi } from '#stream/routes/asyncapi.ts'
 import { stream } from '#stream/routes/stream.ts'
 import { registerStreamMeters } from '#stream/stream-meters.ts'
+import { openDeadman } from './deadman.ts'
 import { liveExamples } from './examples.ts'
 import { serviceFacts } from './facts.ts'
 import { linkFront } from './links.ts'
@@ -59,15 +67,18 @@ import { type FrontPools, openFrontPools } from './pools.ts'
 import { readRoutes } from './reads.ts'
 import { openStream } from './stream.ts'
 import { openTokenClaims } from './tokens.ts'
+import { openTransparency } from './transparency.ts'
 import { verifyMeters } from './verify-metrics.ts'
+
+const CHANGELOG = new URL('../../../CHANGELOG.md', import.meta.url)
 
 /** Number of idle checks per idle timeout. */
 const RESTS = 4
 
-export function frontThread(data: ThreadData): ThreadParts {
+export function frontThread(data: ThreadData): Thread {
   const { settings, port, version } = data
   const topology = topologyOf(settings)
-  const kit = makeKit(data)
+  const kit = makeThreadContext(data)
   const { log, registry } = kit
   const meter = makeStageMeter(registry)
   const about = aboutApi(settings.service.name)
@@ -75,7 +86,7 @@ export function frontThread(data: ThreadData): ThreadParts {
   /** Server for operators, if it has its own port. */
   let admin: Front | undefined
   let hub: StreamHub | undefined
-  let heldOrders: HeldOrders | undefined
+  let heldSessions: HeldSessions | undefined
   let pools: FrontPools | undefined
   let figures: FiguresBook | undefined
   let withdrawn: WithdrawnOrders | undefined
@@ -83,7 +94,7 @@ export function frontThread(data: ThreadData): ThreadParts {
   // A worker that exits while its app is open ends the whole process, so the app is closed first even after a bug. The
   // supervisor then restarts the thread.
   process.once('uncaughtException', (error) => {
-    log.fatal({ err: error }, 'a bug ends this thread')
+    log.fatal({ err: error }, 'this thread ends because of a bug')
     void hub?.shutdown({ atOnce: true })
     void closeFronts({ drainMs: 0 }).finally(() => process.exit(1))
   })
@@ -141,7 +152,7 @@ export function frontThread(data: ThreadData): ThreadParts {
   const links = linkFront(settings, {
     ...{ board, priceBoard, authenticator, log, meters: kit.links },
     hub: () => hub,
-    heldOrders: () => heldOrders,
+    heldSessions: () => heldSessions,
     withdrawn: () => withdrawn,
     woken() {
       hub?.woken()
@@ -180,6 +191,7 @@ export function frontThread(data: ThreadData): ThreadParts {
       withdrawnBy: (asked) => query('withdrawnBy', asked),
       after: (ms, then) => void setTimeout(then, ms).unref(),
     })
+    const switches = openDeadman({ store, query, gateway, clock, log, every: kit.every })
     const orders = makeOrderService({
       ...{ board, gateway, funds, verifier, clock, meter, withdrawn },
       known: (marketId) => links.known(threadOf(marketId)),
@@ -197,7 +209,7 @@ export function frontThread(data: ThreadData): ThreadParts {
       publish: (topic, text) => void front?.publish(topic, text),
     })
     hub = opened.hub
-    heldOrders = opened.heldOrders
+    heldSessions = opened.heldSessions
     registerStreamMeters(registry, hub)
     registerSseMeters(registry, sse)
     const keys = makeKeyService({
@@ -220,14 +232,16 @@ export function frontThread(data: ThreadData): ThreadParts {
       })),
       nowMs: clock.nowMs,
     })
+    const transparency = openTransparency(settings, query, clock)
     return [
-      placeOrder(orders),
+      placeOrder(orders, transparency.receipts),
       placeOrders(orders),
       validateOrder(orders),
       listOrders({ board, gateway }),
       listUserOrders({ board, gateway }),
-      cancelOrder(gateway),
+      cancelOrder(gateway, transparency.receipts),
       cancelOrders({ board, gateway }),
+      deadman(switches, clock.nowMs),
       registerApiKey(keys, clock.nowMs, settings.service.name),
       revokeApiKey(keys, authenticator, settings.service.name),
       orderbook({ board, waiters }),
@@ -249,11 +263,7 @@ export function frontThread(data: ThreadData): ThreadParts {
       ...priceRoutes({
         board: priceBoard,
         hub: sse,
-        urls: {
-          pyth: `${settings.feeds.pyth.url}/v2/updates/price/stream`,
-          binance: `${settings.feeds.binance.socketUrl}/stream`,
-          coinbase: settings.feeds.coinbase.socketUrl,
-        },
+        urlOf: (source) => streamUrl(source, settings.feeds[source]),
         ageMsMax: settings.feeds.ageMsMax,
         nowMs: clock.nowMs,
       }),
@@ -270,7 +280,10 @@ export function frontThread(data: ThreadData): ThreadParts {
         find: (id) => query('quickMarketById', { id }),
         nowMs: clock.nowMs,
       }),
+      ...transparency.routes,
       config(serviceFacts(settings, version, assets), clock),
+      time(clock),
+      changes(settings.service.name, () => readFile(CHANGELOG, 'utf8')),
       stream(hub, opened.settings),
       asyncapi(about),
     ]
@@ -287,7 +300,7 @@ export function frontThread(data: ThreadData): ThreadParts {
     })
   }
 
-  async function start(home: RemoteHome): Promise<void> {
+  async function start(supervisor: RemoteSupervisor): Promise<void> {
     pools = openFrontPools(settings, log)
     const { adminHost, adminPort } = settings.front
     const plain = {
@@ -297,9 +310,12 @@ export function frontThread(data: ThreadData): ThreadParts {
       requestsInFlightMax: settings.front.requestsInFlightMax,
       connectionsMax: settings.front.connectionsMax,
     }
-    const operating = makeOperation(settings, kit.clock, home, readiness)
+    const operating = makeOperation(settings, kit.clock, supervisor, readiness)
     front = await startFront({
-      routes: [...routes(pools), ...pageRoutes(settings, home, previews(pools))],
+      routes: [
+        ...withDeprecations(routes(pools), DEPRECATIONS),
+        ...pageRoutes(settings, supervisor, previews(pools)),
+      ],
       operation: adminPort === 0 ? 'here' : 'apart',
       isPrivate: isLoopback(settings.front.host) && settings.front.trustedProxies.length === 0,
       settings: {
@@ -307,7 +323,7 @@ export function frontThread(data: ThreadData): ThreadParts {
         host: settings.front.host,
         port,
         trustedProxies: settings.front.trustedProxies,
-        logEvery: settings.log.requestsEvery,
+        logEvery: settings.logging.requestsEvery,
         ...(settings.limits.enabled
           ? {
               connectionsPerIpMax: settings.front.connectionsPerIpMax,
@@ -326,6 +342,7 @@ export function frontThread(data: ThreadData): ThreadParts {
       log,
       registry,
       meter,
+      tracer: kit.tracer,
     })
     if (adminPort !== 0) {
       admin = await startFront({

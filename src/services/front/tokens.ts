@@ -16,7 +16,7 @@ import { isRejection, reject } from '#domain/rejection.ts'
 import type { ClaimToken } from '#http/auth.ts'
 import type { Clock } from '#runtime/clock.ts'
 import { inTime } from '#runtime/in-time.ts'
-import type { Kit } from '#services/kit/kit.ts'
+import type { ThreadContext } from '#services/kit/kit.ts'
 import type { Database } from '#store/engine/database.ts'
 import type { NonceClaim } from '#store/writes/token-nonces.ts'
 import { makeBatcher } from '#verify/batcher.ts'
@@ -50,7 +50,7 @@ type TokenClaims = { readonly claim: ClaimToken; close(): Promise<void> }
 export function openTokenClaims(
   settings: Settings,
   clock: Clock,
-  { log, every }: Pick<Kit, 'log' | 'every'>,
+  { log, every }: Pick<ThreadContext, 'log' | 'every'>,
   /** Random per process, and the same for all its fronts. */
   secret: string,
 ): TokenClaims | undefined {

@@ -111,7 +111,7 @@ export type IndexerState = {
   span: number
   /** Blocks of the last requested range, which may be less than the span. */
   asked: number
-  /** Number of next blocks to read from receipts, because a node refused the logs of one. */
+  /** Number of next blocks to read from receipts, because a node refused their logs. */
   receiptsFor: number
   busy: boolean
   reconciling: boolean
@@ -158,7 +158,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
       context.pipe(
         state.store.claim(),
         (progress) => ({ type: 'Claimed', message: { progress } }),
-        // The step uses both; the code of a chain fault tells which failed.
+        // The step uses both; the code of a chain fault shows which failed.
         (error) => failed(error, isOfChain(error) ? 'ChainFailed' : 'StoreFailed'),
       )
       return undefined
@@ -251,7 +251,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
     context.emit({ type: 'ChainAdvanced', chainId, indexed, head: state.head, events, withdrawn })
     const due = dueOf(events, withdrawn)
     if (isDue(due)) context.emit({ type: 'MarketsDue', ...due })
-    // The chain knows withdrawn orders only by hash or nonce; their rows tell the market.
+    // The chain has withdrawn orders only by hash or nonce; their rows give the market.
     if (events.some(isWithdrawal)) indexer.Reconcile(state, {}, context)
     return indexer.Tick(state, {}, context)
   },
@@ -356,7 +356,7 @@ function without(
   return events.filter((event) => !places.has(placeOf(event)))
 }
 
-/** Returns what the events mean for markets. */
+/** Returns the changes of markets that follow from the events. */
 function dueOf(events: readonly ChainEvent[], withdrawn: readonly MarketId[]): MarketsDue {
   const open: Market[] = []
   const close: MarketsDue['close'][number][] = []

@@ -2,13 +2,16 @@
 
 import { Counter, Gauge } from 'prom-client'
 import type { SetAside } from '#domain/chain-event.ts'
-import type { Kit } from '#services/kit/kit.ts'
+import type { ThreadContext } from '#services/kit/kit.ts'
 import { type IndexerState, statusOf } from './indexer.ts'
 
 /** Maximum number of warnings per range; a stranger must not be able to fill the log. */
 const WARNINGS_MAX = 10
 
-export function indexerMeters({ registry, log }: Kit, states: () => Iterable<IndexerState>) {
+export function indexerMeters(
+  { registry, log }: ThreadContext,
+  states: () => Iterable<IndexerState>,
+) {
   const registers = [registry]
   const rpcErrors = new Counter({
     name: 'sibyl_chain_rpc_errors_total',

@@ -7,9 +7,15 @@ import { databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
 import { reject } from '#domain/rejection.ts'
 import type { ChainFollowerProtocol } from '#protocol/indexer.ts'
 import type { Served } from '#runtime/serve.ts'
-import type { ThreadParts } from '#runtime/thread.ts'
+import type { Thread } from '#runtime/thread.ts'
 import { type ChainWorld, chainWorld } from '#services/kit/chain-world.ts'
-import { type Kit, linkWriters, makeFollowers, makeKit, serveActor } from '#services/kit/kit.ts'
+import {
+  linkWriters,
+  makeFollowers,
+  makeThreadContext,
+  serveActor,
+  type ThreadContext,
+} from '#services/kit/kit.ts'
 import { makeLeases } from '#services/kit/leases.ts'
 import { type IndexerEvent, type IndexerProtocol, type IndexerState, indexer } from './indexer.ts'
 import { indexerMeters } from './metrics.ts'
@@ -24,9 +30,9 @@ const CHAIN_EVENT_BYTES = 512
 /** One node at a time writes the events of a chain. */
 const roleOf = ({ chainId }: { readonly chainId: number }): string => `indexer/${chainId}`
 
-export function indexerThread(data: ThreadData, world: ChainWorld = chainWorld): ThreadParts {
+export function indexerThread(data: ThreadData, world: ChainWorld = chainWorld): Thread {
   const { settings } = data
-  const kit = makeKit(data, world)
+  const kit = makeThreadContext(data, world)
   const { log, clock } = kit
   const { store: writeQueue, marketOf, ...writers } = linkWriters(settings, kit.links)
   const leases = makeLeases(data, kit, world)
@@ -62,7 +68,7 @@ export function indexerThread(data: ThreadData, world: ChainWorld = chainWorld):
     )
   }
 
-  function hearAll(type: 'Tick' | 'Reconcile'): void {
+  function sendToAll(type: 'Tick' | 'Reconcile'): void {
     if (stopped) return
     for (const actor of actors) actor.hear(type, {}, 0, undefined)
   }
@@ -72,8 +78,8 @@ export function indexerThread(data: ThreadData, world: ChainWorld = chainWorld):
       for (const chain of settings.chains) {
         if (chain.rpcUrls.length > 0) await leases.hold(roleOf(chain), () => makeActor(chain))
       }
-      kit.every(settings.indexer.pollMs, () => hearAll('Tick'))
-      kit.every(RECONCILE_EVERY_MS, () => hearAll('Reconcile'))
+      kit.every(settings.indexer.pollMs, () => sendToAll('Tick'))
+      kit.every(RECONCILE_EVERY_MS, () => sendToAll('Reconcile'))
       if (states.length > 0) {
         log.info({ chains: states.map(({ chainId }) => chainId) }, 'the indexer follows')
       }
@@ -84,10 +90,10 @@ export function indexerThread(data: ThreadData, world: ChainWorld = chainWorld):
         followers.add(peer, port, (_type, _message, replyTo, follower) =>
           follower.reply(replyTo, reject('NOT_FOUND')),
         )
-      } else if (writer === 'store') hearAll('Tick')
+      } else if (writer === 'store') sendToAll('Tick')
       else {
         arranger.forget()
-        hearAll('Reconcile')
+        sendToAll('Reconcile')
       }
     },
     health() {
@@ -116,11 +122,11 @@ type PassParts = {
   readonly arranger: ReturnType<typeof makeMarketArranger>
   readonly followers: Pick<ReturnType<typeof makeFollowers<ChainFollowerProtocol>>, 'tell'>
   readonly meters: ReturnType<typeof indexerMeters>
-  readonly log: Kit['log']
+  readonly log: ThreadContext['log']
   readonly isSure: (role: string) => boolean
 }
 
-/** Passes what an indexer says on: to the threads of its markets, to followers, or to the meters. */
+/** Passes on an indexer's events: to the threads of its markets, to followers, or to the meters. */
 function makePass({ arranger, followers, meters, log, isSure }: PassParts) {
   return function pass(chainId: number, said: IndexerEvent): void {
     if (said.type === 'MarketsDue') {

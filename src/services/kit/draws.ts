@@ -10,9 +10,9 @@ import { type Draw, makeDraws } from '#http/draws.ts'
 import { type Limiter, makeLimiter, steadyMs } from '#http/limits.ts'
 import { Channel } from '#runtime/channel.ts'
 import { makeRef } from '#runtime/ref.ts'
-import type { Kit } from './kit.ts'
+import type { ThreadContext } from './kit.ts'
 
-/** Messages of fronts to their node's bridge, and of the bridge to one of them about draws elsewhere. */
+/** Messages of fronts to their node's bridge, and of the bridge to a front about draws elsewhere. */
 export type DrawsProtocol = {
   Drawn: { takes: { draws: readonly Draw[] }; answers: undefined }
 }
@@ -24,7 +24,7 @@ const DRAW_BYTES = 128
 
 export function openLimiter(
   { settings, buckets }: ThreadData,
-  { every }: Pick<Kit, 'every'>,
+  { every }: Pick<ThreadContext, 'every'>,
 ): { limiter: Limiter | undefined; connect(port: MessagePort): void; close(): void } {
   const bridge = makeRef<DrawsProtocol>()
   const { limits } = settings

@@ -9,9 +9,8 @@ import type { Log } from '#config/logging.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address } from '#domain/ids.ts'
-import type { Kit } from './kit.ts'
-
-const GWEI_PER_ETHER = 1e9
+import { etherOf, type KeyMeters } from './key-metrics.ts'
+import type { ThreadContext } from './kit.ts'
 
 type KeyWatch = {
   /** Empty while the key can do its job, otherwise the reason why not. */
@@ -31,35 +30,41 @@ type WatchedKey = {
 
 /** Checks at once, and then at the interval of the relayer's balance reads. */
 export function startKeyWatch(
-  kit: Pick<Kit, 'log' | 'every'>,
-  { balanceMinGwei, balanceEveryMs }: Settings['relayer'],
+  kit: Pick<ThreadContext, 'log' | 'keys' | 'every'>,
+  { balanceMinGwei, balanceLowGwei, balanceEveryMs }: Settings['relayer'],
   key: WatchedKey,
 ): KeyWatch {
-  const watch = makeKeyWatch(kit.log, balanceMinGwei, key)
+  const watch = makeKeyWatch(kit, { balanceMinGwei, balanceLowGwei }, key)
   void watch.look()
   kit.every(balanceEveryMs, () => void watch.look())
   return watch
 }
 
 export function makeKeyWatch(
-  log: Pick<Log, 'info' | 'warn' | 'debug'>,
-  balanceMinGwei: number,
+  ports: { readonly log: Pick<Log, 'info' | 'warn' | 'debug'>; readonly keys: KeyMeters },
+  {
+    balanceMinGwei,
+    balanceLowGwei,
+  }: Pick<Settings['relayer'], 'balanceMinGwei' | 'balanceLowGwei'>,
   key: WatchedKey,
 ): KeyWatch {
+  const { log, keys } = ports
   const { setting, chainId, address } = key
   let trouble: string | undefined
   let looking = false
 
   async function troubleOf(): Promise<string> {
+    const wei = await key.balanceWei()
+    keys.weighed(key, wei, wei < BigInt(balanceLowGwei) * WEI_PER_GWEI)
     const named = `${setting} is ${address}, which`
     if (key.role !== undefined && !(await key.role.isHeld())) {
       return `${named} is no operator of the ${key.role.contract} on chain ${chainId}: give it the role`
     }
-    const gwei = Number((await key.balanceWei()) / WEI_PER_GWEI)
-    if (gwei >= balanceMinGwei) return ''
+    const min = BigInt(balanceMinGwei) * WEI_PER_GWEI
+    if (wei >= min) return ''
     return (
-      `${named} has ${gwei / GWEI_PER_ETHER} ether on chain ${chainId}, less than ` +
-      `SIBYL_RELAYER_BALANCE_MIN_GWEI (${balanceMinGwei / GWEI_PER_ETHER}): send it ether`
+      `${named} has ${etherOf(wei)} ether on chain ${chainId}, less than ` +
+      `SIBYL_RELAYER_BALANCE_MIN_GWEI (${etherOf(min)}): send it ether`
     )
   }
 
@@ -72,8 +77,8 @@ export function makeKeyWatch(
         const found = await troubleOf()
         if (found === trouble) return
         const fields = { setting, key: address, chainId }
-        if (found !== '') log.warn({ ...fields, why: found }, 'a key cannot do its job')
-        else log.info(fields, 'a key can do its job')
+        if (found !== '') log.warn({ ...fields, why: found }, 'a key cannot be used')
+        else log.info(fields, 'a key can be used')
         trouble = found
       } catch (error) {
         if (!(error instanceof Fault)) throw error

@@ -16,19 +16,29 @@ import type { WriteRequests } from '#protocol/projector.ts'
 import type { Behaviour, Protocol } from '#runtime/actor.ts'
 import { Channel, type Forms } from '#runtime/channel.ts'
 import type { Clock } from '#runtime/clock.ts'
+import type { Loop } from '#runtime/loop.ts'
 import { makeRef, type Ref } from '#runtime/ref.ts'
 import { type Served, serve } from '#runtime/serve.ts'
+import type { Tracer } from '#runtime/trace.ts'
+import { type KeyMeters, keyMeters } from './key-metrics.ts'
 import { type LinkMeters, linkMeters } from './link-metrics.ts'
+import { loopLagMeter } from './loop-lag.ts'
+import { makeTracer } from './tracer.ts'
 import { workerMeters } from './worker-metrics.ts'
 import { realWorld, type World } from './world.ts'
 
 const MAILBOX_MAX = 10_000
 
-export type Kit = World & {
+export type ThreadContext = World & {
   readonly log: Log
+  /** For channels and served actors. */
+  readonly loop: Loop
   /** Registry of the thread's metrics. */
   readonly registry: Registry
   readonly links: LinkMeters
+  readonly keys: KeyMeters
+  /** Undefined if traces are off. */
+  readonly tracer: Tracer | undefined
   metrics(): Promise<object[]>
   /** Calls `act` at this interval until `quiet`. */
   every(ms: number, act: () => void): void
@@ -38,23 +48,30 @@ export type Kit = World & {
 }
 
 /** Every metric has a label with its thread; `labels` are added to it. */
-export function makeKit(
+export function makeThreadContext(
   data: ThreadData,
   world: World = realWorld,
   labels: Readonly<Record<string, string>> = {},
-): Kit {
+): ThreadContext {
   const registry = new Registry()
   registry.setDefaultLabels({ thread: data.name, ...labels })
   workerMeters(registry)
   const cancels: (() => void)[] = []
+  if (world.watchLoop !== undefined) cancels.push(loopLagMeter(registry, world.watchLoop))
+  const log = makeLog(data.settings, data.name, data.isTerminal)
   const { clock, monotonicMs, timers, random, crash } = world
+  const every = (ms: number, act: () => void) => void cancels.push(timers.every(ms, act))
   return {
     ...{ clock, monotonicMs, timers, random, crash },
-    log: makeLog(data.settings, data.name, data.isTerminal),
-    registry,
+    ...{ log, registry, every },
+    loop: { soon: timers.soon, every: timers.every, monotonicMs },
     links: linkMeters(registry),
+    keys: keyMeters(registry, log),
+    tracer:
+      world.tracing === undefined
+        ? undefined
+        : makeTracer(data, { log, registry, every, random }, world.tracing),
     metrics: () => registry.getMetricsAsJSON(),
-    every: (ms, act) => void cancels.push(timers.every(ms, act)),
     quiet() {
       for (const cancel of cancels) cancel()
     },
@@ -86,7 +103,7 @@ export function serveActor<State, P extends Protocol, Event = never>(actor: {
   })
 }
 
-/** The writing threads: the store and the market threads. A thread may be linked to some of them. */
+/** The writing threads: the store and the market threads. A thread may be linked to only some. */
 export type Writers = {
   readonly store: Ref<WriteRequests>
   /** In the order of their numbers. */
@@ -99,14 +116,14 @@ export type Writers = {
 }
 
 /**
- * `told` receives messages of the store and the market threads, some of which may be lost. `missed` is called with a
+ * `told` is called with messages of the store and the market threads; a few may be lost. `missed` is called with a
  * thread that lost messages from here.
  */
 export function linkWriters(
   settings: Settings,
   links: LinkMeters,
   hearing: {
-    readonly told?: (type: string) => void
+    readonly told?: (type: string, message: unknown) => void
     readonly missed?: (market: Ref<MarketThreadProtocol>) => void
   } = {},
 ): Writers {
@@ -145,7 +162,7 @@ export function linkWriters(
 
 /** Threads that receive events from here, and may send requests. */
 type Followers<P extends Protocol> = {
-  /** `missed` is called if the follower cannot load by itself what it lost. */
+  /** `missed` is called if the follower cannot reload the lost messages by itself. */
   add(
     peer: string,
     port: MessagePort,

@@ -1,7 +1,7 @@
 /**
- * Leases for roles that one node at a time may hold, stored in the database. A thread whose role another node holds
- * stands by, which is not a failure; once it has the lease, the role starts as after any restart. Writes of a role
- * carry the epoch of its lease, so a lost lease writes nothing, whatever this node believes (`store/engine/fence.ts`).
+ * Leases for roles that one node at a time may hold, stored in the database. While another node holds its role, a
+ * thread stands by, which is not a failure; once it has the lease, the role starts as after any restart. Writes of a
+ * role carry the epoch of its lease, so a node that lost its lease cannot write (`store/engine/fence.ts`).
  *
  * A node that learns that it lost a lease stops the role at once. A node that cannot reach the database continues,
  * because perhaps no other node took the lease. But nothing that requires the lease is sent while it is in doubt
@@ -12,7 +12,6 @@
 
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
-import { Gauge } from 'prom-client'
 import { databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
 import { Fault } from '#domain/fault.ts'
 import { STANDBY } from '#runtime/thread.ts'
@@ -23,7 +22,8 @@ import type { StoreReply } from '#store/engine/reply.ts'
 import { closedFault } from '#store/engine/store-fault.ts'
 import { giveLeases, renewLeases, takeLease } from '#store/leases/leases.ts'
 import type { WriteQueueRef } from '#store/writes/ask-write.ts'
-import type { Kit } from './kit.ts'
+import type { ThreadContext } from './kit.ts'
+import { leaseMeters } from './lease-metrics.ts'
 import type { Adapters } from './world.ts'
 
 /** A lease expires this long after its last renewal. With the next constant: 7 s until another node has it. */
@@ -31,6 +31,8 @@ const LEASE_MS = 6_000
 /** Interval of renewing a lease, or of requesting it while standing by. */
 const LOOK_MS = 1_000
 const HOLDER_CHARS_MAX = 255
+/** A lease that is neither taken nor renewed for this long is logged, and again as often. */
+const SILENT_MS = 10_000
 /** Leases taken within this time share one log line: a store takes one per partition. */
 const TAKEN_TOLD_MS = 250
 
@@ -48,7 +50,7 @@ type Leases = {
   writeQueue(role: string, writeQueue: WriteQueueRef): WriteQueueRef
   /** Returns whether no other node can hold the role now. */
   isSure(role: string): boolean
-  /** Returns what the thread waits for, or an empty string; waiting is not a failure. */
+  /** Returns the reason for waiting, or an empty string; waiting is not a failure. */
   standby(): string
   /** Releases all leases. */
   close(): Promise<void>
@@ -62,13 +64,15 @@ type Role = {
   asking: boolean
   /** No other node can have taken it before this time, on the monotonic clock. */
   sureUntilMs: number
+  /** When its last renewal was requested. */
+  renewedAtMs: number
   /** Current holder; empty if unknown. */
   heldBy: string
 }
 
 export function makeLeases(
   data: ThreadData,
-  kit: Kit,
+  kit: ThreadContext,
   world: Pick<Adapters, 'openDatabase'>,
 ): Leases {
   const url = databaseUrlOf(data.settings)
@@ -92,75 +96,42 @@ function holderOf({ settings }: ThreadData): string {
   return own.slice(-HOLDER_CHARS_MAX)
 }
 
-function sharedLeases(open: () => Promise<Database>, holder: string, kit: Kit): Leases {
-  const { log, detach, monotonicMs, clock } = kit
+function renewed(role: Role, askedAtMs: number): void {
+  role.renewedAtMs = askedAtMs
+  role.sureUntilMs = askedAtMs + LEASE_MS
+}
+
+function sharedLeases(open: () => Promise<Database>, holder: string, kit: ThreadContext): Leases {
+  const { log, detach, monotonicMs } = kit
   const roles = new Map<string, Role>()
-  let opening: Promise<Database> | undefined
+  const connection = makeConnection(open)
   let looking = false
   let closed = false
-  let untold: Lease[] = []
+  const silence = makeSilenceWatch(kit)
+  const isAsking = () => !closed && [...roles.values()].some(({ asking }) => asking)
+  const tellTaken = makeAnnouncements(kit, isAsking)
 
-  new Gauge({
-    name: 'sibyl_lease_held',
-    help: '1 while this node plays a role that one node at a time may play, 0 while it stands by for it',
-    labelNames: ['role'],
-    registers: [kit.registry],
-    collect() {
-      for (const [role, { lease }] of roles) this.set({ role }, lease === undefined ? 0 : 1)
-    },
-  })
-  new Gauge({
-    name: 'sibyl_lease_epoch',
-    help: 'How often a role that this node plays has changed hands',
-    labelNames: ['role'],
-    registers: [kit.registry],
-    collect() {
-      this.reset()
-      for (const [role, { lease }] of roles) {
-        if (lease !== undefined) this.set({ role }, lease.epoch)
-      }
-    },
-  })
+  leaseMeters(kit, roles)
 
-  /** Its own connection: other writes must not delay a renewal. */
-  async function database(): Promise<Database> {
-    if (closed) throw closedFault()
-    opening ??= open().catch((error: unknown) => {
-      opening = undefined
-      throw error
-    })
-    return opening
-  }
-
-  function lose(role: Role): void {
-    const { name, lease } = role
-    if (lease === undefined || closed) return
-    role.lease = undefined
-    const why = `another node has taken the lease of ${name} after epoch ${lease.epoch}`
-    log.warn({ role: name, epoch: lease.epoch }, why)
-    // By default the thread ends; it is restarted and stands by.
-    if (role.lost === undefined) throw new Error(why)
-    role.lost()
-  }
+  const lose = (role: Role): void => (closed ? undefined : loseLease(role, log))
 
   async function take(role: Role): Promise<void> {
     if (closed) return
     const askedAtMs = monotonicMs()
     role.asking = true
     try {
-      const taken = await takeLease(await database(), { role: role.name, holder, forMs: LEASE_MS })
+      const asked = { role: role.name, holder, forMs: LEASE_MS }
+      const taken = await takeLease(await connection.get(), asked)
+      silence.answered()
       if ('heldBy' in taken) {
-        if (role.heldBy !== taken.heldBy) {
-          log.info({ role: role.name, heldBy: taken.heldBy }, `stands by for ${role.name}`)
-        }
-        role.heldBy = taken.heldBy
+        standBy(role, taken.heldBy, log)
         return
       }
       role.lease = { role: role.name, epoch: taken.epoch }
-      role.sureUntilMs = askedAtMs + LEASE_MS
+      renewed(role, askedAtMs)
     } catch (error) {
       if (!(error instanceof Fault && error.retryable)) throw error
-      log.debug({ role: role.name, why: error.message }, 'a lease could not be asked for')
+      silence.failed(error.message)
       role.heldBy = ''
       return
     } finally {
@@ -171,47 +142,24 @@ function sharedLeases(open: () => Promise<Database>, holder: string, kit: Kit): 
     await role.begin(role.lease)
   }
 
-  function tellTaken(lease: Lease): void {
-    untold.push(lease)
-    if (untold.length === 1) clock.after(TAKEN_TOLD_MS, tellUntold)
-  }
-
-  /** Waits while more leases are requested, so that those of a start are one log line, however slow the server is. */
-  function tellUntold(): void {
-    if (!closed && [...roles.values()].some(({ asking }) => asking)) {
-      clock.after(TAKEN_TOLD_MS, tellUntold)
-      return
-    }
-    const [first] = untold
-    const leases = Object.fromEntries(untold.map(({ role, epoch }) => [role, epoch]))
-    const which = untold.length === 1 ? `the lease of ${first?.role}` : `${untold.length} leases`
-    untold = []
-    log.info({ leases }, `holds ${which}`)
-  }
-
   async function renew(): Promise<void> {
     const held = [...roles.values()].filter(({ lease }) => lease !== undefined)
     const leases = held.flatMap(({ lease }) => (lease === undefined ? [] : [lease]))
     if (leases.length === 0) return
     const askedAtMs = monotonicMs()
-    let kept: readonly Lease[]
-    try {
-      kept = await renewLeases(await database(), leases, LEASE_MS)
-    } catch (error) {
-      if (!(error instanceof Fault && error.retryable)) throw error
-      log.debug({ why: error.message }, 'leases could not be renewed')
-      return
-    }
+    const kept = await keptOf(leases, connection.get, silence)
+    if (kept === undefined) return
     for (const role of held) {
       const isKept = kept.some(
         ({ role: name, epoch }) => name === role.name && epoch === role.lease?.epoch,
       )
-      if (isKept) role.sureUntilMs = askedAtMs + LEASE_MS
+      if (isKept) renewed(role, askedAtMs)
       else lose(role)
     }
   }
 
   async function look(): Promise<void> {
+    if (!closed) silence.watch(roles.keys())
     if (looking || closed) return
     looking = true
     try {
@@ -228,47 +176,171 @@ function sharedLeases(open: () => Promise<Database>, holder: string, kit: Kit): 
   return {
     async hold(name, begin, lost) {
       if (closed) return
-      const role: Role = {
-        ...{ name, begin, lost, lease: undefined, asking: false },
-        ...{ sureUntilMs: 0, heldBy: '' },
+      const role = newRole(name, begin, lost)
+      if (roles.size === 0) {
+        silence.answered()
+        kit.every(LOOK_MS, () => detach(look()))
       }
-      if (roles.size === 0) kit.every(LOOK_MS, () => detach(look()))
       roles.set(name, role)
       await take(role)
     },
-    writeQueue: (name, writeQueue) => ({
-      async ask(type, task, deadlineMs) {
-        const role = roles.get(name)
-        const lease = role?.lease ?? { role: name, epoch: 0 }
-        const reply = (await writeQueue.ask(type, { ...task, lease }, deadlineMs)) as
-          | StoreReply
-          | object
-        const isLost = 'code' in reply && reply.code === LEASE_LOST
-        if (isLost && role?.lease?.epoch === lease.epoch) kit.timers.soon(() => lose(role))
-        return reply
-      },
-    }),
+    writeQueue: (name, writeQueue) =>
+      fencedQueue(writeQueue, name, {
+        roleOf: () => roles.get(name),
+        lose: (role) => kit.timers.soon(() => lose(role)),
+      }),
     isSure(name) {
       const role = roles.get(name)
       return role?.lease !== undefined && monotonicMs() < role.sureUntilMs
     },
-    standby() {
-      for (const { name, lease, heldBy } of roles.values()) {
-        if (lease !== undefined) continue
-        // The holder's name is only for the log: strangers can read this text.
-        const why = heldBy === '' ? 'it is not known who has' : 'another node has'
-        return `${STANDBY}: ${why} the lease of ${name}`
-      }
-      return ''
-    },
+    standby: () => standbyOf(roles.values()),
     async close() {
+      closed = true
+      await connection.close([...roles.values()].flatMap(({ lease }) => lease ?? []))
+    },
+  }
+}
+
+/** A connection of its own: other writes must not delay a renewal. */
+function makeConnection(open: () => Promise<Database>) {
+  let opening: Promise<Database> | undefined
+  let closed = false
+  return {
+    async get(): Promise<Database> {
+      if (closed) throw closedFault()
+      opening ??= open().catch((error: unknown) => {
+        opening = undefined
+        throw error
+      })
+      return opening
+    },
+    async close(leases: readonly Lease[]): Promise<void> {
       closed = true
       const opened = await opening?.catch(() => undefined)
       if (opened === undefined) return
-      const leases = [...roles.values()].flatMap(({ lease }) => lease ?? [])
       // If this fails, the leases expire.
       await giveLeases(opened, leases).catch(() => {})
       await closeDatabase(opened)
     },
   }
+}
+
+type SilenceWatch = ReturnType<typeof makeSilenceWatch>
+
+/** Logs that the database has not answered about leases. Meanwhile no role starts, and none is sure. */
+function makeSilenceWatch({ log, monotonicMs }: Pick<ThreadContext, 'log' | 'monotonicMs'>) {
+  let answeredMs = 0
+  let trouble = ''
+  return {
+    answered(): void {
+      answeredMs = monotonicMs()
+      trouble = ''
+    },
+    failed(why: string): void {
+      trouble = why
+    },
+    watch(roles: Iterable<string>): void {
+      if (monotonicMs() - answeredMs < SILENT_MS) return
+      answeredMs = monotonicMs()
+      const why = trouble || 'no answer'
+      log.warn({ roles: [...roles], why }, `no lease was taken or renewed: ${why}`)
+    },
+  }
+}
+
+/** Logs taken leases. Those of a start are one line, however slow the server is. */
+function makeAnnouncements(
+  { log, clock }: Pick<ThreadContext, 'log' | 'clock'>,
+  isAsking: () => boolean,
+): (lease: Lease) => void {
+  let untold: Lease[] = []
+  function tellUntold(): void {
+    if (isAsking()) {
+      clock.after(TAKEN_TOLD_MS, tellUntold)
+      return
+    }
+    const [first] = untold
+    const leases = Object.fromEntries(untold.map(({ role, epoch }) => [role, epoch]))
+    const which = untold.length === 1 ? `the lease of ${first?.role}` : `${untold.length} leases`
+    untold = []
+    log.info({ leases }, `holds ${which}`)
+  }
+  return (lease) => {
+    untold.push(lease)
+    if (untold.length === 1) clock.after(TAKEN_TOLD_MS, tellUntold)
+  }
+}
+
+/** Renews leases. Returns those that are kept; undefined if the database is away. */
+async function keptOf(
+  leases: readonly Lease[],
+  database: () => Promise<Database>,
+  silence: SilenceWatch,
+): Promise<readonly Lease[] | undefined> {
+  try {
+    const kept = await renewLeases(await database(), leases, LEASE_MS)
+    silence.answered()
+    return kept
+  } catch (error) {
+    if (!(error instanceof Fault && error.retryable)) throw error
+    silence.failed(error.message)
+    return undefined
+  }
+}
+
+/** Sends writes with the lease of their role. A write that was refused for it means that the lease is lost. */
+function fencedQueue(
+  writeQueue: Parameters<Leases['writeQueue']>[1],
+  name: string,
+  {
+    roleOf,
+    lose,
+  }: { readonly roleOf: () => Role | undefined; readonly lose: (role: Role) => void },
+): ReturnType<Leases['writeQueue']> {
+  return {
+    async ask(type, task, deadlineMs) {
+      const role = roleOf()
+      const lease = role?.lease ?? { role: name, epoch: 0 }
+      const reply = (await writeQueue.ask(type, { ...task, lease }, deadlineMs)) as
+        | StoreReply
+        | object
+      const isLost = 'code' in reply && reply.code === LEASE_LOST
+      if (isLost && role?.lease?.epoch === lease.epoch) lose(role)
+      return reply
+    },
+  }
+}
+
+function standBy(role: Role, heldBy: string, log: ThreadContext['log']): void {
+  if (role.heldBy !== heldBy) log.info({ role: role.name, heldBy }, `standing by for ${role.name}`)
+  role.heldBy = heldBy
+}
+
+/** Returns why a thread without one of its leases does nothing; empty if it has them all. */
+function standbyOf(roles: Iterable<Role>): string {
+  for (const { name, lease, heldBy } of roles) {
+    if (lease !== undefined) continue
+    // The holder's name is only for the log: strangers can read this text.
+    const why = heldBy === '' ? 'it is not known who has' : 'another node has'
+    return `${STANDBY}: ${why} the lease of ${name}`
+  }
+  return ''
+}
+
+function newRole(name: string, begin: Role['begin'], lost: Role['lost']): Role {
+  return {
+    ...{ name, begin, lost, lease: undefined, asking: false },
+    ...{ sureUntilMs: 0, renewedAtMs: 0, heldBy: '' },
+  }
+}
+
+function loseLease(role: Role, log: ThreadContext['log']): void {
+  const { name, lease } = role
+  if (lease === undefined) return
+  role.lease = undefined
+  const why = `another node has taken the lease of ${name} after epoch ${lease.epoch}`
+  log.warn({ role: name, epoch: lease.epoch }, why)
+  // By default the thread ends; it is restarted and stands by.
+  if (role.lost === undefined) throw new Error(why)
+  role.lost()
 }

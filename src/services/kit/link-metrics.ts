@@ -14,12 +14,12 @@ export function linkMeters(registry: Registry): LinkMeters {
   const labelNames = ['peer']
   const drops = new Counter({
     name: 'sibyl_link_dropped_total',
-    help: 'Messages that a thread was to be told and that were dropped, because it takes none',
+    help: 'Messages to a thread that were dropped, because it does not receive',
     ...{ labelNames, registers },
   })
   const reloads = new Counter({
     name: 'sibyl_link_reloads_total',
-    help: 'How often something that another thread told was lost here, and loaded anew',
+    help: 'Reloads after messages of another thread were lost here',
     ...{ labelNames, registers },
   })
   return {

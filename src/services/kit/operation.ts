@@ -5,13 +5,13 @@ import type { Settings } from '#config/settings-schema.ts'
 import type { Readiness } from '#http/routes/readyz.ts'
 import { shareReads } from '#http/shared-reads.ts'
 import { type Clock, hasClockJumped } from '#runtime/clock.ts'
-import type { RemoteHome } from '#runtime/thread.ts'
+import type { RemoteSupervisor } from '#runtime/thread.ts'
 
 /** The answer is computed at most once per interval, however many clients ask. `more` adds further checks. */
 export function makeOperation(
   { front }: Settings,
   clock: Clock,
-  home: RemoteHome,
+  supervisor: RemoteSupervisor,
   more: () => Readiness = () => ({}),
 ) {
   const text = shareReads<string>({
@@ -20,15 +20,15 @@ export function makeOperation(
     clock,
   })
   const checks = shareReads<Readiness>({ keepMs: 0, entriesMax: 1, clock })
-  const collect = async () => AggregatorRegistry.aggregate(await home.metrics()).metrics()
+  const collect = async () => AggregatorRegistry.aggregate(await supervisor.metrics()).metrics()
   return {
-    readiness: () => checks.read('', async () => ({ ...(await threadsOf(home)), ...more() })),
+    readiness: () => checks.read('', async () => ({ ...(await threadsOf(supervisor)), ...more() })),
     metrics: async () => text.read('', collect),
   }
 }
 
-async function threadsOf(home: RemoteHome): Promise<Readiness> {
-  const all = Object.entries(await home.threads())
+async function threadsOf(supervisor: RemoteSupervisor): Promise<Readiness> {
+  const all = Object.entries(await supervisor.threads())
   const checks = all.map(([thread, { ready, why, optional }]) => {
     return [thread, { ok: ready, why, ...(optional ? { optional } : {}) }] as const
   })

@@ -18,7 +18,7 @@ export function workerMeters(registry: Registry): void {
   })
   new Counter({
     name: 'sibyl_thread_cpu_seconds_total',
-    help: 'Processor time of a thread’s worker; threads that share a worker all tell the sum',
+    help: 'Processor time of a thread’s worker; threads that share a worker all report the sum',
     registers: [registry],
     collect() {
       const { user, system } = process.threadCpuUsage()

@@ -1,7 +1,7 @@
 /**
- * The world of a thread: time, timers, randomness, and what opens logs, the database and chain clients. Each thread
- * takes its world as a parameter, so that a simulator can supply another. No other file of `services` reads a clock,
- * draws a random number or sets a timer.
+ * The world of a thread: time, timers, randomness, and functions that open logs, the database and chain clients. Each
+ * thread takes its world as a parameter, so that a simulator can supply another. No other file of `services` reads a
+ * clock, draws a random number or sets a timer.
  */
 
 import { randomBytes, randomInt } from 'node:crypto'
@@ -11,6 +11,11 @@ import type { openLogEnds } from '#log/server/log-ends.ts'
 import { type Clock, monotonicMs, systemClock } from '#runtime/clock.ts'
 import type { openDatabase } from '#store/open-database.ts'
 import type { makeReads } from '#store/reads/reads.ts'
+import { SAMPLE_MS, type WatchLoop } from './loop-lag.ts'
+import type { TracerWorld } from './tracer.ts'
+
+/** A collector that does not answer within this time gets the next spans instead. */
+const POST_MS_MAX = 5_000
 
 type Cancel = () => void
 
@@ -32,6 +37,10 @@ export type World = {
     int(limit: number): number
     bytes(count: number): Buffer
   }
+  /** Starts measuring the event loop of the thread; absent where time is not real. */
+  readonly watchLoop?: WatchLoop
+  /** The outside of traces; absent where time is not real. */
+  readonly tracing?: TracerWorld
   /** Ends the thread with an error that no caller can catch. */
   readonly crash: (error: unknown) => void
 }
@@ -43,6 +52,18 @@ export type Adapters = {
   readonly openDatabase: typeof openDatabase
   readonly openLogEnds: typeof openLogEnds
   readonly openLogReader: typeof openLogReader
+}
+
+/** The timer keeps no thread alive. */
+export const watchLoop: WatchLoop = (observe) => {
+  let lastMs = performance.now()
+  const timer = setInterval(() => {
+    const nowMs = performance.now()
+    observe(Math.max(0, nowMs - lastMs - SAMPLE_MS))
+    lastMs = nowMs
+  }, SAMPLE_MS)
+  timer.unref()
+  return () => clearInterval(timer)
 }
 
 export const realWorld: World = {
@@ -58,6 +79,17 @@ export const realWorld: World = {
       return () => clearInterval(timer)
     },
     soon: (act) => void setImmediate(act),
+  },
+  watchLoop,
+  tracing: {
+    wallMs: () => performance.timeOrigin + performance.now(),
+    originMs: performance.timeOrigin,
+    async post(url, body) {
+      const headers = { 'content-type': 'application/json' }
+      const signal = AbortSignal.timeout(POST_MS_MAX)
+      const { status } = await fetch(url, { method: 'POST', headers, body, signal })
+      return status
+    },
   },
   random: { int: (limit) => randomInt(limit), bytes: (count) => randomBytes(count) },
   crash(error) {

@@ -2,6 +2,7 @@
  * Cancels filled orders. An unsettled fill may still fail and return its quantity to the book; a cancel prevents that.
  */
 
+import type { CancelCause } from '#domain/order-tags.ts'
 import type { ClosedOrder } from '#log/event-log.ts'
 import type { OrderCancelled } from '#protocol/market.ts'
 import { close, closedBy, type MarketContext, secondsOf } from './orders.ts'
@@ -12,6 +13,7 @@ export function cancelFilled(
   state: MarketState,
   filled: ClosedOrder,
   context: MarketContext,
+  cause?: CancelCause,
 ): OrderCancelled | undefined {
   const { orderHash, trader, outcome } = filled
   if (filled.reason !== 'filled' || filled.marketId !== state.market.id) return undefined
@@ -20,7 +22,7 @@ export function cancelFilled(
     return undefined
   }
   if (closedBy(state, nowSec, context)) return undefined
-  close(state, outcome, { ...filled, remaining: 0 }, orderHash, 'cancelled', context)
+  close(state, outcome, { ...filled, remaining: 0 }, orderHash, 'cancelled', context, cause)
   return cancelledAnswer(state, filled)
 }
 

@@ -1,84 +1,148 @@
 /**
- * Orders of a market that end with their session, derived from its log. If the front and this thread die together,
- * nothing else remembers the session. A snapshot contains these rows. While a front lives, `order-holds.ts` has the
- * current sessions.
+ * Orders of a market that end with their session, derived from its log, so that they outlive every thread. A snapshot
+ * contains these rows. `SessionIndex` finds the orders of a session in all markets of the thread.
  */
 
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import type { MarketEvent, PendingTrade } from '#domain/market-event.ts'
 import type { Side } from '#domain/order.ts'
 
-type HeldTerms = { readonly side: Side; readonly trader: Address }
-
-/** As `order-holds.ts` has them. */
-type HeldOrder = HeldTerms & { readonly marketId: MarketId; readonly orderHash: OrderHash }
+export type HeldOrder = {
+  readonly marketId: MarketId
+  readonly orderHash: OrderHash
+  readonly side: Side
+  readonly trader: Address
+}
 
 /** Row of a snapshot. */
-export type HeldRow = readonly ['held', orderHash: OrderHash, side: Side, trader: Address]
+export type HeldRow = readonly [
+  'held',
+  orderHash: OrderHash,
+  side: Side,
+  trader: Address,
+  session: string,
+]
 
-/** Tells whether any part of an order can still be cancelled. */
+/** Decides whether any part of an order can still be cancelled. */
 type Around = {
   readonly books: readonly { locate(orderHash: OrderHash): number }[]
   readonly pending: { sizeOf(trader: Address, orderHash: OrderHash): number }
 }
 
-export class LoggedHolds {
-  /** Most markets have none. */
-  #orders: Map<OrderHash, HeldTerms> | undefined
+/** The orders of each session in the markets of one thread. */
+export class SessionIndex {
+  readonly #sessions = new Map<string, Map<OrderHash, HeldOrder>>()
 
-  has(orderHash: OrderHash): boolean {
-    return this.#orders?.has(orderHash) === true
+  sessions(): string[] {
+    return [...this.#sessions.keys()]
+  }
+
+  ordersOf(session: string): HeldOrder[] {
+    return [...(this.#sessions.get(session)?.values() ?? [])]
+  }
+
+  sizeOf(session: string): number {
+    return this.#sessions.get(session)?.size ?? 0
+  }
+
+  has(session: string, orderHash: OrderHash): boolean {
+    return this.#sessions.get(session)?.has(orderHash) === true
+  }
+
+  add(session: string, order: HeldOrder): void {
+    const orders = this.#sessions.get(session) ?? new Map<OrderHash, HeldOrder>()
+    this.#sessions.set(session, orders)
+    orders.set(order.orderHash, order)
+  }
+
+  delete(session: string, orderHash: OrderHash): void {
+    const orders = this.#sessions.get(session)
+    orders?.delete(orderHash)
+    if (orders?.size === 0) this.#sessions.delete(session)
+  }
+}
+
+type Held = { readonly session: string; readonly side: Side; readonly trader: Address }
+
+export class LoggedHolds {
+  readonly #marketId: MarketId
+  readonly #index: SessionIndex
+  /** Most markets have none. */
+  #orders: Map<OrderHash, Held> | undefined
+
+  constructor(marketId: MarketId, index = new SessionIndex()) {
+    this.#marketId = marketId
+    this.#index = index
+  }
+
+  sessionOf(orderHash: OrderHash): string | undefined {
+    return this.#orders?.get(orderHash)?.session
+  }
+
+  /** True if the session holds `max` other orders in the markets of this thread. */
+  isFull(session: string, orderHash: OrderHash, max: number): boolean {
+    return this.#index.sizeOf(session) >= max && !this.#index.has(session, orderHash)
   }
 
   /** Applies an event of the market, and the trade that ended with it, after all other state. */
   follow(event: MarketEvent, ended: PendingTrade | undefined, around: Around): void {
     if (event.type === 'OrderRested') {
-      if (event.held) this.#hold(event.orderHash, event)
-      else if (event.kept) this.#orders?.delete(event.orderHash)
+      const { orderHash, side, trader, held } = event
+      if (held !== undefined) this.#hold(orderHash, { side, trader, session: held })
+      else if (event.kept) this.#release(event.orderHash)
     } else if (event.type === 'OrdersMatched') {
-      if (event.held) this.#hold(event.taker.orderHash, event.taker)
+      const { orderHash, side, trader } = event.taker
+      if (event.held !== undefined) this.#hold(orderHash, { side, trader, session: event.held })
     } else if (this.#orders === undefined) return
-    else if (event.type === 'MarketClosed') this.#orders = undefined
+    else if (event.type === 'MarketClosed') this.drop()
     else if (event.type === 'OrderClosed') {
       const { orderHash, trader, reason } = event
       // If the fill fails, the order is open again.
       const mayReturn = reason === 'filled' && around.pending.sizeOf(trader, orderHash) > 0
-      if (!mayReturn) this.#orders.delete(orderHash)
+      if (!mayReturn) this.#release(orderHash)
     } else if (event.type === 'TradeConfirmed' && ended !== undefined) {
-      this.#forgetEnded(ended.buyHash, around)
-      this.#forgetEnded(ended.sellHash, around)
+      this.forgetEnded(ended.buyHash, around)
+      this.forgetEnded(ended.sellHash, around)
     }
-  }
-
-  all(marketId: MarketId): HeldOrder[] {
-    return [...(this.#orders ?? [])].map(([orderHash, terms]) => ({
-      marketId,
-      orderHash,
-      ...terms,
-    }))
   }
 
   /** Rows for a snapshot, without orders that a failed trade did not bring back. */
   rows(around: Around): HeldRow[] {
-    for (const orderHash of this.#orders?.keys() ?? []) this.#forgetEnded(orderHash, around)
-    return [...(this.#orders ?? [])].map(([orderHash, { side, trader }]) => [
-      ...(['held', orderHash, side, trader] as const),
+    for (const orderHash of this.#orders?.keys() ?? []) this.forgetEnded(orderHash, around)
+    return [...(this.#orders ?? [])].map(([orderHash, { side, trader, session }]) => [
+      ...(['held', orderHash, side, trader, session] as const),
     ])
   }
 
-  restore([, orderHash, side, trader]: HeldRow): void {
-    this.#hold(orderHash, { side, trader })
+  restore([, orderHash, side, trader, session]: HeldRow): void {
+    this.#hold(orderHash, { side, trader, session })
   }
 
-  #hold(orderHash: OrderHash, { side, trader }: HeldTerms): void {
+  /** Forgets all orders: the market has closed, or is unloaded. */
+  drop(): void {
+    for (const [orderHash, { session }] of this.#orders ?? [])
+      this.#index.delete(session, orderHash)
+    this.#orders = undefined
+  }
+
+  #hold(orderHash: OrderHash, { side, trader, session }: Held): void {
+    this.#release(orderHash)
     this.#orders ??= new Map()
-    this.#orders.set(orderHash, { side, trader })
+    this.#orders.set(orderHash, { session, side, trader })
+    this.#index.add(session, { marketId: this.#marketId, orderHash, side, trader })
+  }
+
+  #release(orderHash: OrderHash): void {
+    const session = this.sessionOf(orderHash)
+    if (session === undefined) return
+    this.#orders?.delete(orderHash)
+    this.#index.delete(session, orderHash)
   }
 
   /** Forgets an order if nothing of it rests and nothing can return. */
-  #forgetEnded(orderHash: OrderHash, { books, pending }: Around): void {
-    const terms = this.#orders?.get(orderHash)
-    if (terms === undefined || pending.sizeOf(terms.trader, orderHash) > 0) return
-    if (books.every((book) => book.locate(orderHash) < 0)) this.#orders?.delete(orderHash)
+  forgetEnded(orderHash: OrderHash, { books, pending }: Around): void {
+    const held = this.#orders?.get(orderHash)
+    if (held === undefined || pending.sizeOf(held.trader, orderHash) > 0) return
+    if (books.every((book) => book.locate(orderHash) < 0)) this.#release(orderHash)
   }
 }

@@ -7,53 +7,29 @@
 import assert from 'node:assert/strict'
 import { Book } from '#book/book.ts'
 import { OrderList } from '#book/order-list.ts'
-import type { Address, OrderHash } from '#domain/ids.ts'
-import { DEPARTURES_MAX, EXPIRATIONS_MAX, ORDERS_PER_TRADER_MAX } from '#domain/limits.ts'
+import type { OrderHash } from '#domain/ids.ts'
+import { DEPARTURES_MAX, EXPIRATIONS_MAX } from '#domain/limits.ts'
 import type { Market } from '#domain/market.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
-import type { Shares } from '#domain/money.ts'
-import {
-  BUY,
-  NO,
-  notionalFlaw,
-  OUTCOMES,
-  type Outcome,
-  orderFlaws,
-  SELL,
-  type Side,
-  type VerifiedOrder,
-  YES,
-} from '#domain/order.ts'
-import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import { BUY, NO, OUTCOMES, type Outcome, SELL, type Side, YES } from '#domain/order.ts'
+import { isRejection, reject } from '#domain/rejection.ts'
 import type {
   LevelView,
   MarketProtocol,
   MarketView,
-  OrderAccepted,
   OrderCancelled,
   PendingOfOrder,
 } from '#protocol/market.ts'
 import type { PureBehaviour } from '#runtime/actor.ts'
 import { cancelFilled, cancelledAnswer } from './cancels.ts'
 import { departing, hasTooMany, ordersOf } from './departures.ts'
+import { firstAnswer } from './first-answer.ts'
 import { LoggedHolds } from './held.ts'
-import {
-  admit,
-  closeAll,
-  closedBy,
-  emit,
-  endMarket,
-  type MarketContext,
-  matched,
-  note,
-  secondsOf,
-  tellRest,
-  withdraw,
-} from './orders.ts'
+import { closeAll, closedBy, emit, endMarket, note, secondsOf, withdraw } from './orders.ts'
 import { PendingCounts, PendingTrades } from './pending.ts'
-import { standingFlaw } from './standing.ts'
+import { mark, place, placeAll } from './place.ts'
 import type { MarketRules, MarketState, Recall } from './state.ts'
-import { timeInForceFlaw } from './time-in-force.ts'
+import { TaggedOrders } from './tagged-orders.ts'
 import { failTrade, isOverdrawn, mayBecome, recordTrade, reported, reportFlaw } from './trades.ts'
 
 /** `counts` are those of its chain and thread. */
@@ -70,7 +46,8 @@ export function newMarket(
     closed: undefined,
     updatedAtMs: 0,
     unsettled: 0,
-    held: new LoggedHolds(),
+    held: new LoggedHolds(market.id, rules.sessions?.index),
+    tagged: new TaggedOrders(),
     pending: new PendingTrades(counts, rules.settled?.has(market.chainId) ?? true),
     rules,
     recall,
@@ -96,37 +73,12 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     return { seq: state.seq }
   },
 
-  PlaceOrder(state, { order, timeInForce, session }, context) {
-    const nowSec = secondsOf(context.nowMs)
-    const seen = firstAnswer(state, order, context)
-    if (seen !== undefined) {
-      // An order placed again by a session ends with that session.
-      if (session !== undefined) mark(state, order.orderHash, 'held', context)
-      return seen
-    }
-    if (closedBy(state, nowSec, context)) return reject('MARKET_CLOSED')
-    const flaw = orderFlaws(order, nowSec)[0]
-    if (flaw !== undefined) return flaw
-    const small = notionalFlaw(order, state.rules.risk?.minNotional ?? 0)
-    if (small !== undefined) return small
-    if (state.rules.behind?.has(state.market.chainId)) return reject('SETTLEMENT_BEHIND')
-    const refused =
-      standingFlaw(state, order.trader, context.nowMs) ?? crowdedFor(state, order.trader)
-    if (refused !== undefined) return refused
-    const misfit =
-      timeInForce === undefined ? undefined : timeInForceFlaw(state, order, timeInForce, nowSec)
-    if (misfit !== undefined) return misfit
-    const atOnce = timeInForce === 'IOC' || timeInForce === 'FOK'
-    const held = session !== undefined && !atOnce
-    const matches = admit(state, order, order.size, undefined, context, atOnce, held)
-    if (matches === 0 && matched.limited) {
-      // No event of the order exists yet, so it can simply be refused.
-      return reject('OVERLOADED', undefined, 'too many orders that ended stand in its way')
-    }
-    const { orderHash } = order
-    if (!atOnce) return { orderHash, status: 'accepted', matches, timestamp: nowSec }
-    const filled = order.size - matched.left
-    return { orderHash, status: 'accepted', matches, timestamp: nowSec, filled }
+  PlaceOrder(state, placed, context) {
+    return place(state, placed, context)
+  },
+
+  PlaceOrders(state, { orders }, context) {
+    return { answers: placeAll(state, orders, context) }
   },
 
   CancelOrder(state, { orderHash, side, trader }, context) {
@@ -151,7 +103,7 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
   },
 
   KeepOrder(state, { orderHash }, context) {
-    mark(state, orderHash, 'kept', context)
+    mark(state, orderHash, undefined, context)
     return undefined
   },
 
@@ -165,7 +117,9 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
   },
 
   CancelOrders(state, message, context) {
-    const { trader, orderHashes, reason, limit = DEPARTURES_MAX } = message
+    const { trader, group, reason, cause, limit = DEPARTURES_MAX } = message
+    const orderHashes =
+      group === undefined ? message.orderHashes : state.tagged.ordersOf(trader, group)
     const why = reason ?? 'cancelled'
     const cancelled: OrderCancelled[] = []
     if (closedBy(state, secondsOf(context.nowMs), context)) return allCancelled(cancelled)
@@ -175,14 +129,14 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
       for (const resting of departing(state, outcome, trader, { wanted, max: left })) {
         left--
         const slot = state.books[outcome].locate(resting.orderHash)
-        const ended = withdraw(state, outcome, slot, resting, context, why)
+        const ended = withdraw(state, outcome, slot, resting, context, why, cause)
         if (ended === why) cancelled.push(cancelledAnswer(state, resting))
       }
     }
     for (const orderHash of state.pending.ordersOf(trader)) {
       if (wanted !== undefined && !wanted.has(orderHash)) continue
       const closed = state.recall.closed.get(orderHash)
-      const answer = closed === undefined ? undefined : cancelFilled(state, closed, context)
+      const answer = closed === undefined ? undefined : cancelFilled(state, closed, context, cause)
       if (answer !== undefined) cancelled.push(answer)
     }
     const isAll = left > 0 || wanted !== undefined || ordersOf(state, trader) === 0
@@ -224,7 +178,11 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
       return reject('INVALID_FIELD', 'report.size', 'more than has been traded')
     }
     if (report.status === 'failed' && hasTooMany(state, report, context)) {
-      return reject('OVERLOADED', undefined, 'the orders of the trader at fault are leaving')
+      return reject(
+        'OVERLOADED',
+        undefined,
+        'the orders of the trader at fault are still being removed: retry shortly',
+      )
     }
     if (report.status === 'failed') failTrade(state, report, context)
     else recordTrade(state, report, context)
@@ -232,22 +190,8 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
   },
 }
 
-/** Emits that a resting order ends with its session, or no longer does. */
-function mark(
-  state: MarketState,
-  orderHash: OrderHash,
-  as: 'held' | 'kept',
-  context: MarketContext,
-): void {
-  if (state.held.has(orderHash) === (as === 'held')) return
-  for (const outcome of OUTCOMES) {
-    const slot = state.books[outcome].locate(orderHash)
-    if (slot < 0) continue
-    const resting = state.books[outcome].read(slot, orderHash)
-    const more = { order: undefined, returned: false, [as]: true }
-    tellRest(state, resting, outcome, 0 as Shares, context, more)
-  }
-}
+/** Reused by every market of the thread, like `matched`. */
+const expired = new OrderList()
 
 function allCancelled(cancelled: readonly OrderCancelled[]): {
   orderHashes: OrderHash[]
@@ -258,56 +202,6 @@ function allCancelled(cancelled: readonly OrderCancelled[]): {
     if (pendingSize !== undefined) pending.push({ orderHash, pendingSize })
   }
   return { orderHashes: cancelled.map(({ orderHash }) => orderHash), pending }
-}
-
-/** Reused by every market of the thread, like `matched`. */
-const expired = new OrderList()
-
-/** Returns the first answer to an order; undefined if the order is new. */
-export function firstAnswer(
-  state: MarketState,
-  { orderHash, outcome }: Pick<VerifiedOrder, 'orderHash' | 'outcome'>,
-  context: MarketContext,
-): OrderAccepted | Rejection | undefined {
-  const closed = state.recall.closed.get(orderHash)
-  if (closed !== undefined) {
-    if (closed.reason === 'taken') return { ...acceptedBefore(closed), filled: closed.size }
-    return closed.reason === 'filled' ? acceptedBefore(closed) : reject('ORDER_CLOSED')
-  }
-  const slot = state.books[outcome].locate(orderHash)
-  if (slot < 0) return undefined
-  const resting = state.books[outcome].read(slot, orderHash)
-  if (resting.expiresAtSec > secondsOf(context.nowMs)) return acceptedBefore(resting)
-  withdraw(state, outcome, slot, resting, context)
-  return reject('ORDER_CLOSED')
-}
-
-function acceptedBefore(order: {
-  orderHash: OrderHash
-  matches: number
-  placedAtMs: number
-}): OrderAccepted {
-  return {
-    orderHash: order.orderHash,
-    status: 'accepted',
-    matches: order.matches,
-    timestamp: secondsOf(order.placedAtMs),
-    duplicate: true,
-  }
-}
-
-/** Returns why there is no room for another order of this trader; undefined if there is. */
-function crowdedFor({ books, rules }: MarketState, trader: Address): Rejection | undefined {
-  const [yes, no] = books
-  const count = yes.count + no.count
-  if (count >= rules.ordersMax) {
-    return reject('OVERLOADED', undefined, 'the books of this market are full')
-  }
-  // With so few orders in the book no trader can exceed the limit; this check is cheaper than a look-up.
-  if (count < ORDERS_PER_TRADER_MAX) return undefined
-  if (yes.countOf(trader) + no.countOf(trader) < ORDERS_PER_TRADER_MAX) return undefined
-  const detail = `the trader has ${ORDERS_PER_TRADER_MAX} open orders in this market`
-  return reject('RATE_LIMITED', 'order.trader', detail)
 }
 
 export function viewOf(state: MarketState): MarketView {
@@ -326,6 +220,8 @@ export function viewOf(state: MarketState): MarketView {
 /** Applies a logged event during recovery. It changes the books exactly as the handler that emitted it. */
 export function apply(state: MarketState, event: MarketEvent): void {
   note(state, event)
+  // The log has the cancels of exceeded groups.
+  state.tagged.takeExceeded()
   switch (event.type) {
     case 'OrderRested': {
       const book = state.books[event.outcome]

@@ -5,9 +5,9 @@ import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import type { BatchTimes } from '#runtime/channel.ts'
 import type { Command } from '#runtime/serve.ts'
 import { makeStageMeter } from '#runtime/stage-meter.ts'
-import type { Kit } from '#services/kit/kit.ts'
+import type { ThreadContext } from '#services/kit/kit.ts'
 
-export function marketMeters({ registry }: Kit) {
+export function marketMeters({ registry }: ThreadContext) {
   const stages = makeStageMeter(registry)
   const commitSeconds = new Histogram({
     name: 'sibyl_market_commit_seconds',

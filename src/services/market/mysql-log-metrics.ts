@@ -2,9 +2,9 @@
 
 import { Counter, Histogram } from 'prom-client'
 import type { MysqlLogWatch } from '#log/server/mysql-log.ts'
-import type { Kit } from '#services/kit/kit.ts'
+import type { ThreadContext } from '#services/kit/kit.ts'
 
-export function mysqlLogWatch({ registry, log }: Kit): MysqlLogWatch {
+export function mysqlLogWatch({ registry, log }: ThreadContext): MysqlLogWatch {
   const registers = [registry]
   const seconds = new Histogram({
     ...{ name: 'sibyl_log_append_seconds', registers },
@@ -55,7 +55,8 @@ export function mysqlLogWatch({ registry, log }: Kit): MysqlLogWatch {
     },
     based(partition, failed) {
       bases.inc({ outcome: failed === undefined ? 'made' : 'failed' })
-      if (failed !== undefined) log.warn({ partition, why: failed }, 'no base could be made')
+      if (failed !== undefined)
+        log.warn({ partition, why: failed }, 'a base of the log could not be made')
     },
   }
 }

@@ -23,6 +23,7 @@ import type {
 } from '#domain/market-event.ts'
 import type { Shares } from '#domain/money.ts'
 import { expiresAtSec, type Outcome, type VerifiedOrder } from '#domain/order.ts'
+import { type CancelCause, echoOf, type OrderTags } from '#domain/order-tags.ts'
 import type { ClosedOrder } from '#log/event-log.ts'
 import type { PureContext } from '#runtime/actor.ts'
 import type { MarketState } from './state.ts'
@@ -53,6 +54,7 @@ export function note(state: MarketState, event: MarketEvent): void {
   state.updatedAtMs = event.atMs
   const ended = state.pending.follow(event)
   state.held.follow(event, ended, state)
+  state.tagged.follow(event, ended, state)
   if (event.type === 'TradeFailed' && ended !== undefined) pauseAtFault(state, event, ended)
   switch (event.type) {
     case 'OrdersMatched':
@@ -117,19 +119,20 @@ export function withdraw(
   resting: RestingOrder,
   context: MarketContext,
   why: 'cancelled' | 'unfunded' = 'cancelled',
+  cause?: CancelCause,
 ): OrderCloseReason {
   const past = resting.expiresAtSec <= secondsOf(context.nowMs)
   const reason = past ? 'expired' : why
   state.books[outcome].remove(slot)
-  close(state, outcome, resting, resting.orderHash, reason, context)
+  close(state, outcome, resting, resting.orderHash, reason, context, cause)
   return reason
 }
 
 /**
  * Matches the quantity and rests the remainder; returns the number of makers it matched. Events are emitted in an order
  * that never crosses a book on replay: removals, fills, then the resting order. `first` is the original state of an
- * order that a failed trade brings back. The remainder of an IOC or FOK order is cancelled instead of resting. A `held`
- * order ends with its session.
+ * order that a failed trade brings back. The remainder of an IOC or FOK order is cancelled instead of resting. `held` is
+ * the session that the order ends with; `tags` are those of a new order.
  */
 export function admit(
   state: MarketState,
@@ -138,7 +141,8 @@ export function admit(
   first: ClosedOrder | undefined,
   context: MarketContext,
   atOnce = false,
-  held = false,
+  held?: string,
+  tags?: OrderTags,
 ): number {
   const { outcome } = order
   const taker = { trader: order.trader, side: order.side, price: order.price, size: quantity }
@@ -152,7 +156,9 @@ export function admit(
   closeAll(state, outcome, matched.expired, 'expired', context)
   closeAll(state, outcome, matched.selfTraded, 'self-trade', context)
   const matches = fills.length
-  if (matches > 0) tellFills(state, order, quantity, first !== undefined, context, held)
+  if (matches > 0) {
+    emitFills(state, order, quantity, first !== undefined, context, held, tags)
+  }
   if (limited && matches === 0 && first === undefined) return 0
 
   const life = {
@@ -175,11 +181,12 @@ export function admit(
   } else {
     const rests = state.books[outcome].rest(life, life.remaining, life.matches)
     assert(rests, 'there is room for the order, it was checked before')
-    tellRest(state, life, outcome, left as Shares, context, {
+    emitRest(state, life, outcome, left as Shares, context, {
       order,
       isNew: matches === 0 && first === undefined,
       returned: first !== undefined,
-      held: held && matches === 0,
+      held: matches === 0 ? held : undefined,
+      tags,
     })
   }
   return matches
@@ -193,13 +200,14 @@ function rememberTaken(state: MarketState, orderHash: OrderHash, filled: number)
 }
 
 /** Emits the fills in `matched`, in as many events as needed, and the makers that they ended. */
-function tellFills(
+function emitFills(
   state: MarketState,
   taker: VerifiedOrder,
   quantity: Shares,
   known: boolean,
   context: MarketContext,
-  held: boolean,
+  held: string | undefined,
+  tags: OrderTags | undefined,
 ): void {
   const list = matched.fills
   let left: number = quantity
@@ -209,15 +217,19 @@ function tellFills(
     for (let index = from; index < to; index++) {
       const size = list.taken(index)
       left -= size
-      fills[index - from] = {
-        makerHash: list.orderHash(index),
+      const makerHash = list.orderHash(index)
+      const makerTags = state.tagged.of(makerHash)
+      const fill = {
+        makerHash,
         maker: list.trader(index),
         price: list.price(index),
         size,
         makerRemaining: list.remaining(index),
       }
+      fills[index - from] =
+        makerTags === undefined ? fill : { ...fill, makerTags: echoOf(makerTags) }
     }
-    const event: OrdersMatched = {
+    const plain: OrdersMatched = {
       type: 'OrdersMatched',
       marketId: state.market.id,
       seq: state.seq + 1,
@@ -226,8 +238,10 @@ function tellFills(
       takerRemaining: left,
       fills,
     }
+    // Only the first event of an order brings its tags.
+    const event = tags === undefined || from > 0 ? plain : { ...plain, takerTags: tags }
     if (known || from > 0) emit(state, context, { ...event, known: true })
-    else emit(state, context, held ? { ...event, held: true } : event)
+    else emit(state, context, held === undefined ? event : { ...event, held })
     for (let index = from; index < to; index++) {
       const { makerHash, makerRemaining } = fills[index - from]!
       if (makerRemaining === 0) closeOne(state, taker.outcome, list, index, makerHash, context)
@@ -236,7 +250,7 @@ function tellFills(
 }
 
 /** Emits that an order rests: whole, in part, or with a returned quantity. */
-export function tellRest(
+export function emitRest(
   state: MarketState,
   resting: RestingOrder,
   outcome: Outcome,
@@ -246,8 +260,10 @@ export function tellRest(
     readonly order: VerifiedOrder | undefined
     readonly isNew?: boolean
     readonly returned: boolean
-    readonly held?: boolean
+    readonly held?: string | undefined
     readonly kept?: boolean
+    /** Those of a new order; the tags of a known one are remembered. */
+    readonly tags?: OrderTags | undefined
   },
 ): void {
   const event: { -readonly [Field in keyof OrderRested]: OrderRested[Field] } = {
@@ -272,8 +288,10 @@ export function tellRest(
     event.returned = true
     if (more.order?.permit !== undefined) event.permit = more.order.permit.nonce
   }
-  if (more.held) event.held = true
+  if (more.held !== undefined) event.held = more.held
   else if (more.kept) event.kept = true
+  const tags = more.tags ?? state.tagged.of(resting.orderHash)
+  if (tags !== undefined) event.tags = tags
   emit(state, context, event)
 }
 
@@ -288,6 +306,7 @@ export function close(
   orderHash: OrderHash,
   reason: OrderCloseReason,
   context: MarketContext,
+  cause?: CancelCause,
 ): void {
   const marketId = state.market.id
   const { trader, side, price, size, remaining, expiresAtSec, placedAtMs, matches } = order
@@ -309,7 +328,20 @@ export function close(
     placedAtMs,
     matches,
   }
-  emit(state, context, pending === 0 ? event : { ...event, pending })
+  const tags = state.tagged.of(orderHash)
+  const isPlain = tags === undefined && cause === undefined
+  emit(
+    state,
+    context,
+    isPlain && pending === 0
+      ? event
+      : {
+          ...event,
+          ...(pending === 0 ? {} : { pending }),
+          ...(tags === undefined ? {} : { tags: echoOf(tags) }),
+          ...(cause === undefined || reason !== 'cancelled' ? {} : { cause }),
+        },
+  )
   state.recall.closed.set(orderHash, {
     orderHash,
     marketId,

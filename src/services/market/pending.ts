@@ -20,7 +20,7 @@ import { BUY, type Outcome } from '#domain/order.ts'
 /** Number of pending trades of each trader on a chain, in all markets of a thread. */
 export class PendingCounts {
   readonly #traders = new Map<Address, number>()
-  /** By trader: pending trades whose settlement is charged to them. */
+  /** Pending trades by the trader who is charged for their settlement. */
   readonly #paying = new Map<Address, number>()
   #total = 0
 
@@ -41,7 +41,7 @@ export class PendingCounts {
     if (payer !== undefined) add(this.#paying, payer === 'buyer' ? buyer : seller, by)
   }
 
-  /** Returns the number of pending trades whose settlement is charged to the trader. */
+  /** Returns the number of pending trades with a settlement charged to the trader. */
   paidBy(trader: Address): number {
     return this.#paying.get(trader) ?? 0
   }

@@ -1,7 +1,7 @@
 /**
  * Format of a market's snapshot: a head as JSON, then chunks in any order. A chunk of a book starts with eight bytes,
  * the first of which is the outcome. A chunk of pending trades and session orders has JSON rows after eight bytes, the
- * first of which is 2. Version 1 had no pending trades, version 2 no session orders.
+ * first of which is 2. Version 1 had no pending trades, version 2 no session orders, version 3 no tags.
  */
 
 import assert from 'node:assert/strict'
@@ -12,17 +12,20 @@ import type { Snapshot } from '#log/event-log.ts'
 import type { HeldRow } from './held.ts'
 import type { PendingRow } from './pending.ts'
 import type { MarketState } from './state.ts'
+import type { TagRow } from './tagged-orders.ts'
 
 const MARK_BYTES = 8
 const PENDING = 2
 
-const VERSIONS: ReadonlySet<number> = new Set([1, 2, 3])
+const VERSION = 5
+/** Version 3 did not name the sessions. */
+const READABLE: ReadonlySet<number> = new Set([1, 2, 4, VERSION])
 
 /** State of a market that is stored row by row. */
-export type SnapshotRow = PendingRow | HeldRow
+export type SnapshotRow = PendingRow | HeldRow | TagRow
 
 type SnapshotHead = {
-  readonly version: 1 | 2 | 3
+  readonly version: number
   readonly market: Market
   readonly seq: Sequence
   readonly closed: CloseReason | null
@@ -32,7 +35,7 @@ type SnapshotHead = {
 
 export function headChunk({ market, seq, closed, updatedAtMs, unsettled }: MarketState): Buffer {
   const head: SnapshotHead = {
-    version: 3,
+    version: VERSION,
     market,
     seq,
     closed: closed ?? null,
@@ -57,31 +60,38 @@ function markOf(kind: number): Buffer {
 export const PENDING_ROWS_MAX = 128
 
 export function rowsOf(state: MarketState): SnapshotRow[] {
-  return [...state.pending.rows(), ...state.held.rows(state)]
+  return [
+    ...state.pending.rows(),
+    ...state.held.rows(state),
+    ...state.tagged.rows(state, state.updatedAtMs),
+  ]
 }
 
 export function pendingChunk(rows: readonly SnapshotRow[]): [mark: Buffer, rows: Buffer] {
   return [PENDING_MARK, Buffer.from(JSON.stringify(rows))]
 }
 
-/** Reads the head, the chunks of each book, and the rows of pending trades and session orders. */
+/** Reads the head, the chunks of each book, and the rows of pending trades, session orders and tags. */
 export function readMarketSnapshot(snapshot: Snapshot): {
   head: SnapshotHead
   books: [Uint8Array[], Uint8Array[]]
   pending: PendingRow[]
   held: HeldRow[]
+  tags: TagRow[]
 } {
   let head: SnapshotHead | undefined
   const books: [Uint8Array[], Uint8Array[]] = [[], []]
   const pending: PendingRow[] = []
   const held: HeldRow[] = []
+  const tags: TagRow[] = []
   for (const chunk of snapshot.chunks) {
     if (head === undefined) {
       head = JSON.parse(chunk.toString('utf8')) as SnapshotHead
-      assert(VERSIONS.has(head.version), 'a known version of a market snapshot')
+      assert(READABLE.has(head.version), `a market snapshot of version ${head.version}`)
     } else if (chunk[0] === PENDING) {
       for (const row of JSON.parse(chunk.toString('utf8', MARK_BYTES)) as SnapshotRow[]) {
         if (row[0] === 'held') held.push(row)
+        else if (row[0] === 'tags' || row[0] === 'group') tags.push(row)
         else pending.push(row)
       }
     } else {
@@ -91,5 +101,5 @@ export function readMarketSnapshot(snapshot: Snapshot): {
     }
   }
   assert(head !== undefined)
-  return { head, books, pending, held }
+  return { head, books, pending, held, tags }
 }

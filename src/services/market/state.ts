@@ -6,9 +6,11 @@ import type { Address, OrderHash, Sequence, TradeId } from '#domain/ids.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
 import type { TraderPauses } from '#domain/trader-pauses.ts'
 import type { ClosedOrder, TradeState } from '#log/event-log.ts'
-import type { LoggedHolds } from './held.ts'
+import type { LoggedHolds, SessionIndex } from './held.ts'
 import type { TraderBudgets } from './host/trader-budgets.ts'
 import type { PendingTrades } from './pending.ts'
+import type { TaggedOrders } from './tagged-orders.ts'
+
 /**
  * Known state of the hashes and trades of the current batch: the partition's records, updated by the batch so far.
  */
@@ -28,6 +30,8 @@ export type MarketState = {
   readonly pending: PendingTrades
   /** Orders that end with their session, according to the log. */
   readonly held: LoggedHolds
+  /** Labels and groups of orders, according to the log. */
+  readonly tagged: TaggedOrders
   readonly rules: MarketRules
   readonly recall: Recall
 }
@@ -36,11 +40,13 @@ export type MarketRules = {
   readonly selfTrade: SelfTrade
   /** Maximum number of resting orders in both books together. */
   readonly ordersMax: number
-  /** Chains whose settlement is behind: their markets accept cancels only. */
+  /** Chains with late settlement: their markets accept cancels only. */
   readonly behind?: Pick<ReadonlySet<number>, 'has'>
-  /** Chains whose trades are settled; undefined means all. */
+  /** Chains with settlement; undefined means all. */
   readonly settled?: Pick<ReadonlySet<number>, 'has'>
   readonly risk?: RiskRules
+  /** The orders of all sessions on this thread, and how many one session may hold here. */
+  readonly sessions?: { readonly index: SessionIndex; readonly ordersMax: number }
   /** Counts the open orders of a trader in all markets of a chain on this thread. */
   readonly openOrders?: (trader: Address, chainId: number) => number
   /** Prevents traders from choosing hashes that collide in the books' indices. */

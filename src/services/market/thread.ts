@@ -10,8 +10,8 @@ import { partitionsOf } from '#config/topology.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { EventLog } from '#log/event-log.ts'
 import { type DiskRoom, openDiskRoom } from '#log/partition/disk-room.ts'
-import type { ThreadParts } from '#runtime/thread.ts'
-import { makeKit } from '#services/kit/kit.ts'
+import type { Thread } from '#runtime/thread.ts'
+import { makeThreadContext } from '#services/kit/kit.ts'
 import { realWorld, type World } from '#services/kit/world.ts'
 import { openMarketLog } from './thread/market-log.ts'
 import { type RunningMarkets, startMarkets } from './thread/start-markets.ts'
@@ -26,11 +26,11 @@ type MarketWorld = World & {
 
 const REAL: MarketWorld = { ...realWorld, openLog: openMarketLog, openDiskRoom }
 
-export function marketThread(data: ThreadData, world: MarketWorld = REAL): ThreadParts {
+export function marketThread(data: ThreadData, world: MarketWorld = REAL): Thread {
   const { index, settings } = data
   const { partitions } = topologyOf(settings)
   const own = partitionsOf(index, topologyOf(settings))
-  const kit = makeKit(data, world)
+  const kit = makeThreadContext(data, world)
   let events: EventLog<MarketEvent> | undefined
   let running: RunningMarkets | undefined
   let draining: Promise<void> | undefined

@@ -4,6 +4,7 @@
  */
 
 import { preview } from '#book/match.ts'
+import type { OrderHash } from '#domain/ids.ts'
 import { MAKERS_PER_ORDER_MAX } from '#domain/limits.ts'
 import type { TimeInForce, VerifiedOrder } from '#domain/order.ts'
 import { notFilled, type Rejection, wouldMatch } from '#domain/rejection.ts'
@@ -13,10 +14,16 @@ export function timeInForceFlaw(
   state: MarketState,
   order: VerifiedOrder,
   timeInForce: TimeInForce,
-  nowSec: number,
+  {
+    nowSec,
+    replaced,
+  }: { readonly nowSec: number; readonly replaced?: ReadonlySet<OrderHash> | undefined },
 ): Rejection | undefined {
   const rules = { nowSec, selfTrade: state.rules.selfTrade, makersMax: MAKERS_PER_ORDER_MAX }
-  const { filled, price } = preview(state.books[order.outcome], order, rules)
+  const book = state.books[order.outcome]
+  const skips =
+    replaced === undefined ? undefined : (maker: number) => replaced.has(book.read(maker).orderHash)
+  const { filled, price } = preview(book, order, rules, skips)
   switch (timeInForce) {
     case 'POST_ONLY':
       return price === 0 ? undefined : wouldMatch(price)

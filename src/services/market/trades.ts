@@ -16,11 +16,12 @@ import {
   close,
   closedBy,
   emit,
+  emitRest,
   type MarketContext,
   secondsOf,
-  tellRest,
   tradersAtFault,
 } from './orders.ts'
+import { protect } from './protection.ts'
 import type { MarketState } from './state.ts'
 
 /** Returns why a report cannot be about a trade of this market. */
@@ -171,6 +172,11 @@ export function failTrade(state: MarketState, report: TradeReport, context: Mark
     if (order === sell && excuse.excused !== undefined) continue
     giveBack(state, order, report.size, context)
   }
+  for (const { orderHash } of [buy, sell]) {
+    state.held.forgetEnded(orderHash, state)
+    state.tagged.forgetEnded(orderHash, state)
+  }
+  protect(state, context)
 }
 
 /**
@@ -190,7 +196,7 @@ function giveBack(
     const resting = book.find(order.orderHash)
     assert(resting !== undefined)
     const returned = { order, isNew: false, returned: true }
-    tellRest(state, resting, order.outcome, quantity, context, returned)
+    emitRest(state, resting, order.outcome, quantity, context, returned)
     return
   }
   const closed = state.recall.closed.get(order.orderHash)

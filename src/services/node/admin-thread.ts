@@ -3,35 +3,35 @@
 import { aboutApi } from '#api/service/about-api.ts'
 import type { ThreadData } from '#config/thread-data.ts'
 import { type Front, startFront } from '#http/server.ts'
-import type { ThreadParts } from '#runtime/thread.ts'
-import { makeKit } from '#services/kit/kit.ts'
+import type { Thread } from '#runtime/thread.ts'
+import { makeThreadContext } from '#services/kit/kit.ts'
 import { makeOperation } from '#services/kit/operation.ts'
 
-export function adminThread(data: ThreadData): ThreadParts {
+export function adminThread(data: ThreadData): Thread {
   const { settings } = data
-  const kit = makeKit(data)
+  const kit = makeThreadContext(data)
   const { log } = kit
   let server: Front | undefined
 
   // A worker that exits while its app is open takes the whole process down.
   process.once('uncaughtException', (error) => {
-    log.fatal({ err: error }, 'a bug ends this thread')
+    log.fatal({ err: error }, 'this thread ends because of a bug')
     void (server?.close({ drainMs: 0 }) ?? Promise.resolve()).finally(() => process.exit(1))
   })
 
   return {
-    async start(home) {
+    async start(supervisor) {
       const { adminHost, adminPort, corsOrigins, deadlineMs } = settings.front
       const { requestsInFlightMax, connectionsMax } = settings.front
       server = await startFront({
         ...{ routes: [], operation: 'alone', log, info: aboutApi(settings.service.name) },
-        services: makeOperation(settings, kit.clock, home),
+        services: makeOperation(settings, kit.clock, supervisor),
         settings: {
           ...{ host: adminHost, port: adminPort },
           ...{ corsOrigins, deadlineMs, requestsInFlightMax, connectionsMax },
         },
       })
-      log.info({ port: server.port }, 'this node can be asked how it is')
+      log.info({ port: server.port }, 'the admin port is open')
     },
     connect() {},
     health: () => '',

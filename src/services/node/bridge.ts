@@ -51,6 +51,8 @@ type BridgePorts = {
     info(fields: object, message: string): void
     warn(fields: object, message: string): void
   }
+  /** Called for each slot that this node takes. */
+  readonly taken: (slot: string, epoch: number) => void
   /** Starts the thread of a slot; resolves when it is ready. Rejects if it is no longer wanted. */
   readonly begin: (slot: string, isWanted: () => boolean) => Promise<void>
   /** Resolves with the reason when a started thread has ended. */
@@ -80,6 +82,8 @@ export type Bridge = {
   /** Returns what is wrong; empty if nothing is. */
   why(): string
   nodes(): readonly Beat[]
+  /** Returns the node that serves each slot of the cluster; undefined where none does. */
+  owners(): readonly { readonly slot: string; readonly node: string | undefined }[]
   readonly links: number
   /** Resolves when the other nodes are known; rejects if this node cannot join. */
   readonly joined: Promise<void>
@@ -147,6 +151,7 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
     const begunMs = nowMs()
     taken.set(slot, epoch)
     log.info({ slot, epoch }, `this node takes ${slot}`)
+    ports.taken(slot, epoch)
     const before = [endings.get(slot), beginnings.get(slot)]
     const isWanted = () => taken.get(slot) === epoch && !releasing.has(slot)
     const beginning = Promise.allSettled(before).then(() => ports.begin(slot, isWanted))
@@ -174,7 +179,7 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
   async function release(slot: string, why: string): Promise<void> {
     const epoch = taken.get(slot)
     releasing.add(slot)
-    log.info({ slot, epoch, why }, `this node lets go of ${slot}`)
+    log.info({ slot, epoch, why }, `this node releases ${slot}`)
     const warn = (error: unknown) => log.warn({ slot, err: error }, `${slot} did not end well`)
     await ports.handOver(slot).catch(warn)
     const ending = ports.end(slot).catch(warn)
@@ -350,6 +355,7 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
     },
     why: () => (line.isConnected ? '' : 'the connection to NATS is lost'),
     nodes: () => directory.nodes(nowMs()),
+    owners: () => options.slots.map((slot) => ({ slot, node: directory.ownerOf(slot)?.node })),
     joined: joined.promise,
     get links() {
       return links.size

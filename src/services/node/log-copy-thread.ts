@@ -13,9 +13,10 @@ import { type LogFollower, openLogFollower } from '#log/server/log-follower.ts'
 import type { LogReaderProtocol } from '#protocol/projector.ts'
 import type { Protocol } from '#runtime/actor.ts'
 import { Channel } from '#runtime/channel.ts'
-import type { ThreadParts } from '#runtime/thread.ts'
-import { makeFollowers, makeKit } from '#services/kit/kit.ts'
+import type { Thread } from '#runtime/thread.ts'
+import { makeFollowers, makeThreadContext } from '#services/kit/kit.ts'
 import { realWorld, type World } from '#services/kit/world.ts'
+import { logCopyMeters } from './log-copy-metrics.ts'
 
 /** Requests of the bridge. */
 export type LogCopyProtocol = {
@@ -33,9 +34,9 @@ type LogCopyWorld = World & { readonly openLogFollower: typeof openLogFollower }
 
 const REAL: LogCopyWorld = { ...realWorld, openLogFollower }
 
-export function logCopyThread(data: ThreadData, world: LogCopyWorld = REAL): ThreadParts {
+export function logCopyThread(data: ThreadData, world: LogCopyWorld = REAL): Thread {
   const { settings } = data
-  const kit = makeKit(data, world)
+  const kit = makeThreadContext(data, world)
   const { log } = kit
   let follower: LogFollower
   let stopped = false
@@ -45,22 +46,22 @@ export function logCopyThread(data: ThreadData, world: LogCopyWorld = REAL): Thr
   const pulling = new Map<number, boolean>()
   const readers = makeFollowers<LogReaderProtocol>(settings, kit.links)
   const tellers = makeFollowers<Protocol>(settings, kit.links)
+  const meters = logCopyMeters(kit)
 
   function heard(type: string, message: unknown): void {
     if (type !== 'Appended') return
-    const { offsets } = message as Appended
+    const { offsets, ...more } = message as Appended
     const followed = new Set(follower.followed)
     // Records of this node's own threads are in the files already.
     const own = offsets.filter(([partition]) => !followed.has(partition))
-    if (own.length > 0) readers.tell('Appended', { offsets: own })
+    if (own.length > 0 || more.traces !== undefined)
+      readers.tell('Appended', { ...more, offsets: own })
+    meters.appended(offsets)
     for (const [partition] of offsets) if (followed.has(partition)) void pull(partition)
   }
 
   async function pull(partition: number): Promise<void> {
-    if (pulling.has(partition)) {
-      pulling.set(partition, true)
-      return
-    }
+    if (pulling.has(partition)) return void pulling.set(partition, true)
     for (let more = true; more && !stopped; more = pulling.get(partition) === true) {
       pulling.set(partition, false)
       await pullOnce(partition)
@@ -71,6 +72,7 @@ export function logCopyThread(data: ThreadData, world: LogCopyWorld = REAL): Thr
   async function pullOnce(partition: number): Promise<void> {
     try {
       const offset = await follower.pull(partition)
+      meters.pulled(partition, offset)
       if (whys.delete(partition)) log.warn({ partition }, 'the copy of the log is whole again')
       if (offset !== undefined) readers.tell('Appended', { offsets: [[partition, offset]] })
     } catch (error) {
@@ -84,6 +86,7 @@ export function logCopyThread(data: ThreadData, world: LogCopyWorld = REAL): Thr
 
   async function follow(partitions: readonly number[]): Promise<void> {
     await follower.follow(partitions)
+    meters.follow(partitions)
     for (const partition of whys.keys()) if (!partitions.includes(partition)) whys.delete(partition)
     for (const partition of partitions) void pull(partition)
   }
@@ -100,9 +103,8 @@ export function logCopyThread(data: ThreadData, world: LogCopyWorld = REAL): Thr
   return {
     async start() {
       const { partitions } = settings.markets
-      const { dir } = settings.data
       follower = await world.openLogFollower<MarketEvent>({
-        ...{ url: settings.log.url, dataDir: dir, partitions, form: PACKED },
+        ...{ url: settings.eventLog.url, dataDir: settings.data.dir, partitions, form: PACKED },
       })
       kit.every(LOOK_EVERY_MS, () => {
         for (const partition of follower.followed) void pull(partition)

@@ -1,10 +1,10 @@
 /** Metrics of a node: known nodes, slots served here, links to other nodes. */
 
 import { Counter, Gauge } from 'prom-client'
-import type { Kit } from '#services/kit/kit.ts'
+import type { ThreadContext } from '#services/kit/kit.ts'
 import type { Bridge } from './bridge.ts'
 
-export function bridgeMeters({ registry }: Kit, bridge: () => Bridge | undefined) {
+export function bridgeMeters({ registry }: ThreadContext, bridge: () => Bridge | undefined) {
   const registers = [registry]
   const refused = new Counter({
     ...{ name: 'sibyl_cluster_messages_refused', registers },
@@ -32,5 +32,23 @@ export function bridgeMeters({ registry }: Kit, bridge: () => Bridge | undefined
       for (const { slot, epoch } of bridge()?.nodes()[0]?.claims ?? []) this.set({ slot }, epoch)
     },
   })
-  return { refused: () => refused.inc() }
+  new Gauge({
+    ...{ name: 'sibyl_cluster_slot_served', registers, labelNames: ['slot', 'node'] },
+    help: '1 for the node that serves a slot, as this node sees it; 0 without a node while none does',
+    collect() {
+      this.reset()
+      for (const { slot, node } of bridge()?.owners() ?? []) {
+        this.set({ slot, node: node ?? '' }, node === undefined ? 0 : 1)
+      }
+    },
+  })
+  const takeovers = new Counter({
+    ...{ name: 'sibyl_cluster_takeovers_total', registers, labelNames: ['slot'] },
+    help: 'Slots that this node has taken after another had them, planned hand-overs included',
+  })
+  return {
+    refused: () => refused.inc(),
+    /** The first epoch of a slot is no takeover. */
+    taken: (slot: string, epoch: number) => takeovers.inc({ slot }, epoch > 1 ? 1 : 0),
+  }
 }

@@ -14,9 +14,9 @@ import { Fault } from '#domain/fault.ts'
 import { readDraws } from '#http/draws.ts'
 import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { makeRef } from '#runtime/ref.ts'
-import { handPort, type RemoteHome, type ThreadParts, Unfit } from '#runtime/thread.ts'
+import { handPort, type RemoteSupervisor, type Thread, Unfit } from '#runtime/thread.ts'
 import type { DrawsProtocol } from '#services/kit/draws.ts'
-import { makeKit } from '#services/kit/kit.ts'
+import { makeThreadContext, type ThreadContext } from '#services/kit/kit.ts'
 import { realWorld, type World } from '#services/kit/world.ts'
 import { type Bridge, type BridgedThread, openBridge } from './bridge.ts'
 import type { LogCopyProtocol } from './log-copy-thread.ts'
@@ -51,25 +51,42 @@ type BridgeWorld = World & { readonly openNodeLine: typeof openNodeLine }
 
 const REAL: BridgeWorld = { ...realWorld, openNodeLine }
 
-export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): ThreadParts {
-  const { settings, plan } = data
-  const { cluster, markets } = settings
+/** Connects to NATS; its messages are signed if the nodes share a key. */
+async function openLine(
+  { cluster }: BridgeData['settings'],
+  world: Pick<BridgeWorld, 'openNodeLine'>,
+  ports: {
+    readonly log: ThreadContext['log']
+    readonly refused: Parameters<typeof signLine>[2]
+    readonly lost: (why: string) => void
+  },
+): Promise<NodeLine> {
+  const { log } = ports
+  try {
+    const plain = await world.openNodeLine({
+      ...{ url: cluster.natsUrl, credsFile: cluster.natsCreds, name: cluster.node },
+      lost(why) {
+        log.error({ why }, why)
+        ports.lost(why)
+      },
+      back: () => log.warn({}, 'NATS is back'),
+    })
+    return cluster.key === '' ? plain : signLine(plain, cluster.key, ports.refused)
+  } catch (error) {
+    throw error instanceof Fault && !error.retryable ? new Unfit(error.message) : error
+  }
+}
+
+/** Keeps a copy of the partitions that other nodes own. */
+function makeLogCopying(
+  { settings, plan }: BridgeData,
+  { log, timers }: Pick<ThreadContext, 'log' | 'timers'>,
+  ports: { readonly running: ReadonlySet<string>; readonly isStopped: () => boolean },
+) {
   const topology = topologyOf(settings)
-  const kit = makeKit(data, world)
-  const { log, timers } = kit
-  const pause = (ms: number) => new Promise<void>((done) => void timers.after(ms, done))
   const logCopy = makeRef<LogCopyProtocol>()
-  const marketNames = new Set(
-    Array.from({ length: markets.threads }, (_, thread) => marketThreadName(thread)),
-  )
-  /** Market threads that run here, or are starting. */
-  const running = new Set<string>()
-  let line: NodeLine | undefined
-  let bridge: Bridge | undefined
-  /** Fronts of this node, which report their draws from rate limits. */
-  let fronts: Channel<DrawsProtocol>[] = []
-  let stopped = false
-  const meters = bridgeMeters(kit, () => bridge)
+  const { running, isStopped } = ports
+  const pause = (ms: number) => new Promise<void>((done) => void timers.after(ms, done))
 
   /** Copies the partitions of other nodes; the files of this node's partitions are free for its threads. */
   function othersPartitions(): number[] {
@@ -87,7 +104,7 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
     type: K,
     message: LogCopyProtocol[K]['takes'],
   ): Promise<void> {
-    while (!logCopy.isOpen && !stopped) {
+    while (!logCopy.isOpen && !isStopped()) {
       await pause(LOG_COPY_WAIT_MS)
     }
     const answer = await logCopy.ask(type, message, COPY_MS_MAX)
@@ -95,34 +112,13 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
     if (why !== '') throw new Error(why)
   }
 
-  async function begin(home: RemoteHome, slot: string, isWanted: () => boolean): Promise<void> {
-    if (marketNames.has(slot)) running.add(slot)
-    try {
-      if (marketNames.has(slot)) await copyOthers()
-      // Rows that another store wrote came from the log, so the log has them.
-      else if (slot === 'store' || isAccountsThread(slot)) await askCopy('CatchUp', {})
-      // A copy takes a while. A thread that was released meanwhile would start behind its next owner, and nothing would
-      // end it.
-      if (!isWanted()) throw new Error('it was let go of before it began')
-      await home.begin(slot)
-    } catch (error) {
-      await freed(slot)
-      throw error
-    }
-  }
-
   function notCopied(error: unknown): void {
-    if (!stopped) log.warn({ err: error }, 'the log of other nodes is not copied')
-  }
-
-  async function freed(slot: string): Promise<void> {
-    if (!running.delete(slot) || stopped) return
-    await copyOthers().catch(notCopied)
+    if (!isStopped()) log.warn({ err: error }, 'the log of other nodes is not copied')
   }
 
   /** A node with a current copy of the log reads only the tail of a partition that moves to it. */
-  async function warmUp(): Promise<void> {
-    while (plan.hasCopy && !stopped) {
+  async function caughtUp(): Promise<void> {
+    while (plan.hasCopy && !isStopped()) {
       const isWhole = await askCopy('CatchUp', {}).then(
         () => true,
         () => false,
@@ -130,33 +126,85 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
       if (isWhole) break
       await pause(WARM_UP_AGAIN_MS)
     }
-    bridge?.warmed()
   }
 
-  async function openLine(): Promise<NodeLine> {
+  return { logCopy, askCopy, copyOthers, notCopied, caughtUp }
+}
+
+/** Starts the threads of slots, each after its part of the log is here. */
+function makeSlotStarts(ports: {
+  readonly marketNames: ReadonlySet<string>
+  /** Market threads that run here, or are starting. */
+  readonly running: Set<string>
+  readonly copying: ReturnType<typeof makeLogCopying>
+  readonly isStopped: () => boolean
+}) {
+  const { marketNames, running, isStopped } = ports
+  const { askCopy, copyOthers, notCopied } = ports.copying
+
+  async function begin(
+    supervisor: RemoteSupervisor,
+    slot: string,
+    isWanted: () => boolean,
+  ): Promise<void> {
+    if (marketNames.has(slot)) running.add(slot)
     try {
-      const plain = await world.openNodeLine({
-        ...{ url: cluster.natsUrl, credsFile: cluster.natsCreds, name: cluster.node },
-        lost(why) {
-          log.error({ why }, why)
-          bridge?.lost(why)
-        },
-        back: () => log.warn({}, 'NATS is back'),
-      })
-      return cluster.key === '' ? plain : signLine(plain, cluster.key, meters.refused)
+      if (marketNames.has(slot)) await copyOthers()
+      // Rows that another store wrote came from the log, so the log has them.
+      else if (slot === 'store' || isAccountsThread(slot)) await askCopy('CatchUp', {})
+      // A copy takes a while. A thread that was released meanwhile would start behind its next owner, and nothing would
+      // end it.
+      if (!isWanted()) throw new Error('the slot was released before its thread started')
+      await supervisor.begin(slot)
     } catch (error) {
-      throw error instanceof Fault && !error.retryable ? new Unfit(error.message) : error
+      await freed(slot)
+      throw error
     }
   }
 
+  async function freed(slot: string): Promise<void> {
+    if (!running.delete(slot) || isStopped()) return
+    await copyOthers().catch(notCopied)
+  }
+
+  return { begin, freed }
+}
+
+export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Thread {
+  const { settings, plan } = data
+  const { cluster, markets } = settings
+  const kit = makeThreadContext(data, world)
+  const { log } = kit
+  const marketNames = new Set(
+    Array.from({ length: markets.threads }, (_, thread) => marketThreadName(thread)),
+  )
+  /** Market threads that run here, or are starting. */
+  const running = new Set<string>()
+  let line: NodeLine | undefined
+  let bridge: Bridge | undefined
+  /** Fronts of this node, which report their draws from rate limits. */
+  let fronts: Channel<DrawsProtocol>[] = []
+  let stopped = false
+  const meters = bridgeMeters(kit, () => bridge)
+  const copying = makeLogCopying(data, kit, {
+    running,
+    isStopped: () => stopped,
+  })
+  const { logCopy, copyOthers, notCopied, caughtUp } = copying
+  const { begin, freed } = makeSlotStarts({
+    ...{ marketNames, running, copying },
+    isStopped: () => stopped,
+  })
+
   return {
-    async start(home) {
+    async start(supervisor) {
       // After this thread died, nothing else knows about them.
-      for (const slot of await home.begun()) await home.end(slot)
+      for (const slot of await supervisor.begun()) await supervisor.end(slot)
       if (cluster.key === '') {
         log.warn({}, 'SIBYL_CLUSTER_KEY is not set: any client of NATS can impersonate a node')
       }
-      line = await openLine()
+      const lost = (why: string) => bridge?.lost(why)
+      line = await openLine(settings, world, { log, refused: meters.refused, lost })
       bridge = openBridge(
         {
           ...{ cluster: cluster.name, node: cluster.node, ...plan },
@@ -164,25 +212,25 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
           ...{ moves: [...marketNames], moveAfterMs: cluster.rebalanceMs },
         },
         {
-          ...{ line, log, world: kit },
-          begin: (slot, isWanted) => begin(home, slot, isWanted),
+          ...{ line, log, world: kit, taken: meters.taken },
+          begin: (slot, isWanted) => begin(supervisor, slot, isWanted),
           async ended(slot) {
-            const why = await home.ended(slot)
+            const why = await supervisor.ended(slot)
             await freed(slot)
             return why
           },
           // Files are closed and workers ended while another node starts already; leases are released last.
           async handOver(slot) {
-            if (marketNames.has(slot)) await home.drain(slot)
-            else await home.end(slot)
+            if (marketNames.has(slot)) await supervisor.drain(slot)
+            else await supervisor.end(slot)
           },
           async end(slot) {
-            await home.end(slot)
+            await supervisor.end(slot)
             await freed(slot)
           },
           // Ends this thread, and with the next one all threads started here; that one reports why it cannot join.
           unfit: (why) => kit.crash(new Error(why)),
-          connect: (thread, peer, port) => handPort(home, thread, peer, port),
+          connect: (thread, peer, port) => handPort(supervisor, thread, peer, port),
           // The fronts of one node share their buckets, so one of them draws for all.
           heardAll: (message) => {
             const draws = readDraws((message as { draws?: unknown }).draws)
@@ -194,7 +242,7 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
         throw new Unfit(error.message)
       })
       log.info({ node: cluster.node, roles: cluster.roles }, 'the node is in the cluster')
-      void warmUp()
+      void caughtUp().then(() => bridge?.warmed())
     },
     connect(peer, port) {
       if (isFrontThread(peer)) {

@@ -1,17 +1,19 @@
-/** What is counted and logged of prices, their providers, and quick markets. */
+/** Metrics and log lines of prices, their providers, and quick markets. */
 
 import { Counter, Gauge } from 'prom-client'
-import { PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
+import { PRICE_SOURCES, type PriceSource } from '#domain/price-providers.ts'
 import { verdictOf } from '#domain/quick-market.ts'
 import { evidenceText } from '#domain/quick-votes.ts'
-import type { Kit } from '#services/kit/kit.ts'
+import type { ThreadContext } from '#services/kit/kit.ts'
 import type { Feed, FeedTrouble } from './feeds/feed.ts'
 import type { PricesEvent, PricesState } from './prices.ts'
 import type { QuickMarketsEvent, QuickMarketsState } from './quick-markets/state.ts'
 
-/** So long nobody must have spoken for an asset: a clock that is moved silences all of them for a moment. */
+/** Time without an active provider before a warning: a moved clock silences all of them for a moment. */
 const SILENCE_MS = 5_000
-/** The same trouble of a provider is told once in so long. */
+/** At the start, providers have this long to deliver the first price of an asset. */
+const FIRST_PRICE_MS = 30_000
+/** The same trouble of a provider is logged once in this time. */
 const TELL_AGAIN_MS = 600_000
 
 const EVENT_LABELS = {
@@ -21,37 +23,39 @@ const EVENT_LABELS = {
 } as const
 
 export function pricesMeters(
-  { registry, log, clock }: Kit,
+  { registry, log, clock }: ThreadContext,
   now: {
     readonly feeds: () => readonly Feed[]
     readonly prices: () => PricesState | undefined
     readonly quickMarkets: () => QuickMarketsState | undefined
-    /** A clock that nobody moves. */
+    /** Monotonic: setting the system time does not change it. */
     readonly monotonicMs: () => number
   },
 ) {
   const registers = [registry]
+  /** Time since which prices are waited for; a node that stands by waits for none. */
+  let waitsSinceMs: number | undefined
   const observed = new Counter({
     name: 'sibyl_price_observations_total',
-    help: 'Reports of price providers, by what became of them',
+    help: 'Reports of price providers, by result',
     labelNames: ['source', 'result'],
     registers,
   })
   const troubles = new Counter({
     name: 'sibyl_price_troubles_total',
-    help: 'What went wrong with a price provider, by kind',
+    help: 'Failures of price providers, by kind',
     labelNames: ['source', 'kind'],
     registers,
   })
   const published = new Counter({
     name: 'sibyl_prices_total',
-    help: 'Prices that left, by asset and who spoke',
+    help: 'Published prices, by asset and provider',
     labelNames: ['asset', 'source'],
     registers,
   })
   const speaking = new Gauge({
     name: 'sibyl_price_speaker',
-    help: '1 for the provider that speaks for an asset',
+    help: '1 for the active provider of an asset',
     labelNames: ['asset', 'source'],
     registers,
   })
@@ -69,12 +73,17 @@ export function pricesMeters(
   })
   new Gauge({
     name: 'sibyl_price_age_seconds',
-    help: 'How old the price of an asset is, by its provider’s clock',
+    help: 'How old the price of an asset is, by its provider’s clock; before the first price, how long it has been waited for',
     labelNames: ['asset'],
     registers,
     collect() {
-      for (const { asset, latest } of now.prices()?.assets.values() ?? []) {
-        if (latest !== undefined) this.set({ asset }, (clock.nowMs() - latest.atMs) / 1_000)
+      const state = now.prices()
+      if (state === undefined) return
+      waitsSinceMs ??= now.monotonicMs()
+      for (const { asset, latest } of state.assets.values()) {
+        const ageMs =
+          latest === undefined ? now.monotonicMs() - waitsSinceMs : clock.nowMs() - latest.atMs
+        this.set({ asset }, ageMs / 1_000)
       }
     },
   })
@@ -89,7 +98,7 @@ export function pricesMeters(
   })
   new Gauge({
     name: 'sibyl_quick_markets_unfinished',
-    help: 'Quick markets whose outcome is not on chain yet',
+    help: 'Quick markets without an outcome on the chain',
     registers,
     collect() {
       this.set(now.quickMarkets()?.rows.size ?? 0)
@@ -97,7 +106,7 @@ export function pricesMeters(
   })
   new Gauge({
     name: 'sibyl_quick_markets_contested',
-    help: 'Quick markets whose price sources contradict each other, and that wait for the oracle',
+    help: 'Quick markets with contradicting price sources that wait for the oracle',
     labelNames: ['asset'],
     registers,
     collect() {
@@ -109,7 +118,7 @@ export function pricesMeters(
     },
   })
   const toldAtMs = new Map<string, number>()
-  /** Assets that a provider has spoken for; silence is worth a warning from then on. */
+  /** Assets that have had an active provider. */
   const spoken = new Set<string>()
   const silences = new Map<
     string,
@@ -132,8 +141,8 @@ export function pricesMeters(
           if (source !== undefined) {
             spoken.add(asset)
             silences.delete(asset)
-            log.info({ asset, source }, 'a provider speaks for an asset')
-          } else if (spoken.has(asset)) {
+            log.info({ asset, source }, 'an asset has an active price provider')
+          } else {
             const { sinceMs, told } = silences.get(asset) ?? {
               sinceMs: now.monotonicMs(),
               told: false,
@@ -154,12 +163,13 @@ export function pricesMeters(
       refusedRows.inc({ row }, count)
       log.warn({ row, count }, 'the database refused rows of prices: they are left out')
     },
-    /** Now and then: says once of each silence that lasts. */
+    /** Logs each lasting silence once; called at intervals. */
     lookAtSilences(): void {
       for (const [asset, silence] of silences) {
-        if (silence.told || now.monotonicMs() - silence.sinceMs < SILENCE_MS) continue
+        const limitMs = spoken.has(asset) ? SILENCE_MS : FIRST_PRICE_MS
+        if (silence.told || now.monotonicMs() - silence.sinceMs < limitMs) continue
         silence.told = true
-        log.warn({ asset, why: silence.why }, 'no provider speaks for an asset')
+        log.warn({ asset, why: silence.why }, 'an asset has no active price provider')
       }
     },
     quickSaid({ type, quickMarket }: QuickMarketsEvent): void {
@@ -176,7 +186,7 @@ export function pricesMeters(
       const about = { source, kind, detail }
       const nowMs = clock.nowMs()
       const isNew = nowMs - (toldAtMs.get(`${source} ${kind}`) ?? 0) > TELL_AGAIN_MS
-      // What an operator can do something about: a key, an address, a provider that changed.
+      // Troubles that an operator can fix: a key, an address, a provider that changed.
       if (!isNew || kind === 'closed' || kind === 'silent' || kind === 'away') {
         log.debug(about, 'a price provider has trouble')
         return

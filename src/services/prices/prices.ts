@@ -1,11 +1,12 @@
 /**
- * The latest price of each asset, and the last minutes of it. It hears what the providers report,
- * lets the failover decide who is believed and who speaks, and says a price when the speaker has a new
- * one. A price never leaves older than the one before it, nor from a provider that does not speak.
+ * The latest price of each asset, and those of the last minutes. It receives observations of the providers, lets the
+ * failover choose the active source, and publishes a price when that source has a new one. Published prices never go
+ * back in time, and come only from the active source.
  */
 
-import type { Observation, PriceSource } from '#domain/asset-price.ts'
+import type { Observation } from '#domain/asset-price.ts'
 import { PRICE_HISTORY_SEC, PRICES_WAITING_MAX } from '#domain/limits.ts'
+import type { PriceSource } from '#domain/price-providers.ts'
 import type { AssetPrices, PublishedPrice } from '#protocol/prices.ts'
 import type { Behaviour, Context } from '#runtime/actor.ts'
 import type { PriceBatch, PriceRecord } from '#store/writes/prices.ts'
@@ -13,7 +14,7 @@ import type { Failover, GateVerdict } from './feeds/failover.ts'
 
 export type PricesProtocol = {
   Observed: { takes: { observation: Observation }; answers: undefined }
-  /** Time has passed: providers may have become stale, and what waits is written. */
+  /** Called at intervals: providers may have become stale, and waiting prices are written. */
   Tick: { takes: object; answers: undefined }
   PricesWritten: { takes: { count: number }; answers: undefined }
   PricesNotWritten: { takes: { why: string }; answers: undefined }
@@ -27,7 +28,7 @@ export type PricesEvent =
       readonly source: PriceSource | undefined
       readonly why: string
     }
-  /** From a provider that is believed, whether it speaks or not. */
+  /** From a trusted provider, active or not. */
   | { readonly type: 'ObservationAccepted'; readonly observation: Observation }
   | {
       readonly type: 'ObservationRefused'
@@ -46,13 +47,13 @@ type AssetState = {
 
 type PricesOptions = {
   readonly assets: readonly string[]
-  /** The shortest time between two prices of an asset. */
+  /** Minimum time between two prices of an asset. */
   readonly publishMs: number
-  /** How often prices are written. */
+  /** Interval of database writes. */
   readonly writeMs: number
 }
 
-/** What it needs of the outside. */
+/** Functions from outside. */
 export type PricesPorts = {
   readonly failover: Failover
   readonly write: (batch: PriceBatch) => Promise<unknown>
@@ -62,17 +63,17 @@ export type PricesState = PricesPorts & {
   readonly options: PricesOptions
   readonly assets: ReadonlyMap<string, AssetState>
   waiting: PriceRecord[]
-  /** How many of those that wait are being written. */
+  /** Number of waiting prices that are being written. */
   writing: number
   wroteAtMs: number
-  /** Why the last write failed; '' when it did not. */
+  /** Why the last write failed; '' if it did not. */
   trouble: string
 }
 
 export function newPrices(
   options: PricesOptions,
   ports: PricesPorts,
-  /** What was recorded before, the earliest first. */
+  /** Recorded prices, the earliest first. */
   recorded: readonly PriceRecord[] = [],
 ): PricesState {
   const assets = new Map(
@@ -103,13 +104,13 @@ export const prices: Behaviour<PricesState, PricesProtocol, PricesEvent> = {
     const verdict = failover.observe(observation, context.nowMs)
     const known = state.assets.get(asset)
     if (verdict !== 'accepted' || known === undefined) {
-      // What is repeated is not new, and no trouble either.
+      // A repetition is neither new nor a problem.
       const why = verdict === 'accepted' ? 'unknown' : verdict
       if (why !== 'repeated') context.emit({ type: 'ObservationRefused', source, why })
       return undefined
     }
     review(state, known, context)
-    // A suspect may be wrong about this very observation, so no follower is told of it.
+    // A suspect may be wrong about this observation, so it is not published.
     if (failover.isSuspect(asset, source)) {
       context.emit({ type: 'ObservationRefused', source, why: 'suspect' })
     } else context.emit({ type: 'ObservationAccepted', observation })
@@ -139,7 +140,7 @@ export const prices: Behaviour<PricesState, PricesProtocol, PricesEvent> = {
   },
 }
 
-/** Sees who speaks now, and says what it has to say. */
+/** Chooses the active source and publishes its newest price. */
 function review(state: PricesState, known: AssetState, context: PricesContext): void {
   const { failover, options } = state
   const { asset } = known
@@ -172,8 +173,8 @@ function review(state: PricesState, known: AssetState, context: PricesContext): 
 }
 
 /**
- * One a second: a later one of the same second takes the place of the one before, unless that is among the
- * first so many, which are being written and leave the list by their number.
+ * Keeps one price per second: a later one of the same second replaces it, except among the first `fixed`, which are
+ * being written and are removed by their number.
  */
 function remember(list: PriceRecord[], price: PriceRecord, fixed = 0): void {
   const last = list.length > fixed ? list.at(-1) : undefined
@@ -205,7 +206,7 @@ function write(state: PricesState, context: PricesContext): void {
   )
 }
 
-/** Everything, for a reader that has just come. */
+/** Returns all prices, for a new reader. */
 export function assetPricesOf(state: PricesState): AssetPrices[] {
   return [...state.assets.values()].map(({ asset, speaker, why, latest, history }) => ({
     ...{ asset, speaker, why, latest },
@@ -213,7 +214,7 @@ export function assetPricesOf(state: PricesState): AssetPrices[] {
   }))
 }
 
-/** Why prices are not as they should be; '' when they are. */
+/** Returns why prices are missing; '' if they are fine. */
 export function whyUnpriced(state: PricesState): string {
   const silent = [...state.assets.values()].filter(({ speaker }) => speaker === undefined)
   return silent.map(({ asset, why }) => `${asset}: ${why}`).join('; ')

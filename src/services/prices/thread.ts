@@ -1,14 +1,14 @@
 /**
- * The thread of prices and quick markets: the providers' feeds, the actor that decides what is a price,
- * and the actor that opens markets on it. Both keep what they know in the database.
+ * The thread of prices and quick markets: the providers' feeds, the actor that publishes prices, and the actor that
+ * opens markets on them. Both store their state in the database.
  */
 
 import { databaseUrlOf, quickChain, type ThreadData } from '#config/thread-data.ts'
 import type { PriceFollowerProtocol } from '#protocol/prices.ts'
 import type { Served } from '#runtime/serve.ts'
-import type { ThreadParts } from '#runtime/thread.ts'
+import type { Thread } from '#runtime/thread.ts'
 import { type ChainWorld, chainWorld } from '#services/kit/chain-world.ts'
-import { linkWriters, makeFollowers, makeKit, serveActor } from '#services/kit/kit.ts'
+import { linkWriters, makeFollowers, makeThreadContext, serveActor } from '#services/kit/kit.ts'
 import { makeLeases } from '#services/kit/leases.ts'
 import { askWrite } from '#store/writes/ask-write.ts'
 import type { Feed, FeedPorts } from './feeds/feed.ts'
@@ -27,7 +27,7 @@ import { loadPrices } from './thread/load-prices.ts'
 import { fetchFromFeed, makeFeeds, openFeedSocket } from './thread/price-feeds.ts'
 import { type QuickMarkets, startQuickMarkets } from './thread/quick-markets.ts'
 
-/** One node at a time says what the prices are, and has the key of quick markets. */
+/** One node at a time publishes prices and uses the key of quick markets. */
 const ROLE = 'prices'
 const TICK_MS = 200
 const MAILBOX_MAX = 100_000
@@ -37,11 +37,11 @@ type PricesWorld = ChainWorld & Pick<FeedPorts, 'fetch' | 'openSocket'>
 
 const REAL: PricesWorld = { ...chainWorld, fetch: fetchFromFeed, openSocket: openFeedSocket }
 
-export function pricesThread(data: ThreadData, world: PricesWorld = REAL): ThreadParts {
+export function pricesThread(data: ThreadData, world: PricesWorld = REAL): Thread {
   const { settings } = data
   const { feeds: rules } = settings
   const chain = quickChain(settings)
-  const kit = makeKit(data, world)
+  const kit = makeThreadContext(data, world)
   const { log, clock } = kit
   const { store: writeQueue, ...links } = linkWriters(settings, kit.links)
   const leases = makeLeases(data, kit, world)
@@ -120,7 +120,7 @@ export function pricesThread(data: ThreadData, world: PricesWorld = REAL): Threa
         front.reply(replyTo, { assets: assetPricesOf(state), active })
       })
     },
-    // Providers that are away make no thread restart; `whyUnpriced` is told to the fronts.
+    // Unreachable providers do not restart the thread; the fronts receive `whyUnpriced`.
     health: () => (state === undefined ? leases.standby() || 'starting' : (quick?.why() ?? '')),
     metrics: kit.metrics,
     async drain() {
@@ -138,7 +138,7 @@ export function pricesThread(data: ThreadData, world: PricesWorld = REAL): Threa
   }
 }
 
-/** Passes what prices and quick markets say on: to the fronts, and prices to quick markets. */
+/** Passes on events of prices and quick markets to the fronts, and prices to quick markets. */
 function makePass(
   meters: ReturnType<typeof pricesMeters>,
   fronts: Pick<ReturnType<typeof makeFollowers<PriceFollowerProtocol>>, 'tell'>,
@@ -164,7 +164,7 @@ function makePass(
   function quickSaid(event: QuickMarketsEvent): void {
     meters.quickSaid(event)
     const { type, quickMarket, atMs } = event
-    // Fronts read a contested market from the database: for them nothing has happened until it is resolved.
+    // Fronts read a contested market from the database: for them it stays unresolved.
     if (type !== 'QuickMarketContested') fronts.tell(type, { quickMarket, atMs })
   }
 

@@ -1,10 +1,13 @@
 /** Metrics of the store: how far the database is behind the logs. */
 
 import { Gauge } from 'prom-client'
-import type { Kit } from '#services/kit/kit.ts'
+import type { ThreadContext } from '#services/kit/kit.ts'
 import type { StoreState } from './projector.ts'
 
-export function storeMeters({ registry }: Kit, state: () => StoreState | undefined): void {
+export function storeMeters(
+  { registry }: ThreadContext,
+  state: () => StoreState | undefined,
+): void {
   new Gauge({
     name: 'sibyl_projection_behind_events',
     help: 'Events that are durable and not yet in the database',

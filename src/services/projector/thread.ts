@@ -5,8 +5,8 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import type { LogReader } from '#log/event-log.ts'
 import { openLogReader } from '#log/log-reader.ts'
 import { PACKED } from '#log/packed-event.ts'
-import type { ThreadParts } from '#runtime/thread.ts'
-import { makeKit } from '#services/kit/kit.ts'
+import type { Thread } from '#runtime/thread.ts'
+import { makeThreadContext } from '#services/kit/kit.ts'
 import { makeLeases } from '#services/kit/leases.ts'
 import { type Adapters, realWorld, type World } from '#services/kit/world.ts'
 import { closeDatabase, type Database } from '#store/engine/database.ts'
@@ -17,6 +17,7 @@ import { whyBehind } from './projector.ts'
 import { databaseCopier } from './thread/database-copier.ts'
 import { type StoreActors, startActors } from './thread/store-actors.ts'
 import { makeStoreLinks } from './thread/store-links.ts'
+import { makeProjectionTraces } from './thread/trade-traces.ts'
 
 /** The store also reads by itself, in case a notification is lost. */
 const LOOK_EVERY_MS = 1_000
@@ -25,9 +26,9 @@ type StoreWorld = World & Pick<Adapters, 'openDatabase' | 'openLogReader'>
 
 const REAL: StoreWorld = { ...realWorld, openDatabase, openLogReader }
 
-export function storeThread(data: ThreadData, world: StoreWorld = REAL): ThreadParts {
+export function storeThread(data: ThreadData, world: StoreWorld = REAL): Thread {
   const { settings } = data
-  const kit = makeKit(data, world)
+  const kit = makeThreadContext(data, world)
   const { log } = kit
   let database: Database
   let reader: LogReader<MarketEvent>
@@ -39,7 +40,12 @@ export function storeThread(data: ThreadData, world: StoreWorld = REAL): ThreadP
   const isDatabaseShared = isShared(databaseUrlOf(settings))
   /** Database connections of the partitions that this store writes. */
   const projectors = new Map<number, Database>()
-  const links = makeStoreLinks(settings, kit, { actors: () => actors, isLeaving: () => leaving })
+  const traces = makeProjectionTraces(kit.tracer)
+  const links = makeStoreLinks(settings, kit, {
+    actors: () => actors,
+    isLeaving: () => leaving,
+    received: traces.received,
+  })
 
   storeMeters(kit, () => actors?.state)
 
@@ -67,6 +73,7 @@ export function storeThread(data: ThreadData, world: StoreWorld = REAL): ThreadP
       reader = world.openLogReader(settings.data.dir, { form: PACKED })
       actors = startActors({ database, reader }, kit, {
         ...links,
+        projected: traces.projected,
         projectors: isDatabaseShared ? projectors : undefined,
       })
       actors.endings.hear('Start', {}, 0, undefined)

@@ -50,7 +50,7 @@ export function drawFor(
   const unitMs = 60_000 / ownerRate.perMinute
   const afterMs = Math.max(owner.fullAtMs, nowMs) + unitMs
   if (afterMs - nowMs > ownerRate.burst * unitMs) {
-    const detail = `too many operations of this owner: ${ownerRate.perMinute} a minute are relayed`
+    const detail = `too many operations of this owner: at most ${ownerRate.perMinute} per minute are relayed`
     return reject('RATE_LIMITED', undefined, detail)
   }
   owner.fullAtMs = afterMs
@@ -71,13 +71,13 @@ export function budgetFlaw(
   const earned = newcomers.ownerGas + owner.trades * newcomers.gasPerTrade
   if (owner.gas[purpose] + gas > Math.min(ownerGas, earned)) {
     const more = earned < ownerGas ? `, each settled trade adds ${newcomers.gasPerTrade}` : ''
-    const detail = `the gas that is relayed for this owner in a day (${Math.min(ownerGas, earned)}) is spent: it starts anew at midnight, UTC${more}`
+    const detail = `this owner's relayer gas for today (${Math.min(ownerGas, earned)}) is used up: retry after midnight UTC${more}`
     return reject('RATE_LIMITED', undefined, detail)
   }
   const kept = owner.trades > 0 ? 0 : Math.ceil((allGas * newcomers.keptPercent) / 100)
   if (state.gasToday[purpose] + gas > allGas - kept) {
     const whose = kept > 0 ? ' for wallets without a settled trade' : ''
-    const detail = `the relayer's gas for today${whose} is spent: it starts anew at midnight, UTC`
+    const detail = `the relayer's gas for today${whose} is used up: retry after midnight UTC`
     return reject('RELAYER_UNAVAILABLE', undefined, detail)
   }
   return undefined

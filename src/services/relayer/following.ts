@@ -3,7 +3,7 @@
 import type { RelayKey } from '#domain/relay.ts'
 import type { RelayChange } from '#store/writes/relays.ts'
 import { spend } from './budgets.ts'
-import type { LaneNews, LaneTransaction } from './chain/relay-lanes.ts'
+import type { LaneTransaction, LaneUpdate } from './chain/relay-lanes.ts'
 import type { RelayerContext, RelayerState, Underway, Writing } from './state.ts'
 import { troubleOf } from './trouble.ts'
 import { newUnderway, pass } from './turns.ts'
@@ -22,7 +22,7 @@ export function adopt(state: RelayerState, transaction: LaneTransaction, nowMs: 
   return one
 }
 
-export function hear(state: RelayerState, news: LaneNews, context: RelayerContext): void {
+export function hear(state: RelayerState, news: LaneUpdate, context: RelayerContext): void {
   const one = adopt(state, news, context.nowMs)
   const transaction = { lane: news.lane, nonce: news.nonce }
   const { key, attempt } = readReference(news.reference)
@@ -63,11 +63,11 @@ export function hear(state: RelayerState, news: LaneNews, context: RelayerContex
 const REASONS = {
   succeeded: '',
   reverted: 'the transaction reverted',
-  cancelled: 'no block took the transaction for too long, and it was given up',
-  lost: 'another transaction took its place',
+  cancelled: 'the transaction was not included in a block for too long and was cancelled',
+  lost: 'another transaction replaced it',
 }
 
-function endOf({ outcome }: Extract<LaneNews, { type: 'finished' }>): 'confirmed' | 'failed' {
+function endOf({ outcome }: Extract<LaneUpdate, { type: 'finished' }>): 'confirmed' | 'failed' {
   return outcome === 'succeeded' ? 'confirmed' : 'failed'
 }
 

@@ -1,8 +1,8 @@
 /**
  * Keeps the relayer from helping a trader out of a match. Before it sends an operation that takes an approval, an
- * allowance, a permit's nonce or money from its owner's orders, one message makes the market threads refuse new
- * orders of that owner, and returns what their open orders and unsettled trades need. The hold lasts until the
- * operation has ended, so every match before that was part of the check.
+ * allowance, a permit's nonce or money from its owner's orders, one message makes the market threads refuse new orders
+ * of that owner, and returns the needs of their open orders and unsettled trades. The hold lasts until the operation
+ * has ended, so every match before that was part of the check.
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -10,7 +10,7 @@ import type { RelayKind } from '#domain/relay.ts'
 import type { HeldOrders, TraderNeeds, UnsettledTrades } from '#domain/trader-hold.ts'
 import type { RelayGuard } from './chain/relay-examination.ts'
 
-/** Returns why the operation is refused: orders or trades still need what it would take away. */
+/** Returns why the operation is refused: orders or trades still need the approval, allowance, nonce or funds. */
 export function needsFlaw(
   { holds, field, buysMax }: RelayGuard,
   needs: TraderNeeds,
@@ -41,7 +41,7 @@ export function tradesPending(
   return { ...reject('TRADES_PENDING', field, detail), tradeIds }
 }
 
-/** The hold for an operation that an earlier process sent, whose details are not known. */
+/** Returns the hold for an operation that an earlier process sent; its details are not known. */
 export function heldAgain(kind: RelayKind): HeldOrders | undefined {
   if (kind === 'ctf-approval') return 'sells'
   return kind === 'stablecoin-permit' || kind === 'propose-resolution' ? 'buys' : undefined

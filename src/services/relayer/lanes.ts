@@ -66,6 +66,6 @@ export function lanesByPreference(state: RelayerState, nowMs: number): Address[]
 
 export function unfunded(state: RelayerState): Rejection {
   const { chainId } = state.rules
-  const detail = `the relayer of chain ${chainId} has run out of money for gas`
+  const detail = `the relayer of chain ${chainId} has no ether left for gas`
   return reject('RELAYER_UNAVAILABLE', undefined, detail)
 }

@@ -1,16 +1,28 @@
 /** Metrics and log lines of a chain's relayer. */
 
-import { Counter, Gauge, Histogram } from 'prom-client'
-import { WEI_PER_GWEI } from '#chain/sender/fees.ts'
-import type { Address } from '#domain/ids.ts'
-import type { Kit } from '#services/kit/kit.ts'
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import type { ThreadContext } from '#services/kit/kit.ts'
 import type { RelayerEvent, RelayerState } from './state.ts'
 
-export function relayerMeters({ registry, log }: Kit, state: () => RelayerState | undefined) {
+function underwayGauge(registers: Registry[], state: () => RelayerState | undefined): void {
+  new Gauge({
+    name: 'sibyl_relayer_underway',
+    help: 'Operations that have not ended',
+    registers,
+    collect() {
+      this.set(state()?.underway.size ?? 0)
+    },
+  })
+}
+
+export function relayerMeters(
+  { registry, log, keys }: ThreadContext,
+  state: () => RelayerState | undefined,
+) {
   const registers = [registry]
   const operations = new Counter({
     name: 'sibyl_relayer_operations_total',
-    help: 'Operations that were asked for, by kind and what became of the request',
+    help: 'Requested operations, by kind and result',
     labelNames: ['kind', 'result'],
     registers,
   })
@@ -31,32 +43,13 @@ export function relayerMeters({ registry, log }: Kit, state: () => RelayerState 
     buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers,
   })
-  const balance = new Gauge({
-    name: 'sibyl_relayer_balance_ether',
-    help: 'What a key of the relayer has left for gas',
-    labelNames: ['key'],
-    registers,
-  })
-  const low = new Gauge({
-    name: 'sibyl_relayer_balance_low',
-    help: '1 while a key of the relayer has less than it should',
-    labelNames: ['key'],
-    registers,
-  })
   const troubles = new Counter({
     name: 'sibyl_relayer_faults_total',
-    help: 'Failures of the chain or the database that the relayer met, by where',
+    help: 'Failures of the chain or the database in the relayer, by place',
     labelNames: ['where'],
     registers,
   })
-  new Gauge({
-    name: 'sibyl_relayer_underway',
-    help: 'Operations that have not ended',
-    registers,
-    collect() {
-      this.set(state()?.underway.size ?? 0)
-    },
-  })
+  underwayGauge(registers, state)
   new Gauge({
     name: 'sibyl_relayer_gas_today',
     help: 'Gas of today by the budget that pays, what is under way by its limit',
@@ -68,8 +61,6 @@ export function relayerMeters({ registry, log }: Kit, state: () => RelayerState 
       this.set({ purpose: 'other' }, other)
     },
   })
-  /** Keys already reported as low: each is reported once. */
-  const lowKeys = new Set<Address>()
 
   return {
     said(event: RelayerEvent): void {
@@ -102,20 +93,17 @@ export function relayerMeters({ registry, log }: Kit, state: () => RelayerState 
           return
         }
         case 'weighed': {
-          const { lane: key, wei, isLow } = event
-          balance.set({ key }, Number(wei / WEI_PER_GWEI) / 1e9)
-          low.set({ key }, isLow ? 1 : 0)
-          if (isLow && !lowKeys.has(key)) {
-            log.warn({ key, wei: String(wei) }, 'a key of the relayer runs out of money for gas')
-            lowKeys.add(key)
-          } else if (!isLow) lowKeys.delete(key)
+          const { lane: address, wei, isLow } = event
+          const chainId = state()?.rules.chainId ?? 0
+          keys.weighed({ setting: 'SIBYL_RELAYER_KEYS', chainId, address }, wei, isLow)
           return
         }
         case 'trouble': {
           const { where, trouble } = event
           troubles.inc({ where })
-          if (trouble.code === 'BUG') log.error({ where, trouble }, 'the relayer met a bug')
-          else log.warn({ where, trouble }, 'the relayer met a fault')
+          if (trouble.code === 'BUG')
+            log.error({ where, trouble }, 'the relayer failed because of a bug')
+          else log.warn({ where, trouble }, 'a step of the relayer failed; it is retried')
         }
       }
     },

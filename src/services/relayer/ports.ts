@@ -7,7 +7,7 @@ import type { HeldOrders, TraderNeeds } from '#domain/trader-hold.ts'
 import type { RelayNonces } from '#protocol/relayer.ts'
 import type { OpenedRelay, RelayChange } from '#store/writes/relays.ts'
 import type { RelayExamination, RelayTrial } from './chain/relay-examination.ts'
-import type { LaneNews, LaneTransaction } from './chain/relay-lanes.ts'
+import type { LaneTransaction, LaneUpdate } from './chain/relay-lanes.ts'
 
 export type SentRelay = { readonly txHash: string; readonly nonce: number }
 
@@ -32,8 +32,8 @@ export type RelayerPorts = {
   }>
   readonly examine: (operation: RelayOperation) => Promise<RelayExamination | Rejection>
   /**
-   * Makes the market threads refuse these new orders of the owner until `lift`; returns what the open orders and
-   * unsettled trades need. Call `lift` also after a rejection.
+   * Makes the market threads refuse these new orders of the owner until `lift`; returns the needs of the open orders
+   * and unsettled trades. Call `lift` also after a rejection.
    */
   readonly hold: (
     key: RelayKey,
@@ -52,7 +52,7 @@ export type RelayerPorts = {
   ) => Promise<{ readonly record: RelayRecord; readonly opened: boolean }>
   readonly change: (change: RelayChange) => Promise<boolean>
   readonly send: (trial: RelayTrial, reference: string) => Promise<SentRelay>
-  readonly poll: (lane: Address) => Promise<readonly LaneNews[]>
+  readonly poll: (lane: Address) => Promise<readonly LaneUpdate[]>
   readonly acknowledge: (lane: Address, nonce: number) => Promise<void>
   readonly nonces: (
     owner: Address,

@@ -4,20 +4,19 @@
  *
  * Steps of an operation, each with outside work:
  *
- * find → examine → hold → try → open → send → follow → end
- *
+ *     find → examine → hold → try → open → send → follow → end
  *
  * - find: looks up the same request, and the owner's spending of today;
  * - examine: checks the signature and the state of the chain, at no cost;
  * - hold: only for operations that the owner's orders or trades may need: the market threads refuse new orders of the
- *   owner until the end, and return what is open and unsettled (`guards.ts`);
+ *   owner until the end, and return open and unsettled needs (`guards.ts`);
  * - try: simulates the call from the key that would send it, which gives its gas;
  * - open: writes a row before anything is signed: from here on it is never done twice;
  * - send: signs, journals and broadcasts; then the client gets the hash;
  * - follow: until the chain has decided, across restarts and reorgs.
  *
- * A contract numbers what one owner signs, so operations of one owner at one contract run one after another: the next
- * is examined when the previous one is in a block. Others are not delayed. The signer is known only after the
+ * A contract numbers the signatures of one owner, so operations of one owner at one contract run one after another: the
+ * next is examined when the previous one is in a block. Others are not delayed. The signer is known only after the
  * examination, so forged requests fill a short line and not the relayer. A repeated request joins the one in progress,
  * or is answered from its row.
  *
@@ -37,14 +36,15 @@ import { adopt, changeOf, hear, referenceOf, submission, submitted, write } from
 import { heldAgain, needsFlaw } from './guards.ts'
 import { lanesByPreference, missed, newLane, polled, pollLane, unfunded, weigh } from './lanes.ts'
 import type { RelayerPorts } from './ports.ts'
-import type {
-  RelayerContext,
-  RelayerEvent,
-  RelayerProtocol,
-  RelayerRules,
-  RelayerState,
-  Underway,
-  Writing,
+import {
+  moveTo,
+  type RelayerContext,
+  type RelayerEvent,
+  type RelayerProtocol,
+  type RelayerRules,
+  type RelayerState,
+  type Underway,
+  type Writing,
 } from './state.ts'
 import { rejectionOf, troubleOf } from './trouble.ts'
 import {
@@ -143,7 +143,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
         type: 'Begun',
         message: { open, unfinished, gasToday },
       }),
-      (error) => missed('Begin', 'what was under way could not be read', error),
+      (error) => missed('Begin', 'operations in progress could not be read', error),
     )
     return undefined
   },
@@ -158,7 +158,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
         holdAgain(state, sent, { kind, owner }, context)
         continue
       }
-      // The journal is written before anything is sent: what it lacks was never sent.
+      // The journal is written before anything is sent, so a missing entry was never sent.
       const change = changeOf({ key, attempt, status: 'failed', reason: NEVER_SENT }, context)
       write(state, { change, turn: 0 }, context)
     }
@@ -184,7 +184,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     }
     if (record?.status === 'sending') {
       // An answer from the database was lost. It is not in progress here, so it was not sent.
-      one.stage = 'open'
+      moveTo(one, 'open')
       const change = changeOf(
         { key, attempt: record.attempt, status: 'failed', reason: NEVER_SENT },
         context,
@@ -195,7 +195,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
       }))
       return undefined
     }
-    one.stage = 'examine'
+    moveTo(one, 'examine')
     step(one, { name: 'examine', work: state.ports.examine(operation) }, context, (found) => ({
       type: 'Examined',
       message: { key, found },
@@ -217,7 +217,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     if (limited !== undefined) return refuse(state, one, limited, context)
     one.examination = found
     if (found.guard === undefined) return tryOut(state, one, found, context)
-    one.stage = 'hold'
+    moveTo(one, 'hold')
     one.isHolding = true
     const work = state.ports.hold(key, one.operation.owner, found.guard.holds)
     step(one, { name: 'hold', work }, context, (needs) => ({
@@ -246,7 +246,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     spend(state, operation, trial.gas, context.nowMs)
     one.trial = trial
     one.gas = trial.gas
-    one.stage = 'open'
+    moveTo(one, 'open')
     const { chainId, kind, owner } = operation
     const claims = examination?.claims ?? []
     const opened = { key, chainId, kind, owner, gas: trial.gas, claims, atMs: context.nowMs }
@@ -274,7 +274,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     const { trial } = one
     one.attempt = record.attempt
     one.gas = record.gas
-    one.stage = 'send'
+    moveTo(one, 'send')
     one.lane = trial.lane
     const reference = referenceOf(one)
     const lane = state.lanes.get(trial.lane)
@@ -290,7 +290,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
   Sent(state, { key, sent }, context) {
     const one = state.underway.get(key)
     if (one?.operation === undefined || one.lane === undefined) return undefined
-    one.stage = 'follow'
+    moveTo(one, 'follow')
     one.txHash = sent.txHash
     one.nonce = sent.nonce
     const { kind } = one.operation
@@ -413,7 +413,7 @@ function tryOut(
   if (operation === undefined) return undefined
   const lanes = lanesByPreference(state, context.nowMs)
   if (lanes.length === 0) return refuse(state, one, unfunded(state), context)
-  one.stage = 'try'
+  moveTo(one, 'try')
   const work = state.ports.attempt(operation, examination, lanes)
   step(one, { name: 'try', work }, context, (trial) => ({
     type: 'Tried',

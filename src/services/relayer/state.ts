@@ -1,5 +1,6 @@
 /** Messages, events and state of a relayer. */
 
+import assert from 'node:assert/strict'
 import type { Address } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type {
@@ -14,7 +15,7 @@ import type { RelayerRequests, RelayNonces } from '#protocol/relayer.ts'
 import type { Context, Deferred } from '#runtime/actor.ts'
 import type { RelayChange } from '#store/writes/relays.ts'
 import type { RelayExamination, RelayTrial } from './chain/relay-examination.ts'
-import type { LaneNews, LaneTransaction } from './chain/relay-lanes.ts'
+import type { LaneTransaction, LaneUpdate } from './chain/relay-lanes.ts'
 import type { RelayerPorts, SentRelay } from './ports.ts'
 import type { Trouble } from './trouble.ts'
 
@@ -42,7 +43,7 @@ export type RelayerProtocol = RelayerRequests & {
   /** A step of an operation failed outside. */
   Failed: { takes: Work & { step: Step; trouble: Trouble }; answers: undefined }
   Poll: { takes: { lane: Address; turn: number }; answers: undefined }
-  Told: { takes: { lane: Address; news: readonly LaneNews[] }; answers: undefined }
+  Told: { takes: { lane: Address; news: readonly LaneUpdate[] }; answers: undefined }
   Unheard: { takes: { lane: Address; trouble: Trouble }; answers: undefined }
   /** Writes the state of an operation; retried until it is written or outdated. */
   Write: { takes: Writing; answers: undefined }
@@ -100,7 +101,7 @@ export type RelayerRules = {
   readonly chainId: number
   /** Rate of an owner's requests, if rates are limited. */
   readonly ownerRate: { readonly perMinute: number; readonly burst: number } | undefined
-  /** Gas per day of one owner and of all, by budget. */
+  /** Gas per day of one owner, and of all owners, by budget. */
   readonly gasPerDay: Readonly<
     Record<RelayPurpose, { readonly ownerGas: number; readonly allGas: number }>
   >
@@ -117,7 +118,7 @@ export type RelayerRules = {
   readonly balanceMin: bigint
   /** A key with less causes a warning. */
   readonly balanceLow: bigint
-  /** A key whose oldest transaction waits this long is used only if there is no other. */
+  /** A key with a transaction that waits this long is used only if there is no other. */
   readonly stuckAfterMs: number
   readonly pollMs: number
   readonly idlePollMs: number
@@ -132,7 +133,8 @@ export type Underway = {
   readonly beganAtMs: number
   tickets: Deferred[]
   deadlineAtMs: number
-  stage: 'waiting' | Step | 'follow'
+  /** Changed by `moveTo` only. */
+  readonly stage: Stage
   attempt: number
   gas: number
   examination: RelayExamination | undefined
@@ -145,6 +147,32 @@ export type Underway = {
   isMined: boolean
   /** Counts its changes: an older one that could not be written is not retried. */
   turn: number
+}
+
+/** Waits for its turn, runs one step of outside work, or follows its transaction. */
+export type Stage = 'waiting' | Step | 'follow'
+
+/**
+ * Every step that an operation may take. An operation that an earlier process sent starts as `follow`, any other as
+ * `waiting`. It is dropped when it is answered without a transaction, or when its transaction has ended.
+ *
+ * `find` leads to `open` if the database has a row that was never sent: the row is closed, and the search goes on.
+ */
+export const STEPS: Readonly<Record<Stage, readonly Stage[]>> = {
+  waiting: ['find'],
+  find: ['open', 'examine'],
+  examine: ['hold', 'try'],
+  hold: ['try'],
+  try: ['open'],
+  open: ['examine', 'send'],
+  send: ['follow'],
+  follow: [],
+}
+
+/** The only place that changes a stage. A step outside the table is a bug of the relayer. */
+export function moveTo(one: Pick<Underway, 'key' | 'stage'>, to: Stage): void {
+  assert(STEPS[one.stage].includes(to), `${one.key} cannot go from ${one.stage} to ${to}`)
+  ;(one as { stage: Stage }).stage = to
 }
 
 export type RelayerState = {

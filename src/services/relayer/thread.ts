@@ -14,9 +14,15 @@ import {
 import { reject } from '#domain/rejection.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'
-import type { ThreadParts } from '#runtime/thread.ts'
+import type { Thread } from '#runtime/thread.ts'
 import { type ChainWorld, chainWorld } from '#services/kit/chain-world.ts'
-import { linkWriters, makeFollowers, makeKit, serveActor, type Writers } from '#services/kit/kit.ts'
+import {
+  linkWriters,
+  makeFollowers,
+  makeThreadContext,
+  serveActor,
+  type Writers,
+} from '#services/kit/kit.ts'
 import { makeLeases } from '#services/kit/leases.ts'
 import type { Reads } from '#store/reads/reads.ts'
 import type { WriteQueueRef } from '#store/writes/ask-write.ts'
@@ -24,8 +30,9 @@ import { makeJournal } from '#store/writes/journal.ts'
 import { loadKeccak } from '#verify/keccak.ts'
 import { loadRecovery, makeRecoverer } from '#verify/recover.ts'
 import { typedDataDigest } from '#verify/typed-data-hash.ts'
-import { makeRelayExaminer, type RelayExaminerOptions } from './chain/relay-examiner.ts'
+import { makeRelayExaminer } from './chain/relay-examiner.ts'
 import { makeRelayLanes } from './chain/relay-lanes.ts'
+import type { RelayExaminerOptions } from './chain/relay-options.ts'
 import { relayerMeters } from './metrics.ts'
 import { newRelayer, relayer } from './relayer.ts'
 import type { RelayerEvent, RelayerProtocol, RelayerState } from './state.ts'
@@ -38,13 +45,13 @@ import { relayStore } from './thread/relay-store.ts'
 /** Maximum wait for operations in progress; the rest is found in the journal later. */
 const DRAIN_MS = 3_000
 
-export function relayerThread(data: ThreadData, world: ChainWorld = chainWorld): ThreadParts {
+export function relayerThread(data: ThreadData, world: ChainWorld = chainWorld): Thread {
   const { name, index, settings } = data
   const chain = relayedChains(settings)[index] ?? assert.fail(`${name} has no chain`)
   const { chainId } = chain
   // One node at a time uses the keys of a chain.
   const role = `relayer/${chainId}`
-  const kit = makeKit(data, world, { chain: String(chainId) })
+  const kit = makeThreadContext(data, world, { chain: String(chainId) })
   const { log, clock } = kit
   const {
     store: writeQueue,
@@ -85,7 +92,7 @@ export function relayerThread(data: ThreadData, world: ChainWorld = chainWorld):
     })
     served.hear('Begin', {}, 0, undefined)
     kit.every(RENEW_MS, holds.renew)
-    log.info({ keys: [...state.lanes.keys()] }, `relays on chain ${chainId}`)
+    log.info({ keys: [...state.lanes.keys()] }, `relaying on chain ${chainId}`)
   }
 
   return {
@@ -130,7 +137,7 @@ type RelayContext = {
   readonly meters: ReturnType<typeof relayerMeters>
 }
 
-/** The first state of the relayer on a chain, with what it reaches the outside with. */
+/** Returns the initial state of the relayer on a chain, with its access to chain and database. */
 async function relayerOn(client: ChainClient, context: RelayContext): Promise<RelayerState> {
   const { chain, reads, store, holds, clock } = context
   const { query } = reads

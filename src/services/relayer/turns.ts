@@ -1,6 +1,6 @@
 /**
- * Turns of operations. A contract numbers what one owner signs, so operations of one owner at one contract run one
- * after another. This file starts an operation, answers it, and passes the turn on.
+ * Turns of operations. A contract numbers the signatures of one owner, so operations of one owner at one contract run
+ * one after another. This file starts an operation, answers it, and passes the turn on.
  */
 
 import { RELAYS_IN_LINE_MAX } from '#domain/limits.ts'
@@ -8,7 +8,13 @@ import { type Rejection, reject } from '#domain/rejection.ts'
 import type { RelayKey, RelayOperation } from '#domain/relay.ts'
 import type { RelayAnswer } from '#protocol/relayer.ts'
 import { dayStart } from './budgets.ts'
-import type { RelayerContext, RelayerState, Step, Underway } from './state.ts'
+import {
+  moveTo,
+  type RelayerContext,
+  type RelayerState,
+  type Step,
+  type Underway,
+} from './state.ts'
 import { troubleOf } from './trouble.ts'
 
 const BOND_SCOPE = 'bond'
@@ -39,7 +45,7 @@ export function newUnderway(key: RelayKey, nowMs: number, known: Partial<Underwa
 export function find(state: RelayerState, one: Underway, context: RelayerContext): void {
   const { key, operation } = one
   if (operation === undefined) return
-  one.stage = 'find'
+  moveTo(one, 'find')
   const since = dayStart(context.nowMs)
   step(one, { name: 'find', work: state.ports.find(key, operation, since) }, context, (found) => ({
     type: 'Found',
@@ -91,7 +97,7 @@ export function forget(state: RelayerState, one: Underway, context: RelayerConte
   pass(state, one, context)
 }
 
-/** Passes the owner's nonces on; operations whose caller no longer waits are skipped. */
+/** Passes on the turn for the owner's nonces; skips operations if their caller no longer waits. */
 export function pass(state: RelayerState, one: Underway, context: RelayerContext): void {
   const queue = state.scopes.get(one.scope)
   if (queue === undefined || queue[0] !== one.key) return
@@ -120,11 +126,11 @@ export function lineFlaw(state: RelayerState, operation: RelayOperation): Reject
     if (state.underway.get(key)?.operation?.owner === operation.owner) before++
   }
   if (before < RELAYS_IN_LINE_MAX) return undefined
-  const detail = `too many operations of this owner wait: ${RELAYS_IN_LINE_MAX} may`
+  const detail = `too many operations of this owner are waiting: the maximum is ${RELAYS_IN_LINE_MAX}`
   return reject('RATE_LIMITED', undefined, detail)
 }
 
-/** Returns whose nonces an operation uses: only one at a time may. */
+/** Returns the owner and contract of the nonces that an operation uses: only one operation at a time may use them. */
 export function scopeOf(operation: RelayOperation): string {
   const { kind, owner } = operation
   if (kind === 'propose-resolution' || kind === 'settle-market') {

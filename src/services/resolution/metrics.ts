@@ -1,10 +1,13 @@
 /** Metrics and log lines of settled resolutions. */
 
 import { Counter, Gauge } from 'prom-client'
-import type { Kit } from '#services/kit/kit.ts'
+import type { ThreadContext } from '#services/kit/kit.ts'
 import type { ResolutionEvent, ResolutionState } from './resolution.ts'
 
-export function resolutionMeters({ registry, log }: Kit, state: () => ResolutionState | undefined) {
+export function resolutionMeters(
+  { registry, log }: ThreadContext,
+  state: () => ResolutionState | undefined,
+) {
   const registers = [registry]
   const settled = new Counter({
     name: 'sibyl_resolutions_sent_total',
@@ -19,7 +22,7 @@ export function resolutionMeters({ registry, log }: Kit, state: () => Resolution
   })
   new Gauge({
     name: 'sibyl_resolutions_refused',
-    help: 'Resolutions whose window has passed and that cannot be settled yet: disputes, mostly',
+    help: 'Resolutions after their window that cannot be settled yet: mostly disputes',
     registers,
     collect() {
       this.set(state()?.pauses.size ?? 0)
@@ -46,7 +49,7 @@ export function resolutionMeters({ registry, log }: Kit, state: () => Resolution
           return
         case 'trouble':
           troubles.inc()
-          log.warn({ why: said.why }, 'settling resolutions met a fault')
+          log.warn({ why: said.why }, 'settling resolutions failed; it is retried')
       }
     },
     /** Counts an error that the lane recovers from. */

@@ -1,11 +1,11 @@
 /**
- * Settles resolutions of one chain, so that no trader waits for an available result: an assertion whose dispute window
- * has passed, one that the oracle's voters have decided, and the payout of a market whose report failed. The indexer
- * reports proposals, disputes and settlements; this actor only does the last step, which any account may do.
+ * Settles resolutions on a chain, so that no trader waits for an available result: an assertion after its dispute
+ * window, an assertion that the oracle's voters have decided, and the payout of a market after a failed report. The
+ * indexer reports proposals, disputes and settlements; this actor only does the last step, which any account may do.
  *
  * Due resolutions are read from the database, simulated without cost, and sent if they would succeed. The simulation
  * refuses an undecided dispute, or a settlement that another account has just made; these are checked again after a
- * growing pause. The reference of a transaction names what it settles, so nothing is sent twice after a restart.
+ * growing pause. The reference of a transaction names the settled resolution, so nothing is sent twice after a restart.
  */
 
 import { backoff } from '#domain/backoff.ts'
@@ -26,7 +26,7 @@ export type ResolutionTrial = { readonly gas: number } | { readonly refused: str
 
 type ResolutionSent = { readonly nonce: number; readonly txHash: string }
 
-export type ResolutionNews = ResolutionSent & {
+export type SettledStep = ResolutionSent & {
   readonly reference: string
   readonly type: 'waiting' | 'finished'
   /** Result of a finished step. */
@@ -40,20 +40,20 @@ export type ResolutionPorts = {
   readonly due: (nowSec: number) => Promise<readonly ResolutionDue[]>
   readonly attempt: (due: ResolutionDue) => Promise<ResolutionTrial>
   readonly send: (due: ResolutionDue, gas: number) => Promise<ResolutionSent>
-  readonly poll: () => Promise<readonly ResolutionNews[]>
+  readonly poll: () => Promise<readonly SettledStep[]>
   readonly acknowledge: (nonce: number) => Promise<void>
 }
 
 export type ResolutionProtocol = {
-  /** Checks what is due; sent by the timer. */
+  /** Checks for due steps; sent by the timer. */
   Tick: { takes: object; answers: undefined }
   Recovered: { takes: { open: readonly string[] }; answers: undefined }
   Read: { takes: { due: readonly ResolutionDue[] }; answers: undefined }
   Tried: { takes: { due: ResolutionDue; trial: ResolutionTrial }; answers: undefined }
   Sent: { takes: { due: ResolutionDue; sent: ResolutionSent }; answers: undefined }
-  Told: { takes: { news: readonly ResolutionNews[] }; answers: undefined }
+  Told: { takes: { news: readonly SettledStep[] }; answers: undefined }
   Acknowledged: { takes: { reference: string }; answers: undefined }
-  /** A check failed outside, or one step of what is due. */
+  /** A check failed outside, or a due step failed. */
   Failed: { takes: { why: string; reference?: string }; answers: undefined }
 }
 
@@ -74,7 +74,7 @@ export type ResolutionState = {
   readonly ports: ResolutionPorts
   /** References of steps being simulated or sent, until their end is acknowledged. */
   readonly underway: Set<string>
-  /** Nonces of those whose end the sender has reported. */
+  /** Nonces of steps with an end that the sender has reported. */
   readonly ended: Map<string, number>
   /** Refused steps, and the time of their retry. */
   readonly pauses: Map<string, Pause>
@@ -88,7 +88,7 @@ export type ResolutionState = {
 
 const PAUSE_MS = 5_000
 const PAUSE_MS_MAX = 3_600_000
-/** Limit of transactions of one resolution that revert although their simulation succeeded. */
+/** Limit of transactions per resolution that revert although their simulation succeeded. */
 const REVERTS_MAX = 5
 
 export function newResolution(ports: ResolutionPorts): ResolutionState {

@@ -1,13 +1,13 @@
-/** A resolution thread: settles due resolutions of one chain, so that no holder waits. */
+/** A resolution thread: settles due resolutions on a chain, so that no holder waits. */
 
 import assert from 'node:assert/strict'
 import { accountOf, balanceOf } from '#chain/accounts.ts'
 import { databaseUrlOf, resolvedChains, type ThreadData } from '#config/thread-data.ts'
 import type { Served } from '#runtime/serve.ts'
-import type { ThreadParts } from '#runtime/thread.ts'
+import type { Thread } from '#runtime/thread.ts'
 import { type ChainWorld, chainWorld } from '#services/kit/chain-world.ts'
 import { startKeyWatch } from '#services/kit/key-watch.ts'
-import { linkWriters, makeKit, serveActor } from '#services/kit/kit.ts'
+import { linkWriters, makeThreadContext, serveActor } from '#services/kit/kit.ts'
 import { makeLeases } from '#services/kit/leases.ts'
 import { makeJournal } from '#store/writes/journal.ts'
 import { resolutionMeters } from './metrics.ts'
@@ -20,11 +20,11 @@ import {
 } from './resolution.ts'
 import { resolutionPorts } from './thread/resolution-ports.ts'
 
-export function resolutionThread(data: ThreadData, world: ChainWorld = chainWorld): ThreadParts {
+export function resolutionThread(data: ThreadData, world: ChainWorld = chainWorld): Thread {
   const { name, index, settings } = data
   const chain = resolvedChains(settings)[index] ?? assert.fail(`${name} has no chain`)
   const { chainId } = chain
-  const kit = makeKit(data, world, { chain: String(chainId) })
+  const kit = makeThreadContext(data, world, { chain: String(chainId) })
   const { log, clock } = kit
   const writers = linkWriters(settings, kit.links)
   // One node at a time uses the key.
@@ -64,7 +64,7 @@ export function resolutionThread(data: ThreadData, world: ChainWorld = chainWorl
       ...{ setting: 'SIBYL_RESOLUTION_KEY', chainId, address: own.address },
       balanceWei: () => balanceOf(client, own.address),
     })
-    log.info({ key: own.address }, `settles resolutions on chain ${chainId}`)
+    log.info({ key: own.address }, `settling resolutions on chain ${chainId}`)
   }
 
   return {

@@ -1,5 +1,5 @@
 /**
- * Fails the unsent trades of a trader whose failed fills have used up the gas budget of the day. They were matched
+ * Fails the unsent trades of a trader who has used up the gas budget of the day by failed fills. They were matched
  * before that was known. Each would be sent, fail and cost gas again, so they fail without a transaction, by that
  * trader's fault.
  */

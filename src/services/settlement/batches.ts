@@ -5,6 +5,7 @@ import { SETTLEMENT_PERMITS_MAX } from '#domain/limits.ts'
 import type { TradeWithOrders } from '#domain/trade.ts'
 import type { OpenSettlement, SettlementUpdate, TradeVerdict } from './chain/settlement-lane.ts'
 import { noteMined } from './mined-since.ts'
+import { applyNote } from './notes.ts'
 import { leaveQueue, requeue, track } from './queue.ts'
 import {
   addReport,
@@ -65,6 +66,7 @@ export function markSent(state: SettlementState, batch: Batch): void {
     if (pending === undefined || pending.stage === 'ended') continue
     leaveQueue(state, pending)
     moveTo(pending, 'sent')
+    pending.missing = undefined
     const { trade } = pending
     pending.trade = { ...trade, status: 'submitted', attempts: trade.attempts + 1 }
     addReport(state, tradeId, {
@@ -88,16 +90,18 @@ export function resumeBatch(
 ): Batch {
   const unwanted: TradeWithOrders[] = []
   let isRefused = false
+  const notes = new Map(found.notes.map((note) => [note.tradeId, note]))
   for (const trade of found.trades) {
     const known = state.trades.get(trade.tradeId)
-    if (known?.refusal !== undefined) isRefused = true
     if (known !== undefined) leaveQueue(state, known)
     else if (trade.status === 'failed') {
       unwanted.push(trade)
       continue
     }
     state.history.ended.delete(trade.tradeId)
-    track(state, trade, 'sent', context.nowMs)
+    const pending = track(state, trade, 'sent', context.nowMs)
+    if (known === undefined) applyNote(pending, notes.get(trade.tradeId), state)
+    if (pending.refusal !== undefined) isRefused = true
   }
   const batch = startBatch(state, found, context)
   for (const trade of unwanted) batch.unwanted.set(state.ports.keyOf(trade), trade.tradeId)
@@ -122,7 +126,7 @@ export function applyUpdate(
   switch (update.type) {
     case 'mined':
       batch.mined = true
-      noteBlock(state, batch, update.verdicts)
+      noteBlock(state, batch, update)
       break
     case 'replaced':
       batch.mined = false
@@ -139,7 +143,7 @@ export function applyUpdate(
 function noteBlock(
   state: SettlementState,
   { tradeIds }: Batch,
-  verdicts: readonly TradeVerdict[],
+  { verdicts, block }: Extract<SettlementUpdate, { type: 'mined' }>,
 ): void {
   const verdictOf = new Map(verdicts.map((verdict) => [verdict.tradeKey, verdict]))
   for (const tradeId of tradeIds) {
@@ -148,10 +152,10 @@ function noteBlock(
     const verdict = verdictOf.get(pending.trade.tradeKey)
     const isSettled = verdict?.settled === true
     if (verdict?.settled === false && isByFault(verdict)) pending.refusal = verdict
-    if (isSettled) noteMined(state, pending.trade)
+    if (isSettled) noteMined(state, pending.trade, block)
     if (isSettled && pending.trade.buy.permit !== undefined)
       rememberPermit(state, pending.trade.buy.orderHash)
-    state.older.decided.set(tradeId, isSettled ? 'mined' : 'failed')
+    state.older.decided.set(tradeId, isSettled ? block : undefined)
   }
 }
 
@@ -257,7 +261,7 @@ function rememberPermit(state: SettlementState, orderHash: OrderHash): void {
   state.flight.usedPermits.add(orderHash)
 }
 
-/** Closes the journal's rows of batches whose trades are all reported. */
+/** Closes the journal's rows of batches once all their trades are reported. */
 export function acknowledge(state: SettlementState, context: SettlementContext): void {
   for (const [name, batch] of state.flight.batches) {
     if (!batch.ended || batch.acknowledging) continue

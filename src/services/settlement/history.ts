@@ -44,7 +44,7 @@ export function isVerifying({ history }: SettlementState, nowMs: number): boolea
   return unverified.size > 0 && nowMs - verifyingSinceMs < ANSWERS_MS
 }
 
-/** Drops a trade that has ended and whose market has acknowledged that. */
+/** Drops an ended trade after its market has acknowledged the end. */
 export function drop(
   state: SettlementState,
   pending: PendingSettlement,
@@ -52,6 +52,7 @@ export function drop(
 ): void {
   const { tradeId, matchedAtMs } = pending.trade
   state.trades.delete(tradeId)
+  if (pending.noted !== undefined) state.notes.ended.add(tradeId)
   state.history.ended.set(tradeId, { atMs: nowMs, matchedAtMs })
   removeEnded(state, () => state.history.ended.size > SETTLEMENT_ENDED_MAX)
 }

@@ -1,12 +1,12 @@
 /** Metrics and log lines of settlement events. */
 
 import { Counter, Gauge, Histogram } from 'prom-client'
-import type { Kit } from '#services/kit/kit.ts'
+import type { ThreadContext } from '#services/kit/kit.ts'
 import { statusOf } from './lag.ts'
 import type { SettlementEvent, SettlementState } from './state.ts'
 
 export function settlementMeters(
-  { registry, log }: Kit,
+  { registry, log }: ThreadContext,
   states: () => Iterable<readonly [chain: number, state: SettlementState]>,
 ) {
   const registers = [registry]
@@ -146,6 +146,9 @@ export function settlementMeters(
         case 'StepFailed':
           stepFailures.inc({ chain, step: event.step })
           log.warn({ chain, ...event }, 'a step of settlement failed; it is retried')
+          break
+        case 'Stalled':
+          log.warn({ chain, ...event }, `no trade has settled or failed for a while: ${event.why}`)
           break
         case 'LagChanged':
           log.error(

@@ -1,7 +1,7 @@
 /**
- * Trades that came into a block while a submission was under way. A refusal may be older than that block: a trader who
- * sells shares bought a moment ago lacked them when the batch was simulated, and has them when the answer arrives. So
- * these trades count as in flight when the refusal is judged, unless they have failed.
+ * Trades that came into a block while a submission was under way. A refusal may be older than that block: shares that a
+ * trader bought a moment ago may be missing in the simulation and present when the answer arrives. So these trades
+ * count as in flight when the refusal is judged, unless they have failed, or the refusal is of their block or later.
  */
 
 import type { TradeToSettle } from '#domain/trade.ts'
@@ -12,8 +12,12 @@ export function beginMinedWatch({ older }: SettlementState): void {
   older.minedSince.clear()
 }
 
-export function noteMined({ steps, older }: SettlementState, trade: TradeToSettle): void {
-  if (steps.busy.has('submit')) older.minedSince.set(trade.tradeId, trade)
+export function noteMined(
+  { steps, older }: SettlementState,
+  trade: TradeToSettle,
+  block: number,
+): void {
+  if (steps.busy.has('submit')) older.minedSince.set(trade.tradeId, { trade, block })
 }
 
 /** Removes a trade that has failed: it brings nothing. */

@@ -4,22 +4,20 @@
  * trade waits only if the side at fault lacks a balance, and if both sides' balances together with their trades in
  * flight cover it, and if the buyer's allowance covers it after these. It waits for these trades and for nothing else.
  * Once they are decided, it is submitted again if they brought the missing balance, and fails if not. Other actions of
- * the trader meanwhile change nothing.
+ * the trader meanwhile change nothing, and no younger trade takes that balance first (`claims.ts`).
  *
  *   Ann has 2 YES on chain   1. buys 5 YES, sent, in no block      2. sells 6 YES: refused, has 2, waits for 1
  *                            1 settles: 2 + 5 cover 6, submitted again.    1 fails: 2 fails too, at once.
  */
 
-import { type FundsToken, outcomeToken, STABLECOIN } from '#domain/funds.ts'
 import type { Address, TradeId } from '#domain/ids.ts'
-import { costCeil } from '#domain/money.ts'
 import type { Trade, TradeToSettle } from '#domain/trade.ts'
+import { ALLOWANCE, changeOf, takenFrom, unminedTrades } from './balance-changes.ts'
 import type { RefusedTrade } from './chain/simulation.ts'
 import { isPermitBefore, permitOf } from './permit-turns.ts'
 import { leaveQueue, requeue } from './queue.ts'
 import { end } from './reports.ts'
 import {
-  type Decided,
   type MissingBalance,
   type MissingSide,
   moveTo,
@@ -37,7 +35,11 @@ type Judged = {
 }
 
 /** Returns refused trades that are still being submitted, the oldest first, and for each whether it waits. */
-export function judge(state: SettlementState, refused: readonly RefusedTrade[]): readonly Judged[] {
+export function judge(
+  state: SettlementState,
+  refused: readonly RefusedTrade[],
+  nowMs: number,
+): readonly Judged[] {
   const found = refused
     .flatMap((refusal) => {
       const pending = state.trades.get(refusal.tradeId)
@@ -47,7 +49,7 @@ export function judge(state: SettlementState, refused: readonly RefusedTrade[]):
   const isOwing = found.some(({ refusal }) => refusal.has !== undefined)
   const inFlight: InFlight = isOwing ? tradesInFlight(state, refused) : new Map()
   return found.map(({ pending, refusal }) => {
-    const missing = missingOf(state, pending.trade, refusal, inFlight)
+    const missing = missingOf(state, pending.trade, refusal, { inFlight, nowMs })
     // A younger trade may need the tokens that this one brings.
     if (missing !== undefined) note(inFlight, pending.trade, false)
     return { pending, refusal, missing }
@@ -58,27 +60,24 @@ function missingOf(
   state: SettlementState,
   trade: TradeToSettle,
   refusal: RefusedTrade,
-  inFlight: InFlight,
+  { inFlight, nowMs }: { readonly inFlight: InFlight; readonly nowMs: number },
 ): MissingBalance | undefined {
   const sides: MissingSide[] = []
-  if (isAllowanceTaken(state, trade, refusal, inFlight)) return undefined
   // The other side must stay covered too: older trades may take from it meanwhile.
   for (const side of ['buyer', 'seller'] as const) {
     const has = refusal.has?.[side]
     if (has === undefined) return undefined
     const { token, amount: needs } = takenFrom(trade, side)
-    const changes = new Map<TradeId, bigint>()
-    for (const other of settlingBefore(state, trade, side, inFlight)) {
-      const change = changeOf(other, trade[side], token)
-      if (change !== 0n) changes.set(other.tradeId, change)
-    }
-    const all = [...changes.values()]
+    const before = settlingBefore(state, trade, side, inFlight)
+    const balance = sideOf({ trader: trade[side], token, has, needs }, before)
     const isAtFault = refusal.fault === side || refusal.fault === 'both'
-    if (isAtFault && all.every((change) => change < 0n)) return undefined
-    if (all.reduce((sum, change) => sum + change, has) < needs) return undefined
-    sides.push({ trader: trade[side], token, has, needs, changes, counted: new Set() })
+    if (isAtFault && [...balance.changes.values()].every((change) => change < 0n)) return undefined
+    sides.push(balance)
+    const allowance = side === 'buyer' ? allowanceOf(trade, refusal, before, state) : undefined
+    if (allowance !== undefined) sides.push(allowance)
   }
-  return { refusal, sides }
+  if (!sides.every(isCovering)) return undefined
+  return { refusal, block: refusal.block ?? 0, sinceMs: nowMs, sides }
 }
 
 /** Returns the trades of this side that settle before the trade, if they settle. */
@@ -97,42 +96,39 @@ function settlingBefore(
 }
 
 /**
- * True if trades before this one take so much of its buyer's allowance that the rest does not cover it: the buyer
- * could raise the allowance while it waits. A permit among them replaces the allowance, so the rest is unknown.
+ * Returns the buyer's allowance as a side: trades before this one may take so much of it that the rest does not cover it,
+ * and the buyer could raise it while the trade waits. Undefined if a permit brings the allowance, or replaces it before.
  */
-function isAllowanceTaken(
-  state: SettlementState,
+function allowanceOf(
   trade: TradeToSettle,
   { has }: RefusedTrade,
-  inFlight: InFlight,
-): boolean {
-  if (has?.allowance === undefined) return false
-  const before = settlingBefore(state, trade, 'buyer', inFlight).filter(
-    ({ buyer }) => buyer === trade.buyer,
-  )
-  if (before.some((other) => permitOf(state, other) !== undefined)) return false
-  const all = [trade, ...before].map((each) => takenFrom(each, 'buyer').amount)
-  return all.reduce((sum, amount) => sum + amount) > has.allowance
+  before: readonly TradeToSettle[],
+  state: SettlementState,
+): MissingSide | undefined {
+  if (has?.allowance === undefined) return undefined
+  if (before.some((other) => isPermitted(state, other, trade.buyer))) return undefined
+  const { amount: needs } = takenFrom(trade, 'buyer')
+  return sideOf({ trader: trade.buyer, token: ALLOWANCE, has: has.allowance, needs }, before)
 }
 
-function takenFrom(
-  { marketId, outcome, price, size }: Trade,
-  side: 'buyer' | 'seller',
-): { readonly token: FundsToken; readonly amount: bigint } {
-  return side === 'buyer'
-    ? { token: STABLECOIN, amount: BigInt(costCeil(price, size)) }
-    : { token: outcomeToken(marketId, outcome), amount: BigInt(size) }
+function isPermitted(state: SettlementState, trade: TradeToSettle, buyer: Address): boolean {
+  return trade.buyer === buyer && permitOf(state, trade) !== undefined
 }
 
-/** Returns the change of the trader's token balance by a trade. */
-function changeOf(trade: Trade, trader: Address, token: FundsToken): bigint {
-  const [cost, shares] = [takenFrom(trade, 'buyer'), takenFrom(trade, 'seller')]
-  let change = 0n
-  if (trade.buyer === trader && shares.token === token) change += shares.amount
-  if (trade.seller === trader && shares.token === token) change -= shares.amount
-  if (trade.seller === trader && cost.token === token) change += cost.amount
-  if (trade.buyer === trader && cost.token === token) change -= cost.amount
-  return change
+function sideOf(
+  side: Pick<MissingSide, 'trader' | 'token' | 'has' | 'needs'>,
+  before: readonly TradeToSettle[],
+): MissingSide {
+  const changes = new Map<TradeId, bigint>()
+  for (const other of before) {
+    const change = changeOf(other, side.trader, side.token)
+    if (change !== 0n) changes.set(other.tradeId, change)
+  }
+  return { ...side, changes, counted: new Set() }
+}
+
+function isCovering({ has, needs, changes }: MissingSide): boolean {
+  return [...changes.values()].reduce((sum, change) => sum + change, has) >= needs
 }
 
 type InFlight = Map<Address, { readonly other: TradeToSettle; readonly isSent: boolean }[]>
@@ -145,22 +141,18 @@ function note(inFlight: InFlight, other: TradeToSettle, isSent: boolean): void {
   }
 }
 
-/** Returns trades that are sent and in no block yet. */
-function unminedTrades({ flight, trades }: SettlementState): TradeToSettle[] {
-  return [...flight.batches.values()]
-    .filter(({ mined, ended }) => !mined && !ended)
-    .flatMap(({ tradeIds }) => tradeIds.flatMap((tradeId) => trades.get(tradeId)?.trade ?? []))
-}
-
 /**
  * Returns by trader the trades that are to be sent, or are sent and in no block that the simulation has seen. It
  * leaves out refused trades, and trades with retries, which may take long.
  */
 function tradesInFlight(state: SettlementState, refused: readonly RefusedTrade[]): InFlight {
+  const seen = refused.find(({ block }) => block !== undefined)?.block ?? 0
   const unmined = new Set(unminedTrades(state).map(({ tradeId }) => tradeId))
   const without = new Set(refused.map(({ tradeId }) => tradeId))
   const inFlight: InFlight = new Map()
-  for (const trade of state.older.minedSince.values()) note(inFlight, trade, true)
+  for (const { trade, block } of state.older.minedSince.values()) {
+    if (block > seen) note(inFlight, trade, true)
+  }
   for (const { stage, retries, trade } of state.trades.values()) {
     if (retries > 0 || without.has(trade.tradeId)) continue
     const isSent = unmined.has(trade.tradeId)
@@ -182,7 +174,7 @@ export function awaitOlder(
   pending.missing = missing
   pending.trouble = `${missing.refusal.reason}: it waits for older trades of the same trader`
   state.older.waiting.add(pending.trade.tradeId)
-  for (const { tradeId } of state.older.minedSince.values()) applyDecided(pending, tradeId, 'mined')
+  for (const [tradeId, { block }] of state.older.minedSince) applyDecided(pending, tradeId, block)
   requeueOrFail(state, pending, context)
 }
 
@@ -199,8 +191,8 @@ export function resumeWaiting(state: SettlementState, context: SettlementContext
         continue
       }
       // Apply all first: the block that brings the missing balance may also take it.
-      for (const [tradeId, how] of decided) {
-        applyDecided(pending, tradeId, how, state.trades.get(tradeId)?.trade)
+      for (const [tradeId, block] of decided) {
+        applyDecided(pending, tradeId, block, state.trades.get(tradeId)?.trade)
       }
       requeueOrFail(state, pending, context)
     }
@@ -208,22 +200,24 @@ export function resumeWaiting(state: SettlementState, context: SettlementContext
 }
 
 /**
- * Applies a decided trade to one that waits. The decided one may also have taken from its balance without being
- * awaited. Tokens that such a trade brings do not count: it may be younger, and its traders chose it meanwhile.
+ * Applies a decided trade to one that waits; `block` is undefined if the decided one brings nothing. That one may also
+ * have taken from its balance without being awaited. Tokens that such a trade brings do not count: it may be younger, and
+ * its traders chose it meanwhile. Nor does a block that the balance was read at, or after.
  */
 function applyDecided(
   { missing }: PendingSettlement,
   tradeId: TradeId,
-  how: Decided,
+  block: number | undefined,
   trade?: Trade,
 ): void {
   for (const side of missing?.sides ?? []) {
     const expected = side.changes.get(tradeId)
     side.changes.delete(tradeId)
+    if (block === undefined || block <= (missing?.block ?? 0)) continue
     if (side.counted.has(tradeId)) continue
-    if (how === 'mined') side.counted.add(tradeId)
-    if (expected !== undefined && how !== 'failed') side.has += expected
-    else if (how === 'mined' && trade !== undefined) {
+    side.counted.add(tradeId)
+    if (expected !== undefined) side.has += expected
+    else if (trade !== undefined) {
       const change = changeOf(trade, side.trader, side.token)
       if (change < 0n) side.has += change
     }

@@ -31,7 +31,7 @@ export function onePermitEach(
   )
 }
 
-/** Returns by owner the order whose permit is in a transaction that is in no block yet. */
+/** Returns by owner the order with a permit in a transaction that is in no block yet. */
 function permitsInFlight(state: SettlementState): Map<Address, OrderHash> {
   const inFlight = new Map<Address, OrderHash>()
   for (const { mined, ended, tradeIds } of state.flight.batches.values()) {
@@ -70,7 +70,7 @@ function waitsForNoTurn(state: SettlementState, { missing }: PendingSettlement):
   return missing?.sides.every(({ changes }) => [...changes.keys()].every(isFree)) === true
 }
 
-/** Returns orders with an unused permit whose trades are to be sent, the lowest nonce first. */
+/** Returns orders with an unused permit and trades to send, the lowest nonce first. */
 function byNonce(
   state: SettlementState,
 ): readonly { readonly buyer: Address; readonly orderHash: OrderHash; readonly nonce: number }[] {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import type { TradeId } from '#domain/ids.ts'
 import type { TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
+import { withoutClaimed } from './claims.ts'
 import { beginMinedWatch } from './mined-since.ts'
 import { onePermitEach } from './permit-turns.ts'
 import {
@@ -44,6 +45,7 @@ export function track(
     submitFailedAtMs: 0,
     trouble: '',
     reachableAtMs: state.chain.reachableMs,
+    noted: undefined,
     wastedGas: 0,
     reports: [],
     isReporting: false,
@@ -63,7 +65,7 @@ function keyOf({ ports }: SettlementState, trade: TradeWithOrders): string {
   }
 }
 
-/** Appends a trade whose stage is `queued`. */
+/** Appends a trade with the stage `queued`. */
 export function enqueue(state: SettlementState, pending: PendingSettlement): void {
   state.queue.tradeIds.push(pending.trade.tradeId)
   state.queue.turns.add(takerOf(pending.trade))
@@ -74,7 +76,6 @@ export function requeue(state: SettlementState, tradeId: TradeId, notBeforeMs: n
   const pending = state.trades.get(tradeId)
   if (pending === undefined || pending.stage === 'queued' || pending.stage === 'ended') return
   pending.notBeforeMs = notBeforeMs
-  pending.missing = undefined
   state.older.waiting.delete(tradeId)
   moveTo(pending, 'queued')
   enqueue(state, pending)
@@ -100,14 +101,15 @@ export function sendNext(state: SettlementState, context: SettlementContext): vo
   )
 }
 
-/** Takes a batch out of the queue, or out of the groups if it is one of them. */
+/** Takes a batch out of the queue, or out of the groups. */
 function takeOut(state: SettlementState, chosen: TradeId[]): TradeToSettle[] {
   const { queue, trades } = state
   const taken = chosen.map((tradeId) => {
     const pending = trades.get(tradeId)
     assert(pending !== undefined, `${tradeId} is queued but unknown`)
     moveTo(pending, 'submitting')
-    return pending.trade
+    const { trade, refusal } = pending
+    return refusal === undefined ? trade : { ...trade, refusal }
   })
   const group = queue.groups.indexOf(chosen)
   if (group >= 0) queue.groups.splice(group, 1)
@@ -136,7 +138,7 @@ function nextBatch(state: SettlementState, nowMs: number): TradeId[] {
     oldestMs = Math.min(oldestMs, pending.readySinceMs)
   }
   if (waiting.length < batchMax && nowMs - oldestMs < batchWaitMs) return []
-  const sendable = onePermitEach(state, waiting)
+  const sendable = withoutClaimed(state, onePermitEach(state, waiting), nowMs)
   return inTurns(sendable, state.queue.turns, batchMax).map(({ tradeId }) => tradeId)
 }
 

@@ -28,10 +28,10 @@ export function readVanished(state: SettlementState, context: SettlementContext)
   if (next === undefined || !tryBegin(state, 'vanished', context.nowMs)) return
   const { sender, nonce, txHash, tradeIds } = next
   context.pipe(
-    state.ports.readTrades(tradeIds),
-    (trades) => ({
+    Promise.all([state.ports.readTrades(tradeIds), state.ports.readNotes(tradeIds)]),
+    ([trades, notes]) => ({
       type: 'VanishedRead',
-      message: { batch: { sender, nonce, txHash, tradeIds, trades } },
+      message: { batch: { sender, nonce, txHash, tradeIds, trades, notes } },
     }),
     failure('vanished'),
   )

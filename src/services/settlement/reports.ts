@@ -8,7 +8,7 @@ import { SETTLEMENT_REPORTS_MAX } from '#domain/limits.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { TradeStatus } from '#domain/trade.ts'
 import type { TradeReport } from '#protocol/market.ts'
-import { forgetMined, noteMined } from './mined-since.ts'
+import { forgetMined } from './mined-since.ts'
 import { leaveQueue } from './queue.ts'
 import {
   moveTo,
@@ -47,11 +47,12 @@ export function end(
     return
   }
   moveTo(pending, 'ended')
-  if (status === 'confirmed') noteMined(state, pending.trade)
-  else forgetMined(state, pending.trade)
+  if (status === 'failed') forgetMined(state, pending.trade)
   addReport(state, tradeId, { status, txHash, reason, fault })
-  const isMined = state.older.decided.get(tradeId) === 'mined'
-  if (!isMined) state.older.decided.set(tradeId, status === 'confirmed' ? 'settled' : 'failed')
+  // A trade that waits for this one got the block earlier, unless both come with the same poll.
+  if (!state.older.decided.has(tradeId) || status === 'failed')
+    state.older.decided.set(tradeId, undefined)
+  state.progress.lastMs = context.nowMs
   const waitedMs = context.nowMs - pending.trade.matchedAtMs
   context.emit({
     type: 'TradeEnded',

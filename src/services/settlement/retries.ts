@@ -51,15 +51,16 @@ export function awaitMarket(
   if (isExpired(state, pending, context)) failWithoutFault(state, pending, MARKET_UNKNOWN, context)
   else {
     moveTo(pending, 'awaitingMarket')
+    pending.missing = undefined
     pending.trouble = MARKET_UNKNOWN
-    state.older.decided.set(pending.trade.tradeId, 'failed')
+    state.older.decided.set(pending.trade.tradeId, undefined)
   }
 }
 
 /**
- * Handles a trade whose transaction reverted, or that was refused on chain after a good simulation, without a side at
- * fault. It is retried with growing pauses until its deadline. If its refusals have cost too much gas, it fails with
- * fault `both`, so that the two quantities do not match again.
+ * Handles a trade after its transaction reverted, or after it was refused on chain after a good simulation, without a
+ * side at fault. It is retried with growing pauses until its deadline. If its refusals have cost too much gas, it fails
+ * with fault `both`, so that the two quantities do not match again.
  */
 export function retryLater(
   state: SettlementState,
@@ -79,12 +80,12 @@ export function retryLater(
   pending.trouble = reason
   pending.notBeforeMs = context.nowMs + backoff(RETRY_MS, RETRY_MS_MAX, pending.retries++)
   queueGroup(state, [tradeId])
-  state.older.decided.set(tradeId, 'failed')
+  state.older.decided.set(tradeId, undefined)
 }
 
 /**
- * No trader's fault, whatever the contract says: an order matches before it expires and can settle for the whole grace
- * after that. It runs out only if the exchange or the chain was unavailable for that long.
+ * Not the fault of a trader, although the contract reports it so: an order matches before it expires and can settle for
+ * the whole grace after that. It runs out only if the exchange or the chain was unavailable for that long.
  */
 export const OUT_OF_TIME = 'OrderExpired'
 
@@ -99,7 +100,7 @@ export function applyRefusals(
   refused: readonly RefusedTrade[],
   context: SettlementContext,
 ): void {
-  for (const { pending, refusal, missing } of judge(state, refused)) {
+  for (const { pending, refusal, missing } of judge(state, refused, context.nowMs)) {
     const { fault, reason } = refusal
     const { trade } = pending
     if (reason === OUT_OF_TIME) {
@@ -117,7 +118,7 @@ export function applyRefusals(
 }
 
 /**
- * Handles trades whose transaction could not be built or simulated although the chain is reachable: one of them is
+ * Handles trades if their transaction could not be built or simulated although the chain is reachable: one of them is
  * bad. The batch is halved until that trade is alone. It fails if this process cannot handle its data; if a node does
  * not accept it, it is retried with growing pauses until its deadline.
  */
@@ -155,7 +156,7 @@ function halve(state: SettlementState, tradeIds: readonly TradeId[]): void {
 
 /**
  * Fails trades that have not settled although the chain was reachable until their deadline. A trade that is in a
- * transaction is decided by that transaction. A trade whose market does not answer cannot be reported yet.
+ * transaction is decided by that transaction. If its market does not answer, a trade cannot be reported yet.
  */
 export function failOverdue(state: SettlementState, context: SettlementContext): void {
   for (const [tradeId, { stage, reachableAtMs, trouble }] of state.trades) {

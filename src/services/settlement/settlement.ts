@@ -10,8 +10,8 @@
  *               └─────────┴──────────┘  the market is not on chain, the batch would revert, the transaction was lost
  *
  * Worked example. Three trades wait. Transaction 7 carries them, and each is reported `submitted`. The receipt settles
- * two and rejects the third, whose buyer has no funds. After the confirmations two are reported `confirmed` and one
- * `failed` with fault `buyer`. When the markets have acknowledged all three, row 7 of the journal is closed.
+ * two and rejects the third, because the buyer has no funds. After the confirmations two are reported `confirmed` and
+ * one `failed` with fault `buyer`. When the markets have acknowledged all three, row 7 of the journal is closed.
  */
 
 import type { TradeId } from '#domain/ids.ts'
@@ -23,6 +23,7 @@ import { acknowledge, applyUpdate, resumeBatch, startBatch } from './batches.ts'
 import type { OpenSettlement } from './chain/settlement-lane.ts'
 import { drop, expireEnded, isVerifying, trustOnlyNew, verifyWithMarket } from './history.ts'
 import { statusOf, watchLag } from './lag.ts'
+import { applyNote, saveNotes } from './notes.ts'
 import { resumeWaiting } from './older-trades.ts'
 import { enqueue, requeue, sendNext, track } from './queue.ts'
 import { readVanished, settleVanished } from './reorgs.ts'
@@ -36,6 +37,7 @@ import {
   noteMissingMarket,
   retryMissingMarkets,
 } from './retries.ts'
+import { watchStall } from './stall.ts'
 import type {
   SettlementContext,
   SettlementEvent,
@@ -72,8 +74,10 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
       readPending(state, context)
       poll(state, context)
       advance(state, context)
+      saveNotes(state, context)
     }
     watchLag(state, context)
+    watchStall(state, context)
     return undefined
   },
 
@@ -97,16 +101,18 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     return undefined
   },
 
-  PendingRead(state, { trades, full, upTo }, context) {
+  PendingRead(state, { trades, notes, full, upTo }, context) {
     done(state, 'read')
     state.reads.isFull = full
     state.reads.notifiedBefore = upTo
     state.reads.lastMs = context.nowMs
+    const noteOf = new Map(notes.map((note) => [note.tradeId, note]))
     for (const trade of trades) {
       if (state.trades.has(trade.tradeId) || state.history.ended.has(trade.tradeId)) continue
       if (state.markets.missing.has(trade.marketId)) continue
       if (state.trades.size >= SETTLEMENT_HELD_MAX) break
       const pending = track(state, trade, 'queued', context.nowMs)
+      applyNote(pending, noteOf.get(trade.tradeId), state)
       // Sent before a restart and in no open transaction: it may have been waiting for a retry.
       if (trade.attempts > 0) pending.settleableSinceMs = context.nowMs
       enqueue(state, pending)
@@ -189,8 +195,10 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     pending.isReporting = false
     if ('unanswered' in answer || (isRejection(answer) && isTransient(answer))) {
       pending.reportAgainMs = context.nowMs + REPORT_AGAIN_MS
+      state.reports.unanswered = 'unanswered' in answer ? answer.unanswered : answer.rejected
       return undefined
     }
+    state.reports.unanswered = ''
     pending.reports.shift()
     if (report.status === 'matched') state.history.unverified.delete(tradeId)
     if (isRejection(answer)) {
@@ -205,6 +213,18 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
       if (batch.vanished) settleVanished(state, batch, context)
     }
     advance(state, context)
+    return undefined
+  },
+
+  Noted(state, { notes, ended }) {
+    done(state, 'note')
+    for (const note of notes) {
+      const pending = state.trades.get(note.tradeId)
+      // Otherwise it has ended meanwhile, and its note must go.
+      if (pending === undefined) state.notes.ended.add(note.tradeId)
+      else pending.noted = note
+    }
+    for (const tradeId of ended) state.notes.ended.delete(tradeId)
     return undefined
   },
 
@@ -245,9 +265,13 @@ function isAboutTrades(
 
 function recover(state: SettlementState, context: SettlementContext): void {
   if (!tryBegin(state, 'recover', context.nowMs)) return
-  const { lane, readTrades } = state.ports
+  const { lane, readTrades, readNotes } = state.ports
   const withTrades = (open: OpenSettlement) =>
-    readTrades(open.tradeIds).then((trades) => ({ ...open, trades }))
+    Promise.all([readTrades(open.tradeIds), readNotes(open.tradeIds)]).then(([trades, notes]) => ({
+      ...open,
+      trades,
+      notes,
+    }))
   context.pipe(
     lane.recover().then((open) => Promise.all(open.map(withTrades))),
     (open) => ({ type: 'Recovered', message: { open } }),
@@ -269,16 +293,29 @@ function readPending(state: SettlementState, context: SettlementContext): void {
   if (!tryBegin(state, 'read', nowMs)) return
   const ended = [...state.history.ended.keys()].slice(-ENDED_READ_MAX)
   const upTo = state.reads.notified
+  const filter = {
+    limit: READ_TRADES,
+    exceptMarkets: [...state.markets.missing.keys()],
+    exceptTakers: takersAtQuota(state),
+    exceptTrades: [...state.trades.keys(), ...ended],
+  }
   context.pipe(
-    state.ports.readPending({
-      limit: READ_TRADES,
-      exceptMarkets: [...state.markets.missing.keys()],
-      exceptTakers: takersAtQuota(state),
-      exceptTrades: [...state.trades.keys(), ...ended],
-    }),
+    readWithNotes(state, filter),
     (read) => ({ type: 'PendingRead', message: { ...read, upTo } }),
     failure('read'),
   )
+}
+
+/** Reads pending trades, and the notes of those that an earlier process may have noted. */
+function readWithNotes(
+  { ports, history }: SettlementState,
+  filter: Parameters<SettlementState['ports']['readPending']>[0],
+) {
+  return ports.readPending(filter).then((read) => {
+    const older = read.trades.filter(({ matchedAtMs }) => matchedAtMs < history.trustedFromMs)
+    const ids = older.map(({ tradeId }) => tradeId)
+    return ports.readNotes(ids).then((notes) => ({ ...read, notes }))
+  })
 }
 
 function poll(state: SettlementState, context: SettlementContext): void {

@@ -1,13 +1,16 @@
-/** Gauge of traders who have used up a daily budget. */
+/** Gauge of traders that have used up a daily budget. */
 
 import { Gauge } from 'prom-client'
-import type { Kit } from '#services/kit/kit.ts'
+import type { ThreadContext } from '#services/kit/kit.ts'
 import type { SpendingRelay } from './thread/spending-relay.ts'
 
-export function spendingMeters({ registry }: Pick<Kit, 'registry'>, relay: SpendingRelay): void {
+export function spendingMeters(
+  { registry }: Pick<ThreadContext, 'registry'>,
+  relay: SpendingRelay,
+): void {
   new Gauge({
     name: 'sibyl_settlement_budgets_spent',
-    help: 'Traders who have used up what their fills may cost today: fills, gas, or gas of failed fills',
+    help: 'Traders who have used up a daily budget: fills, gas, or gas of failed fills',
     labelNames: ['chain', 'budget'],
     registers: [registry],
     collect() {

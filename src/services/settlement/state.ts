@@ -4,7 +4,14 @@ import assert from 'node:assert/strict'
 import type { FundsToken } from '#domain/funds.ts'
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
-import type { FaultySide, TradeStatus, TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
+import type {
+  FaultySide,
+  TradeNote,
+  TradeRefusal,
+  TradeStatus,
+  TradeToSettle,
+  TradeWithOrders,
+} from '#domain/trade.ts'
 import type { TradeReport } from '#protocol/market.ts'
 import type { SettlementRequests } from '#protocol/settlement.ts'
 import type { Context } from '#runtime/actor.ts'
@@ -14,7 +21,6 @@ import type {
   SettlementLane,
   SettlementUpdate,
   Submission,
-  TradeVerdict,
 } from './chain/settlement-lane.ts'
 import type { RefusedTrade } from './chain/simulation.ts'
 
@@ -27,7 +33,14 @@ export type SettlementProtocol = SettlementRequests & {
     answers: undefined
   }
   /** `upTo` is the number of notices about new trades when the read began. */
-  PendingRead: { takes: PendingTrades & { upTo: number }; answers: undefined }
+  PendingRead: {
+    takes: PendingTrades & { upTo: number; notes: readonly TradeNote[] }
+    answers: undefined
+  }
+  Noted: {
+    takes: { notes: readonly TradeNote[]; ended: readonly TradeId[] }
+    answers: undefined
+  }
   Submitted: { takes: { tradeIds: readonly TradeId[]; submission: Submission }; answers: undefined }
   Polled: {
     takes: {
@@ -60,7 +73,10 @@ export type SettlementProtocol = SettlementRequests & {
   }
 }
 
-export type RecoveredBatch = OpenSettlement & { readonly trades: readonly TradeWithOrders[] }
+export type RecoveredBatch = OpenSettlement & {
+  readonly trades: readonly TradeWithOrders[]
+  readonly notes: readonly TradeNote[]
+}
 
 /** Answer of a market, or why there is none. */
 export type ReportAnswer = { readonly status: TradeStatus } | Rejection | { unanswered: string }
@@ -73,7 +89,7 @@ export type SettlementStatus = {
   /** Did not settle without a side at fault, and is retried. */
   readonly retrying: number
   readonly unreported: number
-  /** Age of the oldest trade that has not settled, whatever it waits for. */
+  /** Age of the oldest unsettled trade. */
   readonly oldestMs: number
   readonly behind: boolean
   readonly why: string
@@ -105,6 +121,13 @@ export type SettlementEvent =
   /** A trade failed because it had not settled by its deadline. */
   | { readonly type: 'TradeOverdue'; readonly tradeId: TradeId; readonly why: string }
   | { readonly type: 'StepFailed'; readonly step: Step; readonly why: string }
+  /** No trade has ended for a while although some are open. */
+  | {
+      readonly type: 'Stalled'
+      readonly forMs: number
+      readonly trades: number
+      readonly why: string
+    }
   | { readonly type: 'LagChanged'; readonly behind: boolean; readonly lagMs: number }
 
 export type SettlementRules = {
@@ -139,13 +162,19 @@ export type SettlementPorts = {
   readonly readTrades: (tradeIds: readonly TradeId[]) => Promise<readonly TradeWithOrders[]>
   /** A trade's id on chain; computed, once per trade. */
   readonly keyOf: (trade: TradeWithOrders) => string
+  /** Returns the notes of these trades. */
+  readonly readNotes: (tradeIds: readonly TradeId[]) => Promise<readonly TradeNote[]>
+  readonly saveNotes: (changes: {
+    readonly notes: readonly TradeNote[]
+    readonly ended: readonly TradeId[]
+  }) => Promise<void>
   /** Sends a report to the market; never rejects. */
   readonly report: (marketId: MarketId, report: TradeReport) => Promise<ReportAnswer>
-  /** Traders whose failed fills have used up today's budget; left out if there is no budget. */
+  /** Traders who have used up today's budget by failed fills; omitted if there is no budget. */
   readonly barred?: () => ReadonlySet<Address>
 }
 
-/** What settlement is doing with a trade. */
+/** Stage of a trade in settlement. */
 export type Stage =
   /** In the queue, or in a group that is sent by itself. */
   | 'queued'
@@ -187,22 +216,22 @@ export function moveTo(pending: Pick<PendingSettlement, 'trade' | 'stage'>, to: 
 /** The balance that a trade lacks until older ones have settled. */
 export type MissingBalance = {
   readonly refusal: RefusedTrade
+  /** The block of the refusal and of the balances. */
+  readonly block: number
+  readonly sinceMs: number
   readonly sides: readonly MissingSide[]
 }
 
-/** One side of the trade: what it has and needs of one token, and what each older trade will change. */
+/** One side of the trade: its balance or allowance, its need of it, and the change by each older trade. */
 export type MissingSide = {
   readonly trader: Address
-  readonly token: FundsToken
+  readonly token: FundsToken | 'allowance'
   has: bigint
   readonly needs: bigint
   readonly changes: Map<TradeId, bigint>
-  /** Trades whose block has changed `has`. */
+  /** Trades in blocks that `has` already includes. */
   readonly counted: Set<TradeId>
 }
-
-/** How a trade was decided: by a block that settled it, by what is known of one, or not settled. */
-export type Decided = 'mined' | 'settled' | 'failed'
 
 /** A trade from the read of the database until its market has acknowledged its end. */
 export type PendingSettlement = {
@@ -216,10 +245,10 @@ export type PendingSettlement = {
   /** Its age counts as lag from this time on: the first submission shows whether it can settle at all. */
   lagFromMs: number
   notBeforeMs: number
-  /** In the stage `awaitingOlder`: the balance that is missing. */
+  /** The balance that it lacked at its last submission, until it is sent. */
   missing: MissingBalance | undefined
   /** The refusal of a block by the fault of a side. It still counts if a reorg removes that block. */
-  refusal: TradeVerdict | undefined
+  refusal: TradeRefusal | undefined
   /** Number of times it could not settle without a side at fault while others did. */
   retries: number
   /** Number of times its transaction could not even be simulated. */
@@ -227,15 +256,17 @@ export type PendingSettlement = {
   submitFailedAtMs: number
   /** The last known reason why it has not settled; empty if there is none. */
   trouble: string
-  /** `chain.reachableMs` when it was read. */
-  readonly reachableAtMs: number
+  /** `chain.reachableMs` when it was read; earlier by the time before a restart. */
+  reachableAtMs: number
+  /** Its note in the database. */
+  noted: TradeNote | undefined
   /** Its share of the gas of transactions in which it did not settle. */
   wastedGas: number
   /** Reports that its market has not acknowledged, the oldest first. */
   readonly reports: TradeReport[]
   isReporting: boolean
   reportAgainMs: number
-  /** True if its market has it as confirmed; it must be told if that is undone. */
+  /** True if its market has it as confirmed; the market must be notified if that is undone. */
   isConfirmed: boolean
 }
 
@@ -264,13 +295,13 @@ export type SettlementState = {
     readonly tradeIds: TradeId[]
     /** The takers of queued trades, in the order of their turns. */
     readonly turns: Set<Address>
-    /** Batches that are sent by themselves, before the queue: the halves of one that reverts. */
+    /** Batches that are sent separately, before the queue: the halves of a batch that reverts. */
     readonly groups: TradeId[][]
   }
   /** Transactions under way. */
   readonly flight: {
     readonly batches: Map<string, Batch>
-    /** Batches that a reorg removed, and whose trades are still to be read. */
+    /** Batches that a reorg removed; their trades are still to be read. */
     readonly vanished: OpenSettlement[]
     readonly usedPermits: Set<OrderHash>
     lastSentMs: number
@@ -278,10 +309,10 @@ export type SettlementState = {
   /** Trades that wait for older ones. */
   readonly older: {
     readonly waiting: Set<TradeId>
-    /** Trades that were decided since the last look at those that wait. */
-    readonly decided: Map<TradeId, Decided>
+    /** Trades that were decided since the last look at those that wait, with the block if one settled them. */
+    readonly decided: Map<TradeId, number | undefined>
     /** Trades that came into a block while a submission was under way. */
-    readonly minedSince: Map<TradeId, TradeToSettle>
+    readonly minedSince: Map<TradeId, { readonly trade: TradeToSettle; readonly block: number }>
   }
   readonly markets: {
     /** Markets that the chain does not know yet, and when to ask again. */
@@ -294,13 +325,24 @@ export type SettlementState = {
     readonly ended: Map<TradeId, Ended>
     /** A trade that was matched before may have ended and been forgotten, here or before a restart. */
     trustedFromMs: number
-    /** Trades whose markets have still to say whether they are pending; nothing is done for them before. */
+    /**
+     * Trades to verify with their markets; nothing is done for them before their markets answer that they are pending.
+     */
     readonly unverified: Set<TradeId>
     verifyingSinceMs: number
   }
-  readonly reports: { inFlight: number }
+  /** Ended trades whose notes have still to be deleted. */
+  readonly notes: { readonly ended: Set<TradeId> }
+  readonly reports: {
+    inFlight: number
+    /** Why the last report was not acknowledged; empty if it was. */
+    unanswered: string
+  }
+  /** When a trade last ended, and when the wait for the next was last logged. */
+  readonly progress: { lastMs: number; toldMs: number }
   readonly steps: {
-    readonly busy: Set<Step>
+    /** Steps under way, and since when. */
+    readonly busy: Map<Step, number>
     /** After a failure a step does not start before this time. */
     readonly pauses: Map<Step, { untilMs: number; failures: number; why: string }>
   }
@@ -329,7 +371,7 @@ export type SettlementState = {
   readonly lag: {
     behind: boolean
     ms: number
-    /** Age of the oldest trade that has not settled, whatever it waits for. */
+    /** Age of the oldest unsettled trade. */
     oldestMs: number
   }
 }
@@ -349,8 +391,10 @@ export function newSettlement(rules: SettlementRules, ports: SettlementPorts): S
       unverified: new Set(),
       verifyingSinceMs: 0,
     },
-    reports: { inFlight: 0 },
-    steps: { busy: new Set(), pauses: new Map() },
+    notes: { ended: new Set() },
+    reports: { inFlight: 0, unanswered: '' },
+    progress: { lastMs: 0, toldMs: 0 },
+    steps: { busy: new Map(), pauses: new Map() },
     reads: { recovered: false, lastMs: 0, isFull: true, notified: 0, notifiedBefore: 0 },
     chain: {
       lastPollMs: 0,
@@ -366,4 +410,4 @@ export function newSettlement(rules: SettlementRules, ports: SettlementPorts): S
 
 export type SettlementContext = Context<SettlementProtocol, SettlementEvent>
 
-export type Step = 'recover' | 'read' | 'submit' | 'poll' | 'vanished' | 'acknowledge'
+export type Step = 'recover' | 'read' | 'submit' | 'poll' | 'vanished' | 'acknowledge' | 'note'

@@ -14,7 +14,7 @@ export function mayBegin(state: SettlementState, step: Step, nowMs: number): boo
 
 export function tryBegin(state: SettlementState, step: Step, nowMs: number): boolean {
   if (!mayBegin(state, step, nowMs)) return false
-  state.steps.busy.add(step)
+  state.steps.busy.set(step, nowMs)
   return true
 }
 

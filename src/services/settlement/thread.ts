@@ -1,6 +1,7 @@
 /** The settlement thread: one settlement actor per chain, each with the lane of its key. */
 
 import { accountOf, balanceOf } from '#chain/accounts.ts'
+import type { ChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
 import { makeCallReader, makeFundsRead } from '#chain/funds-read.ts'
 import { WEI_PER_GWEI } from '#chain/sender/fees.ts'
@@ -18,18 +19,20 @@ import {
 } from '#config/thread-data.ts'
 import { Fault } from '#domain/fault.ts'
 import type { MarketProtocol } from '#protocol/market.ts'
+import type { TracedTradesProtocol } from '#protocol/settlement.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import type { Served } from '#runtime/serve.ts'
-import { type ThreadParts, Unfit } from '#runtime/thread.ts'
+import { type Thread, Unfit } from '#runtime/thread.ts'
 import { type ChainWorld, chainWorld } from '#services/kit/chain-world.ts'
 import { startKeyWatch } from '#services/kit/key-watch.ts'
-import { linkWriters, makeKit, serveActor } from '#services/kit/kit.ts'
+import { linkWriters, makeThreadContext, serveActor } from '#services/kit/kit.ts'
 import { makeLeases } from '#services/kit/leases.ts'
 import type { Lease } from '#store/engine/fence.ts'
+import { askWrite } from '#store/writes/ask-write.ts'
 import { makeJournal } from '#store/writes/journal.ts'
 import { loadKeccak } from '#verify/keccak.ts'
 import { makeHoldingsRead } from './chain/holdings.ts'
-import { makeSettlementLane } from './chain/settlement-lane.ts'
+import { makeSettlementLane, type SettlementLane } from './chain/settlement-lane.ts'
 import { makeSimulation } from './chain/simulation.ts'
 import { makeSparePermits } from './chain/spare-permits.ts'
 import { statusOf } from './lag.ts'
@@ -45,6 +48,7 @@ import {
 } from './state.ts'
 import { makePauseRelay } from './thread/pause-relay.ts'
 import { makeSpendingRelay } from './thread/spending-relay.ts'
+import { makeSettlementTraces } from './thread/trade-traces.ts'
 
 /** Bounds of the interval between ticks of each actor. */
 const TICK_MS_MIN = 10
@@ -60,18 +64,22 @@ const SPENDING_EVERY_MS = 1_000
 /** One node at a time settles the trades of a chain. */
 const roleOf = ({ chainId }: { readonly chainId: number }): string => `settlement/${chainId}`
 
+type TracedTrades = TracedTradesProtocol['TradesTraced']['takes']
+
 /** Epoch of the lease, by which markets reject a former holder; absent if there can be only one holder. */
 const epochOf = (lease: Lease | undefined): { epoch?: number } =>
   lease === undefined || lease.epoch === 0 ? {} : { epoch: lease.epoch }
 
-export function settlementThread(data: ThreadData, world: ChainWorld = chainWorld): ThreadParts {
+export function settlementThread(data: ThreadData, world: ChainWorld = chainWorld): Thread {
   const { settings } = data
   const { settlement: rules } = settings
-  const kit = makeKit(data, world)
+  const kit = makeThreadContext(data, world)
   const { log, clock } = kit
   const actors: Served[] = []
+  const traces = makeSettlementTraces(kit.tracer)
   const { store, markets, marketOf, ...writers } = linkWriters(settings, kit.links, {
-    told: (type) => {
+    told: (type, message) => {
+      if (type === 'TradesTraced') traces.received((message as TracedTrades).traces)
       if (type !== 'TradesWritten') return
       for (const actor of actors) actor.hear(type, {}, 0, undefined)
     },
@@ -93,23 +101,22 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
   const meters = settlementMeters(kit, () => states)
   spendingMeters(kit, spending)
 
-  async function startChain(chain: (typeof settings.chains)[number], lease: Lease): Promise<void> {
+  /** Makes the lane of a chain: it signs, simulates and sends the settlements. */
+  function laneOf(
+    chain: (typeof settings.chains)[number],
+    on: {
+      readonly client: ChainClient
+      readonly contract: ReturnType<typeof settlementContract>
+      readonly own: ReturnType<typeof accountOf>
+      readonly role: string
+    },
+  ): SettlementLane {
+    const { client, contract, own, role } = on
     const { chainId, confirmations } = chain
-    leaseOf.set(chainId, lease)
-    const role = roleOf(chain)
     const contracts = contractsOf(chain)
-    const own = accountOf(settings.keys.settlement)
-    const client = world.makeChainClient({
-      chainId,
-      rpcUrls: chain.rpcUrls,
-      timeoutMs: RPC_TIMEOUT_MS,
-      rounds: 2,
-      onError: (trouble) => meters.unanswered(chainId, trouble),
-    })
-    const contract = settlementContract(client, contracts.settlement)
     const maxFeeCap = BigInt(rules.maxFeeGwei) * WEI_PER_GWEI
     const readFunds = makeFundsRead(makeCallReader(client, contracts.multicall), contracts)
-    const lane = makeSettlementLane({
+    return makeSettlementLane({
       client,
       contract,
       tokens: conditionalTokens(client, contracts.conditionalTokens, contracts.stablecoin),
@@ -143,6 +150,22 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
       confirmations,
       startBlock: chain.startBlock,
     })
+  }
+
+  async function startChain(chain: (typeof settings.chains)[number], lease: Lease): Promise<void> {
+    const { chainId } = chain
+    leaseOf.set(chainId, lease)
+    const role = roleOf(chain)
+    const own = accountOf(settings.keys.settlement)
+    const client = world.makeChainClient({
+      chainId,
+      rpcUrls: chain.rpcUrls,
+      timeoutMs: RPC_TIMEOUT_MS,
+      rounds: 2,
+      onError: (trouble) => meters.unanswered(chainId, trouble),
+    })
+    const contract = settlementContract(client, contractsOf(chain).settlement)
+    const lane = laneOf(chain, { client, contract, own, role })
     await checkGrace(chainId, contract)
     keys.push(
       startKeyWatch(kit, settings.relayer, {
@@ -170,6 +193,10 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
         lane,
         readPending: (filter) => query('pendingTradesWithOrders', { chainId, ...filter }),
         readTrades: (tradeIds) => query('tradesWithOrders', { tradeIds }),
+        readNotes: (tradeIds) => query('notesOf', { tradeIds }),
+        saveNotes: async (changes) => {
+          await askWrite(leases.writeQueue(role, store), 'noteTrades', { chainId, ...changes })
+        },
         keyOf: (trade) => contract.tradeKeyOf(trade),
         report: async (marketId, tradeReport) =>
           // Without a valid lease another node may decide: report later.
@@ -180,6 +207,7 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
       },
     )
     states.set(chainId, state)
+    log.info({ chainId, ...epochOf(lease) }, 'settlement of the chain starts')
     spending.follow({ chainId, sender: own.address })
     for (const market of markets) sendLag(market, chainId, false)
     actors.push(
@@ -196,7 +224,7 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
     )
   }
 
-  /** A trade must settle or fail before the contract stops accepting it, whatever its traders do. */
+  /** A trade must settle or fail before the contract stops accepting it. */
   async function checkGrace(
     chainId: number,
     contract: ReturnType<typeof settlementContract>,
@@ -206,7 +234,10 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
       graceSec = (await contract.delays()).graceSec
     } catch (error) {
       if (!(error instanceof Fault && error.retryable)) throw error
-      log.warn({ chainId, why: error.message }, 'the grace of the contract could not be checked')
+      log.warn(
+        { chainId, why: error.message },
+        'the grace period of the settlement contract could not be read',
+      )
       return
     }
     const limits = {
@@ -223,6 +254,7 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
   }
 
   async function report(request: MarketProtocol['ReportTrade']['takes']): Promise<ReportAnswer> {
+    traces.reported(request.report)
     const answer = await marketOf(request.marketId).ask('ReportTrade', request)
     if (isUnanswered(answer)) return { unanswered: answer.unanswered }
     if ('paused' in answer && answer.paused !== undefined) pauses.received(answer.paused)
@@ -252,7 +284,10 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
       kit.every(PAUSES_EVERY_MS, () => pauses.tick(clock.nowMs()))
       kit.every(SPENDING_EVERY_MS, () => {
         spending.tick(clock.nowMs()).catch((error: unknown) => {
-          log.warn({ why: String(error) }, 'could not read what traders have spent; retrying')
+          log.warn(
+            { why: String(error) },
+            'the spending of traders could not be read; it is retried',
+          )
         })
       })
       if (states.size > 0) log.info({ chains: [...states.keys()] }, 'settlement is running')

@@ -1,7 +1,7 @@
 /**
  * Takers take turns, so that a trader with thousands of trades does not delay the others. A trade counts for its taker,
- * because the maker did not choose the moment. Each round takes the oldest trade of every taker, the taker whose last
- * turn is longest ago first. The chosen trades are sent by age, because a trade may need tokens that an older one brings.
+ * because the maker did not choose the moment. Each round takes the oldest trade of every taker, the taker with the
+ * oldest last turn first. The chosen trades are sent by age, because a trade may need tokens that an older one brings.
  *
  * Worked example with batches of four. Ann took a1 to a9, then Bob b1 and Cid c1 and c2. The first batch has a1, a2, b1
  * and c1. The next one has a3, a4, a5 and c2, because Bob has none left.

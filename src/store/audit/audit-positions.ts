@@ -1,7 +1,6 @@
 /**
- * Compares the positions that are kept with what the chain's movements, as the indexer wrote them,
- * add up to: shares, cost, realised profits, holders and open interest. What the chain itself says is compared by a
- * caller that can ask it, with `heldAt`.
+ * Compares stored positions with the sum of the chain's movements that the indexer wrote: shares, cost, realised
+ * profits, holders and open interest. A caller with access to the chain compares with `heldAt` as well.
  */
 
 import type { Address, MarketId } from '#domain/ids.ts'
@@ -55,7 +54,7 @@ export async function auditPositions(database: Database): Promise<PositionAudit>
         total.profits.set(holder, (total.profits.get(holder) ?? 0n) + profit)
       }
     }
-    // Of a chain without a market nothing may be kept.
+    // A chain without a market must have no holdings.
     const others = await sql.all<{ chain_id: number | string }>(
       'select chain_id from chain_holdings union select chain_id from holder_profits',
       [],
@@ -75,7 +74,7 @@ export async function auditPositions(database: Database): Promise<PositionAudit>
       const what = (holder: Address) => `profit of ${holder} on chain ${chainId}`
       compareProfits(made, profits, (holder, ...both) => compare(what(holder), ...both))
     }
-    // What is there of a market that the chain does not have would not have been met above.
+    // Finds rows of markets that the chain does not have: the loop above skips them.
     compare('rows of positions', await counted(sql, 'positions'), String(positions))
     compare('markets that are held', await counted(sql, HELD), String(held))
     compare('rows of profits', await counted(sql, 'position_profits'), String(profitable))
@@ -83,7 +82,7 @@ export async function auditPositions(database: Database): Promise<PositionAudit>
   })
 }
 
-/** A market that nobody has anything of any more keeps its row, with nothing in it. */
+/** A market without holders keeps its row, with zeros. */
 const HELD = "market_holdings where holders <> 0 or locked_e6 <> '0'"
 
 async function counted(sql: Statements, from: string): Promise<string> {
@@ -102,7 +101,7 @@ function holdingsText(row: HoldingsRow | undefined): string {
   return `${row?.locked ?? 0} of ${row?.holders ?? 0} holders`
 }
 
-/** Nobody's profit is no row. */
+/** A profit of zero has no row. */
 function compareProfits(
   kept: ReadonlyMap<Address, bigint>,
   expected: ReadonlyMap<Address, bigint>,
@@ -166,20 +165,20 @@ async function compareMarket(
   return { holders, locked, profits }
 }
 
-type Held = {
+type IndexedPosition = {
   readonly holder: Address
   readonly marketId: MarketId
   readonly shares: readonly [yes: bigint, no: bigint]
 }
 
 /**
- * Everything that is held on a chain, and the block that it is of. Holders without a position are in
- * it too, with zero, so that a balance that is not in the database is found.
+ * Returns all positions on a chain and the block they belong to. Includes holders with a balance of zero, so that a
+ * balance missing from the database is found.
  */
 export async function heldAt(
   database: Database,
   chainId: number,
-): Promise<{ blockNumber: number; held: Held[] } | undefined> {
+): Promise<{ blockNumber: number; held: IndexedPosition[] } | undefined> {
   return transact(database, async (transaction, connection) => {
     const sql = statements(database, connection, transaction)
     const [cursor] = await sql.all<{ indexed_block: number | string }>(

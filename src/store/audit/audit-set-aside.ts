@@ -1,4 +1,4 @@
-/** The events of all chains that were set aside: they count for nothing, so nothing can be compared. */
+/** Events of all chains that were set aside. They change no table, so there is nothing to compare. */
 
 import type { SetAside } from '#domain/chain-event.ts'
 import { setAsideOf } from '../chain-index/set-aside.ts'

@@ -1,6 +1,5 @@
 /**
- * Compares what the projector has kept with what the trades add up to. Read in one transaction, so
- * that it may run beside a working exchange.
+ * Compares the projector's sums with the trades. It reads in one transaction, so it can run beside a working exchange.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -46,14 +45,14 @@ export async function auditTrades(database: Database): Promise<TradeAudit> {
       trades += chain.trades
       await compareChain(sql, chainId, chain, compare)
     }
-    // What is there for a market that nothing was counted for would not have been met above.
+    // Finds rows of markets without trades: the loop above skips them.
     compare('rows of candles', await counted(sql, 'candles'), String(candles))
     compare('markets that have traded', await counted(sql, TRADED), String(markets))
     return { markets, trades, candles, differences }
   })
 }
 
-/** A market whose trades have all failed keeps its row, with nothing in it. */
+/** A market whose trades have all failed keeps its row, with zeros. */
 const TRADED = 'market_stats where trades <> 0 or volume_whole * 1000000 + volume_millionths <> 0'
 
 type Compare = (what: string, kept: string, expected: string) => void
@@ -62,7 +61,7 @@ type SumRow = { volume_whole: string; volume_millionths: string; trades: number 
 const SUMS = `cast(volume_whole as char) as volume_whole,
   cast(volume_millionths as char) as volume_millionths, trades`
 
-function told(volume: bigint, trades: number | string): string {
+function described(volume: bigint, trades: number | string): string {
   return `${volume} in ${trades} trades`
 }
 
@@ -81,8 +80,10 @@ async function compareMarket(
   const expected = tally.markets.get(marketId)
   compare(
     `volume of ${marketId}`,
-    stats === undefined ? told(0n, 0) : keptSum(stats),
-    expected === undefined ? told(0n, 0) : told(valueIn(expected.volume), expected.trades),
+    stats === undefined ? described(0n, 0) : keptSum(stats),
+    expected === undefined
+      ? described(0n, 0)
+      : described(valueIn(expected.volume), expected.trades),
   )
   type Row = SumRow & Record<string, number | string>
   const rows = await select<Row>(
@@ -106,7 +107,7 @@ async function compareMarket(
       kept.get(key) ?? 'none',
       [candle.open, candle.high, candle.low, candle.close].join(' ') +
         ` from ${candle.firstSeq}-${candle.firstFill} to ${candle.lastSeq}-${candle.lastFill}, ` +
-        told(valueIn(candle.volume), candle.trades),
+        described(valueIn(candle.volume), candle.trades),
     )
     kept.delete(key)
   }
@@ -141,11 +142,11 @@ async function compareChain(
   const of = (what: string) => `${what} of chain ${chainId}`
   compare(
     of('volume'),
-    told(
+    described(
       volume(rows),
       sum((row) => row.trades),
     ),
-    told(expected, chain.trades),
+    described(expected, chain.trades),
   )
   compare(of('traders'), String(sum((row) => row.traders)), String(chain.traders.size))
   compare(
@@ -177,18 +178,18 @@ async function compareChain(
     const row = kept.get(key) ?? { volume: 0n, trades: 0 }
     compare(
       of(`span ${key}`),
-      told(row.volume, row.trades),
-      told(valueIn(span.volume), span.trades),
+      described(row.volume, row.trades),
+      described(valueIn(span.volume), span.trades),
     )
     kept.delete(key)
   }
   for (const [key, row] of kept) {
-    compare(of(`span ${key}`), told(row.volume, row.trades), told(0n, 0))
+    compare(of(`span ${key}`), described(row.volume, row.trades), described(0n, 0))
   }
 }
 
 function keptSum(row: SumRow): string {
-  return told(sumOf(row.volume_whole, row.volume_millionths), row.trades)
+  return described(sumOf(row.volume_whole, row.volume_millionths), row.trades)
 }
 
 async function counted(

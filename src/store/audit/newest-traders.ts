@@ -1,10 +1,10 @@
-/** Whose orders came last. */
+/** Traders of the newest orders. */
 
 import type { Address } from '#domain/ids.ts'
 import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { hexOf } from '../engine/hex.ts'
 
-/** The traders of the newest orders, as many orders as were asked for. */
+/** Returns the traders of the newest `orders` orders. */
 export async function newestTraders(database: Database, orders: number): Promise<Address[]> {
   const row = database.address.dialect === 'sqlite' ? 'rowid' : 'row_no'
   const rows = await read(database, () =>

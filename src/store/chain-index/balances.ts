@@ -1,4 +1,4 @@
-/** What each holder has of each token: the movements, added up. */
+/** Balance of each holder and token: the sum of all movements. */
 
 import type { ChainEvent, TokensMoved } from '#domain/chain-event.ts'
 import { ZERO_ADDRESS } from '#domain/ids.ts'
@@ -9,7 +9,7 @@ export function isMove(event: ChainEvent): event is TokensMoved {
   return event.type === 'TokensMoved'
 }
 
-/** Adds the movements to the balances, or takes them back. */
+/** Adds the movements to the balances, or subtracts them. */
 export async function moveBalances(
   sql: Statements,
   chainId: number,
@@ -54,10 +54,13 @@ export async function moveBalances(
   )
 }
 
-/** Keys of one look-up. */
+/** Keys per query. */
 const KEYS_MAX = 100
 
-/** By token and holder. They are added to here: a database has no integers of that size. */
+/**
+ * Returns balances by token and holder. Amounts are added in code: they may have 256 bits, and the databases have no
+ * such integers.
+ */
 async function balancesOf(
   sql: Statements,
   chainId: number,

@@ -1,6 +1,6 @@
 /**
- * Where a chain stands in the database, and the blocks whose hashes it knows. The cursor is moved only
- * from where a range begins: neither a second writer nor a repetition ever applies a range twice.
+ * The cursor of a chain in the database, and the blocks whose hashes are known. The cursor moves only from the block
+ * before a range, so neither a second writer nor a retry applies a range twice.
  */
 
 import type { BlockMark } from '#domain/chain-event.ts'
@@ -12,18 +12,18 @@ import { type Statements, statements } from '../engine/statements.ts'
 
 export type ChainClaim = {
   readonly chainId: number
-  /** The addresses of the contracts, as one text: a database follows one deployment. */
+  /** Addresses of the contracts as one string: a database follows one deployment. */
   readonly deployment: string
   readonly startBlock: number
-  /** The block before the first one that is read. */
+  /** Block before the first one to read. */
   readonly anchor: BlockMark
   readonly atMs: number
 }
 
-/** How far the database is, and the newest blocks whose hashes it knows, the newest first. */
+/** Last indexed block, and the newest blocks with known hashes, newest first. */
 export type ChainProgress = { readonly indexed: BlockMark; readonly marks: readonly BlockMark[] }
 
-/** Claims the chain's place in the database, or finds how far it is. */
+/** Creates the cursor of a chain, or returns the existing one. */
 export async function claimChain(database: Database, claim: ChainClaim): Promise<ChainProgress> {
   const { chainId, deployment, anchor } = claim
   return transact(database, async (transaction, connection) => {
@@ -70,9 +70,13 @@ export async function claimChain(database: Database, claim: ChainClaim): Promise
     }))
     const indexed = marks[0]
     if (indexed === undefined || indexed.number !== Number(known[0].indexed_block)) {
-      throw new Fault('STORE_INCONSISTENT', `chain ${chainId} has no mark where it stands`, {
-        retryable: false,
-      })
+      throw new Fault(
+        'STORE_INCONSISTENT',
+        `chain ${chainId} has no known hash for its last block`,
+        {
+          retryable: false,
+        },
+      )
     }
     return { indexed, marks }
   })
@@ -80,7 +84,7 @@ export async function claimChain(database: Database, claim: ChainClaim): Promise
 
 type CursorRow = { indexed_block: number | string; indexed_hash: Uint8Array }
 
-/** Moves the cursor from one block to another; false when it was moved there before. */
+/** Moves the cursor from one block to another. Returns false if it had been moved there before. */
 export async function moveCursor(
   sql: Statements,
   chainId: number,
@@ -100,7 +104,7 @@ export async function moveCursor(
   if (row !== undefined && stands === to.number && hexOf(row.indexed_hash) === to.hash) return false
   throw new Fault(
     'STORE_CHAIN_MOVED',
-    `chain ${chainId} stands at ${stands ?? 'nothing'}, not at ${from.number}`,
+    `chain ${chainId} is at block ${stands ?? 'none'}, not at ${from.number}`,
     { retryable: false },
   )
 }

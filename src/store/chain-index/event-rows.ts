@@ -1,10 +1,97 @@
-/** The rows that events only ever add: steps of markets, movements, conversions, trades, withdrawals. */
+/** Rows that events only add: steps of markets, movements, conversions, trades, withdrawals. */
 
 import type { ChainEvent } from '#domain/chain-event.ts'
 import type { MarketId } from '#domain/ids.ts'
 import { bytesOf } from '../engine/hex.ts'
 import type { Row, Statements } from '../engine/statements.ts'
 import { STEPS } from './resolution-steps.ts'
+
+/** Returns the row of an event that has a table of its own. */
+function rowOf(event: ChainEvent): { readonly table: string; readonly row: Row } | undefined {
+  switch (event.type) {
+    case 'TokensMoved':
+      return {
+        table: 'chain_token_moves',
+        row: {
+          part: event.part,
+          position_id: bytesOf(event.positionId),
+          sender: bytesOf(event.from),
+          receiver: bytesOf(event.to),
+          amount_e6: String(event.amount),
+          kind: event.kind,
+        },
+      }
+    case 'TokensConverted':
+      return {
+        table: 'chain_conversions',
+        row: {
+          kind: event.kind,
+          holder: bytesOf(event.holder),
+          market_id: bytesOf(event.marketId),
+          amount_e6: String(event.amount),
+          index_sets: event.indexSets.join(','),
+        },
+      }
+    case 'TradeSettled':
+      return {
+        table: 'chain_trades',
+        row: {
+          trade_key: bytesOf(event.tradeKey),
+          settled: 1,
+          market_id: bytesOf(event.marketId),
+          buyer: bytesOf(event.buyer),
+          seller: bytesOf(event.seller),
+          buy_order_hash: bytesOf(event.buyHash),
+          sell_order_hash: bytesOf(event.sellHash),
+          outcome: event.outcome,
+          price_e6: event.price,
+          size_e6: String(event.size),
+          cost_e6: String(event.cost),
+          fault: 'none',
+          reason: '',
+        },
+      }
+    case 'TradeRejected':
+      return {
+        table: 'chain_trades',
+        row: {
+          trade_key: bytesOf(event.tradeKey),
+          settled: 0,
+          market_id: null,
+          buyer: null,
+          seller: null,
+          buy_order_hash: bytesOf(event.buyHash),
+          sell_order_hash: bytesOf(event.sellHash),
+          outcome: null,
+          price_e6: null,
+          size_e6: null,
+          cost_e6: null,
+          fault: event.fault,
+          reason: event.reason,
+        },
+      }
+    case 'OrderWithdrawn':
+      return {
+        table: 'chain_withdrawn_orders',
+        row: {
+          order_hash: bytesOf(event.orderHash),
+          trader: bytesOf(event.trader),
+          effective_at_sec: event.effectiveAtSec,
+        },
+      }
+    case 'OrdersWithdrawn':
+      return {
+        table: 'chain_withdrawn_epochs',
+        row: {
+          trader: bytesOf(event.trader),
+          before_nonce: event.beforeNonce,
+          effective_at_sec: event.effectiveAtSec,
+        },
+      }
+    default:
+      return undefined
+  }
+}
 
 export async function insertEventRows(
   sql: Statements,
@@ -34,82 +121,13 @@ export async function insertEventRows(
         facts: JSON.stringify(happened.facts),
       })
     }
-    switch (event.type) {
-      case 'TokensMoved':
-        add('chain_token_moves', event, {
-          part: event.part,
-          position_id: bytesOf(event.positionId),
-          sender: bytesOf(event.from),
-          receiver: bytesOf(event.to),
-          amount_e6: String(event.amount),
-          kind: event.kind,
-        })
-        break
-      case 'TokensConverted':
-        add('chain_conversions', event, {
-          kind: event.kind,
-          holder: bytesOf(event.holder),
-          market_id: bytesOf(event.marketId),
-          amount_e6: String(event.amount),
-          index_sets: event.indexSets.join(','),
-        })
-        break
-      case 'TradeSettled':
-        add('chain_trades', event, {
-          trade_key: bytesOf(event.tradeKey),
-          settled: 1,
-          market_id: bytesOf(event.marketId),
-          buyer: bytesOf(event.buyer),
-          seller: bytesOf(event.seller),
-          buy_order_hash: bytesOf(event.buyHash),
-          sell_order_hash: bytesOf(event.sellHash),
-          outcome: event.outcome,
-          price_e6: event.price,
-          size_e6: String(event.size),
-          cost_e6: String(event.cost),
-          fault: 'none',
-          reason: '',
-        })
-        break
-      case 'TradeRejected':
-        add('chain_trades', event, {
-          trade_key: bytesOf(event.tradeKey),
-          settled: 0,
-          market_id: null,
-          buyer: null,
-          seller: null,
-          buy_order_hash: bytesOf(event.buyHash),
-          sell_order_hash: bytesOf(event.sellHash),
-          outcome: null,
-          price_e6: null,
-          size_e6: null,
-          cost_e6: null,
-          fault: event.fault,
-          reason: event.reason,
-        })
-        break
-      case 'OrderWithdrawn':
-        add('chain_withdrawn_orders', event, {
-          order_hash: bytesOf(event.orderHash),
-          trader: bytesOf(event.trader),
-          effective_at_sec: event.effectiveAtSec,
-        })
-        break
-      case 'OrdersWithdrawn':
-        add('chain_withdrawn_epochs', event, {
-          trader: bytesOf(event.trader),
-          before_nonce: event.beforeNonce,
-          effective_at_sec: event.effectiveAtSec,
-        })
-        break
-      default:
-        break
-    }
+    const own = rowOf(event)
+    if (own !== undefined) add(own.table, event, own.row)
   }
   for (const [table, rows] of tables) await sql.insert(table, rows)
 }
 
-/** What a step of a market's life is called, and what is known with it. */
+/** Returns the name and the facts of a step in a market's life. */
 function resolutionUpdate(
   event: ChainEvent,
 ): { marketId: MarketId; event: string; facts: object } | undefined {

@@ -1,7 +1,7 @@
 /**
- * Writes what the indexer takes from a chain: each range of blocks is one transaction with the cursor,
- * and with everything that follows from its events. An event that the database refuses is set aside, and
- * the range is written without it: what strangers write on a chain never stops the cursor.
+ * Writes the indexer's ranges. A range of blocks is one transaction with the cursor and everything derived from its
+ * events. If the database refuses an event, the event is set aside and the range is written without it: no stranger's
+ * transaction can stop the cursor.
  */
 
 import type { BlockMark, ChainEvent, SetAside, TradeOnChain } from '#domain/chain-event.ts'
@@ -22,27 +22,27 @@ import { dropSyncsUpTo } from './sync-position.ts'
 
 export type ChainRange = {
   readonly chainId: number
-  /** Where the cursor has to stand. */
+  /** Expected position of the cursor. */
   readonly after: BlockMark
-  /** Where it stands afterwards: the last block of the range. */
+  /** Last block of the range; the cursor moves here. */
   readonly upTo: BlockMark
-  /** Blocks of the range whose hashes are worth keeping, `upTo` among them. */
+  /** Blocks of the range whose hashes are kept, including `upTo`. */
   readonly marks: readonly BlockMark[]
-  /** In the order of the chain. */
+  /** In chain order. */
   readonly events: readonly ChainEvent[]
-  /** What the reader could not take. */
+  /** Events that the reader could not decode. */
   readonly setAside: readonly SetAside[]
   /** Markets that a reorg removed at or below this block, and that have not come back, are given up. */
   readonly giveUpOrphansOf: number
   readonly atMs: number
 }
 
-/** `already` says that the range had been written before. */
+/** `already` is true if the range was written before. */
 export type ChainWritten = {
   readonly written: 'applied' | 'already'
-  /** Markets that are given up: the chain does not have them any more. */
+  /** Markets that are given up because the chain no longer has them. */
   readonly withdrawn: readonly MarketId[]
-  /** What of the range was set aside, by the reader or by the database. */
+  /** Events of the range that the reader or the database set aside. */
   readonly setAside: readonly SetAside[]
 }
 
@@ -59,7 +59,7 @@ export async function indexRange(database: Database, range: ChainRange): Promise
   }
 }
 
-/** The transaction of a range; `write` takes its events in and tells which of them it set aside. */
+/** Runs the transaction of a range. `write` applies its events and returns those that it set aside. */
 async function writeRange(
   database: Database,
   range: ChainRange,
@@ -114,7 +114,7 @@ async function writeEvents(
   await movePositions(sql, chainId, events, costOf)
 }
 
-/** Writes log after log, each to be undone by itself; one that is refused is set aside. */
+/** Writes each event in its own savepoint; refused events are set aside. */
 async function writeOneByOne(
   within: Database,
   { chainId, events }: ChainRange,
@@ -152,7 +152,7 @@ function costsOf(events: readonly ChainEvent[]): (move: Move) => bigint {
   return makeCostOf(events.filter((event): event is TradeOnChain => event.type === 'TradeSettled'))
 }
 
-/** Faults that say nothing of what was to be written, and hold for whatever is tried next. */
+/** Codes of faults that concern the database, not the event: the next event would fail too. */
 const OF_THE_DATABASE = new Set([
   'STORE_REFUSED',
   'STORE_CORRUPT',
@@ -161,11 +161,11 @@ const OF_THE_DATABASE = new Set([
   'STORE_CHAIN_MOVED',
 ])
 
-/** How databases word it that the tables are not those of this version, or cannot be written. */
+/** Database messages for missing or read-only tables. */
 const OF_THE_TABLES =
   /ER_NO_SUCH_TABLE|ER_BAD_FIELD_ERROR|no such (?:table|column)|has no column|readonly/
 
-/** Whether it may be an event that the range could not be written for. */
+/** Returns whether an event may have caused the error. */
 function isOfEvents(error: unknown): boolean {
   if (!(error instanceof Fault)) return true
   if (error.retryable || OF_THE_DATABASE.has(error.code)) return false

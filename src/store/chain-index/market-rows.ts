@@ -1,4 +1,4 @@
-/** A market as the factory created it, and the tokens of its outcomes. */
+/** A market as the factory created it, and its outcome tokens. */
 
 import type { MarketCreated } from '#domain/chain-event.ts'
 import { Fault } from '#domain/fault.ts'
@@ -6,7 +6,7 @@ import type { MarketId } from '#domain/ids.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 import type { Statements } from '../engine/statements.ts'
 
-/** A market that was here before, and that a reorg moved to another block, keeps whether it was given up. */
+/** If a reorg moved a known market to another block, it keeps its `withdrawn` flag. */
 export async function createMarket(
   sql: Statements,
   chainId: number,
@@ -64,7 +64,7 @@ export async function createMarket(
   )
 }
 
-/** The markets that a query finds. */
+/** Returns the ids of markets that a query finds. */
 export async function marketIds(
   sql: Statements,
   query: string,

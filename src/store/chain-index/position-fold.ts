@@ -1,18 +1,17 @@
 /**
- * What a holder has of a market, what it has cost him, and what he has made of it. Shares follow the chain's movements of
- * tokens, in the chain's order. Cost follows trades: a buy adds what was paid, and whatever leaves (a
- * sale, a transfer, a merge, a redemption) takes its proportion of the cost with it; a split costs
- * half per side; what came as a present cost nothing. All in integers, and nothing is left of the
- * cost when the last share is gone.
+ * A holder's shares of a market, their cost, and the realised profit. Shares follow the chain's token movements in
+ * chain order. Cost follows trades: a buy adds its price. Shares that leave (by sale, transfer, merge or redemption)
+ * take their proportion of the cost with them. A split costs half per side, and received transfers cost nothing. All
+ * amounts are integers, and no cost remains when the last share is gone.
  *
- * The realised profit is what came in for what left (of a sale its price, of a merge and a redemption
- * the collateral, of a present nothing) less the cost that left with it. So it is always all money that
- * came out of the market, less all that went in, plus the cost of what is still held: what is rounded
- * off the cost of one sale is in the cost of the next, and nothing is lost.
+ * The realised profit is the proceeds of shares that left, minus their cost. Proceeds are the price of a sale, the
+ * collateral of a merge or redemption, and zero for a transfer. So profit is always all money out of the market, minus
+ * all money in, plus the cost of the shares still held. A rounding difference in the cost of one sale stays in the cost
+ * of the next, so nothing is lost.
  *
- * Ann buys 4 YES for 2.20 and 2 YES for 1.40: 6 shares, cost 3.60. She sells 1 for 0.75: 3.60 × 1/6 =
- * 0.60 leaves, 5 shares, cost 3.00, a profit of 0.15. They lose: she redeems 5 for nothing, and her
- * profit is 0.15 − 3.00 = −2.85, which is 0.75 − 2.20 − 1.40.
+ * Ann buys 4 YES for 2.20 and 2 YES for 1.40: 6 shares, cost 3.60. She sells 1 for 0.75: 3.60 × 1/6 = 0.60 leaves, 5
+ * shares, cost 3.00, a profit of 0.15. They lose: she redeems 5 for nothing, and her profit is 0.15 − 3.00 = −2.85,
+ * which is 0.75 − 2.20 − 1.40.
  */
 
 import type { ConversionKind, MoveKind } from '#domain/chain-event.ts'
@@ -23,10 +22,10 @@ import { type Outcome, YES } from '#domain/order.ts'
 /** Shares of one outcome and their cost, both with six decimals. */
 export type Holding = { shares: bigint; cost: bigint }
 
-/** Both outcomes of a market in one hand. The profit is the holder's of both together. */
+/** A holder's shares of both outcomes of a market. The profit covers both. */
 export type Stake = { readonly sides: readonly [yes: Holding, no: Holding]; profit: bigint }
 
-/** A movement of an outcome token, as far as it concerns positions. */
+/** The fields of a token movement that positions need. */
 export type Move = {
   readonly outcome: Outcome
   readonly from: Address
@@ -37,7 +36,7 @@ export type Move = {
   readonly logIndex: number
 }
 
-/** A trade that the settlement contract has settled. */
+/** A trade that the settlement contract settled. */
 export type SettledTrade = {
   readonly txHash: string
   readonly logIndex: number
@@ -52,10 +51,11 @@ function receive(holding: Holding, amount: bigint, cost: bigint): void {
   holding.cost += cost
 }
 
-/** Takes shares away; the cost that leaves with them. */
+/** Removes shares and returns their cost. */
 function give(holding: Holding, amount: bigint): bigint {
   const { shares, cost } = holding
-  // More than there is cannot leave a chain's balance, only a position that was corrected by hand.
+  // Only a position that was corrected by hand can have fewer shares than leave: the chain's balance covers every
+  // movement.
   const part = amount < shares ? amount : shares
   holding.shares -= part
   const left = holding.shares === 0n ? cost : proportionFloor(cost, part, shares)
@@ -63,13 +63,13 @@ function give(holding: Holding, amount: bigint): bigint {
   return left
 }
 
-/** Overwrites the shares; the cost of those that are gone goes with them. */
+/** Overwrites the shares; shares that are gone take their cost with them. */
 export function correct(holding: Holding, shares: bigint): void {
   if (shares < holding.shares) give(holding, holding.shares - shares)
   else holding.shares = shares
 }
 
-/** Applies one movement; `stakeOf` finds what a holder has of the market. */
+/** Applies one movement. `stakeOf` returns the holder's stake in the market. */
 export function applyMove(
   move: Move,
   costOf: (move: Move) => bigint,
@@ -77,17 +77,17 @@ export function applyMove(
 ): void {
   const { from, to, amount, outcome } = move
   const cost = costOf(move)
-  // The sender first, so that a trade with oneself is a sale and then a purchase.
+  // Sender first, so that a trade with oneself is a sale and then a purchase.
   if (from !== ZERO_ADDRESS) {
     const stake = stakeOf(from)
     stake.profit -= give(stake.sides[outcome], amount)
-    // What the buyer of a trade pays, the seller gets.
+    // The seller receives the price that the buyer pays.
     if (move.kind === 'trade') stake.profit += cost
   }
   if (to !== ZERO_ADDRESS) receive(stakeOf(to).sides[outcome], amount, cost)
 }
 
-/** The collateral that came for tokens; that which went into a split is in the cost of its tokens. */
+/** Books the collateral that was received for tokens. Collateral paid into a split is the cost of its tokens. */
 export function applyConversion(
   { kind, amount }: { readonly kind: ConversionKind; readonly amount: bigint },
   stake: Stake,
@@ -96,9 +96,9 @@ export function applyConversion(
 }
 
 /**
- * What the receiver of a movement paid. The contract reports a trade right after it has moved the
- * tokens, so it is the first report behind the movement that tells of the same two and the same
- * size; each report explains one movement.
+ * Returns the price that the receiver of a movement paid. The contract emits the report of a trade right after it moves
+ * the tokens. So the price is in the first report after the movement with the same two traders and the same size. Each
+ * report is used for one movement.
  */
 export function makeCostOf(trades: readonly SettledTrade[]): (move: Move) => bigint {
   const byTransaction = new Map<string, SettledTrade[]>()

@@ -1,8 +1,7 @@
 /**
- * Keeps positions in step with the chain, in the transaction that writes its blocks: the indexer's
- * rows and what follows from them come and go together. New blocks change the positions that their
- * movements touch. Where blocks are undone, or a market appears whose tokens moved before, the whole
- * market is folded again from what the tables hold.
+ * Keeps positions in step with the chain, in the transaction that writes its blocks. New blocks change the positions
+ * that their movements touch. If blocks are undone, or a new market's tokens had moved before, the whole market is
+ * folded again from the tables.
  */
 
 import type {
@@ -28,20 +27,20 @@ import {
 } from './position-fold.ts'
 import { type ProfitChange, profitsOf, profitsOfMarket, writeProfits } from './profits-write.ts'
 
-/** What a holder has of a market, and what the tables had of it before. */
+/** A holder's stake in a market, and its state in the tables. */
 type Position = Stake & {
   readonly marketId: MarketId
   readonly holder: Address
-  /** There is a row of it. */
+  /** True if the position has a row. */
   isKept: boolean
-  /** The profit that the tables have. */
+  /** Profit that the tables have. */
   counted: bigint
 }
 
-/** Keys of one look-up. */
+/** Keys per query. */
 const KEYS_MAX = 100
 
-/** Applies the events of a range, which are in the order of the chain and already in the tables. */
+/** Applies the events of a range, in chain order; their rows are already in the tables. */
 export async function movePositions(
   sql: Statements,
   chainId: number,
@@ -59,7 +58,7 @@ export async function movePositions(
     const token = tokens.get(positionId)
     if (token !== undefined && !created.has(token.marketId)) moves.push({ ...move, ...token })
   }
-  // What stands behind the tokens of a condition that is no market is not ours.
+  // Ignore collateral of conditions that are not markets of this exchange.
   const converted = events.filter(
     (event): event is TokensConverted =>
       event.type === 'TokensConverted' && !created.has(event.marketId),
@@ -79,7 +78,7 @@ export async function movePositions(
   }
 }
 
-/** Folds markets again whose movements were undone. To be called when their rows are gone. */
+/** Folds markets again after their movements were undone. Call it after their rows were deleted. */
 export async function refoldMarkets(
   sql: Statements,
   chainId: number,
@@ -88,7 +87,7 @@ export async function refoldMarkets(
   for (const marketId of marketIds) await foldMarket(sql, chainId, marketId)
 }
 
-/** The markets whose tokens or collateral moved above a block. */
+/** Returns markets whose tokens or collateral moved above a block. */
 export async function marketsMovedAbove(
   sql: Statements,
   chainId: number,
@@ -104,7 +103,7 @@ export async function marketsMovedAbove(
   return found.map((row) => hexOf(row.market_id) as MarketId)
 }
 
-/** Overwrites what a holder has of a market by what the chain said at a block. */
+/** Overwrites a holder's shares of a market with those read from the chain at a block. */
 export async function overwritePosition(
   sql: Statements,
   at: { chainId: number; marketId: MarketId; holder: Address; blockNumber: number },
@@ -146,7 +145,7 @@ async function applyEvents(
   await writePositions(sql, chainId, positions.values())
 }
 
-/** Folds a market from its first movement on, in place of whatever was kept of it. */
+/** Folds a market from its first movement, and replaces its stored positions. */
 async function foldMarket(sql: Statements, chainId: number, marketId: MarketId): Promise<void> {
   const { positions, locked } = await foldedMarket(sql, chainId, marketId)
   await sql.run('delete from positions where market_id = ?', [bytesOf(marketId)])
@@ -154,19 +153,19 @@ async function foldMarket(sql: Statements, chainId: number, marketId: MarketId):
     'select holders, cast(locked_e6 as char) as locked from market_holdings where market_id = ?',
     [bytesOf(marketId)],
   )
-  // What the tables have of its profits: also of holders who have none any more.
+  // Includes profits of holders without a position.
   for (const { holder, profit } of await profitsOfMarket(sql, marketId)) {
     positionIn(positions, marketId, holder).counted = profit
   }
   await writePositions(sql, chainId, positions.values())
-  // The positions that were written have counted themselves; what was counted before is gone.
+  // `writePositions` has already counted the new positions; subtract the old counts.
   await changeHoldings(sql, chainId, marketId, {
     holders: -Number(before?.holders ?? 0),
     locked: locked - BigInt(before?.locked ?? 0),
   })
 }
 
-/** A market as its movements make it; one that the chain does not have is nothing. */
+/** Returns a market as its movements make it; empty if the chain does not have the market. */
 export async function foldedMarket(
   sql: Pick<Statements, 'all'>,
   chainId: number,
@@ -265,7 +264,7 @@ async function tradesOfMoves(
   return trades
 }
 
-/** Which of these conditions are markets. */
+/** Returns those of the conditions that are markets. */
 async function marketsAmong(
   sql: Statements,
   chainId: number,
@@ -316,7 +315,7 @@ function keyOf(marketId: MarketId, holder: Address): string {
   return `${marketId}/${holder}`
 }
 
-/** A holder's position among these; one that is not there is added, empty. */
+/** Returns a holder's position; adds an empty one if there is none. */
 function positionIn(
   positions: Map<string, Position>,
   marketId: MarketId,
@@ -336,7 +335,7 @@ function noHolding(): Holding {
   return { shares: 0n, cost: 0n }
 }
 
-/** Those of these that have a row, or a profit. */
+/** Returns the positions that have a row or a profit. */
 export async function positionsOf(
   sql: Statements,
   keys: readonly (readonly [MarketId, Address])[],
@@ -367,7 +366,7 @@ export async function positionsOf(
   return positions
 }
 
-/** Writes positions and counts holders; one that is empty is no position any more. */
+/** Writes positions and updates the number of holders. An empty position is deleted. */
 async function writePositions(
   sql: Statements,
   chainId: number,
@@ -410,7 +409,7 @@ async function writePositions(
   }
 }
 
-/** As many digits as two uint256 together have, so that text is in the order of the amounts. */
+/** Number of digits of the sum of two uint256 values, so that text sorts like the amounts. */
 const DIGITS = 78
 
 function sortable(amount: bigint): string {
@@ -428,7 +427,7 @@ function overwriting(isMysql: boolean): string {
     : ` on conflict (market_id, holder) do update set ${set}`
 }
 
-/** Amounts are added here and not by the database, which has no integers of that size. */
+/** Adds in code: amounts may have 256 bits, and the databases have no such integers. */
 async function changeHoldings(
   sql: Statements,
   chainId: number,

@@ -1,8 +1,7 @@
 /**
- * Keeps realised profits: of a holder in a market (`position_profits`), and of a holder on a chain
- * (`holder_profits`), in the transaction that changes the positions. They outlive the position: who has
- * redeemed everything has no position any more, and still has made his profit. A profit of zero is no row,
- * so that undone blocks leave nothing behind.
+ * Writes realised profits per holder and market (`position_profits`) and per holder and chain (`holder_profits`), in
+ * the transaction that changes the positions. A profit outlives its position: a holder who redeemed everything still
+ * has the profit. A profit of zero has no row, so undone blocks leave nothing behind.
  */
 
 import type { Address, MarketId } from '#domain/ids.ts'
@@ -15,14 +14,14 @@ type Profit = {
   readonly profit: bigint
 }
 
-/** A profit, and what the tables had of it before. */
+/** A profit, and its stored value. */
 export type ProfitChange = Profit & { readonly counted: bigint }
 
 type ProfitRow = { market_id: Uint8Array; holder: Uint8Array; profit: string }
 
 const COLUMNS = 'market_id, holder, cast(profit_e6 as char) as profit'
 
-/** Keys of one look-up. */
+/** Keys per query. */
 const KEYS_MAX = 100
 
 export async function profitsOf(
@@ -61,7 +60,7 @@ function profitOf(row: ProfitRow): Profit {
   }
 }
 
-/** Writes what has changed, and adds the differences to what their holders have made on the chain. */
+/** Writes changed profits, and adds the differences to the holders' sums on the chain. */
 export async function writeProfits(
   sql: Statements,
   chainId: number,

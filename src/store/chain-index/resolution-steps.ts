@@ -1,10 +1,10 @@
-/** What a step of a resolution changes in rows that are there, and the proposals at the oracle. */
+/** Changes that steps of a resolution make to existing rows, and the proposals at the oracle. */
 
 import type { ChainEvent, ResolutionProposed } from '#domain/chain-event.ts'
 import { bytesOf } from '../engine/hex.ts'
 import type { Statements } from '../engine/statements.ts'
 
-/** What steps that only end or change a proposal are called in the tables. */
+/** Names that the tables use for steps that only end or change a proposal. */
 export const STEPS = {
   ResolutionDisputed: 'disputed',
   ResolutionOverturned: 'overturned',

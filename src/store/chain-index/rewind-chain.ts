@@ -1,7 +1,4 @@
-/**
- * Undoes blocks that a chain does not have any more, in one transaction, which leaves the tables as if
- * those blocks had never been.
- */
+/** Undoes blocks that a reorg removed, in one transaction. The tables are then as if these blocks had never existed. */
 
 import type { BlockMark } from '#domain/chain-event.ts'
 import type { MarketId } from '#domain/ids.ts'
@@ -17,16 +14,16 @@ import { dropSyncs } from './sync-position.ts'
 export type ChainRewind = {
   readonly chainId: number
   readonly from: BlockMark
-  /** The last block that both chains have. */
+  /** Last block that both branches have. */
   readonly to: BlockMark
   readonly atMs: number
 }
 
 export type ChainRewound = {
   readonly written: 'applied' | 'already'
-  /** Markets that are not on the chain any more, for now. */
+  /** Markets that are no longer on the chain, for now. */
   readonly orphaned: readonly MarketId[]
-  /** Markets for which a step of their resolution was undone. */
+  /** Markets with an undone step of their resolution. */
   readonly reverted: readonly MarketId[]
 }
 
@@ -91,7 +88,7 @@ export async function rewindChain(database: Database, rewind: ChainRewind): Prom
         (select market_id from chain_markets where chain_id = ? and created_block > ?)`,
       [chainId, ...above],
     )
-    // Without its tokens a market that is gone folds to nothing, whatever moved before it was created.
+    // A removed market has no tokens here, so it folds to nothing even if tokens moved before its creation.
     await refoldMarkets(sql, chainId, new Set([...moved, ...orphaned]))
     await dropSyncs(sql, chainId)
     await sql.run('delete from chain_assertions where chain_id = ? and proposed_block > ?', above)
@@ -118,7 +115,7 @@ export async function rewindChain(database: Database, rewind: ChainRewind): Prom
         where chain_id = ? and payouts_block > ?`,
       above,
     )
-    // A market may come back in another block, so its row stays, unseen, until it is given up.
+    // The market may come back in another block, so its row stays, hidden, until it is given up.
     await sql.run(
       `update chain_markets set orphaned_block = ?, listed = 0
         where chain_id = ? and created_block > ? and orphaned_block is null`,

@@ -1,6 +1,6 @@
 /**
- * Events of the chain that were set aside: what they were, where, and why. The newest are kept, so that
- * nothing that strangers do can fill the table.
+ * Events of the chain that were set aside: the event, its place, and the reason. Only the newest are kept, so strangers
+ * cannot fill the table.
  */
 
 import type { SetAside } from '#domain/chain-event.ts'
@@ -10,7 +10,10 @@ import type { Statements } from '../engine/statements.ts'
 
 const WHY_CHARS_MAX = 200
 
-/** Writes them down. At most twice the limit remains: the newest, and what else their oldest block has. */
+/**
+ * Inserts the events and deletes old ones. At most twice the limit remains: the newest, and the rest of their oldest
+ * block.
+ */
 export async function insertSetAside(
   sql: Statements,
   chainId: number,
@@ -43,7 +46,7 @@ export async function insertSetAside(
   )
 }
 
-/** Those of a chain above one block, up to another, the oldest first. */
+/** Returns events that were set aside above one block, up to another, oldest first. */
 export async function setAsideOf(
   sql: Pick<Statements, 'all'>,
   chainId: number,

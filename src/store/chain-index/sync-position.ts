@@ -1,8 +1,8 @@
 /**
- * Positions that users had read from the chain. The indexer may be behind the block that was read, by its
- * confirmations or by much more, so what was read lies over the position and is shown in its place until
- * the indexer has passed that block (`index-range.ts`); a rewind drops it (`rewind-chain.ts`). The position
- * itself is left alone, so that no movement is counted twice when the indexer comes to it.
+ * Positions that users requested to be read from the chain. The indexer may be behind that block, by its confirmations
+ * or more. So the reading is stored beside the position and shown instead of it until the indexer has passed the block
+ * (`index-range.ts`); a rewind drops it (`rewind-chain.ts`). The position itself is unchanged, so no movement is
+ * counted twice when the indexer reaches it.
  */
 
 import type { Address, MarketId } from '#domain/ids.ts'
@@ -21,7 +21,7 @@ export type PositionSync = {
   readonly chainId: number
   readonly marketId: MarketId
   readonly holder: Address
-  /** The block that the shares are of. */
+  /** Block at which the shares were read. */
   readonly blockNumber: number
   readonly blockHash: string
   /** Decimal text. */
@@ -30,7 +30,7 @@ export type PositionSync = {
   readonly atMs: number
 }
 
-/** A position as it is shown from now on, and the block that it is of. */
+/** The position shown from now on, and its block. */
 export type SyncedPosition = Amounts & { readonly blockNumber: number; readonly blockHash: string }
 
 type Amounts = {
@@ -42,7 +42,7 @@ type Amounts = {
 
 const NOTHING: Amounts = { yesShares: 0n, noShares: 0n, yesCost: 0n, noCost: 0n }
 
-/** The shares that were read in the place of those of the position; the cost of what is gone goes with it. */
+/** Returns the position with its shares replaced by those read; shares that are gone take their cost with them. */
 export function overlaid(
   position: Amounts = NOTHING,
   { yesShares, noShares }: Pick<Amounts, 'yesShares' | 'noShares'>,
@@ -55,9 +55,9 @@ export function overlaid(
 }
 
 /**
- * Takes over what the chain said at a block. Ahead of the indexer, or on another branch than it has seen,
- * it lies over the position. At the indexer's own block the position itself is corrected. Where the indexer
- * is further on, on the same branch, it knows better, and its position is answered with its block.
+ * Stores a reading of the chain at a block. Ahead of the indexer, or on another branch, the reading is stored beside
+ * the position. At the indexer's own block the position itself is corrected. If the indexer is further on the same
+ * branch, its position and block are returned instead.
  */
 export async function syncPosition(
   database: Database,
@@ -81,7 +81,7 @@ export async function syncPosition(
   })
 }
 
-/** Where the indexer stands, if it has passed the block; what it saw there must not be another one. */
+/** Returns the indexer's block if it has reached this one, unless it saw another hash there. */
 async function indexedPast(
   sql: Statements,
   { chainId, blockNumber, blockHash }: PositionSync,
@@ -128,7 +128,7 @@ async function overlay(sql: Statements, sync: PositionSync): Promise<void> {
   await keepNewest(sql, 'chain_id = ?', [sync.chainId], { max: POSITION_SYNCS_MAX })
 }
 
-/** So many may lie there; the oldest make way, and their positions are shown as they are indexed. */
+/** Deletes the oldest readings above the limit; their positions are shown as indexed. */
 async function keepNewest(
   sql: Statements,
   where: string,
@@ -153,7 +153,7 @@ async function keepNewest(
   }
 }
 
-/** The indexer has come to a block: what was read up to there is in the positions. */
+/** Deletes readings up to a block that the indexer has reached: the positions contain them. */
 export async function dropSyncsUpTo(
   sql: Statements,
   chainId: number,
@@ -165,7 +165,7 @@ export async function dropSyncsUpTo(
   ])
 }
 
-/** The chain has gone another way: nothing says that a block which was read is still one of it. */
+/** After a reorg, no reading is known to be on the chain. */
 export async function dropSyncs(sql: Statements, chainId: number): Promise<void> {
   await sql.run('delete from position_syncs where chain_id = ?', [chainId])
 }

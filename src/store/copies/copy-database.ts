@@ -1,7 +1,6 @@
 /**
- * Copies a whole database as it is at one instant, while an exchange may write it, and puts a copy into an
- * empty one. SQLite makes a file of it by itself; of a server, each table is read in one transaction into a
- * file of its own.
+ * Copies a whole database as of one instant while an exchange may write it, and restores a copy into an empty one.
+ * SQLite writes the file itself. From a server, each table is read in one transaction into its own file.
  */
 
 import { copyFileSync, existsSync, mkdirSync } from 'node:fs'
@@ -10,13 +9,15 @@ import Sqlite from 'better-sqlite3'
 import { Fault } from '#domain/fault.ts'
 import { type DatabaseAddress, parseDatabaseUrl } from '../engine/database-url.ts'
 import { storeFault } from '../engine/store-fault.ts'
-import { dumpServer, fillServer, tablesOnServer } from './server-copy.ts'
+import { migrationsOf } from '../migrations/list.ts'
+import { refuseUnknown } from '../migrations/migrate.ts'
+import { columnInCopy, dumpServer, fillServer, tablesOnServer } from './server-copy.ts'
 
 export type Dialect = DatabaseAddress['dialect']
 
 const SQLITE_FILE = 'sibyl.db'
 
-/** Into a folder that is there and empty. */
+/** The folder must exist and be empty. */
 export async function copyDatabase(url: string, folder: string): Promise<Dialect> {
   const address = parseDatabaseUrl(url)
   if (address.dialect === 'mysql') await dumpServer(url, folder)
@@ -40,7 +41,29 @@ function copyFile(path: string, into: string): void {
   }
 }
 
-/** What is in the way of a copy that would be put here; empty if nothing is. */
+/** Refuses a copy that another version has written and that this one cannot upgrade; changes nothing. */
+export async function checkCopyVersion(dialect: Dialect, folder: string): Promise<void> {
+  refuseUnknown(await migrationsInCopy(dialect, folder), migrationsOf(dialect))
+}
+
+async function migrationsInCopy(dialect: Dialect, folder: string): Promise<string[]> {
+  if (dialect === 'mysql') {
+    const names = await columnInCopy(folder, 'migrations', 'name')
+    return names.filter((name) => name !== null)
+  }
+  try {
+    const copy = new Sqlite(join(folder, SQLITE_FILE), { readonly: true, fileMustExist: true })
+    try {
+      return copy.prepare('SELECT name FROM migrations').pluck().all() as string[]
+    } finally {
+      copy.close()
+    }
+  } catch (error) {
+    throw storeFault(error)
+  }
+}
+
+/** Returns the reason why a copy cannot be restored here; empty if it can. */
 export async function inTheWay(url: string): Promise<string> {
   const address = parseDatabaseUrl(url)
   if (address.dialect === 'sqlite') {
@@ -51,7 +74,7 @@ export async function inTheWay(url: string): Promise<string> {
   return tables.length === 0 ? '' : `the tables ${tables.slice(0, 5).join(', ')}`
 }
 
-/** Into a database where nothing is in the way. */
+/** Restores into a database for which `inTheWay` is empty. */
 export async function fillDatabase(url: string, folder: string): Promise<void> {
   const address = parseDatabaseUrl(url)
   if (address.dialect === 'mysql') return fillServer(url, folder)

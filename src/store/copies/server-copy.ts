@@ -1,10 +1,10 @@
 /**
- * The copy of a MySQL or MariaDB database: for each table a compressed file, whose first line says how the
- * table is made and what its columns are, and each other line is a row as a JSON array of texts. Bytes are
- * hexadecimal there. All of it is read in one transaction, so it is of one instant.
+ * Copy of a MySQL or MariaDB database: one compressed file per table. Its first line has the table's definition and
+ * columns; each further line is a row as a JSON array of strings. Bytes are hexadecimal. All tables are read in one
+ * transaction, so the copy is of one instant.
  */
 
-import { createReadStream, createWriteStream, readdirSync } from 'node:fs'
+import { createReadStream, createWriteStream, existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
@@ -24,12 +24,15 @@ type Head = { readonly table: string; readonly create: string; readonly columns:
 type Field = { readonly name: string; string(): string | null; buffer(): Buffer | null }
 
 const END = '.rows.gz'
-/** Rows of one statement, and about how many characters they may have together. */
+/** Rows per statement, and their approximate total number of characters. */
 const ROWS_MAX = 500
 const CHARACTERS_MAX = 1_000_000
-/** Of an event log that is in the same database: it is copied as a log, not as tables. */
+/** Tables of an event log in the same database: they are copied as a log. */
 const LOG_TABLES = ['log', 'log_homes', 'log_bases', 'log_files']
-/** Read first when it comes back: a database that has checkpoints and no log is refused by a start. */
+/**
+ * Restored first: if the restore is interrupted, the exchange refuses to start, because the database has checkpoints
+ * and no log.
+ */
 const FIRST = 'checkpoints'
 
 export async function tablesOnServer(url: string): Promise<string[]> {
@@ -105,6 +108,25 @@ async function fillTable(connection: Connection, path: string): Promise<void> {
   await query(connection, 'commit')
 }
 
+/** Returns one column of a table in a copy; empty if the copy has no such table. */
+export async function columnInCopy(
+  folder: string,
+  table: string,
+  column: string,
+): Promise<(string | null)[]> {
+  const path = join(folder, `${table}${END}`)
+  if (!existsSync(path)) return []
+  const lines = createInterface({ input: createReadStream(path).pipe(createGunzip()) })
+  const values: (string | null)[] = []
+  let place: number | undefined
+  for await (const line of lines) {
+    if (place === undefined) {
+      place = (JSON.parse(line) as Head).columns.findIndex(({ name }) => name === column)
+    } else values.push((JSON.parse(line) as (string | null)[])[place] ?? null)
+  }
+  return values
+}
+
 async function insert(
   connection: Connection,
   { table, columns }: Head,
@@ -148,7 +170,7 @@ async function columnsOf(connection: Connection, table: string): Promise<Column[
     .map(({ name, type }) => ({ name, isBinary: /binary|blob/.test(type) }))
 }
 
-/** One connection of its own, since a transaction belongs to one. */
+/** Opens its own connection, because a transaction belongs to one. */
 async function onServer<Result>(
   url: string,
   readOnly: boolean,

@@ -1,6 +1,7 @@
 /**
- * Reads the address of a database: `sqlite:<path>` or `mysql://user:password@host:port/name`, where several
- * servers of a cluster are `host:port,host:port`; `?tls=true` may follow (`domain/mysql-tls.ts`). It never puts an address, let alone its password, into an error.
+ * Parses the address of a database: `sqlite:<path>` or `mysql://user:password@host:port/name`. Several servers of a
+ * cluster are `host:port,host:port`; `?tls=true` may follow (`domain/mysql-tls.ts`). Errors never contain the address,
+ * so they cannot contain its password.
  */
 
 import { resolve } from 'node:path'
@@ -14,7 +15,7 @@ export type DatabaseAddress =
       readonly dialect: 'mysql'
       readonly host: string
       readonly port: number
-      /** Where the address names several: those after the first. */
+      /** Servers after the first. */
       readonly others?: readonly ServerPlace[]
       readonly user: string
       readonly password: string
@@ -22,7 +23,7 @@ export type DatabaseAddress =
     })
 
 const SQLITE = 'sqlite:'
-/** What stands before the servers, the first of them, the others, and what follows. */
+/** Groups: text before the servers, the first server, the others, the rest. */
 const SEVERAL = /^(mysql:\/\/(?:[^@/]*@)?)([^,/?#]*)((?:,[^,/?#]*)+)([/?#].*)?$/
 
 export function parseDatabaseUrl(text: string): DatabaseAddress {
@@ -35,7 +36,7 @@ export function parseDatabaseUrl(text: string): DatabaseAddress {
     url = new URL(`${before}${first}${after}`)
     others = more.split(',').slice(1).map(readPlace)
   } catch {
-    // The cause is left out on purpose: Node's error carries the whole address.
+    // The cause is left out: Node's error contains the whole address.
     throw invalid('it is not a valid URL')
   }
   let name: string, user: string, password: string
@@ -64,12 +65,12 @@ export function parseDatabaseUrl(text: string): DatabaseAddress {
   }
 }
 
-/** Whether several processes may write it at once: a file belongs to one. */
+/** Returns whether several processes may write it at once. A SQLite file belongs to one. */
 export function isShared(url: string): boolean {
   return parseDatabaseUrl(url).dialect === 'mysql'
 }
 
-/** The address as it may be shown: without the password. */
+/** Returns the address without its password. */
 export function describeDatabaseUrl(text: string): string {
   const address = parseDatabaseUrl(text)
   if (address.dialect === 'sqlite') return `${SQLITE}${address.path}`
@@ -77,7 +78,7 @@ export function describeDatabaseUrl(text: string): string {
   return `mysql://${address.user}@${places.join(',')}/${address.name}`
 }
 
-/** Every server of the address, in its order. */
+/** Returns every server of the address, in order. */
 export function placesOf(address: DatabaseAddress & { dialect: 'mysql' }): ServerPlace[] {
   const { host, port, others = [] } = address
   return [{ host, port }, ...others]
@@ -97,7 +98,7 @@ function readPlace(text: string): ServerPlace {
 function sqlitePath(text: string): string {
   const path = text.slice(SQLITE.length)
   if (path === '') throw invalid('it names no file')
-  // Each thread would open a database of its own, and all would be lost at the end.
+  // Each thread would open its own database, and all data would be lost at exit.
   if (path.includes(':memory:')) throw invalid('a database in memory cannot be shared by threads')
   if (path.startsWith('//')) throw invalid('a file is named as sqlite:path or sqlite:/path')
   return resolve(path)

@@ -1,7 +1,7 @@
 /**
- * Opens and closes the database, and carries reads and transactions to it. Only the store thread
- * opens it for writing; all others read. Opening never waits for a MySQL server: while it is
- * away each call is a retryable fault, and once it is back the next call finds it.
+ * Opens and closes the database, and runs reads and transactions. Only the store thread opens it for writing; all
+ * others read. Opening never waits for a MySQL server. While the server is away each call fails with a retryable fault;
+ * the next call after its return succeeds.
  */
 
 import { mkdirSync, readFileSync } from 'node:fs'
@@ -24,6 +24,7 @@ import {
   closedFault,
   isConnectionLost,
   isConstraint,
+  isLockWait,
   isServerIdle,
   loginRefusal,
   storeFault,
@@ -34,15 +35,15 @@ export type Database = {
   readonly address: DatabaseAddress
   readonly readOnly: boolean
   readonly orm: MikroORM<AbstractSqlDriver>
-  /** Where the address names several servers. */
+  /** Defined if the address names several servers. */
   readonly servers?: Servers | undefined
-  /** Of a MySQL server. */
+  /** MySQL only. */
   readonly logins?: Logins
-  /** Of SQLite, opened for writing. */
+  /** SQLite opened for writing only. */
   readonly writeAhead?: WriteAhead | undefined
-  /** A transaction that is open already: those inside are parts of it, each undone by itself. */
+  /** The open transaction; transactions inside it are savepoints. */
   readonly within?: Transaction
-  /** The lease that every transaction is written under: once it is lost, nothing is committed. */
+  /** Lease of every transaction: once it is lost, nothing is committed. */
   readonly fence?: Lease
 }
 
@@ -51,34 +52,36 @@ type Entities = NonNullable<Options<AbstractSqlDriver>['entities']>
 export type DatabaseOptions = {
   /** SQLite opens the file for reading only; MySQL refuses writes in the session. */
   readonly readOnly?: boolean
-  /** Connections to a MySQL server at most; SQLite always has one. */
+  /** Maximum number of connections to a MySQL server; SQLite always has one. */
   readonly connectionsMax?: number
-  /** For work of an operator, whose statements may take long: of several servers none is left because it is slow. */
+  /** For an operator's slow statements: no server is left because it is slow. */
   readonly patient?: boolean
-  /** For who writes much to SQLite: a thread that copies its write-ahead file back. */
+  /** Opens a thread that copies SQLite's write-ahead file back; for heavy writers. */
   readonly copier?: (path: string) => Copier
-  /** The clock of pauses between refused logins. */
+  /** Clock for the pauses after refused logins. */
   readonly nowMs?: () => number
 }
 
-/** How long a writer of SQLite waits for another one, and a connection to MySQL for its server. */
+/** Maximum wait of a SQLite writer for another, and of a MySQL connection for its server. */
 const PATIENCE_MS = 5_000
 
-/** Of several servers, one that takes longer for a statement is left for the next. */
+/** If a server takes longer for a statement, and there are several, connections go to the next. */
 const SILENT_MS_MAX = 10_000
 
-/** Calls that may wait for a connection; more are told that the database is not available. */
+/** Calls that may wait for a connection; further ones fail as unavailable. */
 const WAITING_MAX = 4_096
 
-/** How often a read is tried when its connection turns out to be dead. */
+/** Attempts of a read whose connection turns out to be dead. */
 const READ_ATTEMPTS_MAX = 3
 
 /**
- * The session must refuse what does not fit a column rather than cut it, and must read backslashes
- * in strings as escapes, whatever the server's own defaults are. A single statement commits by itself. A statement waits for a lock as long
- * as anything else here: one whose connection was cut would go on waiting, and hold up its successor. So
- * would a process that is paused, or a machine that is gone, within a transaction: MariaDB ends it by itself
- * before the lease of the process has run out. MySQL reads that part as a comment.
+ * Settings of a session, whatever the server's defaults are.
+ * - Strict mode: a value that does not fit its column is refused, not cut. Backslashes in strings are escapes.
+ * - A single statement commits by itself.
+ * - A lock wait ends after the same time as every other wait. A statement whose connection was cut would otherwise go
+ *   on waiting and block its successor.
+ * - A paused process or a lost machine may stop within a transaction. MariaDB ends such a transaction before the
+ *   lease of the process expires; MySQL reads that part as a comment.
  */
 const MYSQL_SESSION =
   "set session sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', " +
@@ -86,13 +89,13 @@ const MYSQL_SESSION =
   `/*M!100300 , idle_write_transaction_timeout = ${PATIENCE_MS / 1_000} */`
 
 /**
- * Each server of a cluster applies commits of the others a little later. With 7, reads (1) and the reads within updates,
- * deletes (2) and inserts (4), such as that of a fence, wait for all that was committed anywhere before. The last
- * statement finds out whether the server is part of the cluster.
+ * Each server of a cluster applies commits of the others a little later. With 7, reads (1) and the reads within
+ * updates, deletes (2) and inserts (4), such as a fence's, wait for all earlier commits on any server. The last
+ * statement fails if the server is not part of the cluster.
  */
 const CLUSTER_SESSION = ['set session wsrep_sync_wait = 7', 'select 1']
 
-/** Opens a database whose tables the ORM knows by these entities. */
+/** Opens a database with these ORM entities. */
 export async function openEntities(
   url: string,
   entities: Entities,
@@ -103,7 +106,7 @@ export async function openEntities(
   const connectionsMax = options.connectionsMax ?? (readOnly ? 2 : 4)
   let orm: MikroORM<AbstractSqlDriver> | undefined
   try {
-    // Not by `init`, which looks for extensions of the ORM and loads those for migrations every time.
+    // `init` would look for ORM extensions and load the one for migrations each time.
     const silentMsMax = options.patient === true ? Number.POSITIVE_INFINITY : SILENT_MS_MAX
     const servers = serversOf(address, silentMsMax)
     const logins = makeLogins(options.nowMs)
@@ -118,14 +121,14 @@ export async function openEntities(
   }
 }
 
-/** Closes for good: a query that comes later fails, where the ORM would connect anew and nobody would close that. */
+/** Closes for good. Later queries fail; the ORM would open a connection that is never closed. */
 export async function closeDatabase({ orm, writeAhead }: Database): Promise<void> {
   orm.em.getConnection().connect = () => Promise.reject(closedFault())
   await writeAhead?.close()
   await orm.close(true)
 }
 
-/** Runs a read. It may run more than once, when the connection that it first got was dead. */
+/** Runs a read. It may run more than once if its first connection was dead. */
 export async function read<T>(
   database: Database,
   ask: (em: SqlEntityManager) => Promise<T>,
@@ -135,17 +138,18 @@ export async function read<T>(
       return await ask(database.orm.em.fork())
     } catch (error) {
       noteFailure(database, error)
-      const isElsewhere = database.servers !== undefined && isServerIdle(error)
+      const isElsewhere =
+        database.servers !== undefined && (isServerIdle(error) || isLockWait(error))
       if (attempt < READ_ATTEMPTS_MAX && (isElsewhere || isConnectionLost(error))) continue
       throw storeFault(error)
     }
   }
 }
 
-/** Transactions that are to pass a fence at their end, and so are all parts of them. */
+/** Transactions that pass a fence before they commit; so do their savepoints. */
 const fenced = new WeakSet<Transaction>()
 
-/** Runs a transaction. It never runs twice: after a fault it is not known whether it was committed. */
+/** Runs a transaction once. After a fault it is unknown whether it was committed. */
 export async function transact<T>(
   database: Database,
   change: (transaction: Transaction, connection: AbstractSqlConnection) => Promise<T>,
@@ -156,7 +160,7 @@ export async function transact<T>(
   try {
     const result = await connection.transactional(
       async (transaction) => {
-        // Nothing was read or written yet, so this transaction stands in nobody's way.
+        // Nothing was read or written yet, so this transaction blocks no checkpoint.
         if (within === undefined) await database.writeAhead?.begun()
         if (fence === undefined) return change(transaction, connection)
         fenced.add(transaction)
@@ -164,7 +168,7 @@ export async function transact<T>(
         try {
           changed = await change(transaction, connection)
         } catch (error) {
-          // A row that is in the way may be of the node that has taken the lease: then that is what is wrong.
+          // The conflicting row may come from the node that has taken the lease; then report the lost lease.
           if (isConstraint(error)) await passFence(fence, connection, transaction)
           throw error
         }
@@ -181,14 +185,15 @@ export async function transact<T>(
   }
 }
 
-/** Of several servers one may be there and not be part of the cluster; and any may refuse the login. */
+/** A server of a cluster may be reachable but not part of it; and any server may refuse the login. */
 function noteFailure({ servers, logins }: Database, error: unknown): void {
   if (isServerIdle(error)) servers?.leave('the server is not part of the cluster')
+  if (isLockWait(error)) servers?.leave('the server does not keep up with the cluster')
   const refusal = loginRefusal(error)
   if (refusal !== undefined) logins?.refused(refusal)
 }
 
-/** Undefined where the address names one. */
+/** Undefined if the address names one server. */
 function serversOf(address: DatabaseAddress, silentMsMax: number): Servers | undefined {
   if (address.dialect === 'sqlite' || address.others === undefined) return undefined
   return makeServers(placesOf(address), silentMsMax)
@@ -198,7 +203,7 @@ export function sqlConnection(database: Database): AbstractSqlConnection {
   return database.orm.em.getConnection()
 }
 
-/** The options of the ORM for this address; it is silent, since its log would show statements. */
+/** Returns the ORM's options for this address. Its log is off, because it would contain statements. */
 export async function ormOptions(
   address: DatabaseAddress,
   {
@@ -249,8 +254,8 @@ export async function ormOptions(
 }
 
 /**
- * Dials the current server, and has the driver check the certificate against its name: else it would compare
- * each server's certificate with the first name of the address.
+ * Dials the current server, and makes the driver check the certificate against that server's name. By default it would
+ * check against the first name of the address.
  */
 function dialer(
   { host, port }: { readonly host: string; readonly port: number },
@@ -266,7 +271,7 @@ function dialer(
   }
 }
 
-/** The driver verifies the certificate's chain by itself, and the host name where it is asked to. */
+/** The driver verifies the certificate's chain by itself, but the host name only on request. */
 function sslOf(caFile: string | undefined): { verifyIdentity: true; ca?: Buffer } {
   if (caFile === undefined) return { verifyIdentity: true }
   try {
@@ -290,7 +295,7 @@ async function prepareConnections(
     if (database.readOnly) return undefined
     file.pragma('journal_mode = WAL')
     file.pragma('cache_size = -65536')
-    // A commit is on the disk before it is answered, since other actors keep their only copy here.
+    // A commit is on the disk before it is acknowledged: this is the only copy of other actors' data.
     return keepWriteAhead(file, copier?.(database.address.path))
   }
   const pool = await (connection as MySqlConnection).getNativeClient()
@@ -301,7 +306,7 @@ async function prepareConnections(
   ]
   pool.on('connection', (fresh) => {
     database.logins?.accepted()
-    // The driver runs these before anything else on the connection; if one fails, it must not serve.
+    // Runs first on the connection; if a statement fails, the connection must not be used.
     for (const statement of statements) {
       fresh.query(statement, (error: unknown) => {
         if (error === null) return

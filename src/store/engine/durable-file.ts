@@ -1,7 +1,7 @@
 /**
- * Waits for the disk without the thread: what was written to a file before is durable when a sync has ended.
- * One that fails is told of once: Linux then takes what it could not write for written, and the next sync says that
- * all is well, unless what is there was written once more (`writeAgain`).
+ * Syncs files without blocking the thread. When a sync has ended, everything written before it is durable. Linux
+ * reports a failed sync once: it then treats the lost pages as written, and the next sync succeeds although they are
+ * not on the disk. Only writing the content again helps (`writeAgain`).
  */
 
 import { closeSync, existsSync, fdatasyncSync, openSync, readSync, writeSync } from 'node:fs'
@@ -14,13 +14,13 @@ export type DurableFile = {
 
 const CHUNK_BYTES = 1024 * 1024
 
-/** The file is opened with the first sync that finds it: one that is not there has nothing to be synced. */
+/** The first sync that finds the file opens it; a missing file needs no sync. */
 export function openDurableFile(path: string): DurableFile {
   let file: FileHandle | undefined
   let opening: Promise<void> | undefined
 
   async function openFile(): Promise<void> {
-    // It may go at any time: who closes the database last removes it.
+    // The file may vanish at any time: the last connection that closes the database removes it.
     file = await open(path, 'r+').catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOENT') throw error
       return undefined
@@ -42,8 +42,8 @@ export function openDurableFile(path: string): DurableFile {
 }
 
 /**
- * Makes what a file has durable, also where a sync before has failed: each of its bytes is written over itself.
- * Nobody else may write it meanwhile.
+ * Makes the content of a file durable, even after a failed sync: writes each byte over itself. No other writer may be
+ * active.
  */
 export function writeAgain(path: string): void {
   if (!existsSync(path)) return

@@ -1,18 +1,17 @@
 /**
- * The fence of a lease: what a transaction passes right before it commits. It moves a count in the row of the
- * lease, only where that still has the epoch that the writer was given. So a writer whose lease another node
- * has taken commits nothing; and who takes a lease waits for a commit that has passed, and reads it afterwards.
+ * The fence of a lease: a transaction passes it right before it commits. It increments a counter in the lease's row,
+ * only if the row still has the writer's epoch. So a writer whose lease was taken by another node commits nothing. A
+ * node that takes a lease waits for a commit that has passed the fence, and reads it afterwards.
  *
- * It is a write and not a look with a lock, because a cluster of servers compares writes only. It is at the end,
- * because the row is locked from then until the commit: a long transaction must not keep its own node from
- * renewing the lease.
+ * The fence is a write, not a locking read, because a Galera cluster compares writes only. It comes last, because the
+ * row is locked from then until the commit: a long transaction must not stop its own node from renewing the lease.
  */
 
 import type { QueryResult, Transaction } from '@mikro-orm/core'
 import type { AbstractSqlConnection } from '@mikro-orm/mysql'
 import { Fault } from '#domain/fault.ts'
 
-/** The right to play a role, as one holder has it: whoever holds it next has a higher epoch. */
+/** The right of one holder to play a role; the next holder has a higher epoch. */
 export type Lease = { readonly role: string; readonly epoch: number }
 
 export const LEASE_LOST = 'LEASE_LOST'
@@ -30,7 +29,7 @@ export async function passFence(
   )
   if (affectedRows === 1) return
   throw new Fault(LEASE_LOST, `another node has taken the lease of ${role} after epoch ${epoch}`, {
-    // The same write, under the lease that its role has by then, may well be right.
+    // The same write may succeed under the role's current lease.
     retryable: true,
   })
 }

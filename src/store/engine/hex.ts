@@ -1,6 +1,6 @@
 /**
- * Hashes, ids, addresses and signatures lie in the database as bytes: half the size of their hex, and
- * so are the indexes that most of the writing goes into. Everywhere else they are 0x-hex.
+ * Hashes, ids, addresses and signatures are bytes in the database: half the size of their hex, which halves the indexes
+ * too. Everywhere else they are 0x-hex.
  */
 
 import assert from 'node:assert/strict'
@@ -8,7 +8,7 @@ import { Type } from '@mikro-orm/core'
 
 const HEX = /^0x(?:[0-9a-f]{2})+$/
 
-/** The digits alone; nothing else than lower-case hex of whole bytes comes through. */
+/** Returns the digits; rejects everything but lower-case hex of whole bytes. */
 export function hexDigits(hex: string): string {
   assert(HEX.test(hex), 'ids, hashes, addresses and signatures must be lower-case 0x-hex')
   return hex.slice(2)
@@ -20,14 +20,14 @@ export function bytesOf(hex: string): Buffer {
   return bytes
 }
 
-/** The same into memory of its own, which has the right length: to make a buffer costs more than to fill one. */
+/** Fills an existing buffer of the right length: creating a buffer costs more than filling one. */
 export function fillBytes(bytes: Buffer, hex: string): void {
   assertHex(hex, bytes.write(hex.slice(2), 'hex'))
 }
 
 function assertHex(hex: string, length: number): void {
-  // Quicker than a pattern: Node stops at the first character whose low byte is no hex digit, and each
-  // character is one byte of UTF-8.
+  // Faster than a regular expression: Node stops at the first character whose low byte is not a hex digit. The byte
+  // length rejects characters beyond ASCII.
   const isHex = length * 2 === hex.length - 2 && Buffer.byteLength(hex) === hex.length
   assert(isHex && hex.startsWith('0x'), 'expected 0x-hex')
 }
@@ -36,20 +36,23 @@ export function hexOf(bytes: Uint8Array): string {
   return `0x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')}`
 }
 
-/** The digits of such a column, made by the database: a text costs half of what bytes do on their way here. */
+/** Has the database convert a column to hex digits: text costs half as much as bytes to transfer. */
 export function hexColumn(column: string): string {
   return `lower(hex(${column}))`
 }
 
-/** What such digits say; '' for none, which the databases tell apart. */
+/**
+ * Converts such digits to 0x-hex. Returns '' for null and for no digits, because the databases differ in which they
+ * return.
+ */
 export function hexOfDigits(digits: string | null): string {
   return digits === null || digits === '' ? '' : `0x${digits}`
 }
 
-/** The property type of such a column. */
+/** ORM property type of a hex column. */
 export class HexType extends Type<string, Buffer> {
   override convertToDatabaseValue(hex: string): Buffer {
-    // The ORM sends null through as well, whatever the types say.
+    // The ORM passes null too, despite the types.
     return hex === null || hex === undefined ? hex : bytesOf(hex)
   }
 

@@ -26,7 +26,7 @@ export function makeLogins(nowMs: () => number = () => performance.now()): Login
 
   return {
     dial(connect) {
-      // A copy, since the driver changes the error that it is given.
+      // A copy, because the driver changes the error that it receives.
       if (nowMs() < pausedUntilMs) return new Socket().destroy(Object.assign(new Error(), refusal))
       isDialled = true
       return connect()

@@ -1,7 +1,6 @@
 /**
- * Reads whose statements are prepared once. The ORM writes the values into the text, so that SQLite
- * reads and plans every statement anew: a quarter of what a query thread did. Here a connection that
- * only reads keeps what it has prepared, and the values are bound.
+ * Prepared reads. The ORM writes values into the statement, so SQLite parses and plans every statement again: a quarter
+ * of a query thread's time. Here a read-only connection keeps its prepared statements and binds the values.
  */
 
 import type { SqliteConnection } from '@mikro-orm/sqlite'
@@ -12,13 +11,13 @@ import { storeFault } from './store-fault.ts'
 type Value = number | string | Buffer
 type Prepared = Map<string, Statement<Value[]>>
 
-/** Statements that one connection keeps; the texts of the store are fewer. */
+/** Maximum number of prepared statements per connection; the store has fewer. */
 const STATEMENTS_MAX = 100
 
 /**
- * SQLite looks at bound values when it plans, those of limits and, after `analyze`, of conditions; so it plans
- * again whenever they are bound, which took longer than the reads. Into expressions it does not look. MariaDB
- * takes none as a limit.
+ * SQLite uses bound values when it plans, those of limits and, after `analyze`, of conditions. So it plans again
+ * whenever they are bound, which took longer than the reads. It does not look into expressions, so values are wrapped
+ * in one. MariaDB accepts no expression as a limit.
  */
 function withHiddenValues(sql: string): string {
   return sql.replaceAll('limit ?', 'limit 0 + ?').replaceAll(/(?<!\+ )\?/g, '+?')
@@ -27,14 +26,14 @@ function withHiddenValues(sql: string): string {
 const prepared = new WeakMap<Database, Prepared>()
 const snapshots = new WeakMap<Database, number>()
 
-/** All rows that a statement finds. */
+/** Returns all rows of a statement. */
 export async function rowsOf<R>(
   database: Database,
   sql: string,
   values: readonly Value[],
 ): Promise<R[]> {
   const isOwn = database.address.dialect === 'sqlite' && database.readOnly
-  // On the connection of an open snapshot it would see that instant, not this one: it waits its turn.
+  // On a connection with an open snapshot the read would see the snapshot's instant, so it waits.
   if (!isOwn || (snapshots.get(database) ?? 0) > 0) {
     return read(database, () => sqlConnection(database).execute<R[]>(sql, [...values], 'all'))
   }
@@ -47,8 +46,8 @@ export async function rowsOf<R>(
 }
 
 /**
- * Reads that see one instant, on a connection that only reads a file: to begin and end a read costs as much as
- * a short one. What else the connection is asked meanwhile sees that instant too, so this is for short work.
+ * Runs reads in one transaction on a read-only SQLite connection: beginning and ending a read costs as much as a short
+ * read. Other reads of the connection see the same instant meanwhile, so keep it short.
  */
 export async function readTogether<T>(database: Database, work: () => Promise<T>): Promise<T> {
   const isOwn = database.address.dialect === 'sqlite' && database.readOnly
@@ -63,7 +62,7 @@ export async function readTogether<T>(database: Database, work: () => Promise<T>
   }
 }
 
-/** To be called before a snapshot begins; what it answers, when it is over. */
+/** Call it before a snapshot begins, and call the returned function when it ends. */
 export function beginSnapshot(database: Database): () => void {
   const change = (by: number): void => {
     snapshots.set(database, (snapshots.get(database) ?? 0) + by)

@@ -1,4 +1,4 @@
-/** What comes back from the thread that has the database, for a query or a write: plain data, faults too. */
+/** Answer of the thread that has the database, to a query or a write. Results and faults are plain data. */
 
 import { Fault } from '#domain/fault.ts'
 
@@ -11,7 +11,7 @@ export type StoreReply =
       readonly retryable: boolean
     }
 
-/** The answer; a fault over there is a fault here. */
+/** Returns the answer, or throws the other thread's fault. */
 export function answerOf(reply: StoreReply): unknown {
   if (reply.ok) return reply.answer
   throw new Fault(reply.code, reply.message, { retryable: reply.retryable })

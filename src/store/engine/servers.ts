@@ -1,8 +1,8 @@
 /**
- * Connections to several servers that are one database (a Galera cluster): all go to the same of them, the first of
- * the address, as long as it serves; then to the next. Writers that meet on one server wait for each other's locks;
- * on two, one of them is rolled back when it commits. What was under way when a server was left has failed like
- * any call whose connection was lost.
+ * Connections to several servers that are one database (a Galera cluster). All go to the same server, the first of the
+ * address, as long as it serves; then to the next. Writers on one server wait for each other's locks; on two servers,
+ * one of them is rolled back at commit. When a server is left, calls in progress fail like any call whose connection
+ * was lost.
  */
 
 import { connect, type Socket } from 'node:net'
@@ -10,11 +10,11 @@ import { connect, type Socket } from 'node:net'
 export type ServerPlace = { readonly host: string; readonly port: number }
 
 export type Servers = {
-  /** A connection to the server of now, as the driver asks for it. */
+  /** Opens a connection to the current server, for the driver. */
   dial(): Socket
-  /** The server of now does not serve: its connections end, and the next ones go to the next. */
+  /** Gives up the current server: ends its connections, and sends new ones to the next. */
   leave(why: string): void
-  /** Where the next connection goes. */
+  /** Server of the next connection. */
   readonly place: ServerPlace
 }
 
@@ -23,7 +23,7 @@ const monotonicMs = (): number => performance.now()
 
 type Line = { readonly at: number; askedAtMs: number | undefined }
 
-/** `silentMsMax`: how long a server may take for an answer. One that was paused says nothing at all. */
+/** `silentMsMax`: maximum time without an answer. A paused server sends nothing. */
 export function makeServers(
   places: readonly ServerPlace[],
   silentMsMax = Number.POSITIVE_INFINITY,
@@ -49,7 +49,7 @@ export function makeServers(
       const { host, port } = places[at]!
       const socket = connect(port, host)
       const line: Line = { at, askedAtMs: monotonicMs() }
-      let isHeard = false
+      let hasAnswered = false
       lines.set(socket, line)
       if (timer === undefined && silentMsMax < Number.POSITIVE_INFINITY) {
         timer = setInterval(look, LOOK_EVERY_MS).unref()
@@ -61,12 +61,12 @@ export function makeServers(
         return write(...given)
       }
       socket.on('data', () => {
-        isHeard = true
+        hasAnswered = true
         line.askedAtMs = undefined
       })
-      // Before whoever waits for the connection hears of it, and tries again.
+      // Runs before the callers that wait for this connection fail and retry.
       const gone = (): void => {
-        if (lines.delete(socket) && !isHeard) leave('the server cannot be reached', line.at)
+        if (lines.delete(socket) && !hasAnswered) leave('the server cannot be reached', line.at)
       }
       socket.once('error', gone)
       socket.once('close', () => {

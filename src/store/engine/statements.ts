@@ -1,4 +1,4 @@
-/** Statements inside an open transaction, for tables that have no entity: one, all rows of one, many rows at once. */
+/** Statements inside an open transaction, for tables without an entity. */
 
 import type { QueryResult, Transaction } from '@mikro-orm/core'
 import type { AbstractSqlConnection } from '@mikro-orm/mysql'
@@ -10,11 +10,11 @@ export type Statements = {
   readonly isMysql: boolean
   run(sql: string, values: readonly (string | number | Buffer | null)[]): Promise<number>
   all<R>(sql: string, values: readonly (string | number | Buffer)[]): Promise<R[]>
-  /** Many rows of the same columns; `tail` ends each statement. */
+  /** Inserts many rows with the same columns; `tail` ends each statement. */
   insert(table: string, rows: readonly Row[], tail?: string): Promise<void>
 }
 
-/** Rows of one statement. */
+/** Rows per statement. */
 const ROWS_MAX = 200
 
 export function statements(

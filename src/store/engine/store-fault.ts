@@ -1,12 +1,12 @@
 /**
- * Turns what the drivers throw into faults. Nothing else of a driver's error leaves the store than
- * its code and its sentence, and neither ever holds the password of an address.
+ * Converts driver errors to faults. Only the code and the message of a driver error leave the store; neither contains
+ * the password of an address.
  */
 
 import { AssertionError } from 'node:assert/strict'
 import { Fault } from '#domain/fault.ts'
 
-/** The connection, not the statement, was at fault: on another connection it may well succeed. */
+/** Codes of lost connections: the statement may succeed on another connection. */
 const CONNECTION_LOST = new Set([
   'PROTOCOL_CONNECTION_LOST',
   'PROTOCOL_ENQUEUE_AFTER_FATAL_ERROR',
@@ -29,7 +29,7 @@ const CONNECTION_LOST = new Set([
   'ER_CLIENT_INTERACTION_TIMEOUT',
 ])
 
-/** The database is there but could not do it now. */
+/** Codes of a database that is reachable but cannot do it now. */
 const BUSY = new Set([
   'ER_CON_COUNT_ERROR',
   'ER_TOO_MANY_USER_CONNECTIONS',
@@ -39,9 +39,9 @@ const BUSY = new Set([
   'ER_DISK_FULL',
   'ER_RECORD_FILE_FULL',
   'ER_OPTION_PREVENTS_STATEMENT',
-  // A server of a cluster that did not become part of it again, or fell out of it.
+  // The server has not joined its cluster again, or has left it.
   'ER_UNKNOWN_COM_ERROR',
-  // Of a cluster whose majority was lost meanwhile; like any transaction that failed it may have been committed.
+  // The cluster lost its majority meanwhile. As after any failed transaction, the commit may have succeeded.
   'ER_ERROR_DURING_COMMIT',
 ])
 
@@ -62,7 +62,7 @@ const CONSTRAINT = new Set([
   'SQLITE_TOOBIG',
 ])
 
-/** Refuses a statement. The others refuse a login. */
+/** A refused statement; the other codes are refused logins. */
 const TABLE_REFUSED = 'ER_TABLEACCESS_DENIED_ERROR'
 
 const REFUSED = new Map([
@@ -73,15 +73,15 @@ const REFUSED = new Map([
   [TABLE_REFUSED, 'the database user lacks rights to a table: GRANT them'],
 ])
 
-/** MariaDB's own numbers, which the driver has no name for or names as MySQL's namesakes. */
+/** MariaDB's error numbers that the driver does not know, or confuses with MySQL's. */
 const CONNECTION_LOST_NUMBERS = new Set([1053, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 4031])
 
-/** For a query that comes after its database was closed. */
+/** For a query after its database was closed. */
 export function closedFault(): Fault {
   return new Fault('STORE_UNAVAILABLE', 'the database is closed', { retryable: true })
 }
 
-/** Whether the database refused a row as it is. */
+/** Returns whether the database refused a row because of a constraint. */
 export function isConstraint(error: unknown): boolean {
   const { code } = described(error)
   return CONSTRAINT.has(code) || code.startsWith('SQLITE_CONSTRAINT')
@@ -89,7 +89,7 @@ export function isConstraint(error: unknown): boolean {
 
 export function storeFault(error: unknown): Fault {
   if (error instanceof Fault) return error
-  // A broken assertion is a bug of ours, not the database's.
+  // A failed assertion is a bug of the exchange, not of the database.
   if (error instanceof AssertionError) throw error
   const { code, errno, message } = described(error)
   if (
@@ -124,27 +124,37 @@ export function storeFault(error: unknown): Fault {
   }
 }
 
-/** Whether the statement died with its connection, so that a read may be tried once more. */
+/** Returns whether the statement's connection was lost, so a read may be retried. */
 export function isConnectionLost(error: unknown): boolean {
   const { code, errno, message } = described(error)
   return (
     CONNECTION_LOST.has(code) ||
     CONNECTION_LOST_NUMBERS.has(errno) ||
     / in closed state/.test(message) ||
-    // The driver's word for a connection that can serve no more, whatever it was that ended it.
+    // The driver marks a connection as fatal if it cannot be used any more.
     ((error as { fatal?: unknown } | null)?.fatal === true && !REFUSED.has(code))
   )
 }
 
 /** Returns the server's answer if it refused a login; undefined for every other error. */
 export function loginRefusal(error: unknown): object | undefined {
-  const said = described(error)
-  return REFUSED.has(said.code) && said.code !== TABLE_REFUSED ? said : undefined
+  const description = described(error)
+  return REFUSED.has(description.code) && description.code !== TABLE_REFUSED
+    ? description
+    : undefined
 }
 
-/** Whether the server answers and does nothing: a part of a cluster that is without its majority, or just comes. */
+/** Returns whether the server answers but does no work: a cluster member without a majority, or one that is joining. */
 export function isServerIdle(error: unknown): boolean {
   return described(error).errno === 1047
+}
+
+/**
+ * Returns whether a lock was awaited for too long. A Galera server also reports that if it cannot catch up with its
+ * cluster, and a session from before such a time may report it for every statement from then on.
+ */
+export function isLockWait(error: unknown): boolean {
+  return described(error).errno === 1205
 }
 
 function described(error: unknown): { code: string; errno: number; message: string } {
@@ -159,7 +169,7 @@ function described(error: unknown): { code: string; errno: number; message: stri
   }
 }
 
-/** Enough of the driver's sentence to act on, and never a whole statement of a batch. */
+/** Enough of the driver's message to act on, but never a whole batch statement. */
 function shortened(message: string): string {
   const line = message.replaceAll(/\s+/g, ' ').trim()
   return line.length <= 200 ? line : `${line.slice(0, 197)}...`

@@ -1,46 +1,44 @@
 /**
- * Copies the write-ahead file of SQLite back into the database in another thread, so that the thread that writes is
- * not kept by it. A batch changes pages all over the indexes: copying them back now and then, not after every
- * batch, writes most of them once instead of many times.
+ * Copies SQLite's write-ahead file back into the database in another thread, so that the writing thread does not have
+ * to. A batch changes pages all over the indexes. Copying back now and then, not after every batch, writes most pages
+ * once instead of many times.
  *
- * The other thread never gets to the end while something is written. So it copies twice: first while the writer goes
- * on, which leaves little, and then that, before the next transaction writes anything: the file starts over.
+ * The other thread cannot finish while something is being written. So it copies twice: first while the writer
+ * continues, which leaves little; then the rest, before the next transaction writes anything. Then the file starts
+ * over.
  *
- * A commit is on the disk before anybody is told of it, but the thread does not stand still for that: SQLite only
- * writes, and the file is synced by one of the threads that Node has for files.
+ * A commit is on the disk before it is acknowledged, but the thread does not block for that: SQLite only writes, and
+ * one of Node's file threads syncs the file.
  */
 
 import { statSync } from 'node:fs'
 import type { Database as DatabaseFile } from 'better-sqlite3'
 import { type DurableFile, openDurableFile, writeAgain } from './durable-file.ts'
 
-/** A thread that copies the write-ahead file of one database. */
+/** A thread that copies the write-ahead file of one database back. */
 export type Copier = {
-  /**
-   * Settles when all was copied that was there, or as much of it as can be, with the pages that the file has; it
-   * never fails.
-   */
+  /** Resolves with the number of pages in the file when as many as possible were copied. Never rejects. */
   copy(): Promise<number>
   stop(): Promise<void>
 }
 
 export type WriteAhead = {
-  /** To be awaited by each transaction before its first statement. */
+  /** Await before the first statement of each transaction. */
   begun(): Promise<void> | undefined
-  /** To be awaited after each commit: it is on the disk then. */
+  /** Await after each commit; the commit is then on the disk. */
   wrote(): Promise<void> | undefined
   close(): Promise<void>
 }
 
-/** Pages after which SQLite copies all of it within a commit: 64 MiB, and 256 where another thread does it. */
+/** Pages after which SQLite copies everything within a commit: 64 MiB, or 256 MiB if another thread copies. */
 const PAGES_MAX = 16_384
 const PAGES_MAX_WITH_COPIER = 65_536
 
-/** How often it is copied while something is written: as often as so many pages come together, and not before. */
+/** A copy starts about every `pages` pages, at intervals between `minMs` and `maxMs`. */
 const PACE = { minMs: 20, maxMs: 2_000, pages: 1_024 }
 const PAGE_BYTES = 4_096
 
-/** Without a copier SQLite does all of it by itself, within its commits. */
+/** Without a copier SQLite copies by itself, within its commits. */
 export function keepWriteAhead(
   file: DatabaseFile,
   copier: Copier | undefined,
@@ -57,7 +55,7 @@ export function keepWriteAhead(
   let phase: 'writing' | 'copying' | 'little is left' = 'writing'
   let doneMs = performance.now()
   let everyMs = minMs
-  /** A database that is hardly written needs no thread for it. */
+  /** A database with few writes needs no thread. */
   let isLarge = false
 
   function hasGrown(): boolean {
@@ -79,13 +77,13 @@ export function keepWriteAhead(
     everyMs = Math.max(minMs, Math.min(maxMs, (everyMs * pages) / Math.max(1, copied)))
   }
 
-  /** The sync under way or the last one, and the one that all share who wrote since it began. */
+  /** `syncing` is the current or last sync. `next` is the one after it, shared by all commits since `syncing` began. */
   let syncing: Promise<void> = Promise.resolve()
   let next: Promise<void> | undefined
 
   /**
-   * One at a time: of two that wait for the same pages only one hears that they could not be written. After a failed
-   * one nobody knows what the disk has: this thread ends, and the next writes what is there anew.
+   * One sync at a time: if two wait for the same pages, only one receives the write error. After a failed sync the
+   * state of the disk is unknown: this thread ends, and the next one writes the file again.
    */
   function sync(): Promise<void> {
     next ??= syncing.then(() => {
@@ -94,7 +92,7 @@ export function keepWriteAhead(
         setImmediate(() => {
           throw error
         })
-        // Nobody is told anything: neither that it is committed nor that it is not.
+        // Never settles: it is unknown whether the commit is durable.
         return new Promise<void>(() => {})
       })
       return syncing
@@ -123,8 +121,8 @@ export function keepWriteAhead(
 }
 
 /**
- * Whoever wrote it before may have ended because the disk failed: behind what the disk does not have, nothing that
- * follows would be found after a power cut. Within a transaction, so that nobody else writes it.
+ * The previous writer may have ended because the disk failed. A power cut would then lose everything after the missing
+ * pages. Runs within a transaction, so that nothing else writes the file.
  */
 function writeAnew(file: DatabaseFile): void {
   file.exec('BEGIN IMMEDIATE')

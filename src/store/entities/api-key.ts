@@ -1,4 +1,4 @@
-/** The table `api_keys`: who may write with which public key. No private key is ever in it. */
+/** The table `api_keys`: public keys and their addresses. It contains no private key. */
 
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
 

@@ -1,7 +1,7 @@
-/** The table `asset_prices`: the last price of each second, for a while. */
+/** The table `asset_prices`: the last price of each second, for a limited time. */
 
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
-import type { PriceSource } from '#domain/asset-price.ts'
+import type { PriceSource } from '#domain/price-providers.ts'
 
 export const AssetPriceEntity = defineEntity({
   name: 'AssetPrice',

@@ -1,4 +1,4 @@
-/** The table `checkpoints`: how far each partition of the one event log has been projected. */
+/** The table `checkpoints`: the last projected offset of each partition of the event log. */
 
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
 

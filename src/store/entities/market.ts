@@ -1,4 +1,4 @@
-/** The table `markets`: every market that was ever opened, its words and whether it still trades. */
+/** The table `markets`: every market that was ever opened, its texts, and whether it still trades. */
 
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
 import type { Address, MarketId } from '#domain/ids.ts'

@@ -1,6 +1,6 @@
 /**
- * The table `orders`: every order that was ever accepted, with the nine fields the trader signed and
- * everything settlement needs to bring its fills on chain, and what has become of it.
+ * The table `orders`: every order that was ever accepted, with the nine signed fields, the data that settlement needs,
+ * and its current state.
  */
 
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core'

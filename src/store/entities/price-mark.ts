@@ -1,7 +1,8 @@
-/** The table `price_marks`: what each source reported first at or after a boundary. */
+/** The table `price_marks`: the first report of each source at or after a boundary. */
 
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
-import type { ObservedVia, PriceSource } from '#domain/asset-price.ts'
+import type { ObservedVia } from '#domain/asset-price.ts'
+import type { PriceSource } from '#domain/price-providers.ts'
 
 export const PriceMarkEntity = defineEntity({
   name: 'PriceMark',

@@ -1,8 +1,8 @@
-/** The table `quick_markets`: each one's terms, how it was decided and how far the chain has come. */
+/** The table `quick_markets`: terms, decision, and progress on chain. */
 
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
-import type { PriceSource } from '#domain/asset-price.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
+import type { PriceSource } from '#domain/price-providers.ts'
 import type { QuickChainStage } from '#domain/quick-market.ts'
 import { HexType } from '../engine/hex.ts'
 

@@ -1,4 +1,4 @@
-/** The table `relays`: what the relayer sends for users, known by the hash of what they signed. */
+/** The table `relays`: operations that the relayer sends for users, keyed by the hash that they signed. */
 
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
 import type { Address } from '#domain/ids.ts'
@@ -14,7 +14,7 @@ export const RelayEntity = defineEntity({
     kind: p.string().$type<RelayKind>().length(32),
     owner: p.type(HexType).$type<Address>().length(20),
     status: p.string().$type<RelayStatus>().length(16),
-    /** 1 while the chain has still to decide; it follows from the status and serves an index. */
+    /** 1 until the chain has decided; derived from the status, for an index. */
     unfinished: p.integer().$type<0 | 1>(),
     attempt: p.integer(),
     txHash: p.type(HexType).length(32).nullable(),

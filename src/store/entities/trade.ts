@@ -1,6 +1,6 @@
 /**
- * The table `trades`: every fill and its way to the chain. Its key is the trade's own name, market,
- * sequence and fill, so that a market's trades lie in the order in which they happened.
+ * The table `trades`: every fill and its settlement. Its key is market, sequence and fill, so that a market's trades
+ * are stored in the order in which they happened.
  */
 
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
@@ -29,7 +29,7 @@ export const TradeEntity = defineEntity({
     takerSide: p.integer().$type<Side>(),
     matchedAtMs: p.bigint('number'),
     status: p.string().$type<TradeStatus>().length(16),
-    /** 1 while the chain has still to decide; it follows from the status and serves an index. */
+    /** 1 until the chain has decided; derived from the status, for an index. */
     pending: p.integer().$type<0 | 1>(),
     txHash: p.type(HexType).length(32).nullable(),
     reason: p.string().length(1024).nullable(),

@@ -1,11 +1,11 @@
 /**
- * The leases of the roles that one node at a time may play. Each is a row: who holds it, its epoch, and until
- * when by the clock of the database server, the only clock that all nodes have in common. Taking one raises the
- * epoch, in one statement that only one of several takers can win; what is written under an earlier epoch does
- * not pass the fence (`engine/fence.ts`).
+ * Leases of the roles that one node at a time may play. Each is a row with holder, epoch and expiry. The expiry is by
+ * the clock of the database server, the only clock that all nodes share. Taking a lease raises its epoch, in one
+ * statement that only one of several takers can win. Writes under an earlier epoch do not pass the fence
+ * (`engine/fence.ts`).
  *
- * A holder may take its own lease again at any time: the name of a node stands for one process, so whatever has
- * it from before is gone, or is to be kept out.
+ * A holder may take its own lease again at any time: a node's name belongs to one process, so an earlier process with
+ * that name is gone, or must be fenced.
  */
 
 import type { QueryResult } from '@mikro-orm/core'
@@ -15,23 +15,23 @@ import type { Lease } from '../engine/fence.ts'
 type LeaseWish = {
   readonly role: string
   readonly holder: string
-  /** For how long it is held if nothing is heard of the holder. */
+  /** Time until it expires, unless it is renewed. */
   readonly forMs: number
 }
 
-/** The epoch of the lease that was taken, or who holds it. */
+/** Epoch of the lease that was taken, or its holder. */
 type Taken = { readonly epoch: number } | { readonly heldBy: string }
 
 const UNTIL = 'utc_timestamp(3) + interval ? microsecond'
 const US_PER_MS = 1_000
 
-/** Takes the lease where nobody has it, where it has run out, or where this holder had it before. */
+/** Takes the lease if it is free, has expired, or belongs to this holder. */
 export async function takeLease(
   database: Database,
   { role, holder, forMs }: LeaseWish,
 ): Promise<Taken> {
   const micros = forMs * US_PER_MS
-  // Two statements and no transaction around them: two takers of a new lease would lock each other out.
+  // Two statements without a transaction: two takers of a new lease would deadlock.
   const taken = await run(
     database,
     `update leases set epoch = last_insert_id(epoch + 1), holder = ?, expires_at = ${UNTIL}
@@ -50,7 +50,7 @@ export async function takeLease(
   return { heldBy: row?.holder ?? '' }
 }
 
-/** Holds the leases for longer; answers those that are still held, also such as had run out meanwhile. */
+/** Extends the leases and returns those still held, including expired ones that no other node has taken. */
 export async function renewLeases(
   database: Database,
   leases: readonly Lease[],
@@ -67,13 +67,13 @@ export async function renewLeases(
   return leases.filter(({ role, epoch }) => epochs.get(role) === epoch)
 }
 
-/** Gives the leases up, so that another node need not wait until they have run out. */
+/** Releases the leases, so that another node need not wait for their expiry. */
 export async function giveLeases(database: Database, leases: readonly Lease[]): Promise<void> {
-  // The epoch rises too: whatever the holder has left behind is kept out from now on.
+  // The epoch rises too, which fences later writes of this holder.
   await change(database, leases, `epoch = epoch + 1, expires_at = utc_timestamp(3)`, [])
 }
 
-/** Changes the rows that still have their epoch, and answers how many. */
+/** Changes the rows that still have their epoch, and returns how many. */
 async function change(
   database: Database,
   leases: readonly Lease[],

@@ -1,29 +1,28 @@
 /**
- * The whole schema, declared once for both dialects. It takes the place of migrations 001 to 017; later
- * migrations change it.
+ * The whole schema, declared once for both dialects. It replaces migrations 001 to 017; later migrations change it.
  *
- * A type is that of MySQL, or one of the names in `MYSQL_TYPES`; SQLite has three, in strict tables, so that an
- * amount can only ever be an integer. A column is not null unless it says so. Amounts of a chain have 256 bits and are
- * decimal text; `total_shares_e6` has leading zeros, so that text sorts like the amounts. No foreign keys: the log is
- * the truth, and it was checked.
+ * A type is a MySQL type, or a name in `MYSQL_TYPES`. SQLite has three types, in strict tables, so that an amount can
+ * only be an integer. A column is not null unless it says so. Amounts of a chain have 256 bits and are decimal text;
+ * `total_shares_e6` has leading zeros, so that text sorts like the amounts. There are no foreign keys: the log is the
+ * source of truth, and its content was checked.
  *
- * MySQL commits every change of a schema at once, so each table comes with its indexes in one statement that may be
- * repeated: a start that was killed half way can be done again. InnoDB keeps a table in the order of its primary key and
- * repeats that key in every other index. Hashes come in no order, so `numbered` tables have a row number as their key
- * there: otherwise each new order would change a page anywhere in the table.
+ * MySQL commits every schema change at once. So each table is created with its indexes in one statement that may be
+ * repeated: a migration that was killed half way can run again. InnoDB stores a table in the order of its primary key
+ * and repeats that key in every other index. Hashes are random, so `numbered` tables have a row number as their key
+ * there: otherwise each new order would change a random page of the table.
  */
 
 import { Migration } from '@mikro-orm/migrations'
 
-type Dialect = 'sqlite' | 'mysql'
+export type Dialect = 'sqlite' | 'mysql'
 
-/** The columns of an index, or those of SQLite, which can leave rows out, and those of MySQL. */
+/** Columns of an index; or those for SQLite, which can leave rows out, and those for MySQL. */
 type Index = string | readonly [sqlite: string, mysql: string]
 
-type Table = {
+export type Table = {
   readonly columns: string
   readonly key?: string
-  /** The name of the unique index over `key` where rows are numbered. */
+  /** Name of the unique index over `key` if rows are numbered. */
   readonly numbered?: string
   readonly mysqlColumn?: string
   readonly withoutRowid?: boolean
@@ -32,7 +31,7 @@ type Table = {
 }
 
 const TABLES: Readonly<Record<string, Table>> = {
-  // Markets, orders, trades and how far the projection has come.
+  // Markets, orders, trades and the projection's progress.
   markets: {
     columns: `market_id hash, chain_id bigint, question words, description words,
       category varchar(16), contract_address address, maker address, expires_at_sec bigint,
@@ -110,7 +109,7 @@ const TABLES: Readonly<Record<string, Table>> = {
       ],
     },
   },
-  // What the indexer read from each chain. A row carries its block, so that undoing blocks is undoing rows.
+  // Data that the indexer read from each chain. A row has its block, so undoing blocks means undoing rows.
   chain_cursors: {
     columns: `chain_id bigint, deployment varchar(512), start_block bigint, indexed_block bigint,
       indexed_hash hash, updated_at_ms bigint`,
@@ -218,7 +217,7 @@ const TABLES: Readonly<Record<string, Table>> = {
       chain_withdrawn_orders_of_trader: '(chain_id, trader)',
     },
   },
-  // Transactions of the exchange: one row per nonce, and every hash that was ever signed for it.
+  // Transactions of the exchange: one row per nonce, and every hash that was signed for it.
   transactions: {
     columns: `chain_id bigint, sender char(42), nonce bigint, revision bigint, purpose varchar(32),
       reference words, raw mediumtext, hashes mediumtext, blanks mediumtext,
@@ -292,7 +291,7 @@ const TABLES: Readonly<Record<string, Table>> = {
       quick_markets_unfinished: ['(quick_id) where unfinished = 1', '(unfinished, quick_id)'],
     },
   },
-  // Sums for reads, in whole units and millionths; per partition, so that two partitions never wait for one row.
+  // Sums for reads, in whole units and millionths; per partition, so that two partitions never wait for the same row.
   market_stats: {
     columns: `market_id hash, chain_id bigint, volume_whole bigint, volume_millionths bigint,
       trades bigint`,
@@ -404,7 +403,7 @@ function typeOf(dialect: Dialect, type: string): string {
   if (dialect === 'mysql') {
     return MYSQL_TYPES[type] ?? type.replace(/^words(\(\d+\))$/, `varchar$1 ${UNICODE}`)
   }
-  if (/^(hash|address|binary)/.test(type)) return 'blob'
+  if (/^(hash|address|binary|blob)/.test(type)) return 'blob'
   return /int$|^bool$/.test(type) ? 'integer' : 'text'
 }
 
@@ -416,7 +415,7 @@ function columnOf(dialect: Dialect, column: string): string {
     : `${name} integer not null primary key autoincrement`
 }
 
-function tableStatements(dialect: Dialect, name: string, table: Table): string[] {
+export function tableStatements(dialect: Dialect, name: string, table: Table): string[] {
   const { columns, key, numbered, mysqlColumn, withoutRowid, unique = {}, indexes = {} } = table
   const parts = columns.split(',').map((column) => columnOf(dialect, column))
   const all = [

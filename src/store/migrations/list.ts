@@ -1,7 +1,13 @@
-/** The migrations, in the order in which they run. Append only. */
+/** The migrations in the order in which they run. Append only. */
 
 import { baselineOf } from './018-baseline.ts'
+import { settlementNotesOf } from './019-settlement-notes.ts'
+import { transparencyOf } from './020-transparency.ts'
+import { deadmanOf } from './021-deadman.ts'
 
 export const migrationsOf = (dialect: 'sqlite' | 'mysql') => [
   { name: '018-baseline', class: baselineOf(dialect) },
+  { name: '019-settlement-notes', class: settlementNotesOf(dialect) },
+  { name: '020-transparency', class: transparencyOf(dialect) },
+  { name: '021-deadman', class: deadmanOf(dialect) },
 ]

@@ -1,6 +1,6 @@
 /**
- * Brings the schema up to date, once at every start before any worker opens the database. Migrations
- * that ran already are left alone; a database with migrations that this version does not know is refused.
+ * Brings the schema up to date at every start, before any worker opens the database. Skips migrations that ran already.
+ * Refuses a database with migrations that this version does not know.
  */
 
 import { MikroORM } from '@mikro-orm/core'
@@ -10,18 +10,18 @@ import { type Database, ormOptions, read } from '../engine/database.ts'
 import { storeFault } from '../engine/store-fault.ts'
 import { migrationsOf } from './list.ts'
 
-/** How long another process may take to bring the database to its shape. */
+/** Maximum wait for another process that migrates the database. */
 const OTHERS_SECONDS_MAX = 600
 
 type Migrations = ReturnType<typeof migrationsOf>
 
 async function openMigrations(database: Database, migrationsList: Migrations) {
   const { address, servers } = database
-  // Of several servers some may be away: this finds one that serves.
+  // If some of several servers are away, this finds one that serves.
   if (servers !== undefined) await read(database, (em) => em.getConnection().execute('select 1'))
   return new MikroORM({
     ...(await ormOptions(address, { connectionsMax: 1, servers })),
-    // Migrations are statements: what the entities are like takes long to find out, and is not asked.
+    // Migrations are plain statements. Reading the entities would take long and is not needed.
     entities: [],
     discovery: { warnWhenNoEntities: false },
     extensions: [Migrator],
@@ -38,12 +38,12 @@ const MIGRATIONS_TABLE =
   'SELECT 1 FROM information_schema.tables ' +
   "WHERE table_schema = DATABASE() AND table_name = 'migrations'"
 
-/** Whether nothing is left to be done, in a database that several processes share; changes nothing. */
+/** Returns whether a shared database needs no migration; changes nothing. */
 export async function isMigrated(database: Database): Promise<boolean> {
   try {
     const orm = await openMigrations(database, migrationsOf(database.address.dialect))
     try {
-      // The migrator would make its table to look into it, and so would all that wait beside this one.
+      // The migrator would create its table to read it, and so would all processes that wait.
       const made = await orm.em.getConnection().execute(MIGRATIONS_TABLE)
       return made.length > 0 && (await new Migrator(orm.em).getPending()).length === 0
     } finally {
@@ -54,7 +54,7 @@ export async function isMigrated(database: Database): Promise<boolean> {
   }
 }
 
-/** The names of the migrations that were run now. */
+/** Returns the names of the migrations that ran now. */
 export async function migrate(
   database: Database,
   migrations: Migrations = migrationsOf(database.address.dialect),
@@ -62,7 +62,7 @@ export async function migrate(
   try {
     const orm = await openMigrations(database, migrations)
     try {
-      // Several nodes may start at once. The lock goes with the connection, of which there is one.
+      // Several nodes may start at once. The lock belongs to the one connection.
       if (database.address.dialect === 'mysql') {
         const lock = `SELECT GET_LOCK(CONCAT(DATABASE(), '.migrations'), ${OTHERS_SECONDS_MAX})`
         await orm.em.getConnection().execute(lock)
@@ -81,11 +81,12 @@ export async function migrate(
   }
 }
 
-function refuseUnknown(executed: readonly string[], migrations: Migrations): void {
+/** Throws if the database has a migration that is not in the list. */
+export function refuseUnknown(executed: readonly string[], migrations: Migrations): void {
   const known = migrations.map(({ name }) => name)
   const unknown = executed.find((name) => !known.includes(name))
   if (unknown === undefined) return
-  // Names begin with their number: a lower one than the baseline's is of a version before it.
+  // Names begin with their number: one below the baseline's comes from an older version.
   if (unknown < (known[0] ?? '')) {
     throw new Fault(
       'STORE_OLDER',

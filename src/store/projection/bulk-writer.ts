@@ -1,9 +1,9 @@
-/** What the projection asks of a dialect: to write lists of rows inside its open transaction. */
+/** Interface of a dialect for the projection: writes lists of rows inside the open transaction. */
 
 import type { TradeStatus } from '#domain/trade.ts'
 import type { Value } from './columns.ts'
 
-/** A trade that is about to change, as it lies in the database. */
+/** A trade that is about to change, as stored. */
 export type StoredTrade = {
   readonly market_id: Buffer
   readonly seq: number | string
@@ -20,17 +20,17 @@ export type BulkWriter = {
   readonly insertMarkets: (rows: readonly Value[][]) => Promise<void>
   readonly insertOrders: (rows: readonly Value[][]) => Promise<void>
   readonly insertTrades: (rows: readonly Value[][]) => Promise<void>
-  /** Both answer how many rows they found. */
+  /** Both return the number of rows that they found. */
   readonly updateOrders: (changes: readonly Value[][]) => Promise<number>
   readonly updateTrades: (changes: readonly Value[][]) => Promise<number>
-  /** The trades of these keys. */
+  /** Returns the trades with these keys. */
   readonly tradesOf: (keys: readonly Value[][]) => Promise<StoredTrade[]>
-  /** Each adds to the row of its key, or makes one. */
+  /** Each adds to the row with its key, or inserts one. */
   readonly addMarketStats: (rows: readonly Value[][]) => Promise<void>
   readonly addChainStats: (rows: readonly Value[][]) => Promise<void>
   readonly addChainSpans: (rows: readonly Value[][]) => Promise<void>
-  /** Prices of later trades than those that the rows hold. */
+  /** The prices must belong to later trades than those in the rows. */
   readonly addCandles: (rows: readonly Value[][]) => Promise<void>
-  /** Answers how many were not known. */
+  /** Returns the number of new traders. */
   readonly addTraders: (rows: readonly Value[][]) => Promise<number>
 }

@@ -1,6 +1,6 @@
 /**
- * How far the projection has come. A database belongs to one event log: the first log that claims it
- * is the only one it takes from then on, with the number of partitions it had then.
+ * Progress of the projection. A database belongs to the first log that claims it, and keeps the number of partitions of
+ * that time.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -9,11 +9,11 @@ import { CheckpointEntity } from '../entities/checkpoint.ts'
 
 export type Checkpoint = {
   readonly partition: number
-  /** The offset of the last record that was applied; 0 before the first. */
+  /** Offset of the last applied record; 0 before the first. */
   readonly offset: number
 }
 
-/** The checkpoints of all partitions, in their order; none before a log has claimed the database. */
+/** Returns the checkpoints of all partitions in order; none before a log has claimed the database. */
 export async function checkpoints(database: Database): Promise<Checkpoint[]> {
   const rows = await read(database, (em) =>
     em.find(CheckpointEntity, {}, { orderBy: { partition: 'asc' }, disableIdentityMap: true }),
@@ -22,14 +22,14 @@ export async function checkpoints(database: Database): Promise<Checkpoint[]> {
 }
 
 /**
- * Claims the database for the log and answers its checkpoints. To be called by the projector before
- * its first batch; a database of another log, or of another number of partitions, is refused.
+ * Claims the database for the log and returns its checkpoints. The projector calls it before its first batch. Rejects
+ * if the database belongs to another log or has another number of partitions.
  */
 export async function claimLog(database: Database, log: ClaimedLog): Promise<Checkpoint[]> {
   try {
     return await claim(database, log)
   } catch (error) {
-    // Another node has claimed it in the same instant: what it claimed it for is there to be read.
+    // Another node claimed it at the same instant: read its claim.
     if (!(error instanceof Fault && error.code === 'STORE_CONSTRAINT')) throw error
     return claim(database, log)
   }

@@ -1,20 +1,19 @@
 /**
- * Collapses a batch before it is written, so that each row is touched at most once: changes of a row
- * that the batch itself brings are folded into the row, and of several changes of one older row only
- * what they come to is left. Pure; the batch itself is not changed.
+ * Collapses a batch before it is written, so that each row is touched at most once. Changes of a row that the batch
+ * inserts are folded into the row; several changes of an older row become one. Pure; the batch itself is not changed.
  *
- * A maker that is filled five times and then closed is one update; a taker that matches and is
- * filled at once is one insert.
+ * A maker that is filled five times and then closed is one update; a taker that matches and is filled at once is one
+ * insert.
  */
 
 import type { OrderHash, TradeId } from '#domain/ids.ts'
 import type { TradeStatus } from '#domain/trade.ts'
 import type { OrderChange, OrderRow, ProjectionBatch, TradeChange, TradeRow } from './rows.ts'
 
-/** Where a trade stands. `attempts` counts submissions: all of a new trade, further ones of an old. */
+/** State of a trade. `attempts` counts all submissions of a new trade, and the additional ones of a stored trade. */
 type TradeState = {
   readonly status: TradeStatus
-  /** Empty when there is none, or none newer than the known one. */
+  /** Empty if there is none, or none newer than the stored one. */
   readonly txHash: string
   readonly reason: string
   readonly attempts: number

@@ -1,6 +1,6 @@
 /**
- * The columns that the projection writes, and the values of a row in their order. It is the one
- * place where domain values become columns; the entities are the way back.
+ * Columns that the projection writes, and the values of a row in their order. Only this file converts domain values to
+ * columns; the entities convert back.
  */
 
 import assert from 'node:assert/strict'
@@ -15,7 +15,7 @@ import type { MarketRow, OrderChange, OrderRow } from './rows.ts'
 
 export type Value = string | number | null
 
-/** Columns in their order, and how a value of each is written: bytes given as 0x-hex, or as it is. */
+/** Columns in order, and how each value is written: bytes given as 0x-hex, or unchanged. */
 export type Columns = Readonly<Record<string, 'hex' | 'int' | 'text'>>
 
 export const MARKET_COLUMNS: Columns = {
@@ -103,7 +103,7 @@ export function orderValues(row: OrderRow, chainId: number, partition: number): 
   ]
 }
 
-/** What can change about an order, its key last. */
+/** Columns of an order that can change; its key is last. */
 export const ORDER_CHANGE_COLUMNS: Columns = {
   status: 'text',
   remaining_e6: 'int',
@@ -167,7 +167,7 @@ export function tradeValues(trade: CollapsedBatch['trades'][number], chainId: nu
   ]
 }
 
-/** What can change about a trade, its key last. */
+/** Columns of a trade that can change; its key is last. */
 export const TRADE_CHANGE_COLUMNS: Columns = {
   status: 'text',
   pending: 'int',
@@ -207,12 +207,12 @@ export function tradeKey(tradeId: TradeId): {
   return key
 }
 
-/** Whether the chain has still to decide about the trade. */
+/** Returns whether the chain has yet to decide about the trade. */
 export function isPending(status: TradeStatus): boolean {
   return status === 'matched' || status === 'submitted' || status === 'reverted'
 }
 
-/** Named field by field, so that only the shape that was checked reaches the database. */
+/** Field by field, so that only the validated shape reaches the database. */
 function permitText({ nonce, value, deadline, v, r, s }: PermitSignature): string {
   return JSON.stringify({ nonce, value, deadline, v, r, s })
 }
@@ -231,7 +231,7 @@ function textOrNull(text: string): string | null {
   return text === '' ? null : text
 }
 
-/** The sums of a market; the key is the first column, and the last three are added to. */
+/** Sums of a market. The first column is the key; the last three are added to. */
 export const MARKET_STATS_COLUMNS: Columns = {
   market_id: 'hex',
   chain_id: 'int',
@@ -240,7 +240,7 @@ export const MARKET_STATS_COLUMNS: Columns = {
   trades: 'int',
 }
 
-/** The sums of a chain over a span of time, as far as one partition has told of them. */
+/** Sums of a chain in a time span, from one partition. */
 export const CHAIN_SPAN_COLUMNS: Columns = {
   chain_id: 'int',
   log_partition: 'int',
@@ -251,7 +251,7 @@ export const CHAIN_SPAN_COLUMNS: Columns = {
   trades: 'int',
 }
 
-/** The sums of a chain, as far as one partition has told of them. */
+/** Sums of a chain, from one partition. */
 export const CHAIN_STATS_COLUMNS: Columns = {
   chain_id: 'int',
   log_partition: 'int',
@@ -285,5 +285,5 @@ export const CANDLE_COLUMNS: Columns = {
 
 export const TRADER_COLUMNS: Columns = { chain_id: 'int', address: 'hex' }
 
-/** The columns that name a trade. */
+/** Columns of a trade's key. */
 export const TRADE_KEY_COLUMNS: Columns = { market_id: 'hex', seq: 'int', fill_index: 'int' }

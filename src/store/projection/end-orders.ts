@@ -1,10 +1,10 @@
 /**
- * Orders that ended with their market. A market closes in one row, and there may be a million orders open in
- * it: their rows follow in short transactions of their own, so that nothing else waits for them. Until they
- * have, an open order of a market that is closed is read as one that has ended.
+ * Ends the orders of a closed market. A market closes in one row, and a million orders may be open in it. Their rows
+ * follow in short separate transactions, so that nothing else waits for them. Until then, reads treat an open order of
+ * a closed market as ended.
  *
- * Only the status changes. When an order ended so is what its market's row says, and the last change of the
- * order itself stays what it was; so it makes no difference in how many steps, or how often, this is done.
+ * Only the status changes. The end time is in the market's row, and the order keeps its last change. So the number of
+ * steps, and repeating one, makes no difference.
  */
 
 import type { QueryResult } from '@mikro-orm/core'
@@ -13,7 +13,7 @@ import { ORDERS_ENDED_MAX } from '#domain/limits.ts'
 import { type Database, read, transact } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 
-/** SQLite has no limit of an update, and MySQL none of a query inside one. */
+/** SQLite has no limit in an update; MySQL has none in a subquery of one. */
 const UPDATES = {
   sqlite: `update orders set status = 'market-closed' where order_hash in (
     select order_hash from orders where market_id = ? and status = 'open' limit ?)`,
@@ -21,7 +21,7 @@ const UPDATES = {
     where market_id = ? and status = 'open' limit ?`,
 } as const
 
-/** Ends some orders of a market that is closed; answers whether there may be more. */
+/** Ends some orders of a closed market; returns whether there may be more. */
 export async function endOrders(database: Database, marketId: MarketId): Promise<boolean> {
   const ended = await transact(database, async (transaction, connection) => {
     const result = await connection.execute<QueryResult>(
@@ -35,12 +35,12 @@ export async function endOrders(database: Database, marketId: MarketId): Promise
   return ended === ORDERS_ENDED_MAX
 }
 
-/** Closed markets that one look reads. */
+/** Closed markets read at a time. */
 const MARKETS_READ_MAX = 500
 
 /**
- * Closed markets that still have open orders, from a place in the list of all markets on, and the place
- * behind the last one that was looked at; undefined at the end. A process may have ended between two steps.
+ * Returns closed markets that still have open orders, starting at a place in the list of all markets, and the next
+ * place; undefined at the end. For orders that a process left behind when it ended between two steps.
  */
 export async function marketsToEnd(
   database: Database,

@@ -1,7 +1,7 @@
 /**
- * The bulk writes of the projection on MySQL and MariaDB, where the round trip is what costs: rows
- * are inserted many to a statement, and changes go as one JSON document that is joined to the table.
- * The next statement is put together while the server works on the one before.
+ * Bulk writes of the projection on MySQL and MariaDB, where round trips cost the most. Many rows are inserted per
+ * statement, and changes are sent as one JSON document that is joined to the table. The next statement is built while
+ * the server works on the previous one.
  */
 
 import type { QueryResult, Transaction } from '@mikro-orm/core'
@@ -24,10 +24,10 @@ import {
   type Value,
 } from './columns.ts'
 
-/** Rows of one statement: a few hundred kilobytes, well below the smallest default packet limit. */
+/** Rows per statement: a few hundred kilobytes, well below the smallest default packet limit. */
 const ROWS_MAX = 500
 
-/** A market's words can be long, so each has a statement to itself. */
+/** A market's texts can be long, so each has its own statement. */
 const MARKETS_MAX = 1
 
 const UPDATE_ORDERS = `update json_table(?, '$[*]' columns (
@@ -69,7 +69,7 @@ const SELECT_TRADES = `select t.market_id, t.seq, t.fill_index, t.chain_id, t.ou
 const SUMS = ['volume_whole', 'volume_millionths', 'trades']
 const CHAIN_SUMS = [...SUMS, 'pending', 'traders', 'markets', 'markets_closed', 'markets_resolved']
 
-/** Adds to the row that is there. */
+/** Adds to the existing row. */
 function added(sums: readonly string[]): string {
   const each = sums.map((sum) => `${sum} = ${sum} + values(${sum})`)
   return ` on duplicate key update ${each.join(', ')}`

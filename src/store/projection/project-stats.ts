@@ -1,11 +1,10 @@
 /**
- * Keeps what reads are answered from in step with the trades, in the transaction that writes them:
- * volumes and counts of markets and chains, prices by minute, hour and day, who has traded.
+ * Keeps the sums for reads in step with the trades, in the transaction that writes them: volumes and counts of markets
+ * and chains, candles by minute, hour and day, and traders.
  *
- * A trade counts from the moment it was matched, and stops counting when it fails. Its amounts are
- * then taken away again; the prices of its minute are read from the trades that are left, but only
- * where the failed one was the first, the last, the highest or the lowest. Hours follow from their
- * minutes and days from their hours, so that nothing ever reads more than an hour of anything.
+ * A trade counts from its match until it fails. Then its amounts are subtracted. The candle of its minute is computed
+ * again from the remaining trades, but only if the failed trade was the first, the last, the highest or the lowest.
+ * Hours are computed from minutes and days from hours, so no computation reads more than an hour of trades.
  */
 
 import type { QueryResult, Transaction } from '@mikro-orm/core'
@@ -34,10 +33,13 @@ import {
 
 type Sql = { readonly connection: AbstractSqlConnection; readonly transaction: Transaction }
 
-/** What a chain's markets did in the batch. */
+/** Changes to the number of a chain's markets in a batch. */
 export type MarketCounts = { markets: number; closed: number; resolved: number }
 
-/** Adds up a batch. To be called before its changes are written: a trade fails only once. */
+/**
+ * Adds up a batch. Call it before the changes are written: it compares them with the stored states, because a trade may
+ * fail only once.
+ */
 export async function tallyBatch(
   writer: BulkWriter,
   collapsed: CollapsedBatch,
@@ -79,7 +81,7 @@ export async function tallyBatch(
   return tally
 }
 
-/** What a batch of a partition adds to the sums. */
+/** Sums that a batch of a partition adds. */
 type BatchSums = {
   readonly partition: number
   readonly tally: Tally
@@ -87,7 +89,7 @@ type BatchSums = {
   readonly marketCounts: ReadonlyMap<number, MarketCounts>
 }
 
-/** Writes the sums. To be called after the trades are written, with their new states. */
+/** Writes the sums. Call it after the trades were written with their new states. */
 export async function writeTally(sql: Sql, writer: BulkWriter, sums: BatchSums): Promise<void> {
   const { partition, tally } = sums
   await writer.addMarketStats(
@@ -119,7 +121,7 @@ async function writeChainStats(
     sums.trades += trades
   }
   for (const chainId of [...marketCounts.keys(), ...tally.pending.keys()]) chain(chainId)
-  // In one order everywhere, because two partitions may bring the same newcomers at once.
+  // Sorted, so that two partitions that insert the same traders at once do not deadlock.
   const byChain = Map.groupBy(traders, ([chainId]) => chainId)
   for (const chainId of [...byChain.keys()].sort((a, b) => a - b)) {
     const addresses = (byChain.get(chainId) ?? []).map(([, trader]) => trader).sort()
@@ -139,7 +141,7 @@ async function writeChainStats(
 
 const NO_MARKETS: MarketCounts = { markets: 0, closed: 0, resolved: 0 }
 
-/** What the end of a market changes about the counts, given how it had ended before. */
+/** Counts the end of a market; `before` is how it had ended earlier. */
 export function countClosing(
   counts: MarketCounts,
   before: string | null,
@@ -180,7 +182,7 @@ async function takeFailedFromCandles(sql: Sql, failed: readonly CountedTrade[]):
   await followFrom(sql, failed, HOUR_SEC, DAY_SEC)
 }
 
-/** Takes failed trades of one minute out of its candle. */
+/** Removes failed trades of one minute from its candle. */
 async function takeFromMinute(sql: Sql, failed: readonly CountedTrade[]): Promise<void> {
   const { marketId, outcome, matchedAtMs } = failed[0] as CountedTrade
   const key = [bytesOf(marketId), outcome, MINUTE_SEC, spanStartSec(matchedAtMs, MINUTE_SEC)]
@@ -203,7 +205,7 @@ async function takeFromMinute(sql: Sql, failed: readonly CountedTrade[]): Promis
   }
 }
 
-/** Whether the candle would look different without this trade. */
+/** Returns whether the candle would differ without this trade. */
 function shapes(candle: CandleRow, { price, seq, fillIndex }: CountedTrade): boolean {
   if (price === candle.high_e6 || price === candle.low_e6) return true
   const isFirst = seq === Number(candle.first_seq) && fillIndex === candle.first_fill
@@ -217,7 +219,7 @@ async function reshapeMinute(
   candle: CandleRow,
   key: readonly (number | Buffer)[],
 ): Promise<void> {
-  // Within a market the order of sequences is the order of time, so this is the minute.
+  // Sequence order is time order within a market, so this selects the minute.
   const counted = `from trades where market_id = ? and seq between ? and ? and outcome = ?
     and failed_at_ms is null`
   const range = [bytesOf(marketId), Number(candle.first_seq), Number(candle.last_seq), outcome]
@@ -255,7 +257,7 @@ async function reshapeMinute(
   )
 }
 
-/** Puts the longer candles that hold the failed trades together from the shorter ones again. */
+/** Computes the longer candles of the failed trades again from the shorter ones. */
 async function followFrom(
   sql: Sql,
   failed: readonly CountedTrade[],

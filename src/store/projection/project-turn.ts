@@ -1,7 +1,7 @@
 /**
- * Writes batches that are handed over in one turn, each of another partition, in as few transactions as they fit
- * into. What a transaction costs beside its rows is the same for many as for few: pages of indexes that all of them
- * change, and a sync. For a database with one connection; others write partitions beside each other.
+ * Writes batches of different partitions that are waiting, in as few transactions as possible. The
+ * fixed cost of a transaction is shared: index pages that all of them change, and a sync. For a database with one
+ * connection; others write partitions in parallel.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -16,7 +16,7 @@ type Waiting = {
   readonly reject: (error: unknown) => void
 }
 
-/** Whoever hands over a batch of a partition waits for its end before the next: so no more wait than there are. */
+/** A caller waits for its batch before it passes the partition's next one, so at most one batch per partition waits. */
 export function makeTurnProjector(
   database: Database,
 ): (batch: ProjectionBatch) => Promise<Projected> {
@@ -30,7 +30,10 @@ export function makeTurnProjector(
     writing = false
   }
 
-  /** A refused batch fails alone: then each batch gets its own transaction. */
+  /**
+   * Writes some batches in one transaction. If the database refuses it, each batch gets its own, so that a bad batch
+   * fails alone.
+   */
   async function writeSome(some: readonly Waiting[]): Promise<void> {
     try {
       const projected = await projectTogether(
@@ -54,7 +57,7 @@ export function makeTurnProjector(
     })
 }
 
-/** So many of them, at least one, that their rows fit into one transaction. */
+/** Returns how many batches fit into one transaction, at least one. */
 function countWithinRows(waiting: readonly Waiting[]): number {
   let rows = 0
   for (const [at, { batch }] of waiting.entries()) {

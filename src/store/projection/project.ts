@@ -1,8 +1,7 @@
 /**
- * Writes batches of the projection: rows, changes and the partition's checkpoint in one
- * transaction. The checkpoint is moved first and only from where the batch begins, so that neither a
- * second writer nor a replay after a crash ever applies a batch twice, and whatever breaks on the
- * way leaves nothing of it behind.
+ * Writes projection batches: rows, changes and the partition's checkpoint in one transaction. The checkpoint is moved
+ * first, and only from the start of the batch. So neither a second writer nor a replay after a crash applies a batch
+ * twice, and a failed batch leaves nothing behind.
  */
 
 import assert from 'node:assert/strict'
@@ -27,12 +26,12 @@ import type { MarketChange, ProjectionBatch, TradeRow } from './rows.ts'
 import { sqliteWriter } from './sqlite-writer.ts'
 
 /**
- * `already` says that nothing was done now: the batch had been applied before, or the beginning of it
- * in another one, whose commit was never answered.
+ * `already` is true if nothing was written now. The batch had been applied before, or its start had been applied as
+ * part of another batch whose commit was never acknowledged.
  */
 export type Projected = {
   readonly written: 'applied' | 'already'
-  /** Where the database stands after it. */
+  /** Checkpoint of the database afterwards. */
   readonly offset: number
 }
 
@@ -42,12 +41,12 @@ export async function project(database: Database, batch: ProjectionBatch): Promi
   return projected
 }
 
-/** Batches of different partitions in one transaction: all of them are written, or none is. */
+/** Writes batches of different partitions in one transaction: all or none. */
 export async function projectTogether(
   database: Database,
   batches: readonly ProjectionBatch[],
 ): Promise<Projected[]> {
-  // What can be computed is computed before the transaction takes its locks.
+  // Compute as much as possible before the transaction takes locks.
   const collapsed = batches.map((batch) => {
     assert(batch.to > batch.from, 'a batch must move its checkpoint')
     return { batch, collapsed: collapse(batch) }
@@ -67,7 +66,7 @@ type Sql = { readonly connection: AbstractSqlConnection; readonly transaction: T
 
 type ChainTrader = readonly [chainId: number, trader: Address]
 
-/** Those that the database is known to have, and those that it has once the transaction is committed. */
+/** `known`: traders that the database has. `fresh`: traders that it will have once the transaction is committed. */
 type Traders = { readonly known: Set<string>; readonly fresh: ChainTrader[] }
 
 async function projectOne(
@@ -98,7 +97,7 @@ async function projectOne(
   expectAll('orders', orderChanges.length, await writer.updateOrders(orderChanges))
   const tradeChanges = collapsed.tradeChanges.map(tradeChangeValues)
   expectAll('trades', tradeChanges.length, await writer.updateTrades(tradeChanges))
-  // A market closes for good: whatever of it is open after the batch ended with it (`end-orders.ts`).
+  // A market closes for good: orders that are open after the batch ended with it (`end-orders.ts`).
   const marketCounts = new Map<number, MarketCounts>()
   for (const { market } of batch.markets) countsOf(marketCounts, market.chainId).markets += 1
   for (const change of batch.marketChanges) {
@@ -108,7 +107,7 @@ async function projectOne(
   return { written: 'applied', offset: batch.to }
 }
 
-/** Traders that the database is known to have; a short memory spares most of the asking. */
+/** Traders that the database has; this cache avoids most lookups. */
 const knownTraders = new WeakMap<Database, Set<string>>()
 const KNOWN_TRADERS_MAX = 100_000
 
@@ -121,7 +120,7 @@ function tradersKnownTo(database: Database): Set<string> {
   return known
 }
 
-/** Each trader of the batch once, as far as nothing is known of them. */
+/** Returns each trader of the batch once, without known ones. */
 function unknownTraders(
   trades: readonly TradeRow[],
   chainOf: (marketId: MarketId) => number,
@@ -147,7 +146,7 @@ function countsOf(counts: Map<number, MarketCounts>, chainId: number): MarketCou
   return known
 }
 
-/** Moves it, or answers the offset at which it stands when that is within or after the batch. */
+/** Moves the checkpoint. If it is already within or after the batch, returns its offset instead. */
 async function moveCheckpoint(
   connection: AbstractSqlConnection,
   transaction: Transaction,
@@ -181,12 +180,12 @@ async function moveCheckpoint(
   if (offset > from) return offset
   throw new Fault(
     'STORE_CHECKPOINT_MISMATCH',
-    `partition ${partition} stands at ${offset}, but the batch leads from ${from} to ${to}`,
+    `partition ${partition} is at offset ${offset}, but the batch goes from ${from} to ${to}`,
     { retryable: false },
   )
 }
 
-/** The chain of each market of this database; a market never changes its chain. */
+/** Chain of each market of this database; it never changes. */
 const knownChains = new WeakMap<Database, Map<MarketId, number>>()
 
 async function chainIds(
@@ -249,12 +248,12 @@ async function closeMarket(
   expectAll('markets', 1, found)
 }
 
-/** A change of a row that is not there means that the database is not what the log says it is. */
+/** If a changed row does not exist, the database does not match the log. */
 function expectAll(table: string, expected: number, found: number): void {
   if (found === expected) return
   throw new Fault(
     'STORE_INCONSISTENT',
-    `the log speaks of ${expected} rows of ${table}, the database has ${found} of them`,
+    `the log changes ${expected} rows of ${table}, but the database has ${found} of them`,
     { retryable: false },
   )
 }

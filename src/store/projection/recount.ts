@@ -1,7 +1,6 @@
 /**
- * Counts everything again from the trades: what the projector should have kept. The audit compares
- * the two. It walks the trades market by market, so that it holds one market at a time, however many trades there
- * are.
+ * Counts everything again from the trades, for the audit to compare with the projector's sums. It reads the trades
+ * market by market, so only one market is in memory.
  */
 
 import type { Transaction } from '@mikro-orm/core'
@@ -12,7 +11,7 @@ import { count, newTally, type SpanDelta, type Tally } from './tally.ts'
 
 export type Sql = { readonly connection: AbstractSqlConnection; readonly transaction: Transaction }
 
-/** What a chain adds up to. */
+/** Sums of a chain. */
 export type ChainCount = {
   readonly spans: Map<string, SpanDelta>
   readonly traders: Set<Address>
@@ -40,7 +39,7 @@ type TradeRow = {
   readonly seller: Buffer
 }
 
-/** Counts all trades again; `take` is handed each market's own part, the answer is the chains'. */
+/** Counts all trades again. `take` receives each market's sums; returns those of the chains. */
 export async function recount(
   sql: Sql,
   take: (marketId: MarketId, tally: Tally) => Promise<void>,
@@ -66,7 +65,7 @@ export async function recount(
         marketId = id
       }
       const chain = chainIn(chains, Number(row.chain_id))
-      // A trader who was matched has traded, also if the chain refused it.
+      // A matched trader has traded, even if the chain refused the trade.
       chain.traders.add(hexOf(row.buyer) as Address)
       chain.traders.add(hexOf(row.seller) as Address)
       chain.pending += row.pending
@@ -80,7 +79,7 @@ export async function recount(
 }
 
 function countRow(tally: Tally, chain: ChainCount, marketId: MarketId, row: TradeRow): void {
-  // The spans of a chain go on through its markets, everything else starts again with each.
+  // The spans of a chain continue across its markets; everything else starts anew with each market.
   count(
     { ...tally, spans: chain.spans },
     {
@@ -132,7 +131,7 @@ async function nextTrades(sql: Sql, after: TradeRow | undefined): Promise<TradeR
     )
   if (after === undefined) return ask('', [], PAGE_ROWS)
   const { market_id, seq, fill_index } = after
-  // Three ranges of one index: the rest of the event, of the market, and what follows it.
+  // Three ranges of one index: the rest of the event, the rest of the market, and the following markets.
   const page: TradeRow[] = []
   const parts: [where: string, values: (number | string | Buffer)[]][] = [
     ['where market_id = ? and seq = ? and fill_index > ?', [market_id, seq, fill_index]],

@@ -1,6 +1,6 @@
 /**
- * What the projector hands to the database: the rows and the changes of rows that follow from one
- * batch of market events, and the two ends of the batch in its partition. Plain data, types only.
+ * Rows and row changes that follow from one batch of market events, and the batch's start and end in its partition.
+ * Plain data, types only.
  */
 
 import type { MarketId, OrderHash, Sequence, TradeId } from '#domain/ids.ts'
@@ -9,17 +9,17 @@ import type { OrderCloseReason } from '#domain/market-event.ts'
 import type { VerifiedOrder } from '#domain/order.ts'
 import type { Trade, TradeStatus } from '#domain/trade.ts'
 
-/** `market-closed` is what became of the orders that were resting when their market closed. */
+/** `market-closed`: the order was resting when its market closed. */
 export type OrderStatus = 'open' | Exclude<OrderCloseReason, 'taken'> | 'market-closed'
 
-/** A market opened. */
+/** An opened market. */
 export type MarketRow = {
   readonly market: Market
   readonly seq: Sequence
   readonly atMs: number
 }
 
-/** A market closed; every order of it that is still open after the batch ended with it. */
+/** A closed market; its orders that are open after the batch ended with it. */
 export type MarketChange = {
   readonly marketId: MarketId
   readonly closed: CloseReason
@@ -27,19 +27,19 @@ export type MarketChange = {
   readonly atMs: number
 }
 
-/** An order was accepted; `remaining` and `status` as its first event leaves them. */
+/** An accepted order; `remaining` and `status` are those after its first event. */
 export type OrderRow = {
   readonly order: VerifiedOrder
   readonly status: OrderStatus
   readonly remaining: number
-  /** How many counter-orders it matched when it was placed. */
+  /** Number of counter-orders that it matched when placed. */
   readonly matches: number
   readonly placedAtMs: number
   readonly seq: Sequence
   readonly atMs: number
 }
 
-/** What an order is after an event: the whole of what can change about it, so the last one wins. */
+/** State of an order after an event. It contains everything that can change, so the last one wins. */
 export type OrderChange = {
   readonly orderHash: OrderHash
   readonly status: OrderStatus
@@ -48,10 +48,10 @@ export type OrderChange = {
   readonly atMs: number
 }
 
-/** A fill; it starts as `matched`. */
+/** A fill; its first status is `matched`. */
 export type TradeRow = Trade
 
-/** What the chain made of a trade. An empty `txHash` leaves the known one as it is. */
+/** The chain's result for a trade. An empty `txHash` keeps the stored one. */
 export type TradeChange = {
   readonly tradeId: TradeId
   readonly status: TradeStatus
@@ -61,9 +61,8 @@ export type TradeChange = {
 }
 
 /**
- * One batch of one partition. It is applied only where the partition's checkpoint stands at `from`,
- * and leaves it at `to`. Changes are in the order in which they happened; a change may concern a row
- * of the same batch.
+ * One batch of one partition. It is applied only if the partition's checkpoint is `from`, and sets it to `to`. Changes
+ * are in the order in which they happened; a change may refer to a row of the same batch.
  */
 export type ProjectionBatch = {
   readonly logId: string

@@ -1,6 +1,6 @@
 /**
- * The spans of time that trades are added up in, and how a sum that may leave 64 bits is kept. Only
- * the shortest span is computed from trades; each longer one follows from the one below it.
+ * Time spans of the sums, and the format of a sum that may exceed 64 bits. Only the shortest span is computed from
+ * trades; each longer one is computed from the one below.
  */
 
 import { ONE } from '#domain/money.ts'
@@ -9,20 +9,20 @@ export const MINUTE_SEC = 60
 export const HOUR_SEC = 3_600
 export const DAY_SEC = 86_400
 
-/** What is kept, from short to long; every other interval is put together from one of them. */
+/** Stored spans, shortest first; every other interval is combined from one of them. */
 export const SPANS_SEC = [MINUTE_SEC, HOUR_SEC, DAY_SEC] as const
 export type SpanSec = (typeof SPANS_SEC)[number]
 
-/** Where the span that holds this instant begins, in Unix seconds. */
+/** Returns the start of the span with this instant, in Unix seconds. */
 export function spanStartSec(atMs: number, spanSec: number): number {
   const atSec = Math.floor(atMs / 1_000)
   return atSec - (atSec % spanSec)
 }
 
 /**
- * A sum of collateral as two integers that a database adds without overflowing: whole units and
- * millionths, neither carried over into the other. One order may be worth 2^53, and its
- * funds are not checked before it is matched, so a thousand of them would break a plain 64-bit sum.
+ * A sum of collateral as two integers that a database can add without overflow: whole units and millionths, without a
+ * carry. One order may be worth 2^53, and funds are not checked before a match, so a thousand of them would overflow a
+ * 64-bit sum.
  */
 export type Sum = { whole: number; millionths: number }
 
@@ -36,7 +36,7 @@ export function addTo(sum: Sum, amount: number, sign: 1 | -1 = 1): void {
   sum.millionths += sign * millionths
 }
 
-/** What the two columns of a row stand for. */
+/** Returns the value of the two columns. */
 export function sumOf(
   whole: number | string | bigint,
   millionths: number | string | bigint,

@@ -1,6 +1,6 @@
 /**
- * The bulk writes of the projection on SQLite. There is no round trip to save, so the quickest way is
- * one prepared statement run once a row, on the very connection that the open transaction is on.
+ * Bulk writes of the projection on SQLite. There are no round trips to save, so the fastest way is one prepared
+ * statement that runs once per row, on the connection of the open transaction.
  */
 
 import type { AbstractSqlConnection } from '@mikro-orm/mysql'
@@ -58,7 +58,7 @@ function prepare(file: File): BulkWriter {
       for (const row of rows) run(row)
     }
   }
-  /** Adds the columns behind the key to the row that is there. */
+  /** Inserts a row; if its key exists, adds the values after the key to the existing row. */
   const add = (table: string, columns: Columns, key: string, sums: readonly string[]) =>
     insert(
       table,
@@ -125,7 +125,7 @@ function prepare(file: File): BulkWriter {
   }
 }
 
-/** Puts the values of a row as SQLite takes them into one array that is used again for the next. */
+/** Converts the values of a row for SQLite, into one reused array. */
 function binder(columns: Columns): (row: readonly Value[]) => Bound[] {
   const kept = Object.values(columns).map((kind) => (kind === 'hex' ? keptBytes() : undefined))
   const bound: Bound[] = Array(kept.length).fill(null)
@@ -139,7 +139,10 @@ function binder(columns: Columns): (row: readonly Value[]) => Bound[] {
   }
 }
 
-/** The bytes of a column, in the memory of the row before: SQLite has copied them. Often they are the same, too. */
+/**
+ * Converts a column's hex in a buffer that is reused for every row, because SQLite has copied it. A value equal to the
+ * previous one is not converted again.
+ */
 function keptBytes(): (hex: string) => Buffer {
   let text = ''
   let bytes: Buffer = Buffer.alloc(0)

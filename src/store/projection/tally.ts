@@ -1,13 +1,13 @@
 /**
- * What a batch adds to the sums and prices that reads are answered from. Pure: it is fed trades that
- * count, in the order of each market, and trades that have failed since they counted.
+ * Changes of sums and candles by a batch. Pure. Input: trades that count, in market order, and trades that failed after
+ * they were counted.
  */
 
 import type { MarketId } from '#domain/ids.ts'
 import type { Value } from './columns.ts'
 import { addTo, noSum, SPANS_SEC, type SpanSec, type Sum, spanStartSec } from './spans.ts'
 
-/** A trade, as far as it is added up. */
+/** The fields of a trade that sums need. */
 export type CountedTrade = {
   readonly marketId: MarketId
   readonly chainId: number
@@ -47,13 +47,13 @@ type Candle = {
 }
 
 export type Tally = {
-  /** Trades that count from now on, less those that have failed. */
+  /** New trades minus failed ones. */
   readonly markets: Map<MarketId, MarketDelta>
   readonly spans: Map<string, SpanDelta>
-  /** What new trades add to prices; what failed ones take away is looked up trade by trade. */
+  /** Candles of new trades only; failed trades are looked up one by one. */
   readonly candles: Map<string, Candle>
   readonly failed: CountedTrade[]
-  /** By chain: how many more trades the chain has still to decide about. */
+  /** By chain: change of the number of undecided trades. */
   readonly pending: Map<number, number>
 }
 
@@ -67,18 +67,18 @@ export function newTally(): Tally {
   }
 }
 
-/** The chain has to decide about one more trade, or about one less. */
+/** Changes the number of undecided trades by 1 or -1. */
 export function countPending(tally: Tally, chainId: number, by: number): void {
   tally.pending.set(chainId, (tally.pending.get(chainId) ?? 0) + by)
 }
 
-/** A trade was matched. */
+/** Counts a matched trade. */
 export function count(tally: Tally, trade: CountedTrade): void {
   addSums(tally, trade, 1)
   for (const spanSec of SPANS_SEC) addToCandle(tally, trade, spanSec)
 }
 
-/** A trade that was counted has failed. */
+/** Subtracts a counted trade that has failed. */
 export function uncount(tally: Tally, trade: CountedTrade): void {
   addSums(tally, trade, -1)
   tally.failed.push(trade)

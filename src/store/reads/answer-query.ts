@@ -1,16 +1,27 @@
-/** The answering side of the named queries: what each of them reads. */
+/** Runs the named queries. */
 
 import type { Database } from '../engine/database.ts'
 import type { StoreReply } from '../engine/reply.ts'
 import { storeFault } from '../engine/store-fault.ts'
 import { apiKeyById } from '../writes/api-keys.ts'
+import { deadmanDue } from '../writes/deadman.ts'
 import { marksSince, pricesSince } from '../writes/prices.ts'
+import {
+  orderPlace,
+  publicEntries,
+  publicLeafAt,
+  publicThroughMs,
+  publicTiles,
+  publicTrees,
+  tradePlace,
+} from '../writes/public-log.ts'
 import {
   quickMarketById,
   quickMarketsOfAsset,
   unfinishedQuickMarkets,
 } from '../writes/quick-markets.ts'
 import { confirmedRelaysOf, relayByKey, relayGasSince, unfinishedRelays } from '../writes/relays.ts'
+import { notesOf } from '../writes/settlement-notes.ts'
 import { journalOf, transactionByHash } from '../writes/transactions.ts'
 import { candles } from './candles.ts'
 import { followedTokens, marketsOfContracts, openMarketContracts } from './chain-known.ts'
@@ -28,7 +39,7 @@ import { claimsByStatus, redemptionOf } from './claims.ts'
 import { marketFigures } from './market-figures.ts'
 import { listMarkets, marketById, marketsByContract, oldestMarketOf } from './markets.ts'
 import { tradeNeeds } from './open-needs.ts'
-import { storedOrders } from './orders.ts'
+import { endedOrders, storedOrders } from './orders.ts'
 import { payoutsOfUser } from './payouts.ts'
 import {
   holdersOf,
@@ -52,6 +63,7 @@ const answers: {
   ) => Promise<Queries[Name]['answers']>
 } = {
   apiKeyById: (database, { id }) => apiKeyById(database, id),
+  deadmanDue,
   marketById: (database, { marketId }) => marketById(database, marketId),
   oldestMarketOf: (database, { idStart }) => oldestMarketOf(database, idStart),
   marketsByContract: (database, { contractAddress }) =>
@@ -95,19 +107,28 @@ const answers: {
   redemptionOf,
   settledTradesOf,
   storedOrders,
+  endedOrders,
   claimsByStatus,
   pendingTradesWithOrders,
   settlementCharges,
   tradesWithOrders,
+  notesOf,
   withdrawnBy,
   withdrawers,
   permitsOf,
   tradeNeeds,
   journalOf,
   transactionByHash,
+  publicTrees,
+  publicTiles,
+  publicEntries,
+  publicThroughMs,
+  publicLeafAt,
+  orderPlace,
+  tradePlace,
 }
 
-/** Answers one task; it never throws for a fault, since no error crosses a thread whole. */
+/** Answers one task. Faults are returned, not thrown, because an error does not cross a thread intact. */
 export async function answerQuery<Name extends QueryName>(
   open: () => Promise<Database>,
   { query, args }: QueryTask<Name>,
@@ -119,7 +140,7 @@ export async function answerQuery<Name extends QueryName>(
   }
 }
 
-/** A fault as it crosses a thread. */
+/** A fault in the form that crosses a thread. */
 export function faultReply(error: unknown): StoreReply {
   const { code, message, retryable } = storeFault(error)
   return { ok: false, code, message, retryable }

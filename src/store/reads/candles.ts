@@ -1,6 +1,6 @@
 /**
- * Reads of prices over time. Minutes, hours and days are kept; every other interval is put together
- * from the longest kept one that fits into it.
+ * Reads candles. Minutes, hours and days are stored; every other interval is combined from the longest stored one that
+ * divides it.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -22,9 +22,9 @@ export type CandleRecord = {
 export type CandleFilter = {
   readonly marketId: MarketId
   readonly outcome: Outcome
-  /** A multiple of a kept span. */
+  /** A multiple of a stored span. */
   readonly intervalSec: number
-  /** The first and the last start, both included, both multiples of the interval. */
+  /** First and last start, both inclusive, both multiples of the interval. */
   readonly fromSec: number
   readonly toSec: number
 }
@@ -40,7 +40,7 @@ type Row = {
   readonly trades: number | string
 }
 
-/** The candles in which something was traded, the oldest first. */
+/** Returns the candles with trades, oldest first. */
 export async function candles(database: Database, filter: CandleFilter): Promise<CandleRecord[]> {
   const { marketId, outcome, intervalSec, fromSec, toSec } = filter
   const spanSec = SPANS_SEC.findLast((span) => intervalSec % span === 0) ?? SPANS_SEC[0]

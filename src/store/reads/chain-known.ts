@@ -1,13 +1,13 @@
-/** What the reader of a chain has to know of the blocks before: which markets and tokens are ours. */
+/** Known markets and tokens, for the reader of a chain. */
 
 import type { Address, MarketId } from '#domain/ids.ts'
 import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 
-/** Keys of one statement: strangers decide how many there are, and databases take only so many. */
+/** Keys per statement. Strangers decide how many keys there are, and databases limit the parameters of a statement. */
 const KEYS_MAX = 200
 
-/** Which of these contracts are markets of the chain, for telling their events from a stranger's. */
+/** Returns those of the contracts that are markets of the chain; events of other contracts are ignored. */
 export async function marketsOfContracts(
   database: Database,
   { chainId, contracts }: { readonly chainId: number; readonly contracts: readonly Address[] },
@@ -26,7 +26,7 @@ export async function marketsOfContracts(
   }))
 }
 
-/** The contracts of markets that are not resolved: only they have anything more to say. */
+/** Returns the contracts of unresolved markets: only these can emit further events. */
 export async function openMarketContracts(
   database: Database,
   { chainId, limit }: { readonly chainId: number; readonly limit: number },
@@ -40,7 +40,7 @@ export async function openMarketContracts(
   return rows.map((row) => hexOf(row.contract_address) as Address)
 }
 
-/** Which of these tokens are a market's, or have moved before. */
+/** Returns those of the tokens that belong to a market or have moved before. */
 export async function followedTokens(
   database: Database,
   { chainId, positionIds }: { readonly chainId: number; readonly positionIds: readonly string[] },
@@ -55,7 +55,7 @@ export async function followedTokens(
     ),
   )
   const known = new Set(ofMarkets.map((row) => hexOf(row.position_id)))
-  // A token may have very many holders: one of them is enough to know it by.
+  // A token may have very many holders; one is enough.
   const one = `select * from (select position_id from chain_token_balances
     where chain_id = ? and position_id = ? limit 1) as held`
   const others = await inParts(

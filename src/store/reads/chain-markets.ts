@@ -1,4 +1,4 @@
-/** Reads of what the indexer took from the chain: markets, their resolution, tokens and trades. */
+/** Reads the indexer's tables: markets, their resolution, tokens and trades. */
 
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import type { Category, Market } from '#domain/market.ts'
@@ -11,11 +11,11 @@ export type ChainMarketRecord = Market & {
   readonly winningOutcome: Outcome | null
   readonly resolvedAtSec: number | null
   readonly resolvedTx: string | null
-  /** Whether the condition pays, so that redemptions are possible. */
+  /** True if the condition pays, so that redemptions are possible. */
   readonly redeemable: boolean
   readonly createdBlock: number
   readonly createdTx: string
-  /** Whether the exchange gave it up after a reorg: it takes no orders even if it came back. */
+  /** True if the exchange gave it up after a reorg: it accepts no orders even if it came back. */
   readonly withdrawn: boolean
   readonly quickFacts: QuickFacts | null
 }
@@ -26,7 +26,7 @@ type QuickFacts = {
   readonly startSec: number
   readonly startPrice: number
   readonly source: string
-  /** By which prices it was resolved; null until then. */
+  /** Prices by which it was resolved; null until then. */
   readonly endPrice: number | null
   readonly endStartPrice: number | null
   readonly endSource: string | null
@@ -40,13 +40,13 @@ export type ChainMarketFilter = {
   readonly quick?: boolean
   /** Only quick markets of this asset. */
   readonly asset?: string
-  /** Words that the question or the description has, in any case. */
+  /** Words in the question or description; case is ignored. */
   readonly search?: string
-  /** Open markets come first, then those that ended by `nowSec`; without it all are sorted by age alone. */
+  /** Open markets first, then those that ended by `nowSec`; without it all are sorted by age alone. */
   readonly nowSec?: number
-  /** Only open markets or only ended ones; takes `nowSec`. */
+  /** Only open or only ended markets; requires `nowSec`. */
   readonly status?: MarketStatus
-  /** The last one of the page before, and whether it had ended. */
+  /** Last market of the previous page, and whether it had ended. */
   readonly after?: { readonly createdAt: number; readonly id: MarketId; readonly ended?: boolean }
   readonly limit: number
 }
@@ -78,7 +78,7 @@ type TokenBalance = {
   readonly holder: Address
   readonly marketId: MarketId
   readonly outcome: Outcome
-  /** Decimal text: a balance can leave the safe integers. */
+  /** Decimal text, because a balance can exceed the safe integers. */
   readonly balance: string
   /** The last block that changed it. */
   readonly blockNumber: number
@@ -91,7 +91,7 @@ async function select(database: Database, sql: string, values: Values): Promise<
   return read(database, () => sqlConnection(database).execute<Raw[]>(sql, [...values], 'all'))
 }
 
-/** Markets of the chain that fit the filter: the open ones first where `nowSec` is given, and the oldest first. */
+/** Returns markets of the chain that match the filter: open ones first if `nowSec` is given, then oldest first. */
 export async function listChainMarkets(
   database: Database,
   filter: ChainMarketFilter,
@@ -158,7 +158,7 @@ function conditions(filter: ChainMarketFilter): {
   return { where: where.join(' and '), values }
 }
 
-/** One market of the chain; undefined also while a reorg has taken it away. */
+/** Returns one market of the chain; undefined also while a reorg has removed it. */
 export async function chainMarketById(
   database: Database,
   marketId: MarketId,
@@ -171,7 +171,7 @@ export async function chainMarketById(
   return row === undefined ? undefined : marketRecord(row)
 }
 
-/** The markets with this contract; on several chains the same address may be several markets. */
+/** Returns the markets with this contract. Several chains may have a market at the same address. */
 export async function chainMarketsByContract(
   database: Database,
   contractAddress: Address,
@@ -188,12 +188,12 @@ export async function chainMarketsByContract(
 const BELOW_EPOCH = `(length(o.nonce) < length(w.before_nonce)
   or (length(o.nonce) = length(w.before_nonce) and o.nonce < w.before_nonce))`
 
-/** Pending trades of a chain, the newest, that are looked through for orders withdrawn on chain. */
+/** Number of newest pending trades of a chain that are searched for orders withdrawn on chain. */
 const PENDING_LOOKED_AT_MAX = 10_000
 
 /**
- * Markets whose actors are not as the chain has them: to be opened because they trade and no log
- * knows them, to be closed because they are resolved or given up and their log says otherwise.
+ * Returns markets whose actors differ from the chain. `open`: they trade and no log has them. `close`: they are
+ * resolved or given up, and their log says otherwise.
  */
 export async function marketsToReconcile(
   database: Database,
@@ -201,7 +201,7 @@ export async function marketsToReconcile(
 ): Promise<{
   open: Market[]
   close: { marketId: MarketId; reason: 'resolved' | 'withdrawn' }[]
-  /** Orders that their traders withdrew on chain and that still rest, or may come back. */
+  /** Orders that their traders withdrew on chain and that still rest, or whose quantity may return. */
   cancel: { marketId: MarketId; trader: Address; orderHash: OrderHash }[]
 }> {
   const limit = Math.floor(args.limit)
@@ -240,7 +240,7 @@ export async function marketsToReconcile(
       where w.chain_id = ? and o.status = 'open' and ${BELOW_EPOCH} limit ${limit}`,
     [args.chainId],
   )
-  // Filled by trades that are not settled: their quantity would come back if one of them failed.
+  // Orders filled by unsettled trades: their quantity returns if such a trade fails.
   const pending = (side: 'buy' | 'sell'): string =>
     `select * from (select ${side}_order_hash as order_hash from trades
       where pending = 1 and chain_id = ? order by matched_at_ms desc, seq desc, fill_index desc
@@ -271,7 +271,7 @@ export async function marketsToReconcile(
   }
 }
 
-/** Every assertion about a market, the newest first. */
+/** Returns every assertion about a market, newest first. */
 export async function assertionsOfMarket(
   database: Database,
   marketId: MarketId,
@@ -285,7 +285,7 @@ export async function assertionsOfMarket(
   return rows.map(assertionRecord)
 }
 
-/** Open assertions of a chain whose window has ended by then, the oldest first. */
+/** Returns open assertions of a chain whose window has ended, oldest first. */
 export async function assertionsToSettle(
   database: Database,
   args: { readonly chainId: number; readonly endedBySec: number; readonly limit: number },
@@ -300,7 +300,7 @@ export async function assertionsToSettle(
   return rows.map(assertionRecord)
 }
 
-/** Resolved markets of a chain whose condition does not pay yet: their report has failed. */
+/** Returns resolved markets of a chain whose condition does not pay yet: their report has failed. */
 export async function marketsWithoutPayout(
   database: Database,
   args: { readonly chainId: number; readonly limit: number },
@@ -315,7 +315,7 @@ export async function marketsWithoutPayout(
   return rows.map(marketRecord)
 }
 
-/** What a holder has of the outcome tokens of known markets. */
+/** Returns a holder's balances of the outcome tokens of known markets. */
 export async function tokenBalancesOf(
   database: Database,
   holder: Address,
@@ -339,7 +339,7 @@ export async function tokenBalancesOf(
   }))
 }
 
-/** The outcome tokens of a holder that have not lost, together, as decimal text. */
+/** Returns the sum of a holder's outcome tokens that have not lost, as decimal text. */
 export async function tokensHeldBy(
   database: Database,
   { holder, chainId }: { readonly holder: Address; readonly chainId: number },

@@ -1,4 +1,4 @@
-/** Reads of claims: redemptions through the relayer, the newest first. */
+/** Reads claims (redemptions through the relayer), newest first. */
 
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { ClaimRecord, ClaimStatus, RelayKey } from '#domain/relay.ts'
@@ -11,11 +11,11 @@ export type ClaimPlace = { readonly atMs: number; readonly item: number; readonl
 export type ClaimFilter = {
   readonly status: ClaimStatus
   readonly limit: number
-  /** Only those that follow it, which are older. */
+  /** Only claims after this one, which are older. */
   readonly before?: ClaimPlace
 }
 
-/** The newest claims of one status, where the next page begins, and how many there are in all. */
+/** Returns the newest claims with one status, the start of the next page, and the total number. */
 export async function claimsByStatus(
   database: Database,
   { status, limit, before }: ClaimFilter,
@@ -30,7 +30,7 @@ export async function claimsByStatus(
   return { claims: found.map(claimRecord), count, next }
 }
 
-/** The transaction of the newest redemption of a market by a user, where one is confirmed. */
+/** Returns the transaction of a user's newest confirmed redemption in a market. */
 export async function redemptionOf(
   database: Database,
   filter: {

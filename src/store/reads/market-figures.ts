@@ -1,7 +1,7 @@
 /**
- * What many markets have traded, in one statement: each market is found by its key, and each of its
- * figures by a few steps in an index. So a page of markets costs about the same however long they
- * have traded, and all figures of one market are of the same instant.
+ * Figures of many markets in one statement. Each market is found by its key, and each figure by a few index lookups. So
+ * the cost of a page of markets hardly depends on how long they have traded, and all figures of a market are of the
+ * same instant.
  */
 
 import type { MarketId, Sequence } from '#domain/ids.ts'
@@ -15,10 +15,10 @@ export type MarketFiguresRecord = {
   readonly totalVolume: bigint
   readonly volume24h: bigint
   readonly trades24h: number
-  /** Of YES and NO: the price of the newest trade that has not failed, 0 for none, and its number. */
+  /** For YES and NO: price of the newest trade that has not failed (0 if none), and its sequence number. */
   readonly lastPrices: readonly [number, number]
   readonly lastSeqs: readonly [Sequence, Sequence]
-  /** The price 24 hours ago; of an outcome that was first traded since, its first price. */
+  /** Price 24 hours ago; for an outcome that first traded since, its first price. */
   readonly pricesBefore: readonly [number | null, number | null]
 }
 
@@ -42,7 +42,7 @@ type Row = {
 
 const NAMES = ['yes', 'no'] as const
 
-/** As text, because a sum may be more than a number holds exactly. */
+/** As text, because a sum may exceed the safe integers. */
 const sum = (column: string, spanSec: number, range: string) =>
   `(select cast(coalesce(sum(${column}), 0) as char) from candles where market_id = s.market_id
     and outcome in (0, 1) and span_sec = ${spanSec} and ${range})`
@@ -51,7 +51,7 @@ const one = (column: string, outcome: number, rest: string) =>
   `(select ${column} from candles where market_id = s.market_id and outcome = ${outcome} and ${rest}
     limit 1)`
 
-/** Figures of the markets with trades. */
+/** Returns the figures of the markets with trades. */
 export async function marketFigures(
   database: Database,
   { marketIds, nowMs }: { readonly marketIds: readonly MarketId[]; readonly nowMs: number },

@@ -23,7 +23,7 @@ export type MarketFilter = {
   /** Only markets that expire later than this, in Unix seconds. */
   readonly expiresAfterSec?: number
   readonly limit: number
-  /** The oldest first, behind this one. */
+  /** Oldest first, after this one. */
   readonly after?: { readonly createdAt: number; readonly id: MarketId | undefined } | undefined
 }
 
@@ -39,7 +39,7 @@ export async function marketById(
 
 const ID_CHARS = 64
 
-/** The oldest market whose id begins with these hex digits. */
+/** Returns the oldest market whose id begins with these hex digits. */
 export async function oldestMarketOf(
   database: Database,
   idStart: string,
@@ -56,7 +56,7 @@ export async function oldestMarketOf(
   return found[0] === undefined ? undefined : marketRecord(found[0])
 }
 
-/** The market with this contract; on several chains the same address may be several markets. */
+/** Returns the markets with this contract. Several chains may have a market at the same address. */
 export async function marketsByContract(
   database: Database,
   contractAddress: Address,
@@ -71,7 +71,7 @@ export async function marketsByContract(
   return found.map(marketRecord)
 }
 
-/** Markets that fit the filter, the newest first; with `after` the oldest first. */
+/** Returns markets that match the filter, newest first; with `after`, oldest first. */
 export async function listMarkets(
   database: Database,
   filter: MarketFilter,
@@ -99,7 +99,7 @@ export async function listMarkets(
 
 function later({ createdAt, id }: NonNullable<MarketFilter['after']>): object {
   if (id === undefined) return { createdAt: { $gte: createdAt } }
-  // The bound on the time alone is what the index serves; the rest skips one second.
+  // The condition on the time alone uses the index; the rest skips rows within one second.
   return {
     createdAt: { $gte: createdAt },
     $or: [{ createdAt: { $gt: createdAt } }, { id: { $gt: id } }],

@@ -1,8 +1,7 @@
 /**
- * What is open and pending, for accounts that start: how far the database has come with each partition,
- * the markets that can still say something, their open orders, the trades that the chain has not decided
- * about. All of it is of one snapshot, so that the logs can be read on from the checkpoints; it comes in
- * pages, so that no more than one of them lies beside what the reader makes of it.
+ * Open and pending items for accounts that start: the checkpoint of each partition, markets that may still change,
+ * their open orders, and undecided trades. All are of one snapshot, so the logs can be read on from the checkpoints.
+ * They come in pages, so that only one page is in memory.
  */
 
 import type { NeedsMarket, NeedsOrder, NeedsTrade } from '#domain/funds.ts'
@@ -17,7 +16,7 @@ import type { Checkpoint } from '../projection/checkpoints.ts'
 import { tradeKey } from '../projection/columns.ts'
 import { type TradeRowRead, type TradeTermsRow, termsOfRow } from './trades.ts'
 
-/** A page has one kind of thing. A market comes before its orders and trades. */
+/** A page has items of one kind. A market comes before its orders and trades. */
 export type NeedsPage =
   | { readonly checkpoints: readonly Checkpoint[] }
   | { readonly markets: readonly NeedsMarket[] }
@@ -25,17 +24,17 @@ export type NeedsPage =
   | { readonly trades: readonly NeedsTrade[] }
 
 export type OpenNeedsOptions = {
-  /** Markets that closed at this time or later are told of as well: a reorg may take back their trades. */
+  /** Includes markets that closed at this time or later, because a reorg may revert their trades. */
   readonly closedSinceMs: number
-  /** Rows of one page. */
+  /** Rows per page. */
   readonly pageMax?: number
 }
 
 const PAGE_MAX = 5_000
-/** Markets whose orders one statement asks for. */
+/** Markets per statement for orders. */
 const MARKETS_ASKED_MAX = 100
 
-/** Hands over the pages in turn. It never runs twice: after a fault the reader begins anew. */
+/** Passes the pages to `take` one by one. It is not retried: after a fault the reader starts again. */
 export async function openNeeds(
   database: Database,
   { closedSinceMs, pageMax = PAGE_MAX }: OpenNeedsOptions,
@@ -44,7 +43,7 @@ export async function openNeeds(
   await snapshot(database, async (statements) => {
     await take({ checkpoints: await checkpointsOf(statements) })
     const open: Buffer[] = []
-    const told = new Set<string>()
+    const sent = new Set<string>()
     let after: Buffer | undefined = Buffer.alloc(0)
     while (after !== undefined) {
       const rows: MarketRowRead[] = await marketsAfter(statements, after, {
@@ -53,7 +52,7 @@ export async function openNeeds(
       })
       const markets = rows.map(marketOf)
       for (const [index, { marketId, closed }] of markets.entries()) {
-        told.add(marketId)
+        sent.add(marketId)
         const row = rows[index]
         if (!closed && row !== undefined) open.push(row.market_id)
       }
@@ -61,13 +60,13 @@ export async function openNeeds(
       after = rows.length < pageMax ? undefined : rows.at(-1)?.market_id
     }
     await pendingTrades(statements, pageMax, async (trades) => {
-      // A market that is closed for long can still have trades that wait for their chain.
+      // A market that closed long ago can still have undecided trades.
       const missing = new Set(
-        trades.map(({ marketId }) => marketId).filter((marketId) => !told.has(marketId)),
+        trades.map(({ marketId }) => marketId).filter((marketId) => !sent.has(marketId)),
       )
       if (missing.size > 0) {
         const markets = await marketsOf(statements, [...missing])
-        for (const { marketId } of markets) told.add(marketId)
+        for (const { marketId } of markets) sent.add(marketId)
         await take({ markets })
       }
       await take({ trades })
@@ -76,7 +75,7 @@ export async function openNeeds(
   })
 }
 
-/** Those of the trades that are known, whatever has become of them, in no particular order. */
+/** Returns those of the trades that exist, in any state and order. */
 export async function tradeNeeds(
   database: Database,
   { tradeIds }: { readonly tradeIds: readonly TradeId[] },
@@ -147,7 +146,7 @@ type TradeNeedRow = TradeTermsRow &
     readonly place: number | string
   }
 
-/** The permit is looked up for the rows that are found, not joined: the order of an index stays. */
+/** The permit is looked up per row, not joined, so that the index order is kept. */
 function tradesWhere(wanted: string, row: string): string {
   return `select market_id, seq, fill_index, outcome, price_e6, size_e6, buyer, seller,
       buy_order_hash, sell_order_hash, matched_at_ms, status, ${row} as place,
@@ -167,7 +166,7 @@ function tradeOf(row: TradeNeedRow): NeedsTrade {
   }
 }
 
-/** All of them, the oldest first. */
+/** Passes all pending trades on, oldest first. */
 async function pendingTrades(
   { all, isMysql }: Statements,
   pageMax: number,
@@ -176,7 +175,7 @@ async function pendingTrades(
   const row = isMysql ? 'row_no' : 'rowid'
   let last: TradeNeedRow | undefined
   do {
-    // The bound on the time alone is what the index serves; the rest skips one millisecond.
+    // The condition on the time alone uses the index; the rest skips rows within one millisecond.
     const later =
       last === undefined
         ? ''
@@ -213,7 +212,7 @@ type OrderNeedRow = {
 }
 
 /**
- * The open orders of these markets. A page that is full ends somewhere in a market: that market is read to
+ * Passes the open orders of these markets to `take` in pages. If a page ends within a market, that market is read to
  * its end before the next ones.
  */
 async function openOrders(

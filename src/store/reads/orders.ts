@@ -1,4 +1,4 @@
-/** Reads of orders. What is open right now only its market knows; these follow it. */
+/** Reads orders. Only the market has the current open orders; the database lags behind it. */
 
 import type { MarketId, OrderHash } from '#domain/ids.ts'
 import type { PermitSignature, VerifiedOrder } from '#domain/order.ts'
@@ -16,11 +16,11 @@ export type OrderRecord = VerifiedOrder & {
   readonly matches: number
   readonly placedAtMs: number
   readonly updatedAtMs: number
-  /** The market's sequence number of the last change. */
+  /** Sequence number of the last change. */
   readonly seq: number
 }
 
-/** Those of the orders that are known, in no particular order. */
+/** Returns those of the orders that exist, in any order. */
 export async function ordersByHash(
   database: Database,
   orderHashes: readonly OrderHash[],
@@ -32,6 +32,20 @@ export async function ordersByHash(
   const places = new Set(found.filter(({ status }) => status === 'open').map((row) => row.marketId))
   const closed = await closedOf(database, places)
   return found.map((row) => orderRecord(row, closed.has(row.marketId)))
+}
+
+/** Returns the signatures and permits of those of the orders that are not open. */
+export async function endedOrders(
+  database: Database,
+  { orderHashes }: { readonly orderHashes: readonly OrderHash[] },
+): Promise<Pick<OrderRecord, 'orderHash' | 'signature' | 'permit'>[]> {
+  const found = await ordersByHash(database, orderHashes)
+  return found
+    .filter(({ status }) => status !== 'open')
+    .map(({ orderHash, signature, permit }) => ({
+      ...{ orderHash, signature },
+      ...(permit === undefined ? {} : { permit }),
+    }))
 }
 
 /** Returns those of the orders that the database has, open or ended. */
@@ -49,7 +63,7 @@ export async function storedOrders(
   return rows.map(({ order_hash }) => hexOf(order_hash) as OrderHash)
 }
 
-/** Those of the markets that are closed: their orders have ended, though their rows may be behind. */
+/** Returns those of the markets that are closed: their orders have ended, even if the rows still say open. */
 async function closedOf(
   database: Database,
   marketIds: ReadonlySet<MarketId>,

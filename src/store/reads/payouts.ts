@@ -1,6 +1,6 @@
 /**
- * What markets have paid a user out, the newest first: redemptions that the chain has, by whatever
- * way they came there, and those through the relayer that it does not have yet, or refused.
+ * Payouts of markets to a user, newest first: redemptions on chain, sent by any means, and redemptions through the
+ * relayer that are pending or failed.
  */
 
 import type { Address, MarketId } from '#domain/ids.ts'

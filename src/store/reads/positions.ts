@@ -1,4 +1,4 @@
-/** Reads of positions: who holds how much of which market, and what stands behind it. */
+/** Reads positions, holders and open interest. */
 
 import type { Address, MarketId } from '#domain/ids.ts'
 import { POSITION_SYNCS_PER_HOLDER_MAX } from '#domain/limits.ts'
@@ -27,8 +27,10 @@ type Holder = PositionRecord & { readonly holder: Address }
 
 export type MarketHolders = { readonly top: readonly Holder[]; readonly total: number }
 
-/** A market as a path names it: by its id, or by the address of its contract. */
-type MarketName = { readonly marketId: MarketId } | { readonly contractAddress: Address }
+/** A market as named in a path: by its id, or by its contract's address. */
+type MarketName =
+  | { readonly marketId: MarketId }
+  | { readonly contractAddress: Address; readonly chainId?: number | undefined }
 
 const AMOUNTS = `cast(p.yes_shares_e6 as char) as yes_shares, cast(p.no_shares_e6 as char) as no_shares,
   cast(p.yes_cost_e6 as char) as yes_cost, cast(p.no_cost_e6 as char) as no_cost`
@@ -41,7 +43,7 @@ type Row = {
   readonly no_cost: string
 }
 
-/** What was read from the chain ahead of the indexer, in the place of a position's own shares. */
+/** Shares read from the chain ahead of the indexer; shown instead of the position's. */
 type SyncRow = {
   readonly market: string
   readonly yes_shares: string
@@ -49,8 +51,8 @@ type SyncRow = {
 }
 
 /**
- * What a user has of a market; undefined when that is nothing. What was read ahead of the indexer is asked
- * for first: it goes when the position has caught up, never before.
+ * Returns a user's position in a market; undefined if empty. It queries `position_syncs` first: a sync is deleted only
+ * after the position has caught up.
  */
 export async function positionOf(
   database: Database,
@@ -63,7 +65,7 @@ export async function positionOf(
           where market_id = ? and holder = ?`
       : `select ${hexColumn('s.market_id')} as market, s.yes_shares, s.no_shares from chain_markets as m
           join position_syncs as s on s.market_id = m.market_id
-          where m.contract_address = ? and s.holder = ? limit 1`,
+          where m.contract_address = ? and s.holder = ?${onChain(market)} limit 1`,
     [bytesOf('marketId' in market ? market.marketId : market.contractAddress), bytesOf(user)],
   )
   const named = sync === undefined ? market : { marketId: hexOfDigits(sync.market) as MarketId }
@@ -78,13 +80,19 @@ export async function positionOf(
           database,
           `select ${hexColumn('p.market_id')} as market, ${AMOUNTS} from chain_markets as m
             join positions as p on p.market_id = m.market_id
-            where m.contract_address = ? and p.holder = ? limit 1`,
+            where m.contract_address = ? and p.holder = ?${onChain(named)} limit 1`,
           [bytesOf(named.contractAddress), bytesOf(user)],
         )
   return shown(row === undefined ? undefined : positionRecord(row), sync)
 }
 
-/** A position, or what was read in its place; undefined when that is nothing. */
+/** Returns the condition that the contract is on the given chain: the same address may exist on several. */
+function onChain(market: MarketName): string {
+  if (!('chainId' in market) || market.chainId === undefined) return ''
+  return ` and m.chain_id = ${BigInt(market.chainId)}`
+}
+
+/** Returns the position, or the reading ahead of it; undefined if empty. */
 function shown<P extends PositionRecord>(
   position: P | undefined,
   sync: SyncRow | undefined,
@@ -96,7 +104,7 @@ function shown<P extends PositionRecord>(
   return { ...position, marketId, ...overlaid(position, read) }
 }
 
-type Words = {
+type Texts = {
   profit: string
   question: string
   contract: string
@@ -107,11 +115,11 @@ type Words = {
 const WORDS = `m.question, ${hexColumn('m.contract_address')} as contract, m.expires_at_sec, m.resolved,
   coalesce(cast(r.profit_e6 as char), '0') as profit`
 
-/** What a holder has made in the market: a row, unless that is nothing. */
+/** Joins the holder's profit in the market; a profit of zero has no row. */
 const profitsBeside = (table: string): string =>
   `left join position_profits as r on r.market_id = ${table}.market_id and r.holder = ${table}.holder`
 
-/** What a user has on a chain, market by market, behind a market's id. */
+/** Returns a page of a user's positions on a chain, sorted by market id, after a given one. */
 export async function positionsOfUser(
   database: Database,
   filter: {
@@ -125,8 +133,8 @@ export async function positionsOfUser(
   const place = [bytesOf(user), chainId, ...(after === undefined ? [] : [bytesOf(after)])]
   const behind = (table: string): string =>
     after === undefined ? '' : `and ${table}.market_id > ?`
-  // First, as above.
-  const syncs = await rowsOf<SyncRow & Words>(
+  // First, as in `positionOf`.
+  const syncs = await rowsOf<SyncRow & Texts>(
     database,
     `select ${hexColumn('s.market_id')} as market, s.yes_shares, s.no_shares, ${WORDS}
       from position_syncs as s join chain_markets as m on m.market_id = s.market_id
@@ -134,8 +142,8 @@ export async function positionsOfUser(
       where s.holder = ? and s.chain_id = ? ${behind('s')} order by s.market_id limit ?`,
     [...place, POSITION_SYNCS_PER_HOLDER_MAX],
   )
-  // Each of those may make one position vanish.
-  const rows = await rowsOf<Row & Words>(
+  // A sync may hide its position, so read one row more for each.
+  const rows = await rowsOf<Row & Texts>(
     database,
     `select ${hexColumn('p.market_id')} as market, ${AMOUNTS}, ${WORDS}
       from positions as p join chain_markets as m on m.market_id = p.market_id
@@ -148,7 +156,7 @@ export async function positionsOfUser(
     const marketId = hexOfDigits(sync.market)
     const position = shown(positions.get(marketId), sync)
     if (position === undefined) positions.delete(marketId)
-    else positions.set(marketId, { ...position, ...wordsOf(sync) })
+    else positions.set(marketId, { ...position, ...textsOf(sync) })
   }
   const last = rows.length < limit + syncs.length ? undefined : rows.at(-1)
   const end = last === undefined ? undefined : hexOfDigits(last.market)
@@ -158,7 +166,7 @@ export async function positionsOfUser(
     .slice(0, limit)
 }
 
-/** What a user has made on a chain, in all markets, also in those that he has nothing of any more. */
+/** Returns a user's realised profit on a chain, including markets without a position. */
 export async function realisedProfitOf(
   database: Database,
   { user, chainId }: { readonly user: Address; readonly chainId: number },
@@ -172,11 +180,11 @@ export async function realisedProfitOf(
   return BigInt(row?.profit ?? 0)
 }
 
-function userPosition(row: Row & Words): UserPosition {
-  return { ...positionRecord(row), ...wordsOf(row) }
+function userPosition(row: Row & Texts): UserPosition {
+  return { ...positionRecord(row), ...textsOf(row) }
 }
 
-function wordsOf(row: Words): Omit<UserPosition, keyof PositionRecord> {
+function textsOf(row: Texts): Omit<UserPosition, keyof PositionRecord> {
   return {
     realisedProfit: BigInt(row.profit),
     question: row.question,
@@ -187,8 +195,8 @@ function wordsOf(row: Words): Omit<UserPosition, keyof PositionRecord> {
 }
 
 /**
- * Who has most of a market, both outcomes together, and how many have any of it. All as of the block that is
- * indexed: with one holder read ahead of it, shares that moved would be there twice or not at all.
+ * Returns the largest holders of a market, both outcomes together, and the number of holders. All as of the indexed
+ * block: with one holder's reading ahead of it, shares that moved would be counted twice or not at all.
  */
 export async function holdersOf(
   database: Database,
@@ -214,7 +222,7 @@ export async function holdersOf(
   }
 }
 
-/** The collateral that stands behind the tokens of a market. */
+/** Returns the collateral behind the tokens of a market. */
 export async function openInterestOf(
   database: Database,
   { marketId }: { readonly marketId: MarketId },
@@ -227,7 +235,7 @@ export async function openInterestOf(
   return BigInt(row?.locked ?? 0)
 }
 
-/** The same of a chain, or of all: a row each. */
+/** Returns one row per chain, for one chain or all. */
 export async function openInterestOfChain(
   database: Database,
   { chainId }: { readonly chainId?: number },
@@ -241,7 +249,7 @@ export async function openInterestOfChain(
   return rows.reduce((sum, { locked }) => sum + BigInt(locked), 0n)
 }
 
-/** How far a chain is in the database; undefined before it was first read. */
+/** Returns the last indexed block of a chain; undefined before the first. */
 export async function indexedBlock(
   database: Database,
   { chainId }: { readonly chainId: number },

@@ -1,18 +1,28 @@
 /**
- * The named queries of the query pool: one table of types from which the asking side (here), the answering
- * side (`answer-query.ts`) and the worker all follow. Only plain data crosses the thread, faults too. Who asks
- * loads nothing of the database.
+ * Named queries of the query pool. From this table of types follow the caller (here), the implementation
+ * (`answer-query.ts`) and the worker. Only plain data crosses the thread, including faults. Callers load no database
+ * code.
  */
 
 import type { ApiKey } from '#domain/api-key.ts'
+import type { DeadmanSwitch } from '#domain/deadman.ts'
 import type { NeedsTrade } from '#domain/funds.ts'
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { Mark, QuickMarket } from '#domain/quick-market.ts'
 import type { ClaimRecord, RelayKey, RelayRecord } from '#domain/relay.ts'
-import type { TradeWithOrders } from '#domain/trade.ts'
+import type { TradeNote, TradeWithOrders } from '#domain/trade.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
 import { answerOf, type StoreReply } from '../engine/reply.ts'
 import type { PriceRecord } from '../writes/prices.ts'
+import type {
+  EventPlace,
+  orderPlace,
+  PublicTile,
+  PublicTree,
+  publicEntries,
+  publicTiles,
+  tradePlace,
+} from '../writes/public-log.ts'
 import type { confirmedRelaysOf, relayGasSince } from '../writes/relays.ts'
 import type { JournalFilter } from '../writes/transactions.ts'
 import type { CandleFilter, CandleRecord } from './candles.ts'
@@ -26,7 +36,7 @@ import type {
 import type { ClaimFilter, ClaimPlace, redemptionOf } from './claims.ts'
 import type { MarketFiguresRecord } from './market-figures.ts'
 import type { MarketFilter, MarketRecord } from './markets.ts'
-import type { storedOrders } from './orders.ts'
+import type { endedOrders, storedOrders } from './orders.ts'
 import type { PayoutRecord, payoutsOfUser } from './payouts.ts'
 import type {
   MarketHolders,
@@ -52,6 +62,10 @@ import type { Withdrawn, withdrawers, withdrawnBy } from './withdrawn.ts'
 
 export type Queries = {
   apiKeyById: { takes: { id: string }; answers: ApiKey | undefined }
+  deadmanDue: {
+    takes: { beforeMs: number; limit: number }
+    answers: DeadmanSwitch[]
+  }
   marketById: { takes: { marketId: MarketId }; answers: MarketRecord | undefined }
   oldestMarketOf: { takes: { idStart: string }; answers: MarketRecord | undefined }
   marketsByContract: { takes: { contractAddress: Address }; answers: MarketRecord[] }
@@ -126,6 +140,7 @@ export type Queries = {
     answers: PendingTrades
   }
   settlementCharges: { takes: ChargesFilter; answers: SettlementCharge[] }
+  notesOf: { takes: { tradeIds: readonly TradeId[] }; answers: TradeNote[] }
   permitsOf: {
     takes: Parameters<typeof permitsOf>[1]
     answers: Awaited<ReturnType<typeof permitsOf>>
@@ -136,23 +151,34 @@ export type Queries = {
   tradeNeeds: { takes: { tradeIds: readonly TradeId[] }; answers: NeedsTrade[] }
   journalOf: { takes: JournalFilter; answers: { rows: TransactionRow[]; lastNonce: number } }
   transactionByHash: { takes: { txHash: string }; answers: TransactionRow | undefined }
+  publicTrees: { takes: { partition?: number }; answers: PublicTree[] }
+  publicTiles: { takes: Parameters<typeof publicTiles>[1]; answers: PublicTile[] }
+  publicEntries: { takes: Parameters<typeof publicEntries>[1]; answers: Uint8Array[] }
+  publicThroughMs: { takes: { partition: number; size: number }; answers: number }
+  orderPlace: { takes: Parameters<typeof orderPlace>[1]; answers: EventPlace | undefined }
+  tradePlace: { takes: Parameters<typeof tradePlace>[1]; answers: EventPlace | undefined }
+  endedOrders: {
+    takes: { orderHashes: readonly OrderHash[] }
+    answers: Awaited<ReturnType<typeof endedOrders>>
+  }
+  publicLeafAt: { takes: { partition: number; atMs: number }; answers: number | undefined }
 }
 
 export type QueryName = keyof Queries
 
-/** Asks one of them. */
+/** Runs a named query. */
 export type Query = <Name extends QueryName>(
   name: Name,
   args: Queries[Name]['takes'],
 ) => Promise<Queries[Name]['answers']>
 
-/** What travels to the pool. */
+/** Message to the pool. */
 export type QueryTask<Name extends QueryName = QueryName> = {
   readonly query: Name
   readonly args: Queries[Name]['takes']
 }
 
-/** Asks the pool, or whatever else runs a task; a fault over there is a fault here. */
+/** Runs a query through the pool, or another runner; throws the other side's fault. */
 export async function askQuery<Name extends QueryName>(
   pool: { run(task: QueryTask<Name>): Promise<unknown> },
   query: Name,
@@ -168,7 +194,7 @@ const LONG: ReadonlySet<keyof Queries> = new Set([
   'candles',
 ] as const)
 
-/** Whether a read goes through history: by what it is, or as a page that is not the first. */
+/** Returns whether a read goes through history: by its name, or because it is not the first page. */
 export function isLongRead(name: keyof Queries, args: object): boolean {
   if (LONG.has(name)) return true
   const { before, beforeSec } = args as { before?: unknown; beforeSec?: unknown }

@@ -1,4 +1,4 @@
-/** A thread's own way to read the database: one connection, opened by the first query. */
+/** A thread's own read connection to the database, opened by the first query. */
 
 import { closeDatabase, type Database } from '../engine/database.ts'
 import { readTogether } from '../engine/prepared.ts'
@@ -11,11 +11,11 @@ import { askQuery, type Query, type QueryTask } from './queries.ts'
 
 export type Reads = {
   readonly query: Query
-  /** The same for what travels as a task. */
+  /** The same for a task. */
   run(task: QueryTask): Promise<StoreReply>
-  /** Reads that belong together and are short: on a file they see one instant. */
+  /** Runs short reads that belong together; on SQLite they see one instant. */
   together<T>(work: () => Promise<T>): Promise<T>
-  /** What is open and pending, page by page, all of one snapshot. */
+  /** Passes open and pending items on in pages of one snapshot. */
   openNeeds(
     options: OpenNeedsOptions,
     take: (page: NeedsPage) => void | Promise<void>,
@@ -27,7 +27,7 @@ export function makeReads(databaseUrl: string): Reads {
   let opening: Promise<Database> | undefined
   let closed = false
 
-  /** Opens once; a failed attempt is forgotten, so that the next query tries again. */
+  /** Opens once; after a failed attempt the next query tries again. */
   async function open(): Promise<Database> {
     if (closed) throw closedFault()
     opening ??= openDatabase(databaseUrl, { readOnly: true }).catch((error: unknown) => {

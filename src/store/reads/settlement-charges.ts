@@ -12,9 +12,9 @@ import { tradeKey } from '../projection/columns.ts'
 
 export type SettlementCharge = {
   readonly nonce: number
-  /** The chain has not decided about it yet: nothing is charged. */
+  /** True until the chain has decided; nothing is charged meanwhile. */
   readonly isOpen: boolean
-  /** Some of its trades are not decided in the database yet. */
+  /** True while the database has no decision for some of its trades. */
   readonly isUndecided: boolean
   readonly signedAtMs: number
   readonly finishedAtMs: number
@@ -24,7 +24,7 @@ export type SettlementCharge = {
 export type ChargesFilter = {
   readonly chainId: number
   readonly sender: Address
-  /** Nonces above this one and below that one. */
+  /** Nonces above and below these, exclusive. */
   readonly above: number
   readonly below: number
   readonly except: readonly number[]

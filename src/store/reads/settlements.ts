@@ -1,4 +1,4 @@
-/** Trades with their signed orders, as settlement needs them. */
+/** Trades with their signed orders, for settlement. */
 
 import { type Address, type MarketId, type OrderHash, type TradeId, tradeId } from '#domain/ids.ts'
 import { BUY, type PermitSignature, type VerifiedOrder } from '#domain/order.ts'
@@ -10,12 +10,12 @@ import { tradeKey } from '../projection/columns.ts'
 import { type OrderRecord, ordersByHash } from './orders.ts'
 import { type TradeRecord, type TradeRowRead, tradeOfRow, tradeRecord } from './trades.ts'
 
-/** Pending trades; `full` when there may be more of them. */
+/** Pending trades; `full` if there may be more. */
 export type PendingTrades = { readonly trades: readonly TradeWithOrders[]; readonly full: boolean }
 
 /**
- * Trades that the chain has not decided about, the oldest first and at most so many, without those of
- * some markets and takers and those that the caller has.
+ * Returns at most `limit` undecided trades, oldest first, without some markets, takers and the trades that the caller
+ * already has.
  */
 export async function pendingTradesWithOrders(
   database: Database,
@@ -31,7 +31,7 @@ export async function pendingTradesWithOrders(
   const except = (what: string, list: readonly string[]) =>
     list.length === 0 ? '' : `and ${what} not in (${list.map(() => '?')})`
   const taker = `case taker_side when ${BUY} then buyer else seller end`
-  // What the caller has is among the oldest, so the read has to reach beyond it.
+  // The caller's trades are among the oldest, so read that many more.
   const reach = exceptTrades.length + limit
   const rows = await read(database, () =>
     sqlConnection(database).execute<TradeRowRead[]>(
@@ -55,7 +55,7 @@ function idOfRow({ market_id, seq, fill_index }: TradeRowRead): TradeId {
   return tradeId(hexOf(market_id) as MarketId, Number(seq), fill_index)
 }
 
-/** Those of the trades that are known, whatever has become of them, in the order of the list. */
+/** Returns those of the trades that exist, in any state, in the order of the list. */
 export async function tradesWithOrders(
   database: Database,
   { tradeIds }: { readonly tradeIds: readonly TradeId[] },
@@ -87,7 +87,7 @@ async function withOrders(
   return trades.flatMap((trade) => {
     const buy = orders.get(trade.buyOrderHash)
     const sell = orders.get(trade.sellOrderHash)
-    // An order is in the database before its trades are, so both are there.
+    // An order is written before its trades, so both exist.
     if (buy === undefined || sell === undefined) return []
     const { cost, txHash, reason, failedAtMs, updatedAtMs, ...rest } = trade
     return [{ ...rest, buy: asSigned(buy), sell: asSigned(sell) }]
@@ -99,7 +99,7 @@ function asSigned(record: OrderRecord): VerifiedOrder {
   return order
 }
 
-/** Permits of one owner that one read brings. */
+/** Maximum number of permits of one owner per read. */
 const PERMITS_OF_OWNER_MAX = 64
 
 /**
@@ -113,7 +113,7 @@ export async function permitsOf(
   const isMysql = database.address.dialect === 'mysql'
   const mine = isMysql ? 'permit_owner = ?' : 'trader = ? and permit is not null'
   const found: { owner: Address; permit: PermitSignature }[] = []
-  // `length` keeps SQLite from the index of all orders with permits, of which few are open.
+  // `length` stops SQLite from using the index of all orders with permits, few of which are open.
   const reads = [
     `select permit from orders where trader = ? and chain_id = ? and status = 'open' and length(permit) > 0 limit ?`,
     `select permit from orders where ${mine} and chain_id = ? order by placed_at_ms desc limit ?`,

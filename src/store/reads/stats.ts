@@ -1,7 +1,6 @@
 /**
- * Reads of the sums that the projector keeps: what a market and what a chain have traded. The last
- * 24 hours are the minute that runs and the 1,440 before it; all but the first hour of them are read
- * as whole hours.
+ * Reads the projector's sums of a market or a chain. The last 24 hours are the current minute and the 1,440 before it;
+ * all but the first hour are read as whole hours.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -16,12 +15,12 @@ export type MarketStats = {
   readonly volume24h: bigint
   readonly totalTrades: number
   readonly trades24h: number
-  /** The newest trade that has not failed: its price and outcome; 0 and null when there is none. */
+  /** Price and outcome of the newest trade that has not failed; 0 and null if there is none. */
   readonly lastPrice: number
   readonly lastOutcome: Outcome | null
-  /** The same of each outcome, YES first. */
+  /** Last price of each outcome, YES first. */
   readonly lastPrices: readonly [number, number]
-  /** The collateral that stands behind its tokens. */
+  /** Collateral behind its tokens. */
   readonly openInterest: bigint
 }
 
@@ -43,7 +42,7 @@ type Summed = {
   readonly trades: number | string
 }
 
-/** As text, because a sum may be more than a number holds exactly. */
+/** As text, because a sum may exceed the safe integers. */
 const SUMS = `cast(volume_whole as char) as volume_whole,
   cast(volume_millionths as char) as volume_millionths, trades`
 
@@ -86,7 +85,7 @@ export async function marketStats(
   }
 }
 
-/** The sums of one chain, or of all. */
+/** Returns the sums of one chain, or of all. */
 export async function chainStats(
   database: Database,
   { chainId, nowMs }: { readonly chainId?: number; readonly nowMs: number },
@@ -99,7 +98,7 @@ export async function chainStats(
     readonly markets_closed: number | string
     readonly markets_resolved: number | string
   }
-  // A row per chain and partition: a few dozen, however much is traded.
+  // One row per chain and partition: a few dozen, independent of the number of trades.
   const rows = await ask<Row>(
     `select chain_id, ${SUMS}, traders, markets, markets_closed, markets_resolved from chain_stats
       ${chainId === undefined ? '' : 'where chain_id = ?'}`,
@@ -160,13 +159,13 @@ function isLater(a: Newest, b: Newest): boolean {
   return Number(a.last_seq) - Number(b.last_seq) > 0
 }
 
-/** Where the last 24 hours begin, and the first full hour in them, in Unix seconds. */
+/** Returns the start of the last 24 hours and of the first full hour in them, in Unix seconds. */
 export function daySpans(nowMs: number): { readonly fromSec: number; readonly hourSec: number } {
   const fromSec = spanStartSec(nowMs, MINUTE_SEC) - DAY_SEC
   return { fromSec, hourSec: Math.ceil(fromSec / HOUR_SEC) * HOUR_SEC }
 }
 
-/** Asks for the spans of the last 24 hours: minutes up to the first full hour, then hours. */
+/** Reads the spans of the last 24 hours: minutes up to the first full hour, then hours. */
 async function inDay<Row>(
   nowMs: number,
   ask: (spanSec: number, fromSec: number, toSec: number) => Promise<Row[]>,

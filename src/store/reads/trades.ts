@@ -1,7 +1,6 @@
 /**
- * Reads of trades. Within a market trades lie in the order of `seq` and `fillIndex`, which is also
- * the order of time, since a market's clock never goes back; across markets they are ordered by
- * time, and equal times by `seq` and `fillIndex`.
+ * Reads trades. Within a market trades are stored by `seq` and `fillIndex`, which is also time order, because a
+ * market's clock never goes back. Across markets they are ordered by time, then `seq` and `fillIndex`.
  */
 
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
@@ -16,23 +15,23 @@ import type { TradeEntity } from '../entities/trade.ts'
 
 export type TradeRecord = Trade & {
   readonly chainId: number
-  /** What the buyer pays, in collateral of six decimals. */
+  /** Amount that the buyer pays, in collateral with six decimals. */
   readonly cost: number
   readonly status: TradeStatus
-  /** Empty until the trade was first submitted. */
+  /** Empty until the first submission. */
   readonly txHash: string
-  /** Why it failed or was reverted, otherwise empty. */
+  /** Reason of a failure or revert, otherwise empty. */
   readonly reason: string
-  /** How often it was submitted. */
+  /** Number of submissions. */
   readonly attempts: number
   readonly failedAtMs: number | null
   readonly updatedAtMs: number
 }
 
-/** A place in the trades of a market: what happened before this one. */
+/** A place in the trades of a market; the page ends before it. */
 type BeforeTrade = { readonly seq: number; readonly fillIndex: number }
 
-/** The trades of a market, the newest first; all of them, or those before one. */
+/** Returns the trades of a market, newest first; all, or those before a place. */
 export async function recentTrades(
   database: Database,
   filter: {
@@ -42,7 +41,7 @@ export async function recentTrades(
   },
 ): Promise<TradeRecord[]> {
   const { marketId, limit, before } = filter
-  // The bound on `seq` alone is what the index serves; the rest skips fills of one event.
+  // The condition on `seq` alone uses the index; the rest skips fills of one event.
   const earlier = before === undefined ? '' : 'and seq <= ? and (seq < ? or fill_index < ?)'
   const place = before === undefined ? [] : [before.seq, before.seq, before.fillIndex]
   return listed(
@@ -52,30 +51,30 @@ export async function recentTrades(
   )
 }
 
-/** A place in a list across markets. Rows are numbered, so the order is total. */
+/** A place in a list across markets, for the next page. Rows are numbered, so no two places are equal. */
 export type TradePlace = {
-  /** The time that the list is ordered by. */
+  /** Time by which the list is ordered. */
   readonly atMs: number
   readonly seq: number
   readonly fillIndex: number
   readonly row: number
 }
 
-/** One page, how many there are in all, and where the page ended; undefined at the end. */
+/** One page, the total number, and the end of the page; undefined on the last page. */
 export type TradePage = {
   readonly trades: TradeRecord[]
   readonly count: number
   readonly next: TradePlace | undefined
 }
 
-/** The newest trades that the chain has not decided about. */
+/** Returns the newest undecided trades. */
 export async function newestPendingTrades(
   database: Database,
   filter: { readonly limit: number; readonly before?: TradePlace | undefined },
 ): Promise<TradePage> {
   const [page, count] = await Promise.all([
     pageOf(database, 'matched_at_ms', { where: 'pending = 1', values: [] }, filter),
-    // Kept by the projector, because there may be as many as there are trades.
+    // A stored sum, because every trade may be pending.
     rowsOf<{ pending: number | string | null }>(
       database,
       'select sum(pending) as pending from chain_stats',
@@ -111,7 +110,7 @@ export async function settledTradesOf(
   return counted.reduce((sum, rows) => sum + rows.length, 0)
 }
 
-/** The newest trades that failed at `sinceMs` or later. */
+/** Returns the newest trades that failed at `sinceMs` or later. */
 export async function failedTradesSince(
   database: Database,
   filter: {
@@ -147,7 +146,7 @@ async function pageOf(
   let earlier = ''
   if (before !== undefined) {
     const { atMs, seq, fillIndex } = before
-    // The bound on the time alone is what the index serves; the rest skips one millisecond.
+    // The condition on the time alone uses the index; the rest skips rows within one millisecond.
     earlier = `and ${time} <= ? and (${time} < ? or seq < ? or (seq = ?
       and (fill_index < ? or (fill_index = ? and ${row} < ?))))`
     asked.push(atMs, atMs, seq, seq, fillIndex, fillIndex, before.row)
@@ -171,7 +170,7 @@ async function pageOf(
   return { trades: rows.map(tradeOfRow), next }
 }
 
-/** A row of the table, as both drivers give it. */
+/** A row of the table, as both drivers return it. */
 export type TradeRowRead = {
   readonly market_id: Buffer
   readonly seq: number | string
@@ -195,7 +194,7 @@ export type TradeRowRead = {
   readonly updated_at_ms: number | string
 }
 
-/** The columns of a trade's terms. */
+/** Columns of a trade's terms. */
 export type TradeTermsRow = Pick<
   TradeRowRead,
   | 'market_id'
@@ -210,7 +209,7 @@ export type TradeTermsRow = Pick<
   | 'sell_order_hash'
 >
 
-/** Lists are read without the ORM: making entities costs many times what reading the rows does. */
+/** Reads lists without the ORM: creating entities costs many times more than reading the rows. */
 async function listed(
   database: Database,
   rest: string,
@@ -220,7 +219,7 @@ async function listed(
   return rows.map(tradeOfRow)
 }
 
-/** Who trades what with whom, and by which orders. */
+/** Returns the traders, terms and orders of a trade. */
 export function termsOfRow(row: TradeTermsRow) {
   const marketId = hexOf(row.market_id) as MarketId
   return {

@@ -1,7 +1,6 @@
 /**
- * The trades of a user across markets, page by page. They are ordered by time, `seq`, fill, and at
- * last by the number of their row, which every index ends with anyway: so the order is total, and no
- * page repeats or skips a trade, whatever happened in the same millisecond.
+ * Pages of a user's trades across markets. They are ordered by time, `seq`, fill and row number, which every index ends
+ * with anyway. So the order is total, and no page repeats or skips a trade of the same millisecond.
  */
 
 import { type Address, type MarketId, tradeId } from '#domain/ids.ts'
@@ -9,16 +8,16 @@ import type { Shares } from '#domain/money.ts'
 import type { Database } from '../engine/database.ts'
 import { bytesOf, hexColumn, hexOfDigits } from '../engine/hex.ts'
 import { rowsOf } from '../engine/prepared.ts'
-import { type MarketWords, wordsOfMarkets } from './market-words.ts'
+import { type MarketTexts, textsOfMarkets } from './market-texts.ts'
 import type { TradePlace, TradeRecord, TradeRowRead } from './trades.ts'
 
 export type UserTrades = {
   readonly trades: readonly UserTradeRecord[]
-  /** Where to go on; undefined at the end. */
+  /** Start of the next page; undefined at the end. */
   readonly next: TradePlace | undefined
 }
 
-/** What a user's list shows of a trade, and no more: every column that is read costs. */
+/** Only the fields that a user's list shows: every column that is read costs time. */
 type UserTradeRecord = Pick<
   TradeRecord,
   | 'tradeId'
@@ -33,9 +32,9 @@ type UserTradeRecord = Pick<
   | 'matchedAtMs'
   | 'txHash'
 > & {
-  /** The user's; of a trade with themselves `buyer`. */
+  /** The user's role; `buyer` for a trade with themselves. */
   readonly role: Role
-  readonly market: MarketWords
+  readonly market: MarketTexts
 }
 
 type Role = 'buyer' | 'seller'
@@ -52,7 +51,7 @@ type Row = Pick<
   readonly place: number | string
 }
 
-/** A row with its numbers as numbers, and what the user is in it. */
+/** A row with numeric columns as numbers, and the user's role. */
 type Placed = Omit<Row, 'seq' | 'matched_at_ms' | 'place'> & {
   readonly seq: number
   readonly matched_at_ms: number
@@ -60,7 +59,7 @@ type Placed = Omit<Row, 'seq' | 'matched_at_ms' | 'place'> & {
   readonly role: Role
 }
 
-/** The trades of a user on a chain, the newest first; one with themselves is there once. */
+/** Returns a user's trades on a chain, newest first. A trade with themselves is listed once. */
 export async function tradesOfUser(
   database: Database,
   filter: {
@@ -70,7 +69,7 @@ export async function tradesOfUser(
     readonly before?: TradePlace | undefined
   },
 ): Promise<UserTrades> {
-  // One index serves buyers, the other sellers; each gives the newest of its kind.
+  // One index for buyers, one for sellers; each returns the newest.
   const [bought, sold] = await Promise.all([
     tradesOfSide(database, 'buyer', filter),
     tradesOfSide(database, 'seller', filter),
@@ -78,7 +77,7 @@ export async function tradesOfUser(
   const all = new Map<number, Placed>()
   for (const placed of [...sold, ...bought]) all.set(placed.place, placed)
   const page = [...all.values()].sort(newestFirst).slice(0, filter.limit)
-  const words = await wordsOfMarkets(
+  const texts = await textsOfMarkets(
     database,
     page.map(({ market }) => market),
   )
@@ -92,7 +91,7 @@ export async function tradesOfUser(
           fillIndex: last.fill_index,
           row: last.place,
         }
-  return { trades: page.map((row) => recordOf(row, words(row.market))), next }
+  return { trades: page.map((row) => recordOf(row, texts(row.market))), next }
 }
 
 function newestFirst(a: Placed, b: Placed): number {
@@ -115,7 +114,7 @@ async function tradesOfSide(
   let earlier = ''
   if (before !== undefined) {
     const { atMs, seq, fillIndex } = before
-    // The bound on the time alone is what the index serves; the rest skips one millisecond.
+    // The condition on the time alone uses the index; the rest skips rows within one millisecond.
     earlier = `and t.matched_at_ms <= ? and (t.matched_at_ms < ? or t.seq < ? or (t.seq = ?
       and (t.fill_index < ? or (t.fill_index = ? and t.${row} < ?))))`
     values.push(atMs, atMs, seq, seq, fillIndex, fillIndex, before.row)
@@ -137,7 +136,7 @@ async function tradesOfSide(
   }))
 }
 
-function recordOf(row: Placed, market: MarketWords): UserTradeRecord {
+function recordOf(row: Placed, market: MarketTexts): UserTradeRecord {
   const marketId = hexOfDigits(row.market) as MarketId
   const { seq, fill_index: fillIndex, role, matched_at_ms: matchedAtMs } = row
   return {

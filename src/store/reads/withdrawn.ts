@@ -1,15 +1,15 @@
-/** What traders have withdrawn on chain: single orders, and all orders below a nonce. */
+/** Withdrawals by traders on chain: single orders, and all orders below a nonce. */
 
 import type { Address, OrderHash, Uint64 } from '#domain/ids.ts'
 import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 
 export type Withdrawn = {
-  /** Orders with a lower nonce are void; '0' when the trader has withdrawn none that way. */
+  /** Orders with a lower nonce are void; '0' if the trader has voided none that way. */
   readonly beforeNonce: Uint64
   /** Single orders, at most the requested number. */
   readonly orderHashes: readonly OrderHash[]
-  /** Whether the order that was asked for is one of them, also when they are too many. */
+  /** True if the requested order was withdrawn, even if it is not in the list. */
   readonly isWithdrawn: boolean
 }
 
@@ -25,7 +25,7 @@ export async function withdrawnBy(
 ): Promise<Withdrawn> {
   const { chainId, ordersMax } = args
   const trader = bytesOf(args.trader)
-  // The numbers are decimal text without leading zeros, so the longest is the largest.
+  // Decimal text without leading zeros: the longest is the largest.
   const [epoch] = await select<{ before_nonce: string }>(
     database,
     `select before_nonce from chain_withdrawn_epochs where chain_id = ? and trader = ?
@@ -50,7 +50,7 @@ export async function withdrawnBy(
   }
 }
 
-/** Traders who have withdrawn anything on a chain, at most `limit` of each kind. */
+/** Returns traders with withdrawals on a chain, at most `limit` of each kind. */
 export async function withdrawers(
   database: Database,
   { chainId, limit }: { readonly chainId: number; readonly limit: number },

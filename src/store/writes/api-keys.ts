@@ -1,4 +1,4 @@
-/** API keys: registered, found, revoked. Only the store thread registers and revokes. */
+/** Registers, finds and revokes API keys. Only the store thread registers and revokes. */
 
 import { API_KEY_ID, type ApiKey } from '#domain/api-key.ts'
 import type { Address } from '#domain/ids.ts'
@@ -6,7 +6,7 @@ import { type Database, read, transact } from '../engine/database.ts'
 import { ApiKeyEntity } from '../entities/api-key.ts'
 
 export async function apiKeyById(database: Database, id: string): Promise<ApiKey | undefined> {
-  // A server takes letters beyond ASCII for an error, and overlooks white space at the end.
+  // MySQL rejects characters beyond ASCII with an error, and ignores trailing white space.
   if (!API_KEY_ID.test(id)) return undefined
   const row = await read(database, (em) =>
     em.findOne(ApiKeyEntity, { id }, { disableIdentityMap: true }),
@@ -23,10 +23,7 @@ export async function apiKeyById(database: Database, id: string): Promise<ApiKey
   }
 }
 
-/**
- * Adds a key. Where the address then has more than `activeMax` active ones, the oldest are revoked;
- * answers their ids.
- */
+/** Adds a key. If the address then has more than `activeMax` active keys, revokes the oldest and returns their ids. */
 export async function registerApiKey(
   database: Database,
   key: ApiKey,
@@ -49,7 +46,7 @@ export async function registerApiKey(
       'all',
       transaction,
     )
-    // The new key stays, whatever clock the others were made by.
+    // The new key stays, even if the others have later timestamps.
     const others = active.map((row) => row.key_id).filter((id) => id !== key.id)
     const surplus = others.slice(activeMax - 1)
     for (const id of surplus) {
@@ -64,7 +61,7 @@ export async function registerApiKey(
   })
 }
 
-/** Revokes a key for good; false when there is none. Revoking twice changes nothing. */
+/** Revokes a key for good; returns false if it does not exist. Revoking again changes nothing. */
 export async function revokeApiKey(database: Database, id: string, atMs: number): Promise<boolean> {
   return transact(database, async (transaction, connection) => {
     const found = await connection.execute<{ key_id: string }[]>(

@@ -1,14 +1,15 @@
 /**
- * The named writes of the actors around outside systems: one table of types from which the asking
- * side (here), the write queue on the store's thread (`writes.ts`) and the functions all follow. Each write is one
- * transaction, and is done whole or not at all. Only plain data crosses the thread, faults too.
+ * Named writes of the actors for outside systems. From this table of types follow the caller (here), the write queue on
+ * the store thread (`writes.ts`) and the functions. Each write is one transaction. Only plain data crosses the thread,
+ * including faults.
  *
- * Who asks may never hear the answer (a deadline, a restart), so a write has to be one that can be
- * asked again: an upsert, or one that finds what it did before.
+ * A caller may not receive the answer (a deadline, a restart), so every write must be repeatable: an upsert, or one
+ * that recognises its earlier result.
  *
- * Who asks loads nothing of the database.
+ * Callers load no database code.
  */
 
+import type { DeadmanSwitch } from '#domain/deadman.ts'
 import { Fault } from '#domain/fault.ts'
 import type { QuickMarket, QuickTerms } from '#domain/quick-market.ts'
 import type { RelayRecord } from '#domain/relay.ts'
@@ -20,10 +21,12 @@ import type { PositionSync, SyncedPosition } from '../chain-index/sync-position.
 import type { Lease } from '../engine/fence.ts'
 import { answerOf, type StoreReply } from '../engine/reply.ts'
 import type { PriceBatch, recordMarks } from './prices.ts'
+import type { growTrees, publishCheckpoints } from './public-log.ts'
 import type { contestQuickMarket, noteQuickMarket, resolveQuickMarket } from './quick-markets.ts'
 import type { OpenedRelay, RelayChange } from './relays.ts'
+import type { SettlementNotes } from './settlement-notes.ts'
 
-/** Name → `{ takes: …; answers: … }`. */
+/** Maps a name to `{ takes: …; answers: … }`. */
 type Writes = {
   claimChain: { takes: ChainClaim; answers: ChainProgress }
   indexRange: { takes: ChainRange; answers: ChainWritten }
@@ -31,19 +34,24 @@ type Writes = {
   syncPosition: { takes: PositionSync; answers: SyncedPosition }
   openRelay: { takes: OpenedRelay; answers: { record: RelayRecord; opened: boolean } }
   changeRelay: { takes: RelayChange; answers: boolean }
-  /** False when a newer form of the row was there, which was left as it is. */
+  /** False if a newer form of the row exists; it is kept. */
   saveTransaction: { takes: { row: TransactionRow }; answers: boolean }
+  noteTrades: { takes: SettlementNotes; answers: number }
   recordPrices: { takes: PriceBatch; answers: number }
   recordMarks: { takes: Parameters<typeof recordMarks>[1]; answers: number }
   openQuickMarket: { takes: QuickTerms; answers: QuickMarket }
   resolveQuickMarket: { takes: Parameters<typeof resolveQuickMarket>[1]; answers: QuickMarket }
   contestQuickMarket: { takes: Parameters<typeof contestQuickMarket>[1]; answers: QuickMarket }
+  growTrees: { takes: Parameters<typeof growTrees>[1]; answers: boolean }
+  publishCheckpoints: { takes: Parameters<typeof publishCheckpoints>[1]; answers: boolean }
   noteQuickMarket: { takes: Parameters<typeof noteQuickMarket>[1]; answers: QuickMarket }
+  setDeadman: { takes: DeadmanSwitch; answers: boolean }
+  clearDeadman: { takes: { readonly keyId: string; readonly dueAtMs?: number }; answers: boolean }
 }
 
 export type WriteName = keyof Writes & string
 
-/** What travels to the write queue; with the lease that it is written under, where its role has one. */
+/** Message to the write queue; with a lease if its role has one. */
 export type WriteTask = { readonly write: string; readonly args: object; readonly lease?: Lease }
 
 export type Takes<Name extends WriteName> = Writes[Name] extends {
@@ -55,12 +63,12 @@ export type Answers<Name extends WriteName> = Writes[Name] extends { answers: in
   ? Is
   : never
 
-/** A reference to the write queue, as far as asking for writes goes. */
+/** The part of a reference to the write queue that writes need. */
 export type WriteQueueRef = {
   ask(type: 'Write', message: WriteTask, deadlineMs?: number): Promise<unknown>
 }
 
-/** Asks the write queue; whatever went wrong over there, or on the way, is a fault here. */
+/** Sends a write to the queue. Every error there, or on the way, is thrown as a fault. */
 export async function askWrite<Name extends WriteName>(
   writeQueue: WriteQueueRef,
   write: Name,

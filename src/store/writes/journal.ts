@@ -1,6 +1,6 @@
 /**
- * The journal of own transactions as a thread beside the store has it: it reads the database itself
- * and asks the write queue to write.
+ * The journal of own transactions for a thread other than the store's: it reads the database itself and writes through
+ * the write queue.
  */
 
 import { Fault } from '#domain/fault.ts'

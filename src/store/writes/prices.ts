@@ -1,27 +1,27 @@
-/** Prices of assets and what the sources said at boundaries: written in batches, kept for a while. */
+/** Prices of assets, and reports of sources at boundaries: written in batches, kept for a limited time. */
 
-import type { PriceSource } from '#domain/asset-price.ts'
 import { Fault } from '#domain/fault.ts'
+import type { PriceSource } from '#domain/price-providers.ts'
 import type { Mark } from '#domain/quick-market.ts'
 import { type Database, read, transact } from '../engine/database.ts'
 
 import { AssetPriceEntity } from '../entities/asset-price.ts'
 import { PriceMarkEntity } from '../entities/price-mark.ts'
 
-/** A price that left the exchange, as it is kept: the last one of a second. */
+/** A published price, as stored: the last one of a second. */
 export type PriceRecord = {
   readonly asset: string
   readonly price: number
   /** The provider's time. */
   readonly atMs: number
   readonly source: PriceSource
-  /** Grows with every price of the asset, across restarts. */
+  /** Increases with every price of the asset, across restarts. */
   readonly number: number
 }
 
 export type PriceBatch = {
   readonly prices: readonly PriceRecord[]
-  /** Prices before this second, and marks before that one, are not needed any more. */
+  /** Prices before this second, and marks before that one, are no longer needed. */
   readonly pricesFromSec: number
 }
 
@@ -87,7 +87,7 @@ async function writePrices(database: Database, batch: PriceBatch): Promise<void>
   })
 }
 
-/** Prices of an asset from a second on, the earliest first. */
+/** Returns prices of an asset from a second on, earliest first. */
 export async function pricesSince(
   database: Database,
   filter: { readonly asset: string; readonly sinceSec: number; readonly limit: number },
@@ -142,7 +142,7 @@ async function writeMarks(database: Database, batch: MarkBatch): Promise<void> {
   })
 }
 
-/** Every mark from a boundary on. */
+/** Returns every mark from a boundary on. */
 export async function marksSince(
   database: Database,
   filter: { readonly sinceSec: number; readonly limit: number },

@@ -1,6 +1,6 @@
 /**
- * Quick markets. One is opened once: a caller that opens it again hears what there is, with the strike of the first
- * time. It is also decided only once: the first decision stays, and a contested market accepts only the oracle's.
+ * Quick markets. A market is opened once: opening it again returns the stored one with its first strike. It is also
+ * decided only once: the first decision stays, and a contested market accepts only the oracle's.
  */
 
 import assert from 'node:assert/strict'
@@ -93,7 +93,7 @@ export async function contestQuickMarket(
   return present(database, args)
 }
 
-/** Notes how far the chain has come with it; a hash that is '' is kept as it is. */
+/** Records its progress on chain; an empty hash keeps the stored one. */
 export async function noteQuickMarket(
   database: Database,
   noted: Key & {
@@ -131,7 +131,7 @@ async function present(database: Database, { chainId, marketId }: Key): Promise<
   return quickMarketOf(found)
 }
 
-/** The newest first. */
+/** Newest first. */
 export async function quickMarketsOfAsset(
   database: Database,
   filter: { readonly asset: string; readonly limit: number; readonly beforeSec?: number },
@@ -157,7 +157,7 @@ export async function quickMarketById(
   return found === null ? undefined : quickMarketOf(found)
 }
 
-/** Those whose outcome is not on chain yet, the oldest first. */
+/** Returns quick markets whose outcome is not on chain yet, oldest first. */
 export async function unfinishedQuickMarkets(
   database: Database,
   filter: { readonly limit: number },

@@ -1,6 +1,6 @@
 /**
- * What the relayer sends, from before it is signed to its end. An operation is opened once: who opens
- * it again hears what there is. Its claims are written and changed with it, in one transaction.
+ * Operations of the relayer, from before signing to their end. An operation is opened once: opening it again returns
+ * the stored one. Its claims are written and changed with it, in one transaction.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -30,12 +30,12 @@ export type OpenedRelay = {
 
 export type RelayChange = {
   readonly key: RelayKey
-  /** A change of an attempt that is not the last one is passed over. */
+  /** A change for an earlier attempt is ignored. */
   readonly attempt: number
   readonly status: RelayStatus
-  /** Kept as it is where it is empty. */
+  /** Empty keeps the stored value. */
   readonly txHash: string
-  /** Kept as it is where it is null. */
+  /** Null keeps the stored value. */
   readonly gas: number | null
   readonly reason: string
   readonly atMs: number
@@ -44,8 +44,8 @@ export type RelayChange = {
 const REASON_LENGTH_MAX = 1_000
 
 /**
- * Enters an operation before it is sent. One that is there already is answered as it is, unless it
- * failed: then this is its next attempt, and the gas of those before still counts.
+ * Stores an operation before it is sent. An existing one is returned unchanged, unless it failed: then this is its next
+ * attempt, and the gas of earlier attempts still counts.
  */
 export async function openRelay(
   database: Database,
@@ -118,7 +118,7 @@ export async function openRelay(
   })
 }
 
-/** Moves an operation and its claims on. Answers false where that attempt is not the last one. */
+/** Changes an operation and its claims. Returns false if the attempt is not the last one. */
 export async function changeRelay(database: Database, change: RelayChange): Promise<boolean> {
   const { key, attempt, status, txHash, gas, atMs } = change
   const unfinished = status === 'sending' || status === 'submitted' ? 1 : 0
@@ -166,7 +166,7 @@ export async function relayByKey(
   return found === null ? undefined : relayRecord(found)
 }
 
-/** Operations that the chain has not decided about, the oldest first. */
+/** Returns undecided operations, oldest first. */
 export async function unfinishedRelays(
   database: Database,
   filter: { readonly chainId: number; readonly limit: number },
@@ -181,10 +181,7 @@ export async function unfinishedRelays(
   return found.map(relayRecord)
 }
 
-/**
- * The gas that was spent, or may be, on operations opened since then; of one owner or of all, out of
- * one budget or both.
- */
+/** Returns the gas spent or reserved for operations opened since then, of one owner or all, from one budget or both. */
 export async function relayGasSince(
   database: Database,
   filter: {
@@ -216,7 +213,7 @@ export async function relayGasSince(
   return Number(rows[0]?.gas ?? 0)
 }
 
-/** The transactions of an owner's newest confirmed operations of one kind, the newest first. */
+/** Returns the transactions of an owner's newest confirmed operations of one kind, newest first. */
 export async function confirmedRelaysOf(
   database: Database,
   filter: {

@@ -1,9 +1,8 @@
 /**
- * Which tokens were used, where several nodes take them. A claim is an insert that only one can win, whichever
- * node it is on. Each claim has a number of its own, so that one whose answer was lost can be asked again: who
- * finds its own number has won before.
+ * Used tokens, shared by several nodes. A claim is an insert that only one node can win. Each claim has its own number,
+ * so a claim whose answer was lost can be repeated: a caller that finds its own number has won before.
  *
- * What was used before anybody wrote it down is not known: tokens from before the first claim count as used.
+ * Uses before the first claim were not recorded, so tokens from before it count as used.
  */
 
 import type { QueryResult } from '@mikro-orm/core'
@@ -15,7 +14,7 @@ export type NonceClaim = {
   readonly keyId: string
   /** 32 hex digits. */
   readonly nonce: string
-  /** A number that nobody else has. */
+  /** A unique number. */
   readonly claim: Buffer
   readonly issuedSec: number
   readonly untilSec: number
@@ -23,12 +22,12 @@ export type NonceClaim = {
 
 type ClaimRow = { readonly key_id: string; readonly nonce: Buffer; readonly claim: Buffer }
 
-/** No key has this id: the row says since when uses are written down. */
+/** No key has this id: the row has the time since which uses are recorded. */
 const SINCE = { keyId: '', nonce: '0'.repeat(32) }
-/** Rows of one statement that forgets: locks are held for a short time only. */
+/** Rows per delete statement, so that locks are short. */
 const FORGOTTEN_MAX = 5_000
 
-/** Since when uses are written down; from now on where that has just begun. */
+/** Returns the time since which uses are recorded; starts recording if needed. */
 export async function claimsSince(database: Database, nowSec: number): Promise<number> {
   await insert(database, [
     { ...SINCE, claim: Buffer.alloc(8), issuedSec: nowSec, untilSec: nowSec },
@@ -44,12 +43,12 @@ export async function claimsSince(database: Database, nowSec: number): Promise<n
   }
 }
 
-/** Which of the tokens were not used before, in the order of the claims. */
+/** Returns for each claim, in order, whether its token was unused. */
 export async function claimNonces(
   database: Database,
   claims: readonly NonceClaim[],
 ): Promise<boolean[]> {
-  // In one order on all nodes, so that none waits for one that waits for it.
+  // Sorted, so that two nodes cannot deadlock.
   const sorted = claims.toSorted((a, b) => (rowKey(a) < rowKey(b) ? -1 : 1))
   if ((await insert(database, sorted)) === claims.length) return claims.map(() => true)
   const marks = claims.map(() => '(?, ?)').join(', ')
@@ -69,8 +68,8 @@ export async function claimNonces(
 }
 
 /**
- * Forgets tokens that have expired before this, some in each transaction; answers how many. It is for all nodes that
- * they are forgotten, so one whose clock is ahead forgets no more than the server's clock allows.
+ * Deletes tokens that expired before `beforeSec`, in small transactions, and returns how many. This affects all nodes,
+ * so a node with a fast clock is limited by the server's clock.
  */
 export async function forgetNonces(database: Database, beforeSec: number): Promise<number> {
   for (let forgotten = 0; ; ) {
@@ -97,7 +96,7 @@ function rowKey({ keyId, nonce }: Pick<NonceClaim, 'keyId' | 'nonce'>): string {
   return `${keyId}:${nonce}`
 }
 
-/** Answers how many of the rows were new. */
+/** Returns the number of new rows. */
 async function insert(database: Database, claims: readonly NonceClaim[]): Promise<number> {
   const marks = claims.map(() => '(?, ?, ?, ?)').join(', ')
   const { affectedRows } = await transact(database, (transaction, connection) =>

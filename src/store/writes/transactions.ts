@@ -1,6 +1,6 @@
 /**
- * The journal of the exchange's own transactions: one row per key and nonce, with every form that
- * was ever signed for it. Only the store thread saves; a row is saved before its transaction leaves.
+ * The journal of the exchange's own transactions: one row per key and nonce, with every form that was signed for it.
+ * Only the store thread saves; a row is saved before its transaction is sent.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -8,8 +8,8 @@ import type { TransactionRow, TransactionState } from '#domain/transaction.ts'
 import { type Database, read, transact } from '../engine/database.ts'
 
 /**
- * Inserts the row, or replaces the one of the same nonce if that is older. Asking again changes
- * nothing. False when a newer one is there.
+ * Inserts the row, or replaces an older one with the same nonce. Repeating it changes nothing. Returns false if a newer
+ * row exists.
  */
 export async function saveTransaction(
   database: Database,
@@ -101,10 +101,7 @@ export type JournalFilter = {
   readonly watchBlocks: number
 }
 
-/**
- * The open transactions of a key, those of its newest blocks, and the highest nonce it has used;
- * -1 when it has used none.
- */
+/** Returns the open transactions of a key, those of its newest blocks, and its highest used nonce (-1 if none). */
 export async function journalOf(
   database: Database,
   { chainId, sender, watchBlocks }: JournalFilter,
@@ -127,7 +124,7 @@ export async function journalOf(
   })
 }
 
-/** The transaction that this hash is a form of. */
+/** Returns the transaction of a hash; each of its signed forms has one. */
 export async function transactionByHash(
   database: Database,
   { txHash }: { readonly txHash: string },

@@ -1,4 +1,4 @@
-/** The named writes as the write queue does them, each by the function that it is. */
+/** Runs the named writes of the write queue, each by its function. */
 
 import { Fault } from '#domain/fault.ts'
 import { claimChain } from '../chain-index/cursor.ts'
@@ -9,7 +9,9 @@ import { type Database, transact } from '../engine/database.ts'
 import type { StoreReply } from '../engine/reply.ts'
 import { storeFault } from '../engine/store-fault.ts'
 import type { Answers, Takes, WriteName, WriteTask } from './ask-write.ts'
+import { clearDeadman, setDeadman } from './deadman.ts'
 import { recordMarks, recordPrices } from './prices.ts'
+import { growTrees, publishCheckpoints } from './public-log.ts'
 import {
   contestQuickMarket,
   noteQuickMarket,
@@ -17,6 +19,7 @@ import {
   resolveQuickMarket,
 } from './quick-markets.ts'
 import { changeRelay, openRelay } from './relays.ts'
+import { noteTrades } from './settlement-notes.ts'
 import { saveTransaction } from './transactions.ts'
 
 const writers: {
@@ -29,15 +32,20 @@ const writers: {
   openRelay,
   changeRelay,
   saveTransaction,
+  noteTrades,
   recordPrices,
   recordMarks,
   openQuickMarket,
   resolveQuickMarket,
   contestQuickMarket,
   noteQuickMarket,
+  growTrees,
+  publishCheckpoints,
+  setDeadman,
+  clearDeadman,
 }
 
-/** Does one task; it never throws for a fault, since no error crosses a thread whole. */
+/** Runs one task. Faults are returned, not thrown, because an error does not cross a thread intact. */
 async function runWrite(database: Database, task: WriteTask): Promise<StoreReply> {
   const { write, args, lease } = task
   const table: Record<string, (database: Database, args: never) => Promise<unknown>> = writers
@@ -55,8 +63,8 @@ async function runWrite(database: Database, task: WriteTask): Promise<StoreReply
 }
 
 /**
- * Writes that can share a commit: small, and all they read is read inside their transaction. On
- * SQLite, which has one connection, anything else would wait for itself.
+ * Writes that can share a commit: small, and everything they read is read inside their transaction. On SQLite, which
+ * has one connection, other reads would wait for themselves.
  */
 const SHARING: ReadonlySet<string> = new Set<WriteName>([
   'openRelay',
@@ -68,7 +76,7 @@ export function sharesCommit({ write }: WriteTask): boolean {
   return SHARING.has(write)
 }
 
-/** Does the tasks in their order, in one commit. One that fails is undone alone. */
+/** Runs the tasks in order, in one commit. A failed task is undone alone. */
 export async function runWrites(
   database: Database,
   tasks: readonly WriteTask[],
@@ -82,7 +90,7 @@ export async function runWrites(
       return replies
     })
   } catch (error) {
-    // It is not known whether they were committed; each can be asked for again.
+    // It is unknown whether they were committed; each can be repeated.
     const { code, message, retryable } = storeFault(error)
     return tasks.map(() => ({ ok: false, code, message, retryable }))
   }

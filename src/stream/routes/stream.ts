@@ -21,7 +21,7 @@ export function stream(
     tag: 'stream',
     summary: 'The WebSocket stream',
     description:
-      'Books, trades, orders and markets live, in sequence; order entry besides. Its messages are ' +
+      'Live books, trades, orders and markets, in sequence, and order entry. Its messages are ' +
       'described in `/asyncapi.json`.',
     readsIp: true,
     errors: ['RATE_LIMITED', 'OVERLOADED'],

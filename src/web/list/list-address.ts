@@ -1,4 +1,4 @@
-/** What the list shows, as a part of the address, so that it can be shared and is there again after a reload. */
+/** Filter of the list as a part of the address, so that it can be shared and survives a reload. */
 
 import { SEARCH_CHARS_MAX } from '#domain/limits.ts'
 import { CATEGORIES } from '#domain/market.ts'
@@ -8,7 +8,7 @@ const STATUSES = ['open', 'over', 'all'] as const
 const SORTS = ['volume', 'chance', 'ends', 'newest'] as const
 const YES = '1'
 
-/** What is not understood is left at its usual value: the address may be anybody's. */
+/** Unknown values become the default: the address may come from anyone. */
 export function readFilter(query: string): Filter {
   const params = new URLSearchParams(query)
   const among = <T extends string>(name: string, values: readonly T[]): T | undefined =>
@@ -23,7 +23,7 @@ export function readFilter(query: string): Filter {
   }
 }
 
-/** What is usual is left out: '' for the list as it is at first. */
+/** Leaves out defaults: '' for the initial list. */
 export function writeFilter(filter: Filter): string {
   const params = new URLSearchParams()
   if (filter.words !== '') params.set('search', filter.words)

@@ -1,4 +1,4 @@
-/** All markets: how likely, how tight, how much is traded, how long; found by words, category and order. */
+/** All markets: probability, spread, volume and time left; with search, category and order. */
 
 import { computed, signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
@@ -23,7 +23,7 @@ import {
 } from './market-rows.ts'
 import { QuickStrip } from './quick-strip.tsx'
 
-/** So many rows are shown at first, and more when they are asked for. */
+/** Rows shown at first, and added on request. */
 const ROWS = 100
 const YES = 0
 
@@ -48,7 +48,7 @@ export function MarketList() {
   )
 }
 
-/** `/` leads to the search, as on most pages with one. */
+/** `/` focuses the search, as on most pages. */
 function useSearchKey(search: { readonly current: HTMLInputElement | null }): void {
   useEffect(() => {
     const heard = (event: KeyboardEvent) => {
@@ -184,7 +184,7 @@ function columnsOf({ sort, isReversed }: Filter): readonly Column<Market>[] {
     return {
       direction:
         sort !== by ? undefined : isRising ? ('ascending' as const) : ('descending' as const),
-      // Once more on the same column turns it round.
+      // A second click on the same column reverses the order.
       change: () => change({ sort: by, isReversed: sort === by && !isReversed }),
     }
   }
@@ -197,7 +197,7 @@ function columnsOf({ sort, isReversed }: Filter): readonly Column<Market>[] {
       sort: sortBy('chance'),
       cell: (market) => <Chance market={market} />,
     },
-    { name: 'Bid / ask', isNumber: true, isWide: true, cell: bestPrices },
+    { name: 'Buy', class: 'buy-cell', cell: (market) => <Buy market={market} /> },
     {
       name: 'Spread',
       isNumber: true,
@@ -249,7 +249,7 @@ function Name({ market }: { readonly market: Market }) {
   )
 }
 
-/** What is decided has a winner, and what has ended has no chance any more. */
+/** A decided market shows its winner, and an ended one no probability. */
 function Chance({ market }: { readonly market: Market }) {
   const winner = market.winningOutcome
   if (winner !== undefined) {
@@ -265,15 +265,26 @@ function Chance({ market }: { readonly market: Market }) {
   )
 }
 
-function bestPrices({ bestBidPrices, bestAskPrices }: Market) {
-  const bid = bestBidPrices[YES]
-  const ask = bestAskPrices[YES]
+/** Price of one share of each outcome, with a link to the ticket. */
+function Buy({ market }: { readonly market: Market }) {
+  if (isOver(market, nowSec.value)) return null
   return (
-    <>
-      <span class="up">{bid === 0 ? NOTHING : cents(bid)}</span>
-      <span class="quiet"> / </span>
-      <span class="down">{ask === 0 ? NOTHING : cents(ask)}</span>
-    </>
+    <span class="buy-links num">
+      {(['YES', 'NO'] as const).map((outcome, at) => {
+        const ask = market.bestAskPrices[at] ?? 0
+        return (
+          <a
+            key={outcome}
+            class={`button small ${at === 0 ? 'buy-yes' : 'buy-no'}`}
+            href={marketLink(market.id, { side: 'buy', outcome })}
+          >
+            <span class="hidden-text">Buy </span>
+            {outcome} <strong>{ask === 0 ? NOTHING : cents(ask)}</strong>
+            <span class="hidden-text"> of {market.question}</span>
+          </a>
+        )
+      })}
+    </span>
   )
 }
 
@@ -282,7 +293,7 @@ function tone(change: number | undefined): string {
   return change > 0 ? 'up' : 'down'
 }
 
-/** Apart, so that a second that passes changes this and nothing else. */
+/** A separate component, so that each second renders only this. */
 function Left({ expiration }: { readonly expiration: number }) {
   return <>{timeLeft(secondsUntil(expiration))}</>
 }

@@ -1,4 +1,4 @@
-/** Which markets are listed, and in which order. */
+/** Selects and sorts the listed markets. */
 
 import { chanceOf } from '#domain/chance.ts'
 import type { Market } from '#protocol/shapes/markets.ts'
@@ -7,26 +7,26 @@ export type Sort = 'volume' | 'chance' | 'ends' | 'newest'
 
 export type Filter = {
   readonly words: string
-  /** '' is any. */
+  /** '' means any. */
   readonly category: string
   readonly status: 'open' | 'over' | 'all'
   readonly sort: Sort
-  /** The other way round than the order begins with: the most traded, the next to end, the likeliest, the newest. */
+  /** Reverses the default order: most traded, next to end, most likely, newest. */
   readonly isReversed: boolean
-  /** Only what is on the watchlist. */
+  /** Only markets on the watchlist. */
   readonly isWatched: boolean
 }
 
 const YES = 0
 
-/** What it costs to buy YES and sell it at once; undefined where a side is missing. */
+/** Returns the cost of buying and selling YES at once; undefined if a side is empty. */
 export function spreadOf({ bestBidPrices, bestAskPrices }: Market): number | undefined {
   const bid = bestBidPrices[YES]
   const ask = bestAskPrices[YES]
   return bid === 0 || ask === 0 ? undefined : ask - bid
 }
 
-/** A market is over for traders when its time is, also before the chain has said so. */
+/** A market has ended for traders when its time is over, even before the chain reports it. */
 export function isOver({ status, expiration }: Market, nowSec: number): boolean {
   return status !== 'open' || expiration <= nowSec
 }

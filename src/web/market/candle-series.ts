@@ -1,7 +1,7 @@
-/** Candles for the chart: what the exchange has, with the trades since, and no holes. */
+/** Candles for the chart: those of the exchange, extended by later trades, without gaps. */
 
 export type Candle = {
-  /** Where it begins, Unix seconds. */
+  /** Start, Unix seconds. */
   readonly timestamp: number
   readonly open: number
   readonly high: number
@@ -21,11 +21,11 @@ export const INTERVALS = {
 }
 export type Interval = keyof typeof INTERVALS
 
-/** What a chart has points for; the oldest go first. */
+/** Maximum points of a chart; the oldest are dropped first. */
 const POINTS_MAX = 1_500
 const FLAT_POINTS = 60
 
-/** The candle after one more trade; undefined where the trade is older than it. */
+/** Returns the candle after one more trade; undefined if the trade is older than it. */
 export function nextCandle(
   last: Candle | undefined,
   { price, sec }: Tick,
@@ -51,7 +51,24 @@ export function nextCandle(
   }
 }
 
-/** Intervals without a trade stay at the price before, up to now. */
+/** Adds trades, oldest first, to candles that may include some of them: adding a trade twice changes nothing. */
+export function withTrades(
+  candles: readonly Candle[],
+  trades: readonly Tick[],
+  intervalSec: number,
+): readonly Candle[] {
+  const all = [...candles]
+  for (const trade of trades) {
+    const last = all.at(-1)
+    const next = nextCandle(last, trade, intervalSec)
+    if (next === undefined) continue
+    if (last?.timestamp === next.timestamp) all.pop()
+    all.push(next)
+  }
+  return all
+}
+
+/** Fills intervals without a trade with the previous price, up to now. */
 export function withoutHoles(
   candles: readonly Candle[],
   intervalSec: number,
@@ -62,14 +79,14 @@ export function withoutHoles(
   for (const [at, candle] of candles.entries()) {
     filled.push(candle)
     const endSec = candles[at + 1]?.timestamp ?? untilSec + intervalSec
-    // A market that slept for long is not worth thousands of equal points.
+    // A market without trades for long does not need thousands of equal points.
     const first = Math.max(candle.timestamp + intervalSec, endSec - POINTS_MAX * intervalSec)
     for (let sec = first; sec < endSec; sec += intervalSec) filled.push(flat(sec, candle.close))
   }
   return filled.slice(-POINTS_MAX)
 }
 
-/** A line at one price up to now: the mid of a market that nobody has traded in. */
+/** Returns a line at one price up to now: the mid of a market without trades. */
 export function flatLine(price: number, intervalSec: number, nowSec: number): readonly Candle[] {
   const endSec = nowSec - (nowSec % intervalSec)
   return Array.from({ length: FLAT_POINTS }, (_, at) =>
@@ -81,7 +98,7 @@ function flat(timestamp: number, price: number): Candle {
   return { timestamp, open: price, high: price, low: price, close: price }
 }
 
-/** The shortest interval at which the life of a market until now is a chart and not a point. */
+/** Returns the shortest interval at which the market's life so far fits into a chart. */
 export function firstInterval(ageSec: number): Interval {
   if (ageSec <= 6 * 3_600) return '1m'
   if (ageSec <= 2 * 86_400) return '15m'

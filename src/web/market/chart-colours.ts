@@ -1,10 +1,10 @@
-/** The colours of the page for what is drawn on a canvas, which knows no variables. */
+/** The colours of the page for a canvas, which does not support CSS variables. */
 
 const NAMES = ['panel', 'line', 'quiet', 'text', 'up', 'down', 'accent'] as const
 
 export type ChartColours = Readonly<Record<(typeof NAMES)[number], string>>
 
-/** As they are now, in light or dark: a probe wears each of them and tells what it came to. */
+/** Returns the current colours, light or dark: a probe element gets each of them and reports its computed value. */
 export function readColours(within: HTMLElement): ChartColours {
   const probe = document.createElement('span')
   probe.hidden = true

@@ -1,11 +1,11 @@
-/** The chart itself: lines of both outcomes, or candles of one, with the account's own fills. */
+/** The price chart: lines of both outcomes, or candles of one, with marks of trades. */
 
 import {
   type AutoscaleInfo,
   type CandlestickData,
   CandlestickSeries,
-  createChart,
   createSeriesMarkers,
+  type IChartApi,
   type ISeriesApi,
   type ISeriesMarkersPluginApi,
   type LineData,
@@ -16,155 +16,74 @@ import {
 } from 'lightweight-charts'
 import { ONE } from '#domain/money.ts'
 import { roundCents } from '../format.ts'
+import { createBaseChart, paintChart } from './base-chart.ts'
 import type { Candle } from './candle-series.ts'
 import type { ChartColours } from './chart-colours.ts'
+import type { TradeMark } from './trade-marks.ts'
 
 export type ChartMode = 'line' | 'candles'
 
-export type OwnFill = {
-  readonly sec: number
-  readonly side: 'buy' | 'sell'
-  readonly text: string
-}
-
-export type PriceChart = {
+export type DrawnChart = {
   /** One array for candles, two for lines: YES and NO. */
   show(mode: ChartMode, all: readonly (readonly Candle[])[]): void
-  /** The last candle of a series, changed or new. */
+  /** Updates or appends the last candle of a series. */
   update(series: number, candle: Candle): void
-  mark(fills: readonly OwnFill[]): void
+  mark(marks: readonly TradeMark[]): void
   recolour(colours: ChartColours): void
   destroy(): void
 }
 
 type Drawn = ISeriesApi<'Candlestick'> | ISeriesApi<'Line'>
 
-const hour = new Intl.DateTimeFormat(undefined, {
-  hour: '2-digit',
-  minute: '2-digit',
-  hour12: false,
-})
-const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })
-const whole = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
-
-/** The library counts in UTC; a person reads the time of the place. */
-const dateOf = (time: Time): Date => new Date(Number(time) * 1_000)
 const timeOf = (candle: Candle) => candle.timestamp as UTCTimestamp
 
-export function drawChart(place: HTMLElement, first: ChartColours): PriceChart {
+export function drawChart(place: HTMLElement, first: ChartColours): DrawnChart {
   let colours = first
   let mode: ChartMode = 'line'
   let drawn: Drawn[] = []
-  let markers: ISeriesMarkersPluginApi<Time> | undefined
-  let fills: readonly OwnFill[] = []
+  let markers: readonly ISeriesMarkersPluginApi<Time>[] = []
+  let marks: readonly TradeMark[] = []
 
-  const chart = createChart(place, {
-    autoSize: true,
-    // The page names the maker of the library in its footer; the logo would bring styles of its own.
-    layout: {
-      attributionLogo: false,
-      fontFamily: getComputedStyle(place).fontFamily,
-      fontSize: 11,
-    },
-    handleScale: { axisPressedMouseMove: { price: false } },
-    handleScroll: { vertTouchDrag: false },
-    localization: {
-      priceFormatter: (price: number) => roundCents(price),
-      timeFormatter: (time: Time) => whole.format(dateOf(time)),
-    },
-    timeScale: {
-      timeVisible: true,
-      rightOffset: 3,
-      maxBarSpacing: 24,
-      tickMarkFormatter: (time: Time, type: number) =>
-        (type <= DAY_MARK ? day : hour).format(dateOf(time)),
-    },
-  })
+  const chart = createBaseChart(place, { priceFormatter: roundCents, rightOffset: RIGHT_BARS })
 
-  function paint(): void {
-    const { line, quiet, panel } = colours
-    chart.applyOptions({
-      layout: { background: { color: panel }, textColor: quiet },
-      grid: { vertLines: { color: line }, horzLines: { color: line } },
-      rightPriceScale: { borderColor: line, scaleMargins: { top: 0.12, bottom: 0.12 } },
-      timeScale: { borderColor: line },
-      crosshair: {
-        vertLine: { color: quiet, labelBackgroundColor: quiet },
-        horzLine: { color: quiet, labelBackgroundColor: quiet },
-      },
-    })
-  }
-
-  function seriesOf(which: number): Drawn {
-    const { up, down } = colours
-    const shared = {
-      priceFormat: { type: 'price', minMove: 1 },
-      autoscaleInfoProvider: roomFor,
-    } as const
-    if (mode === 'candles') {
-      const wick = { wickUpColor: up, wickDownColor: down, borderVisible: false }
-      return chart.addSeries(CandlestickSeries, {
-        upColor: up,
-        downColor: down,
-        ...wick,
-        ...shared,
-      })
+  function showMarks(): void {
+    for (const [which, one] of markers.entries()) {
+      one.setMarkers(
+        marks.filter(({ series }) => series === which).map((mark) => markerOf(mark, colours)),
+      )
     }
-    const color = which === 0 ? up : down
-    const title = which === 0 ? 'YES' : 'NO'
-    return chart.addSeries(LineSeries, { color, title, lineWidth: 2, ...shared })
   }
 
-  const pointOf = (candle: Candle): CandlestickData | LineData =>
-    mode === 'candles'
-      ? {
-          time: timeOf(candle),
-          open: candle.open,
-          high: candle.high,
-          low: candle.low,
-          close: candle.close,
-        }
-      : { time: timeOf(candle), value: candle.close }
-
-  function showFills(): void {
-    markers?.setMarkers(
-      fills.map(
-        ({ sec, side, text }): SeriesMarker<Time> => ({
-          time: sec as UTCTimestamp,
-          position: side === 'buy' ? 'belowBar' : 'aboveBar',
-          shape: side === 'buy' ? 'arrowUp' : 'arrowDown',
-          color: colours.accent,
-          text,
-        }),
-      ),
-    )
-  }
-
-  paint()
+  paintChart(chart, colours)
   return {
     show(wanted, all) {
       for (const series of drawn) chart.removeSeries(series)
       mode = wanted
       drawn = all.map((candles, which) => {
-        const series = seriesOf(which)
-        // Which kind of point fits which kind of series follows from the mode.
-        series.setData(candles.map(pointOf) as never)
+        const series = addSeries(chart, { mode, colours, which })
+        // The mode determines which kind of point fits the series.
+        series.setData(candles.map((candle) => pointOf(candle, mode)) as never)
         return series
       })
-      markers = drawn[0] === undefined ? undefined : createSeriesMarkers(drawn[0], [])
-      showFills()
-      chart.timeScale().fitContent()
+      markers = drawn.map((series) => createSeriesMarkers(series as ISeriesApi<'Line'>, []))
+      showMarks()
+      // Marks of the first candles are as wide as their text, so they need some room on the left.
+      const bars = new Set(all.flatMap((candles) => candles.map(timeOf))).size
+      if (bars === 0) return
+      chart
+        .timeScale()
+        .setVisibleLogicalRange({ from: -bars * LEFT_ROOM, to: bars - 1 + RIGHT_BARS })
     },
     update(which, candle) {
-      drawn[which]?.update(pointOf(candle) as never)
+      drawn[which]?.update(pointOf(candle, mode) as never)
     },
-    mark(own) {
-      fills = own
-      showFills()
+    mark(wanted) {
+      marks = wanted
+      showMarks()
     },
     recolour(next) {
       colours = next
-      paint()
+      paintChart(chart, colours)
       for (const [which, series] of drawn.entries()) {
         const { up, down } = colours
         if (mode === 'line') series.applyOptions({ color: which === 0 ? up : down })
@@ -176,13 +95,65 @@ export function drawChart(place: HTMLElement, first: ChartColours): PriceChart {
             wickDownColor: down,
           })
       }
-      showFills()
+      showMarks()
     },
     destroy: () => chart.remove(),
   }
 }
 
-/** A price that hardly moves is a flat line, and not a picture of its last digits. */
+function addSeries(
+  chart: IChartApi,
+  { mode, colours, which }: { mode: ChartMode; colours: ChartColours; which: number },
+): Drawn {
+  const { up, down } = colours
+  const shared = {
+    priceFormat: { type: 'price', minMove: 1 },
+    autoscaleInfoProvider: roomFor,
+  } as const
+  if (mode === 'candles') {
+    const wick = { wickUpColor: up, wickDownColor: down, borderVisible: false }
+    return chart.addSeries(CandlestickSeries, {
+      upColor: up,
+      downColor: down,
+      ...wick,
+      ...shared,
+    })
+  }
+  const color = which === 0 ? up : down
+  const title = which === 0 ? 'YES' : 'NO'
+  return chart.addSeries(LineSeries, { color, title, lineWidth: 2, ...shared })
+}
+
+const pointOf = (candle: Candle, mode: ChartMode): CandlestickData | LineData =>
+  mode === 'candles'
+    ? {
+        time: timeOf(candle),
+        open: candle.open,
+        high: candle.high,
+        low: candle.low,
+        close: candle.close,
+      }
+    : { time: timeOf(candle), value: candle.close }
+
+function markerOf(
+  { series, sec, kind, price, text }: TradeMark,
+  colours: ChartColours,
+): SeriesMarker<Time> {
+  const time = sec as UTCTimestamp
+  if (kind === 'other') {
+    const color = series === 0 ? colours.up : colours.down
+    return { time, position: 'atPriceMiddle', price, shape: 'circle', color, size: 0.5 }
+  }
+  return {
+    time,
+    position: kind === 'buy' ? 'belowBar' : 'aboveBar',
+    shape: kind === 'buy' ? 'arrowUp' : 'arrowDown',
+    color: colours.accent,
+    text,
+  }
+}
+
+/** Draws an almost constant price as a flat line instead of magnifying its last digits. */
 function roomFor(original: () => AutoscaleInfo | null): AutoscaleInfo | null {
   const found = original()
   const range = found?.priceRange
@@ -192,8 +163,11 @@ function roomFor(original: () => AutoscaleInfo | null): AutoscaleInfo | null {
   return { ...found, priceRange: { minValue, maxValue: Math.min(ONE, range.maxValue + lacking) } }
 }
 
+/** Share of the width that stays free before the first candle. */
+const LEFT_ROOM = 0.04
+
+/** Bars that stay free after the last candle. */
+const RIGHT_BARS = 3
+
 /** Ten cents. */
 const RANGE_MIN = 100_000
-
-/** Of the library's kinds of marks: years, months and days come before times. */
-const DAY_MARK = 2

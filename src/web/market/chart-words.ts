@@ -1,10 +1,12 @@
-/** A chart in words, for those who do not see it. */
+/** Describes the price chart in words, for traders who do not see it. */
 
-import { roundCents } from '../format.ts'
+import { cents, roundCents, shares } from '../format.ts'
 import type { Candle } from './candle-series.ts'
+import type { TapeTrade } from './tape-merge.ts'
 
 export function chartWords(
   series: readonly { readonly name: string; readonly candles: readonly Candle[] }[],
+  newest?: TapeTrade,
 ): string {
   const sentences = series.flatMap(({ name, candles }) => {
     const last = candles.at(-1)
@@ -15,5 +17,12 @@ export function chartWords(
       `${name} is at ${roundCents(last.close)}, between ${roundCents(low)} and ${roundCents(high)}.`,
     ]
   })
-  return sentences.length === 0 ? 'There is no price yet.' : sentences.join(' ')
+  if (sentences.length === 0) return 'There is no price yet.'
+  if (newest !== undefined) {
+    const { size, outcome, price } = newest
+    sentences.push(
+      `Last trade: ${shares(size)} ${outcome === 0 ? 'YES' : 'NO'} at ${cents(price)}.`,
+    )
+  }
+  return sentences.join(' ')
 }

@@ -1,4 +1,4 @@
-/** What an order would meet in the book as it is: how much fills at once, for how much, at which average. */
+/** Simulates an order against the current book: how much fills at once, at which cost and average. */
 
 import type { Level } from '#client/answers.ts'
 import { costCeil, isShares, ONE, type Price, type Shares } from '#domain/money.ts'
@@ -11,17 +11,17 @@ type Meeting = {
 }
 
 export type Fill = {
-  /** What fills at once, in millionths of a share. */
+  /** Filled at once, in millionths of a share. */
   readonly filled: number
-  /** What does not. */
+  /** The part that does not fill. */
   readonly rest: number
-  /** What the buyer pays for it, each level rounded up as the exchange does. */
+  /** Cost for the buyer, each level rounded up like the exchange does. */
   readonly cost: bigint
-  /** Of what fills, rounded away from the trader; undefined where nothing does. */
+  /** Average price of the filled part, rounded against the trader; undefined if nothing fills. */
   readonly average: number | undefined
-  /** The last price that is met. */
+  /** The last matched price. */
   readonly worst: number | undefined
-  /** How far the average is from the best price, for the worse; 0 where nothing fills. */
+  /** Difference of the average to the best price, for the worse; 0 if nothing fills. */
   readonly slippage: number
 }
 
@@ -45,14 +45,14 @@ export function simulateFill({ side, price, size }: Meeting, levels: Iterable<Le
   return { filled, rest, cost, average, worst, slippage }
 }
 
-/** A buyer's is rounded up, a seller's down: it never looks better than it is. */
+/** Rounds up for a buyer and down for a seller: it never looks better than it is. */
 function averageOf(cost: bigint, filled: number, side: 'buy' | 'sell'): number {
   const shares = BigInt(filled)
   const scaled = cost * BigInt(ONE)
   return Number(side === 'buy' ? (scaled + shares - 1n) / shares : scaled / shares)
 }
 
-/** The most that a buyer can pay for the order: what fills now, and the rest at its own price. */
+/** Returns the maximum cost for a buyer: the part that fills now, and the rest at its own price. */
 export function costAtMost({ price, size }: Pick<Meeting, 'price' | 'size'>, fill: Fill): bigint {
   const { rest } = fill
   return fill.cost + (isShares(rest) && rest <= size ? BigInt(costCeil(price as Price, rest)) : 0n)
@@ -81,7 +81,7 @@ export function sharesFromBook(
   return shares > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(shares)
 }
 
-/** How many shares an amount buys at a price, such that it is never more than the amount. */
+/** Returns how many shares an amount buys at a price without exceeding the amount. */
 export function sharesFor(amount: bigint, price: number): number {
   const found = (amount * BigInt(ONE)) / BigInt(price)
   return found > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(found)

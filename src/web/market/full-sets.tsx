@@ -68,7 +68,7 @@ export function FullSets({ model }: { readonly model: MarketModel }) {
   )
 }
 
-/** What no order needs, where the exchange reserves funds. */
+/** Returns dollars that no order needs, if the exchange reserves funds. */
 function dollarsOf(): bigint {
   const has = funds.value?.stablecoin ?? 0n
   const free = freeStablecoin.value ?? has

@@ -1,15 +1,15 @@
-/** The ladder as rows: the best levels of each side with what is there up to each of them. */
+/** Rows of the ladder: the best levels of each side with cumulative totals. */
 
 import type { Level } from '#client/answers.ts'
 
 export type LadderRow = {
   readonly price: number
   readonly size: bigint
-  /** The sum from the best price up to this one. */
+  /** Sum from the best price up to this one. */
   readonly total: bigint
-  /** That sum as thousandths of the largest on either side: how long the bar is. */
+  /** That sum in thousandths of the largest total: the length of the bar. */
   readonly depth: number
-  /** What of it is the account's own. */
+  /** Part of it that belongs to the account. */
   readonly own: bigint
 }
 

@@ -1,4 +1,4 @@
-/** The book of the chosen outcome: prices around the mid, with what is there up to each of them. */
+/** The book of the chosen outcome: prices around the mid with cumulative totals. */
 
 import { useMemo, useState } from 'preact/hooks'
 import { cents, decimal, NOTHING, percent, shares } from '../format.ts'
@@ -28,7 +28,7 @@ export function Ladder({ model, pick }: { readonly model: MarketModel; readonly 
     frame?.asks.slice(0, ROWS) ?? [],
     own,
   )
-  // One stop for the Tab key; arrows go from there.
+  // One stop for the Tab key; arrow keys move from there.
   const [stop, setStop] = useState(ROWS)
   return (
     <section class="panel ladder" aria-label={`Order book of ${outcome}`}>
@@ -45,6 +45,7 @@ export function Ladder({ model, pick }: { readonly model: MarketModel; readonly 
       {/* biome-ignore lint/a11y/useSemanticElements: it is no part of a form */}
       <div
         class="ladder-rows"
+        data-bare={frame !== undefined && bids.length + asks.length === 0}
         role="group"
         aria-label="Prices. Arrow keys move, Enter takes the price into the ticket"
         onKeyDown={(event) => {
@@ -75,7 +76,7 @@ export function Ladder({ model, pick }: { readonly model: MarketModel; readonly 
   )
 }
 
-/** Plain values, so that a row whose numbers are the same is not made again. */
+/** Plain values, so that a row with unchanged numbers is not rendered again. */
 function propsOf(row: LadderRow | undefined) {
   if (row === undefined) return { price: 0, size: 0n, total: 0n, depth: 0, own: 0n }
   return row

@@ -1,4 +1,4 @@
-/** The head of the view: the question, the prices of both outcomes, and what the market is at. */
+/** Head of the view: the question, the prices of both outcomes, and the market's status. */
 
 import { chanceOf } from '#domain/chance.ts'
 import { marketPath } from '#domain/market-link.ts'
@@ -89,12 +89,12 @@ async function share(market: Market): Promise<void> {
     await navigator.clipboard.writeText(link)
     showToast('news', `The link is copied: ${link}`)
   } catch {
-    // Browsers allow it on secure origins only.
+    // Browsers allow this on secure origins only.
     showToast('news', link)
   }
 }
 
-/** What has ended has no chance any more: it has a winner, or waits for one. */
+/** An ended market shows no probability, but its winner or that it waits for one. */
 function Outcome({ model, quick }: { readonly model: MarketModel; readonly quick: QuickModel }) {
   const winner = model.resolution.value?.winningOutcome ?? quick.market.value?.outcome ?? undefined
   const assertion = model.resolution.value?.assertion
@@ -146,7 +146,7 @@ function Chance(props: {
   )
 }
 
-/** The market's prices, those of the chosen outcome from its live book. */
+/** Returns the market's prices; those of the chosen outcome come from its live book. */
 function liveOf({ book, outcome }: MarketModel, market: Market) {
   const frame = book.value
   if (frame === undefined) return market

@@ -1,4 +1,4 @@
-/** What the view of one market follows: its book, its trades, its resolution, and what the account has there. */
+/** State of the view of one market: its book, trades, resolution, and the account's position. */
 
 import { batch, computed, effect, type Signal, signal, untracked } from '@preact/signals'
 import type { Level } from '#client/answers.ts'
@@ -20,7 +20,7 @@ import { applyTrades, joinTapes, ownSideOf, type TapeTrade } from './tape-merge.
 
 export type Outcome = 'YES' | 'NO'
 
-/** Shares and what they cost, in millionths. */
+/** Shares and their cost, in millionths. */
 type OwnPosition = Pick<UserPosition, 'yesShares' | 'noShares' | 'yesCost' | 'noCost'>
 
 const NO_POSITION: OwnPosition = { yesShares: 0, noShares: 0, yesCost: 0, noCost: 0 }
@@ -33,31 +33,31 @@ type BookFrame = {
 
 export type MarketModel = {
   readonly marketId: string
-  /** Undefined until it is read, null where there is none. */
+  /** Undefined until it is read, null if it does not exist. */
   readonly market: Signal<Market | null | undefined>
   readonly outcome: Signal<Outcome>
-  /** Of the chosen outcome; undefined until it is there. */
+  /** Book of the chosen outcome; undefined until it has arrived. */
   readonly book: Signal<BookFrame | undefined>
   /** All levels of one side, best first. */
   levels(side: 'bids' | 'asks'): readonly Level[]
   /** The newest first. */
   readonly tape: Signal<readonly TapeTrade[]>
   readonly resolution: Signal<ResolutionStatus | undefined>
-  /** The account's; undefined until it is known. */
+  /** Position of the account; undefined until it is known. */
   readonly position: Signal<OwnPosition | undefined>
-  /** After something that changes the position or the resolution. */
+  /** Reads them again after an action that changes the position or the resolution. */
   refresh(): void
   start(): () => void
 }
 
-/** Of each side: more than any screen shows. */
+/** Levels of each side: more than any screen shows. */
 const LADDER_LEVELS = 25
-/** What no message tells, such as a day that passes, is read so often. */
+/** Interval for figures that no message reports, such as those of a passing day. */
 const FIGURES_MS = 60_000
 const POSITION_MS = 15_000
-/** The chain is read after some blocks: what was confirmed shows a moment later. */
-const INDEXED_MS = 2_500
-/** Trades that wait for their frame. */
+/** Pauses after which the position is read again, until the indexer has seen the transaction. */
+const INDEXED_MS = [300, 700, 1_500]
+/** Trades that wait for the next frame. */
 const WAITING_MAX = 1_000
 
 export function createMarketModel(marketId: string): MarketModel {
@@ -83,7 +83,7 @@ export function createMarketModel(marketId: string): MarketModel {
     try {
       resolution.value = await reader.resolution.status(marketId)
     } catch {
-      // The chain may be away: what is known stays, and the next event asks again.
+      // The chain may be unreachable: known values stay, and the next event retries.
     }
   }
 
@@ -94,18 +94,28 @@ export function createMarketModel(marketId: string): MarketModel {
     try {
       const all = await reader.positions({ address, chainId })
       if (account.value?.address !== address) return
-      position.value = all.find((one) => one.marketId === marketId) ?? NO_POSITION
+      const found = all.find((one) => one.marketId === marketId) ?? NO_POSITION
+      if (!isSame(position.value, found)) position.value = found
     } catch {
-      // Asked again soon.
+      // Retried soon.
     }
   }
 
   let soon: ReturnType<typeof setTimeout> | undefined
+  let isOver = false
 
+  /** Reads the position until it has changed, or the last pause is over. */
   function readOwnSoon(): void {
-    void readOwn()
-    clearTimeout(soon)
-    soon = setTimeout(() => void readOwn(), INDEXED_MS)
+    const before = position.peek()
+    const again = async (pauses: readonly number[]): Promise<void> => {
+      clearTimeout(soon)
+      await readOwn()
+      const [pauseMs, ...rest] = pauses
+      if (isOver || pauseMs === undefined || position.peek() !== before) return
+      clearTimeout(soon)
+      soon = setTimeout(() => void again(rest), pauseMs)
+    }
+    void again(INDEXED_MS)
   }
 
   async function readPast(): Promise<void> {
@@ -117,7 +127,7 @@ export function createMarketModel(marketId: string): MarketModel {
         reason: '',
         ts: timestamp * 1_000,
       }))
-      // What the stream told is newer.
+      // Values from the stream are newer.
       tape.value = joinTapes(tape.value, read)
     } catch (error) {
       showError(error)
@@ -164,7 +174,7 @@ export function createMarketModel(marketId: string): MarketModel {
           show.ask()
         }),
       )
-      // A market that is over has no book.
+      // An ended market has no book.
       subscription.ready.catch((error: unknown) => {
         if (!isCalledOff(error)) book.value = { bids: [], asks: [] }
       })
@@ -192,6 +202,7 @@ export function createMarketModel(marketId: string): MarketModel {
     refresh,
     levels: (side) => live?.[side]() ?? [],
     start() {
+      isOver = false
       refresh()
       const trades = stream().trades(marketId, (message) => {
         if (waiting.length < WAITING_MAX) waiting.push(message)
@@ -222,6 +233,7 @@ export function createMarketModel(marketId: string): MarketModel {
         if (!document.hidden) void readOwn()
       }, POSITION_MS)
       return () => {
+        isOver = true
         for (const stop of stops) stop()
         trades.close()
         events.close()
@@ -235,14 +247,19 @@ export function createMarketModel(marketId: string): MarketModel {
   }
 }
 
-/** The best bid and ask of the chosen outcome, 0 where there is none; they change less often than the book. */
+function isSame(one: OwnPosition | undefined, other: OwnPosition): boolean {
+  const names = ['yesShares', 'noShares', 'yesCost', 'noCost'] as const
+  return one !== undefined && names.every((name) => one[name] === other[name])
+}
+
+/** Returns the best bid and ask of the chosen outcome, 0 if there is none; they change less often than the book. */
 export function bestOf(model: MarketModel): Signal<{ readonly bid: number; readonly ask: number }> {
   const bid = computed(() => model.book.value?.bids[0]?.price ?? 0)
   const ask = computed(() => model.book.value?.asks[0]?.price ?? 0)
   return computed(() => ({ bid: bid.value, ask: ask.value }))
 }
 
-/** The account's shares of the chosen outcome; undefined until they are known. */
+/** Returns the account's shares of the chosen outcome; undefined until they are known. */
 export function heldShares({ position, outcome }: MarketModel): number | undefined {
   const held = position.value
   return outcome.value === 'YES' ? held?.yesShares : held?.noShares

@@ -1,4 +1,4 @@
-/** Who holds most of the market, and what the account has done in it. */
+/** The largest holders of the market, and the account's activity in it. */
 
 import { effect, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
@@ -73,10 +73,10 @@ function isOwn(address: string): boolean {
   return account.value?.address.toLowerCase() === address.toLowerCase()
 }
 
-/** How many are looked through for those of this market. */
+/** Number of entries that are searched for this market's. */
 const LISTED = 100
 
-/** Read again when the position changes, which is when something has come about. */
+/** Reads again whenever the position changes. */
 export function OwnActivity({ model }: { readonly model: MarketModel }) {
   const found = useSignal<UserActivity | undefined>(undefined)
   useEffect(

@@ -1,4 +1,4 @@
-/** One market: chart, book, trades, ticket, what the account has there, and how it is decided. */
+/** One market: chart, book, trades, ticket, the account's position, and its resolution. */
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
@@ -8,16 +8,17 @@ import { FaucetPanel } from '../portfolio/faucet-panel.tsx'
 import { OpenOrders } from '../portfolio/open-orders.tsx'
 import { account } from '../state/account.ts'
 import { nowSec, secondsUntil } from '../state/clock.ts'
-import { marketsLink } from '../state/router.ts'
+import { marketsLink, type TradeIntent, takeIntent } from '../state/router.ts'
 import { firstInterval } from './candle-series.ts'
+import { ChartPanel } from './chart-panel.tsx'
 import { Ladder, type PickLevel } from './ladder.tsx'
 import { MarketHead } from './market-head.tsx'
 import { createMarketModel } from './market-model.ts'
 import { HoldersPanel, OwnActivity } from './market-people.tsx'
 import { OwnPosition } from './own-position.tsx'
-import { PriceChartPanel } from './price-chart.tsx'
 import { QuickHead } from './quick-head.tsx'
 import { createQuick } from './quick-model.ts'
+import { QuickPast } from './quick-past.tsx'
 import { Resolution, Rules } from './resolution-panel.tsx'
 import { Tape } from './tape.tsx'
 import { Ticket } from './ticket.tsx'
@@ -29,7 +30,8 @@ const PARTS = ['chart', 'book', 'trade', 'info'] as const
 type Part = (typeof PARTS)[number]
 const PART_WORDS = { chart: 'Chart', book: 'Book', trade: 'Trade', info: 'Info' } as const
 
-export function MarketView({ marketId }: { readonly marketId: string }) {
+/** The models of a market's page, started while it is shown, and what opens its ticket. */
+function useMarket(marketId: string) {
   const { model, ticket, submitting, quick } = useMemo(() => {
     const made = createMarketModel(marketId)
     const paper = createTicket(made)
@@ -46,7 +48,18 @@ export function MarketView({ marketId }: { readonly marketId: string }) {
       for (const stop of stops) stop()
     }
   }, [model, ticket, quick])
-  const part = useSignal<Part>('chart')
+  const part = useSignal<Part | undefined>(undefined)
+  const prepare = useMemo(
+    () => (intent: TradeIntent) => {
+      ticket.prepare(intent)
+      part.value = 'trade'
+    },
+    [ticket, part],
+  )
+  useEffect(() => {
+    const intent = takeIntent()
+    if (intent !== undefined) prepare(intent)
+  }, [prepare])
   const pick = useMemo<PickLevel>(
     () => (level) => {
       ticket.take(level)
@@ -54,6 +67,11 @@ export function MarketView({ marketId }: { readonly marketId: string }) {
     },
     [ticket, part],
   )
+  return { model, ticket, submitting, quick, part, prepare, pick }
+}
+
+export function MarketView({ marketId }: { readonly marketId: string }) {
+  const { model, ticket, submitting, quick, part, prepare, pick } = useMarket(marketId)
   const market = model.market.value
   if (market === undefined) return <p class="empty">Loading …</p>
   if (market === null) {
@@ -65,13 +83,10 @@ export function MarketView({ marketId }: { readonly marketId: string }) {
   }
   const isOpen = market.status === 'open' && secondsUntil(market.expiration) > 0
   const parts = isOpen ? PARTS : PARTS.filter((one) => one !== 'book')
-  const buy = (outcome: 'YES' | 'NO') => {
-    model.outcome.value = outcome
-    ticket.choose('buy')
-    part.value = 'trade'
-  }
+  // Traders open a market that has ended for its outcome, and to redeem.
+  const shown = part.value ?? (isOpen ? 'chart' : 'info')
   return (
-    <article class="market" data-part={part.value}>
+    <article class="market" data-part={shown}>
       <MarketHead market={market} model={model} quick={quick} />
       {market.quick ? <QuickHead quick={quick} /> : null}
       <fieldset class="market-parts">
@@ -80,7 +95,7 @@ export function MarketView({ marketId }: { readonly marketId: string }) {
           <button
             key={one}
             type="button"
-            aria-pressed={part.value === one}
+            aria-pressed={shown === one}
             onClick={() => {
               part.value = one
             }}
@@ -91,17 +106,22 @@ export function MarketView({ marketId }: { readonly marketId: string }) {
       </fieldset>
       <div class="market-column market-main">
         <div class="in-chart">
-          <PriceChartPanel model={model} first={firstInterval(nowSec.peek() - market.createdAt)} />
+          <ChartPanel
+            model={model}
+            quick={quick}
+            first={firstInterval(nowSec.peek() - market.createdAt)}
+            isOpen={isOpen}
+          />
         </div>
         {account.value === undefined ? null : (
           <div class="in-trade market-own">
             <OpenOrders marketId={marketId} />
-            <OwnPosition model={model} />
+            <OwnPosition model={model} prepare={prepare} />
           </div>
         )}
-        <div class="in-info market-own">
+        <div class={`in-info market-own ${market.quick ? 'in-past' : ''}`}>
+          {market.quick ? <QuickPast quick={quick} /> : null}
           <OwnActivity model={model} />
-          <HoldersPanel model={model} />
         </div>
       </div>
       <div class="market-column market-middle">
@@ -126,20 +146,22 @@ export function MarketView({ marketId }: { readonly marketId: string }) {
         <div class="in-info in-rules">
           <Resolution model={model} market={market} quick={quick} />
           <Rules market={market} quick={quick} />
+          <HoldersPanel model={model} />
         </div>
       </div>
-      <QuickBuy market={market} buy={buy} isHidden={part.value === 'trade'} />
+      <QuickBuy market={market} prepare={prepare} isHidden={shown === 'trade'} />
     </article>
   )
 }
 
-/** At the bottom of a narrow screen: the ticket with one tap. */
+/** Buttons at the bottom of a narrow screen that open the ticket with one tap. */
 function QuickBuy(props: {
   readonly market: Market
-  readonly buy: (outcome: 'YES' | 'NO') => void
+  readonly prepare: (intent: TradeIntent) => void
   readonly isHidden: boolean
 }) {
-  const { market, buy } = props
+  const { market } = props
+  const buy = (outcome: 'YES' | 'NO') => props.prepare({ side: 'buy', outcome })
   if (props.isHidden || market.status !== 'open') return null
   const [yes, no] = market.bestAskPrices
   return (

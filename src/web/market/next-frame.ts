@@ -1,6 +1,6 @@
-/** Work that is done at most once a frame, however often it is asked for. */
+/** Runs work at most once per frame, however often it is requested. */
 
-/** A page that is not seen has no frames. */
+/** A hidden page has no frames. */
 const HIDDEN_MS = 1_000
 
 type OncePerFrame = { ask(): void; stop(): void }
@@ -21,7 +21,7 @@ export function oncePerFrame(work: () => void): OncePerFrame {
   return {
     ask() {
       if (frame !== 0 || timer !== undefined) return
-      // The timer is also there for a page that gets hidden before its next frame.
+      // The timer is also needed for a page that is hidden before its next frame.
       timer = setTimeout(run, HIDDEN_MS)
       if (!document.hidden) frame = requestAnimationFrame(run)
     },

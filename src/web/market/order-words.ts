@@ -1,4 +1,4 @@
-/** Why an order was refused, in words: the exchange counts in millionths, a trader in cents and shares. */
+/** Describes why an order was rejected: the exchange counts in millionths, a trader in cents and shares. */
 
 import { SibylError } from '#client/sibyl-error.ts'
 import { wordsOf } from '../error-words.ts'
@@ -18,7 +18,7 @@ export function orderWords(error: unknown): string {
   return shortageWords(error.message) ?? wordsOf(error)
 }
 
-/** As the exchange writes what an order lacks: amounts are millionths, of dollars or of an outcome's shares. */
+/** The exchange's message about missing funds: amounts are millionths of dollars or of an outcome's shares. */
 const SHORTAGE = /needs (\d+) of (the stablecoin|YES|NO)/
 const MISSING = /(\d{1,78}) (?:is|are) missing/
 

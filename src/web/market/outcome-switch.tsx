@@ -1,4 +1,4 @@
-/** YES or NO: which outcome the book, the candles and the ticket are of. */
+/** Chooses the outcome for the book, the candles and the ticket: YES or NO. */
 
 import type { MarketModel } from './market-model.ts'
 

@@ -1,14 +1,19 @@
-/** What the account has of this market: shares, what they cost, what they are worth. */
+/** The account's position in this market: shares, cost and value. */
 
 import { money, NOTHING, roundCents, shares, signedMoney } from '../format.ts'
 import { account } from '../state/account.ts'
+import type { TradeIntent } from '../state/router.ts'
 import { type Column, Table } from '../table.tsx'
 import { FullSets } from './full-sets.tsx'
 import type { MarketModel, Outcome } from './market-model.ts'
 import { worthOf } from './position-value.ts'
 import { midOf } from './ticket-price.ts'
 
-export function OwnPosition({ model }: { readonly model: MarketModel }) {
+export function OwnPosition(props: {
+  readonly model: MarketModel
+  readonly prepare: (intent: TradeIntent) => void
+}) {
+  const { model, prepare } = props
   const held = model.position.value
   const isOpen = model.market.value?.status === 'open'
   if (account.value === undefined) return null
@@ -20,7 +25,7 @@ export function OwnPosition({ model }: { readonly model: MarketModel }) {
       <Table
         caption="Your position"
         rows={held === undefined ? undefined : holdingsOf(model, held)}
-        columns={COLUMNS}
+        columns={isOpen ? [...COLUMNS, sellColumn(prepare)] : COLUMNS}
         keyOf={({ outcome }) => outcome}
         empty="You have no shares of this market."
         hasCards
@@ -82,7 +87,26 @@ const COLUMNS: readonly Column<Holding>[] = [
   },
 ]
 
-/** What one share is worth now: all or nothing when it is decided, else the mid, else the last price. */
+/** Prepares the sale of all shares of an outcome in the ticket. */
+function sellColumn(prepare: (intent: TradeIntent) => void): Column<Holding> {
+  return {
+    name: 'Sell',
+    isNameHidden: true,
+    class: 'number',
+    cell: ({ outcome }) => (
+      <button
+        type="button"
+        class="small"
+        aria-label={`Sell all ${outcome}`}
+        onClick={() => prepare({ side: 'sell', outcome })}
+      >
+        Sell
+      </button>
+    ),
+  }
+}
+
+/** Returns the current value of one share: all or nothing after the decision, else the mid, else the last price. */
 function priceOf(model: MarketModel, which: 0 | 1): number | undefined {
   const winner = model.resolution.value?.winningOutcome
   if (winner !== undefined) return winner === which ? 1_000_000 : 0

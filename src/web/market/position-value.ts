@@ -1,4 +1,4 @@
-/** What a position is worth, and what came of it. */
+/** Value and profit of a position. */
 
 import { ONE } from '#domain/money.ts'
 
@@ -12,11 +12,11 @@ type Worth = {
   /** Rounded down. */
   readonly value: bigint
   readonly profit: bigint
-  /** Per share, rounded up; undefined where there are none. */
+  /** Per share, rounded up; undefined without shares. */
   readonly averageCost: number | undefined
 }
 
-/** `price` is that of one share now; undefined where none is known. */
+/** `price` is the current price of one share; undefined if unknown. */
 export function worthOf({ shares, cost }: Held, price: number | undefined): Worth | undefined {
   if (price === undefined) return undefined
   const value = (BigInt(shares) * BigInt(Math.floor(price))) / BigInt(ONE)

@@ -1,41 +1,39 @@
-/** Prices over time, with the trades of this moment and the account's own. */
+/** Prices of the outcomes over time; trades extend them and are marked as they arrive. */
 
 import { effect, type Signal, useSignal } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { decimal } from '../format.ts'
 import { account } from '../state/account.ts'
 import { nowSec } from '../state/clock.ts'
 import { onReconnect, reader } from '../state/exchange.ts'
-import { theme } from '../state/theme.ts'
 import { showError } from '../state/toasts.ts'
+import { followColours } from './base-chart.ts'
 import {
   type Candle,
   flatLine,
   INTERVALS,
   type Interval,
-  nextCandle,
   withoutHoles,
+  withTrades,
 } from './candle-series.ts'
-import { onSchemeChange, readColours } from './chart-colours.ts'
-import { type ChartMode, drawChart, type OwnFill, type PriceChart } from './chart-drawing.ts'
+import { readColours } from './chart-colours.ts'
+import { type ChartMode, type DrawnChart, drawChart } from './chart-drawing.ts'
 import { chartWords } from './chart-words.ts'
 import { bestOf, type MarketModel, type Outcome } from './market-model.ts'
-import { ownSideOf, type TapeTrade } from './tape-merge.ts'
+import type { TapeTrade } from './tape-merge.ts'
+import { tradeMarks } from './trade-marks.ts'
 
-/** More marks than this are shown without their sizes. */
-const NAMED_MAX = 8
-
-const NAMES = Object.keys(INTERVALS) as Interval[]
-
-export function PriceChartPanel(props: { readonly model: MarketModel; readonly first: Interval }) {
-  const { model } = props
-  const [interval, setInterval] = useState<Interval>(props.first)
-  const [mode, setMode] = useState<ChartMode>('line')
+export function PriceChart(props: {
+  readonly model: MarketModel
+  readonly interval: Interval
+  readonly mode: ChartMode
+  /** Called with true while the mid is shown because there are no trades. */
+  readonly setMid: (isMid: boolean) => void
+}) {
+  const { model, interval, mode, setMid } = props
   const [isEmpty, setEmpty] = useState(false)
-  const [isMid, setMid] = useState(false)
   const words = useSignal('')
   const place = useRef<HTMLDivElement>(null)
-  const chart = useRef<PriceChart | undefined>(undefined)
+  const chart = useRef<DrawnChart | undefined>(undefined)
   const outcome = model.outcome.value
 
   useEffect(() => {
@@ -43,17 +41,9 @@ export function PriceChartPanel(props: { readonly model: MarketModel; readonly f
     if (element === null) return
     const drawn = drawChart(element, readColours(element))
     chart.current = drawn
-    const recolour = () => drawn.recolour(readColours(element))
-    const stops = [
-      onSchemeChange(recolour),
-      effect(() => {
-        void theme.value
-        // The document wears the new theme after this.
-        queueMicrotask(recolour)
-      }),
-    ]
+    const stop = followColours(element, drawn.recolour)
     return () => {
-      for (const stop of stops) stop()
+      stop()
       drawn.destroy()
       chart.current = undefined
     }
@@ -63,101 +53,82 @@ export function PriceChartPanel(props: { readonly model: MarketModel; readonly f
   useEffect(() => {
     const shown: readonly Outcome[] = candlesOf === undefined ? ['YES', 'NO'] : [candlesOf]
     return follow({ model, chart, interval, mode, shown, setEmpty, setMid, words })
-  }, [model, interval, mode, candlesOf, words])
+  }, [model, interval, mode, candlesOf, words, setMid])
 
   return (
-    <section class="panel chart" aria-label="Price chart">
-      <div class="panel-head">
-        <h2 class="hidden-text">Chart</h2>
-        <fieldset class="switch">
-          <legend class="hidden-text">Kind of chart</legend>
-          {(['line', 'candles'] as const).map((one) => (
-            <button
-              key={one}
-              type="button"
-              class="small"
-              aria-pressed={mode === one}
-              onClick={() => setMode(one)}
-            >
-              {one === 'line' ? 'Line' : 'Candles'}
-            </button>
-          ))}
-        </fieldset>
-        <span class="chart-of quiet">
-          {isMid ? 'Mid price: no trades yet' : mode === 'line' ? 'YES and NO' : outcome}
-        </span>
-        <span class="space" />
-        <fieldset class="switch">
-          <legend class="hidden-text">Interval</legend>
-          {NAMES.map((one) => (
-            <button
-              key={one}
-              type="button"
-              class="small"
-              aria-pressed={interval === one}
-              onClick={() => setInterval(one)}
-            >
-              {one}
-            </button>
-          ))}
-        </fieldset>
-      </div>
+    <>
       <div class="chart-place" ref={place} aria-hidden="true" data-empty={isEmpty} />
       <p class="hidden-text">{words.value}</p>
       {isEmpty ? <p class="chart-empty quiet">No trades and no orders yet.</p> : null}
-    </section>
+    </>
   )
 }
 
 type Followed = {
   readonly model: MarketModel
-  readonly chart: { readonly current: PriceChart | undefined }
+  readonly chart: { readonly current: DrawnChart | undefined }
   readonly interval: Interval
   readonly mode: ChartMode
   readonly shown: readonly Outcome[]
   readonly setEmpty: (isEmpty: boolean) => void
   readonly setMid: (isMid: boolean) => void
-  /** What the chart shows, in words. */
+  /** Content of the chart in words. */
   readonly words: Signal<string>
 }
 
-/** Reads the candles, and then goes on with the trades of the tape; before the first trade the mid of the book is shown. */
+/** Reads the candles and extends them by the trades of the tape; before the first trade the mid of the book is shown. */
 function follow(followed: Followed): () => void {
   const { model, chart, interval, mode, shown, setEmpty, setMid, words } = followed
   const best = bestOf(model)
-  let isTraded = false
   const intervalSec = INTERVALS[interval]
-  let last: (Candle | undefined)[] | undefined
-  /** Trades up to this one are in what was read. */
+  /** Candles of each shown outcome, as read; undefined until then. */
+  let read: readonly (readonly Candle[])[] | undefined
+  /** The same with later trades, and without gaps. */
+  let series: (readonly Candle[])[] = []
+  let isTraded = false
+  /** Trades up to this one are drawn. */
   let seen: TapeTrade | undefined
   let isOver = false
 
   async function load(): Promise<void> {
     try {
-      const read = await Promise.all(
+      const answers = await Promise.all(
         shown.map((one) => reader.candles(model.marketId, { outcome: one, interval })),
       )
       if (isOver) return
-      const filled = read.map(({ candles }) => withoutHoles(candles, intervalSec, nowSec.peek()))
-      last = filled.map((candles) => candles.at(-1))
-      seen = model.tape.peek()[0]
-      isTraded = filled.some((candles) => candles.length > 0)
-      if (isTraded) {
-        chart.current?.show(mode, filled)
-        words.value = chartWords(shown.map((name, at) => ({ name, candles: filled[at] ?? [] })))
-      }
-      setMid(false)
-      setEmpty(!isTraded)
-      showMid(best.peek())
-      mark(model.tape.peek())
+      read = answers.map(({ candles }) => candles)
+      draw()
     } catch (error) {
       if (!isOver) showError(error)
     }
   }
 
+  /** Draws everything. The tape may be ahead of the candles, which come from the database. */
+  function draw(): void {
+    const tape = model.tape.peek()
+    series = (read ?? []).map((candles, at) => {
+      const trades = ticksOf(tape, shown[at]).toReversed()
+      return withoutHoles(withTrades(candles, trades, intervalSec), intervalSec, nowSec.peek())
+    })
+    seen = tape[0]
+    isTraded = series.some((candles) => candles.length > 0)
+    if (isTraded) chart.current?.show(mode, series)
+    setMid(false)
+    setEmpty(!isTraded)
+    showMid(best.peek())
+    mark(tape)
+    describe()
+  }
+
+  function describe(): void {
+    if (!isTraded) return
+    const named = shown.map((name, at) => ({ name, candles: series[at] ?? [] }))
+    words.value = chartWords(named, model.tape.peek()[0])
+  }
+
   function showMid({ bid, ask }: { readonly bid: number; readonly ask: number }): void {
     const hasMid = bid > 0 && ask > 0
-    if (last === undefined || isTraded) return
+    if (read === undefined || isTraded) return
     const mid = flatLine((bid + ask) / 2, intervalSec, nowSec.peek())
     const name = model.outcome.peek()
     chart.current?.show('line', hasMid ? (name === 'YES' ? [mid] : [[], mid]) : [])
@@ -169,30 +140,27 @@ function follow(followed: Followed): () => void {
   }
 
   function mark(tape: readonly TapeTrade[]): void {
-    chart.current?.mark(marksOf(tape, shown, intervalSec))
+    const how = { shown, intervalSec, owner: account.peek()?.address, hasOthers: mode === 'line' }
+    chart.current?.mark(isTraded ? tradeMarks(tape, how) : [])
   }
 
   function take(tape: readonly TapeTrade[]): void {
-    if (last === undefined) return
-    const end =
-      seen === undefined ? tape.length : tape.findIndex((one) => one.tradeId === seen?.tradeId)
-    // Not found: more was traded than a tape has.
-    const fresh = tape.slice(0, end === -1 ? tape.length : end).reverse()
+    if (read === undefined) return
+    const fresh = newerThan(tape, seen)
     seen = tape[0]
     if (fresh.length > 0 && !isTraded) {
-      // The first trade takes the place of the mid.
-      void load()
+      // The first trade replaces the mid.
+      draw()
       return
     }
-    for (const { outcome, price, ts } of fresh) {
-      const at = shown.indexOf(outcome === 0 ? 'YES' : 'NO')
-      if (at === -1) continue
-      const next = nextCandle(last[at], { price, sec: Math.floor(ts / 1_000) }, intervalSec)
-      if (next === undefined) continue
-      last[at] = next
-      chart.current?.update(at, next)
+    for (const [at, outcome] of shown.entries()) {
+      for (const tick of ticksOf(fresh, outcome).toReversed()) {
+        series[at] = withTrades(series[at] ?? [], [tick], intervalSec)
+        chart.current?.update(at, series[at].at(-1)!)
+      }
     }
     mark(tape)
+    describe()
   }
 
   void load()
@@ -210,23 +178,14 @@ function follow(followed: Followed): () => void {
   }
 }
 
-/** One mark for all of the account's fills of a candle on one side: more of them would cover the price. */
-function marksOf(
-  tape: readonly TapeTrade[],
-  shown: readonly Outcome[],
-  intervalSec: number,
-): readonly OwnFill[] {
-  const owner = account.peek()?.address
-  const fills = new Map<string, OwnFill & { readonly size: number }>()
-  for (const trade of tape.toReversed()) {
-    const side = ownSideOf(trade, owner)
-    const which = trade.outcome === 0 ? 'YES' : 'NO'
-    if (side === undefined || !shown.includes(which) || trade.status === 'failed') continue
-    const sec = Math.floor(trade.ts / 1_000)
-    const at = sec - (sec % intervalSec)
-    const size = trade.size + (fills.get(`${at} ${side}`)?.size ?? 0)
-    fills.set(`${at} ${side}`, { sec: at, side, size, text: decimal(size, 0) })
-  }
-  const marks = [...fills.values()]
-  return marks.length <= NAMED_MAX ? marks : marks.map((one) => ({ ...one, text: '' }))
+/** Returns the trades since this one, or the whole tape if it does not reach back that far. */
+function newerThan(tape: readonly TapeTrade[], seen: TapeTrade | undefined) {
+  const end = tape.findIndex(({ tradeId }) => tradeId === seen?.tradeId)
+  return end === -1 ? tape : tape.slice(0, end)
+}
+
+function ticksOf(tape: readonly TapeTrade[], outcome: Outcome | undefined) {
+  return tape
+    .filter((trade) => (trade.outcome === 0 ? 'YES' : 'NO') === outcome)
+    .map(({ price, ts }) => ({ price, sec: Math.floor(ts / 1_000) }))
 }

@@ -1,4 +1,4 @@
-/** The head of a quick market: the live price against the strike, the time left, and what came of it. */
+/** Head of a quick market: the live price against the strike, the time left, and the result. */
 
 import { assetPrice, countdown, NOTHING, signedDifference } from '../format.ts'
 import { nowSec } from '../state/clock.ts'

@@ -1,6 +1,7 @@
-/** A quick market: its asset's live price, its end, and the one that follows it. */
+/** A quick market: its asset's live price, its end, and the next one. */
 
 import {
+  batch,
   computed,
   effect,
   type ReadonlySignal,
@@ -9,16 +10,25 @@ import {
   untracked,
 } from '@preact/signals'
 import type { QuickMarket } from '#protocol/shapes/prices.ts'
-import { config, reader } from '../state/exchange.ts'
+import { nowSec } from '../state/clock.ts'
+import { config, onReconnect, reader } from '../state/exchange.ts'
 import { onQuickMarket, quickAssets } from '../state/quick-markets.ts'
+import { type AssetPoint, withPrice } from './asset-series.ts'
 import type { MarketModel } from './market-model.ts'
+
+/** The maximum that the exchange lists. */
+const LISTED_MAX = 100
 
 export type QuickModel = {
   /** Undefined until it is found. */
   readonly market: Signal<QuickMarket | undefined>
-  /** The running one of the same asset, where that is another. */
+  /** The running market of the same asset, if it is another one. */
   readonly next: ReadonlySignal<QuickMarket | undefined>
   readonly price: ReadonlySignal<number | undefined>
+  /** Prices of the asset since the start of the market, oldest first. */
+  readonly course: Signal<readonly AssetPoint[]>
+  /** The asset's markets that have ended, newest first. */
+  readonly past: ReadonlySignal<readonly QuickMarket[]>
   start(): () => void
 }
 
@@ -31,14 +41,20 @@ export function createQuick(model: MarketModel): QuickModel {
     return running?.marketId === model.marketId || running?.resolved ? undefined : running
   })
   const price = computed(() => asset.value?.price)
+  const course = signal<readonly AssetPoint[]>([])
+  const listed = signal<readonly QuickMarket[]>([])
+  const past = computed(() =>
+    listed.value.filter((one) => one.resolved || nowSec.value >= one.endTime),
+  )
 
   function heard(told: QuickMarket): void {
+    if (told.asset === market.value?.asset) listed.value = withMarket(listed.value, told)
     if (told.marketId !== model.marketId) return
     market.value = told
     if (told.resolved) model.refresh()
   }
 
-  /** Which asset it is of, and how it stands. */
+  /** Finds its asset and its state. */
   async function find(assets: readonly string[]): Promise<void> {
     for (const name of assets) {
       const [active, past] = await Promise.all([
@@ -48,23 +64,53 @@ export function createQuick(model: MarketModel): QuickModel {
       const all = active === undefined ? past : [active.quickMarket, ...past]
       const found = all.find(({ marketId }) => marketId === model.marketId)
       if (found === undefined) continue
-      market.value = found
+      batch(() => {
+        market.value = found
+        listed.value = past
+      })
+      await readCourse(found)
       return
     }
+  }
+
+  /** Reads the prices since the start; prices that arrived meanwhile are newer. */
+  async function readCourse({ asset: name, startTime, endTime }: QuickMarket): Promise<void> {
+    const read = await reader.prices.history(name).catch(() => [])
+    const points = read
+      .filter(({ timestamp }) => timestamp >= startTime && timestamp <= endTime)
+      .map(({ timestamp, price: at }) => ({ sec: timestamp, price: at }))
+    course.value = course.value.reduce(withPrice, points as readonly AssetPoint[])
+  }
+
+  function followPrice(): void {
+    const at = price.value
+    const running = market.value
+    const sec = nowSec.value
+    if (at === undefined || running === undefined || sec > running.endTime) return
+    course.value = withPrice(
+      untracked(() => course.value),
+      { sec, price: at },
+    )
   }
 
   return {
     market,
     next,
     price,
+    course,
+    past,
     start() {
       const assets = computed(() => config.value?.quickMarkets?.assets.join() ?? '')
-      /** It is read when it is known to be one, and again when it has ended otherwise than by a message. */
+      /** Read when it is known to be a quick market, and again if it ended without a message. */
       const status = computed(() =>
         model.market.value?.quick ? model.market.value.status : undefined,
       )
       const stops = [
         onQuickMarket(heard),
+        effect(followPrice),
+        onReconnect(() => {
+          if (market.peek() !== undefined) void readCourse(market.peek()!)
+        }),
         effect(() => {
           const names = assets.value
           if (names === '' || status.value === undefined) return
@@ -76,4 +122,10 @@ export function createQuick(model: MarketModel): QuickModel {
       }
     },
   }
+}
+
+/** Replaces a market by its newer state, or adds it in front. */
+function withMarket(all: readonly QuickMarket[], one: QuickMarket): readonly QuickMarket[] {
+  const at = all.findIndex(({ id }) => id === one.id)
+  return at === -1 ? [one, ...all].slice(0, LISTED_MAX) : all.with(at, one)
 }

@@ -1,10 +1,10 @@
-/** Where a quick market stands, and in which words. */
+/** State of a quick market, and its description. */
 
 import type { QuickMarket } from '#protocol/shapes/prices.ts'
 
 type QuickStanding = {
   readonly state: 'running' | 'ended' | 'resolved'
-  /** Whether YES is ahead, or has won; undefined while no price is known. */
+  /** True if YES is ahead, or has won; undefined while no price is known. */
   readonly isUp: boolean | undefined
   readonly words: string
 }
@@ -16,16 +16,21 @@ export function quickStanding(
 ): QuickStanding {
   if (market.resolved) {
     const isUp = market.outcome === 0
-    return {
-      state: 'resolved',
-      isUp,
-      words: isUp ? 'It went up: YES has won.' : 'It went down: NO has won.',
-    }
+    const how = goesToOracle(market) ? 'The oracle decided' : `It went ${isUp ? 'up' : 'down'}`
+    return { state: 'resolved', isUp, words: `${how}: ${isUp ? 'YES' : 'NO'} has won.` }
   }
   const isUp = price === undefined ? undefined : price >= market.startPrice
   if (nowSec >= market.endTime) {
-    return { state: 'ended', isUp, words: 'Ended. The outcome is being decided …' }
+    const words = goesToOracle(market)
+      ? 'Ended. The price sources contradict each other: the oracle decides.'
+      : 'Ended. The outcome is being decided …'
+    return { state: 'ended', isUp, words }
   }
   const ahead = isUp === undefined ? 'No price yet.' : isUp ? 'YES is ahead.' : 'NO is ahead.'
   return { state: 'running', isUp, words: ahead }
+}
+
+/** Returns whether the price sources contradict each other: then the outcome is proposed as that of any other market. */
+export function goesToOracle(market: QuickMarket | undefined): boolean {
+  return market?.verdict === 'contested' || market?.verdict === 'oracle'
 }

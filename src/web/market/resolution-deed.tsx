@@ -1,4 +1,4 @@
-/** What the account can do about the resolution now: propose, dispute, settle or redeem. */
+/** Actions of the account in the resolution: propose, dispute, settle or redeem. */
 
 import { type Signal, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
@@ -54,7 +54,7 @@ export function ResolutionDeed({ model, market, deed }: Props & { readonly deed:
 
 type DeedProps = Props & { readonly doing: Doing }
 
-/** The bond that the oracle wants for a proposal about this market; undefined until it is read. */
+/** Returns the oracle's bond for a proposal about this market; undefined until it is read. */
 function useBond({ contractAddress }: Market): bigint | undefined {
   const bond = useSignal<bigint | undefined>(undefined)
   const address = account.value?.address
@@ -101,7 +101,10 @@ function Propose({ market, doing }: DeedProps) {
   )
 }
 
-/** Within the window. It is a transaction of the account's own, because the oracle takes the bond from its sender. */
+/**
+ * Possible within the dispute window. The account sends the transaction itself, because the oracle takes the bond from
+ * its sender.
+ */
 function Dispute({ model, doing }: DeedProps) {
   const assertion = model.resolution.value?.assertion
   if (assertion === undefined) return null

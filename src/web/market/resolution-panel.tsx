@@ -1,10 +1,11 @@
-/** The rules of the market, and how far its resolution is: with what can be done about it now. */
+/** Rules of the market and progress of its resolution, with the possible actions. */
 
 import type { Market } from '#protocol/shapes/markets.ts'
 import { assetPrice, money, timeLeft } from '../format.ts'
 import { nowSec, secondsUntil } from '../state/clock.ts'
 import type { MarketModel } from './market-model.ts'
 import type { QuickModel } from './quick-model.ts'
+import { goesToOracle } from './quick-standing.ts'
 import { ResolutionDeed } from './resolution-deed.tsx'
 import { deedOf, resolutionSteps, type Step } from './resolution-steps.ts'
 
@@ -71,14 +72,15 @@ const STEP_WORDS: Readonly<Record<Step['name'], string>> = {
 
 const STATE_WORDS = { done: 'done', now: 'now', later: 'to come' } as const
 
-export function Resolution({ model, market }: Props) {
+export function Resolution({ model, market, quick }: Props) {
   const status = model.resolution.value
+  const isReported = market.quick && !goesToOracle(quick.market.value)
   const held = model.position.value
   const standing = {
     status,
     expiration: market.expiration,
     nowSec: nowSec.value,
-    quick: market.quick,
+    quick: isReported,
     hasShares: held !== undefined && held.yesShares + held.noShares > 0,
   }
   const winner = status?.winningOutcome
@@ -106,15 +108,21 @@ export function Resolution({ model, market }: Props) {
         ))}
       </ol>
       <div class="rules">
-        <Standing model={model} market={market} />
+        <Standing model={model} market={market} isReported={isReported} />
         <ResolutionDeed model={model} market={market} deed={deedOf(standing)} />
       </div>
     </section>
   )
 }
 
-/** Where it stands, in words. */
-function Standing({ model, market }: Pick<Props, 'model' | 'market'>) {
+/** Describes the state. */
+function Standing(props: {
+  readonly model: MarketModel
+  readonly market: Market
+  /** True if the exchange reports the outcome, so that nobody proposes one. */
+  readonly isReported: boolean
+}) {
+  const { model, market, isReported } = props
   const status = model.resolution.value
   const left = secondsUntil(market.expiration)
   const assertion = status?.assertion
@@ -144,7 +152,7 @@ function Standing({ model, market }: Pick<Props, 'model' | 'market'>) {
       </p>
     )
   }
-  return market.quick ? (
+  return isReported ? (
     <p>Trading has ended. The exchange reports the outcome to the chain.</p>
   ) : (
     <p>Trading has ended. Whoever knows the outcome can propose it.</p>

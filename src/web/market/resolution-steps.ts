@@ -1,4 +1,4 @@
-/** The resolution of a market as steps, of which one is the present. */
+/** Resolution of a market as steps, one of which is current. */
 
 import type { ResolutionStatus } from '#protocol/shapes/markets.ts'
 
@@ -13,13 +13,13 @@ type Standing = {
   readonly status: ResolutionStatus | undefined
   readonly expiration: number
   readonly nowSec: number
-  /** Whether the exchange itself reports the outcome: nobody proposes it then. */
+  /** True if the exchange itself reports the outcome, so no proposal is needed. */
   readonly quick: boolean
-  /** Whether the account has shares that can be redeemed. */
+  /** True if the account has shares to redeem. */
   readonly hasShares: boolean
 }
 
-/** What can be done now, by anybody who is connected. */
+/** Action that any connected account can take now. */
 export type DeedName = 'propose' | 'dispute' | 'settle' | 'redeem' | undefined
 
 export function resolutionSteps(standing: Standing): readonly Step[] {

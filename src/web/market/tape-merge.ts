@@ -1,4 +1,4 @@
-/** The trades of a market, as they follow from what was read and what the stream tells. */
+/** Trades of a market, from the initial list and the stream's messages. */
 
 import type { TradesMessage } from '#protocol/shapes/stream.ts'
 
@@ -9,7 +9,7 @@ export type TapeTrade = {
   readonly outcome: 0 | 1
   readonly buyer: string
   readonly seller: string
-  /** Undefined where a list of the past does not say it. */
+  /** Undefined if the list of past trades does not contain it. */
   readonly takerSide: 0 | 1 | undefined
   readonly status: string
   /** '' until there is one. */
@@ -19,10 +19,10 @@ export type TapeTrade = {
   readonly ts: number
 }
 
-/** What is shown, and what is kept of it. */
+/** Number of trades that are kept and shown. */
 export const TAPE_MAX = 100
 
-/** The newest first. Statuses of trades that are not on the tape any more are of no use. */
+/** Newest first. Statuses of trades that are no longer on the tape are ignored. */
 export function applyTrades(
   before: readonly TapeTrade[],
   message: TradesMessage,
@@ -46,7 +46,7 @@ export function applyTrades(
   }
 }
 
-/** Two tapes as one, the newest first; of a trade that is on both, the first's word counts. */
+/** Merges two tapes, newest first; if a trade is on both, the first one's version counts. */
 export function joinTapes(
   first: readonly TapeTrade[],
   second: readonly TapeTrade[],
@@ -63,13 +63,13 @@ function newestFirst(a: TapeTrade, b: TapeTrade): number {
   return b.ts - a.ts || placeOf(b) - placeOf(a)
 }
 
-/** Trades of one moment are numbered in their ids: market, sequence number, fill. */
+/** The ids of simultaneous trades contain their order: market, sequence number, fill. */
 function placeOf({ tradeId }: TapeTrade): number {
   const [, seq = '0', fill = '0'] = tradeId.split('-')
   return Number(seq) * 10_000 + Number(fill)
 }
 
-/** Whether the account bought or sold in a trade. */
+/** Returns whether the account bought or sold in a trade. */
 export function ownSideOf(
   { buyer, seller }: Pick<TapeTrade, 'buyer' | 'seller'>,
   address: string | undefined,

@@ -1,4 +1,4 @@
-/** The trades of the market as they happen, each with its way to the chain. */
+/** Live trades of the market, each with its settlement status. */
 
 import { cents, decimal } from '../format.ts'
 import { account } from '../state/account.ts'
@@ -7,7 +7,7 @@ import type { MarketModel } from './market-model.ts'
 import { ownSideOf, type TapeTrade } from './tape-merge.ts'
 import { TransactionLink } from './transaction-link.tsx'
 
-/** What fits; older ones are in the API. */
+/** Rows that fit; the API has older ones. */
 const SHOWN = 40
 
 const clock = new Intl.DateTimeFormat(undefined, {
@@ -74,7 +74,7 @@ function Of({ trade }: { readonly trade: TapeTrade }) {
   )
 }
 
-/** Whether it was bought or sold into the book. */
+/** Shows whether the taker bought or sold. */
 function TakerSign({ side }: { readonly side: 0 | 1 | undefined }) {
   if (side === undefined) return null
   return (

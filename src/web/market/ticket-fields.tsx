@@ -16,7 +16,7 @@ function Field(props: {
   readonly value: string
   readonly type: (text: string) => void
   readonly keys?: (event: KeyboardEvent) => void
-  /** The number as it was understood, where the text could be read in another way. */
+  /** The number as understood, if the text is ambiguous. */
   readonly understood?: string | undefined
   readonly children?: ComponentChildren
 }) {
@@ -117,18 +117,61 @@ export function SizeFields({ model, ticket }: Props) {
           understood={understood(ticket.size.value, readShares, shares)}
         />
       </div>
-      {has === undefined ? null : (
-        <div class="ticket-has quiet">
-          <span class="num">
-            {isBuy ? `You have ${money(has)}` : `You have ${shares(has)} shares`}
-          </span>
-          <button type="button" class="plain small" onClick={max} disabled={BigInt(has) === 0n}>
+      <div class="ticket-has quiet">
+        <span class="num">
+          {has === undefined ? '' : isBuy ? `You have ${money(has)}` : `You have ${shares(has)}`}
+        </span>
+        <span class="ticket-steps">
+          {isBuy
+            ? STEPS.map((dollars) => (
+                <button
+                  key={dollars}
+                  type="button"
+                  class="small num"
+                  onClick={() => ticket.typeAmount(plainText(typedAmount(ticket) + dollars))}
+                >
+                  +{money(dollars, 0)}
+                </button>
+              ))
+            : PARTS.map((part) => (
+                <button
+                  key={part}
+                  type="button"
+                  class="small num"
+                  disabled={own === undefined || own === 0}
+                  onClick={() => ticket.typeSize(plainText(partOf(own ?? 0, part)))}
+                >
+                  {part}%
+                </button>
+              ))}
+          <button
+            type="button"
+            class="small"
+            onClick={max}
+            disabled={has === undefined || BigInt(has) === 0n}
+          >
             Max
           </button>
-        </div>
-      )}
+        </span>
+      </div>
     </>
   )
+}
+
+/** Dollars that one click adds, in millionths. */
+const STEPS = [10_000_000, 100_000_000, 1_000_000_000]
+/** Percentages of the held shares. */
+const PARTS = [25, 50, 75]
+
+function typedAmount(ticket: TicketModel): number {
+  const read = readDollars(ticket.amount.value)
+  return 'value' in read ? read.value : 0
+}
+
+/** Rounds down to hundredths of a share. */
+function partOf(held: number, part: number): number {
+  const found = Math.floor((held / 100) * part)
+  return found - (found % 10_000)
 }
 
 function understood(

@@ -1,4 +1,4 @@
-/** What the order in the ticket would come to. */
+/** Figures of the order in the ticket: cost, payout, average. */
 
 import { cents, decimal, money, NOTHING, roundCents, shares } from '../format.ts'
 import type { MarketModel } from './market-model.ts'
@@ -13,7 +13,7 @@ export function TicketFigures(props: {
   const isBuy = ticket.side.value === 'buy'
   const found = ticket.estimate.value
   const fill = found?.fill
-  // A market order pays what it fills at, a limit order at most its own price.
+  // A market order costs its fills, a limit order at most its own price.
   const cost = isMarket ? (fill?.cost ?? 0n) : (found?.cost ?? 0n)
   const payout = found === undefined ? 0n : isMarket ? BigInt(found.fill.filled) : found.payout
   const profit = payout - cost
@@ -68,7 +68,7 @@ export function TicketFigures(props: {
   )
 }
 
-/** A cent and more from the best price deserves attention. */
+/** A difference of a cent or more from the best price is highlighted. */
 const MUCH = 10_000
 const CENT = 10_000n
 

@@ -1,7 +1,8 @@
-/** What stands in the ticket, and what it comes to against the book of the moment. */
+/** State of the ticket, and its estimate against the current book. */
 
-import { computed, effect, type Signal, signal, untracked } from '@preact/signals'
+import { batch, computed, effect, type Signal, signal, untracked } from '@preact/signals'
 import { costCeil, ONE, type Price, type Shares } from '#domain/money.ts'
+import type { TradeIntent } from '../state/router.ts'
 import {
   costAtMost,
   type Fill,
@@ -9,7 +10,7 @@ import {
   sharesFromBook,
   simulateFill,
 } from './fill-simulation.ts'
-import { bestOf, type MarketModel } from './market-model.ts'
+import { bestOf, heldShares, type MarketModel } from './market-model.ts'
 import { firstPrice, midOf, stepped, worstPrice } from './ticket-price.ts'
 import {
   centsText,
@@ -22,44 +23,46 @@ import {
 } from './ticket-text.ts'
 
 type TicketSide = 'buy' | 'sell'
-/** A market order takes what is offered now, within a slippage limit; the rest of it is cancelled. */
+/** A market order matches the current book within a slippage limit; its rest is cancelled. */
 export type TicketKind = 'market' | 'limit'
 export type TimeInForce = 'GTC' | 'IOC' | 'FOK'
 
-/** What the ticket comes to; undefined while it says nothing. */
+/** Estimate for the ticket; undefined while it is empty. */
 export type Estimate = {
   readonly price: number
   readonly size: number
   readonly fill: Fill
-  /** The most that a buyer can pay, or a seller's proceeds from the part that fills at once. */
+  /** Maximum cost for a buyer, or a seller's proceeds from the part that fills at once. */
   readonly cost: bigint
-  /** What the shares pay if they win. */
+  /** Payout of the shares if they win. */
   readonly payout: bigint
 }
 
 export type TicketModel = {
   readonly kind: Signal<TicketKind>
   readonly side: Signal<TicketSide>
-  /** How far a market order may go beyond the best price, in millionths. */
+  /** Maximum distance of a market order from the best price, in millionths. */
   readonly slippage: Signal<number>
-  /** The price in cents that was probably meant by one below a cent. */
+  /** The probable price in cents if the typed one is below a cent. */
   readonly meantPrice: Signal<string | undefined>
   readonly price: Signal<string>
   readonly size: Signal<string>
   readonly amount: Signal<string>
   readonly postOnly: Signal<boolean>
   readonly timeInForce: Signal<TimeInForce>
-  /** What is wrong with what was typed; undefined where nothing is. */
+  /** Error in the typed text; undefined if there is none. */
   readonly fault: Signal<string | undefined>
   readonly estimate: Signal<Estimate | undefined>
   choose(side: TicketSide): void
-  /** The most shares that an amount can pay for, whatever the book does meanwhile. */
+  /** Returns the maximum shares that an amount can pay for, however the book changes. */
   affordable(amount: bigint): number | undefined
   typePrice(text: string): void
   typeSize(text: string): void
   typeAmount(text: string): void
   step(direction: 1 | -1): void
-  /** Takes a price of the book. */
+  /** Switches to a market order of this outcome; a sale is for all held shares, once they are known. */
+  prepare(intent: TradeIntent): void
+  /** Takes a price from the book. */
   take(level: { side: TicketSide; price: number; total: bigint }): void
   clear(): void
   start(): () => void
@@ -67,7 +70,7 @@ export type TicketModel = {
 
 /** Two cents. */
 const SLIPPAGE = 20_000
-/** The estimate follows the book so often. */
+/** Interval at which the estimate follows the book. */
 const ESTIMATE_MS = 200
 
 export function createTicket(model: MarketModel): TicketModel {
@@ -80,14 +83,14 @@ export function createTicket(model: MarketModel): TicketModel {
   const postOnly = signal(false)
   const timeInForce = signal<TimeInForce>('GTC')
   const best = bestOf(model)
-  /** Rises when the book has changed, a few times a second. */
+  /** Increases a few times per second when the book has changed. */
   const pulse = signal(0)
-  /** Which of size and amount was typed: the other one follows it. */
+  /** The field that was typed, size or amount: the other one follows it. */
   let typed: 'size' | 'amount' = 'amount'
   let isPriceTyped = false
 
   const worst = computed(() => worstPrice(side.value, best.value, slippage.value))
-  /** The price of the order: the typed one, or the worst that a market order accepts. */
+  /** Price of the order: the typed one, or the worst that a market order accepts. */
   const priceRead = computed<Read>(() => {
     if (kind.value === 'limit') return readCents(price.value)
     if (worst.value !== undefined) return { value: worst.value }
@@ -115,7 +118,7 @@ export function createTicket(model: MarketModel): TicketModel {
     return { price: one.value, size: other.value, fill, cost, payout: BigInt(other.value) }
   })
 
-  /** Keeps size and amount in step. */
+  /** Keeps size and amount consistent. */
   function relate(): void {
     const at = priceRead.peek()
     if (!('value' in at)) return
@@ -125,7 +128,7 @@ export function createTicket(model: MarketModel): TicketModel {
         size.value = ''
         return
       }
-      // Whole hundredths of a share: what is less buys nothing that anybody wants.
+      // Whole hundredths of a share: smaller parts are useless.
       const found = sharesOf(BigInt(money.value), at.value)
       const even = found - (found % (ONE / 100))
       size.value = even === 0 ? '' : plainText(even)
@@ -133,6 +136,17 @@ export function createTicket(model: MarketModel): TicketModel {
     }
     const wanted = readShares(size.value)
     amount.value = 'value' in wanted ? plainText(amountOf(wanted.value, at.value)) : ''
+  }
+
+  /** True while a sale of everything waits for the position. */
+  let isAllSold = false
+  function sellAll(): void {
+    const held = heldShares(model)
+    if (!isAllSold || held === undefined) return
+    isAllSold = false
+    typed = 'size'
+    size.value = held > 0 ? plainText(held) : ''
+    relate()
   }
 
   const met = () => model.levels(side.peek() === 'buy' ? 'asks' : 'bids')
@@ -196,6 +210,18 @@ export function createTicket(model: MarketModel): TicketModel {
       const at = priceRead.peek()
       return 'value' in at ? sharesFor(money, at.value) : undefined
     },
+    prepare({ side: wanted, outcome }) {
+      batch(() => {
+        model.outcome.value = outcome
+        kind.value = 'market'
+        side.value = wanted
+        typed = 'amount'
+        size.value = ''
+        amount.value = ''
+      })
+      isAllSold = wanted === 'sell'
+      sellAll()
+    },
     take(level) {
       kind.value = 'limit'
       side.value = level.side
@@ -221,7 +247,7 @@ export function createTicket(model: MarketModel): TicketModel {
           price.value = ''
         }),
         effect(() => {
-          // Until something is typed, the price stays at the mid.
+          // Until a price is typed, it stays at the mid.
           const isThere = midOf(best.value) !== undefined
           if (isThere && !isPriceTyped && size.peek() === '') untracked(prefill)
         }),
@@ -238,6 +264,10 @@ export function createTicket(model: MarketModel): TicketModel {
           void [kind.value, side.value, slippage.value]
           untracked(relate)
         }),
+        effect(() => {
+          void model.position.value
+          untracked(sellAll)
+        }),
       ]
       return () => {
         clearTimeout(timer)
@@ -247,7 +277,7 @@ export function createTicket(model: MarketModel): TicketModel {
   }
 }
 
-/** What the whole order costs at its own price. */
+/** Returns the cost of the whole order at its own price. */
 function costOf({ price, size }: { readonly price: number; readonly size: number }): bigint {
   return BigInt(costCeil(price as Price, size as Shares))
 }

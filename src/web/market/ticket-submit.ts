@@ -1,4 +1,4 @@
-/** Sends what stands in the ticket: asks for permissions where they lack, signs once, and says what became of it. */
+/** Sends the order of the ticket: requests missing permissions, signs once, and reports the result. */
 
 import { computed, signal } from '@preact/signals'
 import type { Client, PlaceIntent } from '#client/client.ts'
@@ -17,17 +17,17 @@ import type { Estimate, TicketModel } from './ticket-model.ts'
 
 export type Stage = 'idle' | 'permission' | 'signature' | 'sending'
 
-/** The exchange asks for a minute; a slow wallet needs some more. */
+/** The exchange requires a minute; a slow wallet needs more. */
 const LIFE_SEC_MIN = 180
 
-/** What an order goes through, and what was wrong with the last one: a line each. */
+/** Progress of an order, and errors of the last one: a line each. */
 export type Submitting = {
   readonly stage: { readonly value: Stage }
   readonly faults: { readonly value: readonly string[] }
-  /** What the trader should know before signing; a second `submit` of the same order goes on. */
+  /** Warning for the trader before signing; a second `submit` of the same order continues. */
   readonly warning: { readonly value: string | undefined }
   submit(): Promise<void>
-  /** Gives the ticket back while a wallet does not answer; a signature that comes later is not sent. */
+  /** Releases the ticket while a wallet does not answer; a late signature is not sent. */
   stopWaiting(): void
 }
 
@@ -39,7 +39,7 @@ export function createSubmitting(model: MarketModel, ticket: TicketModel): Submi
   const warning = computed(() =>
     warned.value?.order === orderOf(ticket, model) ? warned.value.text : undefined,
   )
-  /** Rises with each attempt, so that one that was given up does not go on. */
+  /** Increases with each attempt, so that an abandoned attempt stops. */
   let attempt = 0
 
   async function submit(): Promise<void> {
@@ -85,7 +85,7 @@ export function createSubmitting(model: MarketModel, ticket: TicketModel): Submi
   ): Promise<void> {
     try {
       const placed = await client.orders.submit(submission)
-      showToast('done', `${wordsFor(model, ticket, wanted)}: ${placedWords(placed)}.`)
+      showToast('done', `${wordsFor(model, ticket, wanted)}: ${placedWords(placed, wanted.size)}.`)
       ticket.clear()
       void refreshFunds()
     } catch (error) {
@@ -111,7 +111,7 @@ function orderOf({ kind, side, price, size }: TicketModel, { outcome }: MarketMo
   return [kind.value, side.value, price.value, size.value, outcome.value].join(' ')
 }
 
-/** They are not signed, and what is usual is left out. */
+/** They are not signed; defaults are left out. */
 function optionsOf({ kind, postOnly, timeInForce }: TicketModel) {
   if (kind.peek() === 'market') return { timeInForce: 'IOC' as const }
   if (timeInForce.peek() !== 'GTC') return { timeInForce: timeInForce.peek() }
@@ -134,16 +134,20 @@ function intentOf(model: MarketModel, ticket: TicketModel, wanted: Estimate): Pl
 
 function wordsFor(model: MarketModel, ticket: TicketModel, wanted: Estimate): string {
   const side = ticket.side.peek() === 'buy' ? 'Buy' : 'Sell'
-  return `${side} ${shares(wanted.size)} ${model.outcome.peek()} at ${cents(wanted.price)}`
+  const what = `${side} ${shares(wanted.size)} ${model.outcome.peek()}`
+  // The price of a market order is its limit; what it got is said when it is confirmed.
+  return ticket.kind.peek() === 'market' ? `${what} now` : `${what} at ${cents(wanted.price)}`
 }
 
-function placedWords({ matches, filled }: PlacedOrder): string {
-  if (filled !== undefined) return `${shares(filled)} filled`
+function placedWords({ matches, filled }: PlacedOrder, size: number): string {
+  if (filled !== undefined) {
+    return `${shares(filled)} filled${filled < size ? ', the rest is cancelled' : ''}`
+  }
   if (matches === 0) return 'the order is in the book'
   return `matched with ${matches === 1 ? 'one order' : `${matches} orders`}`
 }
 
-/** Everything that is wrong with it, where the exchange can say more than the first thing. */
+/** Returns every error of the order, if the exchange reports more than the first. */
 async function faultsOf(
   client: Client,
   submission: OrderSubmission,

@@ -1,11 +1,11 @@
-/** Reads what is typed into the ticket: exactly, as integers, or with a sentence that says what is wrong. */
+/** Parses text typed into the ticket: exact integers, or a sentence about the error. */
 
 import { isPrice, isShares } from '#domain/money.ts'
 import { trimEnd } from '#domain/trim-end.ts'
 
 export type Read = { readonly value: number } | { readonly error: string }
 
-/** The point is the decimal point. */
+/** The point is the decimal separator. */
 const PLAIN = /^([0-9]{1,15})(?:\.([0-9]*))?$/
 /** Thousands may be grouped, as the page itself writes them: `100,000.00`. */
 const GROUPED = /^[1-9][0-9]{0,2}(?:[,' \u00a0\u202f][0-9]{3})+(?:\.[0-9]*)?$/
@@ -14,7 +14,7 @@ const DECIMALS = 6
 const COMMA_WORDS =
   'A comma separates thousands, as in 1,000. Write decimals with a point, as in 1.5.'
 
-/** Joins the digits and never multiplies: `42.3` with four decimals is 42 and 3000. */
+/** Joins the digits instead of multiplying: `42.3` with four decimals is 42 and 3000. */
 function scaled(text: string, decimals: number, example: string): Read {
   const typed = text.trim().replace(/^\./, '0.')
   const digits = GROUPED.test(typed) ? typed.replace(SEPARATORS, '') : typed
@@ -25,7 +25,7 @@ function scaled(text: string, decimals: number, example: string): Read {
   return Number.isSafeInteger(value) ? { value } : { error: 'The number is too large.' }
 }
 
-/** Cents of one share: `42.3` is 423000. */
+/** Parses cents of one share: `42.3` is 423000. */
 export function readCents(text: string): Read {
   if (text.trim() === '') return { error: 'Enter a price.' }
   const read = scaled(text, DECIMALS - 2, 'The price is not a number of cents like 42.3.')
@@ -48,7 +48,7 @@ export function readShares(text: string): Read {
   return { error: 'The number of shares must be above zero.' }
 }
 
-/** Dollars: `12.50` is 12500000. */
+/** Parses dollars: `12.50` is 12500000. */
 export function readDollars(text: string): Read {
   if (text.trim() === '') return { error: 'Enter an amount.' }
   const read = scaled(text, DECIMALS, 'The amount is not one like 12.50.')
@@ -56,12 +56,12 @@ export function readDollars(text: string): Read {
   return { error: 'The amount must be above zero.' }
 }
 
-/** Whether the page should repeat the number as it was understood. */
+/** Returns whether the page should show the number as understood. */
 export function hasGroups(text: string): boolean {
   return GROUPED.test(text.trim())
 }
 
-/** As it is typed: no groups, no zeros at the end. */
+/** Formats as typed: without groups and trailing zeros. */
 export function plainText(value: number, decimals = DECIMALS): string {
   const digits = String(value).padStart(decimals + 1, '0')
   const whole = digits.slice(0, -decimals)

@@ -1,4 +1,4 @@
-/** The ticket: what to buy or sell, at which price, and what that would come to. */
+/** The ticket: side, outcome, price and size of an order, and its estimate. */
 
 import { useId } from 'preact/hooks'
 import { cents, NOTHING } from '../format.ts'
@@ -44,7 +44,7 @@ export function Ticket({ model, ticket, submitting }: Props) {
 
 const KINDS: Readonly<Record<TicketKind, string>> = { market: 'Market', limit: 'Limit' }
 
-/** A market order trades now at the prices of the book; a limit order waits for its own. */
+/** A market order trades now at the prices of the book; a limit order waits for its own price. */
 function KindSwitch({ ticket }: { readonly ticket: TicketModel }) {
   return (
     <fieldset class="ticket-kinds">

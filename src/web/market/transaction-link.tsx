@@ -1,4 +1,4 @@
-/** A transaction: a link to the block explorer where one is known, else its hash to read and to copy. */
+/** A transaction: a link to the block explorer if one is known, else its hash to read and copy. */
 
 import type { ComponentChildren } from 'preact'
 import { trimEnd } from '#domain/trim-end.ts'
@@ -9,7 +9,7 @@ import { showToast } from '../state/toasts.ts'
 export function TransactionLink(props: {
   readonly txHash: string
   readonly children: ComponentChildren
-  /** Where there is no room, the hash is in the title only. */
+  /** If there is no room, the hash is only in the title. */
   readonly compact?: boolean
 }) {
   const { txHash, children, compact = false } = props
@@ -42,7 +42,7 @@ async function copy(text: string): Promise<void> {
     await navigator.clipboard.writeText(text)
     showToast('news', 'The hash is copied.')
   } catch {
-    // Browsers allow it on secure origins only.
+    // Browsers allow this on secure origins only.
     showToast('news', text)
   }
 }

@@ -1,5 +1,6 @@
-/** Trades and payouts of the account as one table, the newest first. */
+/** Trades and payouts of the account as one table, newest first. */
 
+import { useState } from 'preact/hooks'
 import type { UserActivity } from '#protocol/shapes/users.ts'
 import { ago, cents, money, shares } from '../format.ts'
 import { TransactionLink } from '../market/transaction-link.tsx'
@@ -22,7 +23,7 @@ type Deed = {
   readonly atSec: number
 }
 
-/** How far a trade or a payout is, in words. */
+/** Status of a trade or a payout, in words. */
 const STATUSES: Readonly<Record<string, { readonly text: string; readonly badge: string }>> = {
   matched: { text: 'Settling', badge: 'badge' },
   submitted: { text: 'Settling', badge: 'badge' },
@@ -63,6 +64,9 @@ const COLUMNS: readonly Column<Deed>[] = [
   },
 ]
 
+/** Rows at first, and with each press of the button. */
+const LISTED = 10
+
 const COLUMNS_WITH_MARKET = [MARKET, ...COLUMNS]
 
 export function ActivityTable(props: {
@@ -71,14 +75,24 @@ export function ActivityTable(props: {
   readonly hasMarket: boolean
   readonly empty: string
 }) {
+  const [count, setCount] = useState(LISTED)
+  const deeds = props.activity === undefined ? undefined : deedsOf(props.activity)
   return (
-    <Table
-      caption="Activity"
-      rows={props.activity === undefined ? undefined : deedsOf(props.activity)}
-      columns={props.hasMarket ? COLUMNS_WITH_MARKET : COLUMNS}
-      keyOf={({ key }) => key}
-      empty={props.empty}
-    />
+    <>
+      <Table
+        caption="Activity"
+        rows={deeds?.slice(0, count)}
+        columns={props.hasMarket ? COLUMNS_WITH_MARKET : COLUMNS}
+        keyOf={({ key }) => key}
+        empty={props.empty}
+        hasCards={props.hasMarket}
+      />
+      {count < (deeds?.length ?? 0) ? (
+        <button type="button" class="plain show-more" onClick={() => setCount(count + LISTED)}>
+          Show more
+        </button>
+      ) : null}
+    </>
   )
 }
 

@@ -1,4 +1,4 @@
-/** What has happened to the account: trades and payouts, the newest first. */
+/** Trades and payouts of the account, newest first. */
 
 import { ownTrades, payouts } from '../state/own-positions.ts'
 import { ActivityTable } from './activity-table.tsx'

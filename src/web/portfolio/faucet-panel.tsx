@@ -1,4 +1,4 @@
-/** Offers test money where the account has none; there is nothing to see otherwise. */
+/** Offers test money if the account has none; otherwise shows nothing. */
 
 import { money } from '../format.ts'
 import { askFaucet, FAUCET_DOLLARS, isPouring, needsFaucet } from '../state/faucet.ts'

@@ -1,4 +1,4 @@
-/** What positions are worth: by the books while a market is open, by its outcome when it is decided. */
+/** Value of positions: by the books while a market is open, by its outcome once it is decided. */
 
 import type { Market } from '#protocol/shapes/markets.ts'
 import { UNIT } from '../format.ts'
@@ -11,13 +11,13 @@ export type Holding = {
   readonly outcome: Outcome
   readonly shares: bigint
   readonly cost: bigint
-  /** Of one share, 6 decimals; undefined where neither a book nor a trade tells. */
+  /** Price of one share, 6 decimals; undefined without a book or a trade. */
   readonly price: number | undefined
   readonly value: bigint | undefined
   readonly profit: bigint | undefined
 }
 
-/** The middle of the outcome's own book, else of the other outcome's, else the last price. */
+/** Returns the middle of the outcome's own book, else of the other outcome's, else the last price. */
 export function markPrice(market: Market | undefined, outcome: Outcome): number | undefined {
   if (market === undefined) return undefined
   const own = middle(market, outcome)
@@ -34,7 +34,7 @@ function middle({ bestBidPrices, bestAskPrices }: Market, outcome: Outcome): num
   return bid === 0 || ask === 0 ? undefined : Math.floor((bid + ask) / 2)
 }
 
-/** One for each outcome that is held, in the order of the positions. */
+/** Returns one entry per held outcome, in the order of the positions. */
 export function holdingsOf(
   positions: readonly Position[],
   marketOf: (marketId: string) => Market | undefined,
@@ -65,7 +65,7 @@ function priceOf(
   return winner === outcome ? Number(UNIT) : 0
 }
 
-/** The sum of what is known, and whether that is all; undefined where something is held and nothing known. */
+/** Returns the known sum, and whether it is complete; undefined if nothing is known about any holding. */
 export function totalsOf(holdings: readonly Holding[]): {
   readonly value: bigint | undefined
   readonly profit: bigint | undefined

@@ -51,7 +51,7 @@ const COLUMNS: readonly Column<StreamOrder>[] = [
 
 const COLUMNS_WITH_MARKET = [MARKET, ...COLUMNS]
 
-/** Of one market if it is named, else of all. */
+/** Lists orders of one market if given, else of all. */
 export function OpenOrders({ marketId }: { readonly marketId?: string }) {
   const all = ownOrders.value
   const orders = marketId === undefined ? all : all?.filter((order) => order.marketId === marketId)

@@ -1,11 +1,11 @@
-/** What the account has allowed the exchange, and the way to allow the rest before the first trade. */
+/** Permissions of the account for the exchange, and a way to grant missing ones before the first trade. */
 
 import { chain } from '../state/exchange.ts'
 import { funds } from '../state/funds.ts'
 import { asking, ensureShares, ensureStablecoin } from '../state/permissions.ts'
 import { showError } from '../state/toasts.ts'
 
-/** Asked for while the account is empty: 10,000 dollars. */
+/** Requested while the account is empty: 10,000 dollars. */
 const ALLOWANCE_OF_EMPTY = 10_000_000_000n
 
 export function Permissions() {

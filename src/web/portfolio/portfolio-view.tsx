@@ -1,4 +1,4 @@
-/** What is the account's own: money, positions, open orders, and what has happened. */
+/** The account: money, positions, open orders, and activity. */
 
 import { useEffect } from 'preact/hooks'
 import { money, NOTHING, signedMoney } from '../format.ts'

@@ -27,7 +27,7 @@ export function positionsCsv(holdings: readonly Holding[]): string {
   return [HEAD, ...rows].map((cells) => `${cells.join(',')}\r\n`).join('')
 }
 
-/** A plain number, with a minus that spreadsheets know; nothing where none is known. */
+/** Formats a plain number with an ASCII minus; empty if unknown. */
 function asNumber(amount: bigint | number | undefined): string {
   if (amount === undefined) return ''
   return decimal(amount, DECIMALS).replaceAll(',', '').replace('−', '-')

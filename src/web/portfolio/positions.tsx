@@ -1,4 +1,4 @@
-/** What the account holds, what it cost, what it is worth, and what can be redeemed. */
+/** Positions of the account: shares, cost, value, and redemptions. */
 
 import { computed } from '@preact/signals'
 import { cents, money, NOTHING, roundCents, shares, signedMoney, UNIT } from '../format.ts'
@@ -44,7 +44,7 @@ const COLUMNS: readonly Column<Holding>[] = [
     tone: ({ profit }) => tone(profit),
     cell: ({ profit }) => (profit === undefined ? NOTHING : signedMoney(profit)),
   },
-  { name: 'Redeem', isNameHidden: true, class: 'number', cell: Redeem },
+  { name: 'Redeem or sell', isNameHidden: true, class: 'number', cell: WayOut },
 ]
 
 export function Positions() {
@@ -92,6 +92,23 @@ function Market({ position }: Holding) {
       <a href={marketLink(position.marketId)}>{position.marketQuestion}</a>{' '}
       {position.resolved ? <span class="badge">Resolved</span> : null}
     </>
+  )
+}
+
+/** Shares of a decided market are redeemed; shares of an open market are sold. */
+function WayOut(held: Holding) {
+  const { marketId, marketQuestion, resolved } = held.position
+  if (resolved) return <Redeem {...held} />
+  if (marketOf(marketId)?.status !== 'open') return null
+  const outcome = held.outcome === 0 ? 'YES' : 'NO'
+  return (
+    <a
+      class="button small"
+      aria-label={`Sell ${outcome} of ${marketQuestion}`}
+      href={marketLink(marketId, { side: 'sell', outcome })}
+    >
+      Sell
+    </a>
   )
 }
 

@@ -1,4 +1,4 @@
-/** Chooses who trades: a wallet of this browser, or a demo trader of the devnet. */
+/** Chooses the trading account: a wallet of this browser, or a demo trader of the devnet. */
 
 import type { RefObject } from 'preact'
 import { shortAddress } from '../format.ts'

@@ -1,4 +1,4 @@
-/** The frame of the page: the header, the view that the address names, and what is said at the edge. */
+/** Frame of the page: the header, the view of the current address, and messages at the edge. */
 
 import { useEffect, useRef } from 'preact/hooks'
 import { MarketList } from '../list/market-list.tsx'
@@ -10,13 +10,13 @@ import { Header } from './header.tsx'
 import { lazyView } from './lazy-view.tsx'
 import { ToastStack } from './toast-stack.tsx'
 
-/** Each of these is a file of its own that a browser loads when it is first shown. */
+/** Each is a separate file that a browser loads on first use. */
 const MarketView = lazyView(async () => (await import('../market/market-view.tsx')).MarketView)
 const PortfolioView = lazyView(
   async () => (await import('../portfolio/portfolio-view.tsx')).PortfolioView,
 )
 
-/** Those who read by ear are taken to what has changed, and hear its name. */
+/** Moves the focus to the new view, so that screen readers announce its name. */
 function useArrival(): void {
   const { view } = route.value
   const marketId = route.value.view === 'market' ? route.value.marketId : ''
@@ -74,7 +74,7 @@ function View() {
   }
 }
 
-/** While it is there, nothing on the page is live. */
+/** While it is shown, nothing on the page is live. */
 function Lost() {
   const lost = connection.value.state === 'lost'
   return (

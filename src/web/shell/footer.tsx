@@ -1,4 +1,4 @@
-/** What stands at the end of the page. */
+/** Footer of the page. */
 
 import { chain, config } from '../state/exchange.ts'
 

@@ -1,4 +1,4 @@
-/** The top of the page: where one is, how the exchange is reached, and who trades. */
+/** Top of the page: navigation, state of the connection, and the account. */
 
 import { useRef } from 'preact/hooks'
 import { money, NOTHING, shortAddress } from '../format.ts'
@@ -56,7 +56,7 @@ function Mark() {
   )
 }
 
-/** One chain is only named, and only where it is not worth anything. */
+/** A single chain is only named, and only if it has no value. */
 function ChainChoice() {
   const chains = config.value?.chains ?? []
   const here = chain.value

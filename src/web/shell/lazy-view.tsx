@@ -1,4 +1,4 @@
-/** A view whose code is loaded when it is first shown. */
+/** A view that is loaded when it is first shown. */
 
 import { signal } from '@preact/signals'
 import type { ComponentType } from 'preact'

@@ -1,4 +1,4 @@
-/** Keys that lead somewhere at once, and the list of them under `?`. */
+/** Keyboard shortcuts, and their list under `?`. */
 
 import { useEffect, useRef } from 'preact/hooks'
 import { marketsLink, PORTFOLIO_LINK } from '../state/router.ts'
@@ -7,11 +7,11 @@ import { nextTheme } from '../state/theme.ts'
 type Shortcut = {
   readonly key: string
   readonly words: string
-  /** Undefined for what another part of the page listens to. */
+  /** Undefined if another part of the page handles it. */
   readonly run?: () => void
 }
 
-/** Presses the first button of the page with this name, where there is one. */
+/** Clicks the first button of the page with this name, if there is one. */
 function press(place: string, name: string): void {
   const buttons = [...document.querySelectorAll<HTMLButtonElement>(`${place} button`)]
   buttons.find(({ textContent }) => textContent?.trim().startsWith(name))?.click()
@@ -29,7 +29,7 @@ const SHORTCUTS: readonly Shortcut[] = [
   { key: '↑ ↓', words: 'Another price, in the book and in the price field' },
 ]
 
-/** None of them sends anything: a key that is hit by accident costs nothing. */
+/** None of them sends anything: an accidental key press costs nothing. */
 export function Shortcuts() {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** What happened, said at the edge of the page. */
+/** Messages at the edge of the page. */
 
 import { closeToast, toasts } from '../state/toasts.ts'
 

@@ -1,4 +1,4 @@
-/** Who trades in this page: an account of a wallet, or on the devnet one of the demo traders. */
+/** The trading account of this page: an account of a wallet, or one of the devnet's demo traders. */
 
 import { computed, effect, signal } from '@preact/signals'
 import { type Client, createClient } from '#client/client.ts'
@@ -17,27 +17,27 @@ type Account = {
 
 type DemoTrader = { readonly address: string; readonly name: string }
 
-/** Of the well-known accounts of the devnet, those that have money and shares. */
+/** First of the devnet's well-known accounts with money and shares. */
 const DEMO_FIRST = 10
 const DEMO_COUNT = 10
-/** … and the one that gives test money to others. */
+/** The account that gives test money to others. */
 const FAUCET = 7
 const PLACE = 'sibyl account'
 
 export const account = signal<Account | undefined>(undefined)
-/** None on a chain with value. */
+/** Empty on a chain with value. */
 export const demoTraders = signal<readonly DemoTrader[]>([])
 
-/** Undefined on a chain with value, and where its node cannot be reached. */
+/** Undefined on a chain with value, and if its node is unreachable. */
 export const faucetAddress = signal<string | undefined>(undefined)
 
-/** The devnet's node, which every page may ask. */
+/** The devnet's node, which every page may use. */
 export const node = computed(() => {
   const url = chain.value?.rpcUrl
   return url === undefined ? undefined : nodeProvider(url)
 })
 
-/** Reads as the account. For writes there is `trading`. */
+/** Reads as the account. For writes use `trading`. */
 export const client = computed<Client>(() => {
   const chosen = account.value
   return chosen === undefined ? reader : createClient(optionsOf(chosen))
@@ -51,8 +51,8 @@ function optionsOf({ signer }: Account) {
 const tokenClients = new WeakMap<Account, Promise<Client>>()
 
 /**
- * The client for writes. Where these need a token, the wallet signs a text once, and the key that it
- * gets for it is kept in this browser.
+ * Returns the client for writes. If these need a token, the wallet signs a text once, and the API key is kept in this
+ * browser.
  */
 export async function trading(): Promise<Client> {
   const chosen = account.value
@@ -67,7 +67,7 @@ export async function trading(): Promise<Client> {
   return made
 }
 
-/** Only some exchanges ask for tokens, so what they take is loaded when it is needed. */
+/** Loaded on demand, because only some exchanges require tokens. */
 async function openTokenClient(chosen: Account): Promise<Client> {
   const { openApiKey } = await import('#client/api-keys.ts')
   const { withApiKey } = await import('#client/tokens.ts')
@@ -93,7 +93,7 @@ export function disconnect(): void {
   account.value = undefined
 }
 
-/** Those whose change of account is heard already. */
+/** Wallets with a listener for account changes. */
 const heard = new WeakSet<Provider>()
 
 async function useWallet(wallet: Wallet, address: string): Promise<void> {
@@ -116,7 +116,7 @@ async function choose(chosen: Omit<Account, 'signer'>, kept: string): Promise<vo
     signer: {
       ...signer,
       async signTypedData(typed) {
-        // A wallet signs for the chain that it is on.
+        // A wallet signs for its selected chain.
         if (kind === 'wallet' && chain.value !== undefined) await switchChain(provider, chain.value)
         return signer.signTypedData(typed)
       },
@@ -125,7 +125,7 @@ async function choose(chosen: Omit<Account, 'signer'>, kept: string): Promise<vo
   localStorage.setItem(PLACE, kept)
 }
 
-/** Comes back to the account of the last visit, without a question of the wallet. */
+/** Restores the account of the last visit without a prompt of the wallet. */
 export function startAccounts(): void {
   const [kind, ...rest] = (localStorage.getItem(PLACE) ?? '').split(' ')
   const name = rest.join(' ')
@@ -143,7 +143,7 @@ export function startAccounts(): void {
         if (kind === 'demo' && kept !== undefined && account.value === undefined)
           void connectDemo(kept)
       },
-      // The page is read from another machine than the chain's: there are no demo traders then.
+      // The page runs on another machine than the chain, so there are no demo traders.
       () => undefined,
     )
   })

@@ -3,7 +3,7 @@
 import { signal } from '@preact/signals'
 
 const TICK_MS = 1_000
-/** Less is the time that the answer took. */
+/** A smaller difference is the latency of the answer. */
 const DIFFERENCE_MS_MIN = 2_000
 
 let aheadMs = 0
@@ -25,7 +25,7 @@ export function startClock(): void {
   setInterval(tick, TICK_MS)
 }
 
-/** Seconds until then, as the exchange counts them. */
+/** Returns the seconds until then by the exchange's clock. */
 export function secondsUntil(atSec: number): number {
   return atSec - nowSec.value
 }

@@ -1,4 +1,4 @@
-/** The exchange that serves this page: its configuration, its stream, and what state that is in. */
+/** The exchange of this page: its configuration, its stream, and the state of the connection. */
 
 import { computed, signal } from '@preact/signals'
 import type { Config } from '#client/answers.ts'
@@ -9,23 +9,23 @@ import { showError, showToast } from './toasts.ts'
 
 type Connection = {
   readonly state: 'connecting' | 'open' | 'lost'
-  /** Milliseconds to the exchange and back. */
+  /** Round-trip time to the exchange in milliseconds. */
   readonly roundTripMs: number | undefined
 }
 
 const PING_MS = 10_000
 const RETRY_MS = 2_000
 
-/** The origin; in a test there is none. */
-/** Outside a browser, as in tests, no exchange is asked. */
+/** The origin; there is none in a test. */
+/** Outside a browser, as in tests, no exchange is contacted. */
 export const exchangeUrl =
   typeof location === 'undefined' ? 'http://127.0.0.1:8080' : location.origin
 
-/** Reads what is public. Whoever signs has `client` of `account.ts`. */
+/** Reads public data. For signing use `client` of `account.ts`. */
 export const reader = createClient({ url: exchangeUrl })
 
 export const config = signal<Config | undefined>(undefined)
-/** Which chain is traded on, where there are several. */
+/** The chosen chain, if there are several. */
 export const chosenChainId = signal<number | undefined>(undefined)
 export const chain = computed(() => {
   const chains = config.value?.chains
@@ -37,13 +37,13 @@ export const connection = signal<Connection>({ state: 'connecting', roundTripMs:
 let opened: SibylStream | undefined
 const whenBack = new Set<() => void>()
 
-/** The one stream of the page; it comes back by itself, and so do its subscriptions. */
+/** Returns the only stream of the page; it reconnects with its subscriptions by itself. */
 export function stream(): SibylStream {
   if (opened === undefined) throw new Error('the stream is opened first')
   return opened
 }
 
-/** Called at each connection after the first: what is not on the stream is to be read again. */
+/** Called at each connection after the first: data that is not on the stream must be read again. */
 export function onReconnect(listener: () => void): () => void {
   whenBack.add(listener)
   return () => whenBack.delete(listener)
@@ -77,7 +77,7 @@ function measure(live: SibylStream): void {
     (ms) => {
       if (connection.value.state === 'open') connection.value = { state: 'open', roundTripMs: ms }
     },
-    // A connection that broke says so by itself.
+    // A broken connection is reported elsewhere.
     () => undefined,
   )
 }

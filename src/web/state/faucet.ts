@@ -1,4 +1,4 @@
-/** Test money for a wallet that has none: on the devnet an account of the chain's node gives it away. */
+/** Test money for an empty wallet: on the devnet an account of the chain's node gives it away. */
 
 import { computed, signal } from '@preact/signals'
 import { UNIT } from '../format.ts'
@@ -10,10 +10,10 @@ import { showError, showToast } from './toasts.ts'
 import { sendFrom } from './transactions.ts'
 
 export const FAUCET_DOLLARS = 10_000n * UNIT
-/** One ether, for the transactions that the account sends itself. */
+/** One ether, for transactions that the account sends itself. */
 const FAUCET_WEI = 10n ** 18n
 
-/** Whether the account has less than a dollar, and there is a faucet. */
+/** True if the account has less than a dollar, and there is a faucet. */
 export const needsFaucet = computed(
   () =>
     account.value !== undefined &&

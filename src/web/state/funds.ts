@@ -1,4 +1,4 @@
-/** What the account has on the chain, what it lets the exchange move, and what of it is not spoken for. */
+/** Funds of the account on the chain, its allowances for the exchange, and the free part. */
 
 import { computed, effect, signal, untracked } from '@preact/signals'
 import type { Funds } from '#protocol/shapes/users.ts'
@@ -12,21 +12,21 @@ type Read = { readonly address: string; readonly funds: ChainFunds }
 
 const read = signal<Read | undefined>(undefined)
 
-/** Undefined until it is read, and where it cannot be. */
+/** Undefined until it is read, and if it cannot be read. */
 export const funds = computed(() =>
   read.value?.address === account.value?.address ? read.value?.funds : undefined,
 )
 
-/** What the exchange reserves of each token; undefined where it reserves nothing. */
+/** Reserved amount of each token; undefined if the exchange does not reserve funds. */
 const reserved = signal<Funds | undefined>(undefined)
 
-/** Stablecoin that a further order may need; undefined where the exchange does not reserve. */
+/** Stablecoin available for a further order; undefined if the exchange does not reserve funds. */
 export const freeStablecoin = computed(() => {
   const token = reserved.value?.tokens.find((one) => one.token === 'stablecoin')
   return token === undefined ? undefined : BigInt(token.free)
 })
 
-/** After something that moved money; it is read again by itself once in a while. */
+/** Reads the funds again after money has moved; this also happens at intervals. */
 export async function refreshFunds(): Promise<void> {
   const chosen = account.value
   const where = chain.value
@@ -35,7 +35,7 @@ export async function refreshFunds(): Promise<void> {
     const found = await readFunds(node.value ?? chosen.provider, where, chosen.address)
     read.value = { address: chosen.address, funds: found }
   } catch {
-    // A number that may be wrong is not shown; the wallet says what it lacks when it is asked to sign.
+    // A possibly wrong number is not shown; the wallet reports missing funds when it signs.
     read.value = undefined
   }
 }
@@ -55,7 +55,7 @@ export function followFunds(): void {
         reserved.value = message
       }),
     )
-    // An account that the exchange has not met has nothing reserved.
+    // An account that is new to the exchange has nothing reserved.
     following.ready.catch(() => undefined)
     return () => following.close()
   })

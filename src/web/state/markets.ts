@@ -1,4 +1,4 @@
-/** All markets of the exchange: read once, read again when one opens or ends. */
+/** All markets of the exchange: read once, and again when one opens or ends. */
 
 import { computed, signal } from '@preact/signals'
 import type { Market } from '#protocol/shapes/markets.ts'
@@ -7,28 +7,28 @@ import { onReconnect, reader, stream } from './exchange.ts'
 import { readMarket } from './reads.ts'
 import { showError } from './toasts.ts'
 
-/** Several things happen at once when a market resolves; they are one reason to read. */
+/** The resolution of a market causes several events at once; they cause one read. */
 const SETTLE_MS = 300
 const RETRY_MS = 3_000
-/** More than a page can list well; what is beyond is found through its address. */
+/** More than a page can list well; further markets are found through their address. */
 const MARKETS_MAX = 5_000
 const OTHERS_MAX = 100
 
-/** A screen is full after the first page, long before all are there. */
+/** The first page fills a screen long before all markets have arrived. */
 const PAGE_SIZE = 200
-/** Reading waits so long for the stream, so that nothing is missed in between and nothing is read twice. */
+/** Time that reading waits for the stream, so that nothing is missed in between and nothing is read twice. */
 const STREAM_MS = 1_000
 
 /** Undefined until they are read. */
 export const markets = signal<readonly Market[] | undefined>(undefined)
 
-/** Whether all that are asked for are there. */
+/** True if all requested markets are there. */
 export const isWhole = signal(false)
 let isEndedWanted = false
 
 const byId = computed(() => new Map(markets.value?.map((market) => [market.id, market])))
 
-/** Those that are not in the list but were asked for: quick markets, and what a link leads to. */
+/** Requested markets that are not in the list: quick markets, and targets of links. */
 const others = signal<readonly Market[]>([])
 
 export function marketOf(marketId: string): Market | undefined {
@@ -37,7 +37,7 @@ export function marketOf(marketId: string): Market | undefined {
 
 const wanted = new Set<string>()
 
-/** Reads a market that the list may not have; false where there is none. */
+/** Reads a market that may not be in the list; false if it does not exist. */
 export async function wantMarket(marketId: string): Promise<boolean> {
   if (marketOf(marketId) !== undefined) return true
   if (wanted.has(marketId)) return false
@@ -63,7 +63,7 @@ function readSoon(ms: number): void {
   timer = setTimeout(() => void readMarkets(), ms)
 }
 
-/** Open markets come first, and are shown page by page until all are there once. */
+/** Reads open markets first, and shows them page by page during the first load. */
 async function readMarkets(): Promise<void> {
   const isFirst = !isWhole.value
   try {
@@ -83,7 +83,7 @@ async function readMarkets(): Promise<void> {
   }
 }
 
-/** Those that have ended are read when they are first asked for. */
+/** Reads ended markets on the first request. */
 export function wantEnded(): void {
   if (isEndedWanted) return
   isEndedWanted = true
@@ -91,7 +91,7 @@ export function wantEnded(): void {
   readSoon(0)
 }
 
-/** What the stream tells of a market replaces what was known, unless that is newer. */
+/** Replaces markets by newer states from the stream. */
 export function applyTickers(
   before: readonly Market[] | undefined,
   tickers: readonly StreamTicker[],
@@ -109,7 +109,7 @@ export function applyTickers(
 export function followMarkets(): void {
   let isReading = false
   const following = stream().market(undefined, ({ type }) => {
-    // The first snapshot tells that the stream is followed; what is read after it is complete.
+    // The first snapshot shows that the stream is followed; later reads are complete.
     if (type !== 'market.snapshot' || isReading) readSoon(SETTLE_MS)
   })
   const start = () => {

@@ -1,4 +1,4 @@
-/** The open orders of the account, as the stream tells them. */
+/** Open orders of the account, from the stream. */
 
 import { effect, signal, untracked } from '@preact/signals'
 import type { OrdersMessage, StreamOrder } from '#protocol/shapes/stream.ts'
@@ -8,14 +8,14 @@ import { stream } from './exchange.ts'
 import { refreshFunds } from './funds.ts'
 import { showError, showToast } from './toasts.ts'
 
-/** The newest first; undefined until they are known. */
+/** Newest first; undefined until they are known. */
 export const ownOrders = signal<readonly StreamOrder[] | undefined>(undefined)
-/** Hashes of those whose cancel is under way. */
+/** Hashes of orders with a cancel in progress. */
 export const cancelling = signal<ReadonlySet<string>>(new Set())
 
 const ENDED: ReadonlySet<string> = new Set(['filled', 'cancelled', 'expired'])
 
-/** What is open after this message; undefined where the rest has to be read. */
+/** Returns the open orders after this message; undefined if the rest has to be read. */
 export function applyOrders(
   before: readonly StreamOrder[] | undefined,
   message: OrdersMessage,
@@ -30,7 +30,7 @@ export function applyOrders(
       const at = before.findIndex(({ orderHash }) => orderHash === message.orderHash)
       if (ENDED.has(message.status)) return before.filter((_, index) => index !== at)
       if (at === -1) return [message, ...before]
-      // Later messages leave out what does not change.
+      // Later messages omit unchanged fields.
       return before.with(at, { ...before[at], ...message })
     }
   }
@@ -58,7 +58,7 @@ function heard(trader: string, message: OrdersMessage): void {
   if (message.type === 'order' && message.status !== 'accepted') void refreshFunds()
 }
 
-/** More are open than a snapshot has. */
+/** Used if more orders are open than a snapshot contains. */
 async function readAll(trader: string): Promise<void> {
   try {
     const orders = await client.value.orders.listOfUser({ address: trader })
@@ -75,7 +75,7 @@ export async function cancelOrder(order: StreamOrder): Promise<void> {
   await cancelAll([order])
 }
 
-/** One by one, so that it needs no token where writes need none. */
+/** Cancels one by one, so that no token is needed if writes need none. */
 export async function cancelAll(orders: readonly StreamOrder[]): Promise<void> {
   const hashes = orders.map(({ orderHash }) => orderHash)
   cancelling.value = new Set([...cancelling.value, ...hashes])

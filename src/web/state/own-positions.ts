@@ -1,4 +1,4 @@
-/** The positions of the account and what has happened, read again whenever that may have changed. */
+/** Positions and activity of the account, read again whenever they may have changed. */
 
 import { effect, signal, untracked } from '@preact/signals'
 import { account, client, trading } from './account.ts'
@@ -17,15 +17,15 @@ import {
 import { showError, showToast } from './toasts.ts'
 
 const REFRESH_MS = 5_000
-/** Markets that are decided: how, by id. Few enough to be kept for as long as the page is open. */
+/** Winners of decided markets by id. Few enough to keep while the page is open. */
 const winners = signal<ReadonlyMap<string, 0 | 1>>(new Map())
 
 export const positions = signal<readonly Position[] | undefined>(undefined)
-/** Of all markets, also of those that nothing is held of any more. */
+/** Over all markets, including those without shares now. */
 export const realisedProfit = signal<bigint | undefined>(undefined)
 export const ownTrades = signal<readonly OwnTrade[] | undefined>(undefined)
 export const payouts = signal<readonly Payout[]>([])
-/** Ids of the markets whose redemption is under way. */
+/** Ids of markets with a redemption in progress. */
 export const redeeming = signal<ReadonlySet<string>>(new Set())
 
 export function winnerOf(marketId: string): 0 | 1 | undefined {
@@ -65,10 +65,10 @@ async function readWinner(marketId: string): Promise<void> {
   winners.value = new Map(winners.value).set(marketId, winningOutcome)
 }
 
-/** While a view shows them: `useEffect(watchPositions, [])`. */
+/** Used while a view shows them: `useEffect(watchPositions, [])`. */
 export function watchPositions(): () => void {
   const stop = effect(() => {
-    // Whose they are, and each change of an order, which may be a trade.
+    // Depends on the account, and on each change of an order, which may be a trade.
     if (account.value === undefined || chain.value === undefined) {
       positions.value = undefined
       realisedProfit.value = undefined
@@ -88,7 +88,7 @@ export function watchPositions(): () => void {
   }
 }
 
-/** Turns what a decided market has left into money; the relayer pays the gas. */
+/** Redeems the shares of a decided market; the relayer pays the gas. */
 export async function redeem({ marketId, contractAddress }: Position): Promise<void> {
   redeeming.value = new Set([...redeeming.value, marketId])
   try {

@@ -1,6 +1,6 @@
 /**
- * What an account has to allow before its first trade: that the exchange may take stablecoin for what it
- * buys, and move the shares that it sells. Each is a signature; the relayer brings it on chain and pays.
+ * Permissions of an account before its first trade: the exchange may take stablecoin for purchases, and move sold
+ * shares. Each is a signature; the relayer sends it to the chain and pays.
  */
 
 import { signal } from '@preact/signals'
@@ -12,10 +12,13 @@ import { showToast } from './toasts.ts'
 const POLL_MS = 400
 const WAIT_MS = 60_000
 
-/** Which permission is being asked for, if any. */
+/** The permission that is being requested, if any. */
 export const asking = signal<'stablecoin' | 'shares' | undefined>(undefined)
 
-/** Makes sure that the exchange may take `amount`; asks for the whole balance, so that later purchases need no signature. */
+/**
+ * Makes sure that the exchange may take `amount`; requests the whole balance, so that later purchases need no
+ * signature.
+ */
 export async function ensureStablecoin(amount: bigint): Promise<void> {
   await ensure('stablecoin', {
     isAllowed: () => (funds.value?.allowance ?? 0n) >= amount,
@@ -27,7 +30,7 @@ export async function ensureStablecoin(amount: bigint): Promise<void> {
   })
 }
 
-/** Before a sale. */
+/** Called before a sale. */
 export async function ensureShares(): Promise<void> {
   await ensure('shares', {
     isAllowed: () => funds.value?.sharesApproved === true,
@@ -58,7 +61,7 @@ async function ensure(
   }
 }
 
-/** The relayer has answered, and the chain takes a moment. */
+/** The relayer has answered; the chain takes a moment. */
 async function untilTrue(isAllowed: () => boolean): Promise<void> {
   const untilMs = Date.now() + WAIT_MS
   for (;;) {

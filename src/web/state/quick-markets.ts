@@ -1,4 +1,4 @@
-/** The quick market of the moment of each asset, and the asset's live price. */
+/** The current quick market of each asset, and the asset's live price. */
 
 import { computed, effect, signal, untracked } from '@preact/signals'
 import type { QuickMarket } from '#protocol/shapes/prices.ts'
@@ -8,11 +8,11 @@ import { config, stream } from './exchange.ts'
 export type QuickAsset = {
   readonly asset: string
   readonly market: QuickMarket | undefined
-  /** Eight decimals, as the strike has. */
+  /** Eight decimals, like the strike. */
   readonly price: number | undefined
 }
 
-/** Prices come many times a second; a reader sees a few of them. */
+/** Prices arrive many times a second; the page shows a few of them. */
 const SHOWN_MS = 250
 
 const assets = signal<ReadonlyMap<string, QuickAsset>>(new Map())
@@ -42,7 +42,7 @@ function heardPrice(asset: string, message: PriceMessage): void {
   setTimeout(showPrices, SHOWN_MS)
 }
 
-/** Which market is shown after this message: the one that is resolved is the one before. */
+/** Returns the market to show after this message: a resolved market is the previous one. */
 export function shownAfter(
   shown: QuickMarket | undefined,
   { quickMarket }: QuickMarketMessage,
@@ -54,7 +54,7 @@ export function shownAfter(
 
 const listeners = new Set<(market: QuickMarket) => void>()
 
-/** Hears of every quick market that opens or is resolved: the page follows each asset once only. */
+/** Calls the listener for every quick market that opens or is resolved: the page follows each asset only once. */
 export function onQuickMarket(listener: (market: QuickMarket) => void): () => void {
   listeners.add(listener)
   return () => listeners.delete(listener)
@@ -76,7 +76,7 @@ export function followQuickMarkets(): void {
         stream().quickMarket(asset, (message) => heardMarket(asset, message)),
         stream().price(asset, (message) => heardPrice(asset, message)),
       ])
-      // An asset that is refused has no prices, and is not shown.
+      // A rejected asset has no prices, and is not shown.
       for (const { ready } of subscriptions) ready.catch(() => undefined)
     })
   })

@@ -1,4 +1,4 @@
-/** What the page reads of the API besides markets, each in the page's own words. */
+/** Reads of the page besides markets, each converted to the page's own types. */
 
 import type { Market } from '#protocol/shapes/markets.ts'
 import type { UserActivity, UserPosition } from '#protocol/shapes/users.ts'
@@ -20,7 +20,7 @@ export function readPositions(whose: Whose): Promise<readonly Position[]> {
   return reader.positions(whose)
 }
 
-/** In all markets, also in those that nothing is held of any more. */
+/** Over all markets, including those without shares now. */
 export async function readRealisedProfit(whose: Whose): Promise<bigint> {
   return BigInt(await reader.realisedProfit(whose))
 }

@@ -1,11 +1,14 @@
-/** Where in the page one is: it follows from the part of the address after `#`. */
+/** The current view, from the part of the address after `#`. */
 
 import { computed, effect, signal } from '@preact/signals'
 import { trimEnd } from '#domain/trim-end.ts'
 
+/** A trade that a link prepares in the ticket; it sends nothing. */
+export type TradeIntent = { readonly side: 'buy' | 'sell'; readonly outcome: 'YES' | 'NO' }
+
 type Route =
   | { readonly view: 'markets' }
-  | { readonly view: 'market'; readonly marketId: string }
+  | { readonly view: 'market'; readonly marketId: string; readonly intent?: TradeIntent }
   | { readonly view: 'portfolio' }
   | { readonly view: 'nowhere' }
 
@@ -14,20 +17,21 @@ const hash = signal('')
 export const route = computed(() => readRoute(hash.value))
 
 export function readRoute(text: string): Route {
-  const [hashPath = ''] = text.replace(/^#/, '').split('?', 1)
+  const [hashPath = '', query = ''] = text.replace(/^#/, '').split('?', 2)
   const path = trimEnd(hashPath, '/')
   if (path === '') return { view: 'markets' }
   if (path === '/portfolio') return { view: 'portfolio' }
   const marketId = /^\/m\/(0x[0-9a-fA-F]{64})$/.exec(path)?.[1]
-  return marketId === undefined
-    ? { view: 'nowhere' }
-    : { view: 'market', marketId: marketId.toLowerCase() }
+  if (marketId === undefined) return { view: 'nowhere' }
+  const [, side, outcome] = /^(buy|sell)=(YES|NO)$/.exec(query) ?? []
+  const intent = side === undefined ? {} : { intent: { side, outcome } as TradeIntent }
+  return { view: 'market', marketId: marketId.toLowerCase(), ...intent }
 }
 
-/** What of the list is shown, as the address has it after `?`; kept while another view is shown. */
+/** Filter of the list, after `?` in the address; kept while another view is shown. */
 export const listQuery = signal('')
 
-/** In place: each letter of a search is not worth a step back. */
+/** Replaces the history entry: each letter of a search is not worth a step back. */
 export function setListQuery(query: string): void {
   history.replaceState(null, '', linkOf(query))
   hash.value = location.hash
@@ -40,11 +44,20 @@ function linkOf(query: string): string {
 export const marketsLink = computed(() => linkOf(listQuery.value))
 export const PORTFOLIO_LINK = '#/portfolio'
 
-export function marketLink(marketId: string): string {
-  return `#/m/${marketId}`
+export function marketLink(marketId: string, intent?: TradeIntent): string {
+  return `#/m/${marketId}${intent === undefined ? '' : `?${intent.side}=${intent.outcome}`}`
 }
 
-/** The server says in the document which market a link like `/m/will-it-rain-3fa9c1d2e4b5` is to. */
+/** Takes the prepared trade from the address once: a reload or a bookmark prepares nothing. */
+export function takeIntent(): TradeIntent | undefined {
+  const at = route.peek()
+  if (at.view !== 'market' || at.intent === undefined) return undefined
+  history.replaceState(null, '', marketLink(at.marketId))
+  hash.value = location.hash
+  return at.intent
+}
+
+/** The server adds to the document which market a link like `/m/will-it-rain-3fa9c1d2e4b5` leads to. */
 function followShareLink(): void {
   if (!location.pathname.startsWith('/m/')) return
   const marketId = document.querySelector('meta[name="sibyl-market"]')?.getAttribute('content')
@@ -53,7 +66,7 @@ function followShareLink(): void {
 
 export function followAddress(): void {
   const read = () => {
-    // The link past the header leads to a place in the page, not to another view.
+    // The skip link leads to a place in the page, not to another view.
     if (!location.hash.startsWith('#main')) hash.value = location.hash
   }
   followShareLink()

@@ -1,4 +1,4 @@
-/** Dark or light: as the system has it, unless the user has chosen. */
+/** Dark or light: like the system, unless the user has chosen. */
 
 import { effect, signal } from '@preact/signals'
 

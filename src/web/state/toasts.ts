@@ -1,4 +1,4 @@
-/** Short messages that appear at the edge of the page and go by themselves, or when they are closed. */
+/** Short messages at the edge of the page that disappear by themselves, or when they are closed. */
 
 import { signal } from '@preact/signals'
 import { wordsOf } from '../error-words.ts'
@@ -11,21 +11,21 @@ type Toast = {
 
 const TOASTS_MAX = 4
 const SHOWN_MS = 6_000
-/** What went wrong takes longer to read. */
+/** Errors take longer to read. */
 const ERROR_SHOWN_MS = 12_000
 
 export const toasts = signal<readonly Toast[]>([])
 let ids = 0
 
 export function showToast(kind: Toast['kind'], text: string): void {
-  // The same words twice say no more than once.
+  // Repeated messages are shown once.
   const others = toasts.value.filter((one) => one.text !== text)
   const toast = { id: ++ids, kind, text }
   toasts.value = [...others, toast].slice(-TOASTS_MAX)
   setTimeout(() => closeToast(toast.id), kind === 'error' ? ERROR_SHOWN_MS : SHOWN_MS)
 }
 
-/** Says in words what went wrong. */
+/** Shows an error in words. */
 export function showError(error: unknown): void {
   showToast('error', wordsOf(error))
 }

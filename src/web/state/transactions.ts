@@ -1,4 +1,4 @@
-/** Transactions that the account itself sends and pays for: full sets of shares, and a dispute at the oracle. */
+/** Transactions that the account sends and pays for: full sets of shares, and a dispute at the oracle. */
 
 import type { ChainConfig } from '#protocol/shapes/config.ts'
 import {
@@ -16,21 +16,21 @@ import { chain } from './exchange.ts'
 import { refreshFunds } from './funds.ts'
 
 const POLL_MS = 400
-/** A chain with blocks of twelve seconds takes some of them. */
+/** Enough for several blocks of twelve seconds. */
 const WAIT_MS = 180_000
 
-/** Turns dollars into as many shares of YES and of NO. */
+/** Converts dollars into equal numbers of YES and NO shares. */
 export async function splitShares(marketId: string, amount: bigint): Promise<void> {
   const { contracts } = chainOf()
   await withAllowance(contracts.conditionalTokens, amount, splitCall(contracts, marketId, amount))
 }
 
-/** Turns as many shares of YES and of NO back into dollars. */
+/** Converts equal numbers of YES and NO shares back into dollars. */
 export async function mergeShares(marketId: string, amount: bigint): Promise<void> {
   await send(mergeCall(chainOf().contracts, marketId, amount))
 }
 
-/** Disputes what was proposed, with the same bond. */
+/** Disputes a proposal with the same bond. */
 export async function disputeProposal(assertionId: string, bond: bigint): Promise<void> {
   const { contracts } = chainOf()
   const call = disputeCall(contracts, assertionId, accountOf().address)

@@ -1,4 +1,4 @@
-/** Markets that the user watches, kept in this browser. */
+/** Watched markets, stored in this browser. */
 
 import { signal } from '@preact/signals'
 
@@ -9,7 +9,7 @@ const WATCHED_MAX = 200
 /** The newest first. */
 export const watched = signal<ReadonlySet<string>>(new Set())
 
-/** What is kept may be from another version, or from no version at all. */
+/** Stored text may come from another version, or be invalid. */
 export function parseWatchlist(text: string | null): readonly string[] {
   let kept: unknown
   try {
@@ -22,7 +22,7 @@ export function parseWatchlist(text: string | null): readonly string[] {
   return ids.slice(0, WATCHED_MAX)
 }
 
-/** The list with a market added in front, or without it where it was there. */
+/** Returns the list with a market added in front, or removed if it was there. */
 export function toggled(before: Iterable<string>, marketId: string): readonly string[] {
   const ids = [...before]
   if (ids.includes(marketId)) return ids.filter((id) => id !== marketId)

@@ -1,6 +1,6 @@
 /**
- * The few transactions that a trader sends from the page, as bytes: each is four bytes for its function, then words of
- * 32 bytes. A library that can encode every function would be larger than the rest of the page.
+ * The few transactions that a trader sends from the page, as bytes: four bytes for the function, then words of 32
+ * bytes. A library that encodes every function would be larger than the rest of the page.
  */
 
 export type ChainCall = { readonly to: string; readonly data: string; readonly value?: bigint }
@@ -16,14 +16,14 @@ const TRANSFER = 'a9059cbb'
 const SPLIT_POSITION = '72ce4275'
 const MERGE_POSITIONS = '9e7212ad'
 const DISPUTE_ASSERTION = 'a6a22b43'
-/** Of a collection that stands for itself, as those of binary markets do. */
+/** Parent collection of binary markets: none. */
 const NO_COLLECTION = `0x${'0'.repeat(64)}`
-/** YES and NO as sets of outcomes, with their count before them. */
+/** YES and NO as sets of outcomes, after their count. */
 const BOTH_OUTCOMES = [2n, 1n, 2n]
-/** Where these begin: behind the five words of the call. */
+/** Their offset: after the five words of the call. */
 const BOTH_OUTCOMES_AT = 5n * 32n
 
-/** Lets a contract take stablecoin of the sender. */
+/** Allows a contract to take stablecoin of the sender. */
 export function approveCall({ stablecoin }: Contracts, spender: string, amount: bigint): ChainCall {
   return { to: stablecoin, data: encode(APPROVE, [spender, amount]) }
 }
@@ -32,17 +32,17 @@ export function transferCall({ stablecoin }: Contracts, to: string, amount: bigi
   return { to: stablecoin, data: encode(TRANSFER, [to, amount]) }
 }
 
-/** Turns dollars into as many shares of YES and of NO. */
+/** Converts dollars into equal numbers of YES and NO shares. */
 export function splitCall(contracts: Contracts, marketId: string, amount: bigint): ChainCall {
   return setsCall(SPLIT_POSITION, contracts, marketId, amount)
 }
 
-/** Turns as many shares of YES and of NO back into dollars. */
+/** Converts equal numbers of YES and NO shares back into dollars. */
 export function mergeCall(contracts: Contracts, marketId: string, amount: bigint): ChainCall {
   return setsCall(MERGE_POSITIONS, contracts, marketId, amount)
 }
 
-/** Disputes a proposal at the oracle, which takes the same bond of the sender. */
+/** Disputes a proposal at the oracle, which takes the same bond from the sender. */
 export function disputeCall({ oracle }: Contracts, assertionId: string, by: string): ChainCall {
   return { to: oracle, data: encode(DISPUTE_ASSERTION, [assertionId, by]) }
 }

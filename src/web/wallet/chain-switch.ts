@@ -1,4 +1,4 @@
-/** Brings a wallet to the chain of the exchange: it is asked, and the chain is added where it is unknown. */
+/** Switches a wallet to the chain of the exchange, and adds the chain if the wallet does not know it. */
 
 import { NATIVE_CURRENCY } from '#domain/native-currency.ts'
 import type { ChainConfig } from '#protocol/shapes/config.ts'

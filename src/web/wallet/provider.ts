@@ -1,6 +1,6 @@
 /**
- * Wallets as EIP-1193 has them: found by EIP-6963 or where old ones leave themselves, and on the devnet
- * the node of the chain itself, which signs for its well-known accounts.
+ * Wallets by EIP-1193: found by EIP-6963 or as `window.ethereum`; on the devnet also the chain's node, which signs for
+ * its well-known accounts.
  */
 
 import { signal } from '@preact/signals'
@@ -12,10 +12,10 @@ export type Provider = {
 }
 
 export type Wallet = {
-  /** What it is known by from one visit to the next. */
+  /** Identifies it from one visit to the next. */
   readonly id: string
   readonly name: string
-  /** A data URL; '' where there is none. */
+  /** A data URL; '' if there is none. */
   readonly icon: string
   readonly provider: Provider
 }
@@ -25,7 +25,7 @@ type Announcement = {
   readonly provider: Provider
 }
 
-/** A page full of extensions is still a page. */
+/** Limits the list for browsers with many extensions. */
 const WALLETS_MAX = 20
 const NODE_TIMEOUT_MS = 10_000
 
@@ -50,7 +50,7 @@ function addWallet(wallet: Wallet): void {
   wallets.value = [...wallets.value, wallet]
 }
 
-/** A chain's node as a provider. */
+/** Returns a chain's node as a provider. */
 export function nodeProvider(url: string): Provider {
   return {
     async request({ method, params = [] }) {

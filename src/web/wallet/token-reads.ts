@@ -1,4 +1,4 @@
-/** The few things that the page reads from the chain itself, through whatever provider the account has. */
+/** The few reads of the page from the chain itself, through the account's provider. */
 
 import type { ChainConfig } from '#protocol/shapes/config.ts'
 import type { Provider } from './provider.ts'
@@ -11,9 +11,9 @@ const IS_APPROVED_FOR_ALL = 'e985e9c5'
 export type ChainFunds = {
   /** Stablecoin, in millionths. */
   readonly stablecoin: bigint
-  /** How much of it the exchange may take. */
+  /** Amount that the exchange may take. */
   readonly allowance: bigint
-  /** Whether the exchange may move outcome tokens. */
+  /** True if the exchange may move outcome tokens. */
   readonly sharesApproved: boolean
 }
 
@@ -31,7 +31,7 @@ export async function readFunds(
   return { stablecoin: balance, allowance, sharesApproved: approved !== 0n }
 }
 
-/** How much of an owner's stablecoin a contract may take. */
+/** Returns how much of an owner's stablecoin a contract may take. */
 export function readAllowance(
   provider: Provider,
   { stablecoin }: ChainConfig['contracts'],

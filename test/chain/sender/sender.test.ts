@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { parseTransaction } from 'viem'
 import { bumpedFees } from '#chain/sender/fees.ts'
-import type { SenderNews, TransactionSender } from '#chain/sender/sender.ts'
+import type { SenderUpdate, TransactionSender } from '#chain/sender/sender.ts'
 import { Fault } from '#domain/fault.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
 import { type LaneFixture, laneFixture } from './lane-fixture.ts'
@@ -29,7 +29,7 @@ describe('a lane', () => {
 
   const send = (lane: TransactionSender, reference = 'one'): Promise<TransactionRow> =>
     lane.send({ to: f.target, data: '0x', value: 1n, gas: GAS, purpose: 'test', reference })
-  const news = async (lane: TransactionSender): Promise<readonly SenderNews[]> =>
+  const news = async (lane: TransactionSender): Promise<readonly SenderUpdate[]> =>
     (await lane.poll()).news
   const kinds = async (lane: TransactionSender): Promise<string[]> =>
     (await news(lane)).map((each) => (each.type === 'finished' ? each.outcome : each.type))
@@ -45,7 +45,7 @@ describe('a lane', () => {
     return block.transactions.length
   }
 
-  it('follows a transaction to its confirmations, and tells each step once', async () => {
+  it('a transaction is followed to its confirmations, and each step is reported once', async () => {
     const lane = f.lane()
     const row = await send(lane)
     assert.deepEqual(await kinds(lane), [])
@@ -95,7 +95,7 @@ describe('a lane', () => {
     assert.equal(await f.count(), 1)
   })
 
-  it('killed after broadcasting: nothing is sent twice, and the end is told', async () => {
+  it('after a kill behind the broadcast nothing is sent twice, and the end is reported', async () => {
     await send(f.lane())
     await f.mine(2)
     const lane = f.lane()
@@ -104,7 +104,7 @@ describe('a lane', () => {
     assert.equal(await f.count(), 1)
   })
 
-  it('killed before the end was acknowledged: it is told again', async () => {
+  it('after a kill before the end was acknowledged, the end is reported again', async () => {
     const first = f.lane()
     await send(first)
     await f.mine(2)
@@ -163,7 +163,7 @@ describe('a lane', () => {
     assert.equal(await f.count(), 1)
   })
 
-  it('what has waited for long is signed again with higher fees, and stored first', async () => {
+  it('a transaction that waits long is signed again with higher fees, and stored first', async () => {
     const lane = f.lane()
     const row = await send(lane)
     await lane.poll()
@@ -249,7 +249,7 @@ describe('a lane', () => {
     assert(end?.type === 'finished' && end.outcome === 'succeeded')
   })
 
-  it('what a node refuses for good makes way for those behind it', async () => {
+  it('a transaction that a node refuses for good makes room for those behind it', async () => {
     const lane = f.lane()
     const bad = await lane.send({
       to: f.target,
@@ -276,7 +276,7 @@ describe('a lane', () => {
     assert.equal(good.nonce, 1)
   })
 
-  it('what a node refuses for good makes way also when its fees are the highest that is allowed', async () => {
+  it('a transaction that a node refuses for good makes room even at the highest allowed fee', async () => {
     const cap = 3_000_000_000n
     await f.setBaseFee(2_000_000_000n)
     await f.mine()
@@ -336,7 +336,7 @@ describe('a lane', () => {
     assert.equal(await f.count(), 2)
   })
 
-  it('a journal that is older than what was sent: no nonce is used a second time', async () => {
+  it('with a journal older than the sent transactions no nonce is used twice', async () => {
     const lane = f.lane()
     await send(lane, 'known')
     await send(lane, 'mined')
@@ -374,7 +374,7 @@ describe('a lane', () => {
     assert.equal((await send(lane, 'two')).nonce, 1)
   })
 
-  it('a reorg after the end: told, opened again, sent again, ended again', async () => {
+  it('a reorg after the end is reported, and the transaction is opened, sent and ended again', async () => {
     const lane = f.lane()
     const undo = await f.chain.snapshot()
     const row = await send(lane)
@@ -442,7 +442,7 @@ describe('a lane', () => {
     assert.deepEqual(await kinds(lane), ['vanished'])
   })
 
-  it('a node without a block below the head, which another one told, does not make it gone', async () => {
+  it('a node that lacks a block below the head of another node does not make the block gone', async () => {
     const lane = f.lane()
     const undo = await f.chain.snapshot()
     const done = await send(lane)
@@ -477,7 +477,7 @@ describe('a lane', () => {
     assert.deepEqual(await kinds(lane), ['vanished', 'vanished'])
   })
 
-  it('one that knows of no reorg yet is asked again, when it is behind the one that told the head', async () => {
+  it('a node that is behind the reported head and knows no reorg is asked again', async () => {
     const lane = f.lane()
     const undo = await f.chain.snapshot()
     const row = await send(lane)
@@ -514,7 +514,7 @@ describe('a lane', () => {
 })
 
 describe('fees', () => {
-  it('rise by an eighth at least, or to what is asked for, and stay below the cap', () => {
+  it('fees rise by an eighth at least, or to the requested value, and stay below the cap', () => {
     const old = { maxFeePerGas: 80n, maxPriorityFeePerGas: 8n }
     const cheap = { maxFeePerGas: 10n, maxPriorityFeePerGas: 1n }
     assert.deepEqual(bumpedFees(old, cheap, 1_000n), {

@@ -2,7 +2,7 @@
 
 import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { makeRef } from '#runtime/ref.ts'
-import { runThreads, type ThreadParts } from '#runtime/thread.ts'
+import { runThreads, type Thread } from '#runtime/thread.ts'
 
 type Echo = { Echo: { takes: { n: number }; answers: { n: number } } }
 
@@ -23,7 +23,7 @@ async function askAndAsk(): Promise<void> {
   }
 }
 
-const parts: ThreadParts = {
+const parts: Thread = {
   async start() {
     askers = Array.from({ length: 32 }, askAndAsk)
   },

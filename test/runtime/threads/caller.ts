@@ -2,16 +2,16 @@
 
 import { MessageChannel } from 'node:worker_threads'
 import { Channel } from '#runtime/channel.ts'
-import { handPort, type RemoteHome, runThreads, type ThreadParts } from '#runtime/thread.ts'
+import { handPort, type RemoteSupervisor, runThreads, type Thread } from '#runtime/thread.ts'
 
 type Echo = { Echo: { takes: { n: number }; answers: { n: number } } }
 
-const caller = (): ThreadParts => {
+const caller = (): Thread => {
   const told: string[] = []
   let stopped = false
   let channel: Channel<Echo> | undefined
 
-  async function call(home: RemoteHome): Promise<void> {
+  async function call(home: RemoteSupervisor): Promise<void> {
     while (!stopped) {
       try {
         await home.begin('echo')

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { resourceLimits, threadId } from 'node:worker_threads'
 import { Channel } from '#runtime/channel.ts'
 import { beat } from '#runtime/heartbeat.ts'
-import { runThreads, type ThreadParts, Unfit } from '#runtime/thread.ts'
+import { runThreads, type Thread, Unfit } from '#runtime/thread.ts'
 
 type EchoData = {
   failStarts?: Int32Array
@@ -21,7 +21,7 @@ type EchoData = {
   stopsAfter?: Int32Array
 }
 
-const echo = (data: EchoData): ThreadParts => {
+const echo = (data: EchoData): Thread => {
   const channels: Channel<never>[] = []
   return {
     async start() {

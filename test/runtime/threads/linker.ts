@@ -1,12 +1,12 @@
 /** A thread that hands the echo a new port while it stops, and keeps the other ends. */
 
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
-import { handPort, type RemoteHome, runThreads, type ThreadParts } from '#runtime/thread.ts'
+import { handPort, type RemoteSupervisor, runThreads, type Thread } from '#runtime/thread.ts'
 
-const linker = ({ stopsAfter }: { stopsAfter: Int32Array }): ThreadParts => {
+const linker = ({ stopsAfter }: { stopsAfter: Int32Array }): Thread => {
   const kept: MessagePort[] = []
 
-  async function hand(home: RemoteHome): Promise<void> {
+  async function hand(home: RemoteSupervisor): Promise<void> {
     while (Atomics.load(stopsAfter, 0) === 0) await new Promise(setImmediate)
     const { port1, port2 } = new MessageChannel()
     kept.push(port1)

@@ -25,7 +25,7 @@ function run(honest: boolean): Counts {
   return sum as Counts
 }
 
-test('whatever happens, accounts know what is reserved, grant what is covered and withdraw no more than they must', (t) => {
+test('accounts always know the reservations, grant covered orders and withdraw no more than they must', (t) => {
   t.diagnostic(JSON.stringify(run(false)))
 })
 

@@ -199,7 +199,7 @@ test('an order needs its cost and a unit for each fill, at most its size; a sell
   assert.equal(needOf({ side: SELL, price }, 10_000_000 as Shares), 10_000_000)
 })
 
-test('an order is promised what it needs, and the next one finds it taken', () => {
+test('an order is promised its funds, and the next one finds them taken', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 100 })
   its.step()
@@ -220,7 +220,7 @@ test('without an allowance a buy is refused, and with a permit it is not', () =>
   its.place(ann('a'))
   assert.match(its.reserve(ann('b')), /^INSUFFICIENT_ALLOWANCE: .*5000000 are allowed, 4210000 are/)
   assert.equal(its.reserve(ann('c'), { permit: '0' as Uint64 }), 'granted')
-  const another = /^INVALID_PERMIT: permitSignature .* under way with the permit of nonce 0/
+  const another = /^INVALID_PERMIT: permitSignature .* in progress with the permit of nonce 0/
   assert.match(its.reserve(ann('c')), another, 'the same order without it')
   assert.match(its.reserve(ann('c'), { permit: '1' as Uint64 }), another)
   assert.equal(its.reserve(ann('c'), { permit: '0' as Uint64 }), 'granted')
@@ -256,18 +256,19 @@ test('a permit counts only with the next nonce of the token, behind those of ope
   const its = withPermits()
   const wrong = (nonce: number) => its.reserve(ann('x'), permitted(nonce))
   const next5 =
-    /^INVALID_PERMIT: permitSignature.nonce must be 5: the token's next nonce .* is 5 at/
+    /^INVALID_PERMIT: permitSignature.nonce must be 5: the trader's next nonce .* is 5 at/
   for (const nonce of [0, 4, 6]) assert.match(wrong(nonce), next5)
   its.placeWith('a', 5)
   its.placeWith('b', 6)
-  const next7 = /^INVALID_PERMIT: .* must be 7: .* is 5 at .* hold 2 permits from there on/
+  const next7 =
+    /^INVALID_PERMIT: .* must be 7: .* is 5 at .* 2 open orders of the trader use the next ones/
   for (const nonce of [4, 5, 6, 8]) assert.match(wrong(nonce), next7)
   assert.equal(wrong(7), 'granted')
   its.step()
   assert.deepEqual(its.withdrawn(), [])
 })
 
-test('an order whose permit another account used leaves unless the allowance covers it', () => {
+test('an order with a permit that another account used leaves unless the allowance covers it', () => {
   const its = withPermits()
   its.placeWith('a', 5)
   its.placeWith('b', 6)
@@ -308,7 +309,7 @@ test('a trader has at most 32 permits that wait for each other', () => {
   }
   assert.match(
     its.reserve(ann('x').size(1), permitted(37)),
-    /^INVALID_PERMIT: .*there can be no more/,
+    /^INVALID_PERMIT: .*which is the maximum/,
   )
 })
 
@@ -390,7 +391,7 @@ test('a settled trade is not counted twice before it is confirmed, nor after', (
   assert.equal(its.actor.state.trades.size, 0)
 })
 
-test('a trade that is confirmed before a step has told of it stays a need until then', () => {
+test('a trade that is confirmed before a step has reported it stays reserved until then', () => {
   const its = traded()
   its.settle('a')
   its.chain.mine()
@@ -400,7 +401,7 @@ test('a trade that is confirmed before a step has told of it stays a need until 
   assert.equal(its.funds('ann'), '8.4 held, 8.4 allowed, 0 open, 0 pending, 8.4 free')
 })
 
-test('a confirmed trade that no step has told of is asked about', () => {
+test('a confirmed trade that no step has reported is looked up', () => {
   const its = traded()
   const { tradeId } = its.market.reportOf('a', {})
   its.chain.minedIn.set(`key ${tradeId}`, its.chain.head)
@@ -425,7 +426,7 @@ test('a trade that is settled before its match has been read is no need at all',
   assert.equal(its.funds('ann'), '8.4 held, 8.4 allowed, 0 open, 0 pending, 8.4 free')
 })
 
-test('nothing is withdrawn for what has only been sold: a match that is not read yet is waited for', () => {
+test('nothing is withdrawn because of a sale alone: a match that is not read yet is awaited', () => {
   for (const isShort of [false, true]) {
     const its = started()
     its.fund('ann', { dollars: 10, allowed: 10 })
@@ -441,7 +442,7 @@ test('nothing is withdrawn for what has only been sold: a match that is not read
     its.step()
     assert.deepEqual(its.withdrawn(), [], 'six seem to be offered')
     const more = sell('YES').at(0.4).size(1).by('bob').named('more')
-    assert.match(its.reserve(more), /^OVERLOADED: what the chain has settled/)
+    assert.match(its.reserve(more), /^OVERLOADED: settled trades are still being read/)
     its.feed()
     assert.deepEqual(its.withdrawn(), isShort ? ['s'] : [])
     assert.match(its.reserve(more), /^INSUFFICIENT_FUNDS/)
@@ -465,7 +466,7 @@ test('a reorg makes a settled trade a need again, also one that was confirmed', 
   }
 })
 
-test('after a gap in what the chain tells, trades that settled in it are asked about like at the start', () => {
+test("after a gap in the chain's events, trades that settled in it are looked up like at the start", () => {
   for (const isRead of [true, false]) {
     const its = started()
     its.fund('ann', { dollars: 5.9, allowed: 5.9 })
@@ -481,7 +482,10 @@ test('after a gap in what the chain tells, trades that settled in it are asked a
     its.chain.mine()
     its.chain.loseTrack()
     its.step()
-    assert.match(its.reserve(ann('b').at(0.1).size(1)), /^OVERLOADED: what the chain has settled/)
+    assert.match(
+      its.reserve(ann('b').at(0.1).size(1)),
+      /^OVERLOADED: settled trades are still being read/,
+    )
     its.actor.nowMs++
     its.feed()
     its.tick()
@@ -504,7 +508,7 @@ test('while a trade that came back is unknown nothing is granted; then it is a n
   const report = its.market.reportOf('a', { status: 'reverted' })
   its.market.ask('ReportTrade', { marketId: MARKET_ID, report })
   its.feed()
-  assert.match(its.reserve(ann('b').size(1)), /^OVERLOADED: trades that a reorg took back/)
+  assert.match(its.reserve(ann('b').size(1)), /^OVERLOADED: trades that a reorg undid/)
   its.tick()
   assert.equal(its.funds('ann'), '10 held, 10 allowed, 0 open, 1.6 pending, 8.4 free')
 })
@@ -529,7 +533,7 @@ function boughtWithPermit() {
   return its
 }
 
-test('what a failed trade gives back is open again, with its permit', () => {
+test('the quantity that a failed trade returns is open again, with its permit', () => {
   const its = boughtWithPermit()
   its.report('a', 'failed', 'seller')
   assert.equal(its.funds('ann'), '10 held, 0 allowed, 1.61 open, 0 pending, 0 free')
@@ -576,7 +580,7 @@ test('a promise is released once for each asker', () => {
   assert.equal(its.reserve(ann('b')), 'granted')
 })
 
-test('a promise whose order never comes ends when the logs are read past its time', () => {
+test('a promise without an order ends when the logs are read past its time', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
@@ -588,7 +592,7 @@ test('a promise whose order never comes ends when the logs are read past its tim
   assert.equal(its.reserve(ann('b')), 'granted')
 })
 
-test('an order that was there is its market’s to answer, whatever its trader has', () => {
+test('a known order is answered by its market, with any funds of its trader', () => {
   const its = traded()
   its.fund('ann', { dollars: 0 })
   its.step()
@@ -618,7 +622,7 @@ test('when funds leave, the newest orders are withdrawn, and only as many as it 
   assert.equal(its.withdrawn().length, 4)
 })
 
-test('as many are withdrawn as it takes to pay what is left, without the units for fills', () => {
+test('orders are withdrawn until the rest can be paid, without the units for fills', () => {
   const its = started()
   its.fund('ann', { dollars: 1, allowed: 1 })
   its.step()
@@ -737,9 +741,9 @@ test('a pending trade that was settled before the start is no need', () => {
   }
 })
 
-test('after a restart nothing is granted until what was promised before has come or cannot', () => {
+test('after a restart nothing is granted until earlier promises are kept or impossible', () => {
   const its = started({ rules: { quietMs: 60_000 } })
-  assert.match(its.reserve(ann('a')), /^OVERLOADED: orders that were promised before a restart/)
+  assert.match(its.reserve(ann('a')), /^OVERLOADED: orders accepted before a restart/)
 })
 
 test('a database that is away is asked again', () => {
@@ -767,11 +771,11 @@ test('a chain that cannot be read grants nothing and withdraws nothing', () => {
   assert.equal(its.reserve(ann('b').size(1)), 'granted')
 })
 
-test('who waits for funds is bounded, and answered when his time is over', () => {
+test('requests that wait for funds are bounded, and answered at their deadline', () => {
   const its = started({ rules: { waitingPerOwnerMax: 2 } })
   const first = its.reserving(ann('a'))
   its.reserving(ann('b'))
-  assert.match(words(its.reserving(ann('c'))), /^OVERLOADED: too many wait/)
+  assert.match(words(its.reserving(ann('c'))), /^OVERLOADED: too many requests are waiting/)
   its.actor.work.length = 0
   assert.equal(words(its.actor.answerOf(first)), 'waits')
   its.actor.nowMs += 5_000
@@ -783,7 +787,7 @@ test('who waits for funds is bounded, and answered when his time is over', () =>
   assert.equal(its.actor.state.waiting, 0)
 })
 
-test('an owner who is new while a step is under way is read again behind it', () => {
+test('an owner who is new during a step is read again after it', () => {
   const its = started()
   its.actor.nowMs += 1_000
   its.actor.ask('Tick', {})
@@ -905,7 +909,7 @@ test('the audit finds a sum that was not kept', () => {
   assert.equal(difference?.kept, '0 for open orders, 1600001 for pending trades')
 })
 
-test('a shadow knows from the events alone what is needed, and what of it may have settled', () => {
+test('a shadow knows needs and possible settlements from the events alone', () => {
   const its = traded()
   const { events } = its.market
   const shadow = makeShadow([CHAIN_ID], { checkpoints: [], markets: [], orders: [], trades: [] })

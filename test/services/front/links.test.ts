@@ -16,7 +16,7 @@ test('when the link to the store ends and when there is another, all keys are lo
       priceBoard: {} as never,
       authenticator: { unheard: () => heard.push('authenticator') } as never,
       hub: () => ({ unheard: () => heard.push('sessions') }) as never,
-      heldOrders: () => undefined,
+      heldSessions: () => undefined,
       withdrawn: () => undefined,
       woken() {},
     },

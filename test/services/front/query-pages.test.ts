@@ -44,7 +44,7 @@ async function activityOf(database: Database, user: Address) {
 }
 
 await onBothDatabases('pages of a user', (databases) => {
-  it('hold what the tables hold, page by page', async () => {
+  it('have the rows of the tables, page by page', async () => {
     await withStore(databases, async (database, url) => {
       // With seven users, some trade with themselves.
       await seedTrades(database, { trades: 400, markets: 10, users: 7 })

@@ -10,7 +10,7 @@ import { makeNonceLedger } from '#http/nonce-ledger.ts'
 import { makeSharedTable } from '#http/shared-table.ts'
 import { type Clock, systemClock } from '#runtime/clock.ts'
 import { openTokenClaims } from '#services/front/tokens.ts'
-import { makeKit } from '#services/kit/kit.ts'
+import { makeThreadContext } from '#services/kit/kit.ts'
 import { closeDatabase } from '#store/engine/database.ts'
 import { migrate } from '#store/migrations/migrate.ts'
 import { openDatabase } from '#store/open-database.ts'
@@ -30,7 +30,7 @@ function startFront(t: TestContext, databaseUrl: string, clock: Clock = systemCl
     SIBYL_NONCES: 'database',
     SIBYL_LOG_LEVEL: 'silent',
   })
-  const kit = makeKit({ name: 'front-0', settings, isTerminal: false } as never)
+  const kit = makeThreadContext({ name: 'front-0', settings, isTerminal: false } as never)
   const secret = randomBytes(8).toString('hex')
   const tokens = openTokenClaims(settings, clock, kit, secret)
   assert(tokens !== undefined)
@@ -54,7 +54,7 @@ function startFront(t: TestContext, databaseUrl: string, clock: Clock = systemCl
 
 it('one process alone remembers tokens in its memory, and needs no database for that', () => {
   const settings = loadSettings({ SIBYL_LOG_LEVEL: 'silent' })
-  const kit = makeKit({ name: 'front-0', settings, isTerminal: false } as never)
+  const kit = makeThreadContext({ name: 'front-0', settings, isTerminal: false } as never)
   assert.equal(openTokenClaims(settings, systemClock, kit, ''), undefined)
   assert.throws(() => loadSettings({ SIBYL_NONCES: 'database' }), SettingsError)
 })
@@ -113,7 +113,7 @@ await onServerDatabase('tokens that several fronts take', (databases) => {
     assert.equal(await identify(token), 'UNAUTHORIZED_TOKEN_USED')
   })
 
-  it('a token whose claim was answered too late to count is accepted when it comes again, once', async (t) => {
+  it('a token with a claim that was answered too late is accepted once when it comes again', async (t) => {
     const { url, database } = await migrated(t)
     await claimsSince(database, nowSec() - 100)
     const proxy = await losingProxy(url)
@@ -130,7 +130,7 @@ await onServerDatabase('tokens that several fronts take', (databases) => {
     assert.equal(await elsewhere(token), 'UNAUTHORIZED_TOKEN_USED')
   })
 
-  it('a claim that is asked again has the answer of before, and what has expired is forgotten', async (t) => {
+  it('a repeated claim has the earlier answer, and expired ones are forgotten', async (t) => {
     const { database } = await migrated(t)
     const claim = (nonce: string, untilSec: number) => ({
       ...{ keyId: key.key.id, nonce, claim: randomBytes(8) },
@@ -151,7 +151,7 @@ await onServerDatabase('tokens that several fronts take', (databases) => {
     assert.equal(await claimsSince(database, 2_000), 900, 'since when does not expire')
   })
 
-  it('a front whose clock is wrong forgets nothing that could be used again', async (t) => {
+  it('a front with a wrong clock forgets nothing that could be used again', async (t) => {
     const { url, database } = await migrated(t)
     await claimsSince(database, nowSec() - 100)
     const token = tokenAt(nowSec())

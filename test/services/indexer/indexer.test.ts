@@ -453,7 +453,10 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
           /was not asked for/,
           (filter) => world.chain.request('eth_getLogs', [{ ...filter, ...further }]),
         ],
-        [/is no log/, (_filter, logs) => logs.map((log) => ({ ...log, logIndex: 'the first' }))],
+        [
+          /has an invalid log/,
+          (_filter, logs) => logs.map((log) => ({ ...log, logIndex: 'the first' })),
+        ],
       ]
       const follower = follow({ database, rangeBlocksMax: 4 })
       await caughtUp(follower)
@@ -633,7 +636,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     assert.deepEqual((await auditPositions(database)).differences, [])
   })
 
-  it('a holder who acts while his split is under way makes no profit of it', async () => {
+  it('a holder who acts while a split is under way makes no profit of it', async () => {
     const { ann, chain, conditionalTokens, collateral } = world
     const database = await freshDatabase()
     const follower = follow({ database })
@@ -672,7 +675,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     assert.equal(await realisedProfitOf(database, of), 0n)
   })
 
-  it('open interest is of our markets, whatever else is split of our collateral', async () => {
+  it('open interest is of our markets alone, with other splits of our collateral', async () => {
     const { ann, bob, chain, conditionalTokens, collateral, factory, maker } = world
     const database = await freshDatabase()
     const follower = follow({ database })
@@ -876,7 +879,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     await chain.send(ann, market, 'settle', [])
   }
 
-  it('killed again and again in the middle of ranges, it knows in the end what there is', async () => {
+  it('after kills in the middle of ranges the indexer ends with the full state', async () => {
     const database = await freshDatabase()
     for (let round = 0; round < 3; round++) {
       await world.createMarket()

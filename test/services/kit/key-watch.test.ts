@@ -1,15 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Registry } from 'prom-client'
 import { balanceOf } from '#chain/accounts.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { marketFactory } from '#chain/market-factory.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
 import { type Address, toAddress } from '#domain/ids.ts'
+import { keyMeters } from '#services/kit/key-metrics.ts'
 import { makeKeyWatch } from '#services/kit/key-watch.ts'
 import { startWorld } from '../../contracts/support/world.ts'
 import { startRpcProxy } from '../../support/rpc-proxy.ts'
 
 const MIN_GWEI = 20_000_000
+const LOW_GWEI = 500_000_000
 
 test('a key without its role or without ether is logged once with the reason, until it has them', async (t) => {
   const world = await startWorld()
@@ -28,12 +31,18 @@ test('a key without its role or without ether is logged once with the reason, un
     warn: (_: object, message: string) => void lines.push(message),
     debug: (_: object, message: string) => void lines.push(message),
   }
+  const registry = new Registry()
+  const keys = keyMeters(registry, log)
   const watch = (setting: string, address: Address, isOperator: typeof factory.isOperator) =>
-    makeKeyWatch(log, MIN_GWEI, {
-      ...{ setting, chainId, address },
-      balanceWei: () => balanceOf(client, address),
-      role: { contract: 'contract', isHeld: () => isOperator(address) },
-    })
+    makeKeyWatch(
+      { log, keys },
+      { balanceMinGwei: MIN_GWEI, balanceLowGwei: LOW_GWEI },
+      {
+        ...{ setting, chainId, address },
+        balanceWei: () => balanceOf(client, address),
+        role: { contract: 'contract', isHeld: () => isOperator(address) },
+      },
+    )
 
   const stranger = toAddress(world.ann.address)
   for (const { isOperator } of [settlement, factory]) {
@@ -44,7 +53,7 @@ test('a key without its role or without ether is logged once with the reason, un
       `SIBYL_X_KEY is ${stranger}, which is no operator of the contract on chain ${chainId}: give it the role`,
     )
   }
-  assert.deepEqual(lines.splice(0), ['a key cannot do its job', 'a key cannot do its job'])
+  assert.deepEqual(lines.splice(0), ['a key cannot be used', 'a key cannot be used'])
 
   const operator = toAddress(world.owner.address)
   const own = watch('SIBYL_SETTLEMENT_KEY', operator, settlement.isOperator)
@@ -58,8 +67,26 @@ test('a key without its role or without ether is logged once with the reason, un
   await own.look()
   assert.equal(own.why(), '')
   assert.deepEqual(lines.splice(0), [
-    ...['a key can do its job', 'a key cannot do its job', 'a key can do its job'],
+    ...['a key can be used', 'a key runs out of ether for gas', 'a key cannot be used'],
+    'a key can be used',
   ])
+  const metricOf = async (name: string): Promise<number> => {
+    const { values = [] } = (await registry.getSingleMetric(name)?.get()) ?? {}
+    return values.find(({ labels }) => labels.setting === 'SIBYL_SETTLEMENT_KEY')?.value ?? -1
+  }
+  const spentBefore = await metricOf('sibyl_key_spent_ether_total')
+  // A refill to 2 ether is no spending, the fall to 0.1 is.
+  for (const wei of ['0x1bc16d674ec80000', '0x16345785d8a0000']) {
+    await request('hardhat_setBalance', [operator, wei])
+    await own.look()
+  }
+  await own.look()
+  assert.equal(own.why(), '', 'a key with little ether still does its job')
+  assert.deepEqual(lines.splice(0), ['a key runs out of ether for gas'])
+  assert.equal(await metricOf('sibyl_key_balance_ether'), 0.1)
+  assert.equal(await metricOf('sibyl_key_balance_low'), 1)
+  const spent = (await metricOf('sibyl_key_spent_ether_total')) - spentBefore
+  assert.equal(spent.toFixed(6), '1.900000')
 
   await proxy.close()
   await own.look()

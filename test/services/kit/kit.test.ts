@@ -16,7 +16,7 @@ const settings = loadSettings({ SIBYL_MARKET_THREADS: '3', SIBYL_LOG_PARTITIONS:
 const options = channelOptions(settings)
 const links = linkMeters(new Registry())
 
-test('a thread tells the processor time of its worker, which only grows, and its heap', async () => {
+test('a thread reports the processor time of its worker, which only grows, and its heap', async () => {
   const registry = new Registry()
   workerMeters(registry)
   const read = async (name: string) =>
@@ -30,7 +30,7 @@ test('a thread tells the processor time of its worker, which only grows, and its
   assert(((await read('sibyl_thread_heap_bytes')) ?? 0) > 0)
 })
 
-test('a port goes to the thread that it is named after, and others are told apart', () => {
+test('a port goes to the thread of its name, and others are distinguished', () => {
   const writers = linkWriters(settings, links)
   const take = (peer: string) => writers.take(peer, new MessageChannel().port1)
   assert.equal(take('store'), 'store')
@@ -54,7 +54,7 @@ test('a market is asked for at its own thread', () => {
   }
 })
 
-test('a follower is heard, answered and told, until it goes', async () => {
+test('a follower is received, answered and sent messages until it leaves', async () => {
   const followers = makeFollowers<WriteQueueProtocol>(settings, links)
   const { port1, port2 } = new MessageChannel()
   const told = Promise.withResolvers<string>()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { loadSettings } from '#config/settings.ts'
 import type { ThreadData } from '#config/thread-data.ts'
-import { makeKit } from '#services/kit/kit.ts'
+import { makeThreadContext } from '#services/kit/kit.ts'
 import { makeLeases } from '#services/kit/leases.ts'
 import { openDatabase } from '#store/open-database.ts'
 import { onServerDatabase } from '../../support/databases.ts'
@@ -14,7 +14,7 @@ await onServerDatabase('leases of a thread', (databases) => {
     const settings = loadSettings({ SIBYL_DATABASE_URL: url })
     const data = { name: 'store', settings, isTerminal: false } as ThreadData
     const lines: { fields: object; message: string }[] = []
-    const kit = makeKit(data)
+    const kit = makeThreadContext(data)
     const info = (fields: object, message: string) => void lines.push({ fields, message })
     const leases = makeLeases(data, { ...kit, log: { ...kit.log, info } }, { openDatabase })
     t.after(async () => {

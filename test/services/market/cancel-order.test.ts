@@ -7,7 +7,7 @@ import { given, START_SEC } from './market-fixture.ts'
 
 const cancelled = (name: string) => ({ status: 'cancelled', orderHash: hashNamed(name) })
 
-test('a cancelled order leaves the book with what rested of it', () => {
+test('a cancelled order leaves the book with its resting size', () => {
   const market = given()
   market.place(buy('YES').at(0.4).size(10).named('a'))
   market.place(sell('YES').at(0.4).size(4).named('s'))
@@ -41,7 +41,7 @@ test('only the owner cancels where an owner is asked for', () => {
   assert.deepEqual(market.cancel('a', 'buy', 'ann'), { rejected: 'ORDER_CLOSED' })
 })
 
-test('what is filled and settled, or expired, is closed', () => {
+test('an order that is filled and settled, or expired, is closed', () => {
   const market = given()
   market.place(buy('YES').at(0.4).size(1).named('filled'))
   market.place(sell('YES').at(0.4).size(1).named('taker'))

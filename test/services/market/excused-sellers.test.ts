@@ -25,7 +25,7 @@ function resold(size = 10) {
 }
 const own = ['NO buy 0.1 bid 7', 'NO sell 0.9 offer 7']
 
-test('who resold what a ghost sold him keeps his orders', () => {
+test('a trader who resold shares bought from an empty wallet keeps all orders', () => {
   const market = resold()
   market.report('b', failedBy('seller'))
   assert.deepEqual(market.said(), [
@@ -41,7 +41,7 @@ test('who resold what a ghost sold him keeps his orders', () => {
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('it does not matter which of the two failures is told first', () => {
+test('the order in which the two failures are reported does not matter', () => {
   const market = resold()
   market.report('c', failedBy('seller'))
   assert.deepEqual(market.said()[0], 'TradeFailed 7-0 0xaa, seller excused')
@@ -50,7 +50,7 @@ test('it does not matter which of the two failures is told first', () => {
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('the next in the chain, who resold in turn, is excused as well', () => {
+test('the next in the chain, who resold too, is excused as well', () => {
   const market = resold()
   market.place(sell('YES').at(0.6).size(10).by('cat').named('r2'))
   market.place(buy('YES').at(0.6).size(10).by('dan').named('d'))

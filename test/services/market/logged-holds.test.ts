@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { OrderHash } from '#domain/ids.ts'
+import type { MarketId, OrderHash } from '#domain/ids.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
 import { OUTCOMES } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { PACKED } from '#log/packed-event.ts'
-import { OrderHolds, unclaimedHolds } from '#services/market/host/order-holds.ts'
+import { SessionIndex } from '#services/market/held.ts'
 import { apply, newMarket } from '#services/market/market.ts'
 import { rowsOf } from '#services/market/snapshot.ts'
 import type { MarketState } from '#services/market/state.ts'
@@ -17,8 +18,18 @@ import { randomFlow } from './random-flow.ts'
 /** After so many steps the whole log is read again. */
 const READ_EVERY = WHOLE ? 100 : 300
 
-const heldIn = ({ held, market }: MarketState) =>
-  held.all(market.id).map(({ orderHash }) => orderHash)
+/** Every order that is named in an event and held. */
+function heldIn(
+  market: { state: MarketState; events: readonly MarketEvent[] },
+  { held } = market.state,
+) {
+  const named = new Set<OrderHash>()
+  for (const event of market.events) {
+    if (event.type === 'OrderRested') named.add(event.orderHash)
+    else if (event.type === 'OrdersMatched') named.add(event.taker.orderHash)
+  }
+  return [...named].filter((orderHash) => held.sessionOf(orderHash) !== undefined)
+}
 
 const rests = ({ books }: MarketState, orderHash: OrderHash) =>
   books.some((book) => book.locate(orderHash) >= 0)
@@ -30,7 +41,7 @@ function replayed(market: ReturnType<typeof given>): MarketState {
   return again
 }
 
-test('whatever happens, the log says which orders are held: those of sessions that are not over', () => {
+test('the log always has the held orders: those of sessions that are not over', () => {
   withSeeds([1, 2, 3], (random) => {
     const market = given({ selfTrade: random.chance(0.5) ? 'allow' : 'cancel-resting' })
     /** Those that were ever placed in a session, and not let go since. */
@@ -55,7 +66,7 @@ test('whatever happens, the log says which orders are held: those of sessions th
     let most = 0
     for (let step = 0; step < 2_000; step++) {
       flow.step()
-      const held = heldIn(market.state)
+      const held = heldIn(market)
       most = Math.max(most, held.length)
       if (held.length > 0 && random.chance(0.05)) {
         const orderHash = random.pick(held)
@@ -64,7 +75,7 @@ test('whatever happens, the log says which orders are held: those of sessions th
       }
       if (step % READ_EVERY !== 0) continue
       market.state.held.rows(market.state)
-      const now = new Set(heldIn(market.state))
+      const now = new Set(heldIn(market))
       // What a reorganisation brings back after it was settled, nobody has held since.
       const undone = new Set<OrderHash>()
       for (const event of market.events) {
@@ -81,11 +92,11 @@ test('whatever happens, the log says which orders are held: those of sessions th
       }
       const again = replayed(market)
       again.held.rows(again)
-      assert.deepEqual(heldIn(again).toSorted(), [...now].toSorted())
+      assert.deepEqual(heldIn(market, again).toSorted(), [...now].toSorted())
     }
     assert(most > 10, `${most} were held at most`)
     market.ask('CloseMarket', { marketId: market.marketId, reason: 'resolved' })
-    assert.deepEqual(heldIn(market.state), [])
+    assert.deepEqual(heldIn(market), [])
   })
 })
 
@@ -95,15 +106,15 @@ test('an order of a session that trades and comes back is still held', () => {
   market.place(sell('YES').at(0.5).size(1).by('bob').named('maker'))
   market.ask('PlaceOrder', { order, session: 's' })
   market.place(sell('YES').at(0.5).size(1).by('bob').named('taker'))
-  assert.deepEqual(heldIn(market.state).map(nameOf), ['held'], 'it is filled, and not settled')
+  assert.deepEqual(heldIn(market).map(nameOf), ['held'], 'it is filled, and not settled')
   const failed = market.reportOf('taker', { status: 'failed', fault: 'seller' })
   const report = { ...failed, buy: order }
   market.ask('ReportTrade', { marketId: market.marketId, report })
-  assert.deepEqual(heldIn(market.state).map(nameOf), ['held'], 'what came back is held again')
-  assert.deepEqual(heldIn(replayed(market)), heldIn(market.state))
+  assert.deepEqual(heldIn(market).map(nameOf), ['held'], 'what came back is held again')
+  assert.deepEqual(heldIn(market, replayed(market)), heldIn(market))
   const { side } = order
   market.ask('CancelOrder', { marketId: market.marketId, orderHash: order.orderHash, side })
-  assert.deepEqual(heldIn(market.state), [])
+  assert.deepEqual(heldIn(market), [])
 })
 
 test('an order of a session that has settled is held no more', () => {
@@ -111,41 +122,68 @@ test('an order of a session that has settled is held no more', () => {
   const order = signed(buy('YES').at(0.5).size(1).by('ann').named('held'), market.marketId)
   market.ask('PlaceOrder', { order, session: 's' })
   market.place(sell('YES').at(0.5).size(1).by('bob').named('taker'))
-  assert.deepEqual(heldIn(market.state).map(nameOf), ['held'])
+  assert.deepEqual(heldIn(market).map(nameOf), ['held'])
   const report = { ...market.reportOf('taker', { status: 'confirmed' }), buy: order }
   market.ask('ReportTrade', { marketId: market.marketId, report })
-  assert.deepEqual(heldIn(market.state), [])
+  assert.deepEqual(heldIn(market), [])
 })
 
-test('a snapshot has what is held', () => {
+test('a snapshot has the held orders', () => {
   const market = given()
   const order = signed(buy('YES').at(0.5).size(2).by('ann').named('held'), market.marketId)
   market.ask('PlaceOrder', { order, session: 's' })
   market.place(buy('YES').at(0.4).size(2).by('ann').named('other'))
   const rows = rowsOf(market.state)
-  assert.deepEqual(rows, [['held', hashNamed('held'), order.side, order.trader]])
+  assert.deepEqual(rows, [['held', hashNamed('held'), order.side, order.trader, 's']])
   const again = newMarket(market.state.market, market.state.rules, market.recall)
   for (const row of rows) if (row[0] === 'held') again.held.restore(row)
-  assert.deepEqual(heldIn(again), [hashNamed('held')])
+  assert.deepEqual(heldIn(market, again), [hashNamed('held')])
 })
 
-test('what the log has as held and no front holds is to be cancelled', () => {
+test('an order that another session places again ends with that session', () => {
   const market = given()
-  for (const name of ['claimed', 'left']) {
-    const order = signed(buy('YES').at(0.5).size(2).by('ann').named(name), market.marketId)
-    market.ask('PlaceOrder', { order, session: 's' })
-  }
-  market.place(buy('YES').at(0.4).size(2).by('ann').named('free'))
-  const [order] = market.state.held.all(market.marketId)
-  assert(order !== undefined)
-  const kept: string[] = []
-  const front = new OrderHolds((orders) => {
-    for (const { orderHash } of orders) kept.push(nameOf(orderHash))
-  })
-  front.handlers.HoldOrder({ session: 's', order })
-  const markets = new Map([[market.marketId, { state: market.state }]])
-  const names = unclaimedHolds(markets, [front]).map(({ orderHash }) => nameOf(orderHash))
-  assert.deepEqual(names, ['left'])
-  front.handlers.DropSession({ session: 's' })
-  assert.deepEqual(kept, ['claimed'])
+  const order = signed(buy('YES').at(0.5).size(2).by('ann').named('a'), market.marketId)
+  for (const session of ['first', 'first', 'second']) market.ask('PlaceOrder', { order, session })
+  assert.equal(market.state.held.sessionOf(order.orderHash), 'second')
+  assert.equal(replayed(market).held.sessionOf(order.orderHash), 'second')
+  const rested = market.events.filter(({ type }) => type === 'OrderRested')
+  assert.equal(rested.length, 2, 'the log is not told twice of the same session')
+})
+
+test('a session holds the maximum number of orders in all markets of its thread', () => {
+  const index = new SessionIndex()
+  const [one, other] = [1, 2].map((number) =>
+    given({
+      market: { id: `0x${String(number).repeat(64)}` as MarketId },
+      sessions: { index, ordersMax: 2 },
+    }),
+  )
+  const place = (market: ReturnType<typeof given>, name: string, session: string) =>
+    market.ask('PlaceOrder', {
+      order: signed(buy('YES').at(0.5).size(2).by('ann').named(name), market.marketId),
+      session,
+    })
+  for (const market of [one!, other!]) assert(!isRejection(place(market, market.marketId, 's')))
+  const refused = place(one!, 'more', 's')
+  assert(isRejection(refused) && refused.rejected === 'RATE_LIMITED')
+  assert.equal(refused.detail, 'a session may hold 2 orders that are open or not settled')
+  assert(!isRejection(place(one!, one!.marketId, 's')), 'the same order again is no other order')
+  assert(!isRejection(place(one!, 'more', 't')), 'another session has a limit of its own')
+  one!.cancel(one!.marketId, 'buy')
+  assert(!isRejection(place(other!, 'next', 's')), 'an order that ended does not count')
+  assert.deepEqual(index.sizeOf('s'), 2)
+  for (const market of [one!, other!]) market.state.held.drop()
+  assert.deepEqual(index.sessions(), [], 'markets that are unloaded leave nothing behind')
+})
+
+test('an order that failed by the fault of its trader does not count as held', () => {
+  const index = new SessionIndex()
+  const market = given({ sessions: { index, ordersMax: 1 } })
+  const order = signed(buy('YES').at(0.5).size(1).by('ann').named('a'), market.marketId)
+  market.ask('PlaceOrder', { order, session: 's' })
+  market.place(sell('YES').at(0.5).size(1).by('bob').named('taker'))
+  assert.equal(index.sizeOf('s'), 1, 'its trade may fail')
+  const report = { ...market.reportOf('taker', { status: 'failed', fault: 'buyer' }), buy: order }
+  market.ask('ReportTrade', { marketId: market.marketId, report })
+  assert.equal(index.sizeOf('s'), 0)
 })

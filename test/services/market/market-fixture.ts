@@ -19,9 +19,9 @@ import {
 } from '#domain/order.ts'
 import { JsonBytes } from '#log/json-bytes.ts'
 import { PACKED } from '#log/packed-event.ts'
-import type { MarketProtocol, OpenOrder, TradeReport } from '#protocol/market.ts'
+import type { MarketProtocol, OpenOrder, PlacedOrder, TradeReport } from '#protocol/market.ts'
 import { apply, market, newMarket } from '#services/market/market.ts'
-import type { MarketState, Recall, RiskRules } from '#services/market/state.ts'
+import type { MarketRules, MarketState, Recall, RiskRules } from '#services/market/state.ts'
 import { hashNamed, nameOf, type OrderBuilder, traderNamed } from '../../support/orders.ts'
 import { stateHashOf } from './state-hash.ts'
 
@@ -98,15 +98,18 @@ export type Given = {
   readonly market?: Partial<Market>
   readonly risk?: RiskRules
   readonly settled?: boolean
+  readonly sessions?: MarketRules['sessions']
 }
 
 export function given(given_: Given = {}) {
   const { selfTrade = 'allow', ordersMax = 1_000_000, market: more, risk, settled = true } = given_
+  const { sessions } = given_
   const recall: Recall = { closed: new Map(), trades: new Map() }
   const rules = {
     ...{ selfTrade, ordersMax, seed: 42 },
     settled: { has: () => settled },
     ...(risk === undefined ? {} : { risk }),
+    ...(sessions === undefined ? {} : { sessions }),
   }
   const opened = aMarket(more)
   const state = newMarket(opened, rules, recall)
@@ -147,10 +150,17 @@ export function given(given_: Given = {}) {
       nowMs = (START_SEC + seconds) * 1_000
     },
     open: () => ask('OpenMarket', { market: opened }),
-    place(builder: OrderBuilder, timeInForce?: TimeInForce) {
+    place(
+      builder: OrderBuilder,
+      timeInForce?: TimeInForce,
+      more: Omit<PlacedOrder, 'order' | 'timeInForce'> = {},
+    ) {
       const order = signed(builder, opened.id)
       orders.set(nameOf(order.orderHash), order)
-      return ask('PlaceOrder', timeInForce === undefined ? { order } : { order, timeInForce })
+      return ask('PlaceOrder', {
+        ...{ order, ...more },
+        ...(timeInForce === undefined ? {} : { timeInForce }),
+      })
     },
     cancel(name: string, side: 'buy' | 'sell', by?: string) {
       return ask('CancelOrder', {

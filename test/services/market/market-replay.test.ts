@@ -94,7 +94,7 @@ test('sequence numbers have no gap, and the time of events never goes back', () 
   })
 })
 
-test('no order trades or rests for more than its size, whatever fails and comes back', () => {
+test('no order trades or rests for more than its size, through any failures and returns', () => {
   withSeeds(SEEDS, (random) => {
     const market = given()
     const flow = randomFlow(market, random)

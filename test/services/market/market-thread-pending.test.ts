@@ -212,5 +212,5 @@ test('a snapshot of before pending trades or held orders were in it is read as o
   const chunks = [Buffer.from(JSON.stringify(head))]
   const meta = { marketId: market.id, atOffset: 7, seq: 7, chunks: 1 }
   const read = readMarketSnapshot({ meta, chunks })
-  assert.deepEqual(read, { head, books: [[], []], pending: [], held: [] })
+  assert.deepEqual(read, { head, books: [[], []], pending: [], held: [], tags: [] })
 })

@@ -455,7 +455,7 @@ inFolder('a log that remembers as many orders as it can takes no new ones', asyn
   const [answer] = await host.run(place(1, buy('YES').named('c')))
   assert.deepEqual(answer, {
     rejected: 'OVERLOADED',
-    detail: 'the log remembers as many orders as it can',
+    detail: 'the log has reached its maximum number of remembered orders',
   })
   await host.stop()
 })

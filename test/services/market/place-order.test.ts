@@ -27,7 +27,7 @@ test('an order that meets no other rests', () => {
   assert.deepEqual(market.book(), ['YES buy 0.42 a 10'])
 })
 
-test("the taker pays the maker's price, the best first, and what remains of it rests", () => {
+test("the taker pays the maker's price, the best first, and the rest of the order rests", () => {
   const market = given()
   market.place(sell('YES').at(0.41).size(10).named('a'))
   market.place(sell('YES').at(0.4).size(5).named('b'))
@@ -153,7 +153,7 @@ test('a trader has a limit of open orders in a market', () => {
   assert.deepEqual(market.place(buy('YES').by('bob').named('b')), accepted('b', 0))
 })
 
-test('the same order again is answered from the first answer, whatever has become of it', () => {
+test('the same order again gets the first answer, in any later state', () => {
   const market = given()
   const resting = buy('YES').at(0.4).size(10).named('a')
   market.place(resting)
@@ -196,7 +196,7 @@ test('an expired order cannot be placed again, whether the timer has seen it or 
   assert.deepEqual(market.said(), [])
 })
 
-test('what was seen is answered before any check of time or state', () => {
+test('a known order is answered before any check of time or state', () => {
   const market = given()
   const filled = sell('YES')
     .at(0.4)
@@ -211,7 +211,7 @@ test('what was seen is answered before any check of time or state', () => {
   assert.deepEqual(market.place(filled), again('a', 0), 'the market is closed')
 })
 
-test('a maker that has expired is not met, whatever the timer has done', () => {
+test('an expired maker is not matched, before and after the timer', () => {
   const market = given()
   market.place(
     sell('YES')
@@ -271,7 +271,7 @@ function crowd(count: number, until = 2_000_000_000) {
   return market
 }
 
-test('a match with very many makers is told in several events', () => {
+test('a match with very many makers is written as several events', () => {
   const count = MAKERS_PER_EVENT_MAX + 5
   const market = crowd(count)
   assert.deepEqual(
@@ -303,7 +303,7 @@ test('a match with very many makers is told in several events', () => {
   )
 })
 
-test('one order meets so many makers at most, and what remains of it is cancelled', () => {
+test('one order matches a limited number of makers, and the rest of it is cancelled', () => {
   const market = crowd(MAKERS_PER_ORDER_MAX + 1)
   const order = buy('YES')
     .at(0.4)
@@ -319,7 +319,7 @@ test('one order meets so many makers at most, and what remains of it is cancelle
   })
 })
 
-test('an order that meets only what has ended is refused rather than half known', () => {
+test('an order that matches only ended orders is refused rather than half known', () => {
   const market = crowd(MAKERS_PER_ORDER_MAX + 1, START_SEC + 100)
   market.at(100)
   const order = buy('YES').at(0.4).named('t')

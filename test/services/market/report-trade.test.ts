@@ -21,7 +21,7 @@ const confirmed = { status: 'confirmed', txHash: '0x01' } as const
 const reverted = { status: 'reverted', txHash: '0x01' } as const
 const failed = { status: 'failed', txHash: '0x01' } as const
 
-test('a trade goes from matched over submitted to confirmed, each told once', () => {
+test('a trade goes from matched over submitted to confirmed, each published once', () => {
   const market = traded(10)
   assert.deepEqual(market.report('b', submitted), { status: 'submitted' })
   assert.deepEqual(market.report('b', submitted), { status: 'submitted' })
@@ -38,7 +38,7 @@ test('a trade goes from matched over submitted to confirmed, each told once', ()
   assert.equal(market.state.unsettled, 0)
 })
 
-test('a market says what it knows of a trade, and nothing changes', () => {
+test('a market returns the state of a trade, and nothing changes', () => {
   const market = traded(10)
   const asked = { status: 'matched', txHash: '' } as const
   assert.deepEqual(market.report('b', asked), { status: 'matched' })
@@ -119,7 +119,7 @@ test('an order that still rests gets its quantity back and keeps its place', () 
   assert.deepEqual(market.book(), ['YES sell 0.4 s 10', 'YES sell 0.4 later 1'])
 })
 
-test('what comes back meets the orders that wait for it, as a new arrival', () => {
+test('a returned quantity matches the orders that wait for it, as a new arrival', () => {
   const market = traded(10)
   market.place(buy('YES').at(0.45).size(6).by('eve').named('e'))
   market.said()
@@ -212,7 +212,7 @@ test('a trader who failed a trade with themselves gets nothing back', () => {
   assert.deepEqual(market.said(), ['TradeFailed 3-0 0x01', 's ended: unfunded, 2 rested'])
 })
 
-test('what cannot be a trade of this market is refused and changes nothing', () => {
+test('a report that cannot be about a trade of this market is refused and changes nothing', () => {
   const market = traded(10)
   const report = market.reportOf('b', { ...failed, fault: 'buyer' })
   const ask = (told: TradeReport) =>

@@ -16,7 +16,7 @@ test('a settlement that is away for as long as it may be behind counts as behind
   assert.deepEqual(watch.look(101_001), [1, 137], 'it has left')
 })
 
-test('a settlement whose next link is there before the last one ends is not away', () => {
+test('a settlement with a new link before the last one ends is not away', () => {
   const watch = makeSettlementWatch({ maxMs: 1_000, chains }, 0)
   watch.linked()
   watch.linked()

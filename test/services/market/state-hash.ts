@@ -11,6 +11,12 @@ export function stateHashOf(state: MarketState): string {
     state.unsettled,
     JSON.stringify(state.pending.rows()),
     JSON.stringify(state.held.rows(state).toSorted()),
+    JSON.stringify(
+      state.tagged
+        .rows(state, state.updatedAtMs)
+        .map((row) => JSON.stringify(row))
+        .toSorted(),
+    ),
     state.closed ?? 'open',
     state.books[YES].stateHash(),
     state.books[NO].stateHash(),

@@ -19,7 +19,7 @@ const hashesOf = (events: ReturnType<typeof eventsOf>['events']) => {
   return hashes
 }
 
-test('what is answered is durable, and a command that is alone waits for no other', () =>
+test('an answered command is durable, and a single command waits for no other', () =>
   withExchanges(async (start, dataDir) => {
     const exchange = await start({ store: false })
     const stream = orderStream(1, 4)
@@ -33,7 +33,7 @@ test('what is answered is durable, and a command that is alone waits for no othe
     }
   }))
 
-test('every reader hears the events before the answers to them', () =>
+test('every reader receives the events before the answers to them', () =>
   withExchanges(async (start, dataDir) => {
     const exchange = await start({ store: false, relays: 2 })
     const stream = orderStream(2, 3)
@@ -101,7 +101,41 @@ test('a market thread that is killed under requests comes back as it was', () =>
     assertOpen(expected, await openOrders(exchange))
   }))
 
-test('what is not answered is resubmitted, and is there once', () =>
+test('a market thread that is killed keeps the orders of sessions that a front claims, and no others', () =>
+  withExchanges(async (start) => {
+    const exchange = await start({ store: false })
+    const stream = orderStream(5, 1)
+    await openMarkets(exchange, stream)
+    const places = stream.take(40).filter(({ ask }) => ask[0] === 'PlaceOrder')
+    const sessionOf = (at: number) => ['claimed', 'left'][at % 3]
+    const hashes = places.map(
+      ({ ask }) => (ask[1] as { order: { orderHash: string } }).order.orderHash,
+    )
+    await exchange.askAll(
+      places.map(({ marketId, ask }, at) => {
+        const session = sessionOf(at)
+        const message = { ...(ask[1] as object), ...(session === undefined ? {} : { session }) }
+        return { marketId, ask: ['PlaceOrder', message] as never }
+      }),
+    )
+    const open = async () => (await openOrders(exchange)).map(({ orderHash }) => orderHash)
+    const before = await open()
+    const isLeft = (orderHash: string) => sessionOf(hashes.indexOf(orderHash)) === 'left'
+    const stays = before.filter((orderHash) => !isLeft(orderHash))
+    assert(stays.length > 0 && stays.length < before.length, 'the test needs both')
+    await exchange.supervisor.kill('market-0')
+    await exchange.untilLinked('market-0', 2)
+    const { marketId } = places[0]!
+    const claim = ['ClaimSessions', { sessions: ['claimed'] }] as never
+    assert.deepEqual(await exchange.askAll([{ marketId, ask: claim }]), [{ claimed: true }])
+    await eventually(async () => assert.deepEqual(await open(), stays))
+    const end = ['EndSession', { session: 'claimed' }] as never
+    assert.deepEqual(await exchange.askAll([{ marketId, ask: end }]), [{ ended: true }])
+    const isFree = (orderHash: string) => sessionOf(hashes.indexOf(orderHash)) === undefined
+    assert.deepEqual(await open(), stays.filter(isFree), 'an answer means that they are cancelled')
+  }))
+
+test('an unanswered order is resubmitted, and exists once', () =>
   withExchanges(async (start, dataDir) => {
     const exchange = await start({ store: false })
     const stream = orderStream(4, 3)

@@ -33,7 +33,7 @@ test('an order that is post-only rests, or is refused with the price it would ha
   assert.deepEqual(market.place(bid, 'POST_ONLY'), {
     rejected: 'POST_ONLY_WOULD_MATCH',
     field: 'postOnly',
-    detail: 'it would have been matched at once, at 420000',
+    detail: 'the post-only order would match at once, at 420000',
   })
   // An order that has ended is nothing to meet.
   market.at(61)
@@ -45,7 +45,7 @@ test('an order that is post-only rests, or is refused with the price it would ha
   assert.deepEqual(market.said(), ['b ended: expired, 1 rested', 'u rests: buy YES 3 at 0.42'])
 })
 
-test('immediate or cancel: what is not filled at once is cancelled, and never rests', () => {
+test('immediate or cancel: the part that is not filled at once is cancelled, and never rests', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(4).by('ann').named('a'))
   market.said()
@@ -68,7 +68,7 @@ test('immediate or cancel: what is not filled at once is cancelled, and never re
   assert.deepEqual(market.place(buy('YES').at(0.3).size(1).named('u'), 'IOC'), {
     rejected: 'ORDER_NOT_FILLED',
     field: 'timeInForce',
-    detail: 'nothing of it could be filled at once',
+    detail: 'no part of the order could be filled at once',
   })
 })
 
@@ -102,7 +102,7 @@ test('fill or kill: all of it at once, or nothing happens', () => {
   assert.deepEqual(market.book(), ['YES sell 0.4 a 4'])
 })
 
-test('whatever happens, post-only never takes, and what is to be filled at once never rests', () => {
+test('post-only never takes, and an order to be filled at once never rests, in any history', () => {
   withSeeds([1, 2, 3], (random) => {
     const selfTrade = random.chance(0.5) ? 'allow' : 'cancel-resting'
     const market = given({ selfTrade })
@@ -136,7 +136,7 @@ test('whatever happens, post-only never takes, and what is to be filled at once 
   })
 })
 
-test('the market refuses what the naive book would, and nothing else', () => {
+test('the market refuses the orders that the naive book would, and no others', () => {
   withSeeds([4, 5], (random) => {
     const selfTrade = random.chance(0.5) ? 'allow' : 'cancel-resting'
     const market = given({ selfTrade })

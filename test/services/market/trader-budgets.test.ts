@@ -51,7 +51,7 @@ test('a trader pays for each fill of trades with itself once, until it is decide
   assert.equal(counts.paidBy(eve), 0)
 })
 
-test('the refusal names what is used, the limit, and when the budget is free again', () => {
+test('the refusal names the used amount, the limit, and when the budget is free again', () => {
   const budgets = new TraderBudgets(limits({ fillsPerDay: 10 }), 1)
   budgets.merge(CHAIN, dayOf(NOW), [spending(eve, { fills: 10, gas: 700_000 })])
   const flaw = budgets.flaw(CHAIN, eve, asking())
@@ -59,7 +59,7 @@ test('the refusal names what is used, the limit, and when the budget is free aga
   assert.deepEqual(flaw, {
     rejected: 'GAS_BUDGET_SPENT',
     field: 'order.trader',
-    detail: `10 settled fills of this trader are used today, of 10; new orders are accepted from ${new Date(untilMs).toISOString()}`,
+    detail: `this trader has used 10 of 10 settled fills today; new orders are accepted from ${new Date(untilMs).toISOString()}`,
     retryAfterSec: (untilMs - NOW) / 1_000,
   })
   assert.equal(budgets.flaw(CHAIN, ann, asking()), undefined)
@@ -97,11 +97,11 @@ test('open orders and unsettled fills count once for each market thread', () => 
   assert.equal(flaw?.retryAfterSec, 5)
   assert.match(
     flaw?.detail ?? '',
-    /^1 settled fills .* of 10, and 2 open orders and 1 unsettled trades/,
+    /^this trader has used 1 of 10 settled fills today, and 2 open orders and 1 unsettled trades/,
   )
 })
 
-test('a trader whose failed fills use up their budget is named once, and sums of an older day change nothing', () => {
+test('a trader with failed fills above the budget is named once, and sums of an older day change nothing', () => {
   const budgets = new TraderBudgets(limits({ failedGasPerDay: 500 }), 1)
   const day = dayOf(NOW)
   assert.deepEqual(budgets.merge(CHAIN, day, [spending(eve, { failedGas: 499 })]), [])

@@ -49,7 +49,7 @@ test('twice the longest pause without a fault forgets the earlier ones', () => {
   assert.deepEqual(pauses.all(), [])
 })
 
-test('what threads tell each other comes to the same in any order', () => {
+test('messages between threads give the same result in any order', () => {
   const make = () => new TraderPauses({ firstMs: 10_000, maxMs: 60_000 })
   const [one, two] = [make(), make()]
   one.fault(CHAIN, ann, 0)
@@ -62,7 +62,7 @@ test('what threads tell each other comes to the same in any order', () => {
   assert.deepEqual(two.all(), one.all())
 })
 
-test('only so many pauses are remembered, the newest', () => {
+test('a limited number of pauses is remembered, the newest', () => {
   const pauses = new TraderPauses({ firstMs: 10_000, maxMs: 60_000 })
   for (let n = 0; n <= PAUSED_TRADERS_MAX; n++) pauses.fault(CHAIN, traderNamed(`t${n}`), n)
   assert.equal(pauses.all().length, PAUSED_TRADERS_MAX)
@@ -80,7 +80,7 @@ function pausing() {
   return { market, pauses }
 }
 
-test('who was at fault places nothing for a while, and cancels as ever', () => {
+test('a trader at fault places nothing for a while, and can still cancel', () => {
   const { market, pauses } = pausing()
   const order = buy('NO').at(0.2).size(1).by('ann')
   market.place(order.named('before'))
@@ -93,7 +93,7 @@ test('who was at fault places nothing for a while, and cancels as ever', () => {
     rejected: 'TRADER_PAUSED',
     field: 'order.trader',
     detail:
-      'a trade failed, or would have failed, by the fault of this trader, whose new orders are refused ' +
+      "a trade failed, or would have failed, by this trader's fault: new orders are rejected " +
       'for 7 more seconds, ' +
       `until ${new Date((START_SEC + 10) * 1_000).toISOString()}`,
     retryAfterSec: 7,
@@ -115,7 +115,7 @@ test('a cancel works while its trader pauses', () => {
   assert('status' in market.cancel('s', 'sell'), 'also of what is not settled')
 })
 
-test('who is excused, and who was not at fault, does not pause', () => {
+test('a trader who is excused, or was not at fault, does not pause', () => {
   const { market, pauses } = pausing()
   market.place(sell('YES').at(0.5).size(10).by('ann').named('r'))
   market.place(buy('YES').at(0.5).size(10).by('cat').named('c'))
@@ -145,7 +145,7 @@ test('a replay comes to the same pauses', () => {
   assert.deepEqual(sorted(fresh.all()), sorted(before), 'and from nothing')
 })
 
-test('a trader with so many unsettled trades places nothing until the chain has settled some', () => {
+test('a trader at the limit of unsettled trades places nothing until the chain has settled some', () => {
   const market = given({ risk: { ...free, pendingTradesMax: 2 } })
   const offer = sell('YES').at(0.4).by('bob')
   market.place(offer.size(10).named('s'))
@@ -154,7 +154,7 @@ test('a trader with so many unsettled trades places nothing until the chain has 
   assert.deepEqual(market.place(offer.named('more')), {
     rejected: 'TOO_MANY_PENDING_TRADES',
     field: 'order.trader',
-    detail: 'the trader has 2 trades or more that are not settled yet',
+    detail: 'the trader has 2 or more unsettled trades',
   })
   assert('status' in market.place(buy('YES').at(0.4).size(1).by('dan').named('b3')), 'others trade')
   assert.deepEqual(market.book(), ['YES sell 0.4 s 7'], 'with his order, which stays')
@@ -164,7 +164,7 @@ test('a trader with so many unsettled trades places nothing until the chain has 
   assert('status' in market.place(offer.named('more')))
 })
 
-test('an order that is worth too little is refused; what remains of a larger one may be less', () => {
+test('an order of too small a value is refused; the rest of a larger one may be smaller', () => {
   const market = given({ risk: { ...free, minNotional: ONE } })
   const least = buy('YES').at(0.3).exactly(3_333_334).by('ann')
   assert.deepEqual(market.place(least.exactly(3_333_333).named('small')), {

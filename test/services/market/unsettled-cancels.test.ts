@@ -46,14 +46,14 @@ for (const [name, side, fault] of [
   })
 }
 
-test('what was not cancelled still comes back', () => {
+test('an order that was not cancelled still comes back', () => {
   const market = filled()
   market.cancel('b', 'buy')
   market.report('b', failedBy('none'))
   assert.deepEqual(market.book(), ['YES sell 0.4 s 10'])
 })
 
-test('a cancelled order whose trade is confirmed stays cancelled', () => {
+test('a cancelled order with a confirmed trade stays cancelled', () => {
   const market = filled()
   market.cancel('s', 'sell')
   market.said()
@@ -63,7 +63,7 @@ test('a cancelled order whose trade is confirmed stays cancelled', () => {
   assert.equal(market.state.pending.size, 0)
 })
 
-test('of an order that still rests, what remains is cancelled and what is pending does not return', () => {
+test('of an order that still rests, the rest is cancelled and the pending part does not return', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(10).by('bob').named('s'))
   market.place(buy('YES').at(0.5).size(3).by('ann').named('b1'))
@@ -194,7 +194,7 @@ test('after every step the counts are those of the pending trades', () => {
   })
 })
 
-test('an order that was cancelled never rests or trades again, whatever becomes of its fills', () => {
+test('a cancelled order never rests or trades again, with any end of its fills', () => {
   withSeeds([1, 2, 3, 4], (random) => {
     const market = given()
     const flow = randomFlow(market, random)

@@ -65,6 +65,7 @@ async function openNode(
   const told: number[] = []
   const said: object[] = []
   const unfit: string[] = []
+  const taken: string[] = []
   let lost = 0
   let front: Channel<EchoProtocol> | undefined
   const connect = async (thread: string, _peer: string, port: MessagePort): Promise<boolean> => {
@@ -102,6 +103,7 @@ async function openNode(
       ...{ line, world: realWorld, log: SILENT, connect },
       heardAll: (message) => void said.push(message),
       unfit: (why) => void unfit.push(why),
+      taken: (slot, epoch) => void taken.push(`${slot} ${epoch}`),
       async begin(slot, isWanted) {
         await copied
         if (!isWanted()) throw new Error('it is not wanted any more')
@@ -133,6 +135,7 @@ async function openNode(
     told,
     said,
     unfit,
+    taken,
     lost: () => lost,
     refused: () => refused,
     front: () => {
@@ -207,7 +210,7 @@ test('a server that wants credentials takes those of the address, and no others'
   await assert.rejects(open('sibyl:s3cret'), /SIBYL_NATS_URL/)
 })
 
-test('requests and what is told cross NATS in order, whatever they carry', {
+test('requests and messages cross NATS in order, with any content', {
   skip: natsMissing,
 }, async (t) => {
   const { back, front } = await pair(t)
@@ -228,7 +231,7 @@ test('requests and what is told cross NATS in order, whatever they carry', {
   )
 })
 
-test('what a node says to all is heard by all others', { skip: natsMissing }, async (t) => {
+test('a broadcast of a node reaches all others', { skip: natsMissing }, async (t) => {
   const { back, front } = await pair(t)
   front.bridge.sayAll({ draws: [['ip a', 5, 10]] })
   await eventually(() => assert.deepEqual(back.said, [{ draws: [['ip a', 5, 10]] }]))
@@ -253,7 +256,7 @@ test('a missing frame ends the link, also when it is the last; then there is a n
   await again(front, first, 'here')
 })
 
-test('who waits is told at once when the thread of its peer dies, and is linked to the next', {
+test('a waiting request is answered at once when the thread of its peer dies, and is linked to the next', {
   skip: natsMissing,
 }, async (t) => {
   const { back, front } = await pair(t)
@@ -270,8 +273,11 @@ test('a node that is gone ends its links, and another that offers the slot takes
 }, async (t) => {
   const { nats, back, front } = await pair(t)
   const first = front.front()
-  await openNode(t, nats.url, { name: 'spare', offers: ['store'] })
+  const spare = await openNode(t, nats.url, { name: 'spare', offers: ['store'] })
   await eventually(() => assert.equal(front.bridge.nodes().length, 3))
+  for (const { bridge } of [front, spare]) {
+    await eventually(() => assert.deepEqual(bridge.owners(), [{ slot: 'store', node: 'back' }]))
+  }
   const waiting = first.ask('Hold', {})
   await eventually(() => assert.equal(back.heard.length, 1))
   await back.vanish()
@@ -279,9 +285,11 @@ test('a node that is gone ends its links, and another that offers the slot takes
   await again(front, first, 2)
   const names = () => front.bridge.nodes().map(({ node }) => node)
   await eventually(() => assert.deepEqual(names().sort(), ['front', 'spare']))
+  assert.deepEqual(front.bridge.owners(), [{ slot: 'store', node: 'spare' }])
+  assert.deepEqual([back.taken, spare.taken], [['store 1'], ['store 2']])
 })
 
-test('who leaves hands its slot over, and nobody waits for its silence', {
+test('a leaving node hands its slot over, and nobody waits for its timeout', {
   skip: natsMissing,
 }, async (t) => {
   const { nats, back, front } = await pair(t)
@@ -293,7 +301,7 @@ test('who leaves hands its slot over, and nobody waits for its silence', {
   assert(spare.heard.length > 0)
 })
 
-test('another serves a slot that was handed over before its thread is gone; who leaves waits for that', {
+test('another node serves a released slot before its old thread is gone, and the leaving node waits for that', {
   skip: natsMissing,
 }, async (t) => {
   const nats = await startNats(t)
@@ -313,7 +321,7 @@ test('another serves a slot that was handed over before its thread is gone; who 
   await leaving
 })
 
-test('a front that takes nothing loses what it is told and hears so, across machines too', {
+test('a front that reads nothing loses messages and learns it, across machines too', {
   skip: natsMissing,
 }, async (t) => {
   const { back, front } = await pair(t)
@@ -339,7 +347,7 @@ test('after NATS was away the links are made anew', { skip: natsMissing }, async
   assert.equal(front.bridge.why(), '')
 })
 
-test('what is no message of a node on its subjects changes nothing', {
+test('a foreign message on the subjects of the nodes changes nothing', {
   skip: natsMissing,
 }, async (t) => {
   const { nats, back, front } = await pair(t)
@@ -463,7 +471,7 @@ test('a slot that is let go of before its thread has begun does not begin behind
   assert.deepEqual([...slow.running.keys()], ['store'])
 })
 
-test('a node that hears another of its name, which has joined while it was away, cannot stay', {
+test('a node that finds another of its name, which joined while it was away, cannot stay', {
   skip: natsMissing,
 }, async (t) => {
   const nats = await startNats(t)

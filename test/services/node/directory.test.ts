@@ -61,7 +61,7 @@ function world({ moveAfterMs = 0 } = {}) {
 
 const SLOTS = ['market-0', 'market-1', 'market-2', 'market-3', 'market-4', 'market-5']
 
-test('who is alone takes all that it offers, but only after it has listened', () => {
+test('a single node takes all that it offers, but only after it has listened', () => {
   const w = world()
   const a = w.add('a', SLOTS)
   w.pass(BEAT_MS)
@@ -75,7 +75,7 @@ test('who is alone takes all that it offers, but only after it has listened', ()
   assert.equal(a.ownerOf('store'), undefined)
 })
 
-test('two nodes share the slots, each slot has one owner, and who comes later takes none away', () => {
+test('two nodes share the slots, each slot has one owner, and a later node takes none away', () => {
   const w = world()
   w.add('a', SLOTS)
   w.add('b', SLOTS)
@@ -106,7 +106,7 @@ test('the slots of a node that is silent for a second go to others, with a highe
   assert.equal(taken.length, before.filter((owner) => owner === 'a').length)
 })
 
-test('a node that is back after a pause lets go of what was taken, and takes nothing meanwhile', () => {
+test('a node that returns after a pause releases the slots taken over, and takes none meanwhile', () => {
   const w = world()
   w.add('a', SLOTS)
   w.add('b', SLOTS)
@@ -154,7 +154,7 @@ test('a node that was started again is another: its claims are gone at once', ()
   for (const slot of SLOTS) assert.notEqual(b.ownerOf(slot)?.incarnation, 'a')
 })
 
-test('who leaves hands over without a wait, and says goodbye', () => {
+test('a leaving node hands over without a wait, and says goodbye', () => {
   const w = world()
   const a = w.add('a', SLOTS)
   const b = w.add('b', SLOTS)
@@ -171,7 +171,7 @@ test('who leaves hands over without a wait, and says goodbye', () => {
   assert(w.duties.some((duty) => duty.type === 'gone' && duty.why === 'it has left'))
 })
 
-test('a slot whose thread does not start is left to others for a while', () => {
+test('a slot with a thread that does not start is left to others for a while', () => {
   const w = world()
   const a = w.add('a', ['store'])
   w.pass(2 * SILENCE_MS)
@@ -263,7 +263,7 @@ test('the goodbye of another incarnation of a node takes nothing from the one th
   assert.equal(b.ownerOf('market-0')?.incarnation, 'a')
 })
 
-test('of two nodes with one name, who was away while the other joined goes when it is back', () => {
+test('of two nodes with one name, the one that was away while the other joined ends when it is back', () => {
   const w = world()
   const a = w.add('a', SLOTS)
   const b = w.add('b', SLOTS)
@@ -338,7 +338,7 @@ function placesOf(names: readonly string[]): (string | undefined)[] {
   return w.owners(SLOTS)
 }
 
-test('slots that may move are shared evenly, whatever the hash of their names', () => {
+test('slots that may move are shared evenly, for any hash of their names', () => {
   for (const prefix of ['a', 'books-', 'market-', 'hall-', 'n']) {
     const names = ['a', 'b', 'c'].map((name) => `${prefix}${name}`)
     const places = placesOf(names)

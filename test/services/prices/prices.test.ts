@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Observation, PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
+import type { Observation } from '#domain/asset-price.ts'
 import { PRICES_WAITING_MAX } from '#domain/limits.ts'
+import { PRICE_SOURCES, type PriceSource } from '#domain/price-providers.ts'
 import type { Context, Message } from '#runtime/actor.ts'
 import { makeFailover } from '#services/prices/feeds/failover.ts'
 import {
@@ -89,7 +90,7 @@ test('a price leaves when the speaker has a new one, and not too often', () => {
   assert.equal(published().length, 2, 'nothing new, nothing said')
 })
 
-test('time never goes back, whoever speaks', () => {
+test('time never goes back, with any source', () => {
   const { say, pass, published } = actor()
   for (let second = 0; second < 60; second++) {
     pass(1_000)
@@ -125,7 +126,7 @@ test('silence is said, with its reason', () => {
   assert.equal(whyUnpriced(state), 'BTC: no provider is fresh; ETH: no provider is fresh')
 })
 
-test('what a suspect reports is told to nobody', () => {
+test('a report of a suspect source is published to nobody', () => {
   const { say, pass, events } = actor()
   for (let second = 0; second < 20; second++) {
     for (const source of PRICE_SOURCES) say(source, 100)
@@ -169,7 +170,7 @@ test('the last price of a second is written, also when the one before it is bein
   )
 })
 
-test('while the database is away what waits is bounded, and the newest is kept', () => {
+test('while the database is away the queue is bounded, and the newest prices are kept', () => {
   const { say, pass, state, failed, published } = actor()
   for (let second = 0; second < PRICES_WAITING_MAX + 2_000; second++) {
     say('pyth', 100 + (second % 7) / 100)

@@ -1,15 +1,54 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Registry } from 'prom-client'
-import type { Kit } from '#services/kit/kit.ts'
+import type { ThreadContext } from '#services/kit/kit.ts'
 import { pricesMeters } from '#services/prices/metrics.ts'
-import type { PricesEvent } from '#services/prices/prices.ts'
+import type { PricesEvent, PricesState } from '#services/prices/prices.ts'
 
-test('a silence of all providers is told when it lasts, once, and not after a moved clock', () => {
+const PRICES = new Map([
+  ['BTC', { asset: 'BTC', latest: undefined as { atMs: number } | undefined }],
+])
+
+test('the age of a price grows from the start, so an alarm fires if no price ever arrives', async () => {
+  const warnings: object[] = []
+  const log = { warn: (fields: object) => warnings.push(fields), info: () => {}, debug: () => {} }
+  const registry = new Registry()
+  let nowMs = 0
+  let isReady = false
+  const clock = { nowMs: () => 1_000_000 + nowMs }
+  const meters = pricesMeters({ registry, log, clock } as unknown as ThreadContext, {
+    feeds: () => [],
+    prices: () => (isReady ? ({ assets: PRICES } as unknown as PricesState) : undefined),
+    quickMarkets: () => undefined,
+    monotonicMs: () => nowMs,
+  })
+  const age = async () => {
+    const metric = await registry.getSingleMetric('sibyl_price_age_seconds')?.get()
+    return metric?.values.map(({ labels, value }) => [labels.asset, value])
+  }
+  nowMs += 500_000
+  assert.deepEqual(await age(), [], 'a node that stands by waits for no price')
+  isReady = true
+  meters.priceSaid({
+    ...{ type: 'SpeakerChanged', asset: 'BTC', source: undefined, why: 'no provider is fresh' },
+  })
+  assert.deepEqual(await age(), [['BTC', 0]])
+  nowMs += 29_000
+  meters.lookAtSilences()
+  assert.deepEqual(warnings, [])
+  nowMs += 32_000
+  meters.lookAtSilences()
+  assert.deepEqual(await age(), [['BTC', 61]])
+  assert.deepEqual(warnings, [{ asset: 'BTC', why: 'no provider is fresh' }])
+  PRICES.set('BTC', { asset: 'BTC', latest: { atMs: clock.nowMs() - 2_000 } })
+  assert.deepEqual(await age(), [['BTC', 2]])
+})
+
+test('a silence of all providers is reported when it lasts, once, and not after a moved clock', () => {
   const warnings: object[] = []
   const log = { warn: (fields: object) => warnings.push(fields), info: () => {}, debug: () => {} }
   let nowMs = 0
-  const meters = pricesMeters({ registry: new Registry(), log } as unknown as Kit, {
+  const meters = pricesMeters({ registry: new Registry(), log } as unknown as ThreadContext, {
     feeds: () => [],
     prices: () => undefined,
     quickMarkets: () => undefined,

@@ -64,7 +64,7 @@ function start() {
 
 const register = (id: string, untilMs = 5_000) => ({ key: { ...KEY, id }, activeMax: 20, untilMs })
 
-test('changes are written one after the other, and what has changed is told before the answer', async () => {
+test('changes are written one after the other, and published before the answer', async () => {
   const { ask, begun, heard, writes, said } = start()
   ask('RegisterApiKey', register('a'))
   ask('RevokeApiKey', { id: 'b', atMs: 1, untilMs: 5_000 })
@@ -90,7 +90,7 @@ test('changes are written one after the other, and what has changed is told befo
   ])
 })
 
-test('what its asker has given up is not written', async () => {
+test('a request that its caller has given up is not written', async () => {
   const { ask, begun, heard, writes, said, clock } = start()
   ask('RegisterApiKey', register('slow'))
   ask('RegisterApiKey', register('late', 2_000))

@@ -64,7 +64,7 @@ function ending(
   return { tell, steps, left, clock, drained: () => served.drained() }
 }
 
-test('what a process before has left is found and ended, step by step', async () => {
+test('orders left by an earlier process are found and ended, step by step', async () => {
   const found = new Map([1, 2, 3, 4, 5].map((n) => [marketId(n), n === 2 ? 0 : n === 3 ? 3 : 1]))
   const { tell, steps, left, drained } = ending(found)
   tell('Start')
@@ -102,7 +102,7 @@ test('a stop waits for the step under way only', async () => {
   assert.deepEqual(steps, ['end 7'])
 })
 
-test('a market whose orders the database refuses to end does not stop the others', async () => {
+test('a market with orders that the database refuses to end does not stop the others', async () => {
   const found = new Map([1, 2, 3].map((n) => [marketId(n), 1]))
   const refused = new Fault('STORE_CONSTRAINT', 'refused', { retryable: false })
   const { tell, left, drained } = ending(found, [], new Map([[marketId(1), refused]]))

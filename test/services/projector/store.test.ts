@@ -161,7 +161,7 @@ test('a write that fails is tried again from the same offset', async () => {
   assert.equal(whyBehind(state), '')
 })
 
-test('a write that was done and not answered is gone on from, whatever was appended since', async () => {
+test('a write that was done and not answered is continued, with any later appends', async () => {
   const { look, later, written, state } = following(3, { unanswered: [{ more: 4 }] })
   await look()
   assert.equal(whyBehind(state), 'no server answers')
@@ -216,7 +216,7 @@ test('a row that the database refuses stops its partition, and no other', async 
   assert.equal(whyBehind(state), 'a row is refused', 'it stays behind, and says so')
 })
 
-test('it says how far it is, and hears how far the logs are', async () => {
+test('it reports its position, and receives the positions of the logs', async () => {
   const { actor, look } = following(3, {})
   await look()
   const answers: unknown[] = []
@@ -238,7 +238,7 @@ test('it says how far it is, and hears how far the logs are', async () => {
   assert.deepEqual(answers, [{ partitions: [partition], why: '' }])
 })
 
-test('what is appended gathers for a moment, and much of it is written at once', async () => {
+test('appended events gather for a moment, and many are written at once', async () => {
   const { actor, look, later, written, events } = following(3, {})
   await look()
   const append = async (count: number) => {
@@ -309,7 +309,7 @@ test('a look writes everything there is, without waiting', async () => {
   assert.equal(written.at(-1)?.to, 2_500)
 })
 
-test('who leaves ends what is under way and begins nothing more, however much is appended', async () => {
+test('a leaving projector ends its write and begins no other, with any number of appends', async () => {
   const { look, later, actor, written, events } = following(5_000, {})
   const all = events.splice(3)
   await look()

@@ -17,7 +17,7 @@ import { type HeldOrders, NO_NEEDS, type TraderNeeds } from '#domain/trader-hold
 import type { RelayAnswer } from '#protocol/relayer.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import type { RelayGuard } from '#services/relayer/chain/relay-examination.ts'
-import type { LaneNews, LaneTransaction } from '#services/relayer/chain/relay-lanes.ts'
+import type { LaneTransaction, LaneUpdate } from '#services/relayer/chain/relay-lanes.ts'
 import type { RelayerPorts } from '#services/relayer/ports.ts'
 import { newRelayer, relayer } from '#services/relayer/relayer.ts'
 import type {
@@ -55,7 +55,7 @@ export class World {
   readonly acknowledged: number[] = []
   readonly examined: RelayOperation[] = []
   readonly changes: RelayChange[] = []
-  news: LaneNews[] = []
+  news: LaneUpdate[] = []
   open: LaneTransaction[] = []
   gas = 100_000
   balances = ['1000', '1000']

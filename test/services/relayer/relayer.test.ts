@@ -6,6 +6,8 @@ import { Fault } from '#domain/fault.ts'
 import type { Address } from '#domain/ids.ts'
 import { RELAYS_IN_LINE_MAX, RELAYS_UNREDEEMING_MAX } from '#domain/limits.ts'
 import { isRejection, reject } from '#domain/rejection.ts'
+import type { RelayKey } from '#domain/relay.ts'
+import { moveTo, STEPS, type Stage } from '#services/relayer/state.ts'
 import {
   type Asked,
   AWAY,
@@ -98,7 +100,7 @@ test('a refusal leaves no trace and lets the next one go', async () => {
   assert.equal(state.scopes.size, 1)
 })
 
-test('what fails outside is told, and may be asked for again', async () => {
+test('an outside failure is reported, and the operation may be requested again', async () => {
   const { world, relay } = await start()
   const away = new Fault('CHAIN_UNAVAILABLE', 'gone', { retryable: true })
   const steps = [
@@ -132,7 +134,7 @@ test('a row that was written although its answer was lost is sent once, by the n
   assert.equal(world.sent.length, 1)
 })
 
-test('after a restart what was sent is followed and what was not is failed', async () => {
+test('after a restart sent operations are followed and unsent ones are failed', async () => {
   const world = new World()
   const [sent, unsent] = [approval('a'), approval('b')]
   for (const operation of [sent, unsent]) {
@@ -227,10 +229,10 @@ test('a key that runs low is warned about, one that is empty is not used, none l
   const answer = await relay(approval('c'))
   assert.ok(isRejection(answer))
   assert.equal(answer.rejected, 'RELAYER_UNAVAILABLE')
-  assert.match(answer.detail ?? '', /run out of money for gas/)
+  assert.match(answer.detail ?? '', /no ether left for gas/)
 })
 
-test('an owner has so many operations a minute, counted once his signature is good', async () => {
+test('an owner has a limited number of operations a minute, counted once the signature is good', async () => {
   const { world, relay, advance } = await start(new World(), {
     ownerRate: { perMinute: 2, burst: 2 },
   })
@@ -282,7 +284,7 @@ test('gas is limited by owner and in all, counted as it was used, and anew each 
   assert.equal(await next('a', 5), 'pending')
 })
 
-test('what would change nothing is answered with what did it, and nothing is sent or spent', async () => {
+test('an operation without effect is answered with the earlier one, and nothing is sent or spent', async () => {
   const { world, relay, state, events } = await start(new World(), {
     gasPerDay: { ...RULES.gasPerDay, other: { ownerGas: 0, allGas: 0 } },
   })
@@ -347,7 +349,7 @@ test('when much is under way the last places are for redemptions', async () => {
   assert.equal(code(await waiting[0]!), 'pending')
 })
 
-test('requests forged in one owner’s name fill his line, and not the relayer for everybody', async () => {
+test("requests forged in one owner’s name fill that owner's queue, and not the relayer for everybody", async () => {
   const { world, relay, state } = await start()
   world.verdict = reject('INVALID_SIGNATURE')
   const { promise: held, resolve: answer } = Promise.withResolvers<void>()
@@ -391,4 +393,17 @@ test('the line for the relayer’s own bond is everybody’s: one name does not 
   assert.equal(state.underway.size, RELAYS_IN_LINE_MAX + 1)
   answer()
   assert.equal(code(await other), 'INVALID_SIGNATURE')
+})
+
+test('relayer: a step of an operation that the table does not have is a bug', () => {
+  const stages = Object.keys(STEPS) as Stage[]
+  for (const from of stages) {
+    for (const to of stages) {
+      const one = { key: '0x01' as RelayKey, stage: from }
+      if (STEPS[from].includes(to)) {
+        moveTo(one, to)
+        assert.equal(one.stage, to)
+      } else assert.throws(() => moveTo(one, to), /0x01 cannot go from \w+ to \w+/)
+    }
+  }
 })

@@ -10,11 +10,11 @@ import {
   newResolution,
   type ResolutionDue,
   type ResolutionEvent,
-  type ResolutionNews,
   type ResolutionProtocol,
   type ResolutionState,
   type ResolutionTrial,
   resolution,
+  type SettledStep,
 } from '#services/resolution/resolution.ts'
 
 /** A chain and a journal in a few lines, and the actor on top of them. */
@@ -30,7 +30,7 @@ class World {
   /** What the journal has open, by reference. */
   readonly open = new Map<string, number>()
   /** Transactions that the chain has decided and nobody has acknowledged. */
-  readonly decided = new Map<string, ResolutionNews['outcome']>()
+  readonly decided = new Map<string, SettledStep['outcome']>()
   state!: ResolutionState
   served!: Served
 
@@ -99,7 +99,7 @@ function settle(number: number): ResolutionDue {
   return { reference: `settle ${number}`, step: 'settle', marketId, market: '0x00' as Address }
 }
 
-test('what is due is tried, sent once, followed to its end and acknowledged', async () => {
+test('a due resolution is simulated, sent once, followed to its end and acknowledged', async () => {
   const world = new World()
   world.due = [settle(1), settle(2)]
   await world.look()
@@ -118,7 +118,7 @@ test('what is due is tried, sent once, followed to its end and acknowledged', as
   )
 })
 
-test('a settled one that the indexer has not told of yet is not sent at once again', async () => {
+test('a settled resolution that the indexer has not reported yet is not sent again', async () => {
   const world = new World()
   world.due = [settle(1)]
   await world.look()
@@ -128,7 +128,7 @@ test('a settled one that the indexer has not told of yet is not sent at once aga
   assert.equal(world.tried.length, 1)
 })
 
-test('what the chain refuses is tried again after pauses that grow, and then sent', async () => {
+test('a resolution that the chain refuses is retried after growing pauses, and then sent', async () => {
   const world = new World()
   world.due = [settle(1)]
   world.trial = { refused: 'the dispute is not decided' }
@@ -147,7 +147,7 @@ test('what the chain refuses is tried again after pauses that grow, and then sen
   assert.deepEqual(world.sent, ['settle 1'])
 })
 
-test('after a restart what the journal has open is followed and not sent again', async () => {
+test('after a restart open entries of the journal are followed and not sent again', async () => {
   const world = new World()
   world.due = [settle(1)]
   await world.look()

@@ -30,9 +30,9 @@ async function resold(size: { readonly bought: number; readonly sold: number }) 
   return { world, bought, sold }
 }
 
-describe('settlement: a trade whose side lacks something', () => {
+describe('settlement: a trade with a side that lacks something', () => {
   for (const reason of ['InsufficientAllowance', 'SharesNotApproved', 'CollateralRefused']) {
-    it(`a trade refused with ${reason} fails at once, whatever older trades of the trader are in flight`, async () => {
+    it(`a trade refused with ${reason} fails at once, with any older trades of the trader in flight`, async () => {
       const { world, sold } = await resold({ bought: 1, sold: 1 })
       world.refuses = (id) => (id === sold ? { reason, fault: 'seller' } : undefined)
       await world.step()
@@ -119,19 +119,71 @@ describe('settlement: a trade whose side lacks something', () => {
     assert.equal(world.status(first), 'confirmed')
   })
 
-  it('a waiting trade fails if the block that brings the missing balance also takes it', async () => {
+  it('a younger trade does not take a balance before the older trade that waits for it', async () => {
+    const { world, sold } = await resold({ bought: 5, sold: 5 })
+    world.refuses = (id) => (id === sold && world.mined.size === 0 ? LACKS_SHARES : undefined)
+    await world.step()
+    const younger = world.trade({ seller: RESELLER, buyer: MAKER, size: 5 })
+    const other = world.trade()
+    await world.steps(2)
+    assert.deepEqual(
+      [sold, younger, other].map((id) => world.status(id)),
+      ['matched', 'matched', 'submitted'],
+    )
+    world.mine()
+    await world.steps(2)
+    assert.deepEqual([world.status(sold), world.status(younger)], ['submitted', 'submitted'])
+    assert.deepEqual(world.rows.at(-2)?.tradeIds, [sold])
+  })
+
+  it('a younger trade does not wait for an older one if the balance covers both', async () => {
+    const { world, sold } = await resold({ bought: 5, sold: 5 })
+    const has = { buyer: 9n, seller: 0n, allowance: 9n }
+    world.refuses = (id) => (id === sold ? { ...LACKS_SHARES, has } : undefined)
+    await world.step()
+    // The older one costs 3 of the 9 dollars.
+    const [covered, tooMuch] = [2, 12].map((size) => world.trade({ buyer: BUYER, size }))
+    await world.step()
+    assert.deepEqual(
+      [sold, covered!, tooMuch!].map((id) => world.status(id)),
+      ['matched', 'submitted', 'matched'],
+    )
+  })
+
+  it('a refusal at the block that brought the balance does not count that block again', async () => {
+    const world = new World()
+    world.automine = false
+    const bought = world.trade({ seller: MAKER, buyer: RESELLER, size: 5 })
+    await world.step()
+    // The block is on chain when the sale is examined, and settlement learns of it later.
+    world.mine()
+    const sold = world.trade({ seller: RESELLER, buyer: BUYER, size: 8 })
+    world.refuses = (id) =>
+      id === sold ? { ...LACKS_SHARES, has: { buyer: 9n, seller: 5n } } : undefined
+    world.away.set('poll', AWAY)
+    await world.step()
+    assert.equal(world.status(sold), 'matched', 'it may be that the purchase is still to come')
+    world.away.clear()
+    // Whatever its seller does meanwhile.
+    world.refuses = () => undefined
+    await world.steps(5)
+    assert.deepEqual([world.status(bought), world.wayOf(sold)], ['confirmed', ['failed']])
+  })
+
+  it('a waiting trade fails if an older one takes the balance, which was read later', async () => {
     const { world, sold } = await resold({ bought: 5, sold: 5 })
     world.refuses = (id) => (id === sold ? LACKS_SHARES : undefined)
     await world.step()
-    const younger = world.trade({ seller: RESELLER, buyer: MAKER, size: 5 })
-    await world.step()
-    assert.deepEqual([world.status(sold), world.status(younger)], ['matched', 'submitted'])
+    const matchedAtMs = world.nowMs - 60_000
+    const late = world.trade({ seller: RESELLER, buyer: MAKER, size: 5, matchedAtMs })
+    await world.steps(2)
+    assert.deepEqual([world.status(sold), world.status(late)], ['matched', 'submitted'])
     const examined = world.submissions.length
     world.mine()
     // The seller has other shares by now.
     world.refuses = () => undefined
     await world.steps(3)
-    assert.deepEqual([world.status(younger), world.status(sold)], ['confirmed', 'failed'])
+    assert.deepEqual([world.status(late), world.status(sold)], ['confirmed', 'failed'])
     const since = world.submissions.length
     assert.equal(since, examined, 'nothing is examined again')
   })
@@ -216,7 +268,7 @@ describe('settlement: a trade that breaks its submission', () => {
     })
   }
 
-  it('a trade whose data this process cannot handle fails at once and alone', async () => {
+  it('a trade with data that this process cannot handle fails at once and alone', async () => {
     const world = new World()
     const trades = several(world, 8)
     const [bad] = trades

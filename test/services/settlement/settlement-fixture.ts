@@ -12,7 +12,13 @@ import assert from 'node:assert/strict'
 import { Fault } from '#domain/fault.ts'
 import { type Address, type MarketId, type OrderHash, type TradeId, tradeId } from '#domain/ids.ts'
 import { BUY, SELL, type Side, type VerifiedOrder, YES } from '#domain/order.ts'
-import type { FaultySide, TradeStatus, TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
+import type {
+  FaultySide,
+  TradeNote,
+  TradeStatus,
+  TradeToSettle,
+  TradeWithOrders,
+} from '#domain/trade.ts'
 import type { TradeReport } from '#protocol/market.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import type {
@@ -59,6 +65,8 @@ export type Port =
   | 'poll'
   | 'acknowledge'
   | 'report'
+  | 'readNotes'
+  | 'saveNotes'
 
 /** A question that settlement has asked. */
 export type Call = {
@@ -183,6 +191,8 @@ export class World {
   /** The fault that the market was told of each failed trade. */
   readonly faults = new Map<TradeId, FaultySide>()
   readonly database = new Map<TradeId, Known>()
+  /** Notes of settlement in the database. */
+  readonly notes = new Map<TradeId, TradeNote>()
   /** Whether the database hears of what markets say at once. */
   projecting = true
   /** What a market says in the place of what it knows of a trade. */
@@ -438,7 +448,7 @@ export class World {
         const row = this.rows[nonce]
         assert(row !== undefined)
         const { finished, block } = followed(row)
-        // A reorg may have reopened it since; then its next end is to be acknowledged.
+        // If a reorg has reopened it since, its next end has to be acknowledged.
         if (!finished || row.closed) return
         row.closed = true
         row.block = block
@@ -469,6 +479,11 @@ export class World {
         }
       }),
       readTrades: call('readTrades', (ids) => this.#stored(ids)),
+      readNotes: call('readNotes', (ids) => ids.flatMap((id) => this.notes.get(id) ?? [])),
+      saveNotes: call('saveNotes', ({ notes, ended }) => {
+        for (const id of ended) this.notes.delete(id)
+        for (const note of notes) this.notes.set(note.tradeId, note)
+      }),
       keyOf,
       report: call('report', (_marketId, report) => this.#hear(report)),
     }
@@ -519,14 +534,15 @@ export class World {
           true,
         )
       : new Map<TradeId, Refusal>()
-    for (const { tradeId: id, tradeKey, marketId, status, attempts } of trades) {
+    for (const { tradeId: id, tradeKey, marketId, status, attempts, refusal: before } of trades) {
       const txHash = this.settledBy.get(tradeKey)
       const isAsked = this.foresees || status !== 'matched' || attempts > 0
-      const refusal = verdicts.get(id)
+      const refusal = before ?? verdicts.get(id)
       if (isAsked && txHash !== undefined && this.unconfirmed.has(id)) unconfirmed.push(id)
       else if (isAsked && txHash !== undefined) settled.push({ tradeId: id, txHash })
       else if (this.unknownMarkets.has(marketId)) unknownMarkets.add(marketId)
-      else if (refusal !== undefined) refused.push(refusedAs(id, refusal))
+      else if (refusal !== undefined)
+        refused.push({ ...refusedAs(id, refusal), block: this.blocks })
       else rest.push(id)
     }
     const found = { settled, unconfirmed, unknownMarkets: [...unknownMarkets], refused }
@@ -573,7 +589,7 @@ export class World {
     const updates: SettlementUpdate[] = []
     const { outcome, verdicts } = mined
     if (known.block !== mined.block) {
-      updates.push({ ...named, type: 'mined', verdicts })
+      updates.push({ ...named, type: 'mined', block: mined.block, verdicts })
       this.blockTold(row.tradeIds, verdicts)
     }
     known.block = mined.block

@@ -389,7 +389,7 @@ describe('settlement: trades that fail', () => {
 
   for (const foresees of [true, false]) {
     const when = foresees ? 'before it is sent' : 'when only its block tells'
-    it(`a trade whose orders have expired fails with fault none, ${when}`, async () => {
+    it(`a trade of expired orders fails with fault none, ${when}`, async () => {
       const world = new World()
       world.foresees = foresees
       const faults: string[] = []
@@ -419,7 +419,7 @@ describe('settlement: trades that fail', () => {
     assertIdle(world.state)
   })
 
-  it('a trade whose funds an older trade brings does not fail before that one is mined', async () => {
+  it('a trade with funds that an older trade brings does not fail before that one is mined', async () => {
     const world = new World()
     world.automine = false
     const [maker, reseller, buyer] = [101, 102, 103].map(traderNumbered)

@@ -58,7 +58,7 @@ test('the first read goes back page by page to the beginning of the day, and no 
   assert(asked.every(({ except }) => except.length === 0))
 })
 
-test('later reads ask only for what is behind the last transaction that is charged', async () => {
+test('later reads start behind the last transaction that is charged', async () => {
   const { rows, asked, read } = journalOf(10)
   const { relay, told, fills } = relayOf(read)
   await relay.tick(NOW)
@@ -85,7 +85,7 @@ test('an open transaction is charged once, when it has ended, and those behind i
   assert.equal(fills(), 10)
 })
 
-test('a transaction whose trades are not decided in the database waits for ten seconds', async () => {
+test('a transaction with trades that are not decided in the database waits for ten seconds', async () => {
   const { read } = journalOf(1, () => ({ isUndecided: true }))
   const { relay, fills } = relayOf(read)
   await relay.tick(NOW + 9_999)

@@ -37,7 +37,7 @@ describe('settlement: turns of takers', () => {
     assert.deepEqual(second, [a[2], a[3], a[4], c2])
   })
 
-  it('a round begins with the taker whose last turn is longest ago', () => {
+  it('a round begins with the taker that has waited longest since the last turn', () => {
     const [a, b, c] = [tradeOf(ANN), tradeOf(BOB), tradeOf(CID)]
     assert.deepEqual(inTurns([a, b, c], new Set([CID, ANN, BOB]), 2), [a, c])
   })

@@ -191,7 +191,7 @@ await onBothDatabases('what comes from the chain', ({ fresh }) => {
     assert.equal(found[1]?.quickFacts?.startPrice, 65)
   })
 
-  it('markets are found by what they are, page by page', async () => {
+  it('markets are found by their properties, page by page', async () => {
     const ids = async (filter: object) =>
       (await listChainMarkets(database, { limit: 10, ...filter })).map(({ id }) => Number(id))
     assert.deepEqual(await ids({ quick: false }), [1])
@@ -236,7 +236,7 @@ await onBothDatabases('what comes from the chain', ({ fresh }) => {
     await expire(1)
   })
 
-  it('a resolution is told step by step, and a reorg takes its steps back', async () => {
+  it('a resolution is returned step by step, and a reorg takes its steps back', async () => {
     const chainId = 2
     await claim(chainId)
     const market = word(1_001) as MarketId
@@ -326,7 +326,7 @@ await onBothDatabases('what comes from the chain', ({ fresh }) => {
     assert.equal(await chainMarketById(database, id), undefined)
   })
 
-  it('balances are the sum of the movements, and whatever is undone leaves no trace', async () => {
+  it('balances are the sum of the movements, and undone ones leave no trace', async () => {
     const seed = Number(process.env.TEST_SEED ?? Date.now() % 1e9)
     const random = randomFrom(seed)
     const chainId = 4
@@ -377,7 +377,7 @@ await onBothDatabases('what comes from the chain', ({ fresh }) => {
     assert.deepEqual(new Map([...stored].sort()), new Map(expected.sort()), `TEST_SEED=${seed}`)
   })
 
-  it('what a holder has is told by market and outcome, trades by their id on chain', async () => {
+  it('the balance of a holder is returned by market and outcome, trades by their id on chain', async () => {
     const chainId = 5
     await claim(chainId)
     const own = created(3_001)

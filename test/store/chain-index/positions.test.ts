@@ -122,6 +122,9 @@ await onBothDatabases('positions', ({ fresh }) => {
     const found = await positionOf(database, { market: { marketId: market(id) }, user })
     const byAddress = { market: { contractAddress: person(id) }, user }
     assert.deepEqual(await positionOf(database, byAddress), found)
+    const onChain = (chainId: number) => ({ market: { ...byAddress.market, chainId }, user })
+    assert.deepEqual(await positionOf(database, onChain(CHAIN)), found)
+    assert.equal(await positionOf(database, onChain(CHAIN + 1)), undefined)
     if (found === undefined) return []
     return [found.yesShares, found.yesCost, found.noShares, found.noCost].map(Number)
   }
@@ -129,7 +132,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual((await auditPositions(database)).differences, [])
   }
 
-  it('cost what was paid, and lose their proportion of it with what leaves', async () => {
+  it('cost the price paid, and lose their proportion of it with shares that leave', async () => {
     await happen(created(1))
     assert.deepEqual(await has(ann, 1), [])
     await happen(...split(1, bob, 1_001n))
@@ -161,7 +164,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     await assertAudited()
   })
 
-  it('are gone when everything is redeemed, and the payout is told', async () => {
+  it('are gone when everything is redeemed, and the payout is returned', async () => {
     const holders = await holdersOf(database, { marketId: market(1), limit: 10 })
     assert.deepEqual(
       holders.top.map(({ holder, yesShares, noShares }) => [holder, yesShares, noShares]),
@@ -217,7 +220,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     await assertAudited()
   })
 
-  it('are known of a market whose tokens moved before it was created', async () => {
+  it('are known of a market with tokens that moved before it was created', async () => {
     await happen(...split(2, ann, 50n))
     assert.deepEqual(await has(ann, 2), [])
     await happen(created(2), ...traded(2, 0, ann, bob, 10n, 4n))
@@ -260,7 +263,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     })
   let syncs = 0
 
-  it('are overwritten by a sync at the very block, which scales the cost of what is gone down', async () => {
+  it('are overwritten by a sync at the very block, which scales the cost down with the missing shares', async () => {
     const { number: blockNumber, hash: blockHash } = mark(at)
     const answer = { yesShares: 40n, yesCost: 20n, noShares: 50n, noCost: 25n }
     assert.deepEqual(await sync(40, 50), { ...answer, blockNumber, blockHash })
@@ -397,7 +400,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     ['of a market', POSITION_SYNCS_PER_MARKET_MAX, { id: 1_000 }],
     ['of a chain', POSITION_SYNCS_MAX, {}],
   ] as const) {
-    it(`show so many syncs ${what} and no more: the oldest makes way`, async () => {
+    it(`show a limited number of syncs ${what}: the oldest makes room`, async () => {
       await laySyncs(count, named)
       const place = (n: number): [number, Address] => [
         'id' in named ? named.id : 1_000 + n,

@@ -81,7 +81,7 @@ test('a server that is away is a retryable fault, and no password is in it', asy
   }
 })
 
-test('whatever ends a connection can be tried again on another, and so can a refused login', () => {
+test('every end of a connection can be retried on another, and so can a refused login', () => {
   const thrown = (fields: object) => Object.assign(new Error('it broke'), fields)
   for (const error of [
     thrown({ fatal: true }),
@@ -180,7 +180,7 @@ await onBothDatabases('a store', (databases) => {
     })
   })
 
-  it('reads what was committed while a writer is under way', async () => {
+  it('reads committed rows while a writer is under way', async () => {
     await withStore(databases, async (database, url) => {
       const reader = await openDatabase(url, { readOnly: true })
       try {

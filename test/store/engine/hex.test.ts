@@ -9,7 +9,7 @@ test('hex becomes bytes, and bytes hex', () => {
   assert.deepEqual(bytesOf('0x00aB01cd'), kept)
 })
 
-test('what is no hex of whole bytes is not taken', () => {
+test('a text that is no hex of whole bytes is refused', () => {
   for (const text of ['00ab01cd12', '0x00ab01c', '0x00ab01cg', '0x00ab0\u0131cd', '1x00ab01cd']) {
     assert.throws(() => bytesOf(text), /expected 0x-hex/, text)
     assert.throws(() => fillBytes(Buffer.alloc(4), text), /expected 0x-hex/, text)

@@ -8,7 +8,7 @@ import { readTogether, rowsOf } from '#store/engine/prepared.ts'
 import { snapshot } from '#store/engine/snapshot.ts'
 import { openDatabase } from '#store/open-database.ts'
 import { answerQuery } from '#store/reads/answer-query.ts'
-import { wordsOfMarkets } from '#store/reads/market-words.ts'
+import { textsOfMarkets } from '#store/reads/market-texts.ts'
 import type { QueryName, QueryTask } from '#store/reads/queries.ts'
 import { onBothDatabases, type TestDatabases } from '../../support/databases.ts'
 import { fillSums } from '../../support/fill-sums.ts'
@@ -60,7 +60,7 @@ async function withReader(
 }
 
 await onBothDatabases('prepared reads', (databases) => {
-  it('answer what those by the ORM answer, each time they are asked', async () => {
+  it('return the same as those by the ORM, each time', async () => {
     await withReader(databases, async (reader, writer) => {
       await seedTrades(writer, { trades: 2_000, markets: 40, users: 20 })
       await fillSums(writer)
@@ -72,7 +72,7 @@ await onBothDatabases('prepared reads', (databases) => {
     })
   })
 
-  it('see what was written since, and take the place of no other statement', async () => {
+  it('see later writes, and replace no other statement', async () => {
     await withReader(databases, async (reader, writer) => {
       const count = async () =>
         Number((await rowsOf<{ n: number }>(reader, 'select count(*) as n from trades', []))[0]?.n)
@@ -88,7 +88,7 @@ await onBothDatabases('prepared reads', (databases) => {
     })
   })
 
-  it('wait while a snapshot of the same connection is open, and then see what is new', async () => {
+  it('wait while a snapshot of the same connection is open, and then see new rows', async () => {
     await withReader(databases, async (reader, writer) => {
       const rows = () => rowsOf<{ n: number }>(reader, 'select count(*) as n from trades', [])
       await rows()
@@ -107,7 +107,7 @@ await onBothDatabases('prepared reads', (databases) => {
     })
   })
 
-  it('that go together see one instant of a file, and those after it what is new', async () => {
+  it('that go together see one instant of a file, and those after it see new rows', async () => {
     await withReader(databases, async (reader, writer) => {
       const count = async () =>
         Number((await rowsOf<{ n: number }>(reader, 'select count(*) as n from trades', []))[0]?.n)
@@ -132,7 +132,7 @@ await onBothDatabases('prepared reads', (databases) => {
   it('know the words of a market from when it is there', async () => {
     await withReader(databases, async (reader, writer) => {
       const digits = Array.from({ length: 20 }, (_, at) => at.toString(16).padStart(64, '0'))
-      const ask = async () => digits.map(await wordsOfMarkets(reader, digits))
+      const ask = async () => digits.map(await textsOfMarkets(reader, digits))
       const none = { question: '', contractAddress: '0x' }
       assert.deepEqual(
         await ask(),

@@ -121,7 +121,7 @@ test('most is copied while the writer goes on, the rest before its next transact
   close()
 })
 
-test('a thread whose commit cannot be made durable ends, and tells nobody what became of it and of the next', async () => {
+test('a thread with a commit that cannot be made durable ends, and leaves it and the next undecided', async () => {
   const { path, file, close } = openFile()
   file.close()
   const worker = new Worker(new URL('./failing-sync.ts', import.meta.url), { workerData: path })

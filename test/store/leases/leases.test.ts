@@ -55,7 +55,7 @@ await onServerDatabase('leases', (databases) => {
     })
   })
 
-  it('what is written under a lease that was lost leaves nothing, alone and in a shared commit', async () => {
+  it('a write under a lost lease leaves nothing, alone and in a shared commit', async () => {
     await withDatabases(1, async ([database]) => {
       await takeLease(database, { role, holder: 'a', forMs: LONG_MS })
       await takeLease(database, { role, holder: 'a', forMs: LONG_MS })
@@ -75,7 +75,7 @@ await onServerDatabase('leases', (databases) => {
     })
   })
 
-  it('a long transaction does not keep its node from renewing, and who takes the lease ends it', async () => {
+  it('a long transaction does not keep its node from renewing, and the next holder of the lease ends it', async () => {
     await withDatabases(2, async ([database, other]) => {
       await takeLease(database, { role, holder: 'a', forMs: LONG_MS })
       const lease = { role, epoch: 1 }
@@ -100,7 +100,7 @@ await onServerDatabase('leases', (databases) => {
     })
   })
 
-  it('a row of the node that has taken the lease is no fault of its own, but tells that the lease is lost', async () => {
+  it('a row of the node that took the lease is no fault, but shows that the lease is lost', async () => {
     await withDatabases(2, async ([database, other]) => {
       await takeLease(database, { role, holder: 'a', forMs: LONG_MS })
       const lease = { role, epoch: 1 }

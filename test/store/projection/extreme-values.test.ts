@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import fc from 'fast-check'
 import type { MarketId, Uint64 } from '#domain/ids.ts'
-import { MARKET_WORDS_CHARS_MAX } from '#domain/limits.ts'
+import { MARKET_TEXT_CHARS_MAX } from '#domain/limits.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { SIZE_MAX } from '#domain/money.ts'
 import { project } from '#store/projection/project.ts'
@@ -69,7 +69,7 @@ await onBothDatabases('a projection', (databases) => {
 
   it('takes a market with words of the greatest length, in characters of four bytes', async () => {
     await withStore(databases, async (database) => {
-      const words = '🦉'.repeat(MARKET_WORDS_CHARS_MAX / 2)
+      const words = '🦉'.repeat(MARKET_TEXT_CHARS_MAX / 2)
       const long = market('long', {
         ...{ id: id<MarketId>('long'), question: words, description: words },
         ...{ expiration: Number.MAX_SAFE_INTEGER, createdAt: Number.MAX_SAFE_INTEGER },

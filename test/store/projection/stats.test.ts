@@ -160,7 +160,7 @@ await onBothDatabases('sums', (databases) => {
     })
   })
 
-  it('are told for many markets at once, with the price of 24 hours ago', async () => {
+  it('are returned for many markets at once, with the price of 24 hours ago', async () => {
     await withStore(databases, async (database) => {
       const dayMs = 86_400_000
       const marketIds = [m, id<MarketId>('n'), id<MarketId>('never traded')]
@@ -335,7 +335,7 @@ await onBothDatabases('sums', (databases) => {
     })
   })
 
-  it('agree with the trades after any flow, and the audit finds what does not', async () => {
+  it('agree with the trades after any history, and the audit finds differences', async () => {
     for (const [at, seed] of seedsOf(1, 2, 3).entries()) {
       await withStore(databases, async (database) => {
         await randomFlow(database, randomFrom(seed))

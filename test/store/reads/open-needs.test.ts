@@ -239,7 +239,7 @@ await onBothDatabases('open needs', (databases) => {
     })
   })
 
-  it('of a trade are told whatever has become of it', async () => {
+  it('of a trade are returned in every state of it', async () => {
     await withStore(databases, async (database) => {
       await tell(database)
       const asked = [tradeId(m, 12, 0), tradeId(m, 10, 0), tradeId(n, 99, 0)]

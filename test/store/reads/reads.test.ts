@@ -365,7 +365,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('finds the oldest market whose id begins with some digits', async () => {
+  it('finds the oldest market with an id that begins with some digits', async () => {
     await withStore(databases, async (database) => {
       const start = '0f'.repeat(6)
       const named = (end: string, createdAt: number) =>

@@ -49,7 +49,7 @@ await onBothDatabases('API keys', ({ fresh }) => {
     }
   })
 
-  it('ids are told apart by every character', async () => {
+  it('ids are distinguished by every character', async () => {
     const key = keyOf()
     await registerApiKey(database, key, 20)
     for (const id of [key.id.toUpperCase(), key.id.slice(0, -1), `${key.id}x`, '', '%', 'ключ']) {

@@ -54,7 +54,7 @@ await onBothDatabases('relays and claims', ({ fresh }) => {
   })
   after(() => closeDatabase(database))
 
-  it('an operation is opened once, and who opens it again hears what there is', async () => {
+  it('an operation is opened once, and a second opening returns the first', async () => {
     const relay = relayOf()
     const first = await openRelay(database, relay)
     assert.equal(first.opened, true)
@@ -121,7 +121,7 @@ await onBothDatabases('relays and claims', ({ fresh }) => {
     assert.equal(failed.claims[0]?.reason.length, 1_000)
   })
 
-  it('what did it already is found: of an owner and a kind, and of a market', async () => {
+  it('an earlier operation with the same effect is found: by owner and kind, and by market', async () => {
     const owner = user()
     const chainId = ++made
     const mine = { owner, chainId }
@@ -179,7 +179,7 @@ await onBothDatabases('relays and claims', ({ fresh }) => {
     assert.deepEqual(paged, whole.claims)
   })
 
-  it('what the chain has not decided about is found again, the oldest first', async () => {
+  it('operations without a decision of the chain are found again, the oldest first', async () => {
     const chainId = ++made
     const opened = [3, 1, 2].map((at) => relayOf({ chainId, atMs: NOW_MS + at }))
     for (const relay of opened) await openRelay(database, relay)

@@ -38,7 +38,7 @@ function transaction(nonce: number, changes: Partial<TransactionRow> = {}): Tran
 }
 
 await onBothDatabases('the journal of transactions', (databases) => {
-  it('gives back what it was given, by nonce and by every hash, and lets no old write win', async () => {
+  it('returns the stored transaction, by nonce and by every hash, and lets no old write win', async () => {
     const database = await openDatabase(await databases.fresh())
     try {
       await migrate(database)

@@ -2,7 +2,10 @@
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
+import type { Page } from 'playwright-core'
+import { assetPrice } from '#web/format.ts'
 import { eventually } from '../../support/eventually.ts'
+import { keepsNobodyOut } from './look-stories.ts'
 import { connectDemo, type Stage, says, ticketOf } from './stage.ts'
 
 const ANN = 10
@@ -18,6 +21,8 @@ export async function quickMarketEnds(t: TestContext, stage: Stage): Promise<voi
   await page.getByRole('link', { name: /^BTC up in 15 minutes/ }).click()
   await says(page, /^(YES|NO) is ahead\.$/)
   await ticketOf(page).waitFor()
+  const chart = page.getByRole('region', { name: 'Price chart' })
+  await says(chart, /^BTC is at [\d,.]+, .*the strike of [\d,.]+, .* \d\d:\d\d are left\.$/)
   const [marketId = ''] = /0x[0-9a-f]{64}/.exec(page.url()) ?? []
   const { expiration } = await reader.market(marketId)
   const { serverTime } = await reader.config({ fresh: true })
@@ -26,9 +31,28 @@ export async function quickMarketEnds(t: TestContext, stage: Stage): Promise<voi
   await says(page, 'Trading has ended.')
   assert.equal(await ticketOf(page).count(), 0)
   await says(page, /^It went (up: YES|down: NO) has won\.$/)
+  await says(chart, /^BTC was at [\d,.]+, .* The market has ended\.$/)
+  await showsEvidence(page, stage, marketId)
   // And there is another one to go on with.
   await page.getByRole('link', { name: 'Next BTC market' }).click()
   await says(page, /^(YES|NO) is ahead\.$/)
+}
+
+/** The market is first in the list of the past ones, open, with both prices of every source. */
+async function showsEvidence(page: Page, stage: Stage, marketId: string): Promise<void> {
+  const { quickMarkets } = stage.client(ANN)
+  const ended = (await quickMarkets.history('BTC')).find((one) => one.marketId === marketId)
+  assert.ok(ended !== undefined)
+  const { providers = [], decidedBy } = await quickMarkets.evidence('BTC', ended.id)
+  assert.equal(providers.length, 3)
+  const past = page.getByRole('region', { name: 'Past BTC markets' })
+  await says(past, `Decided by ${decidedBy}.`)
+  await says(past, ended.outcome === 0 ? 'YES won' : 'NO won')
+  for (const { source, start, end } of providers) {
+    const row = past.getByRole('row', { name: source })
+    for (const report of [start, end]) await says(row, assetPrice(report?.price ?? 0))
+  }
+  await keepsNobodyOut(page, 'a quick market that has ended')
 }
 
 export async function resolutionAndRedemption(t: TestContext, stage: Stage): Promise<void> {

@@ -59,6 +59,15 @@ export async function takeEveryView(places: Places): Promise<void> {
       },
     },
     {
+      name: 'market-depth',
+      async show(page) {
+        const chart = page.getByRole('button', { name: 'Chart', exact: true })
+        if (await chart.isVisible()) await chart.click()
+        await page.getByRole('button', { name: 'Depth', exact: true }).click()
+        await page.locator('.depth-field').hover({ position: { x: 60, y: 100 } })
+      },
+    },
+    {
       name: 'market-info',
       async show(page) {
         const info = page.getByRole('button', { name: 'Info', exact: true })
@@ -71,6 +80,25 @@ export async function takeEveryView(places: Places): Promise<void> {
         await go(page, '')
         await page.getByRole('link', { name: /^BTC/ }).first().click()
         await says(page, /is ahead\.$/)
+      },
+    },
+    {
+      name: 'quick-past',
+      async show(page) {
+        const info = page.getByRole('button', { name: 'Info', exact: true })
+        if (await info.isVisible()) await info.click()
+        const past = page.getByRole('region', { name: 'Past BTC markets' })
+        await past.locator('summary').first().click()
+        await says(past, /^Decided by/)
+      },
+    },
+    {
+      name: 'quick-ended',
+      async show(page) {
+        const past = page.getByRole('region', { name: 'Past BTC markets' })
+        await past.getByRole('link', { name: 'The market' }).click()
+        await says(page, /has won\.$/)
+        await says(past, /^Decided by/)
       },
     },
     { name: 'portfolio', show: (page) => go(page, '#/portfolio') },

@@ -21,7 +21,7 @@ export async function listInTheAddress(t: TestContext, stage: Stage): Promise<vo
   await shows(month.question)
   assert.match(page.url(), /#\/\?search=delphi&sort=ends&reversed=1$/)
   // Another view and back, and a reload, show the same.
-  await page.getByRole('link', { name: month.question }).click()
+  await page.getByRole('link', { name: month.question, exact: true }).click()
   await page.getByRole('link', { name: 'Markets', exact: true }).first().click()
   await shows(month.question)
   await page.getByRole('button', { name: `Watch ${month.question}` }).click()
@@ -33,7 +33,7 @@ export async function listInTheAddress(t: TestContext, stage: Stage): Promise<vo
 
 export async function listIsReadOnce(t: TestContext, stage: Stage): Promise<void> {
   const page = await stage.visit(t, '')
-  const listed = page.getByRole('link', { name: stage.markets.month.question })
+  const listed = page.getByRole('link', { name: stage.markets.month.question, exact: true })
   await listed.waitFor()
   await page.waitForLoadState('networkidle')
   const lists: string[] = []

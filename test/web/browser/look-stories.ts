@@ -7,6 +7,7 @@ import type { TestContext } from 'node:test'
 import type { AxeResults } from 'axe-core'
 import type { Page } from 'playwright-core'
 import { overflowOf } from '../../support/browser.ts'
+import { eventually } from '../../support/eventually.ts'
 import { connectDemo, type Stage, says, sendOrder, ticketOf } from './stage.ts'
 
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }
@@ -17,7 +18,7 @@ export async function phone(t: TestContext, stage: Stage): Promise<void> {
   const page = await stage.visit(t, '', PHONE)
   const fits = async (what: string) =>
     assert.ok((await overflowOf(page)) <= 0, `${what} is too wide`)
-  const listed = page.getByRole('link', { name: month.question })
+  const listed = page.getByRole('link', { name: month.question, exact: true })
   await listed.waitFor()
   await fits('the list')
   await connectDemo(page, CAROL)
@@ -56,25 +57,29 @@ async function barriers(page: Page, rule?: string): Promise<string[]> {
     .flatMap(({ id, nodes }) => nodes.map(({ html, any }) => `${id}: ${html} ${any[0]?.message}`))
 }
 
-export async function accessible(t: TestContext, stage: Stage): Promise<void> {
-  const page = await stage.visit(t, '', { colorScheme: 'dark' })
+/** Asserts that axe finds nothing, in both colour schemes. */
+export async function keepsNobodyOut(page: Page, what: string): Promise<void> {
   // By the debugger, which the policy of the page does not concern.
   await page.evaluate(AXE)
-  const look = async (what: string) => {
-    await page.emulateMedia({ colorScheme: 'dark' })
-    assert.deepEqual(await barriers(page), [], what)
-    // The same elements in other colours.
-    await page.emulateMedia({ colorScheme: 'light' })
-    assert.deepEqual(await barriers(page, 'color-contrast'), [], `${what} in light`)
-  }
-  await page.getByRole('link', { name: stage.markets.month.question }).waitFor()
+  await page.emulateMedia({ colorScheme: 'dark' })
+  assert.deepEqual(await barriers(page), [], what)
+  // The same elements in other colours.
+  await page.emulateMedia({ colorScheme: 'light' })
+  assert.deepEqual(await barriers(page, 'color-contrast'), [], `${what} in light`)
+}
+
+export async function accessible(t: TestContext, stage: Stage): Promise<void> {
+  const page = await stage.visit(t, '', { colorScheme: 'dark' })
+  const look = (what: string) => keepsNobodyOut(page, what)
+  await page.getByRole('link', { name: stage.markets.month.question, exact: true }).waitFor()
   await look('the list')
   await page.getByRole('button', { name: 'Connect', exact: true }).click()
   await look('the account dialog')
   await page.getByRole('button', { name: 'Demo trader 10' }).click()
-  await page.getByRole('link', { name: stage.markets.month.question }).click()
+  await page.getByRole('link', { name: stage.markets.month.question, exact: true }).click()
   await says(page.getByRole('region', { name: 'Your position' }), 'YES')
   await says(page.getByRole('region', { name: 'Trades' }), 'confirmed')
+  await page.getByRole('button', { name: 'Depth', exact: true }).click()
   await look('the market')
   await page.getByRole('link', { name: 'Portfolio' }).click()
   await says(page.getByRole('region', { name: 'Activity' }), 'Bought YES')
@@ -135,7 +140,14 @@ export async function keysAndExport(t: TestContext, stage: Stage): Promise<void>
   assert.equal(file.suggestedFilename(), 'positions.csv')
   const rows = readFileSync(await file.path(), 'utf8')
   assert.match(rows, /^market,market_id,outcome,shares,/)
-  assert.ok(rows.includes(`"${stage.markets.quarter.question}",${stage.markets.quarter.id},NO,`))
+  const { id, question } = stage.markets.quarter
+  assert.ok(rows.includes(`"${question}",${id},NO,`))
+  await positions.getByRole('link', { name: `Sell NO of ${question}` }).click()
+  await pressed(/^Sell$/).waitFor()
+  await pressed(/^NO/).waitFor()
+  await eventually(async () => {
+    assert.equal(await ticketOf(page).getByLabel('Shares').inputValue(), '100000')
+  })
 }
 
 /** The market of a quarter before its first trade. */

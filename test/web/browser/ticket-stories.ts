@@ -11,16 +11,22 @@ const TAKER = 13
 const CENT = 10_000
 
 export async function marketOrder(t: TestContext, stage: Stage): Promise<void> {
-  const { id: marketId } = stage.markets.week
+  const { id: marketId, question } = stage.markets.week
   const maker = stage.client(MAKER)
   const terms = { marketId, side: 'sell', outcome: 'YES', ttlSeconds: 3_600 } as const
   await maker.orders.place({ ...terms, price: 48 * CENT, size: '100' })
   await maker.orders.place({ ...terms, price: 49 * CENT, size: '100' })
   await maker.orders.place({ ...terms, price: 60 * CENT, size: '100' })
-  const page = await stage.visit(t, `#/m/${marketId}`)
+  // The list leads to the ticket, which is filled in but not sent.
+  const page = await stage.visit(t, '')
   await connectDemo(page, TAKER)
+  await page.getByRole('link', { name: `Buy YES 48.0¢ of ${question}` }).click()
   const ticket = ticketOf(page)
-  await says(ticket.getByRole('button', { name: /^YES/ }), '48.0¢')
+  await says(ticket.getByRole('button', { name: /^YES/, pressed: true }), '48.0¢')
+  assert.match(page.url(), new RegExp(`#/m/${marketId}$`))
+  for (const step of ['+$10', '+$100', '+$10'])
+    await ticket.getByRole('button', { name: step, exact: true }).click()
+  assert.equal(await ticket.getByLabel('Amount').inputValue(), '120')
   await ticket.getByLabel('Amount').fill('72.50')
   await eventually(async () => {
     assert.equal(await ticket.getByLabel('Shares').inputValue(), '150')
@@ -37,6 +43,13 @@ export async function marketOrder(t: TestContext, stage: Stage): Promise<void> {
   await says(page.getByRole('log'), /150\.00 filled/)
   const open = await stage.client(TAKER).orders.list({ market: marketId })
   assert.deepEqual(open, [])
+  // All that is held is one press away from the ticket, and so are parts of it.
+  await page.getByRole('button', { name: 'Sell all YES' }).click()
+  await ticket.getByRole('button', { name: 'Sell', pressed: true }).waitFor()
+  const held = ticket.getByLabel('Shares')
+  await eventually(async () => assert.match(await held.inputValue(), /^1000\d\d|^100150$/))
+  await ticket.getByRole('button', { name: '50%' }).click()
+  assert.match(await held.inputValue(), /^500\d\d/)
 }
 
 export async function ticketUnderstands(t: TestContext, stage: Stage): Promise<void> {

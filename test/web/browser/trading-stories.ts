@@ -6,6 +6,7 @@ import type { Page } from 'playwright-core'
 import type { PlaceIntent } from '#client/client.ts'
 import { devnetAccount } from '#devnet/accounts.ts'
 import { cents, decimal } from '#web/format.ts'
+import { depthOf, depthWords } from '#web/market/depth-steps.ts'
 import { eventually } from '../../support/eventually.ts'
 import { randomFrom } from '../../support/random.ts'
 import { connectDemo, ladderOf, type Stage, says, sendOrder, ticketOf } from './stage.ts'
@@ -19,6 +20,7 @@ const CENT = 10_000
 const GONE_OR_STARTING =
   /ERR_(CONNECTION_REFUSED|CONNECTION_RESET|EMPTY_RESPONSE|INCOMPLETE_CHUNKED_ENCODING)|status of 503/
 const LADDER_ROWS = 15
+const DEPTH_LEVELS = 25
 const ORDERS = 1_000
 /** So many of each trader. */
 const CANCELS = 10
@@ -38,7 +40,7 @@ export async function tradeOfTwo(t: TestContext, stage: Stage): Promise<void> {
   await sendOrder(bob, { side: 'Sell', cents: '40', shares: '25' })
   await says(bob, 'Sell 25.00 YES at 40.0¢: the order is in the book.')
 
-  await ann.getByRole('link', { name: month.question }).click()
+  await ann.getByRole('link', { name: month.question, exact: true }).click()
   await connectDemo(ann, ANN)
   await says(ann.getByRole('button', { name: /^\$/ }), '$1,000,000.00')
   await ann.getByRole('button', { name: /^Ask 40\.0¢ ?25\.00/ }).click()
@@ -55,6 +57,8 @@ export async function tradeOfTwo(t: TestContext, stage: Stage): Promise<void> {
   await says(bob.getByRole('button', { name: /^\$/ }), '$1,000,010.00')
   for (const page of [ann, bob]) {
     await says(page.getByRole('region', { name: 'Trades' }), 'confirmed')
+    const chart = page.getByRole('region', { name: 'Price chart' })
+    await says(chart, /^YES is at 40\.0¢, .* Last trade: 25\.00 YES at 40\.0¢\.$/)
   }
 }
 
@@ -116,6 +120,10 @@ export async function ladderOfAThousand(t: TestContext, stage: Stage): Promise<v
     .getByRole('button', { name: 'NO' })
     .click()
   await showsTheBook(stage, page, 'NO')
+  await page.getByRole('button', { name: 'Depth', exact: true }).click()
+  const { bids, asks } = await stage.client(ANN).orderbook(marketId, 'NO')
+  const depth = depthOf(bids.slice(0, DEPTH_LEVELS), asks.slice(0, DEPTH_LEVELS))
+  await says(page.getByRole('region', { name: 'Price chart' }), depthWords('NO', depth))
 }
 
 export async function restartIsCaughtUp(t: TestContext, stage: Stage): Promise<void> {

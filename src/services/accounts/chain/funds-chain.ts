@@ -1,6 +1,6 @@
 /**
  * Funds according to a chain: block by block for owners with something open, and by a read for any owner. Each step
- * goes to the newest block of one node, reports what happened since the last step, and detects replaced blocks. If
+ * goes to the newest block of one node, reports the changes since the last step, and detects replaced blocks. If
  * nothing happened it costs one request.
  *
  * A step that throws has changed nothing: the next one starts where it started.
@@ -13,7 +13,7 @@ import { type FundsContracts, makeCallReader, makeFundsRead } from '#chain/funds
 import { settlementContract } from '#chain/settlement-contract.ts'
 import type { BlockPlace, FundsChain, FundsStep, SettledTrade } from '#domain/funds.ts'
 import type { Address } from '#domain/ids.ts'
-import { makeFundsLogs } from './funds-logs.ts'
+import { type FundsLogs, makeFundsLogs } from './funds-logs.ts'
 
 type FundsChainOptions = {
   readonly client: ChainClient
@@ -107,27 +107,8 @@ export function makeFundsChain({ client, contracts }: FundsChainOptions): Settli
       for (const trade of settled) news.settled.push(trade)
       for (const owner of watched) news.touched.add(owner)
     }
-    await lookAt(node, newest, watched, news)
+    await lookAt({ node, logs }, newest, watched, news)
     return arrive(head, [...from, ...newest.slice(0, -1)], news, rewoundTo)
-  }
-
-  async function lookAt(
-    node: ChainClient,
-    headers: readonly Header[],
-    watched: ReadonlySet<Address>,
-    news: News,
-  ): Promise<void> {
-    const settled = await Promise.all(headers.map((header) => logs.settledIn(node, header)))
-    for (const trade of settled.flat()) news.settled.push(trade)
-    for (const { buyer, seller } of news.settled) {
-      for (const owner of [buyer, seller]) if (watched.has(owner)) news.touched.add(owner)
-    }
-    const budget = { left: OWNER_QUESTIONS_MAX }
-    const rest = [...watched].filter((owner) => !news.touched.has(owner))
-    const touched = await Promise.all(
-      headers.map((header) => logs.touchedIn(node, header, rest, budget)),
-    )
-    for (const owner of touched.flat()) news.touched.add(owner)
   }
 
   function arrive(
@@ -189,4 +170,24 @@ async function newestHeaders(
   if (headers === undefined) throw inconsistent(`blocks before ${head.number} are missing`)
   headers.set(head.number, head)
   return headers
+}
+
+/** Adds what these blocks settled, and whose funds they touched. */
+async function lookAt(
+  { node, logs }: { readonly node: ChainClient; readonly logs: FundsLogs },
+  headers: readonly Header[],
+  watched: ReadonlySet<Address>,
+  news: News,
+): Promise<void> {
+  const settled = await Promise.all(headers.map((header) => logs.settledIn(node, header)))
+  for (const trade of settled.flat()) news.settled.push(trade)
+  for (const { buyer, seller } of news.settled) {
+    for (const owner of [buyer, seller]) if (watched.has(owner)) news.touched.add(owner)
+  }
+  const budget = { left: OWNER_QUESTIONS_MAX }
+  const rest = [...watched].filter((owner) => !news.touched.has(owner))
+  const touched = await Promise.all(
+    headers.map((header) => logs.touchedIn(node, header, rest, budget)),
+  )
+  for (const owner of touched.flat()) news.touched.add(owner)
 }

@@ -1,5 +1,5 @@
 /**
- * Reads from the logs of a block which trades it settled and whose funds it may have changed.
+ * Reads from the logs of a block which trades it settled and which owners' funds it may have changed.
  *
  * Requests that the Bloom filter of the header rules out are skipped: most blocks cost no request beyond the header.
  * Owners that the filter does not rule out are searched by topic in small groups; if there are many, all logs of both
@@ -26,7 +26,7 @@ import type { Address } from '#domain/ids.ts'
 /** Remaining requests of a step. */
 type AskingBudget = { left: number }
 
-type FundsLogs = {
+export type FundsLogs = {
   /** Returns the trades that a block settled. */
   settledIn(node: ChainClient, header: Header): Promise<SettledTrade[]>
   /** Returns the trades that a range settled; undefined if the budget does not suffice. */
@@ -35,7 +35,7 @@ type FundsLogs = {
     range: { readonly from: number; readonly upTo: number },
     budget: AskingBudget,
   ): Promise<SettledTrade[] | undefined>
-  /** Returns the owners whose funds a block may have changed. */
+  /** Returns owners of funds that a block may have changed. */
   touchedIn(
     node: ChainClient,
     header: Header,
@@ -73,7 +73,7 @@ export function makeFundsLogs(contracts: FundsContracts): FundsLogs {
   const tokens = hexAddress(contracts.conditionalTokens)
   const both = [stablecoin, tokens]
   const ofTrades = { address: [settlement], topics: [[TRADE_SETTLED]] }
-  const bits = new Map<Address, readonly number[]>()
+  const ownerBits = makeOwnerBits()
 
   return {
     async settledIn(node, header) {
@@ -140,15 +140,6 @@ export function makeFundsLogs(contracts: FundsContracts): FundsLogs {
     return found
   }
 
-  function ownerBits(owner: Address): readonly number[] {
-    const known = bits.get(owner)
-    if (known !== undefined) return known
-    if (bits.size >= BITS_KEPT_MAX) bits.clear()
-    const fresh = bitsOf(topicOfOwner(owner))
-    bits.set(owner, fresh)
-    return fresh
-  }
-
   function filtersOf(owners: readonly Address[]): LogFilter[] {
     if (owners.length > GROUPS_MAX * OWNERS_ASKED_MAX) {
       return [{ address: both, topics: [[...OWNER_PLACES.keys()]] }]
@@ -163,22 +154,6 @@ export function makeFundsLogs(contracts: FundsContracts): FundsLogs {
       )
     }
     return filters
-  }
-
-  /** Returns all logs, by whichever request works. */
-  async function wholeLogs(
-    node: ChainClient,
-    header: Header,
-    filter: LogFilter,
-  ): Promise<ChainLog[]> {
-    try {
-      return await logsOf(node, { blockHash: header.hash, ...filter })
-    } catch (error) {
-      if (!isTooMuch(error)) throw error
-      const all = await receiptLogsOf(node, header)
-      if (all === undefined) throw inconsistent(`receipts of block ${header.number} are missing`)
-      return all
-    }
   }
 
   function settledOf(logs: readonly ChainLog[]): SettledTrade[] {
@@ -212,4 +187,33 @@ function topicOf(topics: ReadonlyMap<string, string>): Hex {
   const [topic] = topics.keys()
   if (topic === undefined) throw new TypeError('the ABI lacks an event')
   return topic as Hex
+}
+
+/** Returns all logs, by whichever request works. */
+async function wholeLogs(
+  node: ChainClient,
+  header: Header,
+  filter: LogFilter,
+): Promise<ChainLog[]> {
+  try {
+    return await logsOf(node, { blockHash: header.hash, ...filter })
+  } catch (error) {
+    if (!isTooMuch(error)) throw error
+    const all = await receiptLogsOf(node, header)
+    if (all === undefined) throw inconsistent(`receipts of block ${header.number} are missing`)
+    return all
+  }
+}
+
+/** Returns the places of an owner in a filter of logs; remembered, because they cost a hash. */
+function makeOwnerBits(): (owner: Address) => readonly number[] {
+  const bits = new Map<Address, readonly number[]>()
+  return (owner) => {
+    const known = bits.get(owner)
+    if (known !== undefined) return known
+    if (bits.size >= BITS_KEPT_MAX) bits.clear()
+    const fresh = bitsOf(topicOfOwner(owner))
+    bits.set(owner, fresh)
+    return fresh
+  }
 }

@@ -1,4 +1,4 @@
-/** The chains whose funds an accounts thread follows. */
+/** The chains that an accounts thread follows for funds. */
 
 import { type SettlementContract, settlementContract } from '#chain/settlement-contract.ts'
 import type { Settings } from '#config/settings-schema.ts'

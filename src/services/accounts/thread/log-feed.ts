@@ -4,7 +4,7 @@ import { Fault } from '#domain/fault.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { LogReader } from '#log/event-log.ts'
 import type { LogEnds } from '#log/server/log-ends.ts'
-import type { Kit } from '#services/kit/kit.ts'
+import type { ThreadContext } from '#services/kit/kit.ts'
 import type { AccountsProtocol } from '../state.ts'
 
 /** Records read and applied in one turn. */
@@ -21,13 +21,13 @@ type LogFeedPorts = {
 export type LogFeed = {
   /** Everything up to this offset of a partition is folded. */
   foldedTo(partition: number, offset: number): void
-  /** Reads what there is, soon. */
+  /** Reads new events soon. */
   read(): void
   lookAtEnds(): Promise<void>
 }
 
 export function makeLogFeed(
-  { log, clock, timers }: Pick<Kit, 'log' | 'clock' | 'timers'>,
+  { log, clock, timers }: Pick<ThreadContext, 'log' | 'clock' | 'timers'>,
   { reader, logEnds, heard, isStopped }: LogFeedPorts,
 ): LogFeed {
   /** By partition: the last applied offset. Empty until the actor has loaded. */
@@ -62,7 +62,7 @@ export function makeLogFeed(
       const first = records[0]
       if (first !== undefined && first.offset !== offset + 1) {
         // Unread records were truncated: the database has them, so everything is loaded again.
-        throw new Error(`the log of partition ${partition} begins at ${first.offset} by now`)
+        throw new Error(`the log of partition ${partition} was truncated up to ${first.offset}`)
       }
       const toOffset = records.at(-1)?.offset ?? offset
       folded.set(partition, toOffset)

@@ -1,12 +1,12 @@
-/** Passes what the accounts actor says on: one handler per event. */
+/** Passes on the events of the accounts actor: one handler per event. */
 
 import type { Address } from '#domain/ids.ts'
 import type { AccountsFollowerProtocol } from '#protocol/accounts.ts'
-import type { Kit, makeFollowers, Writers } from '#services/kit/kit.ts'
+import type { makeFollowers, ThreadContext, Writers } from '#services/kit/kit.ts'
 import type { AccountsEvent } from '../state.ts'
 import type { LogFeed } from './log-feed.ts'
 
-/** About what a change of funds takes on the way. */
+/** Approximate size of a message about changed funds. */
 const ACCOUNT_BYTES = 128
 
 type Pass = {
@@ -19,8 +19,11 @@ type PassPorts = {
   readonly fronts: Pick<ReturnType<typeof makeFollowers<AccountsFollowerProtocol>>, 'tell'>
 }
 
-export function makePass({ log }: Pick<Kit, 'log'>, { feed, writers, fronts }: PassPorts) {
-  /** Changes of funds that the fronts are not told yet. */
+export function makePass(
+  { log }: Pick<ThreadContext, 'log'>,
+  { feed, writers, fronts }: PassPorts,
+) {
+  /** Changes of funds that are not sent to the fronts yet. */
   const changed = new Map<string, { readonly chainId: number; readonly trader: Address }>()
   const pass: Pass = {
     CheckpointsLoaded({ checkpoints }) {
@@ -36,7 +39,7 @@ export function makePass({ log }: Pick<Kit, 'log'>, { feed, writers, fronts }: P
       changed.set(`${event.chainId} ${event.trader}`, event)
     },
     Trouble({ what, why }) {
-      log.warn({ what, why }, 'accounts cannot be kept at present')
+      log.warn({ what, why }, 'accounts cannot be stored at present')
     },
     Refused() {},
   }

@@ -24,7 +24,7 @@ import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
 import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
 import type { ChainEvent, MoveKind, SetAside } from '#domain/chain-event.ts'
 import { type Address, type MarketId, ZERO_ADDRESS } from '#domain/ids.ts'
-import { MARKET_NAME_CHARS_MAX, MARKET_WORDS_CHARS_MAX } from '#domain/limits.ts'
+import { MARKET_NAME_CHARS_MAX, MARKET_TEXT_CHARS_MAX } from '#domain/limits.ts'
 import { isConversion, isWithoutParent, outcomeSetsOf, tokensNamed } from './followed-tokens.ts'
 
 type KnownMarket = { readonly contract: Address; readonly marketId: MarketId }
@@ -50,7 +50,7 @@ type Told = {
   readonly setAside: readonly SetAside[]
 }
 
-/** Events that are read, by contract: a log of one of them is translated or set aside. */
+/** Events that are read, by contract: a log with such an event is translated or set aside. */
 const READ = {
   factory: topicsOf(marketFactoryAbi, [
     'MarketCreated',
@@ -236,7 +236,7 @@ async function fromFactory(
   if (event.type === 'MarketCreated') {
     const { category, maker, expirationSec: expiration } = event
     const [question, description] = [textOf(event.question), textOf(event.description)]
-    if (isTooLong(MARKET_WORDS_CHARS_MAX, question, description)) {
+    if (isTooLong(MARKET_TEXT_CHARS_MAX, question, description)) {
       return { why: 'its words are too long' }
     }
     const words = { question, description, category, maker, expiration, quick: false }
@@ -402,7 +402,7 @@ function kindOf(
   }
   const made = moved.from === ZERO_ADDRESS
   // Only a split mints several at once, and only a merge burns them. Later logs need not belong to it: a split calls
-  // the receiver first, who may do anything.
+  // the receiver first, which may do anything.
   if (moved.batch) return made ? 'split' : 'merge'
   if (made) return 'mint'
   return explained() === 'PayoutRedeemed' ? 'redeem' : 'burn'

@@ -3,9 +3,9 @@
  * tokens, in any amount; such tokens are ignored.
  *
  * An id is a hash that does not reveal its collateral. But tokens are only minted by a split, a merge or a redemption,
- * whose event in the same transaction names the collateral and the collection. So a token is ours if the database knows
- * it, if a market created here has it, or if an event of these blocks names it with our collateral. Its condition need
- * not be a market yet: the id of a market is known in advance, and anyone may prepare its condition and split
+ * and its event in the same transaction names the collateral and the collection. So a token is ours if the database
+ * knows it, if a market created here has it, or if an event of these blocks names it with our collateral. Its condition
+ * need not be a market yet: the id of a market is known in advance, and anyone may prepare its condition and split
  * collateral before it is created.
  */
 

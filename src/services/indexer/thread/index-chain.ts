@@ -1,4 +1,4 @@
-/** The indexer of one chain, with what it reads from the chain and the database and has the store write. */
+/** The indexer of one chain, with its reads from the chain and the database, and its writes through the store. */
 
 import type { ChainClient } from '#chain/clients.ts'
 import type { Settings } from '#config/settings-schema.ts'

@@ -36,7 +36,7 @@ export class DueMarkets<Item extends Due> {
     return (this.#seconds[0] ?? Number.POSITIVE_INFINITY) <= nowSec
   }
 
-  /** Removes a market whose check is due; the caller plans it again. */
+  /** Removes a market that is due for a check; the caller plans it again. */
   take(nowSec: number): Item | undefined {
     while (this.isDue(nowSec)) {
       const [sec, item] = [this.#seconds[0]!, this.#items[0]!]
@@ -88,7 +88,7 @@ export function planExpiry<Item extends Due & { readonly state: MarketState }>(
   expiring.plan(item, nextExpirySec(item.state))
 }
 
-/** Maximum number of markets checked, and told to expire orders, in one call. */
+/** Maximum number of markets that are checked, and get expired orders removed, in one call. */
 const LOOKS_MAX = 4_096
 const EXPIRING_MAX = 64
 

@@ -1,5 +1,5 @@
 /**
- * One batch of commands of a market thread: groups commands by market, looks up what the partitions remember, and
+ * One batch of commands of a market thread: groups commands by market, looks up the memory of the partitions, and
  * appends the events.
  */
 
@@ -8,6 +8,7 @@ import { type MarketId, type OrderHash, parseTradeId, type TradeId } from '#doma
 import { EXPIRATIONS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { Appended, ClosedOrder, LogBatch, TradeState } from '#log/event-log.ts'
+import type { PlacedOrder } from '#protocol/market.ts'
 import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import type { Message } from '#runtime/actor.ts'
 import type { Recall } from '../state.ts'
@@ -42,7 +43,7 @@ export function byMarket<Command extends Message<MarketThreadProtocol>>(
   return groups.size === 1 ? batch : [...groups.values()].flat()
 }
 
-/** Looks up, once per batch, what the partitions know about its hashes and trades. */
+/** Looks up the hashes and trades of a batch in the partitions, once per batch. */
 export function prepare(
   thread: MarketThread,
   batch: readonly Message<MarketThreadProtocol>[],
@@ -58,15 +59,21 @@ export function prepare(
   for (const command of batch) {
     switch (command.type) {
       case 'PlaceOrder':
-        gather(thread, hashes, command.message.order.marketId, command.message.order.orderHash)
+        gatherPlaced(thread, hashes, command.message)
+        break
+      case 'PlaceOrders':
+        for (const placed of command.message.orders) gatherPlaced(thread, hashes, placed)
         break
       case 'CancelOrder':
       case 'RecallOrder':
         gather(thread, hashes, command.message.marketId, command.message.orderHash)
         break
       case 'CancelOrders': {
-        const { marketId, trader, orderHashes } = command.message
-        const filled = thread.markets.get(marketId)?.state.pending.ordersOf(trader) ?? []
+        const { marketId, trader, group } = command.message
+        const state = thread.markets.get(marketId)?.state
+        const filled = state?.pending.ordersOf(trader) ?? []
+        const orderHashes =
+          group === undefined ? command.message.orderHashes : state?.tagged.ordersOf(trader, group)
         const wanted = orderHashes === undefined ? undefined : new Set(orderHashes)
         for (const orderHash of filled) {
           if (wanted?.has(orderHash) !== false) gather(thread, hashes, marketId, orderHash)
@@ -109,6 +116,15 @@ function gather<Id>(
   const ids = into.get(partition)
   if (ids === undefined) into.set(partition, [id])
   else ids.push(id)
+}
+
+function gatherPlaced(
+  thread: MarketThread,
+  into: Map<number, OrderHash[]>,
+  { order, replaces }: PlacedOrder,
+): void {
+  gather(thread, into, order.marketId, order.orderHash)
+  if (replaces !== undefined) gather(thread, into, order.marketId, replaces)
 }
 
 type PartitionBatch = {
@@ -171,8 +187,8 @@ export function commit(
 }
 
 /**
- * Returns what the partition must remember besides the event. The batch is over, so the recalled state of a hash or
- * trade is final.
+ * Returns the values that the partition must remember besides the event. The batch is over, so the recalled state of a
+ * hash or trade is final.
  */
 function remember(recall: Recall, batch: PartitionBatch, event: MarketEvent): void {
   switch (event.type) {

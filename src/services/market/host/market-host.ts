@@ -12,11 +12,13 @@ import { EXPIRATIONS_MAX, MARKETS_OPEN_MAX, ORDERS_PER_MARKET_MAX } from '#domai
 import type { Market } from '#domain/market.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { NO, type Outcome, YES } from '#domain/order.ts'
-import { type Rejection, reject } from '#domain/rejection.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { EventLog, SnapshotMeta, SnapshotWriter } from '#log/event-log.ts'
+import type { PlacedOrder } from '#protocol/market.ts'
 import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import type { Behaviour, Context, Message } from '#runtime/actor.ts'
-import { apply, bookOptions, firstAnswer, market, newMarket } from '../market.ts'
+import { firstAnswer } from '../first-answer.ts'
+import { apply, bookOptions, market, newMarket } from '../market.ts'
 import { PendingCounts } from '../pending.ts'
 import { readMarketSnapshot, type SnapshotRow } from '../snapshot.ts'
 import type { MarketRules, MarketState, Recall } from '../state.ts'
@@ -25,13 +27,13 @@ import { type Due, DueMarkets, planExpiry } from './due-markets.ts'
 import { someViews } from './market-views.ts'
 import { booksOf, countOrders, orderCounter, pageOfOrders } from './open-orders.ts'
 import type { Retention } from './retention.ts'
-import { hearLag, hearProjected, isLate, type ProjectionMark } from './thread-facts.ts'
+import { applyLag, applyProjected, isLate, type ProjectionMark } from './thread-facts.ts'
 import type { Barred } from './trader-budgets.ts'
 import { holdTrader, TraderHolds, unsettledSales } from './trader-holds.ts'
 import { Residence, TraderIndex } from './trader-index.ts'
 import {
-  hearPaused,
-  hearSpent,
+  applyPaused,
+  applySpent,
   pausedTraders,
   pendingMarketsOf,
   standingOf,
@@ -53,7 +55,7 @@ type MarketThreadOptions = {
   readonly room?: { readonly isFull: boolean }
   /** Called during long work to show that the thread is not stuck. */
   readonly progress?: () => void
-  /** Maximum lag of the database, and the chains whose trades wait for it; undefined if there are none. */
+  /** Maximum lag of the database, and the chains with trades that wait for it; undefined if there are none. */
   readonly lag?: { readonly maxMs: number; readonly chains: Pick<ReadonlySet<number>, 'has'> }
 }
 
@@ -93,15 +95,15 @@ export type MarketThread = {
   readonly rules: Map<number, MarketRules>
   /** By partition: the last offset in the database. */
   readonly projected: Map<number, number>
-  /** Chains whose settlement is behind. The settlement thread repeats this whenever it is linked. */
+  /** Chains with late settlement. The settlement thread repeats this whenever it is linked. */
   readonly behind: Set<number>
   readonly epochs: Map<number, number>
   /** By chain: pending trades of each trader in the markets of this thread. */
   readonly counts: Map<number, PendingCounts>
   readonly holds: TraderHolds
-  /** Traders whose failed fills have used up their budget and whose orders are still in the books. */
+  /** Traders with resting orders who have used up their budget by failed fills. */
   readonly barred: Barred[]
-  /** Partitions for which the database is too late, and what is known of each (`projection-lag.ts`). */
+  /** Partitions for which the database is too late, and the known state of each (`projection-lag.ts`). */
   readonly late: Set<number>
   readonly marks: Map<number, ProjectionMark>
   /** Partitions that remember the maximum number of closed orders. */
@@ -123,7 +125,7 @@ export type MarketThread = {
 
 type BookPlace = { readonly hosted: Hosted; readonly outcome: Outcome }
 
-type ThreadContext = Context<MarketThreadProtocol, MarketEvent>
+type HostContext = Context<MarketThreadProtocol, MarketEvent>
 
 export function newMarketThread(options: MarketThreadOptions): MarketThread {
   const thread: MarketThread = {
@@ -179,6 +181,26 @@ function inMarket<Answer>(
 
 const OWNER = { owner: true } as const
 
+/** Returns why the thread refuses a new order before its market is asked. */
+function refusedHere(
+  thread: MarketThread,
+  { partition, state }: Hosted,
+  { order }: PlacedOrder,
+  nowMs: number,
+): Rejection | undefined {
+  if (thread.crowded.has(partition)) {
+    return reject(
+      'OVERLOADED',
+      undefined,
+      'the log has reached its maximum number of remembered orders',
+    )
+  }
+  if (thread.options.room?.isFull === true) return reject('STORAGE_FULL')
+  const isSpent = thread.options.cancelQuota?.isSpent(order.trader, nowMs)
+  if (isSpent === true) return reject('CANCEL_QUOTA_SPENT', 'order.trader')
+  return thread.holds.flaw(state.market.chainId, order, nowMs)
+}
+
 export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketEvent> = {
   OpenMarket(thread, message, context) {
     const { market: opened } = message
@@ -198,19 +220,26 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
   PlaceOrder(thread, message, context) {
     const hosted = thread.markets.get(message.order.marketId)
     if (hosted === undefined) return reject('MARKET_NOT_FOUND')
-    if (thread.crowded.has(hosted.partition)) {
-      const full = reject('OVERLOADED', undefined, 'the log remembers as many orders as it can')
-      return firstAnswer(hosted.state, message.order, context) ?? full
-    }
-    if (thread.options.room?.isFull === true) {
-      return firstAnswer(hosted.state, message.order, context) ?? reject('STORAGE_FULL')
-    }
-    const isSpent = thread.options.cancelQuota?.isSpent(message.order.trader, context.nowMs)
-    const refused = isSpent
-      ? reject('CANCEL_QUOTA_SPENT', 'order.trader')
-      : thread.holds.flaw(hosted.state.market.chainId, message.order, context.nowMs)
+    const refused = refusedHere(thread, hosted, message, context.nowMs)
     if (refused !== undefined) return firstAnswer(hosted.state, message.order, context) ?? refused
     return market.PlaceOrder(hosted.state, message, context)
+  },
+
+  PlaceOrders(thread, { marketId, orders }, context) {
+    const hosted = thread.markets.get(marketId)
+    if (hosted === undefined) return reject('MARKET_NOT_FOUND')
+    const refused = orders.map((placed) => refusedHere(thread, hosted, placed, context.nowMs))
+    const passed = orders.filter((_, at) => refused[at] === undefined)
+    const done = market.PlaceOrders(hosted.state, { marketId, orders: passed }, context)
+    if (isRejection(done)) return done
+    const answers = [...done.answers]
+    return {
+      answers: orders.map(({ order }, at) => {
+        const why = refused[at]
+        if (why === undefined) return answers.shift() ?? reject('INTERNAL')
+        return firstAnswer(hosted.state, order, context) ?? why
+      }),
+    }
   },
 
   CancelOrder(thread, message, context) {
@@ -265,15 +294,19 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
     })
   },
 
-  OpenOrdersPage(thread, asked, { nowMs }: ThreadContext) {
+  OpenOrdersPage(thread, asked, { nowMs }: HostContext) {
     const nowSec = Math.floor(nowMs / 1_000)
     return pageOfOrders(booksOf(thread, asked), asked.trader, asked, nowSec)
   },
 
-  MarketsOf(thread, { trader, limit }) {
+  MarketsOf(thread, { trader, group, limit }) {
     const marketIds = new Set<MarketId>()
-    for (const { book, marketId } of booksOf(thread, { trader })) {
-      if (book.oldestOf(trader) >= 0) marketIds.add(marketId)
+    for (const { book, marketId, tagged } of booksOf(thread, { trader })) {
+      const rests =
+        group === undefined
+          ? book.oldestOf(trader) >= 0
+          : tagged?.ordersOf(trader, group).some((orderHash) => book.locate(orderHash) >= 0)
+      if (rests) marketIds.add(marketId)
       if (marketIds.size === limit) break
     }
     return { marketIds: [...marketIds] }
@@ -294,21 +327,24 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
   Standing: standingOf,
   PendingMarkets: pendingMarketsOf,
   PausedTraders: pausedTraders,
-  SettlementLag: hearLag,
-  TradersPaused: hearPaused,
-  TradersSpent: hearSpent,
-  Projected: hearProjected,
+  SettlementLag: applyLag,
+  TradersPaused: applyPaused,
+  TradersSpent: applySpent,
+  Projected: applyProjected,
 }
 
 /**
  * Handles messages that concern no market and are sent only once: a full mailbox or a closed file must not lose them.
  * Returns whether this was such a message.
  */
-export function hearAtOnce(thread: MarketThread, command: Message<MarketThreadProtocol>): boolean {
-  if (command.type === 'SettlementLag') hearLag(thread, command.message)
-  else if (command.type === 'TradersPaused') hearPaused(thread, command.message)
-  else if (command.type === 'TradersSpent') hearSpent(thread, command.message)
-  else if (command.type === 'Projected') hearProjected(thread, command.message)
+export function handleAtOnce(
+  thread: MarketThread,
+  command: Message<MarketThreadProtocol>,
+): boolean {
+  if (command.type === 'SettlementLag') applyLag(thread, command.message)
+  else if (command.type === 'TradersPaused') applyPaused(thread, command.message)
+  else if (command.type === 'TradersSpent') applySpent(thread, command.message)
+  else if (command.type === 'Projected') applyProjected(thread, command.message)
   else return false
   return true
 }
@@ -387,6 +423,7 @@ function dropMarkets(thread: MarketThread, partition: number): void {
   for (const [marketId, hosted] of thread.markets) {
     if (hosted.partition !== partition) continue
     hosted.state.pending.drop()
+    hosted.state.held.drop()
     thread.markets.delete(marketId)
     thread.due.delete(marketId)
     thread.over.delete(hosted)
@@ -433,11 +470,12 @@ function replay(thread: MarketThread, partition: number, event: MarketEvent): vo
 function restore(thread: MarketThread, partition: number, meta: SnapshotMeta): void {
   const snapshot = thread.options.log.readSnapshot(partition, meta.marketId)
   assert(snapshot !== undefined)
-  const { head, books, pending, held } = readMarketSnapshot(snapshot)
+  const { head, books, pending, held, tags } = readMarketSnapshot(snapshot)
   const hosted = host(thread, head.market, partition, books)
   hosted.snapshot = meta
   hosted.state.pending.restore(pending)
   for (const row of held) hosted.state.held.restore(row)
+  for (const row of tags) hosted.state.tagged.restore(row)
   hosted.state.seq = head.seq
   hosted.state.closed = head.closed ?? undefined
   hosted.state.updatedAtMs = head.updatedAtMs

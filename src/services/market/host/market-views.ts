@@ -1,7 +1,7 @@
 /** Views of a thread's markets for readers, in parts: there may be very many. */
 
 import type { MarketId } from '#domain/ids.ts'
-import { MARKETS_TOLD_MAX } from '#domain/limits.ts'
+import { MARKETS_PER_MESSAGE_MAX } from '#domain/limits.ts'
 import type { MarketView } from '#protocol/market.ts'
 import { viewOf } from '../market.ts'
 import type { MarketState } from '../state.ts'
@@ -29,7 +29,8 @@ export function someViews(
   let isBehind = after === undefined || !markets.has(after)
   for (const [marketId, hosted] of markets) {
     if (isBehind && partitions?.includes(hosted.partition) !== false) {
-      if (views.length >= MARKETS_TOLD_MAX || levels > LEVELS_TOLD) return { views, more: true }
+      if (views.length >= MARKETS_PER_MESSAGE_MAX || levels > LEVELS_TOLD)
+        return { views, more: true }
       const view = viewOf(hosted.state)
       for (const side of [...view.bids, ...view.asks]) levels += side.length
       views.push(view)

@@ -7,6 +7,7 @@
 import type { Book } from '#book/book.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { byAge, type OpenOrderPlace, OUTCOMES, type Outcome } from '#domain/order.ts'
+import { echoOf } from '#domain/order-tags.ts'
 import type { OpenOrder } from '#protocol/market.ts'
 import type { OrdersPage } from '#protocol/market-host.ts'
 import type { MarketState } from '../state.ts'
@@ -16,6 +17,7 @@ type TradersBook = {
   readonly marketId: MarketId
   readonly outcome: Outcome
   readonly book: Book
+  readonly tagged?: Pick<MarketState['tagged'], 'of' | 'ordersOf'>
 }
 
 /** Part of the market thread that is used here. */
@@ -40,9 +42,9 @@ export function* booksOf(
       ? thread.traders.of(trader)
       : OUTCOMES.map((outcome) => ({ home: { hosted, outcome } }))
   for (const { home } of places) {
-    const { market: where, books } = home.hosted.state
+    const { market: where, books, tagged } = home.hosted.state
     if (chainId !== undefined && where.chainId !== chainId) continue
-    yield { marketId: where.id, outcome: home.outcome, book: books[home.outcome] }
+    yield { marketId: where.id, outcome: home.outcome, book: books[home.outcome], tagged }
   }
 }
 
@@ -117,9 +119,14 @@ function merge(
     const together: OpenOrder[] = []
     while (lanes[0]?.placedAtMs === placedAtMs) {
       const lane = lanes[0]
-      const { book, marketId, outcome } = lane
+      const { book, marketId, outcome, tagged } = lane
       if (book.expiresAtSecOf(lane.slot) > nowSec) {
-        const order = { ...book.read(lane.slot), marketId, outcome }
+        const resting = book.read(lane.slot)
+        const tags = tagged?.of(resting.orderHash)
+        const order = {
+          ...{ ...resting, marketId, outcome },
+          ...(tags === undefined ? {} : echoOf(tags)),
+        }
         if (after === undefined || byAge(order, after) > 0) together.push(order)
       }
       advance(lane)

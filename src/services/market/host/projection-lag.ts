@@ -11,16 +11,16 @@ import type { MarketThread } from './market-host.ts'
 const UNHEARD = -1
 
 /** A change: a partition is late from now on, and by how much, or is no longer late. */
-type ProjectionNews = {
+type ProjectionUpdate = {
   readonly partition: number
   readonly behind: boolean
   readonly lagMs: number
 }
 
 /** Measures the lag of the database for each partition. Called from time to time. */
-export function watchProjection(thread: MarketThread, nowMs: number): ProjectionNews[] {
+export function watchProjection(thread: MarketThread, nowMs: number): ProjectionUpdate[] {
   const { lag, log } = thread.options
-  const news: ProjectionNews[] = []
+  const news: ProjectionUpdate[] = []
   if (lag === undefined) return news
   for (const partition of log.owned) {
     if (thread.away.has(partition)) continue

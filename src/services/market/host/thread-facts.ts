@@ -24,7 +24,7 @@ export function isLate({ epochs }: Epochs, chainId: number, epoch: number | unde
   return false
 }
 
-export function hearLag(
+export function applyLag(
   thread: Epochs & { readonly behind: Set<number> },
   told: { readonly chainId: number; readonly behind: boolean; readonly epoch?: number },
 ): undefined {
@@ -34,7 +34,7 @@ export function hearLag(
   else thread.behind.delete(chainId)
 }
 
-export function hearProjected(
+export function applyProjected(
   thread: {
     readonly projected: Map<number, number>
     readonly options: { readonly log: { readonly owned: readonly number[] } }

@@ -1,5 +1,5 @@
 /**
- * Budgets of traders at a market thread. Settlement publishes what each trader has spent today on a chain. The thread
+ * Budgets of traders at a market thread. Settlement publishes the spending of each trader today on a chain. The thread
  * adds possible further spending: unsettled fills that the trader pays for, and open orders, each of which may become
  * such a fill. It multiplies its own count by the number of market threads, because each of them may hold as many; so
  * the sum over all threads stays within the budget.
@@ -39,7 +39,7 @@ export class TraderBudgets {
     this.#threads = marketThreads
   }
 
-  /** Stores the sums from settlement; returns traders whose failed fills have newly used up their budget. */
+  /** Stores the sums from settlement; returns traders who have newly used up their budget by failed fills. */
   merge(chainId: number, day: number, spending: readonly TraderSpending[]): Barred[] {
     const known = this.#chains.get(chainId)
     if (known !== undefined && known.day > day) return []
@@ -83,7 +83,7 @@ export class TraderBudgets {
     for (const budget of ['fills', 'gas'] as const) {
       if (!isSpent(limits, budget, expected)) continue
       const detail =
-        `${spending[budget]} ${WORDS[budget]} of this trader are used today, of ${limitOf(limits, budget)}, and ` +
+        `this trader has used ${spending[budget]} of ${limitOf(limits, budget)} ${WORDS[budget]} today, and ` +
         `${open} open orders and ${pending} unsettled trades may use the rest; cancel orders, or wait until trades settle`
       const rejection = reject('GAS_BUDGET_SPENT', 'order.trader', detail)
       return { ...rejection, retryAfterSec: ROOM_AGAIN_SEC }
@@ -95,7 +95,7 @@ export class TraderBudgets {
 const WORDS: Readonly<Record<Budget, string>> = {
   fills: 'settled fills',
   gas: 'gas for settled fills',
-  failedGas: 'gas for fills that failed on chain by the fault',
+  failedGas: 'gas for fills that failed by their fault',
 }
 
 function spent(
@@ -106,7 +106,7 @@ function spent(
 ): Rejection {
   const untilMs = nextDayMs(nowMs)
   const detail =
-    `${spending[budget]} ${WORDS[budget]} of this trader are used today, of ${limitOf(limits, budget)}; ` +
+    `this trader has used ${spending[budget]} of ${limitOf(limits, budget)} ${WORDS[budget]} today; ` +
     `new orders are accepted from ${new Date(untilMs).toISOString()}`
   const retryAfterSec = Math.ceil((untilMs - nowMs) / 1_000)
   return { ...reject('GAS_BUDGET_SPENT', 'order.trader', detail), retryAfterSec }

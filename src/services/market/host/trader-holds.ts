@@ -1,6 +1,6 @@
 /**
- * Holds of traders at a market thread (`domain/trader-hold.ts`), and what a trader's open orders and unsettled trades
- * need. One message of the relayer sets the hold and returns the needs: orders handled before it are in the answer,
+ * Holds of traders at a market thread (`domain/trader-hold.ts`), and the needs of a trader's open orders and unsettled
+ * trades. One message of the relayer sets the hold and returns the needs: orders handled before it are in the answer,
  * later ones are refused.
  */
 

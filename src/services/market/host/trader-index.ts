@@ -1,6 +1,6 @@
 /**
- * Index of the books in which each trader has open orders, so that a list costs what the trader has and not what the
- * exchange has. The books report changes themselves, whether by commands, replay or a loaded snapshot.
+ * Index of the books in which each trader has open orders, so that the cost of a list depends on the trader's orders,
+ * not on all orders. The books report changes themselves, whether by commands, replay or a loaded snapshot.
  *
  * A closing market ends all its orders at once, possibly a million. Its traders are then removed in short steps; until
  * then its books are empty.

@@ -19,14 +19,14 @@ type Host = {
   readonly options: { readonly rules: { readonly risk?: RiskRules } }
 }
 
-export function hearPaused(
+export function applyPaused(
   { options }: Host,
   { pauses }: StandingProtocol['TradersPaused']['takes'],
 ): undefined {
   options.rules.risk?.pauses?.merge(pauses)
 }
 
-export function hearSpent(
+export function applySpent(
   { options, barred }: Host,
   { chainId, day, spending }: StandingProtocol['TradersSpent']['takes'],
 ): undefined {

@@ -6,9 +6,9 @@ import { reject } from '#domain/rejection.ts'
 import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import type { Message } from '#runtime/actor.ts'
 import type { ReplyChannel, Served } from '#runtime/serve.ts'
-import type { Kit } from '#services/kit/kit.ts'
+import type { ThreadContext } from '#services/kit/kit.ts'
 import { marketIdOf } from '../host/market-batch.ts'
-import { hearAtOnce, type MarketThread } from '../host/market-host.ts'
+import { handleAtOnce, type MarketThread } from '../host/market-host.ts'
 import { withdrawBarred } from './barred-orders.ts'
 
 /** The answer to a command for which there is no room. */
@@ -25,7 +25,7 @@ export type Commands = {
 
 export function makeCommands(
   thread: MarketThread,
-  { log }: Pick<Kit, 'log'>,
+  { log }: Pick<ThreadContext, 'log'>,
   { topology, mailboxMax }: { readonly topology: Topology; readonly mailboxMax: number },
 ): Commands {
   /** By partition. */
@@ -54,7 +54,7 @@ export function makeCommands(
     const { requestId } = message as { requestId?: string }
     if (requestId !== undefined) log.debug({ requestId, command: type }, 'a request arrived')
     const command = { type, message } as Message<MarketThreadProtocol>
-    if (hearAtOnce(thread, command)) {
+    if (handleAtOnce(thread, command)) {
       channel?.reply(replyTo, undefined)
       withdrawBarred(thread, hear)
       return

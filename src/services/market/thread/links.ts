@@ -1,4 +1,4 @@
-/** The links of a market thread: fronts follow its events, others read its log, and all of them send commands. */
+/** The links of a market thread: fronts follow its events, other threads read its log, and all send commands. */
 
 import type { MessagePort } from 'node:worker_threads'
 import type { Settings } from '#config/settings-schema.ts'
@@ -7,18 +7,17 @@ import { accountsThreadName, isFrontThread, LOG_COPY_THREAD } from '#config/topo
 import type { MovingProtocol } from '#live/patient-ref.ts'
 import type {
   DozeProtocol,
-  HoldsProtocol,
   MarketFollowerProtocol,
+  SessionsProtocol,
 } from '#protocol/market-followers.ts'
 import { MARKET_FORMS } from '#protocol/market-forms.ts'
 import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import type { LogReaderProtocol } from '#protocol/projector.ts'
 import { Channel, type Unanswered } from '#runtime/channel.ts'
-import type { Kit } from '#services/kit/kit.ts'
+import type { ThreadContext } from '#services/kit/kit.ts'
 import { MarketReaders } from '../host/market-readers.ts'
-import type { OrderHolds } from '../host/order-holds.ts'
 import type { Commands } from './commands.ts'
-import type { SessionOrders } from './session-orders.ts'
+import type { FrontSessions, SessionOrders } from './session-orders.ts'
 
 const MOVED: Unanswered = { unanswered: 'moved' }
 
@@ -26,7 +25,7 @@ const MOVED: Unanswered = { unanswered: 'moved' }
 type ToldProtocol = MarketFollowerProtocol & MovingProtocol & LogReaderProtocol
 
 /** The messages that this thread handles itself, at once; every other one is a command for its hosts. */
-type LinkProtocol = HoldsProtocol & DozeProtocol & Pick<MarketThreadProtocol, 'PlaceOrder'>
+type LinkProtocol = SessionsProtocol & DozeProtocol & Pick<MarketThreadProtocol, 'PlaceOrder'>
 
 type LinkHandlers = {
   readonly [K in keyof LinkProtocol]: (message: LinkProtocol[K]['takes'], replyTo: number) => void
@@ -38,8 +37,8 @@ export type Links = {
   /** The fronts, which follow events. */
   readonly readers: MarketReaders<Channel<ToldProtocol>>
   connect(peer: string, port: MessagePort): void
-  /** Tells those that read the log by themselves how far it goes. */
-  tellAppended(offsets: readonly (readonly [partition: number, offset: number])[]): void
+  /** Publishes the end of the log to threads that read it themselves. */
+  tellAppended(appended: LogReaderProtocol['Appended']['takes']): void
   /** From now on everything is answered with that the markets have moved to another node. */
   move(): void
   close(): void
@@ -50,25 +49,29 @@ type LinkPorts = {
   readonly sessions: SessionOrders
   /** Partitions of this thread. */
   readonly own: readonly number[]
-  /** Called with the name of a peer that was linked, or whose link has closed. */
+  /** Called with the name of a peer when its link has opened or closed. */
   readonly linked: (peer: string) => void
   readonly gone: (peer: string) => void
   /** Whether this thread ends, and its links with it. */
   readonly isStopped: () => boolean
 }
 
-export function makeLinks(settings: Settings, kit: Pick<Kit, 'links'>, ports: LinkPorts): Links {
+export function makeLinks(
+  settings: Settings,
+  kit: Pick<ThreadContext, 'links' | 'loop'>,
+  ports: LinkPorts,
+): Links {
   const { commands, sessions } = ports
   const channels = new Set<Channel<ToldProtocol>>()
   const readers: Links['readers'] = new MarketReaders(ports.own, commands.partitionOf)
-  /** Those that read the log by themselves and are told when it grows. */
+  /** Threads that read the log themselves and are notified when it grows. */
   const logReaders = new Set<Channel<LogReaderProtocol>>()
   const logReaderNames = logReadersOf(settings)
-  const options = { ...channelOptions(settings), forms: MARKET_FORMS }
+  const options = { ...channelOptions(settings), forms: MARKET_FORMS, loop: kit.loop }
   let moving = false
 
   function connect(peer: string, port: MessagePort): void {
-    const holds = sessions.link()
+    const front = sessions.link()
     const channel = new Channel<ToldProtocol>(port, options, {
       heard(type, message, replyTo) {
         if (moving) {
@@ -81,7 +84,7 @@ export function makeLinks(settings: Settings, kit: Pick<Kit, 'links'>, ports: Li
       },
       closed() {
         // The sessions of a front end with it. If this thread stops, the front still lives.
-        sessions.unlink(holds, !ports.isStopped())
+        front.unlink(!ports.isStopped())
         channels.delete(channel)
         ports.gone(peer)
         readers.delete(channel)
@@ -90,7 +93,7 @@ export function makeLinks(settings: Settings, kit: Pick<Kit, 'links'>, ports: Li
       dropped: () => kit.links.dropped(peer),
     })
     const handlers = new Map<string, Handler>(
-      Object.entries(handlersOf(channel, holds, readers.handlersOf(channel), commands)),
+      Object.entries(handlersOf(channel, front, readers.handlersOf(channel), commands)),
     )
     channels.add(channel)
     ports.linked(peer)
@@ -102,8 +105,8 @@ export function makeLinks(settings: Settings, kit: Pick<Kit, 'links'>, ports: Li
   return {
     readers,
     connect,
-    tellAppended(offsets) {
-      for (const logReader of logReaders) logReader.tell('Appended', { offsets })
+    tellAppended(appended) {
+      for (const logReader of logReaders) logReader.tell('Appended', appended)
     },
     move() {
       moving = true
@@ -117,30 +120,29 @@ export function makeLinks(settings: Settings, kit: Pick<Kit, 'links'>, ports: Li
 
 function handlersOf(
   channel: Channel<ToldProtocol>,
-  holds: OrderHolds,
+  front: FrontSessions,
   doze: ReturnType<Links['readers']['handlersOf']>,
   { hear }: Commands,
 ): LinkHandlers {
-  const { HoldOrder, ReleaseOrder, DropSession, DropSessions } = holds.handlers
+  const { ClaimSessions, EndSession, KeepSession } = front.handlers
+  const replier = (replyTo: number) => (answer: unknown) => channel.reply(replyTo, answer)
   return {
-    HoldOrder: (message, replyTo) => channel.reply(replyTo, HoldOrder(message)),
-    ReleaseOrder: (message, replyTo) => channel.reply(replyTo, ReleaseOrder(message)),
-    DropSession: (message, replyTo) => channel.reply(replyTo, DropSession(message)),
-    DropSessions: (message, replyTo) => channel.reply(replyTo, DropSessions(message)),
+    ClaimSessions: (message, replyTo) => ClaimSessions(message, replier(replyTo)),
+    EndSession: (message, replyTo) => EndSession(message, replier(replyTo)),
+    KeepSession: (message, replyTo) => KeepSession(message, replier(replyTo)),
     Doze: (message, replyTo) => channel.reply(replyTo, doze.Doze(message)),
     Wake: (message, replyTo) => channel.reply(replyTo, doze.Wake(message)),
     PlaceOrder(message, replyTo) {
-      // Registered before the order can rest, so that it is never without its session.
-      const refused = holds.placed(message)
-      if (refused === undefined) hear('PlaceOrder', message, replyTo, channel)
-      else channel.reply(replyTo, refused)
+      const { session, order } = message
+      if (session !== undefined) front.placed(session, order.orderHash)
+      hear('PlaceOrder', message, replyTo, channel)
     },
   }
 }
 
 /** The threads that read the log by themselves. */
 function logReadersOf(settings: Settings): ReadonlySet<string> {
-  // With several machines each has a copy of the log, whose thread notifies its readers.
+  // With several machines each has a copy of the log, and the copy's thread notifies readers.
   if (isNode(settings)) return new Set([LOG_COPY_THREAD])
   const accounts = Array.from({ length: settings.risk.threads }, (_, at) => accountsThreadName(at))
   return new Set(['store', ...accounts])

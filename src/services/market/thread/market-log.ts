@@ -9,7 +9,7 @@ import { PACKED } from '#log/packed-event.ts'
 import { openSqliteLog, type SqliteLogOptions } from '#log/partition/sqlite-log.ts'
 import { type MysqlLogWatch, openMysqlLog } from '#log/server/mysql-log.ts'
 import { inTime } from '#runtime/in-time.ts'
-import type { Kit } from '#services/kit/kit.ts'
+import type { ThreadContext } from '#services/kit/kit.ts'
 import { mysqlLogWatch } from '../mysql-log-metrics.ts'
 
 /** Maximum wait for the confirmation that this thread still owns its partitions. */
@@ -24,14 +24,14 @@ type LogPlace = {
 
 export async function openMarketLog(
   settings: Settings,
-  kit: Kit,
+  kit: ThreadContext,
   { partitions, own, isDiskFull }: LogPlace,
 ): Promise<EventLog<MarketEvent>> {
   const place = {
     ...{ form: PACKED, dataDir: settings.data.dir, partitions, own },
     ...archiveOf(settings, isDiskFull),
   }
-  const { url } = settings.log
+  const { url } = settings.eventLog
   if (url === '') return openSqliteLog(place)
   return openMysqlLog({ ...place, url, watch: watchLog(settings, kit) })
 }
@@ -39,7 +39,7 @@ export async function openMarketLog(
 /** Returns the partitions that another owner has taken; undefined if the log does not answer within a second. */
 export async function partitionsTaken(
   events: Pick<EventLog<MarketEvent>, 'takenOver'>,
-  { log, timers }: Pick<Kit, 'log' | 'timers'>,
+  { log, timers }: Pick<ThreadContext, 'log' | 'timers'>,
 ): Promise<readonly number[] | undefined> {
   const asked = (events.takenOver?.() ?? Promise.resolve([])).catch((error: unknown) => {
     if (!(error instanceof Fault)) throw error
@@ -53,14 +53,14 @@ export async function partitionsTaken(
 
 /** Returns where records go that leave the log; undefined if they are not kept. */
 function archiveOf(settings: Settings, isFull: () => boolean): Pick<SqliteLogOptions, 'archive'> {
-  const { archive, archiveMiBMax } = settings.log
+  const { archive, archiveMiBMax } = settings.eventLog
   if (!archive) return {}
   const bytesMax = archiveMiBMax * 1024 * 1024
   return { archive: { dir: archiveDirOf(settings), bytesMax, isFull } }
 }
 
-/** On one of several nodes, a thread ends if its partition was taken over: it runs elsewhere. */
-function watchLog(settings: Settings, kit: Kit): MysqlLogWatch {
+/** On a cluster node, a thread ends if another node has taken its partition over. */
+function watchLog(settings: Settings, kit: ThreadContext): MysqlLogWatch {
   const watch = mysqlLogWatch(kit)
   if (!isNode(settings)) return watch
   return {

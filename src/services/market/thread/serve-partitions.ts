@@ -1,4 +1,4 @@
-/** Serves partitions of a market thread: a batch of commands is one append, and is told when it is durable. */
+/** Serves partitions of a market thread: a batch of commands is one append, and is published when it is durable. */
 
 import { COMMIT_COMMANDS_MAX, COMMIT_EVENTS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
@@ -9,7 +9,7 @@ import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import type { Message } from '#runtime/actor.ts'
 import type { Clock } from '#runtime/clock.ts'
 import { type Served, serve } from '#runtime/serve.ts'
-import type { Kit } from '#services/kit/kit.ts'
+import type { ThreadContext } from '#services/kit/kit.ts'
 import {
   byMarket,
   commit,
@@ -22,8 +22,9 @@ import type { marketMeters } from '../metrics.ts'
 import { type Commands, FULL } from './commands.ts'
 import type { Links } from './links.ts'
 import { partitionsTaken } from './market-log.ts'
+import type { OrderTraces } from './trade-traces.ts'
 
-/** Commands whose answer covers every market of the thread, and would be wrong while a partition is away. */
+/** Commands with an answer that covers every market of the thread; it would be wrong while a partition is away. */
 const OF_ALL_MARKETS = new Set([
   ...['OpenOrdersPage', 'MarketsOf', 'CountOrders', 'PendingMarkets', 'Confirm'],
 ])
@@ -40,14 +41,16 @@ type ServePorts = {
   readonly events: EventLog<MarketEvent>
   readonly room: DiskRoom
   readonly clock: Clock
-  readonly kit: Pick<Kit, 'log' | 'monotonicMs' | 'timers'>
+  readonly kit: Pick<ThreadContext, 'log' | 'loop' | 'monotonicMs' | 'timers'>
   readonly meters: ReturnType<typeof marketMeters>
   readonly mailboxMax: number
   readonly commands: Pick<Commands, 'partitionOf'>
   readonly links: Pick<Links, 'readers' | 'tellAppended'>
-  /** Goes back to what a partition holds. */
+  /** Undefined if traces are off. */
+  readonly traces: OrderTraces | undefined
+  /** Reloads the durable state of a partition. */
   readonly reload: (partition: number) => void
-  /** Called when a batch has been told. */
+  /** Called when a batch has been published. */
   readonly told: () => void
 }
 
@@ -88,11 +91,15 @@ export function servePartitions(group: readonly number[], ports: ServePorts): Se
     behaviour: marketBehaviour,
     select: (command) => (isAway(command) ? AWAY : here),
     clock,
+    loop: ports.kit.loop,
     mailboxMax: ports.mailboxMax,
     batchMax: COMMIT_COMMANDS_MAX,
     eventsMax: COMMIT_EVENTS_MAX,
     full: FULL,
-    prepare: (batch) => prepare(thread, batch),
+    prepare: (batch) => {
+      ports.traces?.placed(batch)
+      prepare(thread, batch)
+    },
     arrange: byMarket,
     commit: (said) => {
       const begunMs = monotonicMs()
@@ -105,7 +112,7 @@ export function servePartitions(group: readonly number[], ports: ServePorts): Se
     ...(events.takenOver === undefined ? {} : { confirm, unconfirmed: UNCONFIRMED }),
     recover: (error) => {
       const failed = { err: error, partitions: touched }
-      log.error(failed, 'an append failed; going back to what the log holds')
+      log.error(failed, 'an append failed; reloading the state from the log')
       if (isDiskFull(error)) ports.room.spend()
       // No events were published of partitions that did not fail either: their followers need the current state.
       for (const partition of touched) ports.reload(partition)
@@ -113,7 +120,9 @@ export function servePartitions(group: readonly number[], ports: ServePorts): Se
     },
     say: (said) => {
       links.readers.committed({ appended, said })
-      links.tellAppended(touched.map((each) => [each, events.lastOffset(each)] as const))
+      const offsets = touched.map((each) => [each, events.lastOffset(each)] as const)
+      const traces = ports.traces?.tradesIn(said)
+      links.tellAppended(traces === undefined ? { offsets } : { offsets, traces })
       ports.told()
     },
     observe: meters.handled,

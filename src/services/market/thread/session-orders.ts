@@ -1,75 +1,113 @@
 /**
- * Orders that end with their session, at a market thread: those that a lost front held are cancelled, and after a
- * restart those that no front claims.
+ * Cancel on disconnect, at a market thread: it knows which sessions live, and cancels the orders of all others. A
+ * session lives as long as the front that claimed it is linked and has not ended it. After a restart, sessions that no
+ * front claims in time have ended.
  */
 
-import type { HeldOrder } from '#protocol/market-followers.ts'
-import type { Kit } from '#services/kit/kit.ts'
-import type { MarketThread } from '../host/market-host.ts'
-import { OrderHolds, OrphanedOrders, unclaimedHolds } from '../host/order-holds.ts'
+import type { OrderHash } from '#domain/ids.ts'
+import type { SessionsProtocol } from '#protocol/market-followers.ts'
+import type { ThreadContext } from '#services/kit/kit.ts'
+import type { SessionIndex } from '../held.ts'
+import { SessionEnds } from '../host/session-ends.ts'
 import type { Commands } from './commands.ts'
 
-/** Time for fronts to reclaim the session orders in the log after a restart. */
+/** Time for fronts to claim the sessions in the log after a restart. */
 const CLAIM_MS = 5_000
 
+/** The sessions of one linked front. */
+export type FrontSessions = {
+  /** Called before an order of the session is handled, so that it is never without its front. */
+  placed(session: string, orderHash: OrderHash): void
+  readonly handlers: {
+    readonly [K in keyof SessionsProtocol]: (
+      message: SessionsProtocol[K]['takes'],
+      reply: (answer: SessionsProtocol[K]['answers']) => void,
+    ) => void
+  }
+  /** The link has closed. The sessions of a front that is lost end with it. */
+  unlink(isLost: boolean): void
+}
+
 export type SessionOrders = {
-  /** Those of the sessions of a front that is linked now. */
-  link(): OrderHolds
-  /** The front is gone. Its sessions end with it, unless it is this thread that ends. */
-  unlink(holds: OrderHolds, isLost: boolean): void
-  /** Loaded markets may have orders of sessions that ended together with this thread. */
+  link(): FrontSessions
+  /** Loaded markets may have orders of sessions that ended meanwhile. */
   awaitClaims(): void
-  /** Cancels what no front has claimed in time, and asks again for cancels that were not answered. */
+  /** Ends sessions that no front has claimed in time, and repeats unanswered cancels. */
   look(): void
 }
 
+type SessionPorts = Pick<Commands, 'hear'> & {
+  /** True while some markets are not loaded; never if undefined. */
+  readonly isAway?: () => boolean
+}
+
 export function makeSessionOrders(
-  thread: MarketThread,
-  { log, monotonicMs }: Pick<Kit, 'log' | 'monotonicMs'>,
-  { hear }: Pick<Commands, 'hear'>,
+  index: SessionIndex,
+  { log, monotonicMs }: Pick<ThreadContext, 'log' | 'monotonicMs'>,
+  { hear, isAway }: SessionPorts,
 ): SessionOrders {
-  /** Session orders of fronts that are gone. */
-  const orphans = new OrphanedOrders((order, answered) =>
-    hear('CancelOrder', order, 1, { reply: (_, answer) => answered(answer) }),
+  const ends = new SessionEnds(
+    index,
+    (type, order, answered) => hear(type, order, 1, { reply: (_, answer) => answered(answer) }),
+    isAway,
   )
-  /** Session orders of live fronts. */
-  const claimed = new Set<OrderHolds>()
-  /** Deadline for fronts to claim held orders, on the monotonic clock; the rest are cancelled. */
+  /** Live sessions, by front. */
+  const fronts = new Set<Set<string>>()
+  /** Deadline for fronts to claim the sessions of loaded orders, on the monotonic clock. */
   let claimedByMs = Number.POSITIVE_INFINITY
 
-  /** Keeps orders whose session continues without holding them, also after a restart. */
-  function keep(orders: readonly HeldOrder[]): void {
-    for (const { marketId, orderHash } of orders) {
-      const isHeld = thread.markets.get(marketId)?.state.held.has(orderHash)
-      if (isHeld) hear('KeepOrder', { marketId, orderHash }, 0, undefined)
+  function endUnclaimed(): void {
+    if (monotonicMs() < claimedByMs) return
+    claimedByMs = Number.POSITIVE_INFINITY
+    const isClaimed = (session: string): boolean =>
+      [...fronts].some((claimed) => claimed.has(session))
+    const unclaimed = index.sessions().filter((session) => !isClaimed(session))
+    if (unclaimed.length === 0) return
+    log.warn({ sessions: unclaimed.length }, 'orders of ended sessions are cancelled')
+    for (const session of unclaimed) ends.end(session, monotonicMs())
+  }
+
+  function link(): FrontSessions {
+    const claimed = new Set<string>()
+    fronts.add(claimed)
+    return {
+      placed(session, orderHash) {
+        claimed.add(session)
+        ends.continue(session, orderHash)
+      },
+      handlers: {
+        ClaimSessions({ sessions }, reply) {
+          for (const session of sessions) {
+            claimed.add(session)
+            ends.continue(session)
+          }
+          reply({ claimed: true })
+        },
+        EndSession({ session }, reply) {
+          claimed.delete(session)
+          ends.end(session, monotonicMs(), () => reply({ ended: true }))
+        },
+        KeepSession({ session }, reply) {
+          claimed.delete(session)
+          ends.keep(session)
+          reply({ kept: true })
+        },
+      },
+      unlink(isLost) {
+        fronts.delete(claimed)
+        if (isLost) for (const session of claimed) ends.end(session, monotonicMs())
+      },
     }
   }
 
-  function cancelUnclaimed(): void {
-    if (monotonicMs() < claimedByMs) return
-    claimedByMs = Number.POSITIVE_INFINITY
-    const orders = unclaimedHolds(thread.markets, claimed)
-    if (orders.length === 0) return
-    log.warn({ orders: orders.length }, 'orders whose sessions are gone are cancelled')
-    orphans.add(orders)
-  }
-
   return {
-    link() {
-      const holds = new OrderHolds(keep)
-      claimed.add(holds)
-      return holds
-    },
-    unlink(holds, isLost) {
-      if (isLost) orphans.add(holds.takeAll())
-      claimed.delete(holds)
-    },
+    link,
     awaitClaims() {
       claimedByMs = monotonicMs() + CLAIM_MS
     },
     look() {
-      cancelUnclaimed()
-      orphans.retry()
+      endUnclaimed()
+      ends.retry(monotonicMs())
     },
   }
 }

@@ -3,12 +3,14 @@
 import type { MessagePort } from 'node:worker_threads'
 import { settledChains, type ThreadData, topologyOf } from '#config/thread-data.ts'
 import { partitionOf, partitionsOf, SETTLEMENT_THREAD } from '#config/topology.ts'
+import type { MarketId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { EventLog } from '#log/event-log.ts'
 import type { DiskRoom } from '#log/partition/disk-room.ts'
 import type { Clock } from '#runtime/clock.ts'
 import { beat } from '#runtime/heartbeat.ts'
-import type { Kit } from '#services/kit/kit.ts'
+import type { ThreadContext } from '#services/kit/kit.ts'
+import { SessionIndex } from '../held.ts'
 import { CancelQuota } from '../host/cancel-quota.ts'
 import { type MarketThread, newMarketThread, recover } from '../host/market-host.ts'
 import { viewsOf } from '../host/market-views.ts'
@@ -22,6 +24,7 @@ import { makeLinks } from './links.ts'
 import { riskRulesOf } from './market-risk.ts'
 import { servePartitions } from './serve-partitions.ts'
 import { makeSessionOrders } from './session-orders.ts'
+import { makeOrderTraces } from './trade-traces.ts'
 import { DISK_FULL, makeUpkeep } from './upkeep.ts'
 
 /** A moving thread answers late arrivals for this long: many times the delay between machines. */
@@ -29,7 +32,7 @@ const MOVING_MS = 250
 
 export type RunningMarkets = {
   connect(peer: string, port: MessagePort): void
-  /** Empty when all is well, otherwise what is wrong. */
+  /** Returns the problem; empty if there is none. */
   health(): string
   /** Resolves when no command waits or is under way. */
   drained(): Promise<void>
@@ -42,7 +45,11 @@ export type RunningMarkets = {
 
 type OpenLog = { readonly events: EventLog<MarketEvent>; readonly room: DiskRoom }
 
-export function startMarkets(data: ThreadData, kit: Kit, opened: OpenLog): RunningMarkets {
+export function startMarkets(
+  data: ThreadData,
+  kit: ThreadContext,
+  opened: OpenLog,
+): RunningMarkets {
   const { settings } = data
   const { log, timers } = kit
   const { events, room } = opened
@@ -51,14 +58,16 @@ export function startMarkets(data: ThreadData, kit: Kit, opened: OpenLog): Runni
   const risk = riskRulesOf(settings)
   const lag = lagRulesOf(settings)
   if (room.isFull) log.error({}, DISK_FULL)
-  const thread = newThread(settings, kit, { ...opened, risk, lag })
+  const sessionIndex = new SessionIndex()
+  const thread = newThread(settings, kit, { ...opened, risk, lag, sessionIndex })
   const clock = clockOf(kit, events, own)
   const settlement = makeSettlementWatch(lag, clock.nowMs())
   let stopped = false
   const isStopped = () => stopped
   const { mailboxMax } = settings.markets
   const commands = makeCommands(thread, kit, { topology, mailboxMax })
-  const sessions = makeSessionOrders(thread, kit, commands)
+  const isAway = () => thread.away.size > 0
+  const sessions = makeSessionOrders(sessionIndex, kit, { hear: commands.hear, isAway })
   const links = makeLinks(settings, kit, {
     ...{ commands, sessions, own, isStopped },
     linked: (peer) => peer === SETTLEMENT_THREAD && settlement.linked(),
@@ -69,12 +78,18 @@ export function startMarkets(data: ThreadData, kit: Kit, opened: OpenLog): Runni
     pauses: risk.pauses,
   })
   const meters = marketMeters(kit)
-  // With a log in a server, no command may see uncommitted changes of others. So all partitions share one host, whose
-  // commits are sent together.
-  const groups = settings.log.url === '' ? own.map((partition) => [partition]) : [own]
+  // With a log in a server, no command may see uncommitted changes of others. So all partitions share one host, which
+  // sends their commits together.
+  const groups = settings.eventLog.url === '' ? own.map((partition) => [partition]) : [own]
+  const { tracer } = kit
+  const placeOf = (marketId: MarketId) => {
+    const partition = commands.partitionOf(marketId)
+    return { partition, offset: events.lastOffset(partition) }
+  }
+  const traces = tracer === undefined ? undefined : makeOrderTraces(placeOf, tracer.nowMs)
   for (const group of groups) {
     const host = servePartitions(group, {
-      ...{ thread, events, room, clock, kit, meters, mailboxMax, commands, links, reload },
+      ...{ thread, events, room, clock, kit, meters, mailboxMax, commands, links, reload, traces },
       told: upkeep.wake,
     })
     commands.serve(group, host)
@@ -129,20 +144,29 @@ function lagRulesOf(settings: ThreadData['settings']): LagRules {
   }
 }
 
+type ThreadRules = OpenLog & {
+  readonly risk: RiskRules
+  readonly lag: LagRules
+  readonly sessionIndex: SessionIndex
+}
+
 function newThread(
   settings: ThreadData['settings'],
-  { random }: Pick<Kit, 'random'>,
-  { events, room, risk, lag }: OpenLog & { readonly risk: RiskRules; readonly lag: LagRules },
+  { random }: Pick<ThreadContext, 'random'>,
+  { events, room, risk, lag, sessionIndex }: ThreadRules,
 ): MarketThread {
   const cancelledMax = settings.limits.enabled ? settings.orders.cancelledPerHourMax : 0
-  const { retention } = settings.log
+  const { retentionHours } = settings.eventLog
   return newMarketThread({
     log: events,
     partitionOf: (marketId) => partitionOf(marketId, topologyOf(settings)),
-    rules: { selfTrade: settings.matching.selfTrade, settled: lag.chains, risk },
+    rules: {
+      ...{ selfTrade: settings.matching.selfTrade, settled: lag.chains, risk },
+      sessions: { index: sessionIndex, ordersMax: settings.stream.heldOrdersMax },
+    },
     seed: random.int(2 ** 31),
     snapshotEvery: settings.markets.snapshotEvery,
-    ...(retention === 0 ? {} : { retention: new Retention(retention * 3_600_000) }),
+    ...(retentionHours === 0 ? {} : { retention: new Retention(retentionHours * 3_600_000) }),
     room,
     ...(cancelledMax === 0 ? {} : { cancelQuota: new CancelQuota(cancelledMax) }),
     progress: beat,
@@ -152,7 +176,7 @@ function newThread(
 
 /** The clock of a market never goes back, not even if the machine's clock does between two starts. */
 function clockOf(
-  { clock }: Pick<Kit, 'clock'>,
+  { clock }: Pick<ThreadContext, 'clock'>,
   events: EventLog<MarketEvent>,
   own: readonly number[],
 ): Clock {

@@ -2,7 +2,7 @@
 
 import type { DiskRoom } from '#log/partition/disk-room.ts'
 import type { Clock } from '#runtime/clock.ts'
-import type { Kit } from '#services/kit/kit.ts'
+import type { ThreadContext } from '#services/kit/kit.ts'
 import { marketsToExpire } from '../host/due-markets.ts'
 import { hasHousework, housekeep, takeGone, takeTrouble, tidy } from '../host/housekeeping.ts'
 import type { MarketThread } from '../host/market-host.ts'
@@ -21,7 +21,7 @@ const RELOAD_FULL_TURNS = 10
 /** Pause between two steps of housekeeping: most of the time belongs to the markets. */
 const HOUSEKEEPING_PAUSE_MS = 2
 
-export const DISK_FULL = 'the disk is nearly full: only cancels are taken'
+export const DISK_FULL = 'the disk is nearly full: only cancels are accepted'
 
 type Upkeep = {
   /** Begins, unless it is under way or there is nothing to do. */
@@ -37,12 +37,12 @@ type UpkeepPorts = {
   readonly commands: Pick<Commands, 'hear'>
   readonly links: Pick<Links, 'readers'>
   readonly sessions: SessionOrders
-  /** Goes back to what a partition holds. */
+  /** Reloads the durable state of a partition. */
   readonly reload: (partition: number) => void
   readonly isStopped: () => boolean
 }
 
-export function makeUpkeep(thread: MarketThread, kit: Kit, ports: UpkeepPorts): Upkeep {
+export function makeUpkeep(thread: MarketThread, kit: ThreadContext, ports: UpkeepPorts): Upkeep {
   const { clock, room, commands, settlement } = ports
   const { log, timers } = kit
   let keepingHouse = false
@@ -80,17 +80,20 @@ export function makeUpkeep(thread: MarketThread, kit: Kit, ports: UpkeepPorts): 
     for (const partition of thread.away.keys()) ports.reload(partition)
   }
 
-  /** Logs what has changed around the markets: room on the disk, the database, settlement, the upkeep itself. */
-  function tellTroubles(): void {
+  /** Logs changes around the markets: room on the disk, the database, settlement, the upkeep itself. */
+  function logTroubles(): void {
     for (const { behind, ...news } of watchProjection(thread, clock.nowMs())) {
       log.error(news, behind ? 'the database is behind the log' : 'the database caught up')
     }
     for (const chainId of settlement.look(clock.nowMs())) {
-      log.error({ chainId }, 'settlement is away: the markets of its chain take cancels only')
+      log.error(
+        { chainId },
+        'settlement is unavailable: the markets of its chain accept cancels only',
+      )
       commands.hear('SettlementLag', { chainId, behind: true }, 0, undefined)
     }
     const trouble = takeTrouble(thread)
-    if (trouble !== '') log.warn({ why: trouble }, 'a snapshot or truncation failed')
+    if (trouble !== '') log.warn({ why: trouble }, 'a snapshot or a truncation failed')
   }
 
   function tidyTurn(): void {
@@ -103,7 +106,7 @@ export function makeUpkeep(thread: MarketThread, kit: Kit, ports: UpkeepPorts): 
     tidy(thread)
     ports.pauses?.sweep(clock.nowMs())
     ports.links.readers.gone(takeGone(thread))
-    tellTroubles()
+    logTroubles()
     wake()
   }
 

@@ -1,7 +1,7 @@
 /**
- * Where a quick market will stand, and so its id, computed as the factory does: a minimal clone of the
- * factory's implementation by CREATE2, whose salt is the question. So it can be traded before it is
- * mined, and while no node answers.
+ * Computes the address and id of a quick market like the factory does: a minimal clone of the factory's implementation
+ * by CREATE2, with a hash of the question as salt. So a quick market can be traded before it is mined, and while no
+ * node is reachable.
  */
 
 import {
@@ -22,10 +22,10 @@ const QUESTION = [
   { type: 'uint64' },
   { type: 'uint32' },
 ] as const
-/** ERC-1167: what creates a clone, before and after the address of its implementation. */
+/** ERC-1167: creation code of a clone, before and after the address of its implementation. */
 const CLONE_HEAD: Hex = '0x3d602d80600a3d3981f3363d3d373d3d3d363d73'
 const CLONE_TAIL: Hex = '0x5af43d82803e903d91602b57fd5bf3'
-/** The factory creates its implementation itself, before anything else. */
+/** The factory creates its implementation first, so its nonce is 1. */
 const IMPLEMENTATION_NONCE = 1n
 const OUTCOMES = 2n
 

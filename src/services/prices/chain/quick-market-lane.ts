@@ -1,7 +1,7 @@
 /**
- * Creates quick markets on chain, reports their outcomes and opens contested ones to the oracle, from the operator's key. Each promise
- * resolves once the transaction counts. After a restart a caller that asks again waits for the transaction
- * that is already under way, and where the chain has it done nothing is sent.
+ * Creates quick markets on the chain, reports their outcomes and opens contested ones to the oracle, with the
+ * operator's key. Each promise resolves when the transaction has enough confirmations. After a restart a repeated call
+ * waits for the transaction in progress. If the chain already has the result, nothing is sent.
  */
 
 import type { OwnAccount } from '#chain/accounts.ts'
@@ -11,7 +11,7 @@ import { conditionalTokens } from '#chain/conditional-tokens.ts'
 import { marketContract } from '#chain/market-contract.ts'
 import { marketFactory } from '#chain/market-factory.ts'
 import { makeLane } from '#chain/sender/lane.ts'
-import type { Journal, SenderNews, SenderPolicy } from '#chain/sender/sender.ts'
+import type { Journal, SenderPolicy, SenderUpdate } from '#chain/sender/sender.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { decidingPrice, endSecOf, type QuickMarket } from '#domain/quick-market.ts'
@@ -21,17 +21,17 @@ type QuickMarketLane = {
   create(quickMarket: QuickMarket): Promise<string>
   report(quickMarket: QuickMarket): Promise<string>
   openToOracle(quickMarket: QuickMarket): Promise<string>
-  /** Looks at the chain while something is under way, and now and then for reorganisations. */
+  /** Polls the chain while a transaction is open, and less often for reorgs. */
   start(): void
   stop(): void
-  /** Transactions that are under way. */
+  /** Number of open transactions. */
   underway(): number
 }
 
 type Waiter = { resolve(txHash: string): void; reject(fault: Fault): void }
 type Purpose = 'quick-create' | 'quick-report' | 'quick-contest'
 
-export function makeQuickMarketLane(options: {
+type LaneOptions = {
   readonly client: ChainClient
   readonly contracts: {
     readonly marketFactory: Address
@@ -45,17 +45,16 @@ export function makeQuickMarketLane(options: {
   readonly pollMs: number
   readonly idlePollMs: number
   readonly onTrouble: (where: 'rpc' | 'journal', error: unknown) => void
-}): QuickMarketLane {
-  const { client, contracts, own, journal, clock, policy, onTrouble } = options
-  const { viem, chainId } = client
-  const factory = marketFactory(client, contracts.marketFactory)
-  const tokens = conditionalTokens(client, contracts.conditionalTokens, contracts.stablecoin)
-  const lane = makeLane({
-    ...{ client: viem, account: own.account, chainId, journal, policy, onTrouble },
-    nowMs: clock.nowMs,
-  })
+}
+
+/** Sends transactions and waits for their ends; a call that is open already is not sent again. */
+function makeAwaitedSends(
+  lane: ReturnType<typeof makeLane>,
+  options: Pick<LaneOptions, 'own' | 'clock' | 'pollMs' | 'idlePollMs' | 'onTrouble'>,
+) {
+  const { own, clock, onTrouble } = options
   const waiting = new Map<number, Waiter[]>()
-  /** Nonces of what has ended and is not acknowledged yet: the journal may be away for a while. */
+  /** Nonces of ended transactions that are not acknowledged yet: the journal may be unavailable for a while. */
   const unacknowledged = new Set<number>()
   let cancelPoll = (): void => undefined
   let running = false
@@ -66,7 +65,7 @@ export function makeQuickMarketLane(options: {
       const { news } = await lane.poll()
       for (const one of news) {
         if (one.type === 'finished') end(one)
-        // A reorg took it back: it has another end to come.
+        // A reorg undid it: another end will follow.
         if (one.type === 'vanished') unacknowledged.delete(one.transaction.nonce)
       }
       await acknowledgeEnds()
@@ -82,8 +81,12 @@ export function makeQuickMarketLane(options: {
     cancelPoll = clock.after(isBusy ? options.pollMs : options.idlePollMs, () => void poll())
   }
 
-  /** Those who wait hear it first: a poll tells an end only once, whatever the journal says after it. */
-  function end({ transaction, outcome, receipt }: Extract<SenderNews, { type: 'finished' }>): void {
+  /** Notifies waiting callers before the journal: a poll reports an end only once, whatever the journal answers. */
+  function end({
+    transaction,
+    outcome,
+    receipt,
+  }: Extract<SenderUpdate, { type: 'finished' }>): void {
     const { nonce } = transaction
     unacknowledged.add(nonce)
     const waiters = waiting.get(nonce) ?? []
@@ -94,21 +97,21 @@ export function makeQuickMarketLane(options: {
     }
   }
 
-  /** Who waits asks again until the chain has what it wants, so nothing is lost by forgetting an end. */
+  /** Callers repeat their call until the chain has the result, so forgetting an end loses nothing. */
   async function acknowledgeEnds(): Promise<void> {
     for (const nonce of [...unacknowledged]) {
       try {
         await lane.acknowledge({ sender: own.address, nonce })
         unacknowledged.delete(nonce)
       } catch {
-        // The lane has told of the trouble. The next poll tries again.
+        // The lane has reported the error. The next poll tries again.
       }
     }
   }
 
   async function done(purpose: Purpose, marketId: MarketId, call: Call): Promise<string> {
     await lane.recover()
-    // What has ended is not waited for, even if the journal still has it open.
+    // An ended transaction is not waited for, even if the journal still has it open.
     const open = lane
       .open()
       .filter(({ nonce }) => !unacknowledged.has(nonce))
@@ -119,6 +122,31 @@ export function makeQuickMarketLane(options: {
     if (running) planPoll()
     return ended.promise
   }
+
+  return {
+    done,
+    start(): void {
+      running = true
+      void poll()
+    },
+    stop(): void {
+      running = false
+      cancelPoll()
+    },
+  }
+}
+
+export function makeQuickMarketLane(options: LaneOptions): QuickMarketLane {
+  const { client, contracts, own, journal, clock, policy, onTrouble } = options
+  const { viem, chainId } = client
+  const factory = marketFactory(client, contracts.marketFactory)
+  const tokens = conditionalTokens(client, contracts.conditionalTokens, contracts.stablecoin)
+  const lane = makeLane({
+    ...{ client: viem, account: own.account, chainId, journal, policy, onTrouble },
+    nowMs: clock.nowMs,
+  })
+  const sends = makeAwaitedSends(lane, options)
+  const { done } = sends
 
   return {
     async create(quickMarket) {
@@ -163,14 +191,8 @@ export function makeQuickMarketLane(options: {
       const call = factory.contestQuickCall(contractAddress, evidenceText(contested))
       return done('quick-contest', marketId, call)
     },
-    start() {
-      running = true
-      void poll()
-    },
-    stop() {
-      running = false
-      cancelPoll()
-    },
+    start: sends.start,
+    stop: sends.stop,
     underway: () => lane.open().length,
   }
 }

@@ -1,27 +1,20 @@
 /**
- * Binance: aggregated trades pushed over a WebSocket (`<symbol>@aggTrade`), and the same trades over
- * HTTP, the newest or those of any time. Prices are in USDT, which is near a dollar and not a dollar.
- * The plain ticker of its API carries no time, so it is not used: its age could not be told.
+ * Binance: aggregated trades over a WebSocket (`<symbol>@aggTrade`), and the same trades over HTTP, the newest or those
+ * of any time. Prices are in USDT, which is near a dollar but not a dollar. The plain ticker of its API is not used: it
+ * has no time, so its age is unknown.
  */
 
 import { type Observation, type ObservedVia, priceOfDecimal } from '#domain/asset-price.ts'
+import { type ProviderSettings, streamUrl } from '#domain/price-providers.ts'
 import type { Feed, FeedPorts } from './feed.ts'
 import { makeLine } from './line.ts'
-import { getJson, isRecord, tellTrouble } from './request.ts'
+import { getJson, isRecord, reportTrouble } from './request.ts'
 import { openLine } from './socket-line.ts'
 
-type BinanceOptions = {
-  /** `wss://data-stream.binance.vision`, without a slash at its end. */
-  readonly socketUrl: string
-  /** `https://data-api.binance.vision`, without a slash at its end. */
-  readonly url: string
-  /** By asset: `BTCUSDT`. */
-  readonly symbols: Readonly<Record<string, string>>
-}
-
-export function makeBinance(options: BinanceOptions, ports: FeedPorts): Feed {
+export function makeBinance(options: ProviderSettings, ports: FeedPorts): Feed {
   const { clock } = ports
-  const entries = Object.entries(options.symbols)
+  const url = streamUrl('binance', options)
+  const entries = Object.entries(options.names)
   const assets = new Map(entries.map(([asset, symbol]) => [symbol.toUpperCase(), asset]))
   const streams = entries.map(([, symbol]) => `${symbol.toLowerCase()}@aggTrade`).join('/')
 
@@ -45,10 +38,10 @@ export function makeBinance(options: BinanceOptions, ports: FeedPorts): Feed {
     }
   }
 
-  /** Trades of one symbol over HTTP, the earliest first. */
+  /** Returns trades of one symbol over HTTP, the earliest first. */
   async function tradesOf(asset: string, query: string, via: ObservedVia): Promise<Observation[]> {
-    const url = `${options.url}/api/v3/aggTrades?symbol=${options.symbols[asset]}&${query}`
-    const answer = await getJson(ports, url)
+    const trades = `${options.url}/api/v3/aggTrades?symbol=${options.names[asset]}&${query}`
+    const answer = await getJson(ports, trades)
     if (answer === undefined) return []
     if (!Array.isArray(answer.value)) {
       ports.troubled('garbage', answer.text.slice(0, 200))
@@ -66,14 +59,14 @@ export function makeBinance(options: BinanceOptions, ports: FeedPorts): Feed {
   const line = makeLine({
     ports,
     open: (hooks) =>
-      openLine(ports, `${options.socketUrl}/stream?streams=${streams}`, hooks, {
+      openLine(ports, `${url}?streams=${streams}`, hooks, {
         take(message, text) {
           if (!isRecord(message)) return false
-          // The server announces that it goes away; it closes the connection by itself.
+          // The server announces a shutdown; it closes the connection by itself.
           if (message.e === 'serverShutdown') return true
           const { data } = message
           if (!isRecord(data) || data.e !== 'aggTrade') return false
-          // What is no text names no asset either.
+          // A value that is not text matches no asset.
           const asset = assets.get(data.s as string)
           const how = { raw: text, via: 'stream', line: hooks.number } as const
           const observation = observationOf(asset, data, how)
@@ -86,7 +79,7 @@ export function makeBinance(options: BinanceOptions, ports: FeedPorts): Feed {
         try {
           for (const one of await tradesOf(asset, 'limit=1', 'latest')) ports.heard(one)
         } catch (error) {
-          tellTrouble(ports, error)
+          reportTrouble(ports, error)
         }
       }
     },
@@ -94,12 +87,12 @@ export function makeBinance(options: BinanceOptions, ports: FeedPorts): Feed {
 
   return {
     source: 'binance',
-    url: `${options.socketUrl}/stream`,
+    url,
     start: line.start,
     stop: line.stop,
     isOpen: line.isOpen,
     async priceAt(asset, atMs, withinMs) {
-      if (options.symbols[asset] === undefined) return undefined
+      if (options.names[asset] === undefined) return undefined
       const query = `startTime=${atMs}&endTime=${atMs + withinMs}&limit=1`
       const [first] = await tradesOf(asset, query, 'history')
       const fits = first !== undefined && first.atMs >= atMs && first.atMs <= atMs + withinMs

@@ -1,33 +1,25 @@
 /**
- * Coinbase Exchange: its `ticker` channel over a WebSocket, with `heartbeat` each second as the sign
- * of life, and the ticker of a product over HTTP. Of the past it tells candles: the `open` of the
- * minute that begins at an instant is the first trade at or after it, so instants that are no whole
- * minute cannot be asked for.
+ * Coinbase Exchange: its `ticker` channel over a WebSocket, with `heartbeat` each second as a sign of life, and the
+ * ticker of a product over HTTP. Its history has candles: the `open` of a minute is the first trade at or after it
+ * begins, so only whole minutes can be requested.
  */
 
 import { type Observation, priceOfDecimal } from '#domain/asset-price.ts'
+import { type ProviderSettings, streamUrl } from '#domain/price-providers.ts'
 import type { Feed, FeedPorts } from './feed.ts'
 import { makeLine } from './line.ts'
-import { getJson, isRecord, tellTrouble } from './request.ts'
+import { getJson, isRecord, reportTrouble } from './request.ts'
 import { openLine } from './socket-line.ts'
 
-type CoinbaseOptions = {
-  /** `wss://ws-feed.exchange.coinbase.com`. */
-  readonly socketUrl: string
-  /** `https://api.exchange.coinbase.com`, without a slash at its end. */
-  readonly url: string
-  /** By asset: `BTC-USD`. */
-  readonly products: Readonly<Record<string, string>>
-}
-
-/** Messages that say nothing about a price. */
+/** Messages without a price. */
 const OTHERS: ReadonlySet<unknown> = new Set(['subscriptions', 'heartbeat'])
 const MINUTE_MS = 60_000
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z$/
 
-export function makeCoinbase(options: CoinbaseOptions, ports: FeedPorts): Feed {
+export function makeCoinbase(options: ProviderSettings, ports: FeedPorts): Feed {
   const { clock } = ports
-  const entries = Object.entries(options.products)
+  const url = streamUrl('coinbase', options)
+  const entries = Object.entries(options.names)
   const assets = new Map(entries.map(([asset, product]) => [product, asset]))
   const hello = JSON.stringify({
     type: 'subscribe',
@@ -53,13 +45,13 @@ export function makeCoinbase(options: CoinbaseOptions, ports: FeedPorts): Feed {
   const line = makeLine({
     ports,
     open: (hooks) =>
-      openLine(ports, options.socketUrl, hooks, {
+      openLine(ports, url, hooks, {
         hello,
         take(message, text) {
           if (!isRecord(message)) return false
           if (OTHERS.has(message.type)) return true
           if (message.type !== 'ticker') return false
-          // What is no text names no asset either.
+          // A value that is not text matches no asset.
           const asset = assets.get(message.product_id as string)
           const how = { raw: text, via: 'stream', line: hooks.number } as const
           const observation = observationOf(asset, message, how)
@@ -77,7 +69,7 @@ export function makeCoinbase(options: CoinbaseOptions, ports: FeedPorts): Feed {
           if (one !== undefined) ports.heard(one)
           else ports.troubled('garbage', answer.text.slice(0, 200))
         } catch (error) {
-          tellTrouble(ports, error)
+          reportTrouble(ports, error)
         }
       }
     },
@@ -85,22 +77,22 @@ export function makeCoinbase(options: CoinbaseOptions, ports: FeedPorts): Feed {
 
   return {
     source: 'coinbase',
-    url: options.socketUrl,
+    url,
     start: line.start,
     stop: line.stop,
     isOpen: line.isOpen,
     async priceAt(asset, atMs) {
-      const product = options.products[asset]
+      const product = options.names[asset]
       if (product === undefined || atMs % MINUTE_MS !== 0) return undefined
       const sec = atMs / 1_000
-      // The last whole candle only: the one under way may lack its first trade.
+      // Only complete candles: the current one may lack its first trade.
       if (clock.nowMs() < atMs + MINUTE_MS) return undefined
       const range = `granularity=60&start=${sec}&end=${sec + 60}`
       const answer = await getJson(ports, `${options.url}/products/${product}/candles?${range}`)
       if (answer === undefined || !Array.isArray(answer.value)) return undefined
       for (const candle of answer.value) {
         if (!Array.isArray(candle) || candle[0] !== sec) continue
-        // Prices of candles are numbers; written out they are the decimals that were sent.
+        // Prices of candles are numbers; as text they are the decimals that were sent.
         const price = priceOfDecimal(String(candle[3]))
         if (price === undefined) return undefined
         const raw = JSON.stringify(candle)

@@ -1,38 +1,38 @@
 /**
- * Which of the providers speaks for an asset right now. Every observation passes a gate first: one
- * that is old, ahead of time or older than the one before does not count, and a jump counts only when
- * another provider reports the same. Of those that pass, each provider's newest counts while it is
- * fresh. The primary speaks while it is fresh; then the fallbacks in their order; and one that failed
- * speaks again only after it has been well for a while, so that nothing flaps.
+ * Chooses the active source of an asset: the provider whose prices are published. Every observation is checked first.
+ * It is rejected if it is old, ahead of time, or older than the previous one; a jump is accepted only if another
+ * provider reports the same. A provider is fresh while its newest accepted observation is recent. The primary is active
+ * while it is fresh, then the fallbacks in their order. A provider that failed becomes active again only after it has
+ * been well for some time, so that the choice does not flap.
  *
- * The breaker: providers that are fresh must agree. One that is far from the others is suspect and
- * does not speak; when it cannot be told which one is right, none speaks and no price leaves. A suspect is
- * trusted again once it has agreed with another fresh provider for a while, and one that comes while
- * others are there has to agree with one of them. An example with a limit of 1 %: pyth 100.0,
- * binance 100.1, coinbase 107: coinbase is suspect, pyth speaks. Binance goes stale: coinbase, a
- * suspect, does not count against pyth. Had there been only pyth 100 and coinbase 107 from the
- * start, both would be suspect and none would speak.
+ * Circuit breaker: fresh providers must agree. A provider that is far from the others is suspect and cannot be active.
+ * If it is unclear which one is right, none is active and no price is published. A suspect is trusted again after it
+ * has agreed with another fresh provider for some time. A new provider must agree with one of the others. Example with
+ * a limit of 1 %: pyth 100.0, binance 100.1, coinbase 107: coinbase is suspect, pyth is active. Binance goes stale:
+ * coinbase, a suspect, does not count against pyth. With only pyth 100 and coinbase 107 from the start, both would be
+ * suspect and none active.
  *
- * It asks no clock: every call says what time it is, so the same calls give the same answers.
+ * Every call gets the time as a parameter, so equal calls give equal results.
  */
 
-import { deviation, type Observation, type PriceSource } from '#domain/asset-price.ts'
+import { deviation, type Observation } from '#domain/asset-price.ts'
+import type { PriceSource } from '#domain/price-providers.ts'
 
 type FailoverOptions = {
   /** The primary first. */
   readonly order: readonly PriceSource[]
-  /** How old the newest observation of a provider may be while it counts as fresh. */
+  /** Maximum age of a provider's newest observation while it counts as fresh. */
   readonly ageMsMax: number
-  /** How far ahead of our clock an observation may be. */
+  /** Maximum time that an observation may be ahead of our clock. */
   readonly aheadMsMax: number
-  /** How long one must be well before it speaks again. */
+  /** Time for which a provider must be well before it becomes active again. */
   readonly recoverMs: number
-  /** How far fresh providers may be apart, as a share of the price. */
+  /** Maximum difference of fresh providers, as a share of the price. */
   readonly deviationMax: number
   /**
-   * How far a price may be from the one before it without another provider that agrees, as a share;
-   * twice as much when `driftMs` lie between them. Never more: after a long silence one provider
-   * alone, which may be wrong, is not believed about a price that is far from the last.
+   * Maximum jump from the previous price, as a share, without confirmation by another provider; up to twice as much if
+   * `driftMs` lie between them. It never grows further: after a long silence a single provider, which may be wrong,
+   * cannot move the price far.
    */
   readonly jumpMax: number
   readonly driftMs: number
@@ -49,50 +49,50 @@ const GATE_VERDICTS = [
 ] as const
 export type GateVerdict = (typeof GATE_VERDICTS)[number]
 
-/** Which provider speaks; undefined when none does, and why. */
+/** The active provider; undefined if none is, with the reason. */
 type Choice = { readonly source: PriceSource | undefined; readonly why: string }
 
 export type Failover = {
-  /** Whether the observation may be believed; if so, it counts from now on. */
+  /** Checks an observation; if accepted, it counts from now on. */
   observe(observation: Observation, nowMs: number): GateVerdict
   choose(asset: string, nowMs: number): Choice
-  /** A price that was believed before this began: what comes is compared with it. */
+  /** Sets a price published before the start, to compare new observations with. */
   recall(asset: string, price: number, atMs: number): void
-  /** The newest accepted observation of a provider. */
+  /** Returns the newest accepted observation of a provider. */
   newest(asset: string, source: PriceSource): Observation | undefined
   isFresh(asset: string, source: PriceSource, nowMs: number): boolean
   isSuspect(asset: string, source: PriceSource): boolean
 }
 
-type Voice = {
+type GroupMember = {
   readonly source: PriceSource
   newest: Observation | undefined
-  /** A jump that waits for another provider to confirm it. */
+  /** A jump that waits for confirmation by another provider. */
   jump: Observation | undefined
   suspect: boolean
-  /** Since when it has been fresh and in agreement; undefined when it is not. */
+  /** Time since when it has been fresh and in agreement; undefined if it is not. */
   agreedSinceMs: number | undefined
-  /** Since when it could have spoken without a break. */
+  /** Time since when it could have been active without a break. */
   wellSinceMs: number | undefined
 }
 
-type Choir = {
-  readonly voices: readonly Voice[]
+type PriceSourceGroup = {
+  readonly members: readonly GroupMember[]
   speaker: PriceSource | undefined
-  /** The last price that was believed. */
+  /** The last published price. */
   believed: { readonly price: number; readonly atMs: number } | undefined
-  /** When it was first asked who speaks. */
+  /** Time of the first choice. */
   sinceMs: number | undefined
 }
 
 export function makeFailover(options: FailoverOptions): Failover {
-  const choirs = new Map<string, Choir>()
+  const groups = new Map<string, PriceSourceGroup>()
 
-  function choirOf(asset: string): Choir {
-    let choir = choirs.get(asset)
-    if (choir === undefined) {
-      const voices = options.order.map(
-        (source): Voice => ({
+  function groupOf(asset: string): PriceSourceGroup {
+    let group = groups.get(asset)
+    if (group === undefined) {
+      const members = options.order.map(
+        (source): GroupMember => ({
           source,
           newest: undefined,
           jump: undefined,
@@ -101,133 +101,153 @@ export function makeFailover(options: FailoverOptions): Failover {
           wellSinceMs: undefined,
         }),
       )
-      choir = { voices, speaker: undefined, believed: undefined, sinceMs: undefined }
-      choirs.set(asset, choir)
+      group = { members, speaker: undefined, believed: undefined, sinceMs: undefined }
+      groups.set(asset, group)
     }
-    return choir
+    return group
   }
 
-  const voiceOf = (asset: string, source: PriceSource): Voice | undefined =>
-    choirs.get(asset)?.voices.find((voice) => voice.source === source)
-
-  // Both its own time and ours: a provider may repeat an old price, or its clock be ahead.
-  const isRecent = ({ atMs, receivedAtMs }: Observation, nowMs: number): boolean =>
-    nowMs - Math.min(atMs, receivedAtMs) <= options.ageMsMax
-
-  const isFresh = ({ newest }: Voice, nowMs: number): boolean =>
-    newest !== undefined && isRecent(newest, nowMs)
-
-  function gate(choir: Choir, voice: Voice, observation: Observation, nowMs: number): GateVerdict {
-    const { newest } = voice
-    if (observation.atMs > nowMs + options.aheadMsMax) return 'ahead'
-    if (nowMs - observation.atMs > options.ageMsMax) return 'stale'
-    if (newest !== undefined) {
-      if (observation.atMs < newest.atMs) return 'backwards'
-      if (observation.atMs === newest.atMs && observation.price === newest.price) return 'repeated'
-    }
-    if (!isJump(choir, voice, observation, nowMs)) return 'accepted'
-    voice.jump = observation
-    const isConfirmed = choir.voices.some(
-      (other) =>
-        other !== voice &&
-        [other.newest, other.jump].some(
-          (report) =>
-            report !== undefined &&
-            isRecent(report, nowMs) &&
-            deviation(report.price, observation.price) <= options.deviationMax,
-        ),
-    )
-    return isConfirmed || options.order.length === 1 ? 'accepted' : 'jump'
-  }
-
-  /** Whether it is far from what it said before, or, if that is long ago, from what was believed. */
-  function isJump(choir: Choir, voice: Voice, observation: Observation, nowMs: number): boolean {
-    const before = isFresh(voice, nowMs) ? voice.newest : choir.believed
-    if (before === undefined) return false
-    const elapsedMs = Math.max(0, observation.atMs - before.atMs)
-    const allowed = options.jumpMax * (1 + Math.min(1, elapsedMs / options.driftMs))
-    return deviation(observation.price, before.price) > allowed
-  }
-
-  /** Marks who agrees with whom; a voice is well when it is fresh and no suspect. */
-  function listen(choir: Choir, nowMs: number): void {
-    const fresh = choir.voices.filter((voice) => isFresh(voice, nowMs))
-    for (const voice of choir.voices) {
-      if (!fresh.includes(voice)) voice.agreedSinceMs = undefined
-    }
-    const suspects = new Set(fresh.filter(({ suspect }) => suspect))
-    const agrees = (one: Voice, other: Voice): boolean =>
-      deviation(one.newest!.price, other.newest!.price) <= options.deviationMax
-    for (const voice of fresh) {
-      const others = fresh.filter((other) => other !== voice)
-      const friends = others.filter((other) => agrees(voice, other)).length
-      const foes = others.filter((other) => !agrees(voice, other) && !suspects.has(other)).length
-      if (friends > 0) voice.agreedSinceMs ??= nowMs
-      else voice.agreedSinceMs = undefined
-      // One that has no friend and a foe that counts is not to be believed, nor is its foe.
-      if (friends === 0 && foes > 0) voice.suspect = true
-      const { agreedSinceMs } = voice
-      if (agreedSinceMs !== undefined && nowMs - agreedSinceMs >= options.recoverMs) {
-        voice.suspect = false
-      }
-    }
-    for (const voice of choir.voices) {
-      if (!fresh.includes(voice) || voice.suspect) voice.wellSinceMs = undefined
-      // A provider that comes finds agreement, or no other that could agree.
-      else if (voice.agreedSinceMs !== undefined || fresh.length === 1) voice.wellSinceMs ??= nowMs
-    }
-  }
+  const memberOf = (asset: string, source: PriceSource): GroupMember | undefined =>
+    groups.get(asset)?.members.find((member) => member.source === source)
 
   function choose(asset: string, nowMs: number): Choice {
-    const choir = choirOf(asset)
-    choir.sinceMs ??= nowMs
-    listen(choir, nowMs)
-    const well = choir.voices.filter(({ wellSinceMs }) => wellSinceMs !== undefined)
-    const speaking = well.find(({ source }) => source === choir.speaker)
+    const group = groupOf(asset)
+    group.sinceMs ??= nowMs
+    compareSources(group, nowMs, options)
+    const well = group.members.filter(({ wellSinceMs }) => wellSinceMs !== undefined)
+    const speaking = well.find(({ source }) => source === group.speaker)
     if (speaking !== undefined) {
       const better = well.find(
         ({ source, wellSinceMs }) =>
-          source === choir.speaker || nowMs - wellSinceMs! >= options.recoverMs,
+          source === group.speaker || nowMs - wellSinceMs! >= options.recoverMs,
       )
-      choir.speaker = better?.source
-    } else if (choir.speaker === undefined && nowMs - choir.sinceMs < options.recoverMs) {
-      // In the beginning the primary is given a moment, whichever provider comes first.
-      choir.speaker = well.find(({ source }) => source === options.order[0])?.source
-    } else choir.speaker = well[0]?.source
-    if (choir.speaker !== undefined) {
-      choir.believed = voiceOf(asset, choir.speaker)?.newest
-      return { source: choir.speaker, why: '' }
+      group.speaker = better?.source
+    } else if (group.speaker === undefined && nowMs - group.sinceMs < options.recoverMs) {
+      // At the start the primary gets some time, even if another provider is first.
+      group.speaker = well.find(({ source }) => source === options.order[0])?.source
+    } else group.speaker = well[0]?.source
+    if (group.speaker !== undefined) {
+      group.believed = memberOf(asset, group.speaker)?.newest
+      return { source: group.speaker, why: '' }
     }
-    return { source: undefined, why: silenceOf(choir, nowMs) }
-  }
-
-  function silenceOf(choir: Choir, nowMs: number): string {
-    const fresh = choir.voices.filter((voice) => isFresh(voice, nowMs))
-    if (fresh.length === 0) return 'no provider is fresh'
-    if (fresh.every(({ suspect }) => suspect)) return 'the providers disagree'
-    return 'the primary is awaited'
+    return { source: undefined, why: whyNoneActive(group, nowMs, options) }
   }
 
   return {
     observe(observation, nowMs) {
-      const choir = choirOf(observation.asset)
-      const voice = voiceOf(observation.asset, observation.source)
-      if (voice === undefined) return 'unknown'
-      const verdict = gate(choir, voice, observation, nowMs)
+      const group = groupOf(observation.asset)
+      const member = memberOf(observation.asset, observation.source)
+      if (member === undefined) return 'unknown'
+      const verdict = gate({ group, member, options }, observation, nowMs)
       if (verdict !== 'accepted') return verdict
-      voice.newest = observation
-      voice.jump = undefined
+      member.newest = observation
+      member.jump = undefined
       return verdict
     },
     choose,
     recall(asset, price, atMs) {
-      choirOf(asset).believed = { price, atMs }
+      groupOf(asset).believed = { price, atMs }
     },
-    newest: (asset, source) => voiceOf(asset, source)?.newest,
+    newest: (asset, source) => memberOf(asset, source)?.newest,
     isFresh(asset, source, nowMs) {
-      const voice = voiceOf(asset, source)
-      return voice !== undefined && isFresh(voice, nowMs)
+      const member = memberOf(asset, source)
+      return member !== undefined && isFresh(member, nowMs, options)
     },
-    isSuspect: (asset, source) => voiceOf(asset, source)?.suspect ?? false,
+    isSuspect: (asset, source) => memberOf(asset, source)?.suspect ?? false,
   }
+}
+
+/** A member of a group, under the rules of the failover. */
+type Judged = {
+  readonly group: PriceSourceGroup
+  readonly member: GroupMember
+  readonly options: FailoverOptions
+}
+
+// Both its own time and ours: a provider may repeat an old price, or its clock may be ahead.
+const isRecent = (
+  { atMs, receivedAtMs }: Observation,
+  nowMs: number,
+  { ageMsMax }: FailoverOptions,
+): boolean => nowMs - Math.min(atMs, receivedAtMs) <= ageMsMax
+
+const isFresh = ({ newest }: GroupMember, nowMs: number, options: FailoverOptions): boolean =>
+  newest !== undefined && isRecent(newest, nowMs, options)
+
+/** Judges a new observation of a member. */
+function gate(
+  { group, member, options }: Judged,
+  observation: Observation,
+  nowMs: number,
+): GateVerdict {
+  const { newest } = member
+  if (observation.atMs > nowMs + options.aheadMsMax) return 'ahead'
+  if (nowMs - observation.atMs > options.ageMsMax) return 'stale'
+  if (newest !== undefined) {
+    if (observation.atMs < newest.atMs) return 'backwards'
+    if (observation.atMs === newest.atMs && observation.price === newest.price) return 'repeated'
+  }
+  if (!isJump({ group, member, options }, observation, nowMs)) return 'accepted'
+  member.jump = observation
+  const isConfirmed = group.members.some(
+    (other) =>
+      other !== member &&
+      [other.newest, other.jump].some(
+        (report) =>
+          report !== undefined &&
+          isRecent(report, nowMs, options) &&
+          deviation(report.price, observation.price) <= options.deviationMax,
+      ),
+  )
+  return isConfirmed || options.order.length === 1 ? 'accepted' : 'jump'
+}
+
+/** Compares with the source's previous price or, if that is old, with the last published one. */
+function isJump(
+  { group, member, options }: Judged,
+  observation: Observation,
+  nowMs: number,
+): boolean {
+  const before = isFresh(member, nowMs, options) ? member.newest : group.believed
+  if (before === undefined) return false
+  const elapsedMs = Math.max(0, observation.atMs - before.atMs)
+  const allowed = options.jumpMax * (1 + Math.min(1, elapsedMs / options.driftMs))
+  return deviation(observation.price, before.price) > allowed
+}
+
+/** Updates which sources agree; a source is well if it is fresh and not suspect. */
+function compareSources(group: PriceSourceGroup, nowMs: number, options: FailoverOptions): void {
+  const fresh = group.members.filter((member) => isFresh(member, nowMs, options))
+  for (const member of group.members) {
+    if (!fresh.includes(member)) member.agreedSinceMs = undefined
+  }
+  const suspects = new Set(fresh.filter(({ suspect }) => suspect))
+  const agrees = (one: GroupMember, other: GroupMember): boolean =>
+    deviation(one.newest!.price, other.newest!.price) <= options.deviationMax
+  for (const member of fresh) {
+    const others = fresh.filter((other) => other !== member)
+    const friends = others.filter((other) => agrees(member, other)).length
+    const foes = others.filter((other) => !agrees(member, other) && !suspects.has(other)).length
+    if (friends > 0) member.agreedSinceMs ??= nowMs
+    else member.agreedSinceMs = undefined
+    // A source is suspect if no fresh source agrees with it and a trusted one contradicts it; this applies to both of
+    // two that disagree.
+    if (friends === 0 && foes > 0) member.suspect = true
+    const { agreedSinceMs } = member
+    if (agreedSinceMs !== undefined && nowMs - agreedSinceMs >= options.recoverMs) {
+      member.suspect = false
+    }
+  }
+  for (const member of group.members) {
+    if (!fresh.includes(member) || member.suspect) member.wellSinceMs = undefined
+    // A new source is well if it agrees with another, or if no other is fresh.
+    else if (member.agreedSinceMs !== undefined || fresh.length === 1) member.wellSinceMs ??= nowMs
+  }
+}
+
+function whyNoneActive(group: PriceSourceGroup, nowMs: number, options: FailoverOptions): string {
+  const fresh = group.members.filter((member) => isFresh(member, nowMs, options))
+  if (fresh.length === 0) return 'no provider is fresh'
+  if (fresh.every(({ suspect }) => suspect)) return 'the providers disagree'
+  return 'the primary is awaited'
 }

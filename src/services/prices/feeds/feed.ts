@@ -1,18 +1,17 @@
 /**
- * What every price provider looks like from our side, and what it is handed: time, and the way out.
- * A feed reports what it hears as observations and what goes wrong as troubles; whether a price is
- * believed is decided elsewhere.
+ * Interface of every price provider, and the clock and network access that it gets. A feed reports prices as
+ * observations and failures as troubles; other modules decide whether a price is accepted.
  */
 
-import type { Observation, PriceSource } from '#domain/asset-price.ts'
+import type { Observation } from '#domain/asset-price.ts'
+import type { PriceSource } from '#domain/price-providers.ts'
 
-/** The part of a clock that feeds need. */
 export type FeedClock = {
   nowMs(): number
   after(delayMs: number, action: () => void): () => void
 }
 
-/** The part of a WebSocket that feeds use. Closed, it is gone: no answer is waited for. */
+/** The functions of a WebSocket that feeds use. `close` does not wait for an answer. */
 export type FeedSocket = {
   addEventListener(type: 'open' | 'close' | 'error', listener: () => void): void
   addEventListener(type: 'message', listener: (event: { data: unknown }) => void): void
@@ -20,7 +19,7 @@ export type FeedSocket = {
   close(): void
 }
 
-/** The part of `fetch` that feeds use. */
+/** The options of `fetch` that feeds use. */
 type FeedFetch = (
   url: string,
   init: { readonly headers: Readonly<Record<string, string>>; readonly signal: AbortSignal },
@@ -33,12 +32,12 @@ export type FeedResponse = {
 }
 
 /**
- * Characters of one report. No report of theirs is longer by far; and a dozen of them, which decide a market
- * and are kept with it, fit into a column of the database.
+ * Maximum characters of one report: far more than providers send. A dozen reports, which decide a market and are stored
+ * with it, fit into a database column.
  */
 export const REPORT_CHARS_MAX = 262_144
 
-/** What went wrong with a provider, for logs and metrics. */
+/** Kinds of failures of a provider, for logs and metrics. */
 const FEED_TROUBLES = ['closed', 'silent', 'garbage', 'refused', 'away', 'unsure'] as const
 export type FeedTrouble = (typeof FEED_TROUBLES)[number]
 
@@ -52,14 +51,14 @@ export type FeedPorts = {
 }
 
 export type FeedTiming = {
-  /** A connection that says nothing for so long is given up. */
+  /** A connection that is silent for this long is closed. */
   readonly silenceMs: number
-  /** While nothing is pushed, the latest price is asked for so often. */
+  /** Interval of requests for the latest price while nothing is pushed. */
   readonly pollMs: number
-  /** The pause before a broken connection is opened again; it doubles each time. */
+  /** Pause before a broken connection is opened again; it doubles each time. */
   readonly backoffMs: number
   readonly backoffMsMax: number
-  /** How long one request may take. */
+  /** Timeout of one request. */
   readonly requestMs: number
 }
 
@@ -73,15 +72,15 @@ export const FEED_TIMING: FeedTiming = {
 
 export type Feed = {
   readonly source: PriceSource
-  /** Where its prices come from, without a query. */
+  /** Address of its prices, without a query. */
   readonly url: string
   start(): void
   stop(): void
-  /** Whether a connection that pushes prices is open. */
+  /** Returns whether a connection that pushes prices is open. */
   isOpen(): boolean
   /**
-   * The first observation at or after an instant, and not later than `withinMs` after it, from the
-   * provider's history; undefined when it has none. A provider that cannot be asked is a `Fault`.
+   * Returns the first observation at or after an instant, at most `withinMs` after it, from the provider's history;
+   * undefined if there is none. Throws a `Fault` if the provider is unreachable.
    */
   priceAt(asset: string, atMs: number, withinMs: number): Promise<Observation | undefined>
 }

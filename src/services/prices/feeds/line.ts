@@ -1,33 +1,32 @@
 /**
- * Keeps a connection to a provider open: opens it, gives it up when it says nothing for too long,
- * and opens it again after a pause that doubles. While nothing is pushed, it asks for the latest
- * price now and then instead. It knows nothing of prices.
+ * Keeps a connection to a provider open: closes it after a long silence, and opens it again after a pause that doubles.
+ * While nothing is pushed, it requests the latest price at intervals instead. It knows nothing about prices.
  */
 
 import { backoff } from '#domain/backoff.ts'
 import { FEED_TIMING, type FeedPorts, type FeedTiming } from './feed.ts'
 
-/** What a protocol tells the line about one connection. */
+/** Reports of a protocol about one connection. */
 export type LineHooks = {
-  /** Which connection it is; every new one has a higher number. */
+  /** Number of the connection; every new one has a higher number. */
   readonly number: number
-  /** Something was said: the connection lives. */
+  /** Reports a message: the connection is alive. */
   alive(): void
-  /** It is over. Later calls say nothing. */
+  /** Reports the end of the connection. Later calls are ignored. */
   over(why: string): void
 }
 
 type LineOptions = {
   readonly ports: FeedPorts
-  /** Opens a connection; what it returns ends it. */
+  /** Opens a connection; returns a function that closes it. */
   readonly open: (hooks: LineHooks) => () => void
-  /** Asks for the latest prices once; resolves always. */
+  /** Requests the latest prices once; never rejects. */
   readonly poll: () => Promise<void>
 }
 
 type Line = { start(): void; stop(): void; isOpen(): boolean }
 
-/** A connection that lived so long had no trouble of its own; the pauses begin anew. */
+/** A connection that lived this long was healthy; the pauses start again from the shortest. */
 const STEADY_MS = 30_000
 
 export function timingOf(ports: FeedPorts): FeedTiming {
@@ -76,14 +75,14 @@ export function makeLine({ ports, open, poll }: LineOptions): Line {
     })
   }
 
-  /** Looks after the connection, and asks by itself while nothing comes. */
+  /** Checks the connection, and polls while nothing is pushed. */
   function watch(): void {
     const nowMs = clock.nowMs()
     const quietMs = nowMs - Math.max(heardAtMs, 0)
     if (end !== undefined && nowMs - Math.max(heardAtMs, openedAtMs) > timing.silenceMs) {
       troubled('silent', `nothing for ${timing.silenceMs} ms`)
       const hangUp = end
-      // Its end is told as that of any connection, when it ends.
+      // The connection reports its end itself.
       end = undefined
       number++
       hangUp()

@@ -1,77 +1,75 @@
 /**
- * Pyth's Hermes: prices pushed as server-sent events, the latest and any past one over HTTP. A price
- * is a mantissa with an exponent and a confidence; its time is in whole seconds. The service needs an
- * API key, sent as a bearer token.
+ * Pyth's Hermes: prices as server-sent events, and the latest or any past price over HTTP. A price is a mantissa with
+ * an exponent and a confidence; its time is in whole seconds. The service needs an API key, sent as a bearer token.
  */
 
-import { type Observation, type ObservedVia, priceOfScaled } from '#domain/asset-price.ts'
+import { type Observation, priceOfScaled } from '#domain/asset-price.ts'
 import { EventStreamReader } from '#domain/event-stream.ts'
+import { PRICE_PROVIDERS, type ProviderSettings, streamUrl } from '#domain/price-providers.ts'
 import { type Feed, type FeedPorts, REPORT_CHARS_MAX } from './feed.ts'
 import { type LineHooks, makeLine } from './line.ts'
-import { getJson, isRecord, messageOf, tellTrouble } from './request.ts'
-
-type PythOptions = {
-  /** `https://host/hermes`, without a slash at its end. */
-  readonly url: string
-  readonly apiKey: string
-  /** By asset: the feed's id, 64 hexadecimal digits. */
-  readonly ids: Readonly<Record<string, string>>
-  /** A price whose confidence is wider than this share of it is not taken. */
-  readonly confidenceMax: number
-}
+import { getJson, isRecord, messageOf, reportTrouble } from './request.ts'
 
 const PRICE_PATH = '/v2/updates/price'
 
-export function makePyth(options: PythOptions, ports: FeedPorts): Feed {
-  const { clock, troubled } = ports
+/** Where an update came from: pushed on one connection, or answered over HTTP. */
+type Arrival = Pick<Observation, 'raw' | 'via' | 'line'>
+
+/** Makes the parser of updates; `assets` has the asset of each feed id. */
+function makeParser(assets: ReadonlyMap<string, string>, { clock, troubled }: FeedPorts) {
+  /** Reads one entry of an update; undefined if it is no usable price. */
+  function observationOf(entry: unknown, arrival: Arrival): Observation | undefined {
+    // A value that is not text matches no asset.
+    const asset = isRecord(entry) ? assets.get(entry.id as string) : undefined
+    if (asset === undefined || !isRecord(entry) || !isRecord(entry.price)) {
+      troubled('garbage', 'a price of no feed that was asked for')
+      return undefined
+    }
+    const { price: mantissa, conf, expo, publish_time: publishTime } = entry.price
+    const price = priceOfScaled(mantissa, expo)
+    if (price === undefined || !isCount(conf) || !isSeconds(publishTime)) {
+      troubled('garbage', `no price of ${asset}: ${arrival.raw.slice(0, 200)}`)
+      return undefined
+    }
+    // Both have the same exponent, so the ratio needs no scaling.
+    const share = Number(conf) / Number(mantissa)
+    if (share > PRICE_PROVIDERS.pyth.confidenceMax) {
+      troubled('unsure', `the price of ${asset} is sure to ${share} of it only`)
+      return undefined
+    }
+    const atMs = publishTime * 1_000
+    return { asset, source: 'pyth', price, atMs, receivedAtMs: clock.nowMs(), ...arrival }
+  }
+
+  return (update: unknown, arrival: Arrival): Observation[] => {
+    const parsed = isRecord(update) ? update.parsed : undefined
+    if (Array.isArray(parsed)) {
+      return parsed.flatMap((entry) => observationOf(entry, arrival) ?? [])
+    }
+    troubled('garbage', 'an update without parsed prices')
+    return []
+  }
+}
+
+export function makePyth(options: ProviderSettings, ports: FeedPorts): Feed {
+  const { troubled } = ports
+  const pushUrl = streamUrl('pyth', options)
   const assets = new Map(
-    Object.entries(options.ids).map(([asset, id]) => [id.toLowerCase().replace(/^0x/, ''), asset]),
+    Object.entries(options.names).map(([asset, id]) => [
+      id.toLowerCase().replace(/^0x/, ''),
+      asset,
+    ]),
   )
-  const authorization = options.apiKey === '' ? {} : { authorization: `Bearer ${options.apiKey}` }
+  const { apiKey = '' } = options
+  const authorization = apiKey === '' ? {} : { authorization: `Bearer ${apiKey}` }
   const queryOf = (ids: readonly string[]): string =>
     `${ids.map((id) => `ids[]=${id}`).join('&')}&encoding=hex&parsed=true`
 
-  function observationsOf(
-    update: unknown,
-    raw: string,
-    via: ObservedVia,
-    line: number,
-  ): Observation[] {
-    const receivedAtMs = clock.nowMs()
-    const parsed = isRecord(update) ? update.parsed : undefined
-    if (!Array.isArray(parsed)) {
-      troubled('garbage', 'an update without parsed prices')
-      return []
-    }
-    const observations: Observation[] = []
-    for (const entry of parsed) {
-      // What is no text names no asset either.
-      const asset = isRecord(entry) ? assets.get(entry.id as string) : undefined
-      if (asset === undefined || !isRecord(entry.price)) {
-        troubled('garbage', 'a price of no feed that was asked for')
-        continue
-      }
-      const { price: mantissa, conf, expo, publish_time: publishTime } = entry.price
-      const price = priceOfScaled(mantissa, expo)
-      if (price === undefined || !isCount(conf) || !isSeconds(publishTime)) {
-        troubled('garbage', `no price of ${asset}: ${raw.slice(0, 200)}`)
-        continue
-      }
-      // Both have the same exponent, so it does not matter which decimals a price keeps.
-      const share = Number(conf) / Number(mantissa)
-      if (share > options.confidenceMax) {
-        troubled('unsure', `the price of ${asset} is sure to ${share} of it only`)
-        continue
-      }
-      const atMs = publishTime * 1_000
-      observations.push({ asset, source: 'pyth', price, atMs, receivedAtMs, via, line, raw })
-    }
-    return observations
-  }
+  const observationsOf = makeParser(assets, ports)
 
   function open(hooks: LineHooks): () => void {
     const call = new AbortController()
-    const url = `${options.url}${PRICE_PATH}/stream?${queryOf([...assets.keys()])}`
+    const url = `${pushUrl}?${queryOf([...assets.keys()])}`
     void follow(url, call, hooks).catch((error: unknown) => hooks.over(messageOf(error)))
     return () => call.abort()
   }
@@ -107,7 +105,8 @@ export function makePyth(options: PythOptions, ports: FeedPorts): Feed {
       troubled('garbage', data.slice(0, 200))
       return
     }
-    for (const observation of observationsOf(update, data, 'stream', line)) ports.heard(observation)
+    const arrival = { raw: data, via: 'stream', line } as const
+    for (const one of observationsOf(update, arrival)) ports.heard(one)
   }
 
   const line = makeLine({
@@ -118,29 +117,30 @@ export function makePyth(options: PythOptions, ports: FeedPorts): Feed {
         const url = `${options.url}${PRICE_PATH}/latest?${queryOf([...assets.keys()])}`
         const answer = await getJson(ports, url, authorization)
         if (answer === undefined) return
-        const { value, text } = answer
-        for (const one of observationsOf(value, text, 'latest', 0)) ports.heard(one)
+        const arrival = { raw: answer.text, via: 'latest', line: 0 } as const
+        for (const one of observationsOf(answer.value, arrival)) ports.heard(one)
       } catch (error) {
-        tellTrouble(ports, error)
+        reportTrouble(ports, error)
       }
     },
   })
 
   return {
     source: 'pyth',
-    url: `${options.url}${PRICE_PATH}/stream`,
+    url: pushUrl,
     start: line.start,
     stop: line.stop,
     isOpen: line.isOpen,
     async priceAt(asset, atMs, withinMs) {
-      const id = options.ids[asset]
+      const id = options.names[asset]
       if (id === undefined) return undefined
-      // The service answers the first update that was published at this second or later.
+      // The service returns the first update published at this second or later.
       const sec = Math.ceil(atMs / 1_000)
       const url = `${options.url}${PRICE_PATH}/${sec}?${queryOf([id.replace(/^0x/, '')])}`
       const answer = await getJson(ports, url, authorization)
       if (answer === undefined) return undefined
-      const [found] = observationsOf(answer.value, answer.text, 'history', 0)
+      const arrival = { raw: answer.text, via: 'history', line: 0 } as const
+      const [found] = observationsOf(answer.value, arrival)
       const fits = found !== undefined && found.atMs >= atMs && found.atMs <= atMs + withinMs
       return fits ? found : undefined
     },

@@ -1,13 +1,13 @@
-/** One GET to a provider: JSON, within its time. Whatever goes wrong is a `Fault`. */
+/** One GET request to a provider: JSON, with a timeout. Every failure is a `Fault`. */
 
 import { Fault } from '#domain/fault.ts'
 import { type FeedPorts, type FeedResponse, REPORT_CHARS_MAX } from './feed.ts'
 import { timingOf } from './line.ts'
 
-/** What a provider answered: the value, and the text that it was. */
+/** Answer of a provider: the value, and its text. */
 type Answered = { readonly value: unknown; readonly text: string }
 
-/** Undefined when the provider says that there is no such thing. */
+/** Undefined if the provider reports that the requested value does not exist. */
 export async function getJson(
   ports: FeedPorts,
   url: string,
@@ -36,7 +36,7 @@ export async function getJson(
   }
 }
 
-/** Whatever it is; one that is too long is not read to its end, if it has one. */
+/** Reads the body; stops if it is too long. */
 async function textOf({ body }: FeedResponse): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
@@ -53,12 +53,12 @@ function parseText(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new Fault('FEED_GARBAGE', 'its answer is no JSON', { retryable: true, cause: error })
+    throw new Fault('FEED_GARBAGE', 'its answer is not JSON', { retryable: true, cause: error })
   }
 }
 
-/** Tells a failed request as the trouble it is. */
-export function tellTrouble({ troubled }: FeedPorts, error: unknown): void {
+/** Reports a failed request as a trouble. */
+export function reportTrouble({ troubled }: FeedPorts, error: unknown): void {
   if (!(error instanceof Fault)) throw error
   const kinds = { FEED_REFUSED: 'refused', FEED_GARBAGE: 'garbage' } as const
   troubled(kinds[error.code as keyof typeof kinds] ?? 'away', error.message)
@@ -66,13 +66,13 @@ export function tellTrouble({ troubled }: FeedPorts, error: unknown): void {
 
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  // What `fetch` throws says why only in its cause.
+  // Errors of `fetch` give the reason only in their cause.
   return error.cause instanceof Error
     ? `${error.message}: ${error.cause.message || (error.cause as { code?: string }).code}`
     : error.message
 }
 
-/** Whether it is a JSON object. */
+/** Returns whether it is a JSON object. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -4,15 +4,15 @@ import { type FeedPorts, REPORT_CHARS_MAX } from './feed.ts'
 import type { LineHooks } from './line.ts'
 import { messageOf } from './request.ts'
 
-/** Opens the socket; what it returns ends it. */
+/** Opens the socket; returns a function that closes it. */
 export function openLine(
   ports: FeedPorts,
   url: string,
   hooks: LineHooks,
   protocol: {
-    /** What is sent first. */
+    /** First message to send. */
     readonly hello?: string
-    /** Takes one message; false when it is nothing that the protocol knows. */
+    /** Handles one message; returns false if the protocol does not know it. */
     readonly take: (message: unknown, text: string) => boolean
   },
 ): () => void {
@@ -37,7 +37,7 @@ export function openLine(
     socket.addEventListener('close', () => hooks.over('the connection was closed'))
     return () => socket.close()
   } catch (error) {
-    // An address that no socket can be opened for; the caller has not got its way to end it yet.
+    // The address is invalid for a socket. Reported later, because the caller does not have the closing function yet.
     ports.clock.after(0, () => hooks.over(messageOf(error)))
     return () => undefined
   }

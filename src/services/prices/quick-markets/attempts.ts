@@ -1,4 +1,4 @@
-/** Outside work that is tried again after a failure, later each time. */
+/** Retries of outside work, with growing pauses. */
 
 import { backoff } from '#domain/backoff.ts'
 import type { Attempts, QuickContext, QuickMarketsState } from './state.ts'

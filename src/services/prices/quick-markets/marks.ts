@@ -1,4 +1,7 @@
-/** The marks of the sources at each boundary, and at the seconds of an average before it: which are kept, which can be relied on, which are asked for. */
+/**
+ * Marks of the sources at each boundary, and at the seconds of the average before it: which ones are kept, reliable, or
+ * requested.
+ */
 
 import { deviation, type Observation } from '#domain/asset-price.ts'
 import {
@@ -11,15 +14,15 @@ import {
 import { fresh, messageOf } from './attempts.ts'
 import type { Asked, AssetState, Question, QuickContext, QuickMarketsState } from './state.ts'
 
-/** Boundaries whose marks are kept besides those that undecided markets need. */
+/** Boundaries whose marks are kept, besides those that undecided markets need. */
 const BOUNDARIES_KEPT = 4
 const MARKS_WRITE_MS = 1_000
-/** Marks that wait for the database; the histories of the providers have them, too. */
+/** Marks that wait for the database; the providers' histories have them, too. */
 const MARKS_WAITING_MAX = 1_000
-/** Marks are of no use any more after this; what decided a market is kept with it. */
+/** Marks are deleted after this time; the marks that decided a market are stored with it. */
 const MARKS_KEPT_SEC = 2 * 86_400
 
-/** Takes the first observation at or after a boundary, or a second of an average; whether one is new. */
+/** Keeps the first observation at or after a boundary or a second of an average; returns whether it is new. */
 export function markOf(
   state: QuickMarketsState,
   known: AssetState,
@@ -48,7 +51,9 @@ export function markOf(
   return isNew
 }
 
-/** The seconds that a report of this time may be the first of: a boundary, and those of an average. */
+/**
+ * Returns the seconds that a report of this time may mark as their first report: a boundary, and seconds of an average.
+ */
 function secsMarkedBy({ options }: QuickMarketsState, atMs: number): number[] {
   const { intervalSec } = options
   const boundarySec = boundaryAt(atMs, intervalSec)
@@ -61,7 +66,7 @@ function secsMarkedBy({ options }: QuickMarketsState, atMs: number): number[] {
   return secs
 }
 
-/** How late a report may be and still be one of that second. */
+/** Returns how late a report may be for that second. */
 function withinMsOf({ options }: QuickMarketsState, boundarySec: number): number {
   const { intervalSec, withinMs } = options
   return boundarySec % intervalSec === 0 ? withinMs : averagedStepSec(intervalSec) * 1_000 - 1
@@ -81,7 +86,7 @@ export function keepMark(known: AssetState, mark: Mark): void {
   marks.set(mark.source, mark)
 }
 
-/** What other sources say of the mark: one agrees, all contradict, or there is none. */
+/** Compares a mark with those of other sources: one agrees, all contradict, or there is none. */
 export function standing(
   state: QuickMarketsState,
   known: AssetState,
@@ -97,9 +102,9 @@ export function standing(
 }
 
 /**
- * The mark of a source at a boundary, if it can be relied on by now; otherwise what can be done to get
- * one is under way. One that is not exact is good enough once its history is known to have none, or
- * cannot be asked for so long; one that no other source confirms, when others have had the time to.
+ * Returns the mark of a source at a boundary if it is reliable; otherwise requests what is missing. An inexact mark is
+ * accepted if the history has no better one, or could not be read for long enough. An unconfirmed mark is accepted
+ * after other sources have had time to report.
  */
 export function reliable(
   state: QuickMarketsState,
@@ -116,7 +121,8 @@ export function reliable(
   const sinceMs = context.nowMs - boundarySec * 1_000
   const stands = mark === undefined ? undefined : standing(state, known, mark)
   const { asset } = known
-  // Of what a history tells nothing was compared before: it is alone when the others have been asked, too.
+  // A mark from a history was not compared when it arrived; it counts as alone only after the others have been asked,
+  // too.
   const isAlone = (): boolean =>
     mark?.via !== 'history' ||
     sources
@@ -131,7 +137,7 @@ export function reliable(
   if (sinceMs < patienceMs) return undefined
   const question = ask(state, known, { asset, source, boundarySec }, context)
   if (mark !== undefined && !believable) {
-    // Who is right can be told only by those who have not been heard of this boundary.
+    // Only sources without a mark of this boundary can show which one is right.
     for (const other of sources) {
       if (known.marks.get(boundarySec)?.has(other)) continue
       ask(state, known, { asset, source: other, boundarySec }, context)
@@ -165,7 +171,7 @@ export function ask(
   return question
 }
 
-/** Marks that are not needed any more: old ones, unless an undecided market lies between them. */
+/** Deletes old marks, except those that an undecided market needs. */
 export function forget(state: QuickMarketsState, known: AssetState, nowMs: number): void {
   if (known.marks.size <= BOUNDARIES_KEPT) return
   const { intervalSec } = state.options

@@ -1,23 +1,22 @@
 /**
  * Opens a market per asset at every boundary of the clock and decides it at the next one.
  *
- * The conversation of one market:
+ * Stages of one market:
  *   boundary -> strike found -> recorded -> placed at its market actor -> created on chain
  *   next boundary -> end price found -> decided (recorded) -> reported on chain -> closed -> done
  *                 -> contested (recorded) -> opened to the oracle -> the oracle decides -> closed -> done
  *
- * A mark is what a source reported first at or after a boundary. It is exact when nothing can have come
- * before it: it was pushed without a gap over the boundary, or the provider's history told it. The
- * strike is the mark of the source that speaks at the start; it never changes. The end is the mark of the same
- * source; unless more sources saw its side than the other, the average of that same source over the last minute
- * decides instead, and a market that is still contradicted by more than `agreementBps` goes to the oracle
- * (`verdicts.ts`). If that source cannot give one that is believable within `ownMs` after the end, the first fallback
- * with marks of both boundaries is judged, by its own two prices. A mark is not believable while other sources have marks of that
- * boundary and none is near it. There is no void:
- * without prices a market stays undecided, and is tried again for ever.
+ * A mark is the first report of a source at or after a boundary. It is exact if nothing can have come before it: it was
+ * pushed without a gap over the boundary, or it comes from the provider's history. The strike is the mark of the active
+ * source at the start; it never changes. The end is the mark of the same source. Unless more sources saw its side than
+ * the other, the average of that source over the last minute decides instead, and a market that is still contradicted
+ * by more than `agreementBps` goes to the oracle (`verdicts.ts`). If that source has no reliable mark within `ownMs`
+ * after the end, the first fallback with marks of both boundaries is judged, by its own two prices. A mark is not
+ * reliable while other sources have marks of that boundary and none is near it. Markets are never void: without prices
+ * a market stays undecided, and is retried without end.
  *
- * Everything that was decided is recorded before anything follows from it, and every step can be taken
- * twice, so a restart at any point goes on where it was.
+ * Every decision is recorded before anything follows from it, and every step can be repeated, so a restart at any point
+ * continues there.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -75,7 +74,7 @@ export function newQuickMarkets(
   }
 }
 
-/** Those that can be traded now, for a reader that has just come. */
+/** Returns markets that can be traded now, for a new reader. */
 export function activeOf(state: QuickMarketsState, nowMs: number): QuickMarket[] {
   const active: QuickMarket[] = []
   for (const { quickMarket, placed } of state.rows.values()) {
@@ -120,7 +119,7 @@ export const quickMarkets: Behaviour<QuickMarketsState, QuickMarketsProtocol, Qu
     const known = state.assets.get(asked.asset)
     const question = known?.questions.get(questionKey(asked))
     if (known === undefined || question === undefined) return undefined
-    // Should the answer not be believable, it is asked for again, later each time.
+    // If the answer is not reliable, it is requested again with growing pauses.
     failed(state, question, context, '')
     question.unknown = observation === undefined
     if (observation !== undefined) {

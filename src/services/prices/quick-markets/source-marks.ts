@@ -1,6 +1,6 @@
 /** The reports of every source about a market's start and end: which ones to wait for, and which ones vote. */
 
-import type { PriceSource } from '#domain/asset-price.ts'
+import type { PriceSource } from '#domain/price-providers.ts'
 import {
   averagedSecs,
   endSecOf,

@@ -1,8 +1,9 @@
-/** What the quick markets hear, say and remember. */
+/** Messages, events and state of the quick markets. */
 
-import type { Observation, PriceSource } from '#domain/asset-price.ts'
+import type { Observation } from '#domain/asset-price.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
+import type { PriceSource } from '#domain/price-providers.ts'
 import type {
   Mark,
   QuickChainStage,
@@ -13,7 +14,7 @@ import type {
 import type { Context } from '#runtime/actor.ts'
 
 export type QuickMarketsProtocol = {
-  /** A report of a source that is believed. */
+  /** A report of a trusted source. */
   Observed: { takes: { observation: Observation }; answers: undefined }
   SpeakerChanged: {
     takes: { asset: string; source: PriceSource | undefined }
@@ -28,7 +29,7 @@ export type QuickMarketsProtocol = {
   StepFailed: { takes: { marketId: MarketId; step: Step; why: string }; answers: undefined }
   /** Recorded: an outcome, or that the market is contested. */
   Decided: { takes: { quickMarket: QuickMarket }; answers: undefined }
-  /** What the oracle decided about a contested market; undefined while it has not. */
+  /** The oracle's outcome of a contested market; undefined while there is none. */
   OracleAsked: {
     takes: { marketId: MarketId; outcome: Outcome | undefined }
     answers: undefined
@@ -38,10 +39,10 @@ export type QuickMarketsProtocol = {
 }
 
 export type QuickMarketsEvent =
-  /** It can be traded. Told again after a restart. */
+  /** It can be traded. Emitted again after a restart. */
   | { readonly type: 'QuickMarketOpened'; readonly quickMarket: QuickMarket; readonly atMs: number }
   | {
-      /** The oracle decides the market, not prices. Emitted again if a restart lost the answer. */
+      /** The oracle decides a contested market, not prices. Emitted again if a restart lost the answer. */
       readonly type: 'QuickMarketResolved' | 'QuickMarketContested'
       readonly quickMarket: QuickMarket
       readonly atMs: number
@@ -59,24 +60,24 @@ export type QuickMarketsOptions = {
   readonly sources: readonly PriceSource[]
   readonly intervalSec: number
   readonly chainId: number
-  /** An observation later than this after a boundary is none of that boundary. */
+  /** An observation later than this after a boundary does not count for it. */
   readonly withinMs: number
-  /** A source that said nothing for longer than this before a boundary may have missed something. */
+  /** A source that was silent for longer than this before a boundary may have missed a price. */
   readonly gapMs: number
-  /** How long after a boundary a source's own push is waited for before its history is asked. */
+  /** Time after a boundary to wait for a source's own push before its history is read. */
   readonly patienceMs: number
   /**
-   * From then on after a boundary a mark that is not exact is taken if the history has none, and a
-   * market whose speaker has no mark at all opens with that of another source.
+   * Time after a boundary from which an inexact mark is accepted if the history has none, and a market whose active
+   * source has no mark opens with that of another source.
    */
   readonly graceMs: number
-  /** From then on after its end a market may be decided by a fallback. */
+  /** Time after its end from which a fallback may decide a market. */
   readonly ownMs: number
-  /** A market opens only if it still has this long to go. */
+  /** A market opens only if at least this much time is left. */
   readonly remainingMsMin: number
-  /** The chain takes no outcome before the end, and its clock may be behind ours. */
+  /** Pause after the end before the report: the chain rejects an earlier outcome, and its clock may be behind ours. */
   readonly reportAfterMs: number
-  /** How far sources may be apart. */
+  /** Maximum difference between sources. */
   readonly deviationMax: number
   /**
    * The largest difference between the moves of two sources, in basis points, at which one may decide against the
@@ -88,7 +89,7 @@ export type QuickMarketsOptions = {
   readonly retryMsMax: number
 }
 
-/** Everything outside; each resolves when it is done, and can be asked again. */
+/** Functions from outside; each resolves when it is done, and can be repeated. */
 export type QuickMarketsPorts = {
   readonly predict: (terms: {
     readonly asset: string
@@ -127,27 +128,27 @@ export type QuickMarketsPorts = {
   }) => Promise<unknown>
   /** Opens it at its market actor. */
   readonly place: (quickMarket: QuickMarket) => Promise<unknown>
-  /** Tells its market actor that it is resolved: its winners can redeem. */
+  /** Resolves it at its market actor: its winners can redeem. */
   readonly close: (quickMarket: QuickMarket) => Promise<unknown>
-  /** Both answer the hash of the transaction, once it counts; '' when it was another's. */
+  /** Resolves with the transaction hash after enough confirmations; '' if another account sent it. */
   readonly create: (quickMarket: QuickMarket) => Promise<string>
   readonly report: (quickMarket: QuickMarket) => Promise<string>
-  /** Opens a contested market to proposals at the oracle; answers like `report`. */
+  /** Opens a contested market to proposals at the oracle; resolves like `report`. */
   readonly openToOracle: (quickMarket: QuickMarket) => Promise<string>
-  /** The outcome that the chain has; undefined while it has none. */
+  /** Returns the outcome on the chain; undefined while there is none. */
   readonly outcomeOnChain: (quickMarket: QuickMarket) => Promise<Outcome | undefined>
 }
 
-/** `unknown` when the history said that it has none. */
+/** `unknown` is true if the history has none. */
 export type Question = Attempts & { unknown: boolean }
 
 export type Row = {
   quickMarket: QuickMarket
   placed: boolean
   closed: boolean
-  /** What a finished step of the chain has to be noted as. */
+  /** A finished step on the chain that is still to be recorded. */
   note: { onChain: QuickChainStage; createTxHash: string; reportTxHash: string } | undefined
-  /** Of a contested market, once the chain has it. */
+  /** Outcome of a contested market, once the chain has it. */
   oracleOutcome: Outcome | undefined
   readonly attempts: Map<Step, Attempts>
 }
@@ -155,15 +156,15 @@ export type Row = {
 export type AssetState = {
   readonly asset: string
   speaker: PriceSource | undefined
-  /** By source: when and over which connection it was last heard. */
+  /** By source: time and connection of its last report. */
   readonly heard: Map<PriceSource, { atMs: number; line: number }>
   /** By boundary, then by source. */
   readonly marks: Map<number, Map<PriceSource, Mark>>
-  /** Questions to histories, by boundary and source. */
+  /** Requests to histories, by boundary and source. */
   readonly questions: Map<string, Question>
-  /** The start of the newest market that is recorded. */
+  /** Start of the newest recorded market. */
   recordedSec: number
-  /** The market that is being recorded: until an answer comes it may be recorded or not. */
+  /** The market that is being recorded; until the answer arrives it may be recorded or not. */
   begun: QuickTerms | undefined
   readonly recording: Attempts
 }
@@ -176,7 +177,7 @@ export type QuickMarketsState = {
   marksWaiting: Mark[]
   marksWriting: number
   marksAtMs: number
-  /** What last went wrong, for logs; '' when nothing did. */
+  /** The last failure, for logs; '' if there was none. */
   trouble: string
 }
 
@@ -184,7 +185,7 @@ export type QuickContext = Context<QuickMarketsProtocol, QuickMarketsEvent>
 
 export type Attempts = { pending: boolean; failures: number; nextAtMs: number }
 
-/** What is done for one market besides deciding it. */
+/** Work for one market besides deciding it. */
 export type Step =
   | 'place'
   | 'create'

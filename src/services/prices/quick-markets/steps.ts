@@ -1,4 +1,4 @@
-/** The steps of a market, from its opening to its end: each is taken once it can be. */
+/** Steps of a market, from its opening to its end; each is taken as soon as possible. */
 
 import { QUICK_MARKETS_UNFINISHED_MAX } from '#domain/limits.ts'
 import type { Outcome } from '#domain/order.ts'
@@ -15,7 +15,7 @@ import type {
 } from './state.ts'
 import { strikeOf, verdictOn } from './verdicts.ts'
 
-/** Something about an asset is new: perhaps a market can open or be decided. */
+/** Called when an asset has something new: a market may open or be decided. */
 export function look(state: QuickMarketsState, known: AssetState, context: QuickContext): void {
   open(state, known, context)
   for (const row of state.rows.values()) {
@@ -24,8 +24,8 @@ export function look(state: QuickMarketsState, known: AssetState, context: Quick
 }
 
 /**
- * Opens the market of this interval, once its strike is known. One that was begun is begun again until there is
- * an answer, however late it is: it may be recorded, and what is recorded has to be decided.
+ * Opens the market of this interval once its strike is known. A begun recording is repeated until it is answered,
+ * however late: it may have succeeded, and a recorded market must be decided.
  */
 export function open(state: QuickMarketsState, known: AssetState, context: QuickContext): void {
   const { recording } = known
@@ -45,7 +45,7 @@ export function open(state: QuickMarketsState, known: AssetState, context: Quick
   )
 }
 
-/** The market of this interval, if it can open now. */
+/** Returns the market of this interval, if it can open now. */
 function nextTerms(
   state: QuickMarketsState,
   known: AssetState,
@@ -66,7 +66,7 @@ function nextTerms(
   return { ...place, ...fixed, createdAtMs: context.nowMs }
 }
 
-/** Takes every step of a market that can be taken now. */
+/** Takes every step of a market that is possible now. */
 export function advance(state: QuickMarketsState, row: Row, context: QuickContext): void {
   const { ports } = state
   const { quickMarket, note } = row
@@ -86,7 +86,7 @@ export function advance(state: QuickMarketsState, row: Row, context: QuickContex
     )
   if (!row.placed) step('place', () => ports.place(quickMarket))
   if (note !== undefined) {
-    // Resolved is what can be redeemed. The last note ends the row for good, so it comes after that.
+    // The last note removes the row for good, so the market is closed first: its winners can redeem from then on.
     const isLast = note.onChain === 'reported'
     if (isLast && row.placed && !row.closed) step('close', () => ports.close(quickMarket))
     if (!isLast || row.closed) step('note', () => ports.note({ chainId, marketId, ...note }))
@@ -158,7 +158,7 @@ type Task = {
   readonly done: (answer: unknown) => Message<QuickMarketsProtocol>
 }
 
-/** Does a step unless it is under way, or has failed and must wait. */
+/** Starts a step unless it is in progress, or has failed and must wait. */
 function take(row: Row, { name, work, done }: Task, context: QuickContext): void {
   const attempts = row.attempts.get(name) ?? fresh()
   if (attempts.pending || attempts.nextAtMs > context.nowMs) return

@@ -1,6 +1,6 @@
-/** Which marks count: the strike of a market that opens, and how one that is over ends. */
+/** Chooses the marks that count: the strike of a new market, and the end of a finished one. */
 
-import type { PriceSource } from '#domain/asset-price.ts'
+import type { PriceSource } from '#domain/price-providers.ts'
 import {
   averagedSecs,
   averageOf,
@@ -15,14 +15,14 @@ import { reliable } from './marks.ts'
 import { type Judged, sourcesOf } from './source-marks.ts'
 import type { AssetState, QuickContext, QuickMarketsState } from './state.ts'
 
-/** The mark of the source that speaks; after a while, of the first other source that has one. */
+/** Returns the mark of the active source; after `graceMs`, of the first other source that has one. */
 export function strikeOf(
   state: QuickMarketsState,
   known: AssetState,
   { speaker, startSec }: { readonly speaker: PriceSource; readonly startSec: number },
   context: QuickContext,
 ): Mark | undefined {
-  // The source that speaks was compared with the others a moment ago, and a start does not wait.
+  // The active source was compared with the others a moment ago, and a start does not wait.
   const first = { source: speaker, boundarySec: startSec, aloneAfterMs: 0 }
   const own = reliable(state, known, first, context)
   const isLate = context.nowMs >= startSec * 1_000 + state.options.graceMs
@@ -32,7 +32,7 @@ export function strikeOf(
     const mark = reliable(state, known, { source, boundarySec: startSec }, context)
     if (mark !== undefined) return mark
   }
-  // Better a strike that is late by some seconds than no market; it says so itself.
+  // A strike that is some seconds late is better than no market; the mark has its time.
   const { graceMs } = state.options
   for (const source of [speaker, ...others]) {
     const asked = { source, boundarySec: startSec }
@@ -69,7 +69,7 @@ export function verdictOn(
   if (context.nowMs < endSec * 1_000 + ownMs) return undefined
   for (const source of sources) {
     if (source === strike.source) continue
-    // Both are asked for at once, whichever of them is missing.
+    // Both are requested at once, whichever is missing.
     const start = markAt(source, startSec)
     const end = markAt(source, endSec)
     if (start === undefined || end === undefined) continue

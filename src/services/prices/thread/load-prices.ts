@@ -1,14 +1,14 @@
-/** The first state of prices: the rules of the settings, and the prices that were recorded before. */
+/** Initial state of prices: the rules of the settings, and the recorded prices. */
 
 import type { Settings } from '#config/settings-schema.ts'
-import { PRICE_SOURCES } from '#domain/asset-price.ts'
+import { PRICE_SOURCES } from '#domain/price-providers.ts'
 import type { Reads } from '#store/reads/reads.ts'
 import { makeFailover } from '../feeds/failover.ts'
 import { newPrices, type PricesPorts, type PricesState } from '../prices.ts'
 
 const WRITE_MS = 2_000
 const AHEAD_MS_MAX = 2_000
-/** How long it takes until a jump of the same height again is nothing unusual. */
+/** Time after which a second jump of the same height is not unusual. */
 const DRIFT_MS = 600_000
 const PRICES_READ_MAX = 2_000
 
@@ -17,7 +17,7 @@ export async function loadPrices(
   reads: Pick<Reads, 'query'>,
   write: PricesPorts['write'],
 ): Promise<PricesState> {
-  // However old: the last one is what the first of a provider that is alone is compared with.
+  // However old: the first price of a single provider is compared with the last one.
   const recorded = await Promise.all(
     rules.assets.map((asset) =>
       reads.query('pricesSince', { asset, sinceSec: 0, limit: PRICES_READ_MAX }),

@@ -1,15 +1,15 @@
-/** The actor of quick markets with its outside: the operator's lane, the database and the markets. */
+/** The actor of quick markets and its connections: the operator's lane, the database and the markets. */
 
 import { accountOf, balanceOf } from '#chain/accounts.ts'
 import { marketFactory } from '#chain/market-factory.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { contractsOf } from '#config/thread-data.ts'
-import { PRICE_SOURCES } from '#domain/asset-price.ts'
 import { QUICK_MARKETS_UNFINISHED_MAX } from '#domain/limits.ts'
+import { PRICE_SOURCES } from '#domain/price-providers.ts'
 import type { Served } from '#runtime/serve.ts'
 import type { ChainWorld } from '#services/kit/chain-world.ts'
 import { startKeyWatch } from '#services/kit/key-watch.ts'
-import { type Kit, serveActor, type Writers } from '#services/kit/kit.ts'
+import { serveActor, type ThreadContext, type Writers } from '#services/kit/kit.ts'
 import type { Reads } from '#store/reads/reads.ts'
 import { askWrite, type WriteQueueRef } from '#store/writes/ask-write.ts'
 import { makeJournal } from '#store/writes/journal.ts'
@@ -32,7 +32,7 @@ const MARKS_READ_MAX = 10_000
 const MARKS_READ_SEC = 86_400
 const RETRY_MS = 1_000
 const RETRY_MS_MAX = 60_000
-/** What a short interval leaves of these is a share of it. */
+/** Times of the rules; `rulesOf` shortens some of them for short intervals. */
 const GAP_MS = 5_000
 const PATIENCE_MS = 1_500
 const GRACE_MS = 60_000
@@ -42,7 +42,7 @@ const REPORT_AFTER_MS = 2_000
 export type QuickMarkets = {
   readonly state: QuickMarketsState
   readonly served: Served
-  /** Why the operator's key cannot do its job; empty while it can. */
+  /** Returns why the operator's key cannot be used; empty if it can. */
   why(): string
   stop(): void
 }
@@ -50,7 +50,7 @@ export type QuickMarkets = {
 export async function startQuickMarkets(ports: {
   readonly chain: Settings['chains'][number]
   readonly settings: Settings
-  readonly kit: Pick<Kit, 'log' | 'every'>
+  readonly kit: Pick<ThreadContext, 'log' | 'keys' | 'every'>
   readonly world: Pick<ChainWorld, 'clock' | 'makeChainClient'>
   readonly writers: Pick<Writers, 'marketOf'> & { readonly store: WriteQueueRef }
   readonly reads: Reads
@@ -103,7 +103,7 @@ export async function startQuickMarkets(ports: {
       report: lane.report,
       openToOracle: lane.openToOracle,
       async outcomeOnChain({ marketId }) {
-        // The indexer has it once its block counts.
+        // The indexer has the market once its block has enough confirmations.
         const found = await reads.query('chainMarketById', { marketId })
         return found?.winningOutcome ?? undefined
       },

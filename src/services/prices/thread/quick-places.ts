@@ -1,4 +1,4 @@
-/** Where a quick market is traded: opened at the thread of its market, and closed there once it is resolved. */
+/** Opens a quick market at its market thread, and closes it there once it is resolved. */
 
 import { quickDescription, quickQuestion } from '#chain/market-factory.ts'
 import { Fault } from '#domain/fault.ts'
@@ -11,14 +11,14 @@ import type { Writers } from '#services/kit/kit.ts'
 import type { QuickMarketsPorts } from '../quick-markets/state.ts'
 
 /**
- * A thread that has nothing of a market whose end is past does not open it: it was never opened there, or it
- * was unloaded. It stays so, so such a market counts as placed, and needs no closing.
+ * A thread does not open a market whose end is past: it was never opened there, or was unloaded. That does not change,
+ * so such a market counts as placed and needs no closing.
  */
 export function makeQuickPlaces(
   marketOf: Writers['marketOf'],
   maker: Address,
 ): Pick<QuickMarketsPorts, 'place' | 'close'> {
-  /** False where it is over and nothing of it is there. */
+  /** Returns false if the market has ended and is not loaded there. */
   async function place(quickMarket: QuickMarket): Promise<boolean> {
     const market = marketFor(quickMarket, maker)
     const answer = await marketOf(market.id).ask('OpenMarket', { market })
@@ -37,7 +37,7 @@ export function makeQuickPlaces(
   }
 }
 
-/** What a market thread did not do is a fault, and tried again. */
+/** Throws a fault if a market thread did not execute it; it is retried. */
 function done(answer: unknown | Unanswered): void {
   if (isUnanswered(answer)) {
     throw new Fault('MARKET_AWAY', `the market thread is ${answer.unanswered}`, {
@@ -47,7 +47,7 @@ function done(answer: unknown | Unanswered): void {
   if (isRejection(answer)) throw new Fault(answer.rejected, answer.rejected, { retryable: true })
 }
 
-/** The market as its contract words it. */
+/** Returns the market with the texts of its contract. */
 function marketFor(quickMarket: QuickMarket, maker: Address): Market {
   const { marketId, contractAddress, chainId, asset, startSec, strike } = quickMarket
   const endSec = endSecOf(quickMarket)

@@ -6,7 +6,7 @@ import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import type { KeyFollowerProtocol } from '#protocol/projector.ts'
 import type { SettlementRequests } from '#protocol/settlement.ts'
 import type { Protocol } from '#runtime/actor.ts'
-import { type Kit, type makeFollowers, serveActor } from '#services/kit/kit.ts'
+import { type makeFollowers, serveActor, type ThreadContext } from '#services/kit/kit.ts'
 import type { Database } from '#store/engine/database.ts'
 import { checkpoints, claimLog } from '#store/projection/checkpoints.ts'
 import { endOrders, marketsToEnd } from '#store/projection/end-orders.ts'
@@ -50,14 +50,16 @@ type ActorLinks = {
   readonly markets: Told<MarketThreadProtocol>
   readonly settlements: Told<SettlementRequests>
   readonly clients: Told<KeyFollowerProtocol>
+  /** Called when the database has all of a partition up to an offset. */
+  readonly projected: (partition: number, offset: number) => void
 }
 
 export type StoreActors = ReturnType<typeof startActors>
 
 export function startActors(
   { database, reader }: { readonly database: Database; readonly reader: LogReader<MarketEvent> },
-  { log, clock }: Pick<Kit, 'log' | 'clock'>,
-  { projectors, markets, settlements, clients }: ActorLinks,
+  { log, clock }: Pick<ThreadContext, 'log' | 'clock'>,
+  { projectors, markets, settlements, clients, projected }: ActorLinks,
 ) {
   const state = newStore(reader, {
     claim: (from) => claimLog(database, from),
@@ -80,7 +82,11 @@ export function startActors(
       else if (event.type === 'MarketsClosed') {
         const { marketIds } = event
         endings.hear(event.type, { marketIds }, 0, undefined)
-      } else markets.tell(event.type, { partition: event.partition, offset: event.offset })
+      } else {
+        const { partition, offset } = event
+        projected(partition, offset)
+        markets.tell(event.type, { partition, offset })
+      }
     },
   })
   const keys = serveActor<ApiKeysState, ApiKeysProtocol, ApiKeysEvent>({

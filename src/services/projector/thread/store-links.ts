@@ -4,12 +4,12 @@ import type { MessagePort } from 'node:worker_threads'
 import type { Settings } from '#config/settings-schema.ts'
 import { LOG_COPY_THREAD, marketThreadName, SETTLEMENT_THREAD } from '#config/topology.ts'
 import type { MarketThreadProtocol } from '#protocol/market-host.ts'
-import type { KeyFollowerProtocol } from '#protocol/projector.ts'
-import type { SettlementRequests } from '#protocol/settlement.ts'
+import type { KeyFollowerProtocol, LogReaderProtocol, TradeTrace } from '#protocol/projector.ts'
+import type { SettlementRequests, TracedTradesProtocol } from '#protocol/settlement.ts'
 import type { Protocol } from '#runtime/actor.ts'
 import type { Channel } from '#runtime/channel.ts'
 import type { ReplyChannel } from '#runtime/serve.ts'
-import { type Kit, makeFollowers } from '#services/kit/kit.ts'
+import { makeFollowers, type ThreadContext } from '#services/kit/kit.ts'
 import type { StoreReply } from '#store/engine/reply.ts'
 import type { StoreActors } from './store-actors.ts'
 
@@ -21,19 +21,22 @@ const MOVES: StoreReply = {
 
 export function makeStoreLinks(
   settings: Settings,
-  kit: Pick<Kit, 'links'>,
+  kit: Pick<ThreadContext, 'links'>,
   {
     actors,
     isLeaving,
+    received,
   }: {
     /** Undefined before the start. */
     readonly actors: () => StoreActors | undefined
     readonly isLeaving: () => boolean
+    /** Called with the traces of trades that are durable. */
+    readonly received: (traces: readonly TradeTrace[]) => void
   },
 ) {
   const markets = makeFollowers<MarketThreadProtocol>(settings, kit.links)
   /** Notified of new trades, so that they need not wait for the next read. */
-  const settlements = makeFollowers<SettlementRequests>(settings, kit.links)
+  const settlements = makeFollowers<SettlementRequests & TracedTradesProtocol>(settings, kit.links)
   /** Other threads: fronts, which register and revoke keys, and threads that have data written. */
   const clients = makeFollowers<KeyFollowerProtocol>(settings, kit.links)
   /** On a node: notifies when the local copy of the log has grown. */
@@ -42,45 +45,51 @@ export function makeStoreLinks(
     Array.from({ length: settings.markets.threads }, (_, thread) => marketThreadName(thread)),
   )
 
-  function tellProjected(market: Channel<MarketThreadProtocol>): void {
+  function sendProjected(market: Channel<MarketThreadProtocol>): void {
     for (const [partition, { projected }] of actors()?.state.partitions ?? []) {
       market.tell('Projected', { partition, offset: projected })
     }
   }
 
-  function hearWrite(type: string, message: unknown, replyTo: number, client: ReplyChannel): void {
+  function handleWrite(
+    type: string,
+    message: unknown,
+    replyTo: number,
+    client: ReplyChannel,
+  ): void {
     if (isLeaving()) client.reply(replyTo, MOVES)
     else actors()?.writes.hear(type, message, replyTo, client)
   }
 
+  function handleLog(type: string, message: unknown, replyTo: number, from?: ReplyChannel): void {
+    const { traces } = message as Partial<LogReaderProtocol['Appended']['takes']>
+    if (traces !== undefined) {
+      received(traces)
+      settlements.tell('TradesTraced', { traces })
+    }
+    actors()?.projector.hear(type, message, replyTo, from)
+  }
+
   function connect(peer: string, port: MessagePort): void {
     if (peer === SETTLEMENT_THREAD) {
-      settlements.add(peer, port, hearWrite)
+      settlements.add(peer, port, handleWrite)
       return
     }
     if (peer === LOG_COPY_THREAD) {
-      logCopies.add(peer, port, (type, message) =>
-        actors()?.projector.hear(type, message, 0, undefined),
-      )
+      logCopies.add(peer, port, (type, message) => handleLog(type, message, 0))
       return
     }
     if (!marketNames.has(peer)) {
       clients.add(peer, port, (type, message, replyTo, client) =>
         type === 'Write'
-          ? hearWrite(type, message, replyTo, client)
+          ? handleWrite(type, message, replyTo, client)
           : actors()?.keys.hear(type, message, replyTo, client),
       )
       return
     }
-    const market = markets.add(
-      peer,
-      port,
-      (type, message, replyTo, channel) =>
-        actors()?.projector.hear(type, message, replyTo, channel),
-      tellProjected,
-    )
+    const market = markets.add(peer, port, handleLog, sendProjected)
     // A newly started market thread does not know the position of the database.
-    tellProjected(market)
+    sendProjected(market)
   }
 
   return {

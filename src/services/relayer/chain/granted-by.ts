@@ -1,4 +1,4 @@
-/** Checks from a transaction's receipt whether it made an approval or allowance what it is. */
+/** Checks from its receipt whether a transaction set an approval or allowance to its current value. */
 
 import { parseEventLogs } from 'viem'
 import { asked, type ChainClient } from '#chain/clients.ts'

@@ -64,7 +64,7 @@ export function relayCancellations(
   async function epochFlaw({ owner, nonce }: CancelAllBefore): Promise<Rejection | undefined> {
     const { next, nextFromSec } = await settlement.epochOf(owner)
     if (BigInt(nonce) > next) return undefined
-    const words = `orders with a nonce below ${next} are withdrawn already, from ${nextFromSec} on`
+    const words = `orders with a nonce below ${next} are already withdrawn from ${nextFromSec} on`
     return reject('WOULD_REVERT', 'nonce', words)
   }
 

@@ -35,3 +35,6 @@ export type RelayTrial = {
   /** Its gas limit. */
   readonly gas: number
 }
+
+/** An operation without claims, bond or guard. */
+export const NOTHING: RelayExamination = { claims: [], ownBond: false }

@@ -59,7 +59,7 @@ export type MarketFacts = {
   readonly nowSec: number
 }
 
-type RelayFacts = {
+export type RelayFacts = {
   owner(owner: Address): Promise<OwnerFacts>
   grants(owner: Address, spender: Address): Promise<GrantFacts>
   /** Returns the ids of these contracts; undefined for one that is not our market. */

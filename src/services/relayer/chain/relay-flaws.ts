@@ -5,7 +5,7 @@ import { type Rejection, reject } from '#domain/rejection.ts'
 import type { Claim, CtfApproval, Redemption, StablecoinPermit } from '#domain/relay.ts'
 import type { ConditionFacts, GrantFacts, MarketFacts } from './relay-facts.ts'
 
-/** Returns whether the chain already has what the owner asks for. */
+/** Returns whether the chain already has the requested state. */
 export function isGranted(
   operation: CtfApproval | StablecoinPermit,
   { isApproved, allowance }: GrantFacts,
@@ -38,15 +38,15 @@ export function payoutOf(
   }
   if (payout === 0n) {
     const held = redemption.indexSets.some((one) => balances[one === '1' ? 0 : 1] > 0n)
-    const why = held ? 'what the owner holds has lost' : 'the owner holds none of these tokens'
+    const why = held ? 'the owner holds only losing tokens' : 'the owner holds none of these tokens'
     return wouldRevert(field, `there is nothing to redeem: ${why}`)
   }
   if (payout < redemptionMin) {
-    const detail = `${field} would pay ${payout} units of stablecoin: the relayer redeems ${redemptionMin} or more`
+    const detail = `${field} would pay ${payout} units of stablecoin: the minimum is ${redemptionMin}`
     return reject('NOTIONAL_TOO_SMALL', field, detail)
   }
   if (payout > BigInt(Number.MAX_SAFE_INTEGER)) {
-    return wouldRevert(field, 'the payout is beyond what this exchange can count')
+    return wouldRevert(field, 'the payout exceeds the maximum that this exchange supports')
   }
   return { payout: Number(payout), winningOutcome: numerators[0] > 0n ? 0 : 1 }
 }
@@ -57,7 +57,7 @@ export function proposalFlaw(market: MarketFacts): Rejection | undefined {
     return wouldRevert('marketAddress', `the market is resolved: ${nameOf(winner)} won`)
   }
   if (nowSec < proposableFromSec) {
-    const when = `an outcome can be proposed from ${proposableFromSec} on, it is ${nowSec}`
+    const when = `an outcome can be proposed from ${proposableFromSec} on; the time is ${nowSec}`
     return wouldRevert('marketAddress', `the market has not expired: ${when}`)
   }
   // The contract replaces an assertion that could not be settled for long; the simulation decides.
@@ -73,17 +73,14 @@ export function settlementFlaw(
 ): Rejection | undefined {
   const { assertion, nowSec } = market
   if (assertion === undefined) {
-    return wouldRevert('marketAddress', 'nothing has been proposed that could be settled')
+    return wouldRevert('marketAddress', 'there is no proposal to settle')
   }
   if (winningOutcome !== (assertion.outcome ? 0 : 1)) {
     const proposed = nameOf(assertion.outcome ? 0 : 1)
-    return wouldRevert(
-      'winningOutcome',
-      `${nameOf(winningOutcome)} is not what was proposed: ${proposed}`,
-    )
+    return wouldRevert('winningOutcome', `winningOutcome must be the proposed outcome, ${proposed}`)
   }
   if (!assertion.disputed && nowSec < assertion.windowEndsAtSec) {
-    const until = `it ends at ${assertion.windowEndsAtSec}, it is ${nowSec}`
+    const until = `it ends at ${assertion.windowEndsAtSec}; the time is ${nowSec}`
     return wouldRevert('marketAddress', `the dispute window has not passed: ${until}`)
   }
   return undefined

@@ -9,8 +9,8 @@ import type { MarketFacts } from './relay-facts.ts'
 const COVERS_ALL = 2n ** 128n
 
 /**
- * A permit uses up the nonce that the permits of open orders are signed for, whatever its value and spender
- * are: from then on the settlement contract's allowance alone has to cover the buys.
+ * A permit uses the nonce that the permits of open orders are signed for, with any value and spender: from then on the
+ * settlement contract's allowance alone has to cover the buys.
  */
 export function grantGuard(
   operation: CtfApproval | StablecoinPermit,

@@ -7,7 +7,12 @@ import assert from 'node:assert/strict'
 import type { OwnAccount } from '#chain/accounts.ts'
 import type { ChainClient } from '#chain/clients.ts'
 import { makeLane } from '#chain/sender/lane.ts'
-import type { Journal, SenderNews, SenderPolicy, TransactionSender } from '#chain/sender/sender.ts'
+import type {
+  Journal,
+  SenderPolicy,
+  SenderUpdate,
+  TransactionSender,
+} from '#chain/sender/sender.ts'
 import type { Address } from '#domain/ids.ts'
 import { knownHash, type TransactionRow } from '#domain/transaction.ts'
 import type { RelayTrial } from './relay-examination.ts'
@@ -21,7 +26,7 @@ export type LaneTransaction = {
   readonly txHash: string
 }
 
-export type LaneNews = LaneTransaction &
+export type LaneUpdate = LaneTransaction &
   (
     | { readonly type: 'replaced' | 'vanished' }
     | { readonly type: 'mined'; readonly gasUsed: number }
@@ -36,7 +41,7 @@ type RelayLanes = {
   readonly addresses: readonly Address[]
   recover(): Promise<LaneTransaction[]>
   send(trial: RelayTrial, reference: string): Promise<{ txHash: string; nonce: number }>
-  poll(lane: Address): Promise<LaneNews[]>
+  poll(lane: Address): Promise<LaneUpdate[]>
   acknowledge(lane: Address, nonce: number): Promise<void>
 }
 
@@ -86,7 +91,7 @@ function transactionOf(row: TransactionRow, minedHash?: string): LaneTransaction
   return { lane: row.sender, nonce: row.nonce, reference: row.reference, txHash }
 }
 
-function newsOf(news: SenderNews): LaneNews {
+function newsOf(news: SenderUpdate): LaneUpdate {
   switch (news.type) {
     case 'replaced':
     case 'vanished':

@@ -26,7 +26,7 @@ export const RENEW_MS = 10_000
 const ASK_MS = 2_000
 
 type RelayHolds = {
-  /** Holds the orders at every market thread; returns what the owner's orders and trades need. */
+  /** Holds the orders at every market thread; returns the needs of the owner's orders and trades. */
   hold(key: RelayKey, owner: Address, orders: HeldOrders): Promise<TraderNeeds | Rejection>
   lift(key: RelayKey): void
   /** Sends all holds again: a market thread was linked, or lost messages. */

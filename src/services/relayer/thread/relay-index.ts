@@ -1,11 +1,11 @@
-/** Reads the chain's past for the relayer: the index has most of it, the chain's own logs the newest. */
+/** Reads the chain's past for the relayer: most from the index, the newest part from the chain's own logs. */
 
 import type { ChainClient } from '#chain/clients.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { contractsOf } from '#config/thread-data.ts'
 import type { Query } from '#store/reads/queries.ts'
 import { isGrantedBy } from '../chain/granted-by.ts'
-import type { RelayExaminerOptions } from '../chain/relay-examiner.ts'
+import type { RelayExaminerOptions } from '../chain/relay-options.ts'
 import { resolvedBy } from '../chain/resolved-by.ts'
 
 type RelayIndex = Pick<

@@ -1,6 +1,7 @@
 /**
- * Adds to refusals for a low balance what both sides hold at the newest block. Settlement needs it to tell a trader who
- * never had the funds from one whose older trades are about to bring them (`older-trades.ts`).
+ * Adds the balances of both sides at the block of the refusal to refusals for a low balance. Settlement needs them to
+ * distinguish a trader who never had the funds from one with older trades that are about to bring them
+ * (`older-trades.ts`). A later block may contain such a trade, which would then count twice.
  */
 
 import { headerOf } from '#chain/block-reads.ts'
@@ -23,14 +24,10 @@ import type { RefusedTrade } from './simulation.ts'
 export type HoldingsRead = (
   refused: readonly RefusedTrade[],
   trades: readonly TradeToSettle[],
-  options: {
-    readonly usedPermits: ReadonlySet<OrderHash>
-    /** The newest block that was seen. */
-    readonly headNumber: number
-  },
+  options: { readonly usedPermits: ReadonlySet<OrderHash> },
 ) => Promise<readonly RefusedTrade[]>
 
-/** Refusals for a missing balance, which an older trade of the same trader may bring. */
+/** Refusals for a low balance: an older trade of the same trader may bring the missing tokens. */
 const LACKS_BALANCE: ReadonlySet<string> = new Set([
   'InsufficientCollateral',
   'InsufficientShares',
@@ -41,13 +38,15 @@ export function makeHoldingsRead(
   client: ChainClient,
   readFunds: (questions: readonly FundsQuestion[], at: BlockPlace) => Promise<ChainFunds[]>,
 ): HoldingsRead {
-  return async (refused, trades, { usedPermits, headNumber }) => {
+  return async (refused, trades, { usedPermits }) => {
     const short = new Set(
       refused.filter(({ reason }) => LACKS_BALANCE.has(reason)).map(({ tradeId }) => tradeId),
     )
     if (short.size === 0) return refused
     const asked = trades.filter(({ tradeId }) => short.has(tradeId))
-    const funds = await readFunds(questionsOf(asked), await newestBlock(client, headNumber))
+    // One submission refuses all its trades at the same block.
+    const block = refused.find(({ tradeId }) => short.has(tradeId))?.block ?? 0
+    const funds = await readFunds(questionsOf(asked), await placeOf(client, block))
     const byOwner = new Map(funds.map((each) => [each.owner, each]))
     const byId = new Map(asked.map((trade) => [trade.tradeId, trade]))
     return refused.map((refusal) => {
@@ -60,7 +59,7 @@ export function makeHoldingsRead(
 }
 
 /**
- * Returns what each side has of the token that it pays with, and the buyer's allowance. It leaves out a side without
+ * Returns each side's balance of the token that it pays with, and the buyer's allowance. It leaves out a side without
  * allowance or approval, because no trade brings these. An order with a permit may bring its allowance.
  */
 function holdingsOf(
@@ -79,12 +78,14 @@ function holdingsOf(
   }
 }
 
-async function newestBlock(client: ChainClient, seen: number): Promise<BlockPlace> {
-  const head = await headerOf(client, 'latest')
-  if (head === undefined || head.number < seen) {
-    throw new Fault('CHAIN_UNAVAILABLE', 'the node is behind what was seen', { retryable: true })
+async function placeOf(client: ChainClient, block: number): Promise<BlockPlace> {
+  const header = await headerOf(client, block)
+  if (header === undefined) {
+    throw new Fault('CHAIN_UNAVAILABLE', 'the node is behind a block that was seen before', {
+      retryable: true,
+    })
   }
-  return { block: head.number, blockHash: head.hash }
+  return { block, blockHash: header.hash }
 }
 
 function questionsOf(trades: readonly TradeToSettle[]): FundsQuestion[] {

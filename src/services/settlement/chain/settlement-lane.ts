@@ -1,5 +1,5 @@
 /**
- * Sends batches of trades. It skips trades that are settled already or whose market is not on chain, simulates the rest,
+ * Sends batches of trades. It skips trades that are settled already or have no market on the chain, simulates the rest,
  * sends the trades that would settle, and reads the verdict on each trade from the receipts. It keeps no state but the
  * sender's; the settlement actor decides.
  */
@@ -10,10 +10,15 @@ import type { ChainLog } from '#chain/chain-log.ts'
 import { asked, type ChainClient } from '#chain/clients.ts'
 import type { ConditionalTokens } from '#chain/conditional-tokens.ts'
 import { makeLogSearch } from '#chain/log-search.ts'
-import type { Receipt, TransactionName, TransactionSender } from '#chain/sender/sender.ts'
+import type {
+  Receipt,
+  SenderUpdate,
+  TransactionName,
+  TransactionSender,
+} from '#chain/sender/sender.ts'
 import { type SettlementContract, settlementEvent } from '#chain/settlement-contract.ts'
 import { Fault } from '#domain/fault.ts'
-import type { MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { FaultySide, TradeToSettle } from '#domain/trade.ts'
 import type { TransactionOutcome, TransactionRow } from '#domain/transaction.ts'
 import type { HoldingsRead } from './holdings.ts'
@@ -37,7 +42,11 @@ export type TradeVerdict = {
 export type SettlementUpdate = OpenSettlement &
   (
     | { readonly type: 'replaced' | 'vanished' }
-    | { readonly type: 'mined'; readonly verdicts: readonly TradeVerdict[] }
+    | {
+        readonly type: 'mined'
+        readonly block: number
+        readonly verdicts: readonly TradeVerdict[]
+      }
     | {
         readonly type: 'finished'
         readonly outcome: TransactionOutcome
@@ -98,25 +107,12 @@ const TRADE_SETTLED = parseAbiItem(
   'event TradeSettled(bytes32 indexed tradeId, address indexed buyer, address indexed seller, bytes32 marketId, bytes32 buyHash, bytes32 sellHash, uint8 outcome, uint64 price, uint64 size, uint256 cost)',
 )
 
-export function makeSettlementLane(options: SettlementLaneOptions): SettlementLane {
-  const { client, contract, tokens, withHoldings, simulate, spare, sender, confirmations } = options
+/** Finds which trades the chain has settled, and in which transactions. */
+function makeSettledSearch(
+  options: Pick<SettlementLaneOptions, 'client' | 'contract' | 'confirmations' | 'startBlock'>,
+) {
+  const { client, contract, confirmations } = options
   const search = makeLogSearch()
-  /** The newest block that was seen. */
-  let headNumber = 0
-  /** Markets that are on chain. They are few, and none is ever removed. */
-  const prepared = new Set<MarketId>()
-  /** Constant in the contract. */
-  let graceSec: number | undefined
-
-  async function unknownAmong(trades: readonly TradeToSettle[]): Promise<MarketId[]> {
-    const asking = new Set(trades.map(({ marketId }) => marketId).filter((id) => !prepared.has(id)))
-    const unknown: MarketId[] = []
-    for (const marketId of asking) {
-      if (await tokens.isPrepared(marketId)) prepared.add(marketId)
-      else unknown.push(marketId)
-    }
-    return unknown
-  }
 
   /** Returns which trades are settled at the head, with and without enough confirmations. */
   async function settledAmong(
@@ -181,27 +177,57 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     return found
   }
 
+  return settledAmong
+}
+
+export function makeSettlementLane(options: SettlementLaneOptions): SettlementLane {
+  const { contract, tokens, withHoldings, simulate, spare, sender } = options
+  const settledAmong = makeSettledSearch(options)
+  /** The newest block seen. */
+  let headNumber = 0
+  /** Markets that are on chain. They are few, and none is ever removed. */
+  const prepared = new Set<MarketId>()
+  /** Constant in the contract. */
+  let graceSec: number | undefined
+
+  async function unknownAmong(trades: readonly TradeToSettle[]): Promise<MarketId[]> {
+    const asking = new Set(trades.map(({ marketId }) => marketId).filter((id) => !prepared.has(id)))
+    const unknown: MarketId[] = []
+    for (const marketId of asking) {
+      if (await tokens.isPrepared(marketId)) prepared.add(marketId)
+      else unknown.push(marketId)
+    }
+    return unknown
+  }
+
   async function submit(
     trades: readonly TradeToSettle[],
     { usedPermits }: Parameters<SettlementLane['submit']>[1],
   ): Promise<Submission> {
-    const again = trades.filter(({ status, attempts }) => status !== 'matched' || attempts > 0)
+    const again = trades.filter(
+      ({ status, attempts, refusal }) =>
+        status !== 'matched' || attempts > 0 || refusal !== undefined,
+    )
     const { settled, unconfirmed } = await settledAmong(again)
     const unknownMarkets = await unknownAmong(trades)
     const without = new Set<string>([...settled.map(({ tradeId }) => tradeId), ...unconfirmed])
-    const open = trades.filter(
+    const all = trades.filter(
       ({ tradeId, marketId }) => !without.has(tradeId) && !unknownMarkets.includes(marketId),
+    )
+    const open = all.filter(({ refusal }) => refusal === undefined)
+    const before = all.flatMap(({ tradeId, refusal }) =>
+      refusal === undefined ? [] : [{ tradeId, ...refusal }],
     )
     const { earlier, fitting } = await spare(open, usedPermits)
     const tried = await simulate(fitting, { usedPermits, earlier, headNumber })
     const { ready, revert } = tried
-    const found = await withHoldings(tried.refused, open, { usedPermits, headNumber })
+    const found = await withHoldings(tried.refused, open, { usedPermits })
     // The journal does not have the transaction that settled these; find it on chain.
     const done = new Set(
       found.filter(({ reason }) => reason === 'AlreadySettled').map(({ tradeId }) => tradeId),
     )
     const late = await settledAmong(open.filter(({ tradeId }) => done.has(tradeId)))
-    const refused = found.filter(({ tradeId }) => !done.has(tradeId))
+    const refused = [...before, ...found.filter(({ tradeId }) => !done.has(tradeId))]
     const submission = {
       settled: [...settled, ...late.settled],
       unconfirmed: [...unconfirmed, ...late.unconfirmed],
@@ -223,31 +249,6 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     return { ...submission, sent: settlementOf(row) }
   }
 
-  function verdictsOf(receipt: Receipt | undefined): TradeVerdict[] {
-    const verdicts: TradeVerdict[] = []
-    for (const [logIndex, log] of (receipt?.logs ?? []).entries()) {
-      if (receipt === undefined || log.address !== contract.address) continue
-      const { blockNumber, blockHash, txHash } = receipt
-      const event = readable({
-        address: log.address,
-        topics: log.topics as Hex[],
-        data: log.data as Hex,
-        blockNumber,
-        blockHash,
-        txHash,
-        logIndex,
-      })
-      if (event?.type === 'TradeSettled') {
-        const { tradeKey } = event
-        verdicts.push({ tradeKey, settled: true, fault: 'none', reason: '' })
-      } else if (event?.type === 'TradeRejected') {
-        const { tradeKey, fault, reason } = event
-        verdicts.push({ tradeKey, settled: false, fault, reason })
-      }
-    }
-    return verdicts
-  }
-
   return {
     async recover() {
       const rows = await sender.recover()
@@ -255,7 +256,7 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     },
     submit,
     async poll() {
-      // Asked before the poll, whose updates come only once; if it fails, the next poll asks again.
+      // Requested before the poll, because its updates come only once; if it fails, the next poll asks again.
       graceSec ??= await contract.delays().then(
         (delays) => delays.graceSec,
         () => undefined,
@@ -265,23 +266,7 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
       const updates = polled.news
         .filter(({ transaction }) => transaction.purpose === PURPOSE)
         .filter(({ type, transaction }) => type !== 'replaced' || !endsInBlank(transaction))
-        .map((each): SettlementUpdate => {
-          const settlement = settlementOf(each.transaction)
-          if (each.type === 'mined') {
-            const { txHash } = each.receipt
-            return { ...settlement, type: 'mined', txHash, verdicts: verdictsOf(each.receipt) }
-          }
-          if (each.type !== 'finished') return { ...settlement, type: each.type }
-          const { outcome, receipt } = each
-          return {
-            ...settlement,
-            type: 'finished',
-            txHash: receipt?.txHash ?? settlement.txHash,
-            outcome,
-            gasUsed: receipt?.gasUsed ?? 0,
-            verdicts: verdictsOf(receipt),
-          }
-        })
+        .map((each) => updateOf(each, contract.address))
       const trouble = sender.open().find(({ error }) => error !== '')?.error ?? ''
       return {
         updates,
@@ -293,6 +278,56 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     acknowledge: (name) => sender.acknowledge(name),
     abandon: (name) => sender.abandon(name),
   }
+}
+
+/** Returns what a transaction's update means for its trades. */
+function updateOf(each: SenderUpdate, contract: Address): SettlementUpdate {
+  const settlement = settlementOf(each.transaction)
+  if (each.type === 'mined') {
+    const { txHash, blockNumber: block } = each.receipt
+    return {
+      ...settlement,
+      type: 'mined',
+      txHash,
+      block,
+      verdicts: verdictsOf(each.receipt, contract),
+    }
+  }
+  if (each.type !== 'finished') return { ...settlement, type: each.type }
+  const { outcome, receipt } = each
+  return {
+    ...settlement,
+    type: 'finished',
+    txHash: receipt?.txHash ?? settlement.txHash,
+    outcome,
+    gasUsed: receipt?.gasUsed ?? 0,
+    verdicts: verdictsOf(receipt, contract),
+  }
+}
+
+function verdictsOf(receipt: Receipt | undefined, contract: Address): TradeVerdict[] {
+  const verdicts: TradeVerdict[] = []
+  for (const [logIndex, log] of (receipt?.logs ?? []).entries()) {
+    if (receipt === undefined || log.address !== contract) continue
+    const { blockNumber, blockHash, txHash } = receipt
+    const event = readable({
+      address: log.address,
+      topics: log.topics as Hex[],
+      data: log.data as Hex,
+      blockNumber,
+      blockHash,
+      txHash,
+      logIndex,
+    })
+    if (event?.type === 'TradeSettled') {
+      const { tradeKey } = event
+      verdicts.push({ tradeKey, settled: true, fault: 'none', reason: '' })
+    } else if (event?.type === 'TradeRejected') {
+      const { tradeKey, fault, reason } = event
+      verdicts.push({ tradeKey, settled: false, fault, reason })
+    }
+  }
+  return verdicts
 }
 
 /** Ignores a log that cannot be decoded: before its trade is sent again, the contract is asked about it. */

@@ -26,9 +26,11 @@ export type RefusedTrade = {
   readonly tradeId: TradeId
   readonly fault: FaultySide
   readonly reason: string
+  /** The block at which the contract refused it; undefined if the contract was not asked. */
+  readonly block?: number
   /**
-   * The balance of each side in the token that it pays with, if older trades could bring what is missing; and the
-   * buyer's allowance, unless the order brings a permit.
+   * The balance of each side at that block in the token that it pays with, if older trades could bring the missing part;
+   * and the buyer's allowance, unless the order brings a permit.
    */
   readonly has?: {
     readonly buyer?: bigint
@@ -55,13 +57,13 @@ export type Simulate = (
     readonly usedPermits: ReadonlySet<OrderHash>
     /** Permits of other orders that those of the trades may need. */
     readonly earlier: EarlierPermits
-    /** The newest block that was seen. */
+    /** The newest block seen. */
     readonly headNumber: number
   },
 ) => Promise<Trial>
 
 /**
- * Enough for a batch in most markets, whatever its traders do before the block (see contracts/README.md). Unused gas is
+ * Enough for a batch in most markets, even if its traders act before the block (see contracts/README.md). Unused gas is
  * not paid.
  */
 const GAS_BASE = 171_000
@@ -69,10 +71,10 @@ const GAS_PER_FILL = 350_000
 const GAS_PER_PERMIT = 110_000
 const GAS_PER_BYTE = 16
 
-/** Most simulations of one batch. Each leaves out the refused trades; after the last one the rest waits. */
+/** Maximum simulations of one batch. Each leaves out the refused trades; after the last one the rest waits. */
 const ROUNDS_MAX = 6
 
-/** Tells settlement by its name that no trade can settle now. */
+/** Reported to settlement by its name: no trade can settle now. */
 const COLLATERAL_STOPPED: Revert = {
   name: 'CollateralStopped',
   args: [],
@@ -139,7 +141,9 @@ function nodeCalls(options: SimulationOptions) {
     const client = options.client.pinned()
     const blockNumber = await asked(client.viem.getBlockNumber())
     if (blockNumber < headNumber) {
-      throw new Fault('CHAIN_UNAVAILABLE', 'the node is behind what was seen', { retryable: true })
+      throw new Fault('CHAIN_UNAVAILABLE', 'the node is behind a block that was seen before', {
+        retryable: true,
+      })
     }
     return { client, blockNumber }
   }
@@ -206,7 +210,7 @@ export function makeSimulation(options: SimulationOptions): Simulate {
       const verdicts = refusalsOf(result.returned)
       const found = batch.trades.flatMap(({ tradeId }, fill) => {
         const refusal = verdicts[fill]
-        return refusal === undefined ? [] : [{ tradeId, ...refusal }]
+        return refusal === undefined ? [] : [{ tradeId, ...refusal, ...at(where) }]
       })
       if (found.length === 0) return { refused, ready: { trades: batch.trades, call, gas } }
       if (where.blockNumber === undefined) {
@@ -226,6 +230,10 @@ export function makeSimulation(options: SimulationOptions): Simulate {
   }
 }
 
+function at({ blockNumber }: Where): { block?: number } {
+  return blockNumber === undefined ? {} : { block: Number(blockNumber) }
+}
+
 /** The stablecoin refuses both sides; the contract does not know the reason. */
 function isUnexplained({ fault, reason }: RefusedTrade): boolean {
   return fault === 'none' && reason === 'CollateralRefused'
@@ -239,10 +247,7 @@ function without(
   return trades.filter(({ tradeId }) => !left.has(tradeId))
 }
 
-/**
- * Returns the call for these trades, or those that cannot be encoded, each by the fault of the side whose order it
- * is.
- */
+/** Returns the call for these trades, or the trades that cannot be encoded, with the side at fault. */
 function encoded(
   contract: SettlementContract,
   trades: readonly TradeToSettle[],

@@ -5,7 +5,7 @@
  *
  *   the chain's next nonce is 4; an order with permit 6 settles      4 and 5 are sent along, 3 is used
  *
- * At most 32 permits of an owner are sent along. An owner who needs more lacks the allowance and is at fault.
+ * At most 32 permits of an owner are sent along. If an owner needs more, the allowance is missing by the owner's fault.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -34,7 +34,7 @@ export type SparePermits = (
   usedPermits: ReadonlySet<OrderHash>,
 ) => Promise<{
   readonly earlier: EarlierPermits
-  /** The trades, without those of owners whose permits would be too many for one transaction. */
+  /** The trades, except those of owners with too many permits for one transaction. */
   readonly fitting: readonly TradeToSettle[]
 }>
 
@@ -76,7 +76,7 @@ async function nextNonce(nonceOf: SparePermitsOptions['nonceOf'], owner: Address
 function inTurn(permits: readonly PermitSignature[], next: bigint): PermitSignature[] {
   const byNonce = new Map<string, PermitSignature>()
   for (const permit of permits) {
-    // An owner who replaces an order signs for the same nonce again, and the token takes one of them.
+    // If an owner replaces an order, the new one is signed for the same nonce, and the token accepts one of the two.
     if (isCarriable(permit) && !byNonce.has(permit.nonce)) byNonce.set(permit.nonce, permit)
   }
   return [...byNonce.values()]

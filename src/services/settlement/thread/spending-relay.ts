@@ -1,5 +1,5 @@
 /**
- * Publishes to the market threads what each trader has cost the operator today. It reads the journal of settlement
+ * Publishes each trader's cost to the operator today to the market threads. It reads the journal of settlement
  * transactions after the last one that it has charged; after a start, back to the beginning of the day. It keeps only
  * the sums of the day.
  */
@@ -22,7 +22,7 @@ import type { ChargesFilter, SettlementCharge } from '#store/reads/settlement-ch
 
 type MarketRef = Pick<Ref<MarketThreadProtocol>, 'tell'>
 
-/** Transactions of one read. */
+/** Transactions per read. */
 const PAGE = 50
 /** Traders in one message, and about how many bytes each takes. */
 const PUBLISH_MAX = 1_000
@@ -41,25 +41,63 @@ type ChainSums = {
   /** All transactions up to this nonce are charged; of those above it, the ones in `done`. */
   mark: number
   readonly done: Set<number>
-  /** Traders whose sums the market threads do not know yet. */
+  /** Traders with sums that the market threads do not know yet. */
   readonly unpublished: Set<Address>
   isReading: boolean
 }
 
 export type SpendingRelay = {
-  /** Begins to add up what a chain's settlement key spends. */
+  /** Starts adding up the spending of a chain's settlement key. */
   follow(chain: { readonly chainId: number; readonly sender: Address }): void
   /** Publishes all sums again: a market thread was linked, or lost messages. */
   linked(market: MarketRef): void
   /** Reads the spending since the last read; throws faults of the database. */
   tick(nowMs: number): Promise<void>
-  /** Traders whose failed fills have used up their budget today. */
+  /** Returns traders who have used up their budget today by failed fills. */
   barred(chainId: number): ReadonlySet<Address>
-  /** Number of traders who have used up a budget today, by chain and budget. */
+  /** Returns the number of traders with a used-up budget today, by chain and budget. */
   spent(): { readonly chainId: number; readonly budget: Budget; readonly traders: number }[]
 }
 
 const NONE: ReadonlySet<Address> = new Set()
+
+/** Sends market threads what these traders have spent. */
+function publish(
+  to: readonly MarketRef[],
+  { chainId, day, traders }: ChainSums,
+  changed: Address[],
+) {
+  for (let from = 0; from < changed.length; from += PUBLISH_MAX) {
+    const spending = changed
+      .slice(from, from + PUBLISH_MAX)
+      .flatMap((each) => traders.get(each) ?? [])
+    const bytes = TRADER_BYTES * spending.length
+    for (const market of to) market.tell('TradersSpent', { chainId, day, spending }, bytes)
+  }
+}
+
+/** Adds the charges of a transaction to the sums of its traders. */
+function charge(
+  { traders, barred, unpublished }: ChainSums,
+  { charges }: SettlementCharge,
+  limits: SpendingLimits,
+): void {
+  for (const more of charges) {
+    const { trader } = more
+    const before = traders.get(trader) ?? { fills: 0, gas: 0, failedGas: 0 }
+    const sum = {
+      trader,
+      fills: before.fills + more.fills,
+      gas: before.gas + more.gas,
+      failedGas: before.failedGas + more.failedGas,
+    }
+    traders.delete(trader)
+    if (traders.size >= SPENDING_TRADERS_MAX) dropOldest(traders)
+    traders.set(trader, sum)
+    unpublished.add(trader)
+    if (isSpent(limits, 'failedGas', sum) && barred.size < SPENDING_TRADERS_MAX) barred.add(trader)
+  }
+}
 
 export function makeSpendingRelay(options: {
   readonly markets: readonly MarketRef[]
@@ -68,42 +106,6 @@ export function makeSpendingRelay(options: {
 }): SpendingRelay {
   const { markets, limits, read } = options
   const chains = new Map<number, ChainSums>()
-
-  function publish(
-    to: readonly MarketRef[],
-    { chainId, day, traders }: ChainSums,
-    changed: Address[],
-  ) {
-    for (let from = 0; from < changed.length; from += PUBLISH_MAX) {
-      const spending = changed
-        .slice(from, from + PUBLISH_MAX)
-        .flatMap((each) => traders.get(each) ?? [])
-      const bytes = TRADER_BYTES * spending.length
-      for (const market of to) market.tell('TradersSpent', { chainId, day, spending }, bytes)
-    }
-  }
-
-  function charge(
-    { traders, barred, unpublished }: ChainSums,
-    { charges }: SettlementCharge,
-  ): void {
-    for (const more of charges) {
-      const { trader } = more
-      const before = traders.get(trader) ?? { fills: 0, gas: 0, failedGas: 0 }
-      const sum = {
-        trader,
-        fills: before.fills + more.fills,
-        gas: before.gas + more.gas,
-        failedGas: before.failedGas + more.failedGas,
-      }
-      traders.delete(trader)
-      if (traders.size >= SPENDING_TRADERS_MAX) dropOldest(traders)
-      traders.set(trader, sum)
-      unpublished.add(trader)
-      if (isSpent(limits, 'failedGas', sum) && barred.size < SPENDING_TRADERS_MAX)
-        barred.add(trader)
-    }
-  }
 
   async function readOn(chain: ChainSums, nowMs: number): Promise<void> {
     if (dayOf(nowMs) !== chain.day) {
@@ -123,7 +125,7 @@ export function makeSpendingRelay(options: {
         if (isOpen || (isUndecided && nowMs - finishedAtMs < DECIDED_WITHIN_MS)) firstOpen = nonce
         else {
           done.add(nonce)
-          if (dayOf(finishedAtMs) === chain.day) charge(chain, each)
+          if (dayOf(finishedAtMs) === chain.day) charge(chain, each, limits)
         }
       }
       const last = page.at(-1)

@@ -95,7 +95,7 @@ test('funds are read as they are at a block', async (t) => {
   const yes = outcomeToken(marketId, 0)
   const no = outcomeToken(marketId, 1)
 
-  await t.test('to the last unit, whatever has happened since', async () => {
+  await t.test('to the last unit, after any history', async () => {
     const large = 2n ** 255n + 1n
     await chain.send(ann, collateral, 'approve', [settlement.address, large])
     await world.give(bob, stranger, 7n)
@@ -195,7 +195,7 @@ test('funds are read as they are at a block', async (t) => {
   })
 })
 
-test('a chain tells whose funds changed', async (t) => {
+test('a chain reports the owners whose funds changed', async (t) => {
   const { ann, bob, stranger, chain, collateral, conditionalTokens, settlement } = world
   const { watched, counted, proxy, marketId } = world
   const funds = await world.reader()
@@ -211,7 +211,7 @@ test('a chain tells whose funds changed', async (t) => {
     assert.deepEqual([empty.touched, second], [[], { eth_getBlockByNumber: 1 }])
   })
 
-  await t.test('what moves or allows stablecoin or shares touches its owner', async () => {
+  await t.test('movements and approvals of stablecoin or shares touch their owner', async () => {
     const permit = await world.usdcPermit(ann, settlement.address, 5n * UNIT)
     const approval = await world.signApproval(bob, settlement.address, true)
     const positionId = await world.positionId(marketId as `0x${string}`, 1)
@@ -264,33 +264,39 @@ test('a chain tells whose funds changed', async (t) => {
     assert.deepEqual(asked, { eth_getBlockByNumber: 1 })
   })
 
-  await t.test('a settled trade is told with one question, and touches both', async () => {
-    await chain.send(ann, collateral, 'approve', [settlement.address, MAX_UINT256])
-    await step()
-    const trade = await world.trade()
-    const [settled, asked] = await counted(step)
-    assert.deepEqual(settled.settled, [trade])
-    assert.deepEqual(touchedBy(settled), [of(ann), of(bob)].sort())
-    assert.deepEqual(asked, { eth_getBlockByNumber: 1, eth_getLogs: 1 })
-    assert.deepEqual((await step()).settled, [], 'and only once')
-    const unknown = { ...trade, tradeKey: `0x${'9'.repeat(64)}` }
-    assert.deepEqual(await funds.settledOf([unknown, trade], settled), [false, true])
-    const { number, hash } = await world.publicClient.getBlock({
-      blockNumber: BigInt(trade.block - 1),
-    })
-    const before = { block: Number(number), blockHash: hash }
-    assert.deepEqual(await funds.settledOf([trade], before), [false])
-  })
+  await t.test(
+    'a settled trade is reported with one request, and touches both traders',
+    async () => {
+      await chain.send(ann, collateral, 'approve', [settlement.address, MAX_UINT256])
+      await step()
+      const trade = await world.trade()
+      const [settled, asked] = await counted(step)
+      assert.deepEqual(settled.settled, [trade])
+      assert.deepEqual(touchedBy(settled), [of(ann), of(bob)].sort())
+      assert.deepEqual(asked, { eth_getBlockByNumber: 1, eth_getLogs: 1 })
+      assert.deepEqual((await step()).settled, [], 'and only once')
+      const unknown = { ...trade, tradeKey: `0x${'9'.repeat(64)}` }
+      assert.deepEqual(await funds.settledOf([unknown, trade], settled), [false, true])
+      const { number, hash } = await world.publicClient.getBlock({
+        blockNumber: BigInt(trade.block - 1),
+      })
+      const before = { block: Number(number), blockHash: hash }
+      assert.deepEqual(await funds.settledOf([trade], before), [false])
+    },
+  )
 
-  await t.test('several blocks are told together, the newest as the place', async () => {
-    const trade = await world.trade()
-    await world.pay(ann, stranger)
-    await world.mine(3)
-    const together = await step()
-    assert.equal(together.block, await world.height())
-    assert.deepEqual(together.settled, [trade])
-    assert.deepEqual(touchedBy(together), [of(ann), of(bob)].sort())
-  })
+  await t.test(
+    'several blocks are reported together, with the newest as the position',
+    async () => {
+      const trade = await world.trade()
+      await world.pay(ann, stranger)
+      await world.mine(3)
+      const together = await step()
+      assert.equal(together.block, await world.height())
+      assert.deepEqual(together.settled, [trade])
+      assert.deepEqual(touchedBy(together), [of(ann), of(bob)].sort())
+    },
+  )
 
   await t.test('after many blocks all are touched, and trades are still found', async () => {
     const trade = await world.trade()
@@ -398,12 +404,12 @@ test('a node that goes away is left for another', async () => {
   assert.deepEqual(touchedBy(after), [of(ann)])
 })
 
-test('a chain whose blocks are replaced', async (t) => {
+test('a chain with replaced blocks', async (t) => {
   const { ann, bob, stranger, watched, proxy } = world
   const funds = await world.reader()
   const step = () => funds.step(watched())
 
-  await t.test('says from where on, and what the new blocks hold', async () => {
+  await t.test('reports the fork and the contents of the new blocks', async () => {
     const { block } = await step()
     const held = await world.balance(ann.address)
     const back = await world.fork()
@@ -424,7 +430,7 @@ test('a chain whose blocks are replaced', async (t) => {
     assert.equal(found?.balance, held)
   })
 
-  await t.test('a trade that is mined again is told again, at its new block', async () => {
+  await t.test('a trade that is mined again is reported again, at its new block', async () => {
     const { block } = await step()
     const back = await world.fork()
     await world.mine(3)

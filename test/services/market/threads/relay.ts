@@ -7,10 +7,10 @@ import { MARKET_FORMS } from '#protocol/market-forms.ts'
 import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import { Channel } from '#runtime/channel.ts'
 import { makeRef, type ReplaceableRef } from '#runtime/ref.ts'
-import { runThreads, type ThreadParts } from '#runtime/thread.ts'
+import { runThreads, type Thread } from '#runtime/thread.ts'
 import type { RelayCall, RelayData } from '../exchange-fixture.ts'
 
-function relayThread({ name, airwave, deadlineMs }: RelayData): ThreadParts {
+function relayThread({ name, airwave, deadlineMs }: RelayData): Thread {
   const air = new BroadcastChannel(airwave)
   const refs = new Map<string, ReplaceableRef<MarketThreadProtocol>>()
 

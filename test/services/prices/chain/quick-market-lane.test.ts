@@ -85,7 +85,7 @@ describe('the lane of quick markets', () => {
       assert.equal(await f.pendingCount(), count)
     })
 
-  it('a journal that is away when markets are mined: who made them hears of each all the same', async (t) => {
+  it('while the journal is away, the creator of a quick market still learns that it was mined', async (t) => {
     const lane = start()
     t.after(() => lane.stop())
     const created = [lane.create(market(1)), lane.create(market(2))]
@@ -109,7 +109,7 @@ describe('the lane of quick markets', () => {
     )
   })
 
-  it('asked again while an end is not written yet, it sends anew and does not wait for what is over', async (t) => {
+  it('a repeated request before an end is written sends anew and does not wait for an ended transaction', async (t) => {
     const lane = start()
     t.after(() => lane.stop())
     const first = lane.create(market(1))

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Observation, PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
+import type { Observation } from '#domain/asset-price.ts'
+import { PRICE_SOURCES, type PriceSource } from '#domain/price-providers.ts'
 import { type Failover, makeFailover } from '#services/prices/feeds/failover.ts'
 
 const START_MS = 1_800_000_000_000
 
-function choir(): {
+function group(): {
   failover: Failover
   /** A round of observations one second later: prices in USD, undefined says nothing. */
   round(prices: Partial<Record<PriceSource, number>>, seconds?: number): PriceSource | undefined
@@ -56,7 +57,7 @@ function choir(): {
 }
 
 test('the primary speaks while it is fresh, then the fallbacks in order', () => {
-  const { round } = choir()
+  const { round } = group()
   assert.equal(round({ pyth: 100, binance: 100, coinbase: 100 }), 'pyth')
   assert.equal(round({ binance: 100, coinbase: 100 }, 9), 'pyth')
   assert.equal(round({ binance: 100, coinbase: 100 }, 2), 'binance')
@@ -65,20 +66,20 @@ test('the primary speaks while it is fresh, then the fallbacks in order', () => 
 })
 
 test('the primary is given a moment in the beginning, and no longer', () => {
-  const { round } = choir()
+  const { round } = group()
   assert.equal(round({ binance: 100 }, 14), undefined)
   assert.equal(round({ binance: 100 }, 3), 'binance')
 })
 
 test('after a restart the primary is given the same moment, however old the last price is', () => {
-  const { round, failover, nowMs } = choir()
+  const { round, failover, nowMs } = group()
   failover.recall('BTC', 100e8, nowMs() - 60_000)
   assert.equal(round({ binance: 100 }, 1), undefined)
   assert.equal(round({ binance: 100, pyth: 100 }, 1), 'pyth')
 })
 
 test('one that comes back speaks again only after it was well for a while', () => {
-  const { round } = choir()
+  const { round } = group()
   round({ pyth: 100, binance: 100 }, 5)
   assert.equal(round({ binance: 100 }, 12), 'binance')
   assert.equal(round({ pyth: 100, binance: 100 }, 15), 'binance')
@@ -86,7 +87,7 @@ test('one that comes back speaks again only after it was well for a while', () =
 })
 
 test('one that comes and goes does not make the source flap', () => {
-  const { round } = choir()
+  const { round } = group()
   round({ pyth: 100, binance: 100 }, 20)
   const seen: (PriceSource | undefined)[] = []
   for (let turn = 0; turn < 20; turn++) {
@@ -96,7 +97,7 @@ test('one that comes and goes does not make the source flap', () => {
 })
 
 test('one that is far from the two others does not speak', () => {
-  const { round, failover } = choir()
+  const { round, failover } = group()
   round({ pyth: 100, binance: 100, coinbase: 100 }, 20)
   assert.equal(round({ pyth: 102, binance: 100.1, coinbase: 100.2 }), 'binance')
   assert.ok(failover.isSuspect('BTC', 'pyth'))
@@ -105,8 +106,8 @@ test('one that is far from the two others does not speak', () => {
   assert.equal(round({ pyth: 100, binance: 100, coinbase: 100 }, 20), 'pyth')
 })
 
-test('when nobody can tell who is right nobody speaks', () => {
-  const { round, why } = choir()
+test('when no majority is right, no price is published', () => {
+  const { round, why } = group()
   round({ pyth: 100, binance: 100 }, 20)
   assert.equal(round({ pyth: 100, binance: 103 }), undefined)
   assert.equal(why(), 'the providers disagree')
@@ -120,14 +121,14 @@ test('when nobody can tell who is right nobody speaks', () => {
 })
 
 test('a suspect is no reason to doubt the others', () => {
-  const { round } = choir()
+  const { round } = group()
   round({ pyth: 100, binance: 100, coinbase: 100 }, 20)
   round({ pyth: 100, binance: 100, coinbase: 104 }, 5)
   assert.equal(round({ pyth: 100, coinbase: 104 }, 30), 'pyth')
 })
 
-test('the gate takes what is new and believable', () => {
-  const { say, round, nowMs } = choir()
+test('the gate takes prices that are new and believable', () => {
+  const { say, round, nowMs } = group()
   round({ pyth: 100 })
   assert.equal(say('pyth', 100), 'repeated')
   assert.equal(say('pyth', 100.1), 'accepted')
@@ -138,7 +139,7 @@ test('the gate takes what is new and believable', () => {
 })
 
 test('a jump is believed when another provider reports it, and never before', () => {
-  const { say, round, failover } = choir()
+  const { say, round, failover } = group()
   round({ pyth: 100, binance: 100 }, 3)
   assert.equal(say('pyth', 137), 'jump')
   assert.equal(say('pyth', 100.2), 'accepted')
@@ -148,8 +149,8 @@ test('a jump is believed when another provider reports it, and never before', ()
   assert.equal(say('pyth', 138.1), 'accepted')
 })
 
-test('what was believed long ago still says what a jump is, less and less', () => {
-  const { say, round, nowMs } = choir()
+test('an old believed price bounds a jump less and less', () => {
+  const { say, round, nowMs } = group()
   assert.equal(round({ pyth: 100 }, 20), 'pyth')
   assert.equal(round({ pyth: 130 }, 1), 'pyth')
   assert.equal(round({ pyth: 130 }, 60), undefined)
@@ -159,7 +160,7 @@ test('what was believed long ago still says what a jump is, less and less', () =
 })
 
 test('however long ago it was, one provider alone is not believed about a price far away', () => {
-  const { say, round, failover, nowMs } = choir()
+  const { say, round, failover, nowMs } = group()
   failover.recall('BTC', 100e8, nowMs() - 86_400_000)
   assert.equal(say('coinbase', 119), 'jump')
   assert.equal(round({ coinbase: 119 }, 60), undefined)
@@ -168,7 +169,7 @@ test('however long ago it was, one provider alone is not believed about a price 
 })
 
 test('a price from before a restart counts as believed', () => {
-  const { say, failover, nowMs } = choir()
+  const { say, failover, nowMs } = group()
   failover.recall('BTC', 100e8, nowMs() - 60_000)
   assert.equal(say('pyth', 137), 'jump')
   assert.equal(say('pyth', 101), 'accepted')

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { type PriceServer, startPriceServer } from '#devnet/price-server.ts'
-import { type Observation, PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
+import type { Observation } from '#domain/asset-price.ts'
+import { PRICE_SOURCES, type PriceSource } from '#domain/price-providers.ts'
 import { systemClock } from '#runtime/clock.ts'
 import type { Feed, FeedPorts } from '#services/prices/feeds/feed.ts'
 import { eventually } from '../../../support/eventually.ts'
@@ -65,7 +66,7 @@ function assertTrue({ simulator }: PriceServer, observations: readonly Observati
   }
 }
 
-test('the providers push their prices, and the past agrees with what they pushed', async (t) => {
+test('the providers push their prices, and the history agrees with them', async (t) => {
   const { server, feeds, heard } = await start(t)
   assertTrue(server, heard)
   for (const feed of feeds) {
@@ -108,7 +109,7 @@ test('nothing that is no price comes through, and prices come back by themselves
   }
 })
 
-test('a provider that stalls is asked instead, and its age is told truly', async (t) => {
+test('a provider that stalls is polled instead, and its age is shown correctly', async (t) => {
   const { server, troubles, since } = await start(t)
   for (const source of PRICE_SOURCES) server.simulator.setFault(source, 'stall')
   const stalledAtMs = systemClock.nowMs()

@@ -99,7 +99,7 @@ const binanceAt = (port: number, ports: FeedPorts): Feed =>
     {
       url: `http://127.0.0.1:${port}`,
       socketUrl: `ws://127.0.0.1:${port}`,
-      symbols: { BTC: 'BTCUSDT' },
+      names: { BTC: 'BTCUSDT' },
     },
     ports,
   )
@@ -108,15 +108,12 @@ const coinbaseAt = (port: number, ports: FeedPorts): Feed =>
     {
       url: `http://127.0.0.1:${port}`,
       socketUrl: `ws://127.0.0.1:${port}`,
-      products: { BTC: 'BTC-USD' },
+      names: { BTC: 'BTC-USD' },
     },
     ports,
   )
 const pythAt = (port: number, ports: FeedPorts): Feed =>
-  makePyth(
-    { url: `http://127.0.0.1:${port}`, apiKey: '', ids: { BTC: PYTH_ID }, confidenceMax: 0.01 },
-    ports,
-  )
+  makePyth({ url: `http://127.0.0.1:${port}`, apiKey: '', names: { BTC: PYTH_ID } }, ports)
 
 test('a name that is no text is garbage, and the next report counts', async (t) => {
   for (const [pushes, feedAt] of [
@@ -155,7 +152,7 @@ test('an answer that is nested without end is garbage, and the next one counts',
   assert.ok(troubles.includes('garbage'))
 })
 
-test('an answer without an end is not gathered: it is left after what an answer can have', async (t) => {
+test('an endless answer is abandoned at the largest possible length', async (t) => {
   let written = 0
   const left = Promise.withResolvers<void>()
   const { port, ports } = await provider(t, {
@@ -180,7 +177,7 @@ test('an answer without an end is not gathered: it is left after what an answer 
   assert.ok(written < 32 * 1_048_576, `${written} bytes were taken`)
 })
 
-test('a report that is longer than any is no price: what is kept of a market has to fit', async (t) => {
+test('a report that is longer than any is no price, because the kept part has to fit', async (t) => {
   const long = { padding: 'x'.repeat(500_000) }
   for (const [pushes, feedAt] of [
     [[aggTrade({ ...long, p: '7' }), aggTrade()], binanceAt],

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { PriceSource } from '#domain/asset-price.ts'
 import { NO, YES } from '#domain/order.ts'
+import type { PriceSource } from '#domain/price-providers.ts'
 import { verdictOf } from '#domain/quick-market.ts'
 import { type World, world } from './quick-world.ts'
 
@@ -70,7 +70,7 @@ test('a contested market takes the outcome of the oracle, shows the price of its
   )
 })
 
-test('a contested market stays contested across kills, whatever the sources say later', async () => {
+test('a contested market stays contested across kills, with any later reports of the sources', async () => {
   for (const step of ['contest', 'open to oracle', 'note', 'ask oracle', 'decide', 'close']) {
     const it = world()
     await it.speaker('pyth')

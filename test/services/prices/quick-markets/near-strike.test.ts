@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
 import { NO, YES } from '#domain/order.ts'
+import { PRICE_SOURCES, type PriceSource } from '#domain/price-providers.ts'
 import { type Random, randomFrom } from '../../../support/random.ts'
 import { seedsOf } from '../../../support/sample.ts'
 import { START_SEC, world } from './quick-world.ts'
@@ -55,7 +55,7 @@ test('another source that is above or below by as much as ever says the same sid
   assert.deepEqual([outcome, average, sources?.length], [NO, undefined, 3])
 })
 
-test('the other sources are waited for, so that who comes first does not matter', async () => {
+test('the other sources are awaited, so that their order does not matter', async () => {
   const { until, speaker, market, pass, say, past } = world()
   await speaker('pyth')
   await until(0, { pyth: 100, binance: 100, coinbase: 100 })
@@ -73,7 +73,7 @@ test('the other sources are waited for, so that who comes first does not matter'
   assert.equal(market()?.resolution?.outcome, NO)
 })
 
-test('one that cannot tell at all is waited for a minute and a half, and does not count then', async () => {
+test('a source without an answer is awaited for a minute and a half, and does not count then', async () => {
   const { until, speaker, market, pass, say, past } = world()
   await speaker('pyth')
   await until(0, { pyth: 100, binance: 100, coinbase: 100 })

@@ -10,9 +10,9 @@ import {
   PROVIDER_FAULTS,
   type PriceSimulator,
 } from '#devnet/price-simulator.ts'
-import { PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
+import { PRICE_SOURCES, type PriceSource } from '#domain/price-providers.ts'
 import {
   averagedSecs,
   decidingPrice,

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { PRICE_SOURCES } from '#domain/asset-price.ts'
+import { PRICE_SOURCES } from '#domain/price-providers.ts'
 import { START_SEC, world } from './quick-world.ts'
 
 test('the strike is the first price of the speaker at the start, and the end that of the same source', async () => {
@@ -38,7 +38,7 @@ test('just below the strike is NO', async () => {
   assert.equal(market()?.resolution?.outcome, 1)
 })
 
-test('after a gap over the boundary the history says what the price was', async () => {
+test('after a gap over the boundary the price comes from the history', async () => {
   const { until, speaker, market, past, say, pass } = world()
   past.set('pyth 0', 100.25)
   await speaker('pyth')
@@ -84,7 +84,7 @@ test('a market that could not open in time is left out', async () => {
   assert.equal(market(), undefined)
 })
 
-test('when the source of the strike cannot tell, the first fallback with both instants decides', async () => {
+test('when the source of the strike has no answer, the first fallback with both instants decides', async () => {
   const { until, speaker, market, past, pass } = world()
   past.set('pyth 900', 'away')
   await speaker('pyth')
@@ -189,7 +189,7 @@ test('a market that was recorded without an answer in its last moment is not lef
   assert.equal(market()?.onChain, 'reported')
 })
 
-test('a history that nobody was heard beside is compared with those of the others before it decides', async () => {
+test('a history without a live source beside it is compared with the others before it decides', async () => {
   const { until, speaker, market, past, pass, restart } = world()
   await speaker('pyth')
   await until(0, { pyth: 100 })

@@ -1,9 +1,10 @@
 /** Quick markets with an outside that does what a test says: reports, histories, failures, restarts. */
 
-import { type Observation, PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
+import type { Observation } from '#domain/asset-price.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
+import { PRICE_SOURCES, type PriceSource } from '#domain/price-providers.ts'
 import type { Mark, QuickMarket } from '#domain/quick-market.ts'
 import { serve } from '#runtime/serve.ts'
 import { newQuickMarkets, quickMarkets } from '#services/prices/quick-markets/quick-markets.ts'

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { NO, YES } from '#domain/order.ts'
+import { PRICE_SOURCES, type PriceSource } from '#domain/price-providers.ts'
 import { averagedSecs, type Mark, type QuickMarket } from '#domain/quick-market.ts'
 import { newQuickMarkets } from '#services/prices/quick-markets/quick-markets.ts'
 import type { QuickContext, QuickMarketsPorts } from '#services/prices/quick-markets/state.ts'
@@ -119,7 +119,7 @@ test('one source alone never decides against two that agree beyond the bound', (
   assert.ok(decided > 100 && contested > 10, `${decided} decided, ${contested} contested`)
 })
 
-test('three sources that agree decide, whatever they said in the minute before', () => {
+test('three sources that agree decide, after any reports in the minute before', () => {
   fc.assert(
     fc.property(honest, fc.nat(2), ({ isUp, said }, strikeAt) => {
       const [a, b] = said as [Said, Said]

@@ -119,7 +119,7 @@ test('of several permits for one nonce only the first is sent', async () => {
   )
 })
 
-test('owners whose permits do not fit one transaction are sent with the next', async () => {
+test('owners with permits that do not fit one transaction are sent with the next', async () => {
   const names = ['Ann1', 'Bob1', 'Cid1', 'Dan1']
   const trades = [...names.map((name) => trade(buy(name, 40))), trade(buy('Eve1'))]
   const { fitting } = await withSpare(trades, { stored: 40 })

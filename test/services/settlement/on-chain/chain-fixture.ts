@@ -72,6 +72,7 @@ import { claimLog } from '#store/projection/checkpoints.ts'
 import { project } from '#store/projection/project.ts'
 import { pendingTradesWithOrders, permitsOf, tradesWithOrders } from '#store/reads/settlements.ts'
 import { recentTrades, type TradeRecord } from '#store/reads/trades.ts'
+import { notesOf, noteTrades } from '#store/writes/settlement-notes.ts'
 import { journalOf, saveTransaction, transactionByHash } from '#store/writes/transactions.ts'
 import { loadKeccak } from '#verify/keccak.ts'
 import type { TestChain } from '../../../support/chain.ts'
@@ -280,6 +281,11 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
           alive(() => reading(() => pendingTradesWithOrders(database, { chainId, ...filter }))),
         readTrades: (tradeIds) =>
           alive(() => reading(() => tradesWithOrders(database, { tradeIds }))),
+        readNotes: (tradeIds) => alive(() => reading(() => notesOf(database, { tradeIds }))),
+        saveNotes: (changes) =>
+          alive(() =>
+            reading(async () => void (await noteTrades(database, { chainId, ...changes }))),
+          ),
         keyOf: (trade) => bootContract.tradeKeyOf(trade),
         report: (marketId, report) =>
           alive(async (): Promise<ReportAnswer> => {

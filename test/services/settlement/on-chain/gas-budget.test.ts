@@ -76,7 +76,7 @@ async function washTrade(world: SettlementWorld, by: number, fillsMax = 40) {
   return { refused: undefined, fills: fillsMax }
 }
 
-describe('what a trader may cost the operator in a day', () => {
+describe('the gas that a trader may cost the operator in a day', () => {
   it('a wallet that trades with itself settles as many fills as it may, over a restart, until the day is over', async () => {
     await withBudgets({ fillsPerDay: 12 }, async (world, relay, restart) => {
       const first = await washTrade(world, 10)
@@ -179,7 +179,7 @@ describe('what a trader may cost the operator in a day', () => {
       assert.equal(world.said.filter(({ type }) => type === 'BatchSent').length, batches)
       const refused = await tryPlace(world, { by: 13, price: 0.1 })
       assert.equal(refused?.rejected, 'GAS_BUDGET_SPENT')
-      assert.match(refused?.detail ?? '', /gas for fills that failed on chain/)
+      assert.match(refused?.detail ?? '', /gas for fills that failed by their fault/)
       assert.equal(await tryPlace(world, { by: 10, side: SELL, price: 0.9 }), undefined)
       assert.deepEqual(
         relay()

@@ -197,7 +197,7 @@ describe('settlement', () => {
   )
 
   it(
-    'a trade whose funds leave between the simulation and the block fails by its transaction',
+    'a trade with funds that leave between the simulation and the block fails by its transaction',
     inWorld(async (world) => {
       const buyer = chain.chain.account(6)
       await chain.fund(buyer, { collateral: 1_000_000n })
@@ -215,7 +215,7 @@ describe('settlement', () => {
   )
 
   it(
-    'a seller without shares does not use up what the permit of a later order needs',
+    'a seller without shares does not use up the allowance that the permit of a later order brings',
     inWorld(async (world) => {
       // Account 4 has nothing. The stablecoin takes the permits one after the other.
       const [first, second, third] = await permitsOf(5, [500_000n, 500_000n, 500_000n])
@@ -366,7 +366,7 @@ describe('settlement survives', () => {
   )
 
   it(
-    'a kill while confirming, and before the markets were told',
+    'a kill while confirming, and before the reports to the markets',
     inWorld(
       async (world) => {
         await world.trade()
@@ -587,7 +587,7 @@ describe('settlement survives', () => {
   )
 
   it(
-    'a node that is behind: what it would refuse is not failed',
+    'a trade that a lagging node would refuse is not failed',
     inWorld(async (world) => {
       await world.trade()
       await world.until('it is confirmed', world.allDecided)
@@ -633,7 +633,7 @@ describe('settlement survives', () => {
   )
 
   it(
-    'a market whose tokens take more gas to find than others do',
+    'a market with tokens that take more gas to find than others do',
     inWorld(async (world) => {
       await world.trade()
       const tooLittle = `${toFunctionSelector('TooLittleGas(uint256)')}${'0'.repeat(64)}`

@@ -31,7 +31,7 @@ async function rideFree(index: number): Promise<void> {
 }
 
 describe('a settlement is simulated on the terms of its transaction', () => {
-  it('an account whose code accepts tokens only at a gas price of 0 costs no gas', async () => {
+  it('an account with code that accepts tokens only at a gas price of 0 costs no gas', async () => {
     const world = await startWorld(chain)
     try {
       await rideFree(12)

@@ -1,0 +1,26 @@
+/** The verify pool, as the order service needs it; the composition passes it in. */
+
+import type { Address, OrderHash } from '#domain/ids.ts'
+import type { Order, PermitSignature, VerifiedOrder } from '#domain/order.ts'
+import type { Rejection } from '#domain/rejection.ts'
+
+export type SignedOrder = {
+  readonly chainId: number
+  readonly order: Order
+  readonly signature: string
+  readonly permit?: PermitSignature
+}
+
+/** The result of the verify pool: the digest, its signer, and flaws of the signature and the permit. */
+type Inspection = {
+  readonly orderHash: OrderHash
+  readonly recovered: Address | null
+  readonly flaw: string | null
+  readonly permitFlaw?: string
+}
+
+/** The verify pool, passed in by the composition. */
+export type OrderVerifier = {
+  inspect(signed: SignedOrder): Promise<Inspection | Rejection>
+  verified(signed: SignedOrder, inspection: Inspection): VerifiedOrder | Rejection
+}

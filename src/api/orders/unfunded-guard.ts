@@ -1,0 +1,39 @@
+/** Refuses orders of clients that sent too many orders that their traders could not pay for. */
+
+import { isRejection, type Rejection, type RejectionCode, reject } from '#domain/rejection.ts'
+import type { Asker, UnfundedLimit } from '#http/limits.ts'
+
+/** Refusals because of the trader: missing funds, a pause after a failed trade, or a used-up gas budget. */
+const UNFUNDED: ReadonlySet<RejectionCode> = new Set([
+  'INSUFFICIENT_FUNDS',
+  'INSUFFICIENT_ALLOWANCE',
+  'TRADER_PAUSED',
+  'GAS_BUDGET_SPENT',
+])
+
+export function isUnfunded({ rejected }: Rejection): boolean {
+  return UNFUNDED.has(rejected)
+}
+
+export type UnfundedGuard = {
+  /** Counts an answer if the trader could not pay. */
+  count(answer: object, asker: Asker): void
+  /** Rejects the order of a client that sent too many, before any work is done for it. */
+  flawOf(asker: Asker): Rejection | undefined
+}
+
+export function makeUnfundedGuard(limit: UnfundedLimit | undefined): UnfundedGuard {
+  return {
+    count(answer, { ip, principal }) {
+      if (ip === undefined || !isRejection(answer) || !isUnfunded(answer)) return
+      limit?.count(ip, principal)
+    },
+    flawOf({ ip, principal }) {
+      if (ip === undefined || limit === undefined) return undefined
+      const retryAfterSec = limit.waitSec(ip, principal)
+      if (retryAfterSec === 0) return undefined
+      const detail = `too many orders without enough funds: wait ${retryAfterSec} s`
+      return { ...reject('RATE_LIMITED', undefined, detail), retryAfterSec }
+    },
+  }
+}

@@ -1,0 +1,174 @@
+/**
+ * The public log as C2SP tlog-tiles has it: `/log/{logId}/{partition}/checkpoint`, `…/tile/{level}/{index}` and
+ * `…/tile/entries/{index}`; and `GET /api/v1/transparency`, which lists the logs with their keys.
+ */
+
+import Type from 'typebox'
+import { reject } from '#domain/rejection.ts'
+import { type AnswerRoute, type RawReply, route } from '#http/route.ts'
+import { TransparencyAnswer } from '#protocol/shapes/transparency.ts'
+import { encodeBundle } from '#transparency/entry-bundle.ts'
+import { parseTilePath, TILE_WIDTH, tileWidth } from '#transparency/tiles.ts'
+import { HASH_BYTES } from '#transparency/tree-hash.ts'
+import { type PublicLogSource, type PublishedTree, treeOf } from './public-log-source.ts'
+
+const LOG_ID = '8f14e45f-ceea-467f-a1d5-91b2c1f0d3a7'
+const NEVER_CHANGES = 'public, max-age=31536000, immutable'
+const BYTES = 'application/octet-stream'
+const TEXT = 'text/plain; charset=utf-8'
+/** Segments of the index of a tile: `x001/x234/067.p/17` has four, which is more than any log will need. */
+const INDEX_SEGMENTS_MAX = 4
+/** A bundle is up to 256 entries of 60 kB; its bytes are paid for beside this, so it is not compressed here. */
+const BUNDLE_WEIGHT = 5
+
+const logId = Type.String({
+  pattern: '^[0-9A-Za-z-]{1,64}$',
+  description: 'The random name of the event log',
+  examples: [LOG_ID],
+})
+const partition = Type.String({
+  pattern: '^p(0|[1-9][0-9]{0,4})$',
+  description: '`p` and the number of the partition',
+})
+
+export function logFiles(source: PublicLogSource): AnswerRoute[] {
+  return [listLogs(source), checkpoint(source), ...tiles(source)]
+}
+
+function listLogs(source: PublicLogSource): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/api/v1/transparency',
+    operationId: 'listLogs',
+    auth: 'public',
+    cost: 'read',
+    tag: 'transparency',
+    summary: 'The public logs of this exchange and their keys',
+    description:
+      'Each partition of the event log is one transparency log (C2SP tlog-tiles) at `path`. The list is empty if the ' +
+      'exchange does not publish its log, and lacks partitions without events.',
+    responses: { 200: TransparencyAnswer },
+    examples: {
+      responses: {
+        200: {
+          'one log': {
+            value: {
+              logs: [
+                {
+                  partition: 0,
+                  origin: `localhost/log/${LOG_ID}/p0`,
+                  path: `/log/${LOG_ID}/p0`,
+                  verifierKeys: [
+                    `localhost/log/${LOG_ID}/p0+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k`,
+                  ],
+                  size: 1_204,
+                },
+              ],
+            },
+          },
+        },
+      },
+    },
+    async handle() {
+      const trees = (await source.trees()).filter(({ checkpoint }) => checkpoint !== '')
+      const logs = trees.map((tree) => ({
+        partition: tree.partition,
+        origin: tree.checkpoint.slice(0, tree.checkpoint.indexOf('\n')),
+        path: `/log/${tree.logId}/p${tree.partition}`,
+        verifierKeys: [...source.keys(tree)],
+        size: tree.publishedSize,
+      }))
+      return { status: 200, body: { logs } }
+    },
+  })
+}
+
+function checkpoint(source: PublicLogSource): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/log/{logId}/{partition}/checkpoint',
+    operationId: 'getCheckpoint',
+    auth: 'public',
+    cost: 'read',
+    tag: 'transparency',
+    summary: 'The newest signed checkpoint of a log',
+    description: 'A signed note (C2SP tlog-checkpoint): origin, number of entries, root hash.',
+    cacheControl: 'no-cache',
+    revalidates: true,
+    produces: TEXT,
+    params: Type.Object({ logId, partition }, { additionalProperties: false }),
+    responses: { 200: Type.String() },
+    errors: ['NOT_FOUND'],
+    async handle({ path }) {
+      const tree = await treeAt(source, path)
+      if (tree === undefined) return reject('NOT_FOUND')
+      return { status: 200, raw: tree.checkpoint, contentType: TEXT }
+    },
+  })
+}
+
+/** One route for each number of segments that the index of a tile may have. */
+function tiles(source: PublicLogSource): AnswerRoute[] {
+  return Array.from({ length: INDEX_SEGMENTS_MAX }, (_, more) => {
+    const names = ['index', 'index2', 'index3', 'index4'].slice(0, more + 1)
+    const segment = Type.String({ pattern: '^[0-9a-z.]{1,7}$' })
+    return route({
+      method: 'GET',
+      path: `/log/{logId}/{partition}/tile/{level}/${names.map((name) => `{${name}}`).join('/')}`,
+      ...(more === 0 ? { operationId: 'getTile' } : { hidden: true }),
+      auth: 'public',
+      cost: 'read',
+      weight: BUNDLE_WEIGHT,
+      tag: 'transparency',
+      summary: 'A tile of hashes, or a bundle of entries, of a log',
+      description:
+        'As in C2SP tlog-tiles: `level` is 0 to 63, or `entries`; the index is three digits, with `x001/` before it ' +
+        'for each further thousand and `.p/17` behind it for a partial tile. It never changes.',
+      cacheControl: NEVER_CHANGES,
+      produces: BYTES,
+      params: Type.Object(
+        {
+          ...{ logId, partition },
+          level: Type.String({ pattern: '^(entries|[0-9]{1,2})$' }),
+          ...Object.fromEntries(names.map((name) => [name, segment])),
+        },
+        { additionalProperties: false },
+      ),
+      responses: { 200: Type.String({ description: 'Bytes' }) },
+      errors: ['NOT_FOUND'],
+      async handle({ path }) {
+        const parts = path as Readonly<Record<string, string>>
+        const index = names.map((name) => parts[name]).join('/')
+        const tree = await treeAt(source, path)
+        const reply = tree && (await tileReply(source, tree, `tile/${path.level}/${index}`))
+        return reply ?? reject('NOT_FOUND')
+      },
+    })
+  })
+}
+
+async function treeAt(
+  source: PublicLogSource,
+  path: { readonly logId: string; readonly partition: string },
+): Promise<PublishedTree | undefined> {
+  const tree = await treeOf(source, Number(path.partition.slice(1)))
+  return tree?.logId === path.logId ? tree : undefined
+}
+
+async function tileReply(
+  source: PublicLogSource,
+  tree: PublishedTree,
+  path: string,
+): Promise<RawReply | undefined> {
+  const place = parseTilePath(path)
+  if (place === undefined || place.width > tileWidth(tree.publishedSize, place)) return undefined
+  const { level, index, width } = place
+  if (level !== 'entries') {
+    const tile = await source.tile(tree.partition, level, index)
+    const raw = tile?.subarray(0, width * HASH_BYTES)
+    return raw === undefined ? undefined : { status: 200, raw, contentType: BYTES }
+  }
+  const entries = await source.entries(tree.partition, index * TILE_WIDTH, width)
+  if (entries.length !== width) return undefined
+  return { status: 200, raw: encodeBundle(entries), contentType: BYTES }
+}

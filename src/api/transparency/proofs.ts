@@ -1,0 +1,79 @@
+/** `GET /api/v1/orders/{orderHash}/proof` and `/api/v1/trades/{tradeId}/proof`: offline proofs that the log has them. */
+
+import Type from 'typebox'
+import { type MarketId, type OrderHash, parseTradeId } from '#domain/ids.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import { type AnswerRoute, type RawReply, route } from '#http/route.ts'
+import { bytes32 } from '#http/schemas.ts'
+import { findsMatch, findsOrder } from '#transparency/find-event.ts'
+import { type PublicLogSource, proveEntry } from './public-log-source.ts'
+
+const TEXT = 'text/plain; charset=utf-8'
+/** Each reads some tiles and entries. */
+const PROOF_WEIGHT = 20
+
+type EventPlace = { readonly partition: number; readonly atMs: number }
+
+type ProofSources = {
+  readonly source: PublicLogSource
+  orderPlace(orderHash: OrderHash): Promise<EventPlace | undefined>
+  tradePlace(marketId: MarketId, seq: number, fill: number): Promise<EventPlace | undefined>
+}
+
+const DESCRIPTION =
+  'A text of C2SP tlog-proof: the entry of the log in `extra`, its index, its inclusion proof, and a signed checkpoint. ' +
+  'It can be kept and checked offline: `sibyl log proof`. Just after the answer to an order it may take a second ' +
+  'until there is a proof; until then the answer is `NOT_FOUND`.'
+
+export function proofs(sources: ProofSources): AnswerRoute[] {
+  const { source } = sources
+  return [
+    route({
+      method: 'GET',
+      path: '/api/v1/orders/{orderHash}/proof',
+      operationId: 'getOrderProof',
+      ...{ auth: 'public', cost: 'read', weight: PROOF_WEIGHT, tag: 'transparency' },
+      summary: 'Proof that the public log has an order',
+      description: DESCRIPTION,
+      produces: TEXT,
+      params: Type.Object(
+        { orderHash: bytes32<OrderHash>({ description: 'The order' }) },
+        { additionalProperties: false },
+      ),
+      responses: { 200: Type.String() },
+      errors: ['NOT_FOUND'],
+      async handle({ path: { orderHash } }) {
+        const place = await sources.orderPlace(orderHash)
+        return answer(place && (await proveEntry(source, place, findsOrder(orderHash))))
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/api/v1/trades/{tradeId}/proof',
+      operationId: 'getTradeProof',
+      ...{ auth: 'public', cost: 'read', weight: PROOF_WEIGHT, tag: 'transparency' },
+      summary: 'Proof that the public log has the match of a trade',
+      description: DESCRIPTION,
+      produces: TEXT,
+      params: Type.Object(
+        { tradeId: Type.String({ description: 'market, sequence, fill', maxLength: 128 }) },
+        { additionalProperties: false },
+      ),
+      responses: { 200: Type.String() },
+      errors: ['NOT_FOUND', 'INVALID_FIELD'],
+      async handle({ path: { tradeId } }) {
+        const trade = parseTradeId(tradeId)
+        if (trade === undefined)
+          return reject('INVALID_FIELD', 'tradeId', 'tradeId must be market-seq-fill')
+        const { marketId, sequence, fillIndex } = trade
+        const place = await sources.tradePlace(marketId, sequence, fillIndex)
+        return answer(place && (await proveEntry(source, place, findsMatch(marketId, sequence))))
+      },
+    }),
+  ]
+}
+
+function answer(raw: string | undefined): RawReply | Rejection {
+  if (raw === undefined) return reject('NOT_FOUND')
+  return { status: 200, raw, contentType: TEXT }
+}

@@ -1,0 +1,29 @@
+/** Receipts in the answers to writes: `Accept-Receipt: 1` asks for one. */
+
+import type { Receipt } from '#transparency/receipt.ts'
+
+/** Header by which a client asks for a receipt. */
+export const ACCEPT_RECEIPT = 'accept-receipt'
+
+/** Signs a receipt; undefined if the log is not public, or not known yet. */
+export type Receipts = (receipt: Omit<Receipt, 'origin' | 'atMs'>) => string | undefined
+
+/** An answer to a write, which names the market and `seq` if its front knows them. */
+type Answered = {
+  readonly status: Receipt['status']
+  readonly orderHash: Receipt['orderHash']
+  readonly marketId?: Receipt['marketId']
+  readonly seq?: number
+}
+
+/** Returns the answer with a receipt if the request asked for one, and there can be one. */
+export function withReceipt<Answer extends Answered>(
+  answer: Answer,
+  headers: Readonly<Record<string, string>>,
+  sign: Receipts | undefined,
+): Answer & { receipt?: string } {
+  const { status, orderHash, marketId, seq } = answer
+  if (headers[ACCEPT_RECEIPT] !== '1' || marketId === undefined || seq === undefined) return answer
+  const receipt = sign?.({ status, orderHash, marketId, seq })
+  return receipt === undefined ? answer : { ...answer, receipt }
+}

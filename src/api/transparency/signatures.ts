@@ -1,0 +1,71 @@
+/** `GET /api/v1/transparency/signatures`: signatures and permits of orders that have ended, whose hashes the log has. */
+
+import Type from 'typebox'
+import type { OrderHash } from '#domain/ids.ts'
+import { SIGNATURES_LISTED_MAX } from '#domain/limits.ts'
+import type { PermitSignature } from '#domain/order.ts'
+import { reject } from '#domain/rejection.ts'
+import { type AnswerRoute, route } from '#http/route.ts'
+import { SignaturesAnswer } from '#protocol/shapes/transparency.ts'
+import { ORDER_HASH } from '../orders/order-examples.ts'
+
+type RevealedOrder = {
+  readonly orderHash: OrderHash
+  readonly signature: string
+  readonly permit?: PermitSignature
+}
+
+const HASH = /^0x[0-9a-f]{64}$/
+
+/** `ended` returns those of the orders that are not open. */
+export function signatures(
+  ended: (orderHashes: readonly OrderHash[]) => Promise<readonly RevealedOrder[]>,
+): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/api/v1/transparency/signatures',
+    operationId: 'listSignatures',
+    ...{ auth: 'public', cost: 'read', weight: 5, tag: 'transparency' },
+    summary: 'Signatures of orders that have ended',
+    description:
+      'The public log has the SHA-256 of each signature and permit. They are shown here once their order has ended; ' +
+      'orders that are open or unknown are left out.',
+    query: Type.Object(
+      {
+        orders: Type.String({
+          description: `Up to ${SIGNATURES_LISTED_MAX} order hashes in lower case, separated by commas`,
+          maxLength: SIGNATURES_LISTED_MAX * (2 + 64 + 1),
+        }),
+      },
+      { additionalProperties: false },
+    ),
+    responses: { 200: SignaturesAnswer },
+    examples: {
+      responses: {
+        200: {
+          'one order': {
+            value: { orders: [{ orderHash: ORDER_HASH, signature: `0x${'5c'.repeat(64)}1b` }] },
+          },
+        },
+      },
+    },
+    errors: ['INVALID_FIELD'],
+    async handle({ query }) {
+      const hashes = query.orders.split(',')
+      if (hashes.length > SIGNATURES_LISTED_MAX || !hashes.every((hash) => HASH.test(hash))) {
+        const detail = `orders must be at most ${SIGNATURES_LISTED_MAX} order hashes, separated by commas`
+        return reject('INVALID_FIELD', 'orders', detail)
+      }
+      const found = await ended([...new Set(hashes)] as OrderHash[])
+      return {
+        status: 200,
+        body: {
+          orders: found.map(({ orderHash, signature, permit }) => ({
+            ...{ orderHash, signature },
+            ...(permit === undefined ? {} : { permit: { ...permit } }),
+          })),
+        },
+      }
+    },
+  })
+}

@@ -1,0 +1,29 @@
+/** `sibyl deadman`: cancels all orders of the trader unless it is called again in time. */
+
+import { CommandError, readInteger } from '#devnet/command.ts'
+import { command, SIGN_OPTIONS } from '../command.ts'
+import { traderOf } from '../connect.ts'
+import { openKeyFolder } from '../key-folder.ts'
+import { showJson } from '../show.ts'
+
+const SECONDS_MAX = 86_400
+
+export const deadman = command({
+  name: 'deadman',
+  takes: '<seconds>',
+  about: "cancels all of the trader's orders unless it is called again in time; 0 turns it off",
+  more: 'It needs an API key of the trader: sibyl keys create.',
+  options: SIGN_OPTIONS,
+  async run({ values, positionals: [seconds = ''], io }) {
+    const afterMs = 1_000 * readInteger('seconds', seconds, 0, SECONDS_MAX)
+    const { client, url, address } = await traderOf(values, io)
+    if (openKeyFolder(io).find(url, address) === undefined) {
+      throw new CommandError('a dead-man switch needs an API key: sibyl keys create')
+    }
+    const answer = await client.orders.deadman(afterMs)
+    if (values.json) io.out(showJson(answer, 2))
+    else if (answer.cancelsAtMs === undefined) io.out('off\n')
+    else io.out(`orders are cancelled at ${new Date(answer.cancelsAtMs).toISOString()}\n`)
+    return 0
+  },
+})

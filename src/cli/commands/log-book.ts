@@ -1,0 +1,101 @@
+/** `sibyl log book`: the book of an outcome as it was, from the verified public log. */
+
+import { LocalBook } from '#client/local-book.ts'
+import { CommandError, OptionError, readInteger } from '#devnet/command.ts'
+import type { MarketId } from '#domain/ids.ts'
+import { BUY, NO, type Outcome, SELL, YES } from '#domain/order.ts'
+import { makeEventReader, type PublicEvent } from '#transparency/public-event.ts'
+import { readCheckpoint, verifyEntries } from '#transparency/remote-log.ts'
+import { makeReplay } from '#transparency/replay.ts'
+import { TreeBuilder } from '#transparency/tree-builder.ts'
+import { treeHasher } from '#transparency/tree-hash.ts'
+import { command, READ_OPTIONS, readWord } from '../command.ts'
+import { readerOf, urlOf } from '../connect.ts'
+import { findMarket } from '../find-market.ts'
+import { type NamedLog, namedLogs } from '../public-logs.ts'
+import { showAmount, showJson, showTable } from '../show.ts'
+
+type Moment = {
+  readonly marketId: MarketId
+  readonly outcome: Outcome
+  /** Whether an event of the market came after the moment. */
+  readonly isLater: (event: PublicEvent) => boolean
+}
+
+export const logBook = command({
+  name: 'log book',
+  takes: '<market> [<YES|NO>]',
+  about: 'shows a book as it was after an event or at a time, from the verified public log',
+  options: {
+    seq: { value: '<n>', help: 'as of this number of the market' },
+    at: { value: '<time>', help: 'as of this time: 2026-11-18T12:00:00Z' },
+    key: { value: '<keys>', help: 'verifier keys that you trust, with commas' },
+    ...READ_OPTIONS,
+  },
+  async run({ values, positionals: [named = '', which = 'YES'], io }) {
+    const outcome: Outcome = readWord('the outcome', which, ['YES', 'NO']) === 'YES' ? YES : NO
+    const isLater = laterThan(values.seq, values.at)
+    const { id, question } = await findMarket(readerOf(values, io), named)
+    const moment = { marketId: id as MarketId, outcome, isLater }
+    for (const log of await namedLogs(urlOf(values, io), values.key)) {
+      const book = await bookAt(log, moment)
+      if (book === undefined) continue
+      const [bids, asks] = [book.bids(), book.asks()]
+      const facts = { marketId: id, outcome: which.toUpperCase(), seq: book.seq }
+      if (values.json) io.out(showJson({ ...facts, checksum: book.checksum(), bids, asks }, 2))
+      else {
+        io.out(`${question} ${facts.outcome}, seq ${book.seq}, checksum ${book.checksum()}\n`)
+        const rows = Array.from({ length: Math.max(bids.length, asks.length) }, (_, at) => {
+          const [bid, ask] = [bids[at], asks[at]]
+          return [
+            ...(bid === undefined ? ['', ''] : [showAmount(bid.size), showAmount(bid.price)]),
+            ...(ask === undefined ? ['', ''] : [showAmount(ask.price), showAmount(ask.size)]),
+          ]
+        })
+        io.out(showTable(['SHARES', 'BID', 'ASK', 'SHARES'], rows))
+      }
+      return 0
+    }
+    throw new CommandError('the public log does not have this market, or not at that moment')
+  },
+})
+
+function laterThan(seq: string | undefined, at: string | undefined): Moment['isLater'] {
+  if ((seq === undefined) === (at === undefined)) throw new OptionError('give --seq or --at')
+  if (seq !== undefined) {
+    const last = readInteger('seq', seq, 1, Number.MAX_SAFE_INTEGER)
+    return (event) => event.seq > last
+  }
+  const lastMs = Date.parse(at ?? '')
+  if (Number.isNaN(lastMs)) throw new OptionError('--at is a time such as 2026-11-18T12:00:00Z')
+  return (event) => event.atMs > lastMs
+}
+
+/** Verifies a whole log; returns the book at the moment if the market had been opened by then. */
+async function bookAt(log: NamedLog, moment: Moment): Promise<LocalBook | undefined> {
+  const { marketId, outcome, isLater } = moment
+  const read = makeEventReader()
+  const replay = makeReplay(() => {})
+  const book = new LocalBook()
+  let isOver = false
+  let seq = 0
+  const keep = (): void => {
+    const found = replay.bookOf(marketId, outcome)
+    if (found === undefined) return
+    book.load(seq, found.levels(BUY), found.levels(SELL))
+  }
+  const checkpoint = await readCheckpoint(log)
+  await verifyEntries(log, checkpoint, new TreeBuilder(treeHasher), (entry) => {
+    for (const event of read(entry)) {
+      const isOurs = event.marketId === marketId
+      if (isOurs && !isOver && isLater(event)) {
+        isOver = true
+        keep()
+      }
+      replay.apply(event)
+      if (isOurs && !isOver) seq = event.seq
+    }
+  })
+  if (!isOver) keep()
+  return seq === 0 ? undefined : book
+}

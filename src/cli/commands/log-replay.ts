@@ -1,0 +1,122 @@
+/** `sibyl log replay`: runs the matching again over the public log, and compares. */
+
+import { createHash } from 'node:crypto'
+import { recoverSigner } from '#client/recover-signer.ts'
+import { CommandError, OptionError } from '#devnet/command.ts'
+import { type OrderHash, toAddress } from '#domain/ids.ts'
+import { SIGNATURES_LISTED_MAX } from '#domain/limits.ts'
+import { orderHash } from '#domain/order-hash.ts'
+import type { SignaturesAnswer } from '#protocol/shapes/transparency.ts'
+import { permitHash, signatureHash } from '#transparency/log-entries.ts'
+import { makeEventReader, type PublicOrder } from '#transparency/public-event.ts'
+import { readCheckpoint, verifyEntries } from '#transparency/remote-log.ts'
+import { makeReplay } from '#transparency/replay.ts'
+import { TreeBuilder } from '#transparency/tree-builder.ts'
+import { treeHasher } from '#transparency/tree-hash.ts'
+import { command, READ_OPTIONS } from '../command.ts'
+import { readerOf, urlOf } from '../connect.ts'
+import { type NamedLog, namedLogs } from '../public-logs.ts'
+import { showJson } from '../show.ts'
+
+const hexSha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
+
+export const logReplay = command({
+  name: 'log replay',
+  takes: '',
+  about: 'verifies the public log and runs its matching again; names the first event that differs',
+  more:
+    'Every fill, price, remainder and return is compared with what the logged orders lead to. The hash of each order is\n' +
+    'computed from its terms, and the signers of orders that have ended are recovered, unless --no-signatures is given.',
+  options: {
+    key: {
+      value: '<keys>',
+      help: 'verifier keys that you trust, with commas; else those that the exchange names itself',
+    },
+    'no-signatures': { help: 'recovers no signers, which takes a millisecond each' },
+    ...READ_OPTIONS,
+  },
+  async run({ values, io }) {
+    const url = urlOf(values, io)
+    const { chains } = await readerOf(values, io).config()
+    const domains = new Map(
+      chains.map(({ chainId, contracts }) => [
+        chainId,
+        { chainId, verifyingContract: toAddress(contracts.settlement ?? '') },
+      ]),
+    )
+    for (const log of await namedLogs(url, values.key)) {
+      const orders: PublicOrder[] = []
+      const counts = await replayLog(log, (order, chainId) => {
+        const domain = domains.get(chainId)
+        if (domain === undefined) throw new OptionError(`the exchange names no chain ${chainId}`)
+        if (orderHash(order, domain) !== order.orderHash) {
+          throw new CommandError(`order ${order.orderHash}: its hash is not that of its terms`)
+        }
+        if (!values['no-signatures']) orders.push(order)
+      })
+      const signers = await checkSigners(url, orders)
+      const facts = { origin: log.origin, ...counts, signers }
+      io.out(
+        values.json
+          ? showJson(facts)
+          : `ok  ${log.origin}  ${counts.events} events, ${counts.orders} orders, ${counts.fills} fills, ${signers} signers\n`,
+      )
+    }
+    return 0
+  },
+})
+
+async function replayLog(log: NamedLog, seen: (order: PublicOrder, chainId: number) => void) {
+  const read = makeEventReader()
+  const replay = makeReplay((order, { chainId }) => seen(order, chainId))
+  const checkpoint = await readCheckpoint(log)
+  await verifyEntries(log, checkpoint, new TreeBuilder(treeHasher), (entry, index) => {
+    const events = read(entry)
+    const [first] = events
+    if (index === 0 && first !== undefined && first.offset !== 1) {
+      throw new CommandError(
+        `${log.origin} begins at event ${first.offset}: what was before is not public, so it cannot be replayed`,
+      )
+    }
+    for (const event of events) replay.apply(event)
+  })
+  return replay.counts
+}
+
+/** Recovers the signers of orders that have ended; returns how many there were. */
+async function checkSigners(url: string, orders: readonly PublicOrder[]): Promise<number> {
+  let checked = 0
+  for (let from = 0; from < orders.length; from += SIGNATURES_LISTED_MAX) {
+    const part = new Map<string, PublicOrder>(
+      orders.slice(from, from + SIGNATURES_LISTED_MAX).map((order) => [order.orderHash, order]),
+    )
+    const asked = [...part.keys()].join(',')
+    const response = await fetch(`${url}/api/v1/transparency/signatures?orders=${asked}`)
+    if (!response.ok) throw new CommandError(`the exchange answers ${response.status}`)
+    const answer = (await response.json()) as SignaturesAnswer
+    for (const revealed of answer.orders) {
+      const order = part.get(revealed.orderHash)
+      if (order === undefined) continue
+      await checkSigner(order, revealed)
+      checked++
+    }
+  }
+  return checked
+}
+
+async function checkSigner(
+  order: PublicOrder,
+  { signature, permit }: SignaturesAnswer['orders'][number],
+): Promise<void> {
+  const named = `order ${order.orderHash as OrderHash}`
+  if (signatureHash(signature, hexSha256) !== order.signatureHash) {
+    throw new CommandError(`${named}: its signature is not the one that was logged`)
+  }
+  const hash = permit === undefined ? undefined : permitHash(permit, hexSha256)
+  if (hash !== order.permitHash) {
+    throw new CommandError(`${named}: its permit is not the one that was logged`)
+  }
+  if ((await recoverSigner(order.orderHash, signature)) !== order.trader) {
+    throw new CommandError(`${named}: it was not signed by ${order.trader}`)
+  }
+}

@@ -1,0 +1,75 @@
+/** `sibyl log witness`: cosigns checkpoints of logs, only consistent ones. */
+
+import { setTimeout as pause } from 'node:timers/promises'
+import { OptionError, readInteger } from '#devnet/command.ts'
+import { keyPairOf, makeNoteSigner } from '#transparency/node-signer.ts'
+import { COSIGNATURE, isKeyName, verifierKeyText } from '#transparency/note.ts'
+import type { Witness } from '#transparency/witness.ts'
+import { command, READ_OPTIONS } from '../command.ts'
+import { readKeyFile, urlOf } from '../connect.ts'
+import { namedLogs } from '../public-logs.ts'
+import { showJson } from '../show.ts'
+import { openWitnessFolder } from '../witness/witness-folder.ts'
+import { feedWitness, serveWitness } from '../witness/witness-server.ts'
+
+const PORT_MAX = 65_535
+const SECONDS_MAX = 86_400
+
+export const logWitness = command({
+  name: 'log witness',
+  takes: '',
+  about:
+    'cosigns the checkpoints of an exchange as long as they are consistent (C2SP tlog-witness)',
+  more:
+    'It looks at the exchange every few seconds and also takes POST /add-checkpoint. Its folder must be kept: it is what\n' +
+    'it compares with. It ends with 1 as soon as a log contradicts what was cosigned before.',
+  options: {
+    name: { value: '<name>', help: 'its name, such as witness.example/w1', required: true },
+    'key-file': { value: '<path>', help: 'its Ed25519 key, 0x and 64 hex digits', required: true },
+    state: { value: '<folder>', help: 'where it keeps what it cosigned', required: true },
+    key: { value: '<keys>', help: 'verifier keys of the logs, with commas' },
+    listen: { value: '<port>', help: 'serves the protocol on 127.0.0.1 at this port' },
+    every: { value: '<seconds>', help: 'between two looks', default: '5' },
+    once: { help: 'looks once and ends' },
+    ...READ_OPTIONS,
+  },
+  async run({ values, io }) {
+    if (!isKeyName(values.name)) {
+      throw new OptionError('--name may have no spaces and no plus sign')
+    }
+    const everySec = readInteger('every', values.every, 1, SECONDS_MAX)
+    const port =
+      values.listen === undefined ? undefined : readInteger('listen', values.listen, 0, PORT_MAX)
+    const pair = keyPairOf(readKeyFile('--key-file', values['key-file']))
+    const logs = await namedLogs(urlOf(values, io), values.key)
+    const witness: Witness = {
+      logs: new Map(logs.map(({ origin, key }) => [origin, [key]])),
+      signer: makeNoteSigner(pair, values.name, COSIGNATURE),
+      state: openWitnessFolder(values.state),
+      nowSec: () => Math.floor(Date.now() / 1_000),
+    }
+    const verifierKey = verifierKeyText(witness.signer.key)
+    io.out(values.json ? showJson({ verifierKey }) : `${verifierKey}\n`)
+    const server = port === undefined ? undefined : serveWitness(witness)
+    server?.listen(port, '127.0.0.1')
+    try {
+      while (!io.signal.aborted) {
+        for (const log of logs) {
+          const { origin } = log
+          const size = await feedWitness(witness, log)
+          io.out(
+            values.json
+              ? showJson({ origin, size })
+              : `${origin}  ${size} entries
+`,
+          )
+        }
+        if (values.once) return 0
+        await pause(everySec * 1_000, undefined, { signal: io.signal }).catch(() => {})
+      }
+      return 0
+    } finally {
+      server?.close()
+    }
+  },
+})

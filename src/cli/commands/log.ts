@@ -1,0 +1,176 @@
+/** `sibyl log`: verifies the public log of an exchange, checks saved proofs, and witnesses. */
+
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { CommandError, OptionError, readInteger } from '#devnet/command.ts'
+import { parseCheckpoint } from '#transparency/checkpoint.ts'
+import { findsOrder } from '#transparency/find-event.ts'
+import { parseInclusionText, verifyInclusionText } from '#transparency/inclusion-text.ts'
+import { parseVerifierKey, type VerifierKey, verifierKeyText } from '#transparency/note.ts'
+import { makeEventReader } from '#transparency/public-event.ts'
+import { openReceipt, receiptOrigin } from '#transparency/receipt.ts'
+import { proveConsistency, readCheckpoint, verifyEntries } from '#transparency/remote-log.ts'
+import { TreeBuilder } from '#transparency/tree-builder.ts'
+import { treeHasher } from '#transparency/tree-hash.ts'
+import { command, READ_OPTIONS } from '../command.ts'
+import { urlOf } from '../connect.ts'
+import { type NamedLog, namedLogs } from '../public-logs.ts'
+import { showJson } from '../show.ts'
+import { originFile, writeDurably } from '../witness/witness-folder.ts'
+
+const SECONDS_MAX = 86_400
+
+const KEY_OPTION = {
+  value: '<keys>',
+  help: 'verifier keys that you trust, with commas; else those that the exchange names itself',
+} as const
+
+export const logVerify = command({
+  name: 'log verify',
+  takes: '',
+  about: 'downloads the public log of an exchange and verifies checkpoints, tiles and entries',
+  more:
+    'With --keep it remembers the newest checkpoint of each log in a folder, and says if the log was rewritten since.\n' +
+    'With --follow it goes on until it is stopped. It ends with 1 if anything is wrong.',
+  options: {
+    key: KEY_OPTION,
+    keep: { value: '<folder>', help: 'where checkpoints are remembered' },
+    follow: { value: '<seconds>', help: 'looks again after so many seconds' },
+    ...READ_OPTIONS,
+  },
+  async run({ values, io }) {
+    const everySec =
+      values.follow === undefined ? undefined : readInteger('follow', values.follow, 1, SECONDS_MAX)
+    if (values.keep !== undefined) mkdirSync(values.keep, { recursive: true })
+    const followed = new Map<string, Followed>()
+    for (;;) {
+      for (const log of await namedLogs(urlOf(values, io), values.key)) {
+        const size = await verifyLog(log, followed, values.keep)
+        const line = { origin: log.origin, size, verified: true }
+        io.out(values.json ? showJson(line) : `ok  ${log.origin}  ${size} entries\n`)
+      }
+      if (everySec === undefined || io.signal.aborted) return 0
+      await pause(everySec * 1_000, undefined, { signal: io.signal }).catch(() => {})
+      if (io.signal.aborted) return 0
+    }
+  },
+})
+
+/** A log as far as it was verified. */
+type Followed = { readonly builder: TreeBuilder; readonly read: (entry: Uint8Array) => unknown }
+
+async function verifyLog(
+  log: NamedLog,
+  followed: Map<string, Followed>,
+  folder: string | undefined,
+): Promise<number> {
+  const { origin } = log
+  const { builder, read } = followed.get(origin) ?? {
+    builder: new TreeBuilder(treeHasher),
+    read: makeEventReader(),
+  }
+  followed.set(origin, { builder, read })
+  const checkpoint = await readCheckpoint(log)
+  const { size } = checkpoint.head
+  const kept = folder === undefined ? undefined : join(folder, originFile(origin))
+  const before = kept !== undefined && existsSync(kept) ? readFileSync(kept, 'utf8') : undefined
+  const older = before === undefined ? undefined : parseCheckpoint(before)
+  if (older !== undefined && older.head.size <= size) await proveConsistency(log, older, checkpoint)
+  else if (older !== undefined) await proveConsistency(log, checkpoint, older)
+  if (size >= builder.size) await verifyEntries(log, checkpoint, builder, read)
+  if (kept !== undefined && size >= (older?.head.size ?? 0)) writeDurably(kept, checkpoint.text)
+  return size
+}
+
+export const logProof = command({
+  name: 'log proof',
+  takes: '<order|trade|file>',
+  about: 'checks the offline proof of an order or a trade; of a file without any server',
+  more: 'Get a file with --save. A file is checked with the keys of --key alone, and no server is asked.',
+  options: {
+    key: KEY_OPTION,
+    witness: { value: '<keys>', help: 'verifier keys of witnesses that must have cosigned' },
+    save: { value: '<path>', help: 'keeps the proof in a file' },
+    ...READ_OPTIONS,
+  },
+  async run({ values, positionals: [named = ''], io }) {
+    const isFile = existsSync(named)
+    const text = isFile ? readFileSync(named, 'utf8') : await fetchProof(urlOf(values, io), named)
+    const origin = parseCheckpoint(parseInclusionText(text)?.checkpoint ?? '')?.head.origin
+    const keys =
+      isFile || values.key !== undefined
+        ? keysOf('key', values.key)
+        : (await namedLogs(urlOf(values, io), undefined)).map(({ key }) => key)
+    const key = keys.find(({ name }) => name === origin)
+    if (key === undefined) throw new CommandError(`no trusted key is of ${origin ?? 'this proof'}`)
+    const witnesses = keysOf('witness', values.witness)
+    const { entry, index, head, cosigners } = verifyInclusionText(text, key, witnesses)
+    for (const { name } of witnesses) {
+      if (!cosigners.includes(name)) throw new CommandError(`${name} has not cosigned`)
+    }
+    if (!isFile && !Buffer.from(entry).includes(named.split('-')[0] ?? '')) {
+      throw new CommandError('the proof is of another entry')
+    }
+    if (values.save !== undefined) writeDurably(values.save, text)
+    const facts = { origin: head.origin, index, size: head.size, cosigners }
+    if (values.json) io.out(showJson({ ...facts, entry: Buffer.from(entry).toString() }, 2))
+    else {
+      io.out(`ok  entry ${index} of ${head.size} of ${head.origin}\n`)
+      io.out(Buffer.from(entry).toString())
+    }
+    return 0
+  },
+})
+
+export const logReceipt = command({
+  name: 'log receipt',
+  takes: '<file>',
+  about: 'checks a receipt, and that the public log has what it promises',
+  more: 'It ends with 1 if the receipt is not signed by the key of the log, or the log does not have the order.',
+  options: { key: KEY_OPTION, ...READ_OPTIONS },
+  async run({ values, positionals: [file = ''], io }) {
+    const text = readFileSync(file, 'utf8')
+    const origin = receiptOrigin(text)
+    const url = urlOf(values, io)
+    const keys =
+      values.key === undefined
+        ? (await namedLogs(url, undefined)).map(({ key }) => key)
+        : keysOf('key', values.key)
+    const key = keys.find(({ name }) => name === origin)
+    if (key === undefined)
+      throw new CommandError(`no trusted key is of ${origin ?? 'this receipt'}`)
+    const receipt = openReceipt(text, key)
+    const proof = await fetchProof(url, receipt.orderHash)
+    const { entry, index } = verifyInclusionText(proof, key)
+    if (!findsOrder(receipt.orderHash)(entry)) {
+      throw new CommandError('the proof of the exchange is of another entry')
+    }
+    io.out(
+      values.json
+        ? showJson({ ...receipt, index }, 2)
+        : `ok  ${receipt.status} ${receipt.orderHash}, entry ${index} of ${receipt.origin}\n`,
+    )
+    return 0
+  },
+})
+
+async function fetchProof(url: string, named: string): Promise<string> {
+  const kind = /^0x[0-9a-f]{64}$/.test(named) ? 'orders' : 'trades'
+  const response = await fetch(`${url}/api/v1/${kind}/${encodeURIComponent(named)}/proof`)
+  if (response.ok) return response.text()
+  if (response.status === 404) throw new CommandError(`the public log does not have '${named}'`)
+  throw new CommandError(`the exchange answers ${response.status}`)
+}
+
+/** Reads verifier keys, separated by commas. */
+function keysOf(name: string, text: string | undefined): VerifierKey[] {
+  return (text ?? '')
+    .split(',')
+    .filter((each) => each !== '')
+    .map((each) => {
+      const key = parseVerifierKey(each)
+      if (key !== undefined && verifierKeyText(key) === each) return key
+      throw new OptionError(`--${name}: '${each.slice(0, 60)}' is no verifier key, name+id+key`)
+    })
+}

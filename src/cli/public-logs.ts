@@ -1,0 +1,40 @@
+/** The public logs of an exchange, as commands read them: over HTTP, with the keys that the user trusts. */
+
+import { CommandError, OptionError } from '#devnet/command.ts'
+import type { TransparencyAnswer } from '#protocol/shapes/transparency.ts'
+import { parseVerifierKey, type VerifierKey } from '#transparency/note.ts'
+import type { LogGet, RemoteLog } from '#transparency/remote-log.ts'
+
+export type NamedLog = RemoteLog & { readonly origin: string; readonly partition: number }
+
+/**
+ * Lists the logs of an exchange. `trusted` are verifier keys with commas: then every log needs one of them. Without,
+ * the keys are those that the exchange names itself.
+ */
+export async function namedLogs(url: string, trusted: string | undefined): Promise<NamedLog[]> {
+  const response = await fetch(`${url}/api/v1/transparency`)
+  if (!response.ok)
+    throw new CommandError(`${url} answers ${response.status}: has it a public log?`)
+  const { logs } = (await response.json()) as TransparencyAnswer
+  if (logs.length === 0) throw new CommandError('this exchange does not publish its log')
+  return logs.map(({ origin, path, partition, verifierKeys }) => ({
+    ...{ origin, partition, get: getBelow(url + path) },
+    key: keyFor(origin, trusted?.split(',') ?? verifierKeys),
+  }))
+}
+
+function keyFor(origin: string, texts: readonly string[]): VerifierKey {
+  const keys = texts.map((text) => parseVerifierKey(text))
+  const found = keys.find((key) => key?.name === origin)
+  if (found !== undefined) return found
+  throw new OptionError(`--key: no verifier key is of ${origin}`)
+}
+
+function getBelow(prefix: string): LogGet {
+  return async (path) => {
+    const response = await fetch(`${prefix}/${path}`)
+    if (response.status === 404) return undefined
+    if (!response.ok) throw new CommandError(`${prefix}/${path} answers ${response.status}`)
+    return new Uint8Array(await response.arrayBuffer())
+  }
+}

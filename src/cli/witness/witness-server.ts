@@ -1,0 +1,75 @@
+/** Serves a witness over HTTP, and feeds it with checkpoints of an exchange that submits none by itself. */
+
+import { createServer, type IncomingMessage, type Server } from 'node:http'
+import { toBase64 } from '#transparency/base64.ts'
+import { parseCheckpoint } from '#transparency/checkpoint.ts'
+import { proveConsistency, readCheckpoint } from '#transparency/remote-log.ts'
+import { addCheckpoint, type Witness } from '#transparency/witness.ts'
+import type { NamedLog } from '../public-logs.ts'
+import { originHash } from './witness-folder.ts'
+
+const BODY_BYTES_MAX = 100_000
+const REQUEST_MS_MAX = 10_000
+const CONNECTIONS_MAX = 100
+
+export function serveWitness(witness: Witness): Server {
+  const server = createServer((request, response) => {
+    const answer = (status: number, body: string, type = 'text/plain; charset=utf-8'): void => {
+      response.writeHead(status, { 'content-type': type }).end(body)
+    }
+    const [, hash] = /^\/([0-9a-f]{64})\/checkpoint$/.exec(request.url ?? '') ?? []
+    if (request.method === 'GET' && hash !== undefined) {
+      const origin = [...witness.logs.keys()].find((each) => originHash(each) === hash)
+      const checkpoint = origin === undefined ? undefined : witness.state.read(origin)
+      if (checkpoint === undefined) answer(404, 'nothing was cosigned for this log\n')
+      else answer(200, checkpoint)
+      return
+    }
+    if (request.method !== 'POST' || request.url !== '/add-checkpoint') {
+      answer(404, 'a witness takes POST /add-checkpoint\n')
+      return
+    }
+    readBody(request).then(
+      (text) => {
+        if (text === undefined) answer(413, `the body has more than ${BODY_BYTES_MAX} bytes\n`)
+        else {
+          const { status, body, type } = addCheckpoint(witness, text)
+          answer(status, body, type)
+        }
+      },
+      () => response.destroy(),
+    )
+  })
+  server.requestTimeout = REQUEST_MS_MAX
+  server.maxConnections = CONNECTIONS_MAX
+  return server
+}
+
+async function readBody(request: IncomingMessage): Promise<string | undefined> {
+  const parts: Buffer[] = []
+  let bytes = 0
+  for await (const part of request as AsyncIterable<Buffer>) {
+    bytes += part.length
+    if (bytes > BODY_BYTES_MAX) return undefined
+    parts.push(part)
+  }
+  return Buffer.concat(parts).toString('utf8')
+}
+
+/** Has the newest checkpoint of a log cosigned; returns its size. Throws if the witness refuses it. */
+export async function feedWitness(witness: Witness, log: NamedLog): Promise<number> {
+  const newest = await readCheckpoint(log)
+  const known = parseCheckpoint(witness.state.read(log.origin) ?? '')
+  const oldSize = known?.head.size ?? 0
+  const { size } = newest.head
+  // A log that is being built again may show a smaller tree for a while: it must be the beginning of the known one.
+  if (known !== undefined && oldSize > size) {
+    await proveConsistency(log, newest, known)
+    return oldSize
+  }
+  const proof = known === undefined ? [] : await proveConsistency(log, known, newest)
+  const lines = [`old ${oldSize}`, ...proof.map(toBase64)]
+  const { status, body } = addCheckpoint(witness, `${lines.join('\n')}\n\n${newest.text}`)
+  if (status !== 200) throw new Error(`${log.origin}: the witness refuses ${size}: ${body.trim()}`)
+  return size
+}

@@ -1,0 +1,77 @@
+/** A simulated price provider: its numbers, its messages, and its view of the prices. */
+
+/** One end of a connection that the simulator writes to. */
+export type Pushed = { send(text: string): void; close(): void }
+
+export type SimulatedRequest = {
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly authorization: string
+}
+
+/** A body, or a stream of events that lasts until its reader leaves; undefined hangs up. */
+export type SimulatedAnswer =
+  | { readonly status: number; readonly body: string }
+  | { readonly status: 200; readonly follow: (to: Pushed) => () => void }
+  | undefined
+
+export type SimulatedSocket = { message(text: string): void; closed(): void }
+
+/** The prices and time that a provider sees, given its fault. */
+export type ProviderView = {
+  readonly tickMs: number
+  readonly assets: readonly string[]
+  nowMs(): number
+  /** Returns the tick that it reports as its newest. */
+  newestTick(): number
+  /** Returns its first tick at or after an instant. */
+  tickFrom(atMs: number): number
+  /** True if its history has the price of this tick. */
+  isPast(atMs: number): boolean
+  /** True for one or more assets that all have prices. */
+  areKnown(assets: readonly string[]): boolean
+  /** The true price at a tick. */
+  centsAt(asset: string, atMs: number): number
+  /** Returns the price that it reports for a tick; a fault may make it wrong. */
+  shownCents(asset: string, atMs: number): number
+  /** Returns a text instead of a price, if its fault is garbage. */
+  garbagePrice(): string | undefined
+  /** Pushes ticks of these assets to a reader; returns a function that ends it. */
+  follow(to: Pushed, assets: readonly string[]): () => void
+}
+
+/** The messages of one provider. */
+type Speaker = {
+  answer(request: SimulatedRequest): SimulatedAnswer
+  /** Accepts a WebSocket; undefined refuses it. */
+  accept(request: SimulatedRequest, to: Pushed): SimulatedSocket | undefined
+  /** The messages for one tick. */
+  pushed(assets: readonly string[], atMs: number): string[]
+  /** Returns a message around a text that is not a price. */
+  framed(text: string): string
+  /** Returns the heartbeats that it sends every second. */
+  heartbeats(assets: readonly string[]): string[]
+}
+
+export type SimulatedProvider = {
+  /** Shift of its grid of ticks. */
+  readonly shiftMs: number
+  /** Shift of its prices, in cents per 10,000 USD. */
+  readonly shiftCents: number
+  /** Factor of its prices while its fault is `wild`; different for each provider. */
+  readonly wildFactor: number
+  /** The resolution of its times. */
+  readonly timeStepMs: number
+  /** Its name for an asset. */
+  nameOf(asset: string): string
+  speak(view: ProviderView): Speaker
+}
+
+export const notFound = { status: 404, body: '{"message":"NotFound"}' }
+export const badRequest = { status: 400, body: '{"code":-1121,"msg":"Invalid request."}' }
+
+/** Writes cents as dollars: `64152.43`. */
+export const usd = (cents: number, decimals: number): string =>
+  `${Math.floor(cents / 100)}.${String(cents % 100)
+    .padStart(2, '0')
+    .padEnd(decimals, '0')}`

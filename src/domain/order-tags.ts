@@ -1,0 +1,37 @@
+/**
+ * Tags that a client attaches to an order: a label, and a group with its protection. They are not signed, so they never
+ * reach the chain.
+ */
+
+import type { Shares } from './money.ts'
+
+/**
+ * Market-maker protection of a group: when more than `fillsMax` fills, or more than `sharesMax` shares, of its orders
+ * happen within `windowMs`, the market cancels the rest of the group in the same step.
+ */
+export type Protection = {
+  readonly windowMs: number
+  readonly fillsMax?: number
+  readonly sharesMax?: Shares
+}
+
+/** `group` is a name within one trader's orders of one market. The newest order of a group sets its protection. */
+export type OrderTags = {
+  readonly label?: string
+  readonly group?: string
+  readonly protection?: Protection
+}
+
+/** The part of the tags that events and answers repeat. */
+export type EchoedTags = Pick<OrderTags, 'label' | 'group'>
+
+export function echoOf({ label, group }: OrderTags): EchoedTags {
+  return {
+    ...(label === undefined ? {} : { label }),
+    ...(group === undefined ? {} : { group }),
+  }
+}
+
+/** Why the market cancelled an order that its client did not cancel itself. */
+export const CANCEL_CAUSES = ['replaced', 'protection', 'deadman'] as const
+export type CancelCause = (typeof CANCEL_CAUSES)[number]

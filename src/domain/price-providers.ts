@@ -1,0 +1,95 @@
+/**
+ * Every price provider, as one record each: addresses, the names it has for assets, and limits. Settings, routes,
+ * documents and the simulator read this list. The code that speaks to a provider is joined to it by name, in
+ * `services/prices/feeds/makers.ts`.
+ */
+
+export type PriceProvider = {
+  /** Default address of its HTTP API, without a slash at its end. */
+  readonly url: string
+  /** Default address of its WebSocket. A provider without one pushes server-sent events from `url`. */
+  readonly socketUrl?: string
+  /** Path of its stream, behind the address that pushes. */
+  readonly streamPath: string
+  readonly needsApiKey?: true
+  /** The provider's name for an asset, as the settings spell it. */
+  readonly naming: {
+    /** Last part of the setting: `IDS` is `SIBYL_PYTH_IDS`. */
+    readonly setting: string
+    readonly description: string
+    readonly pattern: string
+    /** The pattern in words, for error messages. */
+    readonly form: string
+  }
+  /** Default names, by asset. */
+  readonly names: Readonly<Record<string, string>>
+  /** The largest share of a price that its confidence may be; without it, the provider reports none. */
+  readonly confidenceMax?: number
+}
+
+/** The primary oracle first, then the fallbacks in their order. */
+export const PRICE_PROVIDERS = {
+  pyth: {
+    url: 'https://pyth.dourolabs.app/hermes',
+    streamPath: '/v2/updates/price/stream',
+    needsApiKey: true,
+    naming: {
+      setting: 'IDS',
+      description: 'the id of its price feed',
+      pattern: '^(0x)?[0-9a-fA-F]{64}$',
+      form: '64 hexadecimal digits, with or without 0x',
+    },
+    names: {
+      BTC: 'e62df6c8b4a85fe1a67db44dc12de5db330f7ac66b72dc658afedf0f4a415b43',
+      ETH: 'ff61491a931112ddf1bd8147cd1b641375f79f5825126d665480874634fd0ace',
+    },
+    confidenceMax: 0.01,
+  },
+  binance: {
+    url: 'https://data-api.binance.vision',
+    socketUrl: 'wss://data-stream.binance.vision',
+    streamPath: '/stream',
+    naming: {
+      setting: 'SYMBOLS',
+      description: 'its symbol',
+      pattern: '^[A-Z0-9]{1,24}$',
+      form: '1 to 24 capital letters or digits, such as BTCUSDT',
+    },
+    names: { BTC: 'BTCUSDT', ETH: 'ETHUSDT' },
+  },
+  coinbase: {
+    url: 'https://api.exchange.coinbase.com',
+    socketUrl: 'wss://ws-feed.exchange.coinbase.com',
+    streamPath: '',
+    naming: {
+      setting: 'PRODUCTS',
+      description: 'its product',
+      pattern: '^[A-Z0-9-]{1,24}$',
+      form: '1 to 24 capital letters, digits or dashes, such as BTC-USD',
+    },
+    names: { BTC: 'BTC-USD', ETH: 'ETH-USD' },
+  },
+} as const satisfies Readonly<Record<string, PriceProvider>>
+
+export type PriceSource = keyof typeof PRICE_PROVIDERS
+
+/** All providers, in the order in which they are believed. */
+export const PRICE_SOURCES = Object.keys(PRICE_PROVIDERS) as readonly PriceSource[]
+
+export const priceProvider = (source: PriceSource): PriceProvider => PRICE_PROVIDERS[source]
+
+/** A provider's settings. An empty address leaves the provider out. */
+export type ProviderSettings = {
+  readonly url: string
+  /** Only of providers that have a WebSocket. */
+  readonly socketUrl?: string
+  /** Only of providers that need one. */
+  readonly apiKey?: string
+  /** The provider's name for each asset. */
+  readonly names: Readonly<Record<string, string>>
+}
+
+/** Returns the address that a provider's prices come from, without a query. */
+export function streamUrl(source: PriceSource, { url, socketUrl }: ProviderSettings): string {
+  return `${socketUrl ?? url}${PRICE_PROVIDERS[source].streamPath}`
+}

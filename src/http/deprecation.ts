@@ -1,0 +1,45 @@
+/**
+ * Deprecated routes: the lines that their answers carry (RFC 9745 and RFC 8594), and the table that marks them. A
+ * table that names a route that does not exist fails the start.
+ */
+
+import { strict as assert } from 'node:assert'
+import type { HeaderLine } from './cors.ts'
+import type { Deprecation, Route } from './route.ts'
+
+/** By method and path, as `GET /api/v1/config`. */
+export type Deprecations = Readonly<Record<string, Deprecation>>
+
+/** Returns the routes, those of the table marked as deprecated. */
+export function withDeprecations(routes: readonly Route[], table: Deprecations): Route[] {
+  const left = new Map(Object.entries(table))
+  const marked = routes.map((route) => {
+    const name = `${route.method} ${route.path}`
+    const deprecation = left.get(name)
+    left.delete(name)
+    return deprecation === undefined ? route : { ...route, deprecation }
+  })
+  assert.deepEqual([...left.keys()], [], 'only routes that exist can be deprecated')
+  return marked
+}
+
+export function deprecationLines({ since, sunset, link }: Deprecation): HeaderLine[] {
+  const sinceMs = dayMs(since)
+  const lines: HeaderLine[] = [['deprecation', `@${sinceMs / 1_000}`]]
+  if (sunset !== undefined) {
+    assert.ok(dayMs(sunset) >= sinceMs, `a route that is deprecated on ${since} stays until then`)
+    lines.push(['sunset', new Date(dayMs(sunset)).toUTCString()])
+  }
+  if (link !== undefined) {
+    assert.match(link, /^[\x21-\x7e]+$/, 'a link is an address')
+    lines.push(['link', `<${link}>; rel="deprecation"`])
+  }
+  return lines
+}
+
+function dayMs(day: string): number {
+  assert.match(day, /^\d{4}-\d\d-\d\d$/, 'a day is written as 2026-11-18')
+  const ms = Date.parse(`${day}T00:00:00Z`)
+  assert.ok(Number.isFinite(ms), `${day} is no day`)
+  return ms
+}

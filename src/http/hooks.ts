@@ -1,0 +1,34 @@
+/** Hooks, settings and the log that a front passes to its pipeline. */
+
+import type { Rejection } from '#domain/rejection.ts'
+import type { Arrival, LimitHooks } from './charges.ts'
+import type { AuthClass, Principal } from './route.ts'
+
+/** The part of a pino logger that the front uses. */
+export type Log = {
+  debug(fields: object, message: string): void
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
+
+export type Hooks = LimitHooks & {
+  /**
+   * Called for `write` and `token` routes; without it every client may write. If it returns undefined, the request
+   * passes without a key.
+   */
+  readonly authenticate?: (
+    arrival: Arrival,
+  ) => Principal | undefined | Rejection | Promise<Principal | undefined | Rejection>
+  /** Returns whether it is called for this class of routes; all of them if undefined. */
+  readonly asks?: (auth: AuthClass) => boolean
+}
+
+export type PipelineSettings = {
+  readonly deadlineMs: number
+  readonly requestsInFlightMax: number
+  /** Addresses whose `X-Forwarded-For` is trusted. */
+  readonly trustedProxies?: readonly string[]
+  /** Every nth request is logged; 0 logs none. */
+  readonly logEvery?: number
+}

@@ -1,0 +1,166 @@
+/**
+ * API keys in the memory of a front. The store publishes registrations and revocations at once, so a known key needs no
+ * query and keeps working while the database is slow or unavailable. Ids that are no key are cached too, and few unknown
+ * ids are looked up at a time: made-up ids do not slow down other clients.
+ */
+
+import { createPublicKey, type KeyObject } from 'node:crypto'
+import { API_KEY_ID, type ApiKey } from '#domain/api-key.ts'
+import { Fault } from '#domain/fault.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type { Clock } from '#runtime/clock.ts'
+
+/** Time for which a key is used from memory without a query, while the store publishes changes. */
+const KEY_FRESH_MS = 60_000
+/** Time that a request waits for the database to confirm a known key. */
+const KEY_PATIENCE_MS = 500
+/** Time for which a known key stays in force while the database is unavailable. */
+const KEY_GRACE_MS = 600_000
+/** Keys kept in memory by one front, and the same number of ids that are no key. */
+const KEYS_CACHED_MAX = 10_000
+/** Unknown ids looked up at once; further ones are rejected with OVERLOADED. */
+const LOOKUPS_MAX = 64
+
+type KnownKey = { readonly key: ApiKey; readonly publicKey: KeyObject; readonly askedAtMs: number }
+type Asking = { readonly askedAtMs: number; readonly answer: Promise<KnownKey | undefined> }
+
+export function makeKeyCache(options: {
+  /** Throws a retryable `Fault` while the store is unavailable. */
+  readonly findKey: (id: string) => Promise<ApiKey | undefined>
+  readonly clock: Clock
+}) {
+  const { findKey, clock } = options
+  const known = new Map<string, KnownKey>()
+  /** Ids that are no key, with the time of that answer. */
+  const unknown = new Map<string, number>()
+  /** Look-ups in progress: at most one per known key, plus `LOOKUPS_MAX` unknown ids. */
+  const asking = new Map<string, Asking>()
+  let heardSinceMs = Number.NEGATIVE_INFINITY
+  let revokedAtMs = Number.NEGATIVE_INFINITY
+
+  let strangers = 0
+
+  const isFresh = (askedAtMs: number, nowMs: number): boolean =>
+    nowMs - askedAtMs < KEY_FRESH_MS && askedAtMs >= heardSinceMs
+
+  async function keyOf(id: string): Promise<KnownKey | Rejection | undefined> {
+    const nowMs = clock.nowMs()
+    const kept = known.get(id)
+    if (kept !== undefined && isFresh(kept.askedAtMs, nowMs)) return kept
+    const missedAtMs = unknown.get(id)
+    if (missedAtMs !== undefined && isFresh(missedAtMs, nowMs)) return undefined
+    const asked = asking.get(id)
+    if (asked !== undefined && isFresh(asked.askedAtMs, nowMs)) return asked.answer
+    if (kept === undefined && strangers >= LOOKUPS_MAX) return reject('OVERLOADED')
+    if (kept === undefined) strangers++
+    const found = ask(id, nowMs)
+    const mayWait = kept !== undefined && nowMs - kept.askedAtMs <= KEY_GRACE_MS
+    const mine = {
+      askedAtMs: nowMs,
+      answer: mayWait ? withGrace(found, () => inForce(id), clock) : found,
+    }
+    asking.set(id, mine)
+    const done = (): void => {
+      if (kept === undefined) strangers--
+      if (asking.get(id) === mine) asking.delete(id)
+    }
+    found.then(done, done)
+    return mine.answer
+  }
+
+  /** Returns the known key, unless changes of the store may have been missed since. */
+  function inForce(id: string): KnownKey | undefined {
+    const kept = known.get(id)
+    return kept !== undefined && kept.askedAtMs >= heardSinceMs ? kept : undefined
+  }
+
+  async function ask(id: string, askedAtMs: number): Promise<KnownKey | undefined> {
+    const key = await findKey(id)
+    const kept = known.get(id)
+    const found =
+      key === undefined
+        ? undefined
+        : { key, publicKey: kept?.publicKey ?? publicKeyOf(key.publicKey), askedAtMs }
+    // A key read before a revocation arrived may be out of date.
+    if (askedAtMs <= revokedAtMs || (kept !== undefined && kept.askedAtMs > askedAtMs)) return found
+    known.delete(id)
+    unknown.delete(id)
+    if (found !== undefined) remember(known, id, found)
+    else remember(unknown, id, askedAtMs)
+    return found
+  }
+
+  async function keyInForce(id: string): Promise<KnownKey | Rejection> {
+    const nowSec = Math.floor(clock.nowMs() / 1_000)
+    const found = API_KEY_ID.test(id) ? await keyOf(id) : undefined
+    if (found === undefined) return reject('UNAUTHORIZED_KEY_NOT_FOUND')
+    if (isRejection(found)) return found
+    const { revokedAtMs: endedAtMs, expiresAtSec } = found.key
+    if (endedAtMs !== null) return reject('UNAUTHORIZED_KEY_INACTIVE')
+    const isExpired = expiresAtSec !== null && expiresAtSec <= nowSec
+    return isExpired ? reject('UNAUTHORIZED_KEY_EXPIRED') : found
+  }
+
+  return {
+    /** Returns a key that is neither revoked nor expired. */
+    keyInForce,
+    registered(key: ApiKey): void {
+      unknown.delete(key.id)
+      const publicKey = publicKeyOf(key.publicKey)
+      remember(known, key.id, { key, publicKey, askedAtMs: clock.nowMs() })
+    },
+
+    revoked(ids: readonly string[]): void {
+      revokedAtMs = clock.nowMs()
+      for (const id of ids) {
+        known.delete(id)
+        asking.delete(id)
+      }
+    },
+
+    unheard(): void {
+      heardSinceMs = clock.nowMs()
+    },
+  }
+}
+
+/** Resolves with the answer, or with the known key if the answer is late or fails. */
+async function withGrace(
+  answer: Promise<KnownKey | undefined>,
+  inForce: () => KnownKey | undefined,
+  clock: Clock,
+): Promise<KnownKey | undefined> {
+  let stopWaiting = (): void => undefined
+  const patience = new Promise<'late'>((resolve) => {
+    stopWaiting = clock.after(KEY_PATIENCE_MS, () => resolve('late'))
+  })
+  try {
+    const first = await Promise.race([answer, patience])
+    return first === 'late' ? (inForce() ?? (await answer)) : first
+  } catch (error) {
+    const kept = error instanceof Fault && error.retryable ? inForce() : undefined
+    if (kept === undefined) throw error
+    return kept
+  } finally {
+    stopWaiting()
+  }
+}
+
+/** Remembers a value; evicts the oldest ones above the limit. */
+export function remember<Value>(
+  map: Map<string, Value>,
+  id: string,
+  value: Value,
+  most = KEYS_CACHED_MAX,
+): void {
+  map.set(id, value)
+  for (const oldest of map.keys()) {
+    if (map.size <= most) break
+    map.delete(oldest)
+  }
+}
+
+export function publicKeyOf(hex: string): KeyObject {
+  const x = Buffer.from(hex, 'hex').toString('base64url')
+  return createPublicKey({ format: 'jwk', key: { kty: 'OKP', crv: 'Ed25519', x } })
+}

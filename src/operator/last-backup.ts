@@ -1,0 +1,26 @@
+/**
+ * The mark of the last backup in the data folder: the file's time of modification is the instant that the backup
+ * reaches. The exchange reports its age, so an operator with other means of backup can `touch` the file.
+ */
+
+import { statSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const LAST_BACKUP = 'last-backup'
+
+export function markBackup(dataDir: string, folder: string, madeAt: string): void {
+  const path = join(dataDir, LAST_BACKUP)
+  writeFileSync(path, `${folder}\n`)
+  utimesSync(path, new Date(madeAt), new Date(madeAt))
+}
+
+/** Returns the time of the last backup; without one, the time at which the log was made. Undefined without a log. */
+export function lastBackupMs(dataDir: string): number | undefined {
+  return modifiedMs(join(dataDir, LAST_BACKUP)) ?? modifiedMs(join(dataDir, 'log', 'log.json'))
+}
+
+function modifiedMs(path: string): number | undefined {
+  const found = statSync(path, { throwIfNoEntry: false })
+  // `utimes` takes seconds as a float, which loses the last fraction of a millisecond.
+  return found === undefined ? undefined : Math.round(found.mtimeMs)
+}

@@ -1,0 +1,53 @@
+/**
+ * Traces of requests through the threads: one trace id from an HTTP request to the transaction that settles its trade.
+ * A trace travels as a `traceparent` (W3C Trace Context): `00-<trace id>-<id of the parent span>-01`.
+ */
+
+export type SpanAttributes = Readonly<Record<string, string | number>>
+
+/** The span of a request that is being traced. Times are those of `performance.now()` in its thread. */
+export type OpenSpan = {
+  /** Names this span as the parent of others. */
+  readonly traceparent: string
+  /** Adds a finished part of the request. */
+  part(name: string, fromMs: number, toMs: number, attributes?: SpanAttributes): void
+  end(attributes: SpanAttributes): void
+}
+
+export type Tracer = {
+  /** Starts the span of a request. Undefined if the request is not sampled. `parent` is its header, or empty. */
+  begin(name: string, parent: string): OpenSpan | undefined
+  /** Adds a finished span; times are Unix milliseconds. */
+  add(parent: string, name: string, span: TimedSpan): void
+  /** Returns Unix milliseconds of the machine, whatever the exchange's own time is. */
+  nowMs(): number
+}
+
+export type TimedSpan = {
+  readonly fromMs: number
+  readonly toMs: number
+  readonly attributes?: SpanAttributes
+  readonly failed?: boolean
+}
+
+type ParentSpan = {
+  readonly traceId: string
+  readonly spanId: string
+  readonly isSampled: boolean
+}
+
+const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-|$)/
+const HEADER_CHARS_MAX = 128
+
+/** Reads the header of any version but ff; undefined if it is not valid. */
+export function parseTraceparent(header: string): ParentSpan | undefined {
+  if (header.length > HEADER_CHARS_MAX || header.startsWith('ff')) return undefined
+  const [, traceId, spanId, flags] = TRACEPARENT.exec(header) ?? []
+  if (traceId === undefined || spanId === undefined || flags === undefined) return undefined
+  if (/^0+$/.test(traceId) || /^0+$/.test(spanId)) return undefined
+  return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & 1) === 1 }
+}
+
+export function traceparentOf(traceId: string, spanId: string): string {
+  return `00-${traceId}-${spanId}-01`
+}

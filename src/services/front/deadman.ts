@@ -1,0 +1,53 @@
+/** Dead-man switches of a front: writes them through the store thread, and fires those that are due. */
+
+import type { DeadmanStore } from '#api/orders/deadman.ts'
+import { isRejection, reject } from '#domain/rejection.ts'
+import { makeDeadmanWatch } from '#live/deadman-watch.ts'
+import type { MarketGateway } from '#live/market-gateway.ts'
+import type { Clock } from '#runtime/clock.ts'
+import type { ThreadContext } from '#services/kit/kit.ts'
+import { askWrite, type WriteQueueRef } from '#store/writes/ask-write.ts'
+import type { FrontPools } from './pools.ts'
+
+const TURN_MS = 1_000
+/** Maximum time for the cancels of one address; what is left is cancelled in the next turn. */
+const CANCEL_MS_MAX = 10_000
+
+type DeadmanPorts = Pick<FrontPools, 'query'> &
+  Pick<ThreadContext, 'log' | 'every'> & {
+    readonly store: WriteQueueRef
+    readonly gateway: Pick<MarketGateway, 'cancelAll'>
+    readonly clock: Clock
+  }
+
+export function openDeadman(ports: DeadmanPorts): DeadmanStore {
+  const { store, gateway, clock, log } = ports
+  const watch = makeDeadmanWatch({
+    read: (asked) => ports.query('deadmanDue', asked),
+    async cancelAll({ address }) {
+      const context = { deadlineAtMs: clock.nowMs() + CANCEL_MS_MAX }
+      const cancelled = await gateway.cancelAll(address, { cause: 'deadman' }, context)
+      return !isRejection(cancelled)
+    },
+    clear: ({ keyId, dueAtMs }) => askWrite(store, 'clearDeadman', { keyId, dueAtMs }),
+    nowMs: clock.nowMs,
+    fired: ({ keyId, address }) => log.info({ keyId, address }, 'a dead-man switch has fired'),
+    failed: (error) => log.warn({ err: error }, 'dead-man switches could not be read or cleared'),
+  })
+  ports.every(TURN_MS, () => void watch.turn())
+
+  const leftMs = (deadlineAtMs: number) => Math.max(1, deadlineAtMs - clock.nowMs())
+  const unless = (write: Promise<unknown>) =>
+    write.then(
+      () => undefined,
+      (error: unknown) => {
+        log.warn({ err: error }, 'a dead-man switch could not be written')
+        return reject('OUTCOME_UNKNOWN')
+      },
+    )
+  return {
+    set: (one, deadlineAtMs) => unless(askWrite(store, 'setDeadman', one, leftMs(deadlineAtMs))),
+    clear: (keyId, deadlineAtMs) =>
+      unless(askWrite(store, 'clearDeadman', { keyId }, leftMs(deadlineAtMs))),
+  }
+}

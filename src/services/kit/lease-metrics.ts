@@ -1,0 +1,47 @@
+/** Metrics of leases: which roles a node plays, and since when each lease was not renewed. */
+
+import { Gauge } from 'prom-client'
+import type { Lease } from '#store/engine/fence.ts'
+import type { ThreadContext } from './kit.ts'
+
+type MeteredRole = { readonly lease: Lease | undefined; readonly renewedAtMs: number }
+
+export function leaseMeters(
+  { registry, monotonicMs }: Pick<ThreadContext, 'registry' | 'monotonicMs'>,
+  roles: ReadonlyMap<string, MeteredRole>,
+): void {
+  new Gauge({
+    name: 'sibyl_lease_held',
+    help: '1 while this node plays a role that one node at a time may play, 0 while it stands by for it',
+    labelNames: ['role'],
+    registers: [registry],
+    collect() {
+      for (const [role, { lease }] of roles) this.set({ role }, lease === undefined ? 0 : 1)
+    },
+  })
+  new Gauge({
+    name: 'sibyl_lease_epoch',
+    help: 'How often a role that this node plays has changed hands',
+    labelNames: ['role'],
+    registers: [registry],
+    collect() {
+      this.reset()
+      for (const [role, { lease }] of roles) {
+        if (lease !== undefined) this.set({ role }, lease.epoch)
+      }
+    },
+  })
+
+  new Gauge({
+    name: 'sibyl_lease_age_seconds',
+    help: 'Time since a role that this node plays was last renewed; after 6 s another node can take it',
+    labelNames: ['role'],
+    registers: [registry],
+    collect() {
+      this.reset()
+      for (const [role, { lease, renewedAtMs }] of roles) {
+        if (lease !== undefined) this.set({ role }, (monotonicMs() - renewedAtMs) / 1_000)
+      }
+    },
+  })
+}

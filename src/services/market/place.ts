@@ -1,0 +1,213 @@
+/**
+ * Places orders: checks that change nothing, then the replaced order leaves, then the order enters. A refused order has
+ * changed nothing, with one exception: in a batch, all replaced orders leave before the first order enters.
+ */
+
+import type { Address, OrderHash } from '#domain/ids.ts'
+import { GROUP_ORDERS_MAX, ORDERS_PER_TRADER_MAX } from '#domain/limits.ts'
+import type { Shares } from '#domain/money.ts'
+import { notionalFlaw, OUTCOMES, orderFlaws, type VerifiedOrder } from '#domain/order.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import type { OrderAccepted, PlacedOrder } from '#protocol/market.ts'
+import { firstAnswer } from './first-answer.ts'
+import { admit, closedBy, emitRest, type MarketContext, matched, secondsOf } from './orders.ts'
+import { cancelByMarket, protect } from './protection.ts'
+import { standingFlaw } from './standing.ts'
+import type { MarketState } from './state.ts'
+import { timeInForceFlaw } from './time-in-force.ts'
+
+export function place(
+  state: MarketState,
+  placed: PlacedOrder,
+  context: MarketContext,
+): OrderAccepted | Rejection {
+  const { order, replaces } = placed
+  const seen = seenBefore(state, placed, context)
+  if (seen !== undefined) return seen
+  const replaced = replaces === undefined ? undefined : new Set([replaces])
+  const flaw = flawOf(state, placed, context, replaced) ?? replaceFlaw(state, placed, context)
+  if (flaw !== undefined) return flaw
+  if (replaces !== undefined && replaces !== order.orderHash) {
+    cancelByMarket(state, replaces, 'replaced', context)
+  }
+  return enter(state, placed, context)
+}
+
+/**
+ * Places several orders in one step. All replaced orders leave first, so that a new quote does not meet the old quote of
+ * the other side.
+ */
+export function placeAll(
+  state: MarketState,
+  orders: readonly PlacedOrder[],
+  context: MarketContext,
+): (OrderAccepted | Rejection)[] {
+  const replaced = new Set(
+    orders.flatMap(({ replaces }) => (replaces === undefined ? [] : [replaces])),
+  )
+  const leaving = new Set<OrderHash>()
+  const first = orders.map((placed) => {
+    const { replaces, replaceMode } = placed
+    const refused =
+      seenBefore(state, placed, context) ??
+      flawOf(state, placed, context, replaced) ??
+      replaceFlaw(state, placed, context)
+    if (refused !== undefined || replaces === undefined) return refused
+    // If two orders replace the same one, the second comes too late.
+    if (leaving.has(replaces) && replaceMode !== 'always') return reject('ORDER_CLOSED', 'replaces')
+    leaving.add(replaces)
+    return undefined
+  })
+  for (const orderHash of leaving) cancelByMarket(state, orderHash, 'replaced', context)
+  return orders.map((placed, at) => {
+    const known = first[at] ?? seenBefore(state, placed, context)
+    // The orders before it may have changed the book.
+    return known ?? flawOf(state, placed, context, undefined) ?? enter(state, placed, context)
+  })
+}
+
+/** Returns the first answer to an order that the market knows. */
+function seenBefore(
+  state: MarketState,
+  { order, session }: PlacedOrder,
+  context: MarketContext,
+): OrderAccepted | Rejection | undefined {
+  const crowded = session === undefined ? undefined : sessionFlaw(state, session, order)
+  if (crowded !== undefined) return crowded
+  const seen = firstAnswer(state, order, context)
+  // An order placed again by a session ends with that session.
+  if (seen !== undefined && session !== undefined) mark(state, order.orderHash, session, context)
+  return seen
+}
+
+/** Returns why a new order is refused, as if the replaced orders had left. */
+function flawOf(
+  state: MarketState,
+  { order, timeInForce, tags, bookByMs }: PlacedOrder,
+  context: MarketContext,
+  replaced: ReadonlySet<OrderHash> | undefined,
+): Rejection | undefined {
+  const nowSec = secondsOf(context.nowMs)
+  if (closedBy(state, nowSec, context)) return reject('MARKET_CLOSED')
+  if (bookByMs !== undefined && context.nowMs > bookByMs) {
+    const detail = `it reached its market ${context.nowMs - bookByMs} ms after bookByMs`
+    return reject('TOO_LATE', 'bookByMs', detail)
+  }
+  return (
+    orderFlaws(order, nowSec)[0] ??
+    notionalFlaw(order, state.rules.risk?.minNotional ?? 0) ??
+    (state.rules.behind?.has(state.market.chainId) ? reject('SETTLEMENT_BEHIND') : undefined) ??
+    standingFlaw(state, order.trader, context.nowMs) ??
+    crowdedFor(state, order.trader, replaced) ??
+    groupFlaw(state, order.trader, tags?.group) ??
+    (timeInForce === undefined
+      ? undefined
+      : timeInForceFlaw(state, order, timeInForce, { nowSec, replaced }))
+  )
+}
+
+/** Returns why the order to be replaced cannot be; undefined if it is open, or need not be. */
+function replaceFlaw(
+  state: MarketState,
+  { order, replaces, replaceMode }: PlacedOrder,
+  context: MarketContext,
+): Rejection | undefined {
+  if (replaces === undefined) return undefined
+  const gone = replaceMode === 'always' ? undefined : reject('ORDER_CLOSED', 'replaces')
+  for (const outcome of OUTCOMES) {
+    const slot = state.books[outcome].locate(replaces)
+    if (slot < 0) continue
+    const resting = state.books[outcome].read(slot, replaces)
+    if (resting.trader !== order.trader) return reject('NOT_ORDER_OWNER', 'replaces')
+    return resting.expiresAtSec > secondsOf(context.nowMs) ? undefined : gone
+  }
+  const closed = state.recall.closed.get(replaces)
+  if (closed !== undefined && closed.trader !== order.trader) {
+    return reject('NOT_ORDER_OWNER', 'replaces')
+  }
+  return gone
+}
+
+/** Matches and rests an order that has no flaw. */
+function enter(
+  state: MarketState,
+  { order, timeInForce, session, tags }: PlacedOrder,
+  context: MarketContext,
+): OrderAccepted | Rejection {
+  const atOnce = timeInForce === 'IOC' || timeInForce === 'FOK'
+  const held = atOnce ? undefined : session
+  const matches = admit(state, order, order.size, undefined, context, atOnce, held, tags)
+  if (matches === 0 && matched.limited) {
+    // No event of the order exists yet, so it can simply be refused.
+    return reject(
+      'OVERLOADED',
+      undefined,
+      'too many ended orders must be removed first: retry shortly',
+    )
+  }
+  const filled = order.size - matched.left
+  if (matches > 0) protect(state, context)
+  const { orderHash } = order
+  const timestamp = secondsOf(context.nowMs)
+  if (!atOnce) return { orderHash, status: 'accepted', matches, timestamp }
+  return { orderHash, status: 'accepted', matches, timestamp, filled }
+}
+
+/** Returns why there is no room for another order of this trader; undefined if there is. */
+function crowdedFor(
+  { books, rules }: MarketState,
+  trader: Address,
+  replaced: ReadonlySet<OrderHash> | undefined,
+): Rejection | undefined {
+  const [yes, no] = books
+  const leaving = replaced?.size ?? 0
+  const count = yes.count + no.count - leaving
+  if (count >= rules.ordersMax) {
+    return reject('OVERLOADED', undefined, 'the books of this market are full')
+  }
+  // With so few orders in the book no trader can exceed the limit; this check is cheaper than a look-up.
+  if (count < ORDERS_PER_TRADER_MAX) return undefined
+  if (yes.countOf(trader) + no.countOf(trader) - leaving < ORDERS_PER_TRADER_MAX) return undefined
+  const detail = `the trader has ${ORDERS_PER_TRADER_MAX} open orders in this market`
+  return reject('RATE_LIMITED', 'order.trader', detail)
+}
+
+function groupFlaw(
+  { tagged }: MarketState,
+  trader: Address,
+  group: string | undefined,
+): Rejection | undefined {
+  if (group === undefined || tagged.countOf(trader, group) < GROUP_ORDERS_MAX) return undefined
+  const detail = `the group has ${GROUP_ORDERS_MAX} orders in this market`
+  return reject('RATE_LIMITED', 'group', detail)
+}
+
+/** Rejects an order of a session that holds the maximum number of orders. */
+function sessionFlaw(
+  state: MarketState,
+  session: string,
+  { orderHash }: VerifiedOrder,
+): Rejection | undefined {
+  const max = state.rules.sessions?.ordersMax ?? Number.POSITIVE_INFINITY
+  if (!state.held.isFull(session, orderHash, max)) return undefined
+  const detail = `a session may hold ${max} orders that are open or not settled`
+  return reject('RATE_LIMITED', undefined, detail)
+}
+
+/** Emits that a resting order ends with this session from now on, or with none. */
+export function mark(
+  state: MarketState,
+  orderHash: OrderHash,
+  session: string | undefined,
+  context: MarketContext,
+): void {
+  if (state.held.sessionOf(orderHash) === session) return
+  for (const outcome of OUTCOMES) {
+    const slot = state.books[outcome].locate(orderHash)
+    if (slot < 0) continue
+    const resting = state.books[outcome].read(slot, orderHash)
+    const holder = session === undefined ? { kept: true } : { held: session }
+    const more = { order: undefined, returned: false, ...holder }
+    emitRest(state, resting, outcome, 0 as Shares, context, more)
+  }
+}

@@ -1,0 +1,45 @@
+/** Market-maker protection: cancels the rest of a group whose fills exceeded its limit, in the step of the last fill. */
+
+import type { OrderHash } from '#domain/ids.ts'
+import { OUTCOMES } from '#domain/order.ts'
+import type { CancelCause } from '#domain/order-tags.ts'
+import { cancelFilled } from './cancels.ts'
+import { type MarketContext, withdraw } from './orders.ts'
+import type { MarketState } from './state.ts'
+
+/** Called after every match, before its answer. */
+export function protect(state: MarketState, context: MarketContext): void {
+  for (const orderHash of state.tagged.takeExceeded()) {
+    cancelByMarket(state, orderHash, 'protection', context)
+  }
+}
+
+/** Cancels an order that rests, or a tagged one that is filled and may return. Returns whether it did. */
+export function cancelByMarket(
+  state: MarketState,
+  orderHash: OrderHash,
+  cause: CancelCause,
+  context: MarketContext,
+): boolean {
+  for (const outcome of OUTCOMES) {
+    const slot = state.books[outcome].locate(orderHash)
+    if (slot < 0) continue
+    const resting = state.books[outcome].read(slot, orderHash)
+    return withdraw(state, outcome, slot, resting, context, 'cancelled', cause) === 'cancelled'
+  }
+  const closed = state.recall.closed.get(orderHash) ?? filledOf(state, orderHash)
+  return closed !== undefined && cancelFilled(state, closed, context, cause) !== undefined
+}
+
+/** Returns a filled order of a group as the partition remembers it; only the batch's own hashes are looked up there. */
+function filledOf(state: MarketState, orderHash: OrderHash) {
+  const filled = state.tagged.filledOf(orderHash)
+  if (filled === undefined) return undefined
+  const { marketId, trader, side, outcome, price, size, reason, matches } = filled
+  const { placedAtMs, expiresAtSec } = filled
+  const forgetAfterSec = Math.min(expiresAtSec, state.market.expiration)
+  return {
+    ...{ orderHash, marketId, trader, side, outcome, price, size, reason, matches },
+    ...{ placedAtMs, expiresAtSec, forgetAfterSec },
+  }
+}

@@ -1,0 +1,52 @@
+/** Checks that the owner of an operation signed it, with the current nonces of the contracts. */
+
+import { checksumAddress } from '#domain/checksum-address.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import type { RelayOperation } from '#domain/relay.ts'
+import { type MessageNonces, type SignedMessage, signedMessages } from '#domain/relay-messages.ts'
+import { invalidSignature } from './relay-flaws.ts'
+import type { RelayExaminerOptions } from './relay-options.ts'
+
+export function makeSignatureCheck(
+  options: Pick<RelayExaminerOptions, 'contracts' | 'stablecoin' | 'recover'>,
+) {
+  const { contracts, recover } = options
+  const parts = {
+    settlement: contracts.settlement,
+    conditionalTokens: contracts.conditionalTokens,
+    stablecoin: options.stablecoin,
+  }
+
+  return function signatureFlaw(
+    operation: RelayOperation,
+    nonces: MessageNonces,
+  ): Rejection | undefined {
+    const messages = signedMessages(operation, parts, nonces)
+    for (const [at, message] of messages.entries()) {
+      const { signer, digest } = recover(message, signatureText(message))
+      if (signer === operation.owner) continue
+      const { nonce } = message.message
+      const field = message.isBond ? 'bondR' : `${message.path}r`
+      const numbered = nonce === undefined ? '' : `, with nonce ${nonce}`
+      const hashed = `the digest hashed is ${digest}${numbered}`
+      if (typeof signer === 'object') {
+        return invalidSignature(field, `${signer.flaw}; ${hashed}`)
+      }
+      if (nonces.nonce > 0n && !message.isBond) {
+        const before = { ...nonces, nonce: nonces.nonce - 1n }
+        const used = signedMessages(operation, parts, before)[at]
+        if (used !== undefined && recover(used, signatureText(used)).signer === operation.owner) {
+          const detail = `the signature is for nonce ${used.message.nonce}, which has been used: the next is ${nonce}`
+          return reject('INVALID_SIGNATURE', field, detail)
+        }
+      }
+      const who = `recovered ${checksumAddress(signer)}, expected ${checksumAddress(operation.owner)}`
+      return invalidSignature(field, `${who}; ${hashed}`)
+    }
+    return undefined
+  }
+}
+
+function signatureText({ signature: { v, r, s } }: SignedMessage): string {
+  return `${r}${s.slice(2)}${v.toString(16)}`
+}

@@ -1,0 +1,54 @@
+/**
+ * Logs what settlement waits for. If trades are open and none has ended for 10 s, an event names the reason, and again
+ * every 30 s: a wait is never silent, whoever is late.
+ */
+
+import type { PendingSettlement, SettlementContext, SettlementState } from './state.ts'
+
+const STALLED_MS = 10_000
+const AGAIN_MS = 30_000
+
+export function watchStall(state: SettlementState, context: SettlementContext): void {
+  const { nowMs } = context
+  const { progress } = state
+  const isIdle = state.reads.recovered && state.trades.size === 0 && !isOverdue(state, nowMs)
+  if (isIdle || progress.lastMs === 0) {
+    progress.lastMs = nowMs
+    return
+  }
+  const forMs = nowMs - progress.lastMs
+  if (forMs < STALLED_MS || nowMs - progress.toldMs < AGAIN_MS) return
+  progress.toldMs = nowMs
+  context.emit({
+    type: 'Stalled',
+    forMs,
+    trades: state.trades.size,
+    why: whatIsAwaited(state, nowMs),
+  })
+}
+
+/** True if a step has been under way for so long that its answer may never come. */
+function isOverdue({ steps }: SettlementState, nowMs: number): boolean {
+  return [...steps.busy.values()].some((sinceMs) => nowMs - sinceMs >= STALLED_MS)
+}
+
+function whatIsAwaited(state: SettlementState, nowMs: number): string {
+  const { steps, history, chain, trades, reports } = state
+  const parts: string[] = []
+  for (const [step, sinceMs] of steps.busy) {
+    if (nowMs - sinceMs >= STALLED_MS)
+      parts.push(`no answer to ${step} for ${seconds(nowMs - sinceMs)}`)
+  }
+  for (const [step, { why }] of steps.pauses) parts.push(`${step} failed: ${why}`)
+  if (history.unverified.size > 0)
+    parts.push(`${history.unverified.size} to be verified by markets`)
+  if (reports.unanswered !== '') parts.push(`a market did not acknowledge: ${reports.unanswered}`)
+  if (chain.stopped !== '') parts.push(chain.stopped)
+  if (chain.trouble !== '') parts.push(chain.trouble)
+  const stages = Object.entries(Object.groupBy(trades.values(), stageOf))
+  parts.push(...stages.map(([stage, those]) => `${those?.length ?? 0} ${stage}`))
+  return parts.join('; ')
+}
+
+const stageOf = ({ stage }: PendingSettlement) => stage
+const seconds = (ms: number): string => `${Math.round(ms / 1_000)} s`

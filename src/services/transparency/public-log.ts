@@ -1,0 +1,281 @@
+/**
+ * Publishes the event log as a transparency log. Each turn reads new rows of all partitions, adds their entries to the
+ * trees, has entries, tiles, size and root stored, and only then signs and publishes the checkpoints.
+ */
+
+import { Fault } from '#domain/fault.ts'
+import { PUBLIC_LOG_EVENTS_PER_TURN } from '#domain/limits.ts'
+import type { LogRow } from '#log/event-log.ts'
+import type { Behaviour, Context } from '#runtime/actor.ts'
+import type {
+  PublicLeaf,
+  PublicTile,
+  PublicTree,
+  PublishedCheckpoint,
+  TreeGrowth,
+} from '#store/writes/public-log.ts'
+import { entriesOf, type HexSha256 } from '#transparency/log-entries.ts'
+import { TreeBuilder } from '#transparency/tree-builder.ts'
+import { sameBytes, type TreeHasher } from '#transparency/tree-hash.ts'
+
+export type PublicLogProtocol = {
+  /** Starts a turn if none is under way. */
+  Tick: { takes: object; answers: undefined }
+  Loaded: { takes: { trees: readonly LoadedTree[] }; answers: undefined }
+  LoadFailed: { takes: { why: string }; answers: undefined }
+  Grown: { takes: { growths: readonly TreeGrowth[] }; answers: undefined }
+  GrowFailed: { takes: { why: string; retry: boolean }; answers: undefined }
+  Published: { takes: object; answers: undefined }
+  /** Another node takes over: the current turn ends, and no other starts. */
+  Leave: { takes: object; answers: undefined }
+}
+
+export type PublicLogEvent =
+  | {
+      readonly type: 'grown'
+      readonly entries: number
+      readonly events: number
+      readonly bytes: number
+    }
+  | { readonly type: 'fault'; readonly why: string }
+
+/** A tree as the database has it, with the partial tiles that it continues from. */
+export type LoadedTree = {
+  readonly stored: PublicTree | undefined
+  readonly partition: number
+  readonly tiles: readonly PublicTile[]
+  readonly throughMs: number
+}
+
+export type PublicLogPorts = {
+  readonly logId: string
+  readonly partitions: number
+  /** The rows of the log and of its archive. */
+  readRows(partition: number, fromOffset: number, limit: number): LogRow[]
+  firstOffset(partition: number): number
+  lastOffset(partition: number): number
+  load(): Promise<readonly LoadedTree[]>
+  grow(growths: readonly TreeGrowth[]): Promise<unknown>
+  publish(checkpoints: readonly PublishedCheckpoint[]): Promise<unknown>
+  /** Returns the signed checkpoint of a tree. */
+  sign(partition: number, size: number, root: Uint8Array): string
+  readonly hexSha256: HexSha256
+  readonly hasher: TreeHasher
+}
+
+type Tree = {
+  readonly builder: TreeBuilder
+  readonly beginsAt: number
+  nextOffset: number
+  throughMs: number
+  /** A tree that is built anew is published from this offset on, so that its published size does not shrink. */
+  readonly publishFrom: number
+}
+
+export type PublicLogState = {
+  readonly ports: PublicLogPorts
+  /** Empty until the stored trees are loaded. */
+  readonly trees: Map<number, Tree>
+  /** True while something is loaded, stored or published. */
+  busy: boolean
+  /** Growth that is being stored, and is stored again after a fault: the database may have it already. */
+  growing: readonly TreeGrowth[]
+  /** Why the last turn failed; empty if it did not. */
+  fault: string
+  leaving: boolean
+}
+
+export function newPublicLog(ports: PublicLogPorts): PublicLogState {
+  return { ports, trees: new Map(), busy: false, growing: [], fault: '', leaving: false }
+}
+
+type PublicLogContext = Context<PublicLogProtocol, PublicLogEvent>
+
+export const publicLog: Behaviour<PublicLogState, PublicLogProtocol, PublicLogEvent> = {
+  Tick(state, _message, context) {
+    if (state.busy || state.leaving) return undefined
+    if (state.trees.size === 0) load(state, context)
+    else turn(state, context)
+    return undefined
+  },
+
+  Loaded(state, { trees }, context) {
+    state.busy = false
+    try {
+      for (const tree of trees) state.trees.set(tree.partition, treeOf(state.ports, tree))
+    } catch (error) {
+      state.trees.clear()
+      fail(state, String(error instanceof Error ? error.message : error), context)
+      return undefined
+    }
+    state.fault = ''
+    return publicLog.Tick(state, {}, context)
+  },
+
+  LoadFailed(state, { why }, context) {
+    state.busy = false
+    fail(state, why, context)
+    return undefined
+  },
+
+  Grown(state, { growths }, context) {
+    state.growing = []
+    const { sign } = state.ports
+    const checkpoints = growths
+      .filter(({ partition, to }) => to.nextOffset > (state.trees.get(partition)?.publishFrom ?? 0))
+      .map(({ partition, to: { size, root } }) => ({
+        ...{ partition, size, root },
+        checkpoint: sign(partition, size, root),
+      }))
+    for (const { leaves, to, from } of growths) {
+      context.emit({
+        type: 'grown',
+        entries: to.size - from.size,
+        events: to.nextOffset - (leaves[0]?.first ?? to.nextOffset),
+        bytes: leaves.reduce((sum, { entry }) => sum + entry.length, 0),
+      })
+    }
+    context.pipe(
+      state.ports.publish(checkpoints),
+      () => ({ type: 'Published', message: {} }),
+      (error) => ({ type: 'GrowFailed', message: failureOf(error) }),
+    )
+    return undefined
+  },
+
+  GrowFailed(state, { why, retry }, context) {
+    state.busy = false
+    fail(state, why, context)
+    // The database is the truth: another writer may have grown the trees.
+    if (!retry) {
+      state.growing = []
+      state.trees.clear()
+    }
+    return undefined
+  },
+
+  Published(state, _message, _context) {
+    state.busy = false
+    state.fault = ''
+    return undefined
+  },
+
+  Leave(state) {
+    state.leaving = true
+    return undefined
+  },
+}
+
+function load(state: PublicLogState, context: PublicLogContext): void {
+  state.busy = true
+  context.pipe(
+    state.ports.load(),
+    (trees) => ({ type: 'Loaded', message: { trees } }),
+    (error) => ({ type: 'LoadFailed', message: { why: failureOf(error).why } }),
+  )
+}
+
+/** Continues a stored tree; throws if it is damaged or of another log. */
+function treeOf(ports: PublicLogPorts, { stored, partition, tiles, throughMs }: LoadedTree): Tree {
+  if (stored === undefined) {
+    const beginsAt = ports.firstOffset(partition)
+    return {
+      ...{ builder: new TreeBuilder(ports.hasher), beginsAt, nextOffset: beginsAt, throughMs: 0 },
+      publishFrom: ports.lastOffset(partition),
+    }
+  }
+  if (stored.logId !== ports.logId) {
+    throw new Error(`the public log of partition ${partition} belongs to another event log`)
+  }
+  const builder = TreeBuilder.from(stored.size, tiles, ports.hasher)
+  if (!sameBytes(builder.root(), stored.root)) {
+    throw new Error(
+      `the tiles of the public log of partition ${partition} are damaged: empty public_trees, ` +
+        'public_tiles and public_entries to build them again from the log and its archive',
+    )
+  }
+  const { beginsAt, nextOffset } = stored
+  return { builder, beginsAt, nextOffset, throughMs, publishFrom: 0 }
+}
+
+/** Adds new rows to the trees, at most so many events together. */
+function turn(state: PublicLogState, context: PublicLogContext): void {
+  if (state.growing.length === 0) {
+    try {
+      state.growing = grownTrees(state)
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error
+      // Some trees may have grown in memory: they are loaded again.
+      state.trees.clear()
+      fail(state, error.message, context)
+      return
+    }
+  }
+  const growths = state.growing
+  if (growths.length === 0) return
+  state.busy = true
+  context.pipe(
+    state.ports.grow(growths),
+    () => ({ type: 'Grown', message: { growths } }),
+    (error) => ({ type: 'GrowFailed', message: failureOf(error) }),
+  )
+}
+
+function grownTrees({ ports, trees }: PublicLogState): TreeGrowth[] {
+  const growths: TreeGrowth[] = []
+  let room = PUBLIC_LOG_EVENTS_PER_TURN
+  for (const [partition, tree] of trees) {
+    if (room <= 0) break
+    if (ports.lastOffset(partition) < tree.nextOffset) continue
+    const rows = ports.readRows(partition, tree.nextOffset, room)
+    const growth = grow(ports, partition, tree, rows)
+    room -= growth.to.nextOffset - (growth.leaves[0]?.first ?? growth.to.nextOffset)
+    if (growth.leaves.length > 0) growths.push(growth)
+  }
+  return growths
+}
+
+function grow(
+  ports: PublicLogPorts,
+  partition: number,
+  tree: Tree,
+  rows: readonly LogRow[],
+): TreeGrowth {
+  const { builder, beginsAt } = tree
+  const from = { size: builder.size }
+  const leaves: PublicLeaf[] = []
+  for (const row of rows) {
+    tree.throughMs = Math.max(tree.throughMs, lastTimeOf(row))
+    for (const entry of entriesOf(row, ports.hexSha256)) {
+      builder.append(ports.hasher.leaf(entry))
+      leaves.push({ first: row.first, throughMs: tree.throughMs, entry })
+    }
+    tree.nextOffset = row.first + row.count
+  }
+  const to = { size: builder.size, root: builder.root(), nextOffset: tree.nextOffset }
+  const tiles = builder.takeChanged()
+  return { partition, logId: ports.logId, beginsAt, from, to, leaves, tiles }
+}
+
+/** Returns the time of the last event of a row: the clock of a partition never goes back. */
+function lastTimeOf({ payload }: LogRow): number {
+  const line = payload.toString(
+    'utf8',
+    payload.lastIndexOf('\n', payload.length - 3) + 1,
+    payload.length - 2,
+  )
+  const event = JSON.parse(line) as
+    | { readonly atMs: number }
+    | readonly [string, unknown, number, number]
+  return 'atMs' in event ? event.atMs : event[3]
+}
+
+function fail(state: PublicLogState, why: string, context: PublicLogContext): void {
+  if (state.fault !== why) context.emit({ type: 'fault', why })
+  state.fault = why
+}
+
+function failureOf(error: unknown): { why: string; retry: boolean } {
+  if (error instanceof Fault) return { why: error.message, retry: error.retryable }
+  return { why: String(error), retry: false }
+}

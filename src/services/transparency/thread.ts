@@ -1,0 +1,129 @@
+/** The transparency thread: publishes the log of all partitions. One node at a time does. */
+
+import { hash } from 'node:crypto'
+import { archiveDirOf, databaseUrlOf, originOf, type ThreadData } from '#config/thread-data.ts'
+import { LOG_COPY_THREAD } from '#config/topology.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import { openArchive, wholeLog, wholeRows } from '#log/archive/archive-reader.ts'
+import type { LogReader, RowReader } from '#log/event-log.ts'
+import { openLogReader } from '#log/log-reader.ts'
+import { PACKED } from '#log/packed-event.ts'
+import type { Protocol } from '#runtime/actor.ts'
+import type { Served } from '#runtime/serve.ts'
+import type { Thread } from '#runtime/thread.ts'
+import { linkWriters, makeFollowers, makeThreadContext, serveActor } from '#services/kit/kit.ts'
+import { makeLeases } from '#services/kit/leases.ts'
+import { type Adapters, realWorld, type World } from '#services/kit/world.ts'
+import { openDatabase } from '#store/open-database.ts'
+import { makeReads, type Reads } from '#store/reads/reads.ts'
+import { askWrite } from '#store/writes/ask-write.ts'
+import type { HexSha256 } from '#transparency/log-entries.ts'
+import { lastTiles } from '#transparency/tree-builder.ts'
+import { makeTreeHasher, type Sha256 } from '#transparency/tree-hash.ts'
+import { publicLogMeters } from './metrics.ts'
+import {
+  type LoadedTree,
+  newPublicLog,
+  type PublicLogEvent,
+  type PublicLogPorts,
+  type PublicLogProtocol,
+  type PublicLogState,
+  publicLog,
+} from './public-log.ts'
+import { makeCheckpointSigners } from './thread/checkpoint-signers.ts'
+
+const ROLE = 'transparency'
+/** A stuck store must not stop the thread for ever; the same growth is then stored again. */
+const WRITE_DEADLINE_MS = 30_000
+
+type TransparencyWorld = World & Pick<Adapters, 'openDatabase' | 'openLogReader' | 'makeReads'>
+
+const REAL: TransparencyWorld = { ...realWorld, openDatabase, openLogReader, makeReads }
+
+const sha256: Sha256 = (bytes) => hash('sha256', bytes, 'buffer')
+const hexSha256: HexSha256 = (bytes) => hash('sha256', bytes, 'hex')
+
+export function transparencyThread(data: ThreadData, world: TransparencyWorld = REAL): Thread {
+  const { settings } = data
+  const kit = makeThreadContext(data, world)
+  const leases = makeLeases(data, kit, world)
+  const writers = linkWriters(settings, kit.links)
+  /** On a node the log is a copy, which another thread keeps. */
+  const logCopies = makeFollowers<Protocol>(settings, kit.links)
+  const reads = world.makeReads(databaseUrlOf(settings))
+  const store = leases.writeQueue(ROLE, writers.store)
+  const signers = makeCheckpointSigners(settings.transparency.keys)
+  let reader: (LogReader<MarketEvent> & RowReader) | undefined
+  let state: PublicLogState | undefined
+  let served: Served | undefined
+  const meters = publicLogMeters(kit, () => state)
+
+  const look = (): void => served?.hear('Tick', {}, 0, undefined)
+
+  function portsOf(log: LogReader<MarketEvent> & RowReader): PublicLogPorts {
+    const archive = openArchive(archiveDirOf(settings), log, { form: PACKED })
+    const whole = wholeLog(log, archive)
+    return {
+      ...{ logId: log.id, partitions: log.partitions, hexSha256, hasher: makeTreeHasher(sha256) },
+      readRows: wholeRows(log, archive).readRows,
+      firstOffset: whole.firstOffset,
+      lastOffset: log.lastOffset,
+      load: () => loadTrees(reads, log.partitions),
+      grow: (trees) => askWrite(store, 'growTrees', { trees }, WRITE_DEADLINE_MS),
+      publish: async (checkpoints) =>
+        checkpoints.length > 0 &&
+        askWrite(store, 'publishCheckpoints', { checkpoints }, WRITE_DEADLINE_MS),
+      sign: (partition, size, root) =>
+        signers.sign(originOf(settings, log.id, partition), size, root),
+    }
+  }
+
+  function begin(): void {
+    reader = world.openLogReader<MarketEvent>(settings.data.dir, { form: PACKED })
+    state = newPublicLog(portsOf(reader))
+    served = serveActor<PublicLogState, PublicLogProtocol, PublicLogEvent>({
+      ...{ behaviour: publicLog, state, clock: kit.clock, say: meters.said },
+    })
+    kit.every(settings.transparency.intervalMs, look)
+    const [key] = signers.keys(originOf(settings, reader.id, 0))
+    kit.log.info({ origin: key?.name, partitions: reader.partitions }, 'the log is public')
+  }
+
+  return {
+    start: () => leases.hold(ROLE, begin),
+    connect(peer, port) {
+      if (peer === LOG_COPY_THREAD) logCopies.add(peer, port, look)
+      else writers.take(peer, port)
+    },
+    health: () => state?.fault ?? (leases.standby() || 'starting'),
+    metrics: kit.metrics,
+    async drain() {
+      kit.quiet()
+      served?.hear('Leave', {}, 0, undefined)
+      await served?.drained()
+    },
+    async stop() {
+      kit.quiet()
+      writers.close()
+      logCopies.close()
+      await reader?.close()
+      await reads.close()
+      await leases.close()
+    },
+  }
+}
+
+async function loadTrees({ query }: Reads, partitions: number): Promise<LoadedTree[]> {
+  const trees = await query('publicTrees', {})
+  const loaded: LoadedTree[] = []
+  for (let partition = 0; partition < partitions; partition++) {
+    const stored = trees.find((tree) => tree.partition === partition)
+    const size = stored?.size ?? 0
+    loaded.push({
+      ...{ stored, partition },
+      tiles: await query('publicTiles', { partition, places: lastTiles(size) }),
+      throughMs: await query('publicThroughMs', { partition, size }),
+    })
+  }
+  return loaded
+}

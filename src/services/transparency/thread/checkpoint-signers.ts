@@ -1,0 +1,24 @@
+/** Signs checkpoints and receipts with every configured key: during a rotation, clients may trust the old key or the new one. */
+
+import { checkpointText } from '#transparency/checkpoint.ts'
+import { keyPairOf, makeNoteSigner } from '#transparency/node-signer.ts'
+import { signatureLine, type VerifierKey } from '#transparency/note.ts'
+
+/** `seeds`: 32 bytes each, as 0x-hex. */
+export function makeCheckpointSigners(seeds: readonly string[]) {
+  const pairs = seeds.filter((seed) => seed !== '').map(keyPairOf)
+  const signersOf = (origin: string) => pairs.map((pair) => makeNoteSigner(pair, origin))
+  /** Returns the text as a note that all keys of a log have signed. */
+  function signText(origin: string, text: string): string {
+    const message = Buffer.from(text)
+    const lines = signersOf(origin).map(({ key, sign }) => signatureLine(key, sign(message)))
+    return `${text}\n${lines.join('')}`
+  }
+
+  return {
+    keys: (origin: string): VerifierKey[] => signersOf(origin).map(({ key }) => key),
+    sign: (origin: string, size: number, root: Uint8Array): string =>
+      signText(origin, checkpointText({ origin, size, root })),
+    signText,
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * Texts of markets, cached by each reader: a row of `markets` never changes its texts, and looking them up with every
+ * trade took as long as finding the trade.
+ */
+
+import type { Address } from '#domain/ids.ts'
+import { MARKET_TEXTS_MAX } from '#domain/limits.ts'
+import type { Database } from '../engine/database.ts'
+import { hexColumn } from '../engine/hex.ts'
+import { rowsOf } from '../engine/prepared.ts'
+
+/** The same object for the same market while it is cached. */
+export type MarketTexts = { readonly question: string; readonly contractAddress: Address }
+
+type Row = { readonly market: string; readonly question: string; readonly contract: string }
+
+/** Markets per statement. */
+const ASKED_MAX = 8
+
+/** Two generations: an entry that is used again stays, and no order of use has to be kept. */
+type Known = { young: Map<string, MarketTexts>; old: Map<string, MarketTexts> }
+const known = new WeakMap<Database, Known>()
+
+/** For a market that does not exist. */
+const NONE: MarketTexts = { question: '', contractAddress: '0x' as Address }
+
+/** Returns the texts of markets by the hex digits of their ids; empty ones for a market that does not exist. */
+export async function textsOfMarkets(
+  database: Database,
+  markets: readonly string[],
+): Promise<(market: string) => MarketTexts> {
+  const cache = known.get(database) ?? { young: new Map(), old: new Map() }
+  known.set(database, cache)
+  const found = new Map<string, MarketTexts>()
+  const unknown = new Set<string>()
+  for (const market of markets) {
+    const own = cache.young.get(market) ?? cache.old.get(market)
+    if (own === undefined) unknown.add(market)
+    else found.set(market, own)
+  }
+  const asked = [...unknown]
+  for (let from = 0; from < asked.length; from += ASKED_MAX) {
+    for (const row of await rowsOfMarkets(database, asked.slice(from, from + ASKED_MAX))) {
+      const contractAddress = `0x${row.contract}` as Address
+      found.set(row.market, { question: row.question, contractAddress })
+    }
+  }
+  for (const [market, own] of found) remember(cache, market, own)
+  return (market) => found.get(market) ?? NONE
+}
+
+/** One statement for every number of markets: unused places repeat the last one. */
+function rowsOfMarkets(database: Database, markets: readonly string[]): Promise<Row[]> {
+  const ids = Array.from({ length: ASKED_MAX }, (_, at) =>
+    Buffer.from(markets[Math.min(at, markets.length - 1)]!, 'hex'),
+  )
+  return rowsOf<Row>(
+    database,
+    `select ${hexColumn('market_id')} as market, question, ${hexColumn('contract_address')} as contract
+      from markets where market_id in (${ids.map(() => '?').join(', ')})`,
+    ids,
+  )
+}
+
+function remember(cache: Known, market: string, own: MarketTexts): void {
+  if (cache.young.has(market)) return
+  if (cache.young.size >= MARKET_TEXTS_MAX / 2) {
+    cache.old = cache.young
+    cache.young = new Map()
+  }
+  cache.young.set(market, own)
+}

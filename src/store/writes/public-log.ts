@@ -1,0 +1,322 @@
+/**
+ * The public log, as the store keeps it: leaves, tiles, size and root of each partition's tree grow in one transaction,
+ * under the lease of the writer. A checkpoint is stored only for a tree that is stored already, so that a checkpoint
+ * never leaves before its size and root are durable.
+ */
+
+import type { AbstractSqlConnection } from '@mikro-orm/mysql'
+import type { SqliteConnection } from '@mikro-orm/sqlite'
+import { Fault } from '#domain/fault.ts'
+import type { MarketId, OrderHash } from '#domain/ids.ts'
+import { type Database, transact } from '../engine/database.ts'
+import { bytesOf } from '../engine/hex.ts'
+import { rowsOf } from '../engine/prepared.ts'
+import { type Statements, statements } from '../engine/statements.ts'
+
+export type PublicLeaf = {
+  /** Offset of its first event. */
+  readonly first: number
+  /** Time of the newest event up to this leaf. */
+  readonly throughMs: number
+  readonly entry: Uint8Array
+}
+
+export type PublicTile = {
+  readonly level: number
+  readonly index: number
+  readonly hashes: Uint8Array
+}
+
+export type TreeGrowth = {
+  readonly partition: number
+  readonly logId: string
+  /** Offset of the first event in the log. */
+  readonly beginsAt: number
+  readonly from: { readonly size: number }
+  readonly to: { readonly size: number; readonly root: Uint8Array; readonly nextOffset: number }
+  readonly leaves: readonly PublicLeaf[]
+  readonly tiles: readonly PublicTile[]
+}
+
+export type PublishedCheckpoint = {
+  readonly partition: number
+  readonly size: number
+  readonly root: Uint8Array
+  readonly checkpoint: string
+}
+
+/**
+ * Adds leaves to trees. Asking again changes nothing. A tree that is neither at the start nor at the end of the growth,
+ * or has another root there, was built by another writer: nothing is written.
+ */
+export async function growTrees(
+  database: Database,
+  { trees }: { readonly trees: readonly TreeGrowth[] },
+): Promise<boolean> {
+  return transact(database, async (transaction, connection) => {
+    const store = statements(database, connection, transaction)
+    const insert = await blobInserter(store, connection)
+    for (const tree of trees) await growTree(store, tree, insert)
+    return true
+  })
+}
+
+/** Inserts or replaces rows of which one column is long. */
+type InsertBlobs = (sql: string, rows: readonly (number | Buffer)[][]) => Promise<void>
+
+/** Bytes of one statement: far below the smallest default packet limit, also as hexadecimal text. */
+const STATEMENT_BYTES = 1024 * 1024
+
+/** The ORM writes values into the text of a statement, which is slow for bytes; SQLite takes them as they are. */
+async function blobInserter(
+  store: Statements,
+  connection: AbstractSqlConnection,
+): Promise<InsertBlobs> {
+  if (store.isMysql) {
+    return async (sql, rows) => {
+      for (const part of partsOf(rows)) {
+        const marks = part.map((row) => `(${row.map(() => '?').join(', ')})`)
+        await store.run(`${sql} values ${marks.join(', ')}`, part.flat())
+      }
+    }
+  }
+  const file = await (connection as unknown as SqliteConnection).getNativeClient()
+  return async (sql, rows) => {
+    const marks = rows[0]?.map(() => '?').join(', ')
+    if (marks === undefined) return
+    const statement = file.prepare<(number | Buffer)[]>(`${sql} values (${marks})`)
+    for (const row of rows) statement.run(...row)
+  }
+}
+
+function partsOf(rows: readonly (number | Buffer)[][]): (number | Buffer)[][][] {
+  const parts: (number | Buffer)[][][] = []
+  let bytes = STATEMENT_BYTES
+  for (const row of rows) {
+    const length = row.reduce<number>(
+      (sum, value) => sum + (Buffer.isBuffer(value) ? value.length : 8),
+      0,
+    )
+    if (bytes + length > STATEMENT_BYTES) {
+      parts.push([])
+      bytes = 0
+    }
+    parts.at(-1)?.push(row)
+    bytes += length
+  }
+  return parts
+}
+
+async function growTree(store: Statements, growth: TreeGrowth, insert: InsertBlobs): Promise<void> {
+  const { partition, logId, beginsAt, from, to, leaves, tiles } = growth
+  const known = await treeIn(store, partition)
+  if (known?.size === to.size && Buffer.from(to.root).equals(known.root)) return
+  if ((known?.size ?? 0) !== from.size || (known !== undefined && known.logId !== logId)) {
+    throw new Fault(
+      'PUBLIC_LOG_CONFLICT',
+      `the public log of partition ${partition} has ${known?.size ?? 0} entries, not ${from.size}`,
+      { retryable: false },
+    )
+  }
+  await insert(
+    'insert into public_entries (log_partition, leaf, first_offset, through_ms, entry)',
+    leaves.map(({ first, throughMs, entry }, at) => [
+      ...[partition, from.size + at, first, throughMs],
+      bufferOf(entry),
+    ]),
+  )
+  await insert(
+    'replace into public_tiles (log_partition, tile_level, tile_index, hashes)',
+    tiles.map(({ level, index, hashes }) => [partition, level, index, bufferOf(hashes)]),
+  )
+  const state = [to.nextOffset, to.size, Buffer.from(to.root)]
+  if (known !== undefined) {
+    await store.run(
+      'update public_trees set next_offset = ?, size = ?, root = ? where log_partition = ?',
+      [...state, partition],
+    )
+    return
+  }
+  await store.run(
+    `insert into public_trees (next_offset, size, root, log_partition, log_id, begins_at, published_size, checkpoint)
+      values (?, ?, ?, ?, ?, ?, 0, '')`,
+    [...state, partition, logId, beginsAt],
+  )
+}
+
+function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength)
+}
+
+async function treeIn(
+  store: Statements,
+  partition: number,
+): Promise<{ logId: string; size: number; root: Buffer } | undefined> {
+  const [row] = await store.all<{ log_id: string; size: number | string; root: Buffer }>(
+    'select log_id, size, root from public_trees where log_partition = ?',
+    [partition],
+  )
+  return row && { logId: row.log_id, size: Number(row.size), root: row.root }
+}
+
+/** Publishes signed checkpoints of trees that are stored; an older one than the published changes nothing. */
+export async function publishCheckpoints(
+  database: Database,
+  { checkpoints }: { readonly checkpoints: readonly PublishedCheckpoint[] },
+): Promise<boolean> {
+  return transact(database, async (transaction, connection) => {
+    const store = statements(database, connection, transaction)
+    for (const { partition, size, root, checkpoint } of checkpoints) {
+      await store.run(
+        `update public_trees set published_size = ?, checkpoint = ?
+          where log_partition = ? and size = ? and root = ? and published_size <= ?`,
+        [size, checkpoint, partition, size, Buffer.from(root), size],
+      )
+    }
+    return true
+  })
+}
+
+export type PublicTree = {
+  readonly partition: number
+  readonly logId: string
+  readonly beginsAt: number
+  readonly nextOffset: number
+  readonly size: number
+  readonly root: Uint8Array
+  readonly publishedSize: number
+  /** Signed; empty before the first one. */
+  readonly checkpoint: string
+}
+
+type TreeRow = Record<
+  'log_partition' | 'begins_at' | 'next_offset' | 'size' | 'published_size',
+  number | string
+> & { readonly log_id: string; readonly root: Buffer; readonly checkpoint: string }
+
+const TREE_COLUMNS =
+  'log_partition, log_id, begins_at, next_offset, size, root, published_size, checkpoint'
+
+/** Returns the trees of all partitions, or of one. */
+export async function publicTrees(
+  database: Database,
+  { partition }: { readonly partition?: number },
+): Promise<PublicTree[]> {
+  const where = partition === undefined ? '' : ' where log_partition = ?'
+  const rows = await rowsOf<TreeRow>(
+    database,
+    `select ${TREE_COLUMNS} from public_trees${where} order by log_partition`,
+    partition === undefined ? [] : [partition],
+  )
+  return rows.map((row) => ({
+    partition: Number(row.log_partition),
+    logId: row.log_id,
+    beginsAt: Number(row.begins_at),
+    nextOffset: Number(row.next_offset),
+    size: Number(row.size),
+    root: row.root,
+    publishedSize: Number(row.published_size),
+    checkpoint: row.checkpoint,
+  }))
+}
+
+/** Returns the tiles at these places that are stored. */
+export async function publicTiles(
+  database: Database,
+  {
+    partition,
+    places,
+  }: {
+    readonly partition: number
+    readonly places: readonly { readonly level: number; readonly index: number }[]
+  },
+): Promise<PublicTile[]> {
+  const tiles: PublicTile[] = []
+  for (const { level, index } of places) {
+    const [row] = await rowsOf<{ hashes: Buffer }>(
+      database,
+      'select hashes from public_tiles where log_partition = ? and tile_level = ? and tile_index = ?',
+      [partition, level, index],
+    )
+    if (row !== undefined) tiles.push({ level, index, hashes: row.hashes })
+  }
+  return tiles
+}
+
+/** Returns the entries from a leaf on. */
+export async function publicEntries(
+  database: Database,
+  {
+    partition,
+    from,
+    count,
+  }: { readonly partition: number; readonly from: number; readonly count: number },
+): Promise<Uint8Array[]> {
+  const rows = await rowsOf<{ entry: Buffer }>(
+    database,
+    'select entry from public_entries where log_partition = ? and leaf >= ? and leaf < ? order by leaf',
+    [partition, from, from + count],
+  )
+  return rows.map(({ entry }) => entry)
+}
+
+/** Returns the time of the newest event of the log; 0 before the first. */
+export async function publicThroughMs(
+  database: Database,
+  { partition, size }: { readonly partition: number; readonly size: number },
+): Promise<number> {
+  const [row] = await rowsOf<{ through_ms: number | string }>(
+    database,
+    'select through_ms from public_entries where log_partition = ? and leaf = ?',
+    [partition, size - 1],
+  )
+  return Number(row?.through_ms ?? 0)
+}
+
+/** The partition of an event, and when it happened. */
+export type EventPlace = { readonly partition: number; readonly atMs: number }
+
+/** Returns where to look for the first event of an order; undefined if the database does not have the order. */
+export async function orderPlace(
+  database: Database,
+  { orderHash }: { readonly orderHash: OrderHash },
+): Promise<EventPlace | undefined> {
+  const [row] = await rowsOf<{ log_partition: number; placed_at_ms: number | string }>(
+    database,
+    'select log_partition, placed_at_ms from orders where order_hash = ?',
+    [bytesOf(orderHash)],
+  )
+  return row && { partition: Number(row.log_partition), atMs: Number(row.placed_at_ms) }
+}
+
+/** Returns where to look for the match of a trade; undefined if the database does not have the trade. */
+export async function tradePlace(
+  database: Database,
+  {
+    marketId,
+    seq,
+    fill,
+  }: { readonly marketId: MarketId; readonly seq: number; readonly fill: number },
+): Promise<EventPlace | undefined> {
+  const [row] = await rowsOf<{ log_partition: number; matched_at_ms: number | string }>(
+    database,
+    `select m.log_partition, t.matched_at_ms from trades t join markets m on m.market_id = t.market_id
+      where t.market_id = ? and t.seq = ? and t.fill_index = ?`,
+    [bytesOf(marketId), seq, fill],
+  )
+  return row && { partition: Number(row.log_partition), atMs: Number(row.matched_at_ms) }
+}
+
+/** Returns the first leaf with events of this time or later, if there is one. */
+export async function publicLeafAt(
+  database: Database,
+  { partition, atMs }: { readonly partition: number; readonly atMs: number },
+): Promise<number | undefined> {
+  const [row] = await rowsOf<{ leaf: number | string }>(
+    database,
+    `select leaf from public_entries where log_partition = ? and through_ms >= ?
+      order by through_ms, leaf limit 1`,
+    [partition, atMs],
+  )
+  return row === undefined ? undefined : Number(row.leaf)
+}

@@ -1,0 +1,59 @@
+/** Events of markets, as each channel shows them. */
+
+import type { MarketEvent } from '#domain/market-event.ts'
+import { BUY, OUTCOMES, SELL } from '#domain/order.ts'
+import type { ShownMarket } from '#live/market-board.ts'
+import type { ChannelParts } from './channel-parts.ts'
+
+/** Events that do not change a market's ticker. */
+const QUIET: ReadonlySet<MarketEvent['type']> = new Set([
+  'TradeSubmitted',
+  'TradeConfirmed',
+  'TradeReverted',
+] as const)
+
+/** Passes an event of a market to the channels that show it. */
+export function followEvent<M>(
+  { marketFeed, books, trades, orders, marketChannel, tickers }: ChannelParts<M>,
+  shown: ShownMarket,
+  event: MarketEvent,
+): void {
+  const of = marketFeed(shown)
+  const { seq } = event
+  if (!QUIET.has(event.type)) tickers.changed(event.marketId)
+  switch (event.type) {
+    case 'MarketOpened':
+      of.bookSeq.fill(seq)
+      of.tradesSeq = seq
+      marketChannel.logged(of, 'created', event)
+      break
+    case 'OrderRested':
+      books.changed(of, event, [event.price], seq)
+      orders.rested(event)
+      break
+    case 'OrdersMatched': {
+      const { taker, fills } = event
+      const makers = taker.side === BUY ? SELL : BUY
+      const prices = [...new Set(fills.map(({ price }) => price as number))]
+      books.changed(of, { outcome: taker.outcome, side: makers }, prices, seq)
+      trades.matched(of, event)
+      orders.matched(event)
+      break
+    }
+    case 'OrderClosed':
+      if (event.remaining > 0) books.changed(of, event, [event.price], seq)
+      orders.closed(event)
+      break
+    case 'MarketClosed':
+      for (const outcome of OUTCOMES) books.replaced(of, outcome, seq)
+      orders.ended(event)
+      marketChannel.logged(of, event.reason, event)
+      break
+    case 'TradeSubmitted':
+    case 'TradeConfirmed':
+    case 'TradeFailed':
+    case 'TradeReverted':
+      trades.decided(of, event)
+      break
+  }
+}

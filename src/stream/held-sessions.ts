@@ -1,0 +1,103 @@
+/**
+ * Cancel on disconnect, at a front: which sessions of its connections hold orders. The market threads cancel the orders
+ * (`services/market/thread/session-orders.ts`); a front only says which sessions live, and which have ended.
+ */
+
+import type { SessionsProtocol } from '#protocol/market-followers.ts'
+import { isUnanswered } from '#runtime/channel.ts'
+import type { Clock } from '#runtime/clock.ts'
+import type { Ref } from '#runtime/ref.ts'
+
+export type HeldSessions = {
+  /** From now on the session's orders end with it. */
+  hold(session: string): void
+  /** Cancels all orders of the session. */
+  end(session: string): void
+  /** Keeps the session's orders. */
+  keep(session: string): void
+  /** Claims all sessions at a market thread that was linked or lost messages. */
+  claim(thread: number): Promise<void>
+  /** Resolves when the linked market threads have cancelled the orders of ended sessions. */
+  settled(): Promise<void>
+}
+
+const AGAIN_MS = 250
+/** Sessions in one message. */
+const CLAIMED_AT_ONCE = 1_000
+
+type Change = 'EndSession' | 'KeepSession'
+
+export function makeHeldSessions(ports: {
+  readonly threads: readonly Ref<SessionsProtocol>[]
+  readonly clock: Pick<Clock, 'after'>
+}): HeldSessions {
+  const { clock } = ports
+  const live = new Set<string>()
+  const links = ports.threads.map((ref) => ({
+    ref,
+    /** Changes that the thread has not answered. */
+    unanswered: new Map<string, Change>(),
+    /** Number of claims; an outdated one stops. */
+    claims: 0,
+  }))
+  const sending = new Set<Promise<void>>()
+
+  const pause = (ms: number): Promise<void> =>
+    new Promise((resolve) => void clock.after(ms, resolve))
+
+  /** Sends until the thread has answered. If the link is closed, the next one repeats it. */
+  async function send({ ref, unanswered }: (typeof links)[number], session: string): Promise<void> {
+    const change = unanswered.get(session)
+    while (change !== undefined && unanswered.get(session) === change) {
+      const answer = await ref.ask(change, { session })
+      if (!isUnanswered(answer)) {
+        if (unanswered.get(session) === change) unanswered.delete(session)
+      } else if (!ref.isOpen) return
+      else await pause(AGAIN_MS)
+    }
+  }
+
+  function start(link: (typeof links)[number], session: string): void {
+    const sent = send(link, session)
+    sending.add(sent)
+    void sent.finally(() => sending.delete(sent))
+  }
+
+  function change(session: string, to: Change): void {
+    live.delete(session)
+    for (const link of links) {
+      link.unanswered.set(session, to)
+      start(link, session)
+    }
+  }
+
+  async function claim(thread: number): Promise<void> {
+    const link = links[thread]
+    if (link === undefined) return
+    const turn = ++link.claims
+    for (const session of [...link.unanswered.keys()]) start(link, session)
+    const sessions = [...live]
+    for (let at = 0; at < sessions.length; at += CLAIMED_AT_ONCE) {
+      const part = sessions.slice(at, at + CLAIMED_AT_ONCE).filter((session) => live.has(session))
+      const answer = await link.ref.ask('ClaimSessions', { sessions: part })
+      if (link.claims !== turn) return
+      if (isUnanswered(answer)) {
+        if (link.ref.isOpen) clock.after(AGAIN_MS, () => void claim(thread))
+        return
+      }
+    }
+  }
+
+  return {
+    hold(session) {
+      live.add(session)
+      for (const { unanswered } of links) unanswered.delete(session)
+    },
+    end: (session) => change(session, 'EndSession'),
+    keep: (session) => change(session, 'KeepSession'),
+    claim,
+    async settled() {
+      await Promise.all(sending)
+    },
+  }
+}

@@ -1,0 +1,27 @@
+/** Finds an event in entries of the public log by its text, without reading the others. */
+
+import { eventsIn, readEntry } from './public-event.ts'
+
+const decoder = new TextDecoder()
+
+/** Returns a test of whether an entry names an order. The first such entry from the order's time on brings it. */
+export function findsOrder(orderHash: string): (entry: Uint8Array) => boolean {
+  const name = `"${orderHash}"`
+  return (entry) => decoder.decode(entry).includes(name)
+}
+
+/** Returns a test of whether an entry has the match with this number, or the first piece of it. */
+export function findsMatch(marketId: string, seq: number): (entry: Uint8Array) => boolean {
+  const start = `["M","${marketId}",${seq},`
+  return (entry) => {
+    const text = decoder.decode(entry)
+    // Few entries mention the number at all.
+    if (!text.includes(`,${seq},`)) return false
+    if (text.includes(`\n${start}`)) return true
+    const { head, lines } = readEntry(entry)
+    if (head.pieces !== undefined) return false
+    return eventsIn(lines, head.first).some(
+      (event) => event.type === 'OrdersMatched' && event.marketId === marketId && event.seq === seq,
+    )
+  }
+}

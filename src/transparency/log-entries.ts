@@ -1,0 +1,200 @@
+/**
+ * Entries of the public log, made of rows of the event log. The entries are a pure function of the rows, and rows never
+ * change: whoever builds the tree, and however often, signs the same roots. That is why the form of version 1 must stay
+ * as it is for ever.
+ *
+ * An entry is text, one JSON value per line. The first line is its head, each other line one event, in the form in which
+ * it lies in the log (docs/transparency.md lists the cells). Signatures and permits are replaced by their SHA-256.
+ *
+ * A row is one entry, unless that would have more than 60,000 bytes. Then it becomes several entries of whole events. An
+ * event that alone is longer is cut into pieces, each an entry.
+ */
+
+import { bytesOf } from './note.ts'
+
+/** A row of the event log: consecutive events that became durable together. */
+type EventRow = {
+  /** Offset of its first event in the partition. */
+  readonly first: number
+  readonly count: number
+  /** A JSON array with one event per line. */
+  readonly payload: Uint8Array
+}
+
+export type EntryHead = {
+  readonly v: 1
+  /** Offset of the first event of the entry in its partition, and the number of events. */
+  readonly first: number
+  readonly count: number
+  /** Set if the entry is one piece of an event: its number, from 1, and how many there are. */
+  readonly piece?: number
+  readonly pieces?: number
+}
+
+/** SHA-256 as 64 digits: Node makes them in half the time that bytes take. */
+export type HexSha256 = (bytes: Uint8Array) => string
+
+const ENTRY_VERSION = 1
+export const LEAF_BYTES_MAX = 60_000
+/** Room for the head, so that a row's own length decides whether it is one entry. */
+const HEAD_BYTES_MAX = 128
+const BODY_BYTES_MAX = LEAF_BYTES_MAX - HEAD_BYTES_MAX
+
+/** Characters of a signature: 0x and 65 bytes. */
+const SIGNATURE_CHARS = 132
+const ELIDED_MARKET = /^(\["[A-Z]",)0,/
+const NAMED_MARKET = /^\["[A-Z]",("0x[0-9a-f]{64}"),/
+
+/** Returns the entries of a row. */
+export function entriesOf({ first, count, payload }: EventRow, hash: HexSha256): Uint8Array[] {
+  const text = textOf(payload)
+  const isShort = payload.length <= BODY_BYTES_MAX
+  if (isShort && !text.includes(OBJECT_LINE)) return [listsEntry({ first, count }, text, hash)]
+  const lines = linesOf(text)
+  if (lines.length !== count) throw new Error(`the row at ${first} has ${lines.length} events`)
+  const hidden = lines.map((line) => hideSigned(line, hash))
+  if (isShort) return [entryOf({ v: ENTRY_VERSION, first, count }, hidden)]
+  return splitRow(first, hidden)
+}
+
+/** An event that is not a list. */
+const OBJECT_LINE = '\n{'
+
+/** Makes the entry of a row of lists at once: nearly all rows are, and line by line takes twice as long. */
+function listsEntry(
+  { first, count }: Pick<EventRow, 'first' | 'count'>,
+  text: string,
+  hash: HexSha256,
+): Uint8Array {
+  // JSON has no newline within a value, so a comma before one ends an event.
+  const body = hideAll(text.slice(2, -2).replaceAll(',\n', '\n'), hash)
+  const events = body.split('\n').length
+  if (!text.startsWith('[\n') || !text.endsWith('\n]') || events !== count) {
+    throw new Error(`the row at ${first} has ${events} events`)
+  }
+  return Buffer.from(`${JSON.stringify({ v: ENTRY_VERSION, first, count })}\n${body}\n`)
+}
+
+function textOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString('utf8')
+}
+
+/** Returns the events of a row as text; JSON has no newline within a value. */
+function linesOf(payload: string): string[] {
+  const lines = payload.split('\n')
+  if (lines[0] !== '[' || lines.at(-1) !== ']') throw new Error('a row is not one event per line')
+  return lines.slice(1, -1).map((line, at) => (at === lines.length - 3 ? line : line.slice(0, -1)))
+}
+
+function hideSigned(line: string, hash: HexSha256): string {
+  return line[0] === '[' ? hideAll(line, hash) : line
+}
+
+/**
+ * Replaces the signatures and permits of orders in lists by their hashes. A signature is the only text of its length, and
+ * the cell behind it is 0 or the permit. Regular expressions took three times as long.
+ */
+function hideAll(lists: string, hash: HexSha256): string {
+  let hidden = ''
+  let from = 0
+  for (let at = lists.indexOf('"'); at >= 0; ) {
+    const end = lists.indexOf('"', at + 1)
+    if (end - at !== SIGNATURE_CHARS + 1) {
+      at = lists.indexOf('"', end + 1)
+      continue
+    }
+    hidden += `${lists.slice(from, at)}"${signatureHash(lists.slice(at + 1, end), hash)}",`
+    if (lists[end + 2] === '0') {
+      hidden += '0'
+      from = end + 3
+    } else {
+      from = lists.indexOf('}', end) + 1
+      const permit = JSON.parse(lists.slice(end + 2, from)) as PublicPermit
+      hidden += `"${permitHash(permit, hash)}"`
+    }
+    at = lists.indexOf('"', from)
+  }
+  return hidden + lists.slice(from)
+}
+
+/** Returns the hash that stands for a signature: SHA-256 of its 65 bytes. */
+export function signatureHash(signature: string, hash: HexSha256): string {
+  return `0x${hash(Buffer.from(signature.slice(2), 'hex'))}`
+}
+
+/** Returns the hash that stands for a permit: SHA-256 of its JSON with these six members in this order. */
+export function permitHash(permit: PublicPermit, hash: HexSha256): string {
+  const { nonce, value, deadline, v, r, s } = permit
+  return `0x${hash(bytesOf(JSON.stringify({ nonce, value, deadline, v, r, s })))}`
+}
+
+type PublicPermit = {
+  readonly nonce: string
+  readonly value: string
+  readonly deadline: string
+  readonly v: number
+  readonly r: string
+  readonly s: string
+}
+
+function entryOf(head: EntryHead, lines: readonly string[]): Uint8Array {
+  return bytesOf(`${JSON.stringify(head)}\n${lines.join('\n')}\n`)
+}
+
+/** Splits a long row at events, so that each entry is as long as it may be. */
+function splitRow(first: number, lines: readonly string[]): Uint8Array[] {
+  const entries: Uint8Array[] = []
+  let gathered: string[] = []
+  let bytes = 0
+  let market = ''
+  const flush = (next: number): void => {
+    if (gathered.length === 0) return
+    const count = gathered.length
+    entries.push(entryOf({ v: ENTRY_VERSION, first: first + next - count, count }, gathered))
+    gathered = []
+    bytes = 0
+  }
+  for (const [at, line] of lines.entries()) {
+    market = marketIn(line) ?? market
+    // Each entry can be read alone: its first event names its market.
+    const named = line.replace(ELIDED_MARKET, `$1${market},`)
+    const length = bytesOf(named).length + 1
+    if (bytes + length > BODY_BYTES_MAX) flush(at)
+    if (length > BODY_BYTES_MAX) {
+      entries.push(...piecesOf(first + at, named))
+      continue
+    }
+    gathered.push(gathered.length === 0 ? named : line)
+    bytes += length
+  }
+  flush(lines.length)
+  return entries
+}
+
+/** Returns the market that an event names, as JSON; undefined if it is that of the event before. */
+function marketIn(line: string): string | undefined {
+  if (line[0] === '[') return NAMED_MARKET.exec(line)?.[1]
+  return JSON.stringify((JSON.parse(line) as { marketId: string }).marketId)
+}
+
+/** Cuts a long event between characters. */
+function piecesOf(first: number, line: string): Uint8Array[] {
+  const texts: string[] = []
+  let text = ''
+  let bytes = 0
+  for (const character of line) {
+    const length = bytesOf(character).length
+    if (bytes + length >= BODY_BYTES_MAX) {
+      texts.push(text)
+      text = ''
+      bytes = 0
+    }
+    text += character
+    bytes += length
+  }
+  texts.push(text)
+  const pieces = texts.length
+  return texts.map((part, at) =>
+    entryOf({ v: ENTRY_VERSION, first, count: 1, piece: at + 1, pieces }, [part]),
+  )
+}

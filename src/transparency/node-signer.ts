@@ -1,0 +1,29 @@
+/** Signs notes with an Ed25519 key, in Node only: a hundred times as fast as the portable code. */
+
+import { createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto'
+import { makeVerifierKey, NOTE_SIGNATURE, type NoteSigner, type VerifierKey } from './note.ts'
+
+/** DER of an Ed25519 private key up to its seed. */
+const PKCS8_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex')
+
+type KeyPair = { readonly privateKey: KeyObject; readonly publicKey: Uint8Array }
+
+/** `seed`: 32 bytes as 0x-hex. */
+export function keyPairOf(seed: string): KeyPair {
+  const der = Buffer.concat([PKCS8_HEAD, Buffer.from(seed.slice(2), 'hex')])
+  const privateKey = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
+  const { x = '' } = createPublicKey(privateKey).export({ format: 'jwk' })
+  return { privateKey, publicKey: Buffer.from(x, 'base64url') }
+}
+
+/** Signs in this name: of a log its origin, of a witness its own. */
+export function makeNoteSigner(
+  { privateKey, publicKey }: KeyPair,
+  name: string,
+  type: VerifierKey['type'] = NOTE_SIGNATURE,
+): NoteSigner {
+  return {
+    key: makeVerifierKey(name, publicKey, type),
+    sign: (message) => sign(null, message, privateKey),
+  }
+}

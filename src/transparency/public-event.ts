@@ -1,0 +1,242 @@
+/**
+ * Reads the events of the public log out of its entries. It is written from docs/transparency.md and shares no code with
+ * the event log, so that a mistake there does not repeat itself in a replay.
+ */
+
+import {
+  type Address,
+  type MarketId,
+  type OrderHash,
+  type TradeId,
+  type Uint64,
+  ZERO_ADDRESS,
+} from '#domain/ids.ts'
+import type { CloseReason, Market } from '#domain/market.ts'
+import type { Fill, OrderCloseReason } from '#domain/market-event.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import type { Order, Outcome, Side } from '#domain/order.ts'
+import type { FaultySide } from '#domain/trade.ts'
+import type { EntryHead } from './log-entries.ts'
+
+/** An order with the hashes of its signature and of its permit. */
+export type PublicOrder = Order & {
+  readonly orderHash: OrderHash
+  readonly signatureHash: string
+  readonly permitHash?: string
+}
+
+type Head<Type extends string> = {
+  readonly type: Type
+  /** Place in the partition, from 1. */
+  readonly offset: number
+  readonly marketId: MarketId
+  readonly seq: number
+  readonly atMs: number
+}
+
+/** An order as far as an event about it repeats its terms. */
+export type OrderTerms = {
+  readonly orderHash: OrderHash
+  readonly trader: Address
+  readonly side: Side
+  readonly outcome: Outcome
+  readonly price: Price
+  readonly size: Shares
+}
+
+type Life = {
+  readonly remaining: number
+  readonly expiresAtSec: number
+  readonly placedAtMs: number
+  readonly matches: number
+}
+
+export type PublicRested = Head<'OrderRested'> &
+  OrderTerms &
+  Life & {
+    readonly added: number
+    /** Set in the first event of an order. */
+    readonly order?: PublicOrder
+    readonly returned?: true
+  }
+
+export type PublicMatched = Head<'OrdersMatched'> & {
+  readonly taker: PublicOrder
+  readonly takerRemaining: number
+  readonly fills: readonly Fill[]
+  /** An earlier event brought the taker. */
+  readonly known?: true
+}
+
+export type PublicClosed = Head<'OrderClosed'> &
+  OrderTerms &
+  Life & { readonly reason: OrderCloseReason }
+
+export type PublicEvent =
+  | (Head<'MarketOpened'> & { readonly market: Market })
+  | PublicRested
+  | PublicMatched
+  | PublicClosed
+  | (Head<'MarketClosed'> & { readonly reason: CloseReason })
+  | (Head<'TradeSubmitted'> & { readonly tradeId: TradeId })
+  | (Head<'TradeConfirmed'> & { readonly tradeId: TradeId })
+  | (Head<'TradeFailed'> & {
+      readonly tradeId: TradeId
+      readonly fault: FaultySide
+      readonly excused?: 'seller'
+    })
+  | (Head<'TradeReverted'> & { readonly tradeId: TradeId })
+
+const decoder = new TextDecoder('utf-8', { fatal: true })
+
+type EntryText = { readonly head: EntryHead; readonly lines: readonly string[] }
+
+/** Reads the head and the lines of an entry; throws if it is malformed. */
+export function readEntry(entry: Uint8Array): EntryText {
+  const [headText = '', ...lines] = decoder.decode(entry).split('\n')
+  const head = JSON.parse(headText) as EntryHead
+  if (head.v !== 1) throw new Error(`an entry of version ${head.v}`)
+  if (lines.pop() !== '' || lines.length !== head.count) {
+    throw new Error(`the entry at offset ${head.first} has ${lines.length} events`)
+  }
+  return { head, lines }
+}
+
+/**
+ * Reads events from consecutive entries, beginning with any. Throws if an offset is missing or repeated, or an event
+ * cannot be read. Pieces of an event are kept until the last one.
+ */
+export function makeEventReader(): (entry: Uint8Array) => PublicEvent[] {
+  let expected: number | undefined
+  let pieces: string[] = []
+  return (entry) => {
+    const { head, lines } = readEntry(entry)
+    expected ??= head.first
+    if (head.first !== expected) {
+      throw new Error(`offset ${expected} is missing: an entry begins at ${head.first}`)
+    }
+    let texts = lines
+    if (head.pieces !== undefined) {
+      if (head.piece !== pieces.length + 1) throw new Error(`a piece of ${expected} is missing`)
+      pieces.push(lines[0]!)
+      if (pieces.length < head.pieces) return []
+      texts = [pieces.join('')]
+      pieces = []
+    } else if (pieces.length > 0) {
+      throw new Error(`a piece of ${expected} is missing`)
+    }
+    expected += head.count
+    return eventsIn(texts, head.first)
+  }
+}
+
+/** Reads the events of one entry that is not a piece. */
+export function eventsIn(lines: readonly string[], first: number): PublicEvent[] {
+  let before: MarketId | undefined
+  return lines.map((line, at) => {
+    const event = readEvent(JSON.parse(line), before, first + at)
+    before = event.marketId
+    return event
+  })
+}
+
+type Cells = readonly unknown[]
+
+function readEvent(value: unknown, before: MarketId | undefined, offset: number): PublicEvent {
+  if (!Array.isArray(value)) return { ...(value as PublicEvent), offset }
+  const cells: Cells = value
+  const marketId = cells[1] === 0 ? before : (cells[1] as MarketId)
+  if (marketId === undefined) throw new Error(`the event at offset ${offset} names no market`)
+  const head = { offset, marketId, seq: cells[2] as number, atMs: cells[3] as number }
+  switch (cells[0]) {
+    case 'R':
+      return readRested(cells, head)
+    case 'M':
+      return readMatched(cells, head)
+    case 'C':
+      return readClosed(cells, head)
+    default:
+      throw new Error(`the event at offset ${offset} is of the unknown kind ${String(cells[0])}`)
+  }
+}
+
+type ReadHead = Omit<Head<string>, 'type'>
+
+function termsIn(cells: Cells): OrderTerms {
+  return {
+    orderHash: cells[4] as OrderHash,
+    trader: cells[5] as Address,
+    side: cells[6] as Side,
+    outcome: cells[7] as Outcome,
+    price: cells[8] as Price,
+    size: cells[9] as Shares,
+  }
+}
+
+const RESTED_CELLS = 16
+const MATCHED_CELLS = 12
+const SIGNED_CELLS = 5
+const FILL_CELLS = 5
+
+function readRested(cells: Cells, head: ReadHead): PublicRested {
+  const terms = termsIn(cells)
+  const rested: PublicRested = {
+    ...{ type: 'OrderRested', ...head, ...terms },
+    added: cells[10] as number,
+    remaining: cells[11] as number,
+    expiresAtSec: cells[12] as number,
+    placedAtMs: cells[13] as number,
+    matches: cells[14] as number,
+    ...(cells[15] === 1 || cells.length === RESTED_CELLS + 1 ? { returned: true } : {}),
+  }
+  return cells.length === RESTED_CELLS + SIGNED_CELLS
+    ? { ...rested, order: orderIn(cells, RESTED_CELLS, { ...terms, marketId: head.marketId }) }
+    : rested
+}
+
+function readMatched(cells: Cells, head: ReadHead): PublicMatched {
+  const fills: Fill[] = []
+  for (let at = MATCHED_CELLS + SIGNED_CELLS; at < cells.length; at += FILL_CELLS) {
+    fills.push({
+      makerHash: cells[at] as OrderHash,
+      maker: cells[at + 1] as Address,
+      price: cells[at + 2] as Price,
+      size: cells[at + 3] as Shares,
+      makerRemaining: cells[at + 4] as number,
+    })
+  }
+  return {
+    ...{ type: 'OrdersMatched', ...head, fills },
+    taker: orderIn(cells, MATCHED_CELLS, { ...termsIn(cells), marketId: head.marketId }),
+    takerRemaining: cells[10] as number,
+    ...(cells[11] === 1 ? { known: true } : {}),
+  }
+}
+
+function readClosed(cells: Cells, head: ReadHead): PublicClosed {
+  return {
+    ...{ type: 'OrderClosed', ...head, ...termsIn(cells) },
+    reason: cells[10] as OrderCloseReason,
+    remaining: cells[11] as number,
+    expiresAtSec: cells[12] as number,
+    placedAtMs: cells[13] as number,
+    matches: cells[14] as number,
+  }
+}
+
+function orderIn(
+  cells: Cells,
+  at: number,
+  terms: OrderTerms & { readonly marketId: MarketId },
+): PublicOrder {
+  const recipient = cells[at + 2]
+  const permit = cells[at + 4]
+  return {
+    ...terms,
+    nonce: cells[at] as Uint64,
+    expiration: cells[at + 1] as Uint64,
+    makerFeeRecipient: recipient === 0 ? ZERO_ADDRESS : (recipient as Address),
+    signatureHash: cells[at + 3] as string,
+    ...(permit === 0 ? {} : { permitHash: permit as string }),
+  }
+}

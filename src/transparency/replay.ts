@@ -1,0 +1,327 @@
+/**
+ * Runs the matching again over the events of a public log, and compares every fill with what price-time priority
+ * demands. It shares no code with the exchange's own books. The first difference is thrown, with the event's place.
+ */
+
+import type { MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import { tradeId } from '#domain/ids.ts'
+import { MAKERS_PER_ORDER_MAX } from '#domain/limits.ts'
+import type { Market } from '#domain/market.ts'
+import { BUY, expiresAtSec, type Outcome } from '#domain/order.ts'
+import type {
+  OrderTerms,
+  PublicClosed,
+  PublicEvent,
+  PublicMatched,
+  PublicOrder,
+  PublicRested,
+} from './public-event.ts'
+import { ReplayBook, type ReplayOrder } from './replay-book.ts'
+
+type Known = ReplayOrder & { readonly outcome: Outcome; closed: string }
+
+type FilledTrade = {
+  readonly buyHash: OrderHash
+  readonly sellHash: OrderHash
+  readonly size: number
+}
+
+/** An order whose match has been logged, and whose remainder has not. */
+type Taking = {
+  readonly orderHash: OrderHash
+  remaining: number
+  makers: number
+  returned: boolean
+}
+
+type ReplayMarket = {
+  readonly market: Market
+  readonly books: readonly [ReplayBook, ReplayBook]
+  readonly orders: Map<OrderHash, Known>
+  readonly trades: Map<TradeId, FilledTrade>
+  /** Quantity that failed trades returned to an order, and that no event has used yet. */
+  readonly returnable: Map<OrderHash, number>
+  /** Makers that the last match filled; their ends come next. */
+  readonly filled: Set<OrderHash>
+  seq: number
+  atMs: number
+  /** Makers that left without a trade since the last other event: a match that follows has met them. */
+  removed: number
+  taking: Taking | undefined
+  closed: boolean
+}
+
+type Replay = {
+  /** Applies the next event; throws at a difference. */
+  apply(event: PublicEvent): void
+  /** Returns the book of an outcome as of the last event; undefined if the market was not opened. */
+  bookOf(marketId: MarketId, outcome: Outcome): ReplayBook | undefined
+  readonly counts: { events: number; markets: number; orders: number; fills: number }
+}
+
+/** `seen` receives each order once, with its market. */
+export function makeReplay(seen: (order: PublicOrder, market: Market) => void): Replay {
+  const markets = new Map<MarketId, ReplayMarket>()
+  const counts = { events: 0, markets: 0, orders: 0, fills: 0 }
+  return {
+    counts,
+    bookOf(marketId, outcome) {
+      const market = markets.get(marketId)
+      return market?.closed ? new ReplayBook() : market?.books[outcome]
+    },
+    apply(event) {
+      const check = makeCheck(event)
+      counts.events++
+      if (event.type === 'MarketOpened') {
+        check(!markets.has(event.marketId) && event.seq === 1, 'the market was opened before')
+        counts.markets++
+        markets.set(event.marketId, newMarket(event.market, event.atMs))
+        return
+      }
+      const market = markets.get(event.marketId)
+      check(market !== undefined, 'the market was never opened')
+      check(event.seq === market!.seq + 1, `the event before has the number ${market!.seq}`)
+      check(event.atMs >= market!.atMs, 'its time is before that of the event before')
+      market!.seq = event.seq
+      market!.atMs = event.atMs
+      applyTo(market!, event, check, {
+        order(order) {
+          counts.orders++
+          seen(order, market!.market)
+        },
+        fills: (count) => {
+          counts.fills += count
+        },
+      })
+    },
+  }
+}
+
+function newMarket(market: Market, atMs: number): ReplayMarket {
+  return {
+    ...{ market, books: [new ReplayBook(), new ReplayBook()], orders: new Map() },
+    ...{ trades: new Map(), returnable: new Map(), filled: new Set() },
+    ...{ seq: 1, atMs, removed: 0, taking: undefined, closed: false },
+  }
+}
+
+type Check = (holds: boolean, otherwise: string) => void
+
+function makeCheck({ type, marketId, seq, offset }: PublicEvent): Check {
+  return (holds, otherwise) => {
+    if (holds) return
+    throw new Error(`${type} ${seq} of market ${marketId} (offset ${offset}): ${otherwise}`)
+  }
+}
+
+type Noted = { order(order: PublicOrder): void; fills(count: number): void }
+
+function applyTo(
+  market: ReplayMarket,
+  event: Exclude<PublicEvent, { type: 'MarketOpened' }>,
+  check: Check,
+  noted: Noted,
+): void {
+  const isEnd = event.type === 'OrderClosed' && market.filled.has(event.orderHash)
+  check(isEnd || market.filled.size === 0, 'an order that was filled has not ended')
+  const { taking } = market
+  const isOfTaking =
+    taking === undefined ||
+    isEnd ||
+    (event.type === 'OrdersMatched' && event.taker.orderHash === taking.orderHash) ||
+    (event.type === 'OrderRested' && event.orderHash === taking.orderHash) ||
+    (event.type === 'OrderClosed' && event.orderHash === taking.orderHash)
+  check(isOfTaking, `nothing tells what became of the rest of order ${taking?.orderHash}`)
+  const isRemoval =
+    event.type === 'OrderClosed' && (event.reason === 'expired' || event.reason === 'self-trade')
+  switch (event.type) {
+    case 'OrderRested':
+      applyRested(market, event, check, noted)
+      break
+    case 'OrdersMatched':
+      applyMatched(market, event, check, noted)
+      break
+    case 'OrderClosed':
+      applyClosed(market, event, check)
+      break
+    case 'MarketClosed':
+      market.closed = true
+      break
+    case 'TradeFailed':
+      applyFailed(market, event, check)
+      break
+    default:
+      check(market.trades.has(event.tradeId), `there is no trade ${event.tradeId}`)
+  }
+  market.removed = isRemoval ? market.removed + 1 : 0
+}
+
+/** Brings an order that the log has not had before. */
+function introduce(market: ReplayMarket, order: PublicOrder, check: Check, noted: Noted): Known {
+  check(!market.orders.has(order.orderHash), `order ${order.orderHash} was placed before`)
+  check(!market.closed, 'the market is closed')
+  const { orderHash, trader, side, outcome, price, size } = order
+  const expires = expiresAtSec(order.expiration)
+  const known: Known = {
+    ...{ orderHash, trader, side, outcome, price, size, expiresAtSec: expires },
+    ...{ remaining: size, closed: '' },
+  }
+  market.orders.set(orderHash, known)
+  noted.order(order)
+  return known
+}
+
+function applyMatched(
+  market: ReplayMarket,
+  event: PublicMatched,
+  check: Check,
+  noted: Noted,
+): void {
+  const { taker, fills } = event
+  const { taking } = market
+  const order = event.known
+    ? knownOrder(market, taker, check)
+    : introduce(market, taker, check, noted)
+  const matched = fills.reduce((sum, { size }) => sum + size, 0)
+  let left = taking?.remaining ?? order.size
+  let makers = taking?.makers ?? market.removed
+  const returned = taking?.returned ?? event.known === true
+  if (taking === undefined && event.known) {
+    left = matched + event.takerRemaining
+    useReturned(market, order, left, check)
+  }
+  const book = market.books[order.outcome]
+  for (const [at, fill] of fills.entries()) {
+    const maker = book.crossing(order.side, order.price)
+    check(maker !== undefined, `fill ${at}: no order rests at a price that the taker accepts`)
+    const best = maker!
+    check(
+      fill.makerHash === best.orderHash,
+      `fill ${at}: order ${best.orderHash} at ${best.price} comes before ${fill.makerHash}`,
+    )
+    check(best.expiresAtSec > Math.floor(event.atMs / 1_000), `fill ${at}: the maker has expired`)
+    check(fill.price === best.price, `fill ${at}: the price must be the maker's, ${best.price}`)
+    check(fill.maker === best.trader, `fill ${at}: the maker's trader is ${best.trader}`)
+    const size = Math.min(best.remaining, left)
+    check(fill.size === size, `fill ${at}: its size must be ${size}, not ${fill.size}`)
+    best.remaining -= size
+    left -= size
+    makers++
+    check(
+      fill.makerRemaining === best.remaining,
+      `fill ${at}: ${best.remaining} of the maker remain`,
+    )
+    market.trades.set(tradeId(event.marketId, event.seq, at), tradeOf(order, best, size))
+    if (best.remaining > 0) continue
+    book.remove(best)
+    market.filled.add(best.orderHash)
+  }
+  check(event.takerRemaining === left, `${left} of the taker remain, not ${event.takerRemaining}`)
+  order.remaining = left
+  market.taking = { orderHash: order.orderHash, remaining: left, makers, returned }
+  noted.fills(fills.length)
+}
+
+function tradeOf(taker: Known, maker: ReplayOrder, size: number): FilledTrade {
+  const [buy, sell] = taker.side === BUY ? [taker, maker] : [maker, taker]
+  return { buyHash: buy.orderHash, sellHash: sell.orderHash, size }
+}
+
+function applyRested(market: ReplayMarket, event: PublicRested, check: Check, noted: Noted): void {
+  const { taking } = market
+  const { added, remaining } = event
+  if (event.order !== undefined) introduce(market, event.order, check, noted)
+  const order = knownOrder(market, event, check)
+  const book = market.books[order.outcome]
+  check(!market.closed, 'the market is closed')
+  if (event.order !== undefined) {
+    check(remaining === order.size && added === remaining, 'a new order rests with its whole size')
+  } else if (taking !== undefined) {
+    check(remaining === taking.remaining && added === remaining, `${taking.remaining} must rest`)
+    market.taking = undefined
+  } else if (added === 0) {
+    check(book.has(order) && remaining === order.remaining, 'nothing of the order may change')
+    return
+  } else {
+    useReturned(market, order, added, check)
+    order.remaining = book.has(order) ? order.remaining + added : added
+    check(remaining === order.remaining, `${order.remaining} must rest, not ${remaining}`)
+    order.closed = ''
+    if (book.has(order)) return
+  }
+  const maker = book.crossing(order.side, order.price)
+  check(maker === undefined, `it rests although it would match ${maker?.orderHash}`)
+  order.remaining = remaining
+  order.closed = ''
+  book.rest(order)
+}
+
+function applyClosed(market: ReplayMarket, event: PublicClosed, check: Check): void {
+  const order = knownOrder(market, event, check)
+  const { reason, remaining, orderHash } = event
+  const book = market.books[order.outcome]
+  const rests = book.has(order)
+  check(remaining === (rests ? order.remaining : 0), `${order.remaining} of the order rest`)
+  if (reason === 'expired') {
+    const nowSec = Math.floor(event.atMs / 1_000)
+    check(order.expiresAtSec <= nowSec, `the order expires at ${order.expiresAtSec}`)
+  }
+  const { taking } = market
+  if (taking?.orderHash === orderHash) {
+    const isFilled = reason === 'filled' || reason === 'taken'
+    check(isFilled === (taking.remaining === 0), `${taking.remaining} of the order remain`)
+    const maker = book.crossing(order.side, order.price)
+    check(
+      isFilled || maker === undefined || taking.makers >= MAKERS_PER_ORDER_MAX,
+      `its rest ended although it would match ${maker?.orderHash}`,
+    )
+    market.taking = undefined
+  } else if (reason === 'filled' || reason === 'taken') {
+    check(market.filled.has(orderHash), 'the order is not filled')
+  }
+  market.filled.delete(orderHash)
+  if (rests) book.remove(order)
+  order.remaining = 0
+  order.closed = reason
+}
+
+function applyFailed(
+  market: ReplayMarket,
+  event: Extract<PublicEvent, { type: 'TradeFailed' }>,
+  check: Check,
+): void {
+  const trade = market.trades.get(event.tradeId)
+  check(trade !== undefined, `there is no trade ${event.tradeId}`)
+  const { buyHash, sellHash, size } = trade!
+  const { fault, excused } = event
+  const isBuyerAtFault = fault === 'buyer' || fault === 'both'
+  const isSellerAtFault = fault === 'seller' || fault === 'both'
+  const give = (orderHash: OrderHash): void => {
+    market.returnable.set(orderHash, (market.returnable.get(orderHash) ?? 0) + size)
+  }
+  if (!isBuyerAtFault) give(buyHash)
+  if (!isSellerAtFault && excused === undefined) give(sellHash)
+}
+
+/** Uses quantity that failed trades have returned to an order. */
+function useReturned(market: ReplayMarket, order: Known, size: number, check: Check): void {
+  const returnable = market.returnable.get(order.orderHash) ?? 0
+  check(size <= returnable, `failed trades returned ${returnable} to the order, not ${size}`)
+  market.returnable.set(order.orderHash, returnable - size)
+}
+
+/** Returns an order that the log has had before, with the same terms. */
+function knownOrder(market: ReplayMarket, terms: OrderTerms, check: Check): Known {
+  const order = market.orders.get(terms.orderHash)
+  check(order !== undefined, `the log has no order ${terms.orderHash}`)
+  const { trader, side, outcome, price, size } = order!
+  check(
+    terms.trader === trader &&
+      terms.side === side &&
+      terms.outcome === outcome &&
+      terms.price === price &&
+      terms.size === size,
+    `the terms of order ${terms.orderHash} have changed`,
+  )
+  return order!
+}

@@ -1,0 +1,81 @@
+/**
+ * A witness of C2SP tlog-witness: it cosigns a checkpoint only if it is consistent with the newest one that it cosigned
+ * for the same log. Its answers are HTTP statuses and bodies; the caller serves them and keeps the state.
+ */
+
+import { type Checkpoint, parseCheckpoint, parseDecimal } from './checkpoint.ts'
+import { cosign } from './cosignature.ts'
+import { parseHashes } from './inclusion-text.ts'
+import { verifyConsistency } from './merkle-proof.ts'
+import { isSignedBy, type NoteSigner, signaturesBy, type VerifierKey } from './note.ts'
+import { sameBytes, treeHasher } from './tree-hash.ts'
+
+export type WitnessState = {
+  /** Returns the newest cosigned checkpoint of a log with its cosignature. */
+  read(origin: string): string | undefined
+  /** Makes a newer one durable before it returns. */
+  write(origin: string, checkpoint: string): void
+}
+
+export type Witness = {
+  /** The keys of each log that it cosigns, by origin. */
+  readonly logs: ReadonlyMap<string, readonly VerifierKey[]>
+  readonly signer: NoteSigner
+  readonly state: WitnessState
+  readonly nowSec: () => number
+}
+
+type WitnessAnswer = { readonly status: number; readonly body: string; readonly type: string }
+
+const BODY_CHARS_MAX = 100_000
+
+/** Answers `POST add-checkpoint`. It runs to completion, so that no other request comes between check and write. */
+export function addCheckpoint(witness: Witness, body: string): WitnessAnswer {
+  const request = parseRequest(body)
+  if (request === undefined) return plain(400, 'the request is malformed\n')
+  const { oldSize, proof, checkpoint, text } = request
+  const { head } = checkpoint
+  const keys = witness.logs.get(head.origin)
+  if (keys === undefined) return plain(404, 'the log is unknown\n')
+  if (!isSigned(checkpoint, keys)) return plain(403, 'no key of the log has signed\n')
+  if (oldSize > head.size) return plain(400, 'the old size is larger than the checkpoint\n')
+  const known = witness.state.read(head.origin)
+  const before = known === undefined ? undefined : parseCheckpoint(known)?.head
+  if (oldSize !== (before?.size ?? 0)) {
+    return { status: 409, body: `${before?.size ?? 0}\n`, type: 'text/x.tlog.size' }
+  }
+  const oldRoot = before?.root ?? treeHasher.emptyRoot
+  const isEmptyRight = head.size > 0 || sameBytes(head.root, treeHasher.emptyRoot)
+  const { size, root } = head
+  if (!isEmptyRight || !verifyConsistency({ oldSize, oldRoot, size, root, proof })) {
+    return plain(422, 'the checkpoint is not consistent with the one before\n')
+  }
+  const line = cosign(checkpoint.note.text, witness.nowSec(), witness.signer)
+  witness.state.write(head.origin, text + line)
+  return plain(200, line)
+}
+
+/** A wrong signature in the name of a trusted key makes the note malformed. */
+function isSigned({ note }: Checkpoint, keys: readonly VerifierKey[]): boolean {
+  const named = keys.filter((key) => signaturesBy(note, key).length > 0)
+  return named.length > 0 && named.every((key) => isSignedBy(note, key))
+}
+
+function parseRequest(
+  body: string,
+): { oldSize: number; proof: Uint8Array[]; checkpoint: Checkpoint; text: string } | undefined {
+  const blank = body.indexOf('\n\n')
+  if (blank < 0 || body.length > BODY_CHARS_MAX) return undefined
+  const [first = '', ...lines] = body.slice(0, blank).split('\n')
+  const [, oldText = ''] = /^old ([0-9]+)$/.exec(first) ?? []
+  const oldSize = parseDecimal(oldText)
+  const proof = parseHashes(lines)
+  const text = body.slice(blank + 2)
+  const checkpoint = parseCheckpoint(text)
+  if (oldSize === undefined || proof === undefined || checkpoint === undefined) return undefined
+  return { oldSize, proof, checkpoint, text }
+}
+
+function plain(status: number, body: string): WitnessAnswer {
+  return { status, body, type: 'text/plain; charset=utf-8' }
+}

@@ -1,0 +1,137 @@
+/** The asset of a quick market against the strike, from start to end: the empty part is the time left. */
+
+import { effect, useSignal } from '@preact/signals'
+import {
+  BaselineSeries,
+  type BaselineSeriesPartialOptions,
+  LineStyle,
+  type UTCTimestamp,
+} from 'lightweight-charts'
+import { useEffect, useRef } from 'preact/hooks'
+import type { QuickMarket } from '#protocol/shapes/prices.ts'
+import { nowSec } from '../state/clock.ts'
+import { type AssetStep, assetSteps, assetWords, hasCourse } from './asset-series.ts'
+import { createBaseChart, followColours, paintChart } from './base-chart.ts'
+import { type ChartColours, readColours } from './chart-colours.ts'
+import { oncePerFrame } from './next-frame.ts'
+import type { QuickModel } from './quick-model.ts'
+
+/** Prices have eight decimals; the library draws dollars. */
+const DOLLAR = 100_000_000
+/** The axis covers at least this share of the strike, so that a constant price is a flat line. */
+const RANGE_MIN = 0.0004
+
+export function AssetChart({ quick }: { readonly quick: QuickModel }) {
+  const place = useRef<HTMLDivElement>(null)
+  const words = useSignal('')
+  const strike = quick.market.value?.startPrice
+  useEffect(() => {
+    const element = place.current
+    if (element === null || strike === undefined) return
+    const drawn = drawAsset(element, strike)
+    const show = oncePerFrame(() => {
+      const market = quick.market.peek()
+      if (market === undefined) return
+      const steps = assetSteps(market, quick.course.peek(), nowSec.peek())
+      drawn.show(steps)
+      words.value = assetWords(market, steps, nowSec.peek())
+    })
+    const stop = effect(() => {
+      void [quick.market.value, quick.course.value, nowSec.value]
+      show.ask()
+    })
+    return () => {
+      stop()
+      show.stop()
+      drawn.destroy()
+    }
+  }, [quick, strike, words])
+  return (
+    <>
+      <div class="chart-place" ref={place} aria-hidden="true" />
+      <p class="hidden-text">{words.value}</p>
+      <Gap market={quick.market.value} quick={quick} />
+    </>
+  )
+}
+
+/** Notes that the line between the two ends is unknown. */
+function Gap(props: { readonly market: QuickMarket | undefined; readonly quick: QuickModel }) {
+  const { market, quick } = props
+  if (market === undefined || nowSec.value < market.endTime) return null
+  if (hasCourse(market, quick.course.value)) return null
+  return (
+    <p class="chart-note quiet">
+      Only the strike and the price at the end are known: prices are listed for 20 minutes.
+    </p>
+  )
+}
+
+function drawAsset(place: HTMLElement, strikePrice: number) {
+  const strike = strikePrice / DOLLAR
+  const inDollars = new Intl.NumberFormat('en-US', {
+    minimumFractionDigits: 2,
+    maximumFractionDigits: 2,
+  })
+  const chart = createBaseChart(place, { priceFormatter: inDollars.format, rightOffset: 0 })
+  // The whole market is always visible, also on a phone: it can be neither moved nor scaled.
+  chart.applyOptions({ handleScroll: false, handleScale: false })
+  chart.timeScale().applyOptions({ minBarSpacing: 0.05, lockVisibleTimeRangeOnResize: true })
+  const series = chart.addSeries(BaselineSeries, {
+    baseValue: { type: 'price', price: strike },
+    lineWidth: 2,
+    priceLineVisible: false,
+    priceFormat: { type: 'price', minMove: 0.01 },
+    autoscaleInfoProvider: (original: () => { priceRange: Range | null } | null) => {
+      const range = original()?.priceRange
+      const least = (strike * RANGE_MIN) / 2
+      const minValue = Math.min(range?.minValue ?? strike, strike - least)
+      const maxValue = Math.max(range?.maxValue ?? strike, strike + least)
+      return { priceRange: { minValue, maxValue } }
+    },
+  })
+  const line = series.createPriceLine({
+    price: strike,
+    title: 'Strike',
+    lineStyle: LineStyle.Dashed,
+  })
+  const recolour = (colours: ChartColours) => {
+    paintChart(chart, colours)
+    series.applyOptions(coloursOf(colours))
+    line.applyOptions({ color: colours.quiet, axisLabelColor: colours.quiet })
+  }
+  recolour(readColours(place))
+  const stop = followColours(place, recolour)
+  return {
+    show(steps: readonly AssetStep[]) {
+      series.setData(
+        steps.map(({ sec, price }) => {
+          const time = sec as UTCTimestamp
+          return price === undefined ? { time } : { time, value: price / DOLLAR }
+        }),
+      )
+      // The library's own fit would leave out the steps without a price.
+      chart.timeScale().setVisibleLogicalRange({ from: 0, to: steps.length })
+    },
+    destroy() {
+      stop()
+      chart.remove()
+    },
+  }
+}
+
+type Range = { readonly minValue: number; readonly maxValue: number }
+
+/** Colours above the strike like YES and below it like NO, with areas that fade towards the strike. */
+function coloursOf({ up, down }: ChartColours): BaselineSeriesPartialOptions {
+  const faint = (colour: string, part: number) =>
+    colour.replace(/^rgb\((.*)\)$/, `rgba($1, ${part})`)
+  return {
+    topLineColor: up,
+    topFillColor1: faint(up, 0.28),
+    topFillColor2: faint(up, 0.04),
+    bottomLineColor: down,
+    bottomFillColor1: faint(down, 0.04),
+    bottomFillColor2: faint(down, 0.28),
+  }
+}

@@ -1,0 +1,52 @@
+/** Reports of each price source about a quick market, as rows, and which of them decided. */
+
+import type { QuickMarketEvidence } from '#client/prices.ts'
+import type { PriceObservation } from '#protocol/shapes/prices.ts'
+
+export type EvidenceRow = {
+  readonly source: string
+  readonly start: PriceObservation | null
+  readonly end: PriceObservation | null
+  /** Basis points between the two; null unless both were reported. */
+  readonly moveBps: number | null
+  readonly counted: boolean
+  /** True if its prices decided the outcome. */
+  readonly decided: boolean
+}
+
+/** Returns every source; for markets decided by earlier versions, only the stored ones. */
+export function evidenceRows(evidence: QuickMarketEvidence): readonly EvidenceRow[] {
+  const { providers = [], decidedBy } = evidence
+  if (providers.length > 0) {
+    return providers.map(({ source, start, end, moveBps, counted }) => ({
+      ...{ source, start, end, moveBps, counted },
+      decided: source === decidedBy,
+    }))
+  }
+  const { start, end, compared } = evidence
+  const own = end === null ? [] : [{ start, end }]
+  return [...own, ...compared].map((pair) => ({
+    ...pair,
+    source: pair.end.source,
+    moveBps:
+      pair.start === null
+        ? null
+        : ((pair.end.price - pair.start.price) / pair.start.price) * 10_000,
+    counted: pair.start !== null,
+    decided: pair.end.source === decidedBy,
+  }))
+}
+
+/** Returns the sentence above the rows. */
+export function evidenceWords({ decidedBy, average, quickMarket }: QuickMarketEvidence): string {
+  if (quickMarket.verdict === 'contested') {
+    return 'The sources contradict each other: the oracle decides.'
+  }
+  if (decidedBy === null) return 'It is not decided yet.'
+  if (decidedBy === 'oracle') return 'The sources contradicted each other, and the oracle decided.'
+  const own = decidedBy === quickMarket.priceSource
+  const why = own ? '' : `, because ${quickMarket.priceSource} could not tell the price at the end`
+  const mean =
+    average === null ? '' : ' by the mean of its last prices, as the sources did not agree'
+  return `Decided by ${decidedBy}${mean}${why}.`
+}

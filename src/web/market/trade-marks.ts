@@ -1,0 +1,50 @@
+/** Marks of trades on the price chart: arrows for the account's own fills, dots for the trades of others. */
+
+import { decimal } from '../format.ts'
+import type { Outcome } from './market-model.ts'
+import { ownSideOf, type TapeTrade } from './tape-merge.ts'
+
+export type TradeMark = {
+  /** Index of the line that it is drawn on. */
+  readonly series: number
+  /** Start of its candle, Unix seconds. */
+  readonly sec: number
+  readonly kind: 'buy' | 'sell' | 'other'
+  readonly price: number
+  /** Number of shares; '' if there is no room for it. */
+  readonly text: string
+}
+
+/** Above this number, the account's own marks are drawn without their sizes. */
+const NAMED_MAX = 8
+
+/**
+ * Returns marks in order of time. The account's fills of one candle and side share a mark, and so do the
+ * trades of others at one price: more marks would cover the line.
+ */
+export function tradeMarks(
+  tape: readonly TapeTrade[],
+  how: {
+    readonly shown: readonly Outcome[]
+    readonly intervalSec: number
+    readonly owner: string | undefined
+    /** False for candles, each of which stands for the trades in it. */
+    readonly hasOthers: boolean
+  },
+): readonly TradeMark[] {
+  const marks = new Map<string, TradeMark & { readonly size: number }>()
+  for (const trade of tape.toReversed()) {
+    const kind = ownSideOf(trade, how.owner) ?? 'other'
+    const series = how.shown.indexOf(trade.outcome === 0 ? 'YES' : 'NO')
+    if (series === -1 || trade.status === 'failed' || (kind === 'other' && !how.hasOthers)) continue
+    const tradeSec = Math.floor(trade.ts / 1_000)
+    const sec = tradeSec - (tradeSec % how.intervalSec)
+    const key = `${series} ${sec} ${kind === 'other' ? trade.price : kind}`
+    const size = trade.size + (marks.get(key)?.size ?? 0)
+    const text = kind === 'other' ? '' : decimal(size, 0)
+    marks.set(key, { series, sec, kind, price: trade.price, text, size })
+  }
+  const all = [...marks.values()]
+  const named = all.filter(({ kind }) => kind !== 'other').length <= NAMED_MAX
+  return all.map(({ size: _, ...mark }) => (named ? mark : { ...mark, text: '' }))
+}

@@ -1,0 +1,43 @@
+/** No two checkpoints of a public log contradict each other, whenever the exchange dies or another takes over. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { closeDatabase, sqlConnection } from '#store/engine/database.ts'
+import { openDatabase } from '#store/open-database.ts'
+import { onServerDatabase } from '../support/databases.ts'
+import type { Exchange } from '../support/exchange.ts'
+import { crashUnderWitness } from './transparency-crash.ts'
+
+const seed = Number(process.env.TEST_SEED ?? 20_261_118)
+/** `npm run crash -- transparency` has as many as one likes. */
+const KILLS = 3
+
+/** Forgets the public log, as a database that was rebuilt has. */
+async function emptyPublicLog({ dataDir }: Exchange): Promise<void> {
+  const database = await openDatabase(`sqlite:${dataDir}/sibyl.db`)
+  for (const table of ['public_trees', 'public_tiles', 'public_entries']) {
+    await sqlConnection(database).execute(`delete from ${table}`)
+  }
+  await closeDatabase(database)
+}
+
+test('a witness refuses no checkpoint of an exchange that is killed and loses its public log', async (t) => {
+  const report = await crashUnderWitness({
+    ...{ kills: KILLS, seed, environments: [{}] },
+    whileDown: async (round, exchange) => {
+      if (round === KILLS - 1) await emptyPublicLog(exchange)
+    },
+  })
+  t.diagnostic(JSON.stringify(report))
+  assert.equal(report.kills, KILLS)
+  assert.ok(report.accepted > 0 && report.cosigned > 0 && report.entries > 0)
+})
+
+await onServerDatabase('the public log of two nodes', ({ fresh }) => {
+  test('a witness refuses no checkpoint when one node takes over from another', async (t) => {
+    const shared = { SIBYL_LOG_URL: await fresh(), SIBYL_DATABASE_URL: await fresh() }
+    const report = await crashUnderWitness({ kills: KILLS, seed, environments: [shared, shared] })
+    t.diagnostic(JSON.stringify(report))
+    assert.ok(report.accepted > 0 && report.cosigned > 0 && report.entries > 0)
+  })
+})

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { withDeprecations } from '#http/deprecation.ts'
+import { openapiDocument } from '#http/openapi.ts'
+import { startTestFront, testRoutes } from './front-fixture.ts'
+
+const routes = testRoutes({ wait: async () => undefined })
+const NEEDS = 'GET /needs'
+
+test('a deprecated route says since when, until when and where to read on', async (t) => {
+  const link = 'https://example.org/needs'
+  const marked = withDeprecations(routes, {
+    [NEEDS]: { since: '2026-11-18', sunset: '2027-06-01', link },
+  }).find(({ path }) => path === '/needs')
+  assert.ok(marked !== undefined)
+  const { url } = await startTestFront(t, {}, { routes: [{ ...marked, path: '/old' }] })
+  for (const query of ['', `?trader=0x${'1'.repeat(40)}`]) {
+    const { headers } = await fetch(`${url}/old${query}`)
+    assert.equal(headers.get('deprecation'), '@1794960000')
+    assert.equal(headers.get('sunset'), 'Tue, 01 Jun 2027 00:00:00 GMT')
+    assert.equal(headers.get('link'), `<${link}>; rel="deprecation"`)
+  }
+  const { headers } = await fetch(`${url}/needs`)
+  assert.equal(headers.get('deprecation'), null)
+})
+
+test('the documents mark a deprecated operation', async () => {
+  const table = { [NEEDS]: { since: '2026-11-18' } }
+  const info = { title: 'Test', version: '1.0' }
+  const { paths } = (await openapiDocument(info, withDeprecations(routes, table))) as unknown as {
+    paths: Record<string, Record<string, { deprecated?: boolean }>>
+  }
+  assert.equal(paths['/needs']?.get?.deprecated, true)
+  assert.equal(paths['/orders']?.post?.deprecated, undefined)
+})
+
+test('a table that names no route, or no day, fails the start', async (t) => {
+  assert.throws(() => withDeprecations(routes, { 'GET /gone': { since: '2026-11-18' } }), /exist/)
+  for (const since of ['soon', '2026-13-01']) {
+    const [first] = withDeprecations(routes, { 'GET /echo/{marketId}': { since } })
+    assert.ok(first !== undefined)
+    await assert.rejects(startTestFront(t, {}, { routes: [first] }), /day/)
+  }
+})

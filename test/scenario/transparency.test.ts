@@ -1,0 +1,301 @@
+/** The public log of a running exchange: what it serves is a log as the standards have it, and one flipped bit is found. */
+
+import assert from 'node:assert/strict'
+import { execFile, spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { createClient } from '#client/client.ts'
+import { LocalBook } from '#client/local-book.ts'
+import { devnetKey } from '#devnet/accounts.ts'
+import { openCheckpoint } from '#transparency/checkpoint.ts'
+import { verifyInclusionText } from '#transparency/inclusion-text.ts'
+import { makeVerifierKey, parseVerifierKey, verifierKeyText } from '#transparency/note.ts'
+import { makeEventReader } from '#transparency/public-event.ts'
+import { openReceipt } from '#transparency/receipt.ts'
+import { verifyEntries } from '#transparency/remote-log.ts'
+import { TreeBuilder } from '#transparency/tree-builder.ts'
+import { treeHasher } from '#transparency/tree-hash.ts'
+import { callSibyl } from '../cli/call-sibyl.ts'
+import { eventually } from '../support/eventually.ts'
+import { startExchange } from '../support/exchange.ts'
+
+const VERIFY_GO = new URL('../transparency/foreign/verify.go', import.meta.url)
+const run = promisify(execFile)
+/** Where Debian puts Go's packages. */
+const GO_ENVIRONMENT = {
+  ...process.env,
+  GO111MODULE: 'off',
+  GOPATH: process.env.GOPATH ?? '/usr/share/gocode',
+  GOCACHE: join(tmpdir(), 'sibyl-go-cache'),
+}
+
+type Logs = { logs: { origin: string; path: string; verifierKeys: string[]; size: number }[] }
+
+test('the log of a running exchange is public', async (t) => {
+  const exchange = await startExchange(t, { environment: { SIBYL_TRANSPARENCY: 'on' } })
+  const { url } = exchange
+  const ann = createClient({ url, signer: devnetKey(10) })
+  const bob = createClient({ url, signer: devnetKey(11) })
+  const [market] = await ann.markets({ status: 'open' })
+  assert.ok(market !== undefined)
+  const terms = { marketId: market.id, outcome: 'YES', price: '0.40', ttlSeconds: 3_600 } as const
+  const offer = await ann.orders.place({ ...terms, side: 'sell', size: '10' })
+  const bid = await bob.orders.place({ ...terms, side: 'buy', size: '4' })
+  const bytesAt = async (path: string): Promise<Uint8Array> => {
+    const response = await fetch(url + path)
+    assert.equal(response.status, 200, path)
+    return new Uint8Array(await response.arrayBuffer())
+  }
+  const proofOf = async (path: string): Promise<string> => {
+    const response = await eventually(async () => {
+      const found = await fetch(url + path)
+      assert.equal(found.status, 200, `${path}: ${found.status}`)
+      return found
+    })
+    assert.match(response.headers.get('content-type') ?? '', /^text\/plain/)
+    return response.text()
+  }
+  const logsNow = async (): Promise<Logs['logs']> =>
+    ((await (await fetch(`${url}/api/v1/transparency`)).json()) as Logs).logs
+
+  await t.test('an order has an offline proof with its entry', async () => {
+    for (const { orderHash } of [offer, bid]) {
+      const text = await proofOf(`/api/v1/orders/${orderHash}/proof`)
+      const [, origin = ''] = /\n\n(.*)\n/.exec(text) ?? []
+      const log = (await logsNow()).find((each) => each.origin === origin)
+      const key = parseVerifierKey(log?.verifierKeys[0] ?? '')
+      assert.ok(key !== undefined)
+      const { entry } = verifyInclusionText(text, key)
+      assert.match(Buffer.from(entry).toString(), new RegExp(`"${orderHash}"`))
+      assert.throws(() => verifyInclusionText(flipBase64(text, 'extra '), key))
+      assert.throws(() => verifyInclusionText(flipBase64(text, `— ${origin} `), key))
+    }
+  })
+
+  await t.test('a trade has an offline proof of its match', async () => {
+    const [trade] = await ann.trades(market.id)
+    assert.ok(trade !== undefined)
+    const text = await proofOf(`/api/v1/trades/${trade.tradeId}/proof`)
+    assert.match(Buffer.from(/extra (.*)/.exec(text)?.[1] ?? '', 'base64').toString(), /\n\["M",/)
+  })
+
+  await t.test('checkpoint, tiles and entries agree, and nothing secret is in them', async () => {
+    for (const log of await logsNow()) {
+      const key = parseVerifierKey(log.verifierKeys[0] ?? '')
+      assert.ok(key !== undefined)
+      const note = Buffer.from(await bytesAt(`${log.path}/checkpoint`)).toString()
+      const { head } = openCheckpoint(note, key)
+      const remote = { key, get: (path: string) => bytesAt(`${log.path}/${path}`) }
+      const readEvents = makeEventReader()
+      const builder = new TreeBuilder(treeHasher)
+      await verifyEntries(remote, { head }, builder, (entry) => {
+        readEvents(entry)
+        assert.doesNotMatch(Buffer.from(entry).toString(), /0x[0-9a-f]{130}/)
+      })
+      assert.ok(builder.size > 0)
+    }
+  })
+
+  await t.test('the command verifies the log, checks a saved proof, and witnesses', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'sibyl-log-'))
+    t.after(() => rm(folder, { recursive: true }))
+    const at = ['--url', url]
+    const call = async (...args: string[]): Promise<string> => {
+      const { code, out, err } = await callSibyl(['log', ...args])
+      assert.deepEqual([code, err], [0, ''], args.join(' '))
+      return out
+    }
+    const keep = ['--keep', join(folder, 'kept')]
+    assert.match(
+      await call('verify', ...at, ...keep),
+      /^ok {2}localhost\/log\/\S+ {2}\d+ entries\n/,
+    )
+    await call('verify', ...at, ...keep)
+    const saved = join(folder, 'order.tlog-proof')
+    assert.match(
+      await call('proof', offer.orderHash, ...at, '--save', saved),
+      new RegExp(offer.orderHash),
+    )
+    const keys = (await logsNow()).flatMap(({ verifierKeys }) => verifierKeys).join(',')
+    assert.match(await call('proof', saved, '--key', keys), /^ok {2}entry/)
+    await writeFile(saved, flipBase64(await readFile(saved, 'utf8'), 'extra '))
+    const wrong = await callSibyl(['log', 'proof', saved, '--key', keys])
+    assert.deepEqual([wrong.code, wrong.out], [1, ''])
+    const replayed = /^ok {2}\S+ {2}\d+ events, \d+ orders, \d+ fills, \d+ signers$/m
+    const lines = await call('replay', ...at)
+    assert.match(lines, replayed)
+    // Bob's order was filled, so its signature is shown; Ann's still rests.
+    assert.match(lines, /2 orders, 1 fills, 1 signers/)
+    const keyFile = join(folder, 'witness.key')
+    await writeFile(keyFile, `0x${'7'.repeat(64)}\n`, { mode: 0o600 })
+    const witness = ['witness', '--name', 'witness.example/w1', '--key-file', keyFile, '--once']
+    const state = ['--state', join(folder, 'witness')]
+    for (let round = 0; round < 2; round++) {
+      assert.match(await call(...witness, ...state, ...at), /^witness\.example\/w1\+/)
+    }
+  })
+
+  await t.test(
+    'a receipt is signed, redeemable, and found out if one character changes',
+    async () => {
+      const folder = await mkdtemp(join(tmpdir(), 'sibyl-receipt-'))
+      t.after(() => rm(folder, { recursive: true }))
+      const post = async (headers: Record<string, string>) => {
+        const order = await ann.orders.sign({ ...terms, side: 'sell', size: '1', price: '0.70' })
+        const body = JSON.stringify(order)
+        const response = await fetch(`${url}/api/v1/orders`, {
+          ...{ method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } },
+        })
+        return (await response.json()) as { orderHash: string; receipt?: string }
+      }
+      assert.equal((await post({})).receipt, undefined)
+      // The front learns the name of the log with the first request.
+      const { orderHash, receipt } = await eventually(async () => {
+        const answer = await post({ 'accept-receipt': '1' })
+        assert.ok(answer.receipt !== undefined)
+        return answer
+      })
+      assert.ok(receipt !== undefined)
+      const key = (await logsNow())
+        .map(({ verifierKeys }) => parseVerifierKey(verifierKeys[0] ?? ''))
+        .find((each) => each?.name === receipt.split('\n')[1])
+      assert.ok(key !== undefined)
+      const opened = openReceipt(receipt, key)
+      assert.deepEqual([opened.orderHash, opened.status], [orderHash, 'accepted'])
+      for (let at = 0; at < receipt.length; at++) {
+        const changed = receipt[at] === '7' ? '8' : '7'
+        assert.throws(() =>
+          openReceipt(receipt.slice(0, at) + changed + receipt.slice(at + 1), key),
+        )
+      }
+      await proofOf(`/api/v1/orders/${orderHash}/proof`)
+      const file = join(folder, 'order.receipt')
+      await writeFile(file, receipt)
+      const redeemed = await callSibyl(['log', 'receipt', file, '--url', url])
+      assert.deepEqual([redeemed.code, redeemed.err], [0, ''])
+      const cancelled = await fetch(
+        `${url}/api/v1/orders/${orderHash}?marketId=${market.id}&side=sell`,
+        { method: 'DELETE', headers: { 'accept-receipt': '1' } },
+      )
+      const gone = (await cancelled.json()) as { receipt?: string }
+      assert.equal(openReceipt(gone.receipt ?? '', key).status, 'cancelled')
+    },
+  )
+
+  await t.test('the command shows a book as it was', async () => {
+    const then = await ann.orderbook(market.id, 'YES')
+    const later = await ann.orders.place({ ...terms, side: 'sell', size: '5', price: '0.66' })
+    await proofOf(`/api/v1/orders/${later.orderHash}/proof`)
+    const line = ['log', 'book', market.id, 'YES', '--seq', String(then.seq), '--json']
+    const { code, out, err } = await callSibyl([...line, '--url', url])
+    assert.deepEqual([code, err], [0, ''])
+    const shown = JSON.parse(out) as typeof then & { checksum: number }
+    const pairs = (levels: typeof then.bids) =>
+      levels.map(({ price, size }) => [price, String(size)] as const)
+    const plain = ({ seq, bids, asks }: typeof then) => [seq, pairs(bids), pairs(asks)]
+    assert.deepEqual(plain(shown), plain(then))
+    const book = new LocalBook()
+    book.load(then.seq ?? 0, pairs(then.bids), pairs(then.asks))
+    assert.equal(shown.checksum, book.checksum())
+    const now = await callSibyl(['log', 'book', market.id, '--at', '2100-01-01', '--url', url])
+    assert.match(now.out, /0\.66/)
+    assert.equal((await callSibyl(['log', 'book', market.id, '--url', url])).code, 2)
+  })
+
+  await t.test('Go’s own packages verify it', { skip: missingGo() }, async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'sibyl-go-'))
+    t.after(() => rm(folder, { recursive: true }))
+    const older = join(folder, 'checkpoint')
+    const [log] = await logsNow()
+    assert.ok(log !== undefined)
+    await writeFile(older, await bytesAt(`${log.path}/checkpoint`))
+    await ann.orders.place({ ...terms, side: 'sell', size: '2', price: '0.61' })
+    const args = ['run', fileURLToPath(VERIFY_GO), url + log.path, log.verifierKeys[0] ?? '']
+    const { stdout } = await run('go', [...args, older], { env: GO_ENVIRONMENT })
+    assert.match(stdout, /^ok [1-9]/)
+    const other = newKey(log.origin)
+    await assert.rejects(
+      run('go', [...args.slice(0, 3), other, older], { env: GO_ENVIRONMENT }),
+      /verifi|signature/,
+    )
+  })
+
+  await t.test('signatures are shown once their order has ended', async () => {
+    const shown = async (...hashes: string[]) => {
+      const response = await fetch(`${url}/api/v1/transparency/signatures?orders=${hashes}`)
+      return ((await response.json()) as { orders?: { orderHash: string }[] }).orders
+    }
+    const found = await shown(offer.orderHash, bid.orderHash)
+    assert.deepEqual(
+      found?.map(({ orderHash }) => orderHash),
+      [bid.orderHash],
+    )
+    assert.equal(await shown('nonsense'), undefined)
+    assert.equal(await shown(...Array.from({ length: 41 }, () => offer.orderHash)), undefined)
+  })
+
+  await t.test('an unknown address is not found, and refusals are not cached', async () => {
+    const [log] = await logsNow()
+    assert.ok(log !== undefined)
+    for (const path of [
+      `${log.path}/tile/0/999`,
+      `${log.path}/tile/0/000.p/255`,
+      `${log.path}/tile/64/000`,
+      `${log.path}/tile/entries/x000/000`,
+      `/log/another/p0/checkpoint`,
+      `/api/v1/orders/0x${'1'.repeat(64)}/proof`,
+      `/api/v1/trades/0x${'1'.repeat(64)}-1-0/proof`,
+    ]) {
+      const response = await fetch(url + path)
+      assert.equal(response.status, 404, path)
+      assert.equal(response.headers.get('cache-control'), 'no-store', path)
+    }
+    assert.equal((await fetch(`${url}/api/v1/trades/nonsense/proof`)).status, 400)
+  })
+
+  await t.test('after a kill the log goes on where it was', async () => {
+    const before = await logsNow()
+    await exchange.kill()
+    await exchange.start()
+    const again = createClient({ url: exchange.url, signer: devnetKey(10) })
+    const placed = await again.orders.place({ ...terms, side: 'sell', size: '3', price: '0.55' })
+    const text = await eventually(async () => {
+      const found = await fetch(`${exchange.url}/api/v1/orders/${placed.orderHash}/proof`)
+      assert.equal(found.status, 200)
+      return found.text()
+    })
+    assert.match(text, /^c2sp\.org\/tlog-proof@v1\n/)
+    const after = ((await (await fetch(`${exchange.url}/api/v1/transparency`)).json()) as Logs).logs
+    for (const log of before) {
+      const same = after.find(({ origin }) => origin === log.origin)
+      assert.ok(same !== undefined && same.size >= log.size)
+    }
+  })
+})
+
+/** Says why Go cannot be asked; false if it can. */
+function missingGo(): string | false {
+  const found = spawnSync('go', ['version'], { env: GO_ENVIRONMENT })
+  if (found.status !== 0) return 'needs Go: apt install golang-go golang-golang-x-mod-dev'
+  const packages = join(GO_ENVIRONMENT.GOPATH, 'src/golang.org/x/mod/sumdb')
+  return existsSync(packages) ? false : `needs golang-golang-x-mod-dev: ${packages} is missing`
+}
+
+function newKey(origin: string): string {
+  return verifierKeyText(makeVerifierKey(origin, randomBytes(32)))
+}
+
+/** Changes one bit of the base64 behind a mark. */
+function flipBase64(text: string, mark: string): string {
+  const at = text.indexOf(mark) + mark.length
+  const end = text.indexOf('\n', at)
+  const bytes = Buffer.from(text.slice(at, end), 'base64')
+  bytes[bytes.length - 1]! ^= 1
+  return text.slice(0, at) + bytes.toString('base64') + text.slice(end)
+}

@@ -1,0 +1,343 @@
+/**
+ * Book-by, labels, groups, replacements and dead-man switches among random operations on a real log, with kills: before
+ * an append, after it, and between batches. What must hold is stated over answers and events alone.
+ */
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { isDeepStrictEqual } from 'node:util'
+import { Fault } from '#domain/fault.ts'
+import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import type { Price } from '#domain/money.ts'
+import { OUTCOMES } from '#domain/order.ts'
+import type { Protection } from '#domain/order-tags.ts'
+import { isRejection } from '#domain/rejection.ts'
+import type { EventLog } from '#log/event-log.ts'
+import type { OrderAccepted, PlacedOrder } from '#protocol/market.ts'
+import { buy, sell, traderNamed } from '../../support/orders.ts'
+import { type Random, randomFrom } from '../../support/random.ts'
+import { sampleOf, seedsOf } from '../../support/sample.ts'
+import { START_SEC, signed } from './market-fixture.ts'
+import { type Command, marketId, open, startHost } from './thread-fixture.ts'
+
+const OPERATIONS = 100_000
+/** Of the operations, one in so many is done where not the whole is asked for. */
+const SAMPLE = 40
+const TRADERS = ['ann', 'bob', 'cat', 'dan']
+const GROUPS = ['a', 'b']
+const MARKETS = [marketId(1), marketId(2)]
+
+/** How the next append fails; a kill between batches fails none. */
+type Kill = 'before' | 'after' | undefined
+
+type Known = {
+  readonly placed: PlacedOrder
+  first: OrderAccepted | undefined
+  /** True from the step on in which it was replaced, protected, or cancelled by its switch. */
+  gone: boolean
+}
+
+function makeModel(random: Random, dataDir: string) {
+  let kill: Kill
+  let nowMs = START_SEC * 1_000
+  let count = 0
+  const between = (log: EventLog<MarketEvent>): EventLog<MarketEvent> =>
+    Object.assign(Object.create(log), {
+      async append(...args: Parameters<typeof log.append>) {
+        const how = kill
+        kill = undefined
+        if (how === 'before') throw new Fault('KILLED', 'before the append', { retryable: true })
+        const done = await log.append(...args)
+        if (how === 'after') throw new Fault('KILLED', 'after the append', { retryable: true })
+        return done
+      },
+    }) as EventLog<MarketEvent>
+  const begin = () =>
+    startHost(dataDir, {
+      between,
+      partitions: 1,
+      snapshotEvery: 500,
+      synchronous: 'off',
+      nowMs,
+    } as never)
+  let host = begin()
+
+  const orders = new Map<OrderHash, Known>()
+  const accepted: OrderHash[] = []
+  /** Those that rest, according to the events. */
+  const resting = new Set<OrderHash>()
+  /** What survives every kill: the due time of each trader's switch, as the database has it. */
+  const switches = new Map<Address, number>()
+  /** Fills of each group that its protection counts, naively. */
+  const fills = new Map<string, { protection: Protection | undefined; fills: [number, number][] }>()
+  const counts = { kills: 0, late: 0, replaced: 0, protected: 0, fired: 0, repeated: 0 }
+
+  const restsAt = (id: MarketId, orderHash: OrderHash): boolean =>
+    host.thread.markets.get(id)?.state.books.some((book) => book.locate(orderHash) >= 0) === true
+
+  /** Reads what the step told, and holds it against the promises. */
+  function follow(events: readonly MarketEvent[]): void {
+    const exceeded = new Set<string>()
+    for (const event of events) {
+      if (event.type === 'OrderRested') {
+        const known = orders.get(event.orderHash)
+        assert.ok(known !== undefined && !known.gone, 'no order that is gone for good rests again')
+        resting.add(event.orderHash)
+        noteTags(known, event.marketId)
+      } else if (event.type === 'OrderClosed') {
+        const known = orders.get(event.orderHash)
+        resting.delete(event.orderHash)
+        if (event.cause !== undefined && known !== undefined) known.gone = true
+      } else if (event.type === 'OrdersMatched') {
+        const taker = orders.get(event.taker.orderHash)
+        if (taker !== undefined) noteTags(taker, event.marketId)
+        for (const fill of event.fills) {
+          for (const hash of [fill.makerHash, event.taker.orderHash]) {
+            const key = keyOf(orders.get(hash), event.marketId)
+            if (key !== undefined && countFill(key, event.atMs, fill.size)) exceeded.add(key)
+          }
+        }
+      }
+    }
+    for (const key of exceeded) {
+      counts.protected++
+      for (const hash of resting) {
+        const known = orders.get(hash)!
+        const isOfGroup = keyOf(known, known.placed.order.marketId) === key
+        // An order of the same batch that is not answered yet may have come after the last fill.
+        assert.ok(!isOfGroup || known.first === undefined, 'nothing protected survives')
+      }
+    }
+  }
+
+  function keyOf(known: Known | undefined, id: MarketId): string | undefined {
+    const group = known?.placed.tags?.group
+    return group === undefined ? undefined : `${id} ${known?.placed.order.trader} ${group}`
+  }
+
+  function noteTags(known: Known, id: MarketId): void {
+    const key = keyOf(known, id)
+    if (key === undefined || known.first !== undefined) return
+    const group = fills.get(key) ?? { protection: undefined, fills: [] }
+    group.protection = known.placed.tags?.protection
+    fills.set(key, group)
+  }
+
+  function countFill(key: string, atMs: number, size: number): boolean {
+    const group = fills.get(key)
+    if (group?.protection === undefined) return false
+    const { windowMs, fillsMax = 1_000, sharesMax = Number.POSITIVE_INFINITY } = group.protection
+    group.fills = group.fills.filter(([at]) => at > atMs - windowMs)
+    group.fills.push([atMs, size])
+    const shares = group.fills.reduce((sum, [, each]) => sum + each, 0)
+    const isOver = group.fills.length > fillsMax || shares > sharesMax
+    if (isOver) group.fills = []
+    return isOver
+  }
+
+  function newOrder(): PlacedOrder {
+    const trader = random.pick(TRADERS)
+    const side = random.chance(0.5) ? buy : sell
+    const builder = side(random.chance(0.7) ? 'YES' : 'NO')
+      .exactly(random.int(1, 20) * 250_000)
+      .by(trader)
+      .until(Math.floor(nowMs / 1_000) + random.int(60, 5_000))
+      .named(`m${count++}`)
+    const price = (500_000 + random.int(-5, 5) * 1_000) as Price
+    const placed: PlacedOrder = { order: { ...signed(builder, random.pick(MARKETS)), price } }
+    if (random.chance(0.2)) placed.bookByMs = nowMs + random.int(-300, 300)
+    if (random.chance(0.2)) placed.timeInForce = random.pick(['POST_ONLY', 'IOC', 'FOK'] as const)
+    if (random.chance(0.6)) {
+      const limits = random.chance(0.5)
+        ? { fillsMax: random.int(1, 4) }
+        : { sharesMax: (random.int(2, 20) * 250_000) as never }
+      placed.tags = {
+        label: `l${count}`,
+        group: random.pick(GROUPS),
+        ...(random.chance(0.8)
+          ? { protection: { windowMs: random.int(1, 3_000), ...limits } }
+          : {}),
+      }
+    }
+    const target = random.chance(0.3) ? orders.get(random.pick(accepted)) : undefined
+    if (target !== undefined) {
+      placed.replaces = target.placed.order.orderHash
+      placed.order = { ...placed.order, marketId: target.placed.order.marketId }
+      if (random.chance(0.9)) {
+        placed.order = { ...placed.order, trader: target.placed.order.trader }
+      }
+      if (random.chance(0.2)) placed.replaceMode = 'always'
+    }
+    orders.set(placed.order.orderHash, { placed, first: undefined, gone: false })
+    return placed
+  }
+
+  /** Holds one answer against what is known; `wasOpen` is whether the order to be replaced rested before. */
+  function judge(placed: PlacedOrder, answer: unknown, wasOpen: boolean): void {
+    const { orderHash, marketId: id } = placed.order
+    const known = orders.get(orderHash)!
+    if (isRejection(answer)) {
+      if (answer.rejected === 'TOO_LATE') {
+        assert.ok(placed.bookByMs !== undefined && nowMs > placed.bookByMs)
+        counts.late++
+      }
+      if (answer.rejected === 'ORDER_CLOSED' && answer.field === 'replaces') {
+        assert.ok(!wasOpen && placed.replaceMode !== 'always')
+        assert.ok(!restsAt(id, orderHash), 'a refused replacement does not rest')
+      }
+      return
+    }
+    const { duplicate, ...first } = answer as OrderAccepted
+    if (known.first === undefined) {
+      // After a kill the first answer may have been lost: then the repeated one is the first that is known.
+      if (duplicate === undefined) {
+        assert.ok((placed.bookByMs ?? nowMs) >= nowMs, 'nothing late is accepted')
+      }
+      known.first = first
+      accepted.push(orderHash)
+    } else {
+      counts.repeated++
+      assert.deepEqual(first, known.first, 'every answer is repeatable')
+    }
+    if (placed.replaces === undefined) return
+    const replaced = orders.get(placed.replaces)
+    assert.ok(!restsAt(id, placed.replaces), 'a replaced order has left')
+    if (replaced !== undefined && duplicate === undefined) counts.replaced++
+  }
+
+  async function restart(): Promise<void> {
+    counts.kills++
+    const before = kill === undefined ? host.hashes() : undefined
+    await host.stop()
+    host = begin()
+    assert.ok(
+      before === undefined || isDeepStrictEqual(host.hashes(), before),
+      'the log has it all',
+    )
+  }
+
+  /** Runs a batch; one that was killed is sent again, as clients do. */
+  async function run(batch: Command[]): Promise<unknown[]> {
+    const offset = host.log.lastOffset(0)
+    try {
+      const answers = await host.run(...batch)
+      follow(host.said)
+      return answers
+    } catch (error) {
+      assert.ok(error instanceof Fault && error.code === 'KILLED', String(error))
+      counts.kills++
+      await host.stop()
+      host = begin()
+      const written = host.log.read(0, offset + 1, 100_000).map(({ event }) => event)
+      follow(written)
+      return run(batch)
+    }
+  }
+
+  async function placeSome(): Promise<void> {
+    const again = random.chance(0.2) && accepted.length > 0
+    const batch = Array.from({ length: random.chance(0.2) ? random.int(2, 4) : 1 }, () =>
+      again ? orders.get(random.pick(accepted))!.placed : newOrder(),
+    )
+    const wasOpen = batch.map(({ order, replaces }) =>
+      replaces === undefined ? false : restsAt(order.marketId, replaces),
+    )
+    const [first] = batch
+    const isStep =
+      first !== undefined &&
+      random.chance(0.5) &&
+      batch.every(({ order }) => order.marketId === first.order.marketId)
+    const wasAt = nowMs
+    if (isStep) {
+      const message = { marketId: first.order.marketId, orders: batch }
+      const [answer] = (await run([{ type: 'PlaceOrders', message }])) as [{ answers: unknown[] }]
+      assert.equal(nowMs, wasAt)
+      for (const [at, placed] of batch.entries()) judgeStep(placed, answer.answers[at])
+      return
+    }
+    const answers = await run(batch.map((message) => ({ type: 'PlaceOrder', message })))
+    if (batch.length > 1) for (const [at, placed] of batch.entries()) judgeStep(placed, answers[at])
+    else judge(first!, answers[0], wasOpen[0]!)
+  }
+
+  /** Of several orders in one batch, an earlier one may have replaced the same order. */
+  function judgeStep(placed: PlacedOrder, answer: unknown): void {
+    judge(placed, answer, false)
+  }
+
+  async function fire(): Promise<void> {
+    for (const [trader, dueMs] of switches) {
+      if (dueMs > nowMs) continue
+      for (const id of MARKETS) {
+        await run([{ type: 'CancelOrders', message: { marketId: id, trader, cause: 'deadman' } }])
+      }
+      switches.delete(trader)
+      counts.fired++
+      for (const hash of resting) {
+        const isTheirs = orders.get(hash)?.placed.order.trader === trader
+        assert.ok(!isTheirs, 'a dead-man switch leaves no order')
+      }
+    }
+  }
+
+  async function step(): Promise<void> {
+    nowMs += random.int(0, 400)
+    host.at((nowMs - START_SEC * 1_000) / 1_000)
+    if (random.chance(0.02)) kill = random.pick(['before', 'after'] as const)
+    const what = random.next()
+    if (what < 0.8) await placeSome()
+    else if (what < 0.86) {
+      const trader = traderNamed(random.pick(TRADERS))
+      const message = { marketId: random.pick(MARKETS), trader, group: random.pick(GROUPS) }
+      await run([{ type: 'CancelOrders', message }])
+      const { tagged, books } = host.thread.markets.get(message.marketId)!.state
+      for (const hash of tagged.ordersOf(trader, message.group)) {
+        assert.ok(OUTCOMES.every((outcome) => books[outcome].locate(hash) < 0))
+      }
+    } else if (what < 0.93) {
+      switches.set(traderNamed(random.pick(TRADERS)), nowMs + random.int(100, 20_000))
+    } else if (what < 0.97) {
+      const message = { marketId: random.pick(MARKETS) }
+      await run([{ type: 'Expire', message }])
+    } else if (what < 0.98) {
+      kill = undefined
+      await host.keepHouse()
+    } else {
+      kill = undefined
+      await restart()
+      host.at((nowMs - START_SEC * 1_000) / 1_000)
+    }
+    await fire()
+  }
+
+  return {
+    counts,
+    step,
+    begin: () => run([open(1), open(2)]),
+    end: () => host.stop(),
+  }
+}
+
+test('nothing late rests, nothing protected survives, and every answer repeats, whatever is killed', async () => {
+  for (const seed of seedsOf(1, 2, 3, 4)) {
+    const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-life-'))
+    const model = makeModel(randomFrom(seed), dataDir)
+    try {
+      await model.begin()
+      for (let step = 0; step < sampleOf(OPERATIONS / 4, SAMPLE); step++) await model.step()
+      for (const [what, times] of Object.entries(model.counts)) {
+        assert.ok(times > 0, `the flow has no ${what}`)
+      }
+    } catch (error) {
+      if (error instanceof Error) error.message = `TEST_SEED=${seed}: ${error.message}`
+      throw error
+    } finally {
+      await model.end()
+      rmSync(dataDir, { recursive: true, force: true })
+    }
+  }
+})

@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { GROUP_ORDERS_MAX } from '#domain/limits.ts'
+import { isRejection } from '#domain/rejection.ts'
+import { PACKED } from '#log/packed-event.ts'
+import type { PlacedOrder } from '#protocol/market.ts'
+import { buy, hashNamed, type OrderBuilder, sell, traderNamed } from '../../support/orders.ts'
+import { given, packed, START_SEC, signed } from './market-fixture.ts'
+import { stateHashOf } from './state-hash.ts'
+
+type Market = ReturnType<typeof given>
+type Options = Omit<PlacedOrder, 'order'>
+
+function place(market: Market, builder: OrderBuilder, options: Options = {}) {
+  const { timeInForce, ...more } = options
+  return market.place(builder, timeInForce, more)
+}
+
+const codeOf = (answer: unknown): string => (isRejection(answer) ? answer.rejected : 'accepted')
+const rests = ({ state }: Market, name: string): boolean =>
+  state.books.some((book) => book.locate(hashNamed(name)) >= 0)
+
+/** The events survive the log, and lead to the same state. */
+function holds(market: Market): void {
+  assert.deepEqual(PACKED.read(packed(market.events)), market.events)
+  assert.equal(stateHashOf(market.replayed()), market.hash())
+}
+
+test('an order that reaches its market after bookByMs is refused, and repeats its first answer', () => {
+  const market = given()
+  const nowMs = START_SEC * 1_000
+  const late = place(market, buy('YES').at(0.4).size(5).named('late'), { bookByMs: nowMs - 1 })
+  assert.equal(codeOf(late), 'TOO_LATE')
+  assert.ok(!rests(market, 'late'))
+  const order = buy('YES').at(0.4).size(5).named('a')
+  const first = place(market, order, { bookByMs: nowMs })
+  assert.equal(codeOf(first), 'accepted')
+  market.at(1)
+  assert.deepEqual(place(market, order, { bookByMs: nowMs }), { ...first, duplicate: true })
+  holds(market)
+})
+
+test('a label and a group are in every event of an order', () => {
+  const market = given()
+  const tags = { label: 'quote "1"', group: 'g' }
+  place(market, sell('YES').at(0.5).size(10).by('ann').named('a'), { tags })
+  place(market, buy('YES').at(0.5).size(4).by('bob').named('b'), { tags: { label: 'taker' } })
+  market.cancel('a', 'sell')
+  const [, rested, matched, filled, closed] = market.events as readonly object[]
+  assert.deepEqual((rested as { tags: object }).tags, tags)
+  const { takerTags, fills } = matched as { takerTags: object; fills: { makerTags: object }[] }
+  assert.deepEqual([takerTags, fills[0]?.makerTags], [{ label: 'taker' }, tags])
+  assert.deepEqual((filled as { tags: object }).tags, { label: 'taker' })
+  assert.deepEqual((closed as { tags: object }).tags, tags)
+  holds(market)
+})
+
+test('replacing cancels and places in one step', () => {
+  const market = given()
+  place(market, buy('YES').at(0.4).size(5).by('ann').named('old'), { tags: { label: 'x' } })
+  const next = buy('YES').at(0.41).size(5).by('ann').named('new')
+  market.said()
+  const first = place(market, next, { replaces: hashNamed('old') })
+  assert.equal(codeOf(first), 'accepted')
+  assert.ok(!rests(market, 'old') && rests(market, 'new'))
+  const closed = market.events.find(({ type }) => type === 'OrderClosed')
+  assert.equal((closed as { cause?: string }).cause, 'replaced')
+  // The same again is answered from the first answer, although the replaced order is gone.
+  assert.deepEqual(place(market, next, { replaces: hashNamed('old') }), {
+    ...first,
+    duplicate: true,
+  })
+  holds(market)
+})
+
+test('a replacement of an order that is gone, or of another trader, is refused and changes nothing', () => {
+  const market = given()
+  place(market, buy('YES').at(0.4).size(5).by('ann').named('anns'))
+  place(market, buy('YES').at(0.4).size(5).by('bob').named('bobs'))
+  market.cancel('bobs', 'buy')
+  const before = market.hash()
+  const bob = (name: string) => buy('YES').at(0.42).size(5).by('bob').named(name)
+  const refused = (replaces: string) =>
+    codeOf(place(market, bob('n'), { replaces: hashNamed(replaces) }))
+  assert.equal(refused('anns'), 'NOT_ORDER_OWNER')
+  assert.equal(refused('bobs'), 'ORDER_CLOSED')
+  assert.equal(refused('never'), 'ORDER_CLOSED')
+  assert.equal(market.hash(), before)
+  const always = { replaces: hashNamed('bobs'), replaceMode: 'always' } as const
+  assert.equal(codeOf(place(market, bob('n'), always)), 'accepted')
+  const stolen = { replaces: hashNamed('anns'), replaceMode: 'always' } as const
+  assert.equal(codeOf(place(market, bob('m'), stolen)), 'NOT_ORDER_OWNER')
+  assert.ok(rests(market, 'anns'))
+  holds(market)
+})
+
+test('a replacement that is refused for its time in force leaves the old order where it was', () => {
+  const market = given()
+  place(market, sell('YES').at(0.5).size(5).by('bob').named('ask'))
+  place(market, buy('YES').at(0.4).size(5).by('ann').named('old'))
+  const crossing = buy('YES').at(0.5).size(5).by('ann').named('new')
+  const options = { replaces: hashNamed('old'), timeInForce: 'POST_ONLY' } as const
+  assert.equal(codeOf(place(market, crossing, options)), 'POST_ONLY_WOULD_MATCH')
+  assert.ok(rests(market, 'old'))
+  // Its own old order on the other side is no order that it would meet.
+  place(market, sell('NO').at(0.3).size(5).by('ann').named('turn'))
+  const turned = buy('NO').at(0.3).size(5).by('ann').named('turned')
+  const turning = { replaces: hashNamed('turn'), timeInForce: 'POST_ONLY' } as const
+  assert.equal(codeOf(place(market, turned, turning)), 'accepted')
+  holds(market)
+})
+
+test('a batch of replacements moves both quotes in one step, although the new ones cross the old', () => {
+  const market = given()
+  place(market, buy('YES').at(0.48).size(5).by('ann').named('bid'))
+  place(market, sell('YES').at(0.5).size(5).by('ann').named('ask'))
+  const quote = (builder: OrderBuilder, replaces: string): PlacedOrder => ({
+    order: signed(builder.size(5).by('ann'), market.marketId),
+    ...{ timeInForce: 'POST_ONLY', replaces: hashNamed(replaces) },
+  })
+  const orders = [
+    quote(buy('YES').at(0.5).named('bid2'), 'bid'),
+    quote(sell('YES').at(0.52).named('ask2'), 'ask'),
+    quote(sell('YES').at(0.53).named('more'), 'gone'),
+    quote(sell('YES').at(0.54).named('second'), 'ask'),
+  ]
+  const { answers } = market.ask('PlaceOrders', { marketId: market.marketId, orders }) as {
+    answers: object[]
+  }
+  assert.deepEqual(answers.map(codeOf), ['accepted', 'accepted', 'ORDER_CLOSED', 'ORDER_CLOSED'])
+  assert.ok(['bid2', 'ask2'].every((name) => rests(market, name)))
+  assert.ok(['bid', 'ask', 'more', 'second'].every((name) => !rests(market, name)))
+  const again = market.ask('PlaceOrders', {
+    marketId: market.marketId,
+    orders,
+  }) as typeof answers & {
+    answers: object[]
+  }
+  assert.deepEqual(again.answers.slice(0, 2), [
+    { ...answers[0], duplicate: true },
+    { ...answers[1], duplicate: true },
+  ])
+  holds(market)
+})
+
+test('a group with too many fills within its window is cancelled in the step of the last fill', () => {
+  const market = given()
+  const tags = { group: 'mm', protection: { windowMs: 1_000, fillsMax: 2 } }
+  for (const [index, name] of ['a', 'b', 'c', 'd'].entries()) {
+    place(
+      market,
+      sell('YES')
+        .at(0.5 + index / 100)
+        .size(2)
+        .by('ann')
+        .named(name),
+      { tags },
+    )
+  }
+  place(market, sell('NO').at(0.6).size(2).by('ann').named('other'), { tags: { group: 'else' } })
+  place(market, buy('YES').at(0.5).size(1).by('bob').named('t1'))
+  market.at(2)
+  // The first fill is too long ago to count.
+  place(market, buy('YES').at(0.51).size(3).by('bob').named('t2'))
+  assert.ok(rests(market, 'c') && rests(market, 'd'))
+  place(market, buy('YES').at(0.52).size(1).by('bob').named('t3'))
+  assert.ok(!rests(market, 'c') && !rests(market, 'd'))
+  assert.ok(rests(market, 'other'))
+  const causes = market.events.filter((event) => 'cause' in event && event.cause === 'protection')
+  // Those that rested, and the two that were filled and are not settled.
+  assert.equal(causes.length, 4)
+  // A trade that fails brings nothing of a protected order back.
+  market.report('t2', { fault: 'buyer' }, 1)
+  assert.ok(!rests(market, 'b'))
+  // Counting begins anew.
+  place(market, sell('YES').at(0.5).size(2).by('ann').named('e'), { tags })
+  place(market, buy('YES').at(0.5).size(1).by('cat').named('t4'))
+  assert.ok(rests(market, 'e'))
+  holds(market)
+})
+
+test('shares are counted too, and the taker that exceeds its own group does not rest', () => {
+  const market = given()
+  const tags = { group: 'mm', protection: { windowMs: 60_000, sharesMax: 3_000_000 as never } }
+  place(market, sell('YES').at(0.5).size(3).by('bob').named('a'))
+  place(market, sell('YES').at(0.5).size(1).by('bob').named('b'))
+  place(market, buy('NO').at(0.2).size(1).by('ann').named('mine'), { tags })
+  place(market, buy('YES').at(0.5).size(9).by('ann').named('taker'), { tags })
+  assert.ok(!rests(market, 'taker') && !rests(market, 'mine'))
+  holds(market)
+})
+
+test('a group is cancelled by its name, with filled orders that could come back', () => {
+  const market = given()
+  const tags = { group: 'g' }
+  place(market, sell('YES').at(0.5).size(2).by('ann').named('filled'), { tags })
+  place(market, sell('YES').at(0.6).size(2).by('ann').named('resting'), { tags })
+  place(market, sell('YES').at(0.6).size(2).by('ann').named('kept'))
+  place(market, sell('YES').at(0.6).size(2).by('bob').named('bobs'), { tags })
+  place(market, buy('YES').at(0.5).size(2).by('cat').named('taker'))
+  const trader = traderNamed('ann')
+  const { marketId } = market
+  const answer = market.ask('CancelOrders', { marketId, trader, group: 'g' })
+  assert.ok(!isRejection(answer))
+  assert.deepEqual(new Set(answer.orderHashes), new Set(['filled', 'resting'].map(hashNamed)))
+  assert.ok(rests(market, 'kept') && rests(market, 'bobs'))
+  const again = market.ask('CancelOrders', { marketId, trader, group: 'g' })
+  assert.deepEqual(again, { orderHashes: [], pending: [] })
+  holds(market)
+})
+
+test('a group has a bounded number of orders, so that one step can cancel all of them', () => {
+  const market = given()
+  const order = (at: number) => buy('YES').at(0.1).size(1).by('ann').named(`o${at}`)
+  for (let at = 0; at < GROUP_ORDERS_MAX; at++) place(market, order(at), { tags: { group: 'g' } })
+  const one = place(market, order(GROUP_ORDERS_MAX), { tags: { group: 'g' } })
+  assert.equal(codeOf(one), 'RATE_LIMITED')
+  assert.equal(codeOf(place(market, order(GROUP_ORDERS_MAX), { tags: { group: 'h' } })), 'accepted')
+})

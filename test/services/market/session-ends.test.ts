@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { BUY } from '#domain/order.ts'
+import { reject } from '#domain/rejection.ts'
+import { type HeldOrder, SessionIndex } from '#services/market/held.ts'
+import { SessionEnds } from '#services/market/host/session-ends.ts'
+import { hashNamed, nameOf, traderNamed } from '../../support/orders.ts'
+import { MARKET_ID } from './market-fixture.ts'
+
+const order = (name: string): HeldOrder => ({
+  marketId: MARKET_ID,
+  orderHash: hashNamed(name),
+  side: BUY,
+  trader: traderNamed('ann'),
+})
+
+type Sent = { type: string; name: string; answer: (answer: unknown) => void }
+
+/** Sessions whose markets answer when the test says so. */
+function fixture(orders: Record<string, readonly string[]>, isAway = () => false) {
+  const index = new SessionIndex()
+  for (const [session, names] of Object.entries(orders)) {
+    for (const name of names) index.add(session, order(name))
+  }
+  const sent: Sent[] = []
+  const ends = new SessionEnds(
+    index,
+    (type, { orderHash }, answer) => sent.push({ type, name: nameOf(orderHash), answer }),
+    isAway,
+  )
+  /** Takes the commands that were sent since. */
+  const take = () => sent.splice(0)
+  return { index, ends, take }
+}
+
+const cancelled = { status: 'cancelled' }
+
+test('the orders of a session are cancelled with it, and no others', () => {
+  const { ends, take } = fixture({ s: ['a', 'b'], t: ['c'] })
+  let done = 0
+  ends.end('s', 0, () => done++)
+  const sent = take()
+  assert.deepEqual(sent.map(({ type, name }) => `${type} ${name}`).toSorted(), [
+    'CancelOrder a',
+    'CancelOrder b',
+  ])
+  sent[0]!.answer(cancelled)
+  assert.equal(done, 0)
+  sent[1]!.answer(cancelled)
+  assert.equal(done, 1)
+  ends.retry(0)
+  assert.deepEqual(take(), [])
+})
+
+test('a session without orders has ended at once', () => {
+  const { ends, take } = fixture({})
+  let done = 0
+  ends.end('s', 0, () => done++)
+  assert.deepEqual([done, take().length], [1, 0])
+})
+
+test('the end of a session is confirmed only after markets that were away are loaded again', () => {
+  let isAway = true
+  const { index, ends, take } = fixture({}, () => isAway)
+  let done = 0
+  ends.end('s', 0, () => done++)
+  ends.retry(40_000)
+  assert.equal(done, 0, 'the orders of markets that are away are not known')
+  isAway = false
+  index.add('s', order('a'))
+  ends.retry(41_000)
+  const [cancel] = take()
+  assert.equal(cancel?.name, 'a')
+  cancel?.answer(cancelled)
+  assert.equal(done, 1)
+})
+
+test('cancels are repeated until the market has decided, 256 at a time', () => {
+  const names = Array.from({ length: 1_000 }, (_, at) => `o${at}`)
+  const { index, ends, take } = fixture({ s: names })
+  let done = 0
+  ends.end('s', 0, () => done++)
+  const answers = [
+    ...Array(100).fill(reject('OVERLOADED')),
+    ...Array(100).fill(reject('OUTCOME_UNKNOWN')),
+    ...Array(100).fill(reject('ORDER_CLOSED')),
+    ...Array(700).fill(cancelled),
+  ]
+  const first = take()
+  assert.equal(first.length, 256, 'not all at once')
+  const asked = [...first]
+  for (let at = 0; at < 1_000; at++) {
+    asked[at]!.answer(answers[at])
+    asked.push(...take())
+  }
+  assert.equal(asked.length, 1_000)
+  assert.deepEqual([done, index.sizeOf('s')], [0, 200])
+  ends.retry(1_000)
+  const again = take()
+  assert.deepEqual(
+    new Set(again.map(({ name }) => name)),
+    new Set(asked.slice(0, 200).map(({ name }) => name)),
+  )
+  for (const { answer } of again) answer(reject('ORDER_NOT_FOUND'))
+  assert.deepEqual([done, index.sizeOf('s')], [1, 0])
+})
+
+test('a market that refuses at once is asked again later, and not in a circle', () => {
+  const index = new SessionIndex()
+  for (let at = 0; at < 50_000; at++) index.add('s', order(`o${at}`))
+  let asked = 0
+  let full = true
+  const ends = new SessionEnds(index, (_type, _order, answered) => {
+    asked++
+    answered(full ? reject('OVERLOADED') : cancelled)
+  })
+  ends.end('s', 0)
+  assert.deepEqual([asked, index.sizeOf('s')], [50_000, 50_000])
+  full = false
+  ends.retry(0)
+  assert.deepEqual([asked, index.sizeOf('s')], [100_000, 0])
+})
+
+test('an order that reaches its market after its session has ended is cancelled', () => {
+  const { index, ends, take } = fixture({})
+  ends.end('s', 0)
+  index.add('s', order('late'))
+  ends.retry(1_000)
+  const [sent] = take()
+  assert.equal(sent?.name, 'late')
+  sent.answer(cancelled)
+  ends.retry(30_000)
+  index.add('s', order('of no front'))
+  ends.retry(31_000)
+  assert.deepEqual(take(), [], 'an ended session is forgotten; a restart finds what is left')
+})
+
+test('a session with a returning front keeps the orders that are not cancelled yet', () => {
+  const { ends, take } = fixture({ s: ['a'] })
+  let done = 0
+  ends.end('s', 0, () => done++)
+  take()[0]!.answer(reject('OVERLOADED'))
+  ends.continue('s')
+  ends.retry(1_000)
+  assert.deepEqual([take(), done], [[], 1])
+})
+
+test('orders that stay are marked until their market has recorded it', () => {
+  const { index, ends, take } = fixture({ s: ['a', 'b'] })
+  ends.keep('s')
+  const [a, b] = take()
+  assert.deepEqual([a!.type, b!.type], ['KeepOrder', 'KeepOrder'])
+  index.delete('s', hashNamed('a'))
+  a!.answer(undefined)
+  b!.answer(reject('OVERLOADED'))
+  index.add('s', order('next'))
+  ends.retry(0)
+  const again = take()
+  assert.deepEqual(
+    again.map(({ name }) => name),
+    ['b'],
+    'an order that was placed since is still held',
+  )
+  ends.continue('s', hashNamed('b'))
+  ends.retry(0)
+  assert.deepEqual(take(), [], 'the session has placed it again')
+})

@@ -1,0 +1,79 @@
+/** A kill gives no trade a longer life, and forgets no refusal of a block. */
+
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { type Refusal, World } from './settlement-fixture.ts'
+
+const LACKS_SHARES: Refusal = { reason: 'InsufficientShares', fault: 'seller' }
+const PANIC = { name: 'Panic', words: 'a panic' }
+
+describe('settlement: after a kill', () => {
+  it('the deadline of a trade counts the time before the kill', async () => {
+    const world = new World({ tradeDeadlineMs: 300_000 })
+    const bad = world.trade()
+    world.reverts = () => PANIC
+    // Each process alone is far from the deadline.
+    for (let lives = 0; lives < 5; lives++) {
+      assert.notEqual(world.status(bad), 'failed')
+      await world.steps(65)
+      world.kill()
+    }
+    await world.steps(65)
+    assert.equal(world.status(bad), 'failed')
+    assert.match(world.told.at(-1)?.reason ?? '', /^DeadlinePassed: /)
+  })
+
+  it('the gas of failed attempts before the kill counts', async () => {
+    const world = new World({ retryGasMax: 1_000_000 })
+    world.foresees = false
+    world.gasUsed = 300_000
+    const bad = world.trade()
+    world.refuses = () => ({ reason: 'Unexplained', fault: 'none' })
+    for (let lives = 0; lives < 6 && world.status(bad) !== 'failed'; lives++) {
+      await world.steps(8)
+      world.kill()
+    }
+    await world.steps(5)
+    assert.deepEqual([world.status(bad), world.faults.get(bad)], ['failed', 'both'])
+    const wasted = world.rows.length * world.gasUsed
+    assert(wasted <= 1_500_000, `${wasted} gas is at most one attempt more than allowed`)
+  })
+
+  for (const isOpen of [true, false]) {
+    const where = isOpen ? 'is sent again' : 'is lost'
+    it(`a refusal by a block that a reorg removed counts if the transaction ${where}`, async () => {
+      const world = new World()
+      world.confirmations = 3
+      world.foresees = false
+      world.automine = false
+      const id = world.trade()
+      await world.step()
+      world.refuses = () => LACKS_SHARES
+      world.mine()
+      await world.steps(2)
+      assert.equal(world.status(id), 'submitted', 'the block is not final')
+      world.kill()
+      world.reorg(0)
+      if (!isOpen) world.rows[0]!.closed = true
+      // The seller has the shares now.
+      world.refuses = () => undefined
+      world.automine = true
+      await world.steps(20)
+      assert.deepEqual([world.status(id), world.faults.get(id)], ['failed', 'seller'])
+      assert.equal(world.settledBy.size, 0)
+      assert.deepEqual(world.saidOf('Contradiction'), [])
+    })
+  }
+
+  it('notes are deleted with the end of their trades', async () => {
+    const world = new World()
+    world.reverts = () => PANIC
+    world.trade()
+    await world.steps(60)
+    assert.equal(world.notes.size, 1)
+    world.reverts = () => undefined
+    await world.steps(120)
+    assert.equal(world.state.trades.size, 0)
+    assert.equal(world.notes.size, 0)
+  })
+})

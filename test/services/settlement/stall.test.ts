@@ -1,0 +1,49 @@
+/** What settlement waits for is logged, whoever is late. */
+
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { AWAY, World } from './settlement-fixture.ts'
+
+describe('settlement: a wait is not silent', () => {
+  it('a read of the database that is never answered is named after 10 s, and again every 30 s', async () => {
+    const world = new World()
+    world.byHand = true
+    world.trade()
+    await world.until(
+      () => world.pending.some(({ port }) => port === 'readPending'),
+      ({ port }) => port !== 'readPending',
+    )
+    for (let turns = 0; turns < 50; turns++) await world.turn(({ port }) => port !== 'readPending')
+    const said = world.saidOf('Stalled')
+    assert.equal(said.length, 2)
+    assert.match(said[0]?.why ?? '', /^no answer to read for 1\d s/)
+  })
+
+  it('a market that does not acknowledge is named with the reason', async () => {
+    const world = new World()
+    world.trade()
+    await world.step()
+    world.trade()
+    world.away.set('report', AWAY)
+    await world.steps(15)
+    assert.match(world.saidOf('Stalled')[0]?.why ?? '', /a market did not acknowledge: /)
+  })
+
+  it('a chain that does not answer is named with the step that failed', async () => {
+    const world = new World()
+    world.trade()
+    for (const port of ['submit', 'poll'] as const) world.away.set(port, AWAY)
+    await world.steps(15)
+    assert.match(world.saidOf('Stalled')[0]?.why ?? '', /submit failed: it is away/)
+  })
+
+  it('nothing is logged while no trade is open, or while trades settle', async () => {
+    const world = new World()
+    await world.steps(60)
+    for (let trades = 0; trades < 20; trades++) {
+      world.trade()
+      await world.steps(3)
+    }
+    assert.deepEqual(world.saidOf('Stalled'), [])
+  })
+})

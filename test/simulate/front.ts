@@ -1,0 +1,354 @@
+/**
+ * A simulated front: clients that place, cancel and resend orders, and the real board, which follows the market
+ * thread. Every answer and every change of the board goes to the oracle.
+ */
+
+import type { MessagePort } from 'node:worker_threads'
+import { channelOptions, topologyOf } from '#config/thread-data.ts'
+import { partitionOf } from '#config/topology.ts'
+import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
+import { ZERO_ADDRESS } from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import {
+  BUY,
+  type Outcome,
+  SELL,
+  type Side,
+  type TimeInForce,
+  type VerifiedOrder,
+} from '#domain/order.ts'
+import { isRejection } from '#domain/rejection.ts'
+import { makeBoardLoad } from '#live/board-load.ts'
+import { makeBoard, type ShownMarket } from '#live/market-board.ts'
+import { readRows } from '#log/packed-event.ts'
+import type {
+  DozeProtocol,
+  MarketFollowerProtocol,
+  SessionsProtocol,
+} from '#protocol/market-followers.ts'
+import { MARKET_FORMS } from '#protocol/market-forms.ts'
+import type { MarketThreadProtocol } from '#protocol/market-host.ts'
+import { Channel, isUnanswered } from '#runtime/channel.ts'
+import { makeRef } from '#runtime/ref.ts'
+import { type Random, randomFrom } from '../support/random.ts'
+import type { Peer, SimulatedWorld } from './exchange.ts'
+import { digestOf } from './market-model.ts'
+import { isFinal, type Oracle, type Pending } from './oracle.ts'
+import { type Life, newLife, Violation } from './scheduler.ts'
+
+type MarketProtocols = MarketThreadProtocol & SessionsProtocol & DozeProtocol
+
+type Sent = {
+  readonly order: VerifiedOrder
+  readonly how: { readonly timeInForce?: TimeInForce; readonly session?: string }
+  /** True while its outcome is unknown to the client. */
+  isOpenQuestion: boolean
+}
+
+/** Orders that a client remembers. */
+const SENT_MAX = 60
+/** An end of a session that is not confirmed is sent again after this time. */
+const END_AGAIN_US = 4_000_000
+const TIMES_IN_FORCE = ['IOC', 'FOK', 'POST_ONLY'] as const
+
+export class Front implements Peer {
+  readonly name: string
+  readonly life: Life
+  readonly #world: SimulatedWorld
+  readonly #oracle: Oracle
+  readonly #random: Random
+  readonly #thread = makeRef<MarketProtocols>()
+  readonly #changed = new Set<ShownMarket>()
+  readonly #sent: Sent[] = []
+  readonly #sessions = new Set<string>()
+  readonly #endedSessions = new Set<string>()
+  /** Orders of sessions whose end is confirmed. */
+  readonly #over: { readonly orders: VerifiedOrder[]; readonly pending: Pending }[] = []
+  #sessionsMade = 0
+  /** Partitions that are not followed, or not again yet. */
+  readonly #idlePartitions = new Set<number>()
+  readonly #board
+  readonly #load
+  /** Share of acts that change nothing. */
+  readonly #readShare: number
+  isTrading = true
+
+  constructor(world: SimulatedWorld, oracle: Oracle, index: number) {
+    this.name = `front-${index}`
+    this.life = newLife(this.name)
+    this.#world = world
+    this.#oracle = oracle
+    this.#random = randomFrom(Math.imul(world.seed + 7, 0x27d4eb2f) + index)
+    this.#readShare = this.#random.chance(0.4) ? 0.9 : 0
+    const changed = (shown: ShownMarket) => void this.#changed.add(shown)
+    const listener = { followed: changed, loaded: changed, forgotten() {} }
+    this.#board = makeBoard({ isWhole: () => true, isCurrent: () => true }, listener)
+    const after = (delayMs: number, act: () => void) =>
+      world.scheduler.after(delayMs * 1_000, act, this.life)
+    this.#load = makeBoardLoad(this.#board, this.#thread, () => true, { after })
+    this.#actSoon()
+    const again = () => {
+      for (const session of this.#endedSessions) this.#watch(this.#endSession(session))
+    }
+    world.scheduler.every(END_AGAIN_US, again, this.life)
+  }
+
+  connect(port: MessagePort): void {
+    const load = this.#load
+    const options = {
+      ...channelOptions(this.#world.settings),
+      forms: MARKET_FORMS,
+      loop: this.#world.scheduler.loop(this.life),
+    }
+    const hearers: {
+      [K in keyof MarketFollowerProtocol]: (message: MarketFollowerProtocol[K]['takes']) => void
+    } = {
+      MarketEvents: ({ rows }) => load.follow(readRows(rows)),
+      MarketFacts: ({ events }) => load.followFacts(events),
+      MarketsReloaded: ({ views }) => {
+        for (const view of views) this.#board.load(view)
+      },
+      MarketsGone: ({ marketIds }) => load.forget(marketIds),
+    }
+    this.#thread.replace(
+      new Channel(port, options, {
+        heard: (type, message) => {
+          hearers[type as keyof MarketFollowerProtocol]?.(message as never)
+          this.#checkBoard()
+        },
+        closed: () => load.closed(),
+        lost: () => load.lost(),
+      }),
+    )
+    if (this.#sessions.size > 0) {
+      void this.#thread.ask('ClaimSessions', { sessions: [...this.#sessions] })
+    }
+    for (const session of this.#endedSessions) this.#watch(this.#endSession(session))
+    load.begin()
+  }
+
+  #checkBoard(): void {
+    for (const { market, seq, closed, books } of this.#changed) {
+      // The board closes markets by itself that their thread has unloaded.
+      if (closed === 'resolved') continue
+      const levels = books.map((book) => [book.levels(BUY), book.levels(SELL)])
+      this.#oracle.checkBook(market.id, seq, digestOf(levels), this.name)
+    }
+    this.#changed.clear()
+  }
+
+  #actSoon(): void {
+    const { scheduler } = this.#world
+    scheduler.after(
+      this.#random.int(1_000, 400_000),
+      () => {
+        if (this.isTrading) this.#act()
+        this.#actSoon()
+      },
+      this.life,
+    )
+  }
+
+  #act(): void {
+    const random = this.#random
+    const dice = random.chance(this.#readShare) ? random.int(85, 96) / 100 : random.next()
+    const sent = this.#sent.length === 0 ? undefined : random.pick(this.#sent)
+    if (dice < 0.5 || this.#sent.length < 5 || sent === undefined) this.#placeNew()
+    else if (dice < 0.66) this.#watch(this.#cancel(sent.order))
+    else if (dice < 0.78) this.#watch(this.#place(sent))
+    else if (dice < 0.82) {
+      // The same request twice at once.
+      this.#watch(this.#place(sent))
+      this.#watch(this.#place(sent))
+    } else if (dice < 0.85) this.#watch(this.#cancelAll(sent.order.marketId, sent.order.trader))
+    else if (dice < 0.9) this.#watch(this.view(sent.order.marketId))
+    else if (dice < 0.94) this.#watch(this.list(sent.order.trader))
+    else if (dice < 0.97) this.#watch(this.#recall(sent.order))
+    else if (dice < 0.98) this.#idle()
+    else if (this.#sessions.size > 0)
+      this.#watch(this.#endSession(random.pick([...this.#sessions])))
+  }
+
+  #watch(work: Promise<unknown>): void {
+    work.catch((error) => this.#world.scheduler.fail(error))
+  }
+
+  #placeNew(): void {
+    const random = this.#random
+    const markets = [...this.#oracle.markets.values()].filter(({ closed }) => closed === undefined)
+    if (markets.length === 0) return
+    const nowSec = Math.floor(this.#world.scheduler.nowMs / 1_000)
+    const life = random.chance(0.3) ? random.int(20, 90) : 100_000
+    const order: VerifiedOrder = {
+      marketId: random.pick(markets).id,
+      trader: traderOf(random.int(0, 7)),
+      side: random.int(0, 1) as Side,
+      outcome: random.int(0, 1) as Outcome,
+      price: (500_000 + random.int(-3, 3) * 10_000) as Price,
+      size: (random.int(1, 8) * 1_000_000) as Shares,
+      nonce: '1' as Uint64,
+      expiration: String(nowSec + life) as Uint64,
+      makerFeeRecipient: ZERO_ADDRESS,
+      orderHash: random.hex(32) as OrderHash,
+      signature: `0x${'11'.repeat(65)}`,
+    }
+    const timeInForce = random.chance(0.25) ? random.pick(TIMES_IN_FORCE) : undefined
+    const session = random.chance(0.15) ? this.#session() : undefined
+    const how = {
+      ...(timeInForce === undefined ? {} : { timeInForce }),
+      ...(session === undefined ? {} : { session }),
+    }
+    const sent: Sent = { order, how, isOpenQuestion: true }
+    this.#sent.push(sent)
+    if (this.#sent.length > SENT_MAX) {
+      const settled = this.#sent.findIndex(({ isOpenQuestion }) => !isOpenQuestion)
+      this.#sent.splice(Math.max(0, settled), 1)
+    }
+    this.#watch(this.#place(sent))
+  }
+
+  #session(): string {
+    if (this.#sessions.size < 2) this.#sessions.add(`${this.name}-s${++this.#sessionsMade}`)
+    return this.#random.pick([...this.#sessions])
+  }
+
+  async #place(sent: Sent): Promise<boolean> {
+    const { order, how } = sent
+    if (how.session !== undefined && !this.#sessions.has(how.session)) return true
+    const pending = this.#oracle.asked()
+    this.#oracle.placing(order, how)
+    sent.isOpenQuestion = true
+    const answer = await this.#thread.ask('PlaceOrder', { order, ...how })
+    this.#trace('PlaceOrder', order, answer)
+    this.#oracle.placed(order, pending, answer)
+    if (isFinal(answer)) sent.isOpenQuestion = false
+    return isFinal(answer)
+  }
+
+  async #cancel(order: VerifiedOrder): Promise<void> {
+    const { marketId, orderHash, side } = order
+    const pending = this.#oracle.asked()
+    this.#oracle.cancelling(orderHash)
+    const answer = await this.#thread.ask('CancelOrder', { marketId, orderHash, side })
+    this.#trace('CancelOrder', order, answer)
+    this.#oracle.cancelled(order, pending, answer)
+  }
+
+  async #cancelAll(marketId: MarketId, trader: Address): Promise<void> {
+    this.#oracle.cancellingAll(trader)
+    const answer = await this.#thread.ask('CancelOrders', { marketId, trader })
+    if (isUnanswered(answer) || isRejection(answer)) return
+    this.#oracle.cancelledAll(marketId, answer.orderHashes)
+  }
+
+  async #recall(order: VerifiedOrder): Promise<void> {
+    const { marketId, orderHash, outcome } = order
+    const pending = this.#oracle.asked()
+    const answer = await this.#thread.ask('RecallOrder', { marketId, orderHash, outcome })
+    this.#trace('RecallOrder', order, answer)
+    this.#oracle.recalled(order, pending, answer)
+  }
+
+  /** Returns whether the market was read. */
+  async view(marketId: MarketId): Promise<boolean> {
+    const pending = this.#oracle.asked()
+    const answer = await this.#thread.ask('Snapshot', { marketId })
+    const told = 'seq' in answer ? answer.seq : JSON.stringify(answer)
+    this.#world.scheduler.trace(`${this.name} Snapshot ${marketId.slice(-4)} ${told}`)
+    if (isUnanswered(answer) || isRejection(answer)) return false
+    this.#oracle.viewed(answer, pending, this.name)
+    return true
+  }
+
+  /** Returns whether the trader's open orders were read. */
+  async list(trader: Address): Promise<boolean> {
+    const pending = this.#oracle.asked()
+    const answer = await this.#thread.ask('OpenOrdersPage', { trader, limit: 500 })
+    if (isUnanswered(answer) || isRejection(answer)) return false
+    this.#oracle.listed(trader, pending, answer)
+    return true
+  }
+
+  async #endSession(session: string): Promise<void> {
+    this.#sessions.delete(session)
+    this.#endedSessions.add(session)
+    const orders = this.#sent.filter(({ how }) => how.session === session).map(({ order }) => order)
+    const pending = this.#oracle.asked()
+    const answer = await this.#thread.ask('EndSession', { session })
+    this.#world.scheduler.trace(`${this.name} EndSession ${session} ${JSON.stringify(answer)}`)
+    if (isUnanswered(answer)) return
+    this.#endedSessions.delete(session)
+    this.#over.push({ orders, pending })
+  }
+
+  /** Stops to follow a partition for a while. */
+  #idle(): void {
+    const { partitions } = this.#world.settings.markets
+    const partition = this.#random.int(0, partitions - 1)
+    if (this.#idlePartitions.has(partition)) return
+    this.#idlePartitions.add(partition)
+    this.#load.doze([partition])
+    const wake = () => this.#watch(this.#wake(partition))
+    this.#world.scheduler.after(this.#random.int(10_000, 5_000_000), wake, this.life)
+  }
+
+  /** A partition that is followed again is as new as the request for it. */
+  async #wake(partition: number): Promise<void> {
+    const { seqs } = this.#oracle.asked()
+    const { scheduler, settings } = this.#world
+    scheduler.trace(`${this.name} wakes partition ${partition}`)
+    await this.#load.wake(partition)
+    this.#idlePartitions.delete(partition)
+    for (const [id, before] of seqs) {
+      const shown = this.#board.markets.get(id)
+      if (partitionOf(id, topologyOf(settings)) !== partition || shown === undefined) continue
+      if (shown.seq >= before) continue
+      throw new Violation(
+        'wake-current',
+        `${this.name}: ${id.slice(-4)} at ${shown.seq}, not ${before}`,
+      )
+    }
+  }
+
+  /** After healing: asks again about every order whose outcome is unknown. */
+  async askAgain(): Promise<void> {
+    const questions = this.#sent.filter(({ isOpenQuestion }) => isOpenQuestion)
+    for (const sent of questions) {
+      if (!(await this.#place(sent))) {
+        throw new Violation('answers', `${this.name}: ${sent.order.orderHash} has no final answer`)
+      }
+    }
+  }
+
+  /** At the end, when nothing changes: compares what is shown with the log. */
+  async compare(): Promise<void> {
+    for (const { id, closed, seq } of this.#oracle.markets.values()) {
+      if (closed === 'resolved') continue
+      if (!(await this.view(id))) throw new Violation('answers', `${this.name}: no view of ${id}`)
+      const shown = this.#board.markets.get(id)
+      if (shown?.seq !== seq) {
+        throw new Violation(
+          'board-current',
+          `${this.name}: ${id.slice(-4)} at ${shown?.seq}, not ${seq}`,
+        )
+      }
+    }
+    for (let index = 0; index < 8; index++) {
+      if (!(await this.list(traderOf(index))))
+        throw new Violation('answers', `${this.name}: no list`)
+    }
+    for (const { orders, pending } of this.#over) this.#oracle.sessionEnded(orders, pending)
+    for (const session of this.#endedSessions) {
+      throw new Violation('session-ends', `${this.name}: the end of ${session} is not confirmed`)
+    }
+  }
+
+  #trace(type: string, { orderHash }: VerifiedOrder, answer: unknown): void {
+    const told = JSON.stringify(answer, (key, value) => (key === 'orderHash' ? undefined : value))
+    this.#world.scheduler.trace(`${this.name} ${type} ${orderHash.slice(2, 10)} ${told}`)
+  }
+}
+
+export function traderOf(index: number): Address {
+  return `0x${(index + 1).toString(16).padStart(40, '0')}` as Address
+}

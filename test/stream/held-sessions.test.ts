@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { SessionsProtocol } from '#protocol/market-followers.ts'
+import type { Ref } from '#runtime/ref.ts'
+import { makeHeldSessions } from '#stream/held-sessions.ts'
+import { eventually } from '../support/eventually.ts'
+import { simulatedClock } from '../support/simulated-clock.ts'
+
+/** Sessions of a front with two market threads; the first answers as the test says. */
+function fixture() {
+  const asked: string[] = []
+  const clock = simulatedClock(0)
+  let mode: 'answers' | 'late' | 'closed' = 'answers'
+  const refOf = (thread: number): Ref<SessionsProtocol> => ({
+    async ask(type, message) {
+      const about = 'sessions' in message ? message.sessions.join(',') : message.session
+      asked.push(`${thread} ${type} ${about}`)
+      if (thread === 0 && mode !== 'answers') return { unanswered: mode }
+      return { ended: true } as never
+    },
+    tell: () => assert.fail('each message is answered'),
+    get isOpen() {
+      return thread !== 0 || mode !== 'closed'
+    },
+    heardSentAtMs: 0,
+  })
+  const held = makeHeldSessions({ threads: [refOf(0), refOf(1)], clock })
+  return {
+    held,
+    clock,
+    take: () => asked.splice(0),
+    be: (now: typeof mode) => {
+      mode = now
+    },
+  }
+}
+
+test('the end of a session is sent to every market thread until it has answered', async () => {
+  const { held, clock, take, be } = fixture()
+  held.hold('s')
+  assert.deepEqual(take(), [])
+  be('late')
+  held.end('s')
+  assert.deepEqual(take(), ['0 EndSession s', '1 EndSession s'])
+  await eventually(() => assert.equal(clock.pending, 1))
+  be('answers')
+  clock.advance(250)
+  await held.settled()
+  assert.deepEqual(take(), ['0 EndSession s'])
+})
+
+test('a market thread that is away receives it when it is linked again', async () => {
+  const { held, clock, take, be } = fixture()
+  be('closed')
+  held.hold('s')
+  held.hold('t')
+  held.end('s')
+  await held.settled()
+  assert.equal(clock.pending, 0, 'no timer runs meanwhile')
+  take()
+  be('answers')
+  await held.claim(0)
+  assert.deepEqual(take(), ['0 EndSession s', '0 ClaimSessions t'])
+  await held.settled()
+  await held.claim(0)
+  assert.deepEqual(take(), ['0 ClaimSessions t'])
+})
+
+test('a session that holds orders again does not send that they stay', async () => {
+  const { held, take, be } = fixture()
+  be('closed')
+  held.hold('s')
+  held.keep('s')
+  await held.settled()
+  held.hold('s')
+  take()
+  be('answers')
+  await held.claim(0)
+  assert.deepEqual(take(), ['0 ClaimSessions s'])
+})
+
+test('sessions are claimed a thousand at a time, and again where a claim was lost', async () => {
+  const { held, clock, take, be } = fixture()
+  for (let at = 0; at < 1_500; at++) held.hold(`s${at}`)
+  await held.claim(1)
+  assert.deepEqual(
+    take().map((line) => line.split(',').length),
+    [1_000, 500],
+  )
+  be('late')
+  await held.claim(0)
+  assert.equal(take().length, 1)
+  be('answers')
+  clock.advance(250)
+  const claims: string[] = []
+  await eventually(() => assert.equal(claims.push(...take()), 2))
+})

@@ -1,0 +1,175 @@
+/** The replay of a public log: it agrees with the exchange's own matching, and finds what was changed. */
+
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { test } from 'node:test'
+import type { MarketEvent, OrdersMatched } from '#domain/market-event.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import { JsonBytes } from '#log/json-bytes.ts'
+import { PACKED } from '#log/packed-event.ts'
+import { entriesOf } from '#transparency/log-entries.ts'
+import { makeEventReader } from '#transparency/public-event.ts'
+import { makeReplay } from '#transparency/replay.ts'
+import { given } from '../services/market/market-fixture.ts'
+import { randomFlow } from '../services/market/random-flow.ts'
+import { randomFrom } from '../support/random.ts'
+
+const STEPS = 3_000
+const ROW = 50
+const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
+
+/** Replays events as they come out of the entries of a public log. */
+function replay(events: readonly MarketEvent[]) {
+  const read = makeEventReader()
+  const orders: string[] = []
+  const run = makeReplay(({ orderHash }) => orders.push(orderHash))
+  for (let first = 0; first < events.length; first += ROW) {
+    const row = events.slice(first, first + ROW)
+    const text = new JsonBytes()
+    for (const [at, event] of row.entries()) {
+      text.raw(at === 0 ? '[\n' : ',\n')
+      PACKED.write(event, row[at - 1], text)
+    }
+    text.raw('\n]')
+    const payload = Buffer.from(text.bytes)
+    for (const entry of entriesOf({ first: first + 1, count: row.length, payload }, sha256)) {
+      for (const event of read(entry)) run.apply(event)
+    }
+  }
+  return { ...run.counts, placed: orders.length }
+}
+
+function lifeOf(seed: number, selfTrade: 'allow' | 'cancel-resting'): MarketEvent[] {
+  const market = given({ selfTrade })
+  const flow = randomFlow(market, randomFrom(seed))
+  for (let step = 0; step < STEPS; step++) flow.step()
+  return [...market.events]
+}
+
+const life = lifeOf(7, 'allow')
+const opened = life.findIndex(({ type }) => type === 'MarketOpened')
+
+for (const [seed, selfTrade] of [
+  [1, 'allow'],
+  [2, 'allow'],
+  [3, 'cancel-resting'],
+  [4, 'cancel-resting'],
+] as const) {
+  test(`the replay agrees with a random market, seed ${seed}, ${selfTrade}`, () => {
+    const events = lifeOf(seed, selfTrade)
+    const counts = replay(events)
+    assert.equal(counts.events, events.length)
+    assert.ok(counts.fills > 100 && counts.placed > 500, JSON.stringify(counts))
+    assert.ok(events.some((event) => event.type === 'OrderRested' && event.returned))
+  })
+}
+
+/** Changes some events of a market's life, numbers them anew, and expects this difference. */
+function finds(change: (events: MarketEvent[]) => MarketEvent[], difference: RegExp): void {
+  assert.equal(opened, 0)
+  const changed = change(structuredClone(life))
+  const numbered = changed.map((event, at) => ({ ...event, seq: at + 1 }))
+  assert.throws(() => replay(numbered), difference)
+}
+
+const isMatch = (event: MarketEvent): event is OrdersMatched => event.type === 'OrdersMatched'
+
+test('a pair of orders at one price that were swapped is found', () => {
+  // Two orders that rest at one price and are matched one after the other.
+  const match = life.find(
+    (event) =>
+      isMatch(event) && event.fills.length > 1 && event.fills[0]?.price === event.fills[1]?.price,
+  )
+  assert.ok(match !== undefined && isMatch(match))
+  const [one, other] = match.fills
+  finds((events) => {
+    const restAt = (hash: string | undefined) =>
+      events.findLastIndex(
+        (event, at) =>
+          at < match.seq - 1 && event.type === 'OrderRested' && event.orderHash === hash,
+      )
+    const [from, to] = [restAt(one?.makerHash), restAt(other?.makerHash)]
+    assert.ok(from >= 0 && to >= 0)
+    const moved = events[from]!
+    events[from] = { ...events[to]!, atMs: moved.atMs }
+    events[to] = { ...moved, atMs: Math.max(moved.atMs, events[to]!.atMs) }
+    return events
+  }, /comes before|has no order|would match|must rest/)
+})
+
+test('a fill that skips a better price is found', () => {
+  finds((events) => {
+    const at = events.findIndex(
+      (event) => isMatch(event) && new Set(event.fills.map(({ price }) => price)).size > 1,
+    )
+    const match = events[at] as OrdersMatched
+    const fills = match.fills.toReversed()
+    events[at] = { ...match, fills }
+    return events
+  }, /comes before/)
+})
+
+test('a fill beyond the size of an order is found', () => {
+  finds((events) => {
+    const at = events.findIndex(isMatch)
+    const match = events[at] as OrdersMatched
+    const [first, ...rest] = match.fills
+    events[at] = { ...match, fills: [{ ...first!, size: (first!.size + 1) as Shares }, ...rest] }
+    return events
+  }, /its size must be/)
+})
+
+test('a fill at another price than the maker named is found', () => {
+  finds((events) => {
+    const at = events.findIndex(isMatch)
+    const match = events[at] as OrdersMatched
+    const [first, ...rest] = match.fills
+    events[at] = { ...match, fills: [{ ...first!, price: (first!.price - 1) as Price }, ...rest] }
+    return events
+  }, /the price must be the maker's/)
+})
+
+test('an order that rests although it would match is found', () => {
+  finds((events) => {
+    const at = events.findIndex((event) => isMatch(event) && event.known !== true)
+    const { taker, atMs, marketId } = events[at] as OrdersMatched
+    const rested: MarketEvent = {
+      ...{ type: 'OrderRested', marketId, seq: 0, atMs, orderHash: taker.orderHash },
+      ...{ trader: taker.trader, side: taker.side, outcome: taker.outcome, price: taker.price },
+      ...{ size: taker.size, added: taker.size, remaining: taker.size, placedAtMs: atMs },
+      ...{ expiresAtSec: Number(taker.expiration), matches: 0, order: taker },
+    }
+    return [...events.slice(0, at), rested]
+  }, /although it would match/)
+})
+
+test('an order that is placed twice, a removed event and an early expiry are found', () => {
+  finds((events) => {
+    const rested = events.find((event) => event.type === 'OrderRested' && event.order)!
+    return [...events, { ...rested, atMs: events.at(-1)!.atMs }]
+  }, /was placed before/)
+  finds((events) => events.filter((event, at) => event.type !== 'OrderClosed' || at > 300), /./)
+  finds((events) => {
+    const at = events.findIndex(
+      (event) =>
+        event.type === 'OrderClosed' && event.reason === 'cancelled' && event.remaining > 0,
+    )
+    events[at] = { ...(events[at] as MarketEvent & { type: 'OrderClosed' }), reason: 'expired' }
+    return events
+  }, /the order expires at/)
+  assert.throws(() => replay(life.toSpliced(100, 1)), /the event before has the number/)
+})
+
+test('quantity that no failed trade returned is found', () => {
+  finds((events) => {
+    const at = events.findIndex((event) => event.type === 'OrderRested' && event.returned)
+    const rested = events[at] as MarketEvent & { type: 'OrderRested' }
+    const more = 250_000
+    events[at] = {
+      ...rested,
+      added: (rested.added + more) as Shares,
+      remaining: (rested.remaining + more) as Shares,
+    }
+    return events
+  }, /failed trades returned|must rest/)
+})
