@@ -42,6 +42,7 @@ function listLogs(source: PublicLogSource): AnswerRoute {
     operationId: 'listLogs',
     auth: 'public',
     cost: 'read',
+    weight: 2,
     tag: 'transparency',
     summary: 'The public logs of this exchange and their keys',
     description:

@@ -25,7 +25,7 @@ export function signatures(
     method: 'GET',
     path: '/api/v1/transparency/signatures',
     operationId: 'listSignatures',
-    ...{ auth: 'public', cost: 'read', weight: 5, tag: 'transparency' },
+    ...{ auth: 'public', cost: 'read', weight: 10, tag: 'transparency' },
     summary: 'Signatures of orders that have ended',
     description:
       'The public log has the SHA-256 of each signature and permit. They are shown here once their order has ended; ' +
