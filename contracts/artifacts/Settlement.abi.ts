@@ -793,6 +793,19 @@ export const settlementAbi = [
   },
   {
     "inputs": [],
+    "name": "delegates",
+    "outputs": [
+      {
+        "internalType": "contract Delegates",
+        "name": "",
+        "type": "address"
+      }
+    ],
+    "stateMutability": "view",
+    "type": "function"
+  },
+  {
+    "inputs": [],
     "name": "eip712Domain",
     "outputs": [
       {

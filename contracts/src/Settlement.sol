@@ -11,6 +11,7 @@ import {MessageHashUtils} from "@openzeppelin/contracts/utils/cryptography/Messa
 import {Pausable} from "@openzeppelin/contracts/utils/Pausable.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {CTHelpers} from "./CTHelpers.sol";
+import {Delegates} from "./Delegates.sol";
 import {IConditionalTokens} from "./interfaces/IConditionalTokens.sol";
 
 /// Settles matched trades between traders who signed orders, in batches, without ever holding their
@@ -27,7 +28,8 @@ import {IConditionalTokens} from "./interfaces/IConditionalTokens.sol";
 ///    batch goes on. When too little gas is left to give a fill its full amount, the whole batch
 ///    reverts: a fill is never reported as failed because the operator was short of gas.
 /// 3. The operator chooses what to match, and nothing else: every movement needs the signature of
-///    the trader who pays, within his price, size and time.
+///    the trader who pays, within his price, size and time: of his key, of a key that he appointed,
+///    or one that the code of his account accepts (see `Delegates`).
 ///
 /// Worked example: Ann signs BUY 10 YES at 0.60, Bob signs SELL 4 YES at 0.55. A fill of 4 at 0.55
 /// moves 2.20 of collateral from Ann to Bob and 4 YES from Bob to Ann. Ann's order has 6 left.
@@ -171,6 +173,11 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     /// to find out and report why it failed.
     uint256 private constant GAS_BEFORE_FILL = (FILL_GAS * 64) / 63 + 150_000;
 
+    /// What must be there for each order that its trader's key did not sign, beside the gas of all
+    /// fills: `Delegates.SIGNATURE_GAS` and the calls around it. It is demanded before the first
+    /// account is asked, so that no account can make a batch run short that was simulated.
+    uint256 private constant SIGNER_GAS = 130_000;
+
     uint256 private constant CANCEL_DELAY_MAX = 7 days;
 
     bytes32 public constant ORDER_TYPEHASH = keccak256(
@@ -197,6 +204,8 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     /// How long after a cancellation on chain an order's trades may still settle. It is longer than
     /// the grace, so that cancelling is never a free option against a match already made.
     uint64 public immutable cancelDelay;
+    /// Keys that accounts appointed. Made by the constructor, so its address follows from this one.
+    Delegates public immutable delegates;
 
     mapping(address account => bool) public isOperator;
     mapping(bytes32 orderHash => OrderState) private _orders;
@@ -267,6 +276,7 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         conditionalTokens = conditionalTokens_;
         settlementGrace = settlementGrace_;
         cancelDelay = cancelDelay_;
+        delegates = new Delegates(settlementGrace_, cancelDelay_);
         _setOperator(operator_, true);
     }
 
@@ -284,7 +294,7 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     ) external nonReentrant whenNotPaused returns (bytes memory verdicts) {
         if (!isOperator[msg.sender]) revert NotOperator(msg.sender);
         Batch memory batch;
-        (batch.hashes, batch.standings) = _hashAndRecover(orders);
+        (batch.hashes, batch.standings) = _hashAndRecover(orders, fills.length);
         verdicts = new bytes(fills.length);
         batch.verdicts = verdicts;
         uint256 permit = 0;
@@ -343,7 +353,8 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         _cancelOrders(msg.sender, orders);
     }
 
-    /// `cancelOrders` for `trader`, by any caller with his signature of the orders' hashes.
+    /// `cancelOrders` for `trader`, by any caller with his or a delegate's signature of the orders'
+    /// hashes.
     function cancelOrdersWithPermit(
         address trader,
         Order[] calldata orders,
@@ -355,7 +366,7 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         bytes32 hashes = keccak256(abi.encodePacked(_cancelOrders(trader, orders)));
         bytes32 structHash =
             keccak256(abi.encode(CANCEL_ORDERS_TYPEHASH, trader, hashes, deadline));
-        _requireSigned(structHash, trader, deadline, v, r, s);
+        _requireSigned(structHash, trader, true, deadline, v, r, s);
     }
 
     /// Withdraws every order of the caller whose nonce is below `nonce`, also those not shown yet,
@@ -364,7 +375,8 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         _cancelAllBefore(msg.sender, nonce);
     }
 
-    /// `cancelAllBefore` for `trader`, by any caller with his signature.
+    /// `cancelAllBefore` for `trader`, by any caller with his signature. A delegate's does not do: it
+    /// could void every later order of the trader for good.
     function cancelAllBeforeWithPermit(
         address trader,
         uint64 nonce,
@@ -375,7 +387,7 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     ) external {
         bytes32 structHash =
             keccak256(abi.encode(CANCEL_ALL_BEFORE_TYPEHASH, trader, nonce, deadline));
-        _requireSigned(structHash, trader, deadline, v, r, s);
+        _requireSigned(structHash, trader, false, deadline, v, r, s);
         _cancelAllBefore(trader, nonce);
     }
 
@@ -497,14 +509,20 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     function _requireSigned(
         bytes32 structHash,
         address trader,
+        bool byDelegate,
         uint256 deadline,
         uint8 v,
         bytes32 r,
         bytes32 s
     ) private view {
         if (block.timestamp > deadline) revert PermitExpired(deadline);
-        (address signer,,) = ECDSA.tryRecover(_hashTypedDataV4(structHash), v, r, s);
-        if (signer == address(0) || signer != trader) revert PermitSignerMismatch(signer, trader);
+        bytes32 digest = _hashTypedDataV4(structHash);
+        (address signer,,) = ECDSA.tryRecover(digest, v, r, s);
+        if (signer != address(0) && signer == trader) return;
+        bytes32 vs = s | bytes32(uint256(v == 28 ? 1 : 0) << 255);
+        if (!delegates.isSigner(trader, byDelegate ? signer : address(0), digest, r, vs)) {
+            revert PermitSignerMismatch(signer, trader);
+        }
     }
 
     function _settleFill(
@@ -681,7 +699,7 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         return bytes4(bytes32(word)) == ProbePassed.selector;
     }
 
-    function _hashAndRecover(SignedOrder[] calldata orders)
+    function _hashAndRecover(SignedOrder[] calldata orders, uint256 fills)
         private
         view
         returns (bytes32[] memory hashes, Standing[] memory standings)
@@ -690,17 +708,34 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         hashes = new bytes32[](orders.length);
         standings = new Standing[](orders.length);
         uint256 groups = _groupsWithEpoch;
+        uint256 others = 0;
         for (uint256 i = 0; i < orders.length; ++i) {
             SignedOrder calldata o = orders[i];
             bytes32 digest =
                 MessageHashUtils.toTypedDataHash(domainSeparator, _structHash(o.order));
             (address signer,,) = ECDSA.tryRecover(digest, o.r, o.vs);
             hashes[i] = digest;
-            if (signer == address(0) || signer != o.order.trader) continue;
-            bool mayBeVoid = (groups >> _groupOf(signer)) & 1 != 0;
-            bool isVoid = mayBeVoid && o.order.nonce < _epochNow(signer);
-            standings[i] = isVoid ? Standing.Void : Standing.Good;
+            if (signer == address(0) || signer != o.order.trader) ++others;
+            else standings[i] = _standing(o.order, groups);
         }
+        if (others == 0) return (hashes, standings);
+        uint256 needed = others * SIGNER_GAS + fills * (FILL_GAS + 50_000) + 150_000;
+        if (gasleft() < needed) revert TooLittleGas(0);
+        for (uint256 i = 0; i < orders.length; ++i) {
+            if (standings[i] != Standing.Unsigned) continue;
+            SignedOrder calldata o = orders[i];
+            (address signer,,) = ECDSA.tryRecover(hashes[i], o.r, o.vs);
+            if (delegates.isSigner(o.order.trader, signer, hashes[i], o.r, o.vs)) {
+                standings[i] = _standing(o.order, groups);
+            }
+        }
+    }
+
+    /// Of an order that is signed: whether its trader's epoch has voided it.
+    function _standing(Order calldata order, uint256 groups) private view returns (Standing) {
+        bool mayBeVoid = (groups >> _groupOf(order.trader)) & 1 != 0;
+        bool isVoid = mayBeVoid && order.nonce < _epochNow(order.trader);
+        return isVoid ? Standing.Void : Standing.Good;
     }
 
     /// The ERC-1155 id of an outcome of a market. It takes some thousand gas to compute and a batch

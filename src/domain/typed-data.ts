@@ -2,6 +2,7 @@
  * Typed data (EIP-712) of every signature of Sibyl: the contracts verify it, the exchange and the relayer check it, the
  * SDK signs it, and `/api/v1/config` publishes it. Plain data; nothing is hashed or signed here.
  */
+import { delegatesOf } from './delegate.ts'
 import type { Address } from './ids.ts'
 
 /** Bytes as viem writes them; its own type would make users of the SDK load all of its declarations. */
@@ -45,6 +46,7 @@ type SignatureName =
   | 'stablecoinPermit'
   | 'proposeResolution'
   | 'settleMarket'
+  | 'setDelegate'
 
 export const ORDER_TYPES = {
   Order: [
@@ -126,10 +128,28 @@ export const SETTLE_MARKET_TYPES = {
   ],
 } as const
 
+/** An account appoints a key that may sign its orders until a time; the limits are enforced by the exchange. */
+export const SET_DELEGATE_TYPES = {
+  SetDelegate: [
+    { name: 'account', type: 'address' },
+    { name: 'delegate', type: 'address' },
+    { name: 'until', type: 'uint64' },
+    { name: 'maxOrderSize', type: 'uint64' },
+    { name: 'maxOpenNotional', type: 'uint64' },
+    { name: 'markets', type: 'bytes32[]' },
+    { name: 'nonce', type: 'uint256' },
+    { name: 'deadline', type: 'uint256' },
+  ],
+} as const
+
 const MARKET_DOMAIN = { name: 'SibylMarket', version: '1' } as const
 
 export function settlementDomain(chainId: number, settlement: Address): TypedDataDomain {
   return { name: 'SibylSettlement', version: '1', chainId, verifyingContract: settlement as Hex }
+}
+
+export function delegatesDomain(chainId: number, delegates: Address): TypedDataDomain {
+  return { name: 'SibylDelegates', version: '1', chainId, verifyingContract: delegates as Hex }
 }
 
 export function conditionalTokensDomain(
@@ -175,6 +195,7 @@ export function signatureSchemes(chain: {
   readonly stablecoin: Stablecoin
 }): Readonly<Record<SignatureName, SignatureScheme>> {
   const { chainId, settlement, conditionalTokens, stablecoin } = chain
+  const delegates = delegatesOf(settlement)
   const tokensDomain = conditionalTokensDomain(chainId, conditionalTokens)
   const tokensNonce = { contract: conditionalTokens, function: 'nonces', args: ['owner'] }
   return {
@@ -222,6 +243,12 @@ export function signatureSchemes(chain: {
       primaryType: 'SettleMarket',
       types: SETTLE_MARKET_TYPES,
       nonce: { function: 'nonces', args: ['settler'] },
+    },
+    setDelegate: {
+      domain: delegatesDomain(chainId, delegates),
+      primaryType: 'SetDelegate',
+      types: SET_DELEGATE_TYPES,
+      nonce: { contract: delegates, function: 'nonces', args: ['account'] },
     },
   }
 }

@@ -50,6 +50,10 @@ test('the type strings are the published ones', () => {
       'ProposeResolution(address proposer,bool outcome,uint256 nonce,uint256 deadline)',
     settleMarket:
       'SettleMarket(address settler,uint8 winningOutcome,uint256 nonce,uint256 deadline)',
+    setDelegate: [
+      'SetDelegate(address account,address delegate,uint64 until,uint64 maxOrderSize',
+      'uint64 maxOpenNotional,bytes32[] markets,uint256 nonce,uint256 deadline)',
+    ].join(),
   })
 })
 

@@ -150,6 +150,7 @@ export const ChainConfig = Type.Object({
     stablecoinPermit: SignatureScheme,
     proposeResolution: SignatureScheme,
     settleMarket: SignatureScheme,
+    setDelegate: SignatureScheme,
   }),
 })
 export type ChainConfig = Answer<typeof ChainConfig>

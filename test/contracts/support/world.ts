@@ -11,6 +11,7 @@ import {
   type ContractFunctionReturnType,
   ContractFunctionRevertedError,
   decodeEventLog,
+  getAddress,
   type Hex,
   hashTypedData,
   parseEventLogs,
@@ -22,21 +23,25 @@ import { SETTLEMENT_REASONS } from '#chain/settlement-contract.ts'
 import type { Contract } from '#devnet/artifact.ts'
 import { type Deployer, type Deployment, deployAll, type Settings } from '#devnet/deploy.ts'
 import { DEVNET_TERMS } from '#devnet/seed.ts'
+import { delegatesOf } from '#domain/delegate.ts'
 import { toAddress } from '#domain/ids.ts'
 import {
   APPROVAL_FOR_ALL_TYPES,
   CANCEL_ALL_BEFORE_TYPES,
   CANCEL_ORDERS_TYPES,
   conditionalTokensDomain,
+  delegatesDomain,
   marketDomain,
   ORDER_TYPES,
   PERMIT_TYPES,
   PROPOSE_RESOLUTION_TYPES,
   REDEEM_POSITIONS_TYPES,
+  SET_DELEGATE_TYPES,
   SETTLE_MARKET_TYPES,
   settlementDomain,
   stablecoinDomain,
 } from '#domain/typed-data.ts'
+import { delegatesAbi } from '../../../contracts/artifacts/Delegates.abi.ts'
 import { marketAbi } from '../../../contracts/artifacts/Market.abi.ts'
 import { type Chain, startChain } from './chain.ts'
 
@@ -90,6 +95,14 @@ export type Verdict =
 
 export type Market = Contract<typeof marketAbi> & { readonly id: Hex; readonly expiration: bigint }
 
+/** Limits of a delegation, which only the exchange enforces. */
+export type Limits = {
+  readonly maxOrderSize: bigint
+  readonly maxOpenNotional: bigint
+  readonly markets: readonly Hex[]
+}
+export const UNLIMITED: Limits = { maxOrderSize: 0n, maxOpenNotional: 0n, markets: [] }
+
 export const SETTINGS = DEVNET_TERMS
 
 export type World = Awaited<ReturnType<typeof startWorld>>
@@ -140,6 +153,10 @@ export async function worldOn<C extends Chain>(
 
 function wordsOf(chain: Chain, deployment: Deployment) {
   const { collateral, conditionalTokens, settlement, factory } = deployment
+  const delegates = {
+    address: getAddress(delegatesOf(toAddress(settlement.address))),
+    abi: delegatesAbi,
+  }
   const owner = chain.account(0)
   const maker = chain.account(3)
   let salt = 0n
@@ -293,8 +310,9 @@ function wordsOf(chain: Chain, deployment: Deployment) {
   const signCancellation = async (
     account: PrivateKeyAccount,
     orders: Order[],
-    overrides: { deadline?: bigint; chainId?: number; contract?: Hex } = {},
+    overrides: { trader?: Hex; deadline?: bigint; chainId?: number; contract?: Hex } = {},
   ) => {
+    const trader = overrides.trader ?? account.address
     const deadline = overrides.deadline ?? (await chain.now()) + 3_600n
     const signature = await account.signTypedData({
       domain: settlementDomain(
@@ -303,18 +321,19 @@ function wordsOf(chain: Chain, deployment: Deployment) {
       ),
       types: CANCEL_ORDERS_TYPES,
       primaryType: 'CancelOrders',
-      message: { trader: account.address, orderHashes: orders.map(hashOrder), deadline },
+      message: { trader, orderHashes: orders.map(hashOrder), deadline },
     })
     const { v, r, s } = split(signature)
-    return [account.address, orders, deadline, v, r, s] as const
+    return [trader, orders, deadline, v, r, s] as const
   }
 
   /** The arguments of `cancelAllBeforeWithPermit`. */
   const signEpoch = async (
     account: PrivateKeyAccount,
     nonce: bigint,
-    overrides: { deadline?: bigint; chainId?: number; contract?: Hex } = {},
+    overrides: { trader?: Hex; deadline?: bigint; chainId?: number; contract?: Hex } = {},
   ) => {
+    const trader = overrides.trader ?? account.address
     const deadline = overrides.deadline ?? (await chain.now()) + 3_600n
     const signature = await account.signTypedData({
       domain: settlementDomain(
@@ -323,10 +342,41 @@ function wordsOf(chain: Chain, deployment: Deployment) {
       ),
       types: CANCEL_ALL_BEFORE_TYPES,
       primaryType: 'CancelAllBefore',
-      message: { trader: account.address, nonce, deadline },
+      message: { trader, nonce, deadline },
     })
     const { v, r, s } = split(signature)
-    return [account.address, nonce, deadline, v, r, s] as const
+    return [trader, nonce, deadline, v, r, s] as const
+  }
+
+  /** The arguments of `setDelegateWithPermit`. */
+  const signDelegation = async (
+    account: PrivateKeyAccount,
+    delegate: Hex,
+    until: bigint,
+    overrides: {
+      account?: Hex
+      limits?: Limits
+      deadline?: bigint
+      nonce?: bigint
+      chainId?: number
+      contract?: Hex
+    } = {},
+  ) => {
+    const owner = overrides.account ?? account.address
+    const limits = overrides.limits ?? UNLIMITED
+    const deadline = overrides.deadline ?? (await chain.now()) + 3_600n
+    const nonce = overrides.nonce ?? (await read(delegates, 'nonces', [owner]))
+    const signature = await account.signTypedData({
+      domain: delegatesDomain(
+        overrides.chainId ?? chain.id,
+        toAddress(overrides.contract ?? delegates.address),
+      ),
+      types: SET_DELEGATE_TYPES,
+      primaryType: 'SetDelegate',
+      message: { account: owner, delegate, until, ...limits, nonce, deadline },
+    })
+    const { v, r, s } = split(signature)
+    return [owner, delegate, until, limits, deadline, v, r, s] as const
   }
 
   const signApproval = async (
@@ -429,6 +479,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
   }
 
   return {
+    delegates,
     read,
     balance,
     positionId,
@@ -445,6 +496,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
     usdcPermit,
     signCancellation,
     signEpoch,
+    signDelegation,
     signApproval,
     signRedemption,
     signProposal,
