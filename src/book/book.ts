@@ -55,6 +55,8 @@ const {
   LEVEL,
   MATCHES,
   TRADER_SLOT,
+  ARRIVAL,
+  ARRIVAL_COPY,
   STATE,
   LEVEL_SHIFT,
   LEVEL_KEY,
@@ -248,6 +250,17 @@ export class Book {
     else orders.writable(later)[recordAt(later) + TRADER_PREV] = slot
 
     this.#wheel.add(slot)
+    return true
+  }
+
+  /**
+   * Rests an order with its place among the arrivals of both books of its market: `complementary.ts` compares it with
+   * orders of the other book.
+   */
+  restAs(arrival: number, order: OrderTerms, remaining: Shares, matches: number): boolean {
+    if (!this.rest(order, remaining, matches)) return false
+    const slot = this.locate(order.orderHash)
+    this.#orders.doublePage(slot)[(recordAt(slot) >> 1) + ARRIVAL] = arrival
     return true
   }
 
@@ -472,6 +485,15 @@ export class Book {
 
   placedAtMsOf(slot: number): number {
     return this.#orders.doublePage(slot)[(recordAt(slot) >> 1) + PLACED]!
+  }
+
+  priceOf(slot: number): Price {
+    return priceOf(this.#orders.page(slot)[recordAt(slot) + PRICE_SIDE]!)
+  }
+
+  /** Returns the order's place among the arrivals, if it rests by `restAs`. */
+  arrivalOf(slot: number): number {
+    return this.#orders.doublePage(slot)[(recordAt(slot) >> 1) + ARRIVAL]!
   }
 
   expiresAtSecOf(slot: number): number {
@@ -760,6 +782,8 @@ export class Book {
     if (relink(words, offset + TRADER_PREV, moved) === NIL) ends[end + TRADER_HEAD] = slot
     if (relink(words, offset + TRADER_NEXT, moved) === NIL) ends[end + TRADER_TAIL] = slot
 
+    const doubles = orders.doublePage(slot)
+    doubles[(offset >> 1) + ARRIVAL] = doubles[(offset >> 1) + ARRIVAL_COPY]!
     const tag = tagOfWords(words, offset + HASH, this.#hashPlaces)
     words[offset + TAG] = tag
     this.#byHash.add(tag, slot)
@@ -786,7 +810,11 @@ export class Book {
     return (copy, at, slot) => {
       // The tag would reveal a part of the secret seed.
       copy[at + TAG] = NIL
-      const owner = orders.page(slot)[recordAt(slot) + TRADER_SLOT]!
+      const record = orders.page(slot)
+      const owner = record[recordAt(slot) + TRADER_SLOT]!
+      for (let word = 0; word < 2; word++) {
+        copy[at + 2 * ARRIVAL_COPY + word] = record[recordAt(slot) + 2 * ARRIVAL + word]!
+      }
       const page = traders.page(owner)
       const from = traderAt(owner)
       for (let word = 0; word < ADDRESS_WORDS; word++) copy[at + TRADER + word] = page[from + word]!

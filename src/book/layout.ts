@@ -52,6 +52,10 @@ export const DUE_NEXT = 25
 /** Slots of its level and its trader. */
 export const LEVEL = 26
 export const TRADER_SLOT = 27
+/** A double: the order's place among the arrivals of both books. Only complementary markets set it. */
+export const ARRIVAL = 14
+/** Its place in copies: a copy has the address there, and its bucket is found again. */
+export const ARRIVAL_COPY = 12
 /**
  * Only in copies: the trader's address; or, as a double in a copy without an address, the quantity that a match took.
  */

@@ -4,7 +4,8 @@
  *
  * Each event has the next number of its market's gapless `seq`. The size resting at a price follows from the events
  * alone, without knowing any order: `OrderRested` adds `added`, a fill of `OrdersMatched` takes `size` from the side
- * opposite to its taker, `OrderClosed` takes `remaining`, `MarketClosed` clears both books.
+ * opposite to its taker (a mint or a merge from the taker's side of the other outcome), `OrderClosed` takes
+ * `remaining`, `MarketClosed` clears both books.
  */
 
 import type { Address, MarketId, OrderHash, Sequence, TradeId, Uint64 } from './ids.ts'
@@ -12,7 +13,7 @@ import type { CloseReason, Market } from './market.ts'
 import type { Price, Shares } from './money.ts'
 import type { Outcome, Side, VerifiedOrder } from './order.ts'
 import type { CancelCause, EchoedTags, OrderTags } from './order-tags.ts'
-import type { FaultySide } from './trade.ts'
+import type { FaultySide, FillKind } from './trade.ts'
 
 type Head<Type extends string> = {
   readonly type: Type
@@ -56,11 +57,13 @@ export type OrderRested = Head<'OrderRested'> & {
 export type Fill = {
   readonly makerHash: OrderHash
   readonly maker: Address
-  /** The maker's price, which is the trade's price. */
+  /** The maker's price, which is the trade's price; in a mint or merge, that of the maker's outcome. */
   readonly price: Price
   readonly size: Shares
   readonly makerRemaining: number
   readonly makerTags?: EchoedTags
+  /** Set if the maker rests in the other outcome's book: both buy, or both sell. Absent: an ordinary fill. */
+  readonly kind?: FillKind
 }
 
 /** A new order matches resting ones. Its fills are in matching order; their index is part of the trade id. */
@@ -126,9 +129,12 @@ export type TradeFailed = Head<'TradeFailed'> & {
   readonly reason: string
   /** Side at fault according to the chain. */
   readonly fault: FaultySide
-  /** The seller lacked only shares that another failed trade owed them, so the fault does not count. */
-  readonly excused?: 'seller'
+  /** This side lacked only shares that another failed trade owed it, so the fault does not count. */
+  readonly excused?: ExcusedSide
 }
+/** Only a merge excuses its buyer: there both sides deliver shares. */
+export type ExcusedSide = 'seller' | 'buyer' | 'both'
+
 /** A reorg removed the transaction that had confirmed it. */
 type TradeReverted = Head<'TradeReverted'> & {
   readonly tradeId: TradeId
@@ -146,6 +152,10 @@ export type PendingTrade = {
   readonly size: Shares
   /** The buyer's limit; older snapshots and logs lack it. */
   readonly price?: Price
+  /** Absent: an ordinary trade. */
+  readonly kind?: FillKind
+  /** In a mint, the limit of the NO side, which pays too. */
+  readonly sellPrice?: Price
   readonly buyer: Address
   readonly seller: Address
   readonly buyHash: OrderHash

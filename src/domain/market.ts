@@ -5,6 +5,13 @@ import type { Address, MarketId } from './ids.ts'
 export const CATEGORIES = ['defi', 'protocol', 'stablecoin', 'general'] as const
 export type Category = (typeof CATEGORIES)[number]
 
+/**
+ * Which orders of a market match: orders of one outcome only, or also a buy of YES with a buy of NO, and a sell of YES
+ * with a sell of NO. It is chosen when the market is created and never changes.
+ */
+export const MATCHINGS = ['same-outcome', 'complementary'] as const
+export type Matching = (typeof MATCHINGS)[number]
+
 export type Market = {
   readonly id: MarketId
   readonly question: string
@@ -18,6 +25,16 @@ export type Market = {
   readonly createdAt: number
   /** True for a short price market. */
   readonly quick: boolean
+  /** Absent in logs and snapshots of markets without the choice: `same-outcome`. */
+  readonly matching?: Matching
+}
+
+export function matchingOf({ matching }: Pick<Market, 'matching'>): Matching {
+  return matching ?? 'same-outcome'
+}
+
+export function isComplementary({ matching }: Pick<Market, 'matching'>): boolean {
+  return matching === 'complementary'
 }
 
 /** Reason why a market stopped accepting orders. */

@@ -44,6 +44,19 @@ export function costCeil(price: Price, size: Shares): number {
   return price * whole + Math.ceil((price * rest) / ONE)
 }
 
+/** Returns the price of the other outcome at which the two together are worth one. */
+export function complementOf(price: Price): Price {
+  return (ONE - price) as Price
+}
+
+/**
+ * Returns what the NO side of a mint pays, or of a merge receives, at this price of YES. The YES side's amount is
+ * `costCeil(price, size)`, and both together are exactly `size` units of collateral.
+ */
+export function complementCost(price: Price, size: Shares): number {
+  return size - costCeil(price, size)
+}
+
 /**
  * Returns the value of `size` at `price`, rounded down. It is below an integer limit exactly if the unrounded product
  * is.

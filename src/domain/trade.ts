@@ -5,12 +5,23 @@ import type { Price, Shares } from './money.ts'
 import type { Outcome, Side, VerifiedOrder } from './order.ts'
 
 /**
+ * A mint: a buy of YES and a buy of NO, whose dollars are split into both tokens. A merge: a sell of YES and a sell of
+ * NO, whose tokens are merged into dollars.
+ */
+export const FILL_KINDS = ['mint', 'merge'] as const
+export type FillKind = (typeof FILL_KINDS)[number]
+
+/**
  * matched → submitted → confirmed, or failed; confirmed → reverted if a reorg removes it, and reverted → submitted
  * again.
  */
 export const TRADE_STATUSES = ['matched', 'submitted', 'confirmed', 'failed', 'reverted'] as const
 export type TradeStatus = (typeof TRADE_STATUSES)[number]
 
+/**
+ * Of a mint or merge, the buyer is the side of YES, the seller the side of NO, `outcome` is YES, and `price` is that of
+ * YES.
+ */
 export type Trade = {
   readonly tradeId: TradeId
   readonly marketId: MarketId
@@ -23,8 +34,11 @@ export type Trade = {
   readonly seller: Address
   readonly buyOrderHash: OrderHash
   readonly sellOrderHash: OrderHash
+  /** Which of both was the taker: the buyer (`BUY`) or the seller. */
   readonly takerSide: Side
   readonly matchedAtMs: number
+  /** Absent: an ordinary trade of one outcome. */
+  readonly kind?: FillKind
 }
 
 /** Side of a failed trade that the chain found at fault. */

@@ -18,7 +18,7 @@ import type {
   OrderRested,
   OrdersMatched,
 } from '#domain/market-event.ts'
-import type { PermitSignature, VerifiedOrder } from '#domain/order.ts'
+import { BUY, type PermitSignature, type VerifiedOrder } from '#domain/order.ts'
 import type { CancelCause, EchoedTags, OrderTags } from '#domain/order-tags.ts'
 import type { EventForm } from './event-log.ts'
 import type { JsonBytes } from './json-bytes.ts'
@@ -33,6 +33,8 @@ type MatchedTail = {
   readonly taker?: OrderTags
   /** By the index of the fill. */
   readonly makers?: readonly (readonly [index: number, tags: EchoedTags])[]
+  /** Fills with makers of the other outcome; the taker's side tells whether they are mints or merges. */
+  readonly others?: readonly number[]
 }
 
 /** Form before version 2. */
@@ -307,14 +309,17 @@ function writeMatched(event: OrdersMatched, into: JsonBytes): void {
 
 function tailOf({ takerTags, fills }: OrdersMatched): MatchedTail | undefined {
   const makers: [index: number, tags: EchoedTags][] = []
+  const others: number[] = []
   for (let index = 0; index < fills.length; index++) {
-    const { makerTags } = fills[index]!
+    const { makerTags, kind } = fills[index]!
     if (makerTags !== undefined) makers.push([index, makerTags])
+    if (kind !== undefined) others.push(index)
   }
-  if (takerTags === undefined && makers.length === 0) return undefined
+  if (takerTags === undefined && makers.length === 0 && others.length === 0) return undefined
   return {
     ...(takerTags === undefined ? {} : { taker: takerTags }),
     ...(makers.length === 0 ? {} : { makers }),
+    ...(others.length === 0 ? {} : { others }),
   }
 }
 
@@ -324,13 +329,19 @@ const FILL_CELLS = 5
 function readMatched(cells: Cells, marketId: MarketId): OrdersMatched {
   const last = cells.at(-1)
   if (!isObject(last)) return readPlainMatched(cells, marketId)
-  const { taker, makers = [] } = last as MatchedTail
+  const { taker, makers = [], others = [] } = last as MatchedTail
   const matched = readPlainMatched(cells.slice(0, -1), marketId)
   const fills = [...matched.fills]
   for (const [index, makerTags] of makers) {
     const fill = fills[index]
     assert(fill !== undefined, 'the tags are those of a fill')
     fills[index] = { ...fill, makerTags }
+  }
+  const kind = matched.taker.side === BUY ? 'mint' : 'merge'
+  for (const index of others) {
+    const fill = fills[index]
+    assert(fill !== undefined, 'a mint or merge is a fill')
+    fills[index] = { ...fill, kind }
   }
   return { ...matched, fills, ...(taker === undefined ? {} : { takerTags: taker }) }
 }

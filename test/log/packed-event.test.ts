@@ -34,6 +34,20 @@ test('every event comes back from its short form as it was', () => {
   for (const event of market.events) assert.deepEqual(stored([event]), [event])
 })
 
+test('mints and merges come back, with the labels of their makers', () => {
+  const market = given({ market: { matching: 'complementary' } })
+  market.place(buy('NO').at(0.4).size(1).named('a'), undefined, { tags: { label: 'quote' } })
+  market.place(sell('YES').at(0.6).size(1).named('b'))
+  market.place(buy('YES').at(0.6).size(2).by('bob').named('t'))
+  market.place(sell('YES').at(0.5).size(1).named('c'))
+  market.place(sell('NO').at(0.5).size(1).by('bob').named('u'))
+  const kinds = market.events.flatMap((event) =>
+    event.type === 'OrdersMatched' ? event.fills.map(({ kind }) => kind) : [],
+  )
+  assert.deepEqual(kinds, ['mint', undefined, 'merge'])
+  assert.deepEqual(stored(market.events), market.events)
+})
+
 test('the session of an order comes back, and a flag that is none of the known ones is refused', () => {
   const market = given()
   const place = (order: OrderBuilder) =>

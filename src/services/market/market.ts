@@ -11,6 +11,7 @@ import type { OrderHash } from '#domain/ids.ts'
 import { DEPARTURES_MAX, EXPIRATIONS_MAX } from '#domain/limits.ts'
 import type { Market } from '#domain/market.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
+import { makerOutcome } from '#domain/match-trades.ts'
 import { BUY, NO, OUTCOMES, type Outcome, SELL, type Side, YES } from '#domain/order.ts'
 import { isRejection, reject } from '#domain/rejection.ts'
 import type {
@@ -25,7 +26,7 @@ import { cancelFilled, cancelledAnswer } from './cancels.ts'
 import { departing, hasTooMany, ordersOf } from './departures.ts'
 import { firstAnswer } from './first-answer.ts'
 import { LoggedHolds } from './held.ts'
-import { closeAll, closedBy, emit, endMarket, note, secondsOf, withdraw } from './orders.ts'
+import { closeAll, closedBy, emit, endMarket, note, restIn, secondsOf, withdraw } from './orders.ts'
 import { PendingCounts, PendingTrades } from './pending.ts'
 import { mark, place, placeAll } from './place.ts'
 import type { MarketRules, MarketState, Recall } from './state.ts'
@@ -229,14 +230,14 @@ export function apply(state: MarketState, event: MarketEvent): void {
       if (event.added < event.remaining) {
         assert.equal(book.grow(event.orderHash, event.added), event.remaining)
       } else {
-        const rests = book.rest(event, event.remaining, event.matches)
+        const rests = restIn(state, event.outcome, event, event.seq)
         assert(rests, 'there was room when the order came to rest')
       }
       break
     }
     case 'OrdersMatched': {
-      const book = state.books[event.taker.outcome]
       for (const fill of event.fills) {
+        const book = state.books[makerOutcome(event.taker, fill)]
         const slot = book.locate(fill.makerHash)
         assert(slot >= 0, `${fill.makerHash} was matched and does not rest`)
         book.take(slot, fill.size)

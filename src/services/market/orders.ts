@@ -5,13 +5,15 @@
  */
 
 import assert from 'node:assert/strict'
+import { type BookPair, crossesEither, matchBoth } from '#book/complementary.ts'
 import { MatchResult, match } from '#book/match.ts'
 import type { OrderList } from '#book/order-list.ts'
 import type { RestingOrder } from '#book/order-record.ts'
 import type { Address, OrderHash } from '#domain/ids.ts'
 import { MAKERS_PER_EVENT_MAX, MAKERS_PER_ORDER_MAX } from '#domain/limits.ts'
-import type { CloseReason } from '#domain/market.ts'
+import { type CloseReason, isComplementary } from '#domain/market.ts'
 import type {
+  ExcusedSide,
   Fill,
   MarketEvent,
   OrderClosed,
@@ -22,7 +24,15 @@ import type {
   TradeFailed,
 } from '#domain/market-event.ts'
 import type { Shares } from '#domain/money.ts'
-import { expiresAtSec, type Outcome, type VerifiedOrder } from '#domain/order.ts'
+import {
+  BUY,
+  expiresAtSec,
+  NO,
+  type Outcome,
+  type Side,
+  type VerifiedOrder,
+  YES,
+} from '#domain/order.ts'
 import { type CancelCause, echoOf, type OrderTags } from '#domain/order-tags.ts'
 import type { ClosedOrder } from '#log/event-log.ts'
 import type { PureContext } from '#runtime/actor.ts'
@@ -72,15 +82,24 @@ export function note(state: MarketState, event: MarketEvent): void {
   }
 }
 
-/** Returns the traders at fault, from the chain's verdict and the excuse of a seller. */
+/** Returns the traders at fault, from the chain's verdict and the excuses. */
 export function tradersAtFault(
   { fault, excused }: Pick<TradeFailed, 'fault' | 'excused'>,
   { buyer, seller }: { readonly buyer: Address; readonly seller: Address },
 ): Set<Address> {
   const atFault = new Set<Address>()
-  if (fault === 'buyer' || fault === 'both') atFault.add(buyer)
-  if ((fault === 'seller' || fault === 'both') && excused === undefined) atFault.add(seller)
+  const isAtFault = (side: 'buyer' | 'seller') =>
+    (fault === side || fault === 'both') && !isExcused({ excused }, side)
+  if (isAtFault('buyer')) atFault.add(buyer)
+  if (isAtFault('seller')) atFault.add(seller)
   return atFault
+}
+
+export function isExcused(
+  { excused }: { readonly excused?: ExcusedSide | undefined },
+  side: 'buyer' | 'seller',
+): boolean {
+  return excused === side || excused === 'both'
 }
 
 function pauseAtFault(state: MarketState, event: TradeFailed, trade: PendingTrade): void {
@@ -151,10 +170,13 @@ export function admit(
     selfTrade: state.rules.selfTrade,
     makersMax: MAKERS_PER_ORDER_MAX,
   }
-  match(state.books[outcome], taker, rules, matched)
+  const pair = isComplementary(state.market) ? pairOf(state, outcome) : undefined
+  if (pair === undefined) match(state.books[outcome], taker, rules, matched)
+  else matchBoth(pair, taker, rules, matched)
   const { fills, left, limited } = matched
-  closeAll(state, outcome, matched.expired, 'expired', context)
-  closeAll(state, outcome, matched.selfTraded, 'self-trade', context)
+  const met = pair === undefined ? undefined : order.side
+  closeAll(state, outcome, matched.expired, 'expired', context, met)
+  closeAll(state, outcome, matched.selfTraded, 'self-trade', context, met)
   const matches = fills.length
   if (matches > 0) {
     emitFills(state, order, quantity, first !== undefined, context, held, tags)
@@ -179,7 +201,7 @@ export function admit(
     close(state, outcome, { ...life, remaining: 0 }, order.orderHash, 'cancelled', context)
     if (first === undefined && matches > 0) rememberTaken(state, order.orderHash, quantity - left)
   } else {
-    const rests = state.books[outcome].rest(life, life.remaining, life.matches)
+    const rests = restIn(state, outcome, life, state.seq + 1)
     assert(rests, 'there is room for the order, it was checked before')
     emitRest(state, life, outcome, left as Shares, context, {
       order,
@@ -190,6 +212,30 @@ export function admit(
     })
   }
   return matches
+}
+
+/** Returns the books of a complementary market as an order of this outcome meets them. */
+export function pairOf({ books }: MarketState, outcome: Outcome): BookPair {
+  return { same: books[outcome], other: books[otherOf(outcome)] }
+}
+
+function otherOf(outcome: Outcome): Outcome {
+  return outcome === YES ? NO : YES
+}
+
+/** Rests an order. In a complementary market, its place among the arrivals is the number of its event. */
+export function restIn(
+  state: MarketState,
+  outcome: Outcome,
+  order: RestingOrder,
+  seq: number,
+): boolean {
+  const book = state.books[outcome]
+  if (!isComplementary(state.market)) return book.rest(order, order.remaining, order.matches)
+  if (crossesEither(pairOf(state, outcome), order.side, order.price)) {
+    assert.fail('an order that crosses either book cannot rest')
+  }
+  return book.restAs(seq, order, order.remaining, order.matches)
 }
 
 /** The exchange itself ended the remainder, so a resubmission gets the first answer instead of "closed". */
@@ -210,6 +256,7 @@ function emitFills(
   tags: OrderTags | undefined,
 ): void {
   const list = matched.fills
+  const isPair = isComplementary(state.market)
   let left: number = quantity
   for (let from = 0; from < list.length; from += MAKERS_PER_EVENT_MAX) {
     const to = Math.min(list.length, from + MAKERS_PER_EVENT_MAX)
@@ -228,6 +275,13 @@ function emitFills(
       }
       fills[index - from] =
         makerTags === undefined ? fill : { ...fill, makerTags: echoOf(makerTags) }
+      // Both buy, or both sell: the maker rested in the other book.
+      if (isPair && list.side(index) === taker.side) {
+        fills[index - from] = {
+          ...fills[index - from]!,
+          kind: taker.side === BUY ? 'mint' : 'merge',
+        }
+      }
     }
     const plain: OrdersMatched = {
       type: 'OrdersMatched',
@@ -243,8 +297,9 @@ function emitFills(
     if (known || from > 0) emit(state, context, { ...event, known: true })
     else emit(state, context, held === undefined ? event : { ...event, held })
     for (let index = from; index < to; index++) {
-      const { makerHash, makerRemaining } = fills[index - from]!
-      if (makerRemaining === 0) closeOne(state, taker.outcome, list, index, makerHash, context)
+      const { makerHash, makerRemaining, kind } = fills[index - from]!
+      const outcome = kind === undefined ? taker.outcome : otherOf(taker.outcome)
+      if (makerRemaining === 0) closeOne(state, outcome, list, index, makerHash, context)
     }
   }
 }
@@ -380,15 +435,18 @@ function closeOne(
   close(state, outcome, ending, orderHash, 'filled', context)
 }
 
+/** Closes orders of one outcome; those with the side `met` of a taker over both books are of the other outcome. */
 export function closeAll(
   state: MarketState,
   outcome: Outcome,
   list: OrderList,
   reason: OrderCloseReason,
   context: MarketContext,
+  met?: Side,
 ): void {
   for (let index = 0; index < list.length; index++) {
     const order = list.order(index)
-    close(state, outcome, order, order.orderHash, reason, context)
+    const its = order.side === met ? otherOf(outcome) : outcome
+    close(state, its, order, order.orderHash, reason, context)
   }
 }

@@ -15,7 +15,9 @@ import {
 } from '#domain/ids.ts'
 import { MAKERS_PER_EVENT_MAX } from '#domain/limits.ts'
 import type { MarketEvent, OrdersMatched, PendingTrade, TradeFailed } from '#domain/market-event.ts'
-import { BUY, type Outcome } from '#domain/order.ts'
+import { isTakerBuyer } from '#domain/match-trades.ts'
+import { BUY, type Outcome, YES } from '#domain/order.ts'
+import { buyerLeg, type Leg, sellerLeg } from '#domain/trade-legs.ts'
 
 /** Number of pending trades of each trader on a chain, in all markets of a thread. */
 export class PendingCounts {
@@ -88,7 +90,7 @@ const LOST_BUYS_MAX = 1_000
 export class PendingTrades {
   readonly #trades = new Map<number, PendingTrade>()
   readonly #traders = new Map<Address, TraderPending>()
-  /** By pending purchase: the size of sales that it excused. */
+  /** By pending purchase: the size of sales that it excused. Both buyers of a mint share it. */
   readonly #excused = new Map<number, number>()
   readonly #counts: PendingCounts
   /** False if the exchange does not settle these trades; then none ever ends and none is kept. */
@@ -196,8 +198,8 @@ export class PendingTrades {
   #match({ taker, fills, seq }: OrdersMatched): void {
     const { trader, orderHash, outcome } = taker
     for (let index = 0; index < fills.length; index++) {
-      const { maker, makerHash, size, price: makerPrice } = fills[index]!
-      const isBuy = taker.side === BUY
+      const { maker, makerHash, size, price: makerPrice, kind } = fills[index]!
+      const isBuy = isTakerBuyer(taker, fills[index]!)
       // A failed trade's quantity returns at the price of its order, so the buyer may have to pay that price.
       const price = isBuy ? taker.price : makerPrice
       const sides = isBuy
@@ -206,7 +208,14 @@ export class PendingTrades {
       // The taker pays for the last fill. Every earlier fill used up a maker, and that maker pays.
       const takerPays = index === fills.length - 1
       const payer = isBuy === takerPays ? 'buyer' : 'seller'
-      this.#add(numberOf(seq, index), { outcome, size, price, payer, ...sides })
+      const trade: PendingTrade = { outcome, size, price, payer, ...sides }
+      const sellPrice = isBuy ? makerPrice : taker.price
+      this.#add(
+        numberOf(seq, index),
+        kind === undefined
+          ? trade
+          : { ...trade, outcome: YES, kind, ...(kind === 'mint' ? { sellPrice } : {}) },
+      )
     }
   }
 
@@ -217,10 +226,12 @@ export class PendingTrades {
     this.#counts.count(trade, 1)
     const buys = this.#open(buyer)
     buys.orders.set(buyHash, (buys.orders.get(buyHash) ?? 0) + size)
-    // A trader owes nothing to themselves.
-    if (buyer !== seller) buys.buys.add(key)
     const sells = this.#open(seller)
     sells.orders.set(sellHash, (sells.orders.get(sellHash) ?? 0) + size)
+    // A trader owes nothing to themselves.
+    if (buyer === seller) return
+    if (trade.kind !== 'merge') buys.buys.add(key)
+    if (trade.kind === 'mint') sells.buys.add(key)
   }
 
   #open(trader: Address): TraderPending {
@@ -258,18 +269,33 @@ export class PendingTrades {
     const left = this.#leftOf(key)
     const trade = this.#end(key)
     if (trade === undefined) return undefined
-    if (excused === 'seller') this.#excuse(trade, key, atMs)
-    const isLost = (fault === 'seller' || fault === 'none') && trade.buyer !== trade.seller
-    if (isLost && left > 0) {
+    if (excused === 'seller' || excused === 'both') {
+      this.#excuse(trade.seller, sellerLeg(trade), trade, key, atMs)
+    }
+    if (excused === 'buyer' || excused === 'both') {
+      this.#excuse(trade.buyer, buyerLeg(trade), trade, key, atMs)
+    }
+    if (trade.buyer === trade.seller || left === 0) return trade
+    for (const [trader, leg, other] of [
+      [trade.buyer, buyerLeg(trade), 'seller'],
+      [trade.seller, sellerLeg(trade), 'buyer'],
+    ] as const) {
+      if (leg.side !== BUY || (fault !== other && fault !== 'none')) continue
       this.#lost = this.#lost.filter((lost) => atMs - lost.atMs < EXCUSED_FOR_MS)
       if (this.#lost.length >= LOST_BUYS_MAX) this.#lost.shift()
-      this.#lost.push({ trader: trade.buyer, outcome: trade.outcome, key, atMs, left })
+      this.#lost.push({ trader, outcome: leg.outcome, key, atMs, left })
     }
     return trade
   }
 
   /** Records an excused sale: the debt behind it excuses less from now on. */
-  #excuse({ seller, outcome, size }: PendingTrade, before: number, nowMs: number): void {
+  #excuse(
+    seller: Address,
+    { outcome }: Leg,
+    { size }: PendingTrade,
+    before: number,
+    nowMs: number,
+  ): void {
     let rest: number = size
     for (const lost of this.#lostOf(seller, outcome, before, nowMs)) {
       const taken = Math.min(rest, lost.left)
@@ -302,7 +328,10 @@ export class PendingTrades {
 
   *#buysOf(trader: Address, outcome: Outcome, before: number): Generator<number, void> {
     for (const key of this.#traders.get(trader)?.buys ?? []) {
-      if (key < before && this.#trades.get(key)?.outcome === outcome) yield key
+      const trade = this.#trades.get(key)
+      if (key >= before || trade === undefined) continue
+      const leg = trade.buyer === trader ? buyerLeg(trade) : sellerLeg(trade)
+      if (leg.outcome === outcome) yield key
     }
   }
 }

@@ -3,11 +3,15 @@
  * a refused order has changed nothing.
  */
 
-import { preview } from '#book/match.ts'
+import type { Book } from '#book/book.ts'
+import { previewBoth } from '#book/complementary.ts'
+import { type MatchRules, preview } from '#book/match.ts'
 import type { OrderHash } from '#domain/ids.ts'
 import { MAKERS_PER_ORDER_MAX } from '#domain/limits.ts'
+import { isComplementary } from '#domain/market.ts'
 import type { TimeInForce, VerifiedOrder } from '#domain/order.ts'
 import { notFilled, type Rejection, wouldMatch } from '#domain/rejection.ts'
+import { pairOf } from './orders.ts'
 import type { MarketState } from './state.ts'
 
 export function timeInForceFlaw(
@@ -20,10 +24,7 @@ export function timeInForceFlaw(
   }: { readonly nowSec: number; readonly replaced?: ReadonlySet<OrderHash> | undefined },
 ): Rejection | undefined {
   const rules = { nowSec, selfTrade: state.rules.selfTrade, makersMax: MAKERS_PER_ORDER_MAX }
-  const book = state.books[order.outcome]
-  const skips =
-    replaced === undefined ? undefined : (maker: number) => replaced.has(book.read(maker).orderHash)
-  const { filled, price } = preview(book, order, rules, skips)
+  const { filled, price } = previewOf(state, order, rules, replaced)
   switch (timeInForce) {
     case 'POST_ONLY':
       return price === 0 ? undefined : wouldMatch(price)
@@ -32,4 +33,20 @@ export function timeInForceFlaw(
     case 'FOK':
       return filled === order.size ? undefined : notFilled(filled, order.size)
   }
+}
+
+function previewOf(
+  state: MarketState,
+  order: VerifiedOrder,
+  rules: MatchRules,
+  replaced: ReadonlySet<OrderHash> | undefined,
+): ReturnType<typeof preview> {
+  const leaves = (of: Book, maker: number) => replaced?.has(of.read(maker).orderHash) === true
+  if (isComplementary(state.market)) {
+    const skips = replaced === undefined ? undefined : leaves
+    return previewBoth(pairOf(state, order.outcome), order, rules, skips)
+  }
+  const book = state.books[order.outcome]
+  const skips = replaced === undefined ? undefined : (maker: number) => leaves(book, maker)
+  return preview(book, order, rules, skips)
 }

@@ -4,7 +4,9 @@
 
 import assert from 'node:assert/strict'
 import { parseTradeId } from '#domain/ids.ts'
-import type { PendingTrade } from '#domain/market-event.ts'
+import { isComplementary } from '#domain/market.ts'
+import type { ExcusedSide, PendingTrade } from '#domain/market-event.ts'
+import { kindOf } from '#domain/match-trades.ts'
 import { isShares, type Shares } from '#domain/money.ts'
 import { BUY, expiresAtSec, OUTCOMES, SELL, type VerifiedOrder } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -17,6 +19,7 @@ import {
   closedBy,
   emit,
   emitRest,
+  isExcused,
   type MarketContext,
   secondsOf,
   tradersAtFault,
@@ -31,7 +34,9 @@ export function reportFlaw(state: MarketState, report: TradeReport): Rejection |
   if (place === undefined || place.marketId !== state.market.id || place.sequence > state.seq) {
     return reject('NOT_FOUND', 'report.tradeId')
   }
-  const pair = buy.side === BUY && sell.side === SELL && buy.outcome === sell.outcome
+  const pair =
+    (buy.side === BUY && sell.side === SELL && buy.outcome === sell.outcome) ||
+    (isComplementary(state.market) && kindOf(buy, sell) !== undefined)
   const here = buy.marketId === state.market.id && sell.marketId === state.market.id
   return pair && here ? undefined : reject('INVALID_FIELD', 'report', 'not a pair of this market')
 }
@@ -116,14 +121,17 @@ export function reported(
 }
 
 function tradeOf({ size, buy, sell }: TradeReport): PendingTrade {
+  const kind = kindOf(buy, sell)
   return {
-    outcome: sell.outcome,
+    outcome: buy.outcome,
     size,
     price: buy.price,
     buyer: buy.trader,
     seller: sell.trader,
     buyHash: buy.orderHash,
     sellHash: sell.orderHash,
+    ...(kind === undefined ? {} : { kind }),
+    ...(kind === 'mint' ? { sellPrice: sell.price } : {}),
   }
 }
 
@@ -133,24 +141,28 @@ function tradeOf({ size, buy, sell }: TradeReport): PendingTrade {
  */
 const LACKS_TOKENS: ReadonlySet<string> = new Set(['InsufficientShares', 'BothUnfunded'])
 
-/** Set if the seller, found at fault, lacked only tokens that another trader owes them. */
-type Excuse = { readonly excused?: 'seller' }
+/** Set if a side, found at fault, lacked only tokens that another trader owes it. */
+type Excuse = { readonly excused?: ExcusedSide }
 
 export function excuseOf(
   state: MarketState,
   report: TradeReport,
   { nowMs }: MarketContext,
 ): Excuse {
-  const { fault, reason, tradeId, sell } = report
-  if ((fault !== 'seller' && fault !== 'both') || !LACKS_TOKENS.has(reason)) return {}
-  const sale = { seller: sell.trader, outcome: sell.outcome, tradeId }
-  return state.pending.isOwed(sale, nowMs) ? { excused: 'seller' } : {}
+  const { fault, reason, tradeId, buy, sell } = report
+  if (fault === 'none' || !LACKS_TOKENS.has(reason)) return {}
+  const isOwed = ({ side, trader, outcome }: VerifiedOrder): boolean =>
+    side === SELL && state.pending.isOwed({ seller: trader, outcome, tradeId }, nowMs)
+  const isBuyer = fault !== 'seller' && isOwed(buy)
+  const isSeller = fault !== 'buyer' && isOwed(sell)
+  if (isBuyer) return { excused: isSeller ? 'both' : 'buyer' }
+  return isSeller ? { excused: 'seller' } : {}
 }
 
 /**
  * Undoes a trade that the chain refused: the trader at fault loses their orders in this market, and the other side's
  * quantity returns to its order. The orders at fault leave first, so that the returned quantity does not match them
- * again. An excused seller keeps their orders but gets nothing back, because they have no tokens for it.
+ * again. An excused side keeps its orders but gets nothing back, because it has no tokens for it.
  */
 export function failTrade(state: MarketState, report: TradeReport, context: MarketContext): void {
   const { fault, buy, sell } = report
@@ -169,7 +181,7 @@ export function failTrade(state: MarketState, report: TradeReport, context: Mark
   }
   for (const order of [buy, sell]) {
     if (atFault.has(order.trader)) continue
-    if (order === sell && excuse.excused !== undefined) continue
+    if (isExcused(excuse, order === buy ? 'buyer' : 'seller')) continue
     giveBack(state, order, report.size, context)
   }
   for (const { orderHash } of [buy, sell]) {

@@ -7,6 +7,7 @@ import type { Address, MarketId, TradeId, Uint64 } from '#domain/ids.ts'
 import { tradeId, ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Market } from '#domain/market.ts'
 import type { MarketEvent, OrdersMatched } from '#domain/market-event.ts'
+import { isTakerBuyer } from '#domain/match-trades.ts'
 import { ONE } from '#domain/money.ts'
 import {
   BUY,
@@ -177,7 +178,8 @@ export function given(given_: Given = {}) {
       const event = matchOf(taker)
       const { makerHash, size } = event.fills[fill]!
       const maker = orders.get(nameOf(makerHash))!
-      const [buy, sell] = event.taker.side === BUY ? [event.taker, maker] : [maker, event.taker]
+      const isBuyer = isTakerBuyer(event.taker, event.fills[fill]!)
+      const [buy, sell] = isBuyer ? [event.taker, maker] : [maker, event.taker]
       const outcome = {
         status: 'failed',
         txHash: '0xaa',
@@ -229,8 +231,8 @@ export function tell(event: MarketEvent): string {
     }
     case 'OrdersMatched': {
       const fills = event.fills.map(
-        ({ makerHash, size, price, makerRemaining }) =>
-          `${nameOf(makerHash)} ${units(size)} at ${units(price)}, ${units(makerRemaining)} left`,
+        ({ makerHash, size, price, makerRemaining, kind }) =>
+          `${kind === undefined ? '' : `${kind} `}${nameOf(makerHash)} ${units(size)} at ${units(price)}, ${units(makerRemaining)} left`,
       )
       const again = event.known ? ' again' : ''
       const taker = nameOf(event.taker.orderHash)

@@ -7,9 +7,11 @@
 import { needOf } from '#domain/funds.ts'
 import type { Address } from '#domain/ids.ts'
 import { ORDERS_WEIGHED_MAX, TRADERS_HELD_MAX, TRADES_NAMED_MAX } from '#domain/limits.ts'
+import type { PendingTrade } from '#domain/market-event.ts'
 import { costCeil } from '#domain/money.ts'
-import { BUY, SELL, type VerifiedOrder } from '#domain/order.ts'
+import { BUY, type Outcome, SELL, type VerifiedOrder } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
+import { buyerLeg, sellerLeg } from '#domain/trade-legs.ts'
 import {
   type HeldOrders,
   NO_NEEDS,
@@ -107,12 +109,18 @@ function needsOf(
   for (const { state } of thread.markets.values()) {
     if (state.market.chainId !== chainId || !state.pending.has(trader)) continue
     for (const { tradeId, trade } of state.pending.of(trader, state.market.id)) {
-      if (trade.seller === trader) sells.add(tradeId)
-      if (trade.buyer !== trader) continue
-      buys.add(tradeId)
+      const { price, sellPrice, size } = trade
+      const delivers = soldBy(trader, trade).length > 0
+      if (delivers) sells.add(tradeId)
+      const limits = [
+        ...(trade.buyer === trader && trade.kind !== 'merge' ? [price] : []),
+        ...(trade.seller === trader && trade.kind === 'mint' ? [sellPrice] : []),
+      ]
+      if (limits.length > 0) buys.add(tradeId)
       // No share costs more than a dollar.
-      const { price, size } = trade
-      unsettledCost += BigInt(price === undefined ? size : costCeil(price, size))
+      for (const limit of limits) {
+        unsettledCost += BigInt(limit === undefined ? size : costCeil(limit, size))
+      }
     }
   }
   return { openBuys, openSells, openCost, unsettledCost, buys: buys.told, sells: sells.told }
@@ -129,9 +137,18 @@ export function unsettledSales(
   if (state === undefined) return { count: 0, tradeIds: [], isOpen: false }
   const sells = new Named()
   for (const { tradeId, trade } of state.pending.of(trader, marketId)) {
-    if (trade.seller === trader && outcomes.includes(trade.outcome)) sells.add(tradeId)
+    if (soldBy(trader, trade).some((outcome) => outcomes.includes(outcome))) sells.add(tradeId)
   }
   return { ...sells.told, isOpen: isOpen(state, nowMs) }
+}
+
+/** Returns the outcomes whose shares the trader delivers in this trade. */
+function soldBy(trader: Address, trade: PendingTrade): Outcome[] {
+  const legs = [
+    ...(trade.buyer === trader ? [buyerLeg(trade)] : []),
+    ...(trade.seller === trader ? [sellerLeg(trade)] : []),
+  ]
+  return legs.filter(({ side }) => side === SELL).map(({ outcome }) => outcome)
 }
 
 function isOpen({ closed, market }: MarketState, nowMs: number): boolean {

@@ -1,0 +1,276 @@
+/** Mints and merges, told as stories; `complementary-model.test.ts` has the random ones. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { tradesOf } from '#domain/match-trades.ts'
+import { complementCost, costCeil, type Price, type Shares } from '#domain/money.ts'
+import { isRejection } from '#domain/rejection.ts'
+import { buy, hashNamed, nameOf, sell, traderNamed } from '../../support/orders.ts'
+import { type Given, given } from './market-fixture.ts'
+import { stateHashOf } from './state-hash.ts'
+
+const complementary = (more: Given = {}) =>
+  given({ ...more, market: { matching: 'complementary' } })
+
+const failedBy = (fault: 'buyer' | 'seller' | 'both' | 'none', reason = 'InsufficientShares') =>
+  ({ status: 'failed', fault, reason }) as const
+
+test('a buyer of YES and a buyer of NO trade without anybody selling: a mint at the price of the maker', () => {
+  const market = complementary()
+  market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
+  market.place(buy('YES').at(0.65).size(25).by('bob').named('b'))
+  assert.deepEqual(market.said(), [
+    'a rests: buy NO 10 at 0.4',
+    'b meets mint a 10 at 0.4, 0 left | 15 of it left',
+    'a ended: filled, 0 rested',
+    'b rests: buy YES 15 at 0.65',
+  ])
+  const matched = market.events.find((event) => event.type === 'OrdersMatched')!
+  const [trade] = tradesOf(matched)
+  const { kind, outcome, price, takerSide, buyer, seller } = trade!
+  assert.deepEqual(
+    { kind, outcome, price, takerSide, names: [nameOf(buyer), nameOf(seller)] },
+    { kind: 'mint', outcome: 0, price: 600_000, takerSide: 0, names: ['bob', 'ann'] },
+  )
+  assert.equal(stateHashOf(market.replayed()), market.hash())
+})
+
+test('a seller of YES and a seller of NO trade: a merge, and YES is the buyer side whoever came first', () => {
+  const market = complementary()
+  market.place(sell('YES').at(0.3).size(10).by('ann').named('a'))
+  market.place(sell('NO').at(0.6).size(10).by('bob').named('b'))
+  assert.deepEqual(market.said(), [
+    'a rests: sell YES 10 at 0.3',
+    'b meets merge a 10 at 0.3, 0 left | 0 of it left',
+    'a ended: filled, 0 rested',
+    'b ended: filled, 0 rested',
+  ])
+  const matched = market.events.find((event) => event.type === 'OrdersMatched')!
+  const { kind, outcome, price, takerSide, buyer, seller } = tradesOf(matched)[0]!
+  assert.deepEqual(
+    { kind, outcome, price, takerSide, names: [nameOf(buyer), nameOf(seller)] },
+    { kind: 'merge', outcome: 0, price: 300_000, takerSide: 1, names: ['ann', 'bob'] },
+  )
+})
+
+test('the best effective price comes first, and at one price the order that came first, over both books', () => {
+  const market = complementary()
+  market.place(sell('YES').at(0.6).size(10).named('a'))
+  market.place(buy('NO').at(0.4).size(20).named('b'))
+  market.place(sell('YES').at(0.6).size(3).named('c'))
+  market.place(buy('NO').at(0.45).size(5).named('d'))
+  market.said()
+  market.place(buy('YES').at(0.62).size(40).named('t'))
+  assert.deepEqual(
+    market.said()[0],
+    [
+      't meets mint d 5 at 0.45, 0 left',
+      'a 10 at 0.6, 0 left',
+      'mint b 20 at 0.4, 0 left',
+      'c 3 at 0.6, 0 left | 2 of it left',
+    ].join('; '),
+  )
+})
+
+test('orders of both outcomes that do not add up to a dollar rest, in a market of one outcome all do', () => {
+  const market = complementary()
+  market.place(buy('NO').at(0.4).size(10).named('a'))
+  market.place(buy('YES').at(0.59).size(10).named('b'))
+  market.place(sell('YES').at(0.62).size(10).named('c'))
+  market.place(sell('NO').at(0.41).size(10).named('d'))
+  assert.equal(market.book().length, 4)
+  const ordinary = given()
+  ordinary.place(buy('NO').at(0.9).size(10).named('a'))
+  ordinary.place(buy('YES').at(0.9).size(10).named('b'))
+  assert.equal(ordinary.book().length, 2)
+})
+
+test('a post-only order is refused by the other book too, at its effective price', () => {
+  const market = complementary()
+  market.place(buy('NO').at(0.4).size(10).named('a'))
+  const answer = market.place(buy('YES').at(0.6).size(1).named('t'), 'POST_ONLY')
+  assert.ok(isRejection(answer) && answer.rejected === 'POST_ONLY_WOULD_MATCH')
+  assert.ok(answer.detail?.endsWith('at 600000'))
+  assert.ok(!isRejection(market.place(buy('YES').at(0.59).size(1).named('u'), 'POST_ONLY')))
+  const sold = market.place(sell('NO').at(0.4).size(1).named('v'), 'POST_ONLY')
+  assert.ok(isRejection(sold), 'the ordinary book counts as before')
+})
+
+test('fill or kill counts the orders of both books', () => {
+  const market = complementary()
+  market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
+  market.place(sell('YES').at(0.6).size(5).by('ann').named('b'))
+  const tooMuch = market.place(buy('YES').at(0.6).size(16).named('t'), 'FOK')
+  assert.ok(
+    isRejection(tooMuch) && tooMuch.detail === 'only 15000000 of 16000000 could be filled at once',
+  )
+  const enough = market.place(buy('YES').at(0.6).size(15).named('u'), 'FOK')
+  assert.ok(!isRejection(enough) && enough.filled === 15_000_000 && enough.matches === 2)
+})
+
+test('immediate or cancel takes a mint and drops the rest', () => {
+  const market = complementary()
+  market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
+  const answer = market.place(buy('YES').at(0.7).size(12).named('t'), 'IOC')
+  assert.ok(!isRejection(answer) && answer.filled === 10_000_000)
+  assert.deepEqual(market.book(), [])
+})
+
+test('a replacement does not meet the order of the other outcome that it replaces', () => {
+  const market = complementary()
+  market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
+  const replaces = hashNamed('a')
+  const answer = market.place(buy('YES').at(0.6).size(1).by('ann').named('t'), 'POST_ONLY', {
+    replaces,
+  })
+  assert.ok(!isRejection(answer))
+  assert.deepEqual(market.book(), ['YES buy 0.6 t 1'])
+})
+
+test("a trader's own order of the other outcome leaves instead of trading with them", () => {
+  const market = complementary({ selfTrade: 'cancel-resting' })
+  market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
+  market.place(buy('NO').at(0.4).size(3).by('bob').named('b'))
+  market.said()
+  market.place(buy('YES').at(0.6).size(5).by('ann').named('t'))
+  assert.deepEqual(market.said(), [
+    'a ended: self-trade, 10 rested',
+    't meets mint b 3 at 0.4, 0 left | 2 of it left',
+    'b ended: filled, 0 rested',
+    't rests: buy YES 2 at 0.6',
+  ])
+  const closed = market.events.find((event) => event.type === 'OrderClosed')
+  assert.equal(closed?.outcome, 1)
+  assert.equal(stateHashOf(market.replayed()), market.hash())
+})
+
+test('an expired order of the other outcome leaves as expired when an order meets it', () => {
+  const market = complementary()
+  market.place(
+    buy('NO')
+      .at(0.4)
+      .size(10)
+      .until(market.nowSec + 60)
+      .named('a'),
+  )
+  market.at(61)
+  market.said()
+  market.place(buy('YES').at(0.6).size(5).named('t'))
+  assert.deepEqual(market.said(), ['a ended: expired, 10 rested', 't rests: buy YES 5 at 0.6'])
+})
+
+test('a failed mint returns the quantity of the side without fault, and ends the orders of the other', () => {
+  const market = complementary()
+  market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
+  market.place(buy('YES').at(0.3).size(1).by('bob').named('bid'))
+  market.place(buy('YES').at(0.6).size(10).by('bob').named('b'))
+  market.said()
+  market.report('b', failedBy('buyer', 'InsufficientCollateral'))
+  assert.deepEqual(market.said(), [
+    'TradeFailed 4-0 0xaa',
+    'bid ended: unfunded, 1 rested',
+    'a rests: buy NO 10 at 0.4 (10 came back)',
+  ])
+  assert.equal(stateHashOf(market.replayed()), market.hash())
+})
+
+test('a returned buy of NO meets a buy of YES that came meanwhile', () => {
+  const market = complementary()
+  market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
+  market.place(buy('YES').at(0.6).size(10).by('bob').named('b'))
+  market.place(buy('YES').at(0.6).size(4).by('cat').named('c'))
+  market.said()
+  market.report('b', failedBy('buyer', 'InsufficientCollateral'))
+  assert.deepEqual(market.said().slice(1), [
+    'a meets again mint c 4 at 0.6, 0 left | 6 of it left',
+    'c ended: filled, 0 rested',
+    'a rests: buy NO 6 at 0.4 (6 came back)',
+  ])
+})
+
+test('a side of a merge that lacks only shares of a failed mint is excused', () => {
+  const market = complementary()
+  // Gus, who has no dollars, mints with Bob; Bob sells the YES shares he expects in a merge with Cat.
+  market.place(buy('NO').at(0.4).size(10).by('gus').named('g'))
+  market.place(buy('YES').at(0.6).size(10).by('bob').named('b'))
+  market.place(sell('NO').at(0.3).size(10).by('cat').named('c'))
+  market.place(sell('YES').at(0.7).size(10).by('bob').named('r'))
+  market.report('b', failedBy('seller', 'InsufficientCollateral'))
+  market.said()
+  market.report('r', failedBy('buyer'))
+  assert.deepEqual(market.said(), [
+    'TradeFailed 7-0 0xaa, buyer excused',
+    'c rests: sell NO 10 at 0.3 (10 came back)',
+  ])
+  assert.ok(market.book().includes('YES buy 0.6 b 10'), 'the orders of the excused side stay')
+  assert.equal(stateHashOf(market.replayed()), market.hash())
+})
+
+test('neither side of a mint is excused for missing dollars', () => {
+  const market = complementary()
+  market.place(sell('NO').at(0.4).size(10).by('gus').named('g'))
+  market.place(buy('NO').at(0.4).size(10).by('bob').named('b'))
+  market.place(buy('NO').at(0.4).size(5).by('bob').named('m'))
+  market.place(buy('YES').at(0.6).size(5).by('cat').named('c'))
+  market.said()
+  market.report('c', failedBy('seller', 'BothUnfunded'))
+  assert.equal(market.said()[0], 'TradeFailed 7-0 0xaa')
+})
+
+test('a protected group counts a mint as a fill', () => {
+  const market = complementary()
+  const tags = { group: 'quotes', protection: { windowMs: 1_000, fillsMax: 1 } }
+  const quote = (outcome: 'YES' | 'NO', price: number, name: string) =>
+    market.place(buy(outcome).at(price).size(10).by('ann').named(name), undefined, { tags })
+  quote('NO', 0.4, 'a')
+  quote('NO', 0.38, 'b')
+  quote('YES', 0.5, 'c')
+  market.place(buy('YES').at(0.61).size(4).by('bob').named('t'))
+  assert.equal(market.book().length, 3)
+  market.said()
+  market.place(buy('NO').at(0.5).size(4).by('bob').named('u'))
+  assert.deepEqual(market.book(), [])
+  assert.equal(stateHashOf(market.replayed()), market.hash())
+})
+
+test('an unsettled mint counts for both traders, and both may cancel what would return', () => {
+  const market = complementary()
+  market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
+  market.place(buy('YES').at(0.6).size(10).by('bob').named('b'))
+  const { pending } = market.state
+  assert.equal(pending.counts.of(traderNamed('ann')), 1)
+  assert.equal(pending.counts.of(traderNamed('bob')), 1)
+  const answer = market.cancel('a', 'buy')
+  assert.ok(!isRejection(answer) && answer.pendingSize === 10_000_000)
+  market.said()
+  market.report('b', failedBy('none'))
+  assert.deepEqual(market.said().slice(1), ['b rests: buy YES 10 at 0.6 (10 came back)'])
+})
+
+test('a report of a mint is refused in a market of one outcome', () => {
+  const market = complementary()
+  market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
+  market.place(buy('YES').at(0.6).size(10).by('bob').named('b'))
+  const report = market.reportOf('b', { status: 'confirmed' })
+  const swapped = { ...report, buy: report.sell, sell: report.buy }
+  const { marketId } = market
+  assert.ok(isRejection(market.ask('ReportTrade', { marketId, report: swapped })))
+  assert.ok(!isRejection(market.ask('ReportTrade', { marketId, report })))
+  const ordinary = given()
+  ordinary.place(buy('YES').at(0.6).size(10).by('bob').named('b'))
+  const tradeId = report.tradeId.replace(/-\d+-/, '-2-') as typeof report.tradeId
+  assert.ok(isRejection(ordinary.ask('ReportTrade', { marketId, report: { ...report, tradeId } })))
+})
+
+test('the rounding of a mint or merge gives every unit to one side', () => {
+  const cases: [price: number, size: number, yes: number, no: number][] = [
+    [333_333, 3_000_000, 999_999, 2_000_001],
+    [500_000, 1, 1, 0],
+    [333_333, 10, 4, 6],
+    [999_999, 999_999, 999_999, 0],
+  ]
+  for (const [price, size, yes, no] of cases) {
+    assert.equal(costCeil(price as Price, size as Shares), yes)
+    assert.equal(complementCost(price as Price, size as Shares), no)
+  }
+})
