@@ -76,6 +76,8 @@ type BookOptions = {
   readonly ordersMax: number
   /** Any number; prevents traders from choosing hashes that collide in the indices. */
   readonly seed?: number
+  /** True if every order rests by `restAs`; snapshots then have the places of arrival. */
+  readonly hasArrivals?: boolean
   /** Receives the traders with orders here. */
   readonly traders?: TraderWatch
 }
@@ -124,6 +126,7 @@ export class Book {
   readonly #hashPlaces: Uint8Array
   readonly #addressPlaces: Uint8Array
   readonly #watch: TraderWatch | undefined
+  readonly #hasArrivals: boolean
   /** Placement time of the newest order that ever rested. */
   #newestMs = 0
   #orders!: RecordPool
@@ -146,6 +149,7 @@ export class Book {
     this.#hashPlaces = placesOf(seed).hash
     this.#addressPlaces = placesOf(seed).address
     this.#watch = options.traders
+    this.#hasArrivals = options.hasArrivals === true
     this.#empty()
   }
 
@@ -258,6 +262,7 @@ export class Book {
    * orders of the other book.
    */
   restAs(arrival: number, order: OrderTerms, remaining: Shares, matches: number): boolean {
+    assert.ok(this.#hasArrivals)
     if (!this.rest(order, remaining, matches)) return false
     const slot = this.locate(order.orderHash)
     this.#orders.doublePage(slot)[(recordAt(slot) >> 1) + ARRIVAL] = arrival
@@ -782,8 +787,10 @@ export class Book {
     if (relink(words, offset + TRADER_PREV, moved) === NIL) ends[end + TRADER_HEAD] = slot
     if (relink(words, offset + TRADER_NEXT, moved) === NIL) ends[end + TRADER_TAIL] = slot
 
-    const doubles = orders.doublePage(slot)
-    doubles[(offset >> 1) + ARRIVAL] = doubles[(offset >> 1) + ARRIVAL_COPY]!
+    if (this.#hasArrivals) {
+      const doubles = orders.doublePage(slot)
+      doubles[(offset >> 1) + ARRIVAL] = doubles[(offset >> 1) + ARRIVAL_COPY]!
+    }
     const tag = tagOfWords(words, offset + HASH, this.#hashPlaces)
     words[offset + TAG] = tag
     this.#byHash.add(tag, slot)
@@ -806,13 +813,14 @@ export class Book {
   /** Returns a function that writes keys missing from a record into its copy at `at`. */
   #completer(): (copy: Int32Array, at: number, slot: number) => void {
     const [orders, traders, texts] = [this.#orders, this.#traders, this.#texts]
+    const hasArrivals = this.#hasArrivals
     const key = new Int32Array(HASH_WORDS)
     return (copy, at, slot) => {
       // The tag would reveal a part of the secret seed.
       copy[at + TAG] = NIL
       const record = orders.page(slot)
       const owner = record[recordAt(slot) + TRADER_SLOT]!
-      for (let word = 0; word < 2; word++) {
+      for (let word = 0; hasArrivals && word < 2; word++) {
         copy[at + 2 * ARRIVAL_COPY + word] = record[recordAt(slot) + 2 * ARRIVAL + word]!
       }
       const page = traders.page(owner)

@@ -50,14 +50,6 @@ export function complementOf(price: Price): Price {
 }
 
 /**
- * Returns what the NO side of a mint pays, or of a merge receives, at this price of YES. The YES side's amount is
- * `costCeil(price, size)`, and both together are exactly `size` units of collateral.
- */
-export function complementCost(price: Price, size: Shares): number {
-  return size - costCeil(price, size)
-}
-
-/**
  * Returns the value of `size` at `price`, rounded down. It is below an integer limit exactly if the unrounded product
  * is.
  */

@@ -8,8 +8,7 @@ import type { Outcome, Side, VerifiedOrder } from './order.ts'
  * A mint: a buy of YES and a buy of NO, whose dollars are split into both tokens. A merge: a sell of YES and a sell of
  * NO, whose tokens are merged into dollars.
  */
-export const FILL_KINDS = ['mint', 'merge'] as const
-export type FillKind = (typeof FILL_KINDS)[number]
+export type FillKind = 'mint' | 'merge'
 
 /**
  * matched → submitted → confirmed, or failed; confirmed → reverted if a reorg removes it, and reverted → submitted
@@ -19,8 +18,8 @@ export const TRADE_STATUSES = ['matched', 'submitted', 'confirmed', 'failed', 'r
 export type TradeStatus = (typeof TRADE_STATUSES)[number]
 
 /**
- * Of a mint or merge, the buyer is the side of YES, the seller the side of NO, `outcome` is YES, and `price` is that of
- * YES.
+ * One fill. If it is a mint or merge, the buyer is the side of YES, the seller the side of NO, `outcome` is YES, and
+ * `price` is that of YES.
  */
 export type Trade = {
   readonly tradeId: TradeId

@@ -9,7 +9,7 @@ import { Book } from '#book/book.ts'
 import { OrderList } from '#book/order-list.ts'
 import type { OrderHash } from '#domain/ids.ts'
 import { DEPARTURES_MAX, EXPIRATIONS_MAX } from '#domain/limits.ts'
-import type { Market } from '#domain/market.ts'
+import { isComplementary, type Market } from '#domain/market.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { makerOutcome } from '#domain/match-trades.ts'
 import { BUY, NO, OUTCOMES, type Outcome, SELL, type Side, YES } from '#domain/order.ts'
@@ -42,7 +42,7 @@ export function newMarket(
 ): MarketState {
   return {
     market,
-    books: [new Book(bookOptions(rules)), new Book(bookOptions(rules))],
+    books: [new Book(bookOptions(rules, market)), new Book(bookOptions(rules, market))],
     seq: 0,
     closed: undefined,
     updatedAtMs: 0,
@@ -56,8 +56,8 @@ export function newMarket(
 }
 
 /** Books have spare capacity: quantities that failed trades return must fit too. */
-export function bookOptions({ ordersMax, seed }: MarketRules): { ordersMax: number; seed: number } {
-  return { ordersMax: 2 * ordersMax, seed }
+export function bookOptions({ ordersMax, seed }: MarketRules, market: Market) {
+  return { ordersMax: 2 * ordersMax, seed, hasArrivals: isComplementary(market) }
 }
 
 export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {

@@ -17,7 +17,7 @@ import { MAKERS_PER_EVENT_MAX } from '#domain/limits.ts'
 import type { MarketEvent, OrdersMatched, PendingTrade, TradeFailed } from '#domain/market-event.ts'
 import { isTakerBuyer } from '#domain/match-trades.ts'
 import { BUY, type Outcome, YES } from '#domain/order.ts'
-import { buyerLeg, type Leg, sellerLeg } from '#domain/trade-legs.ts'
+import { buyerLeg, sellerLeg } from '#domain/trade-legs.ts'
 
 /** Number of pending trades of each trader on a chain, in all markets of a thread. */
 export class PendingCounts {
@@ -270,10 +270,10 @@ export class PendingTrades {
     const trade = this.#end(key)
     if (trade === undefined) return undefined
     if (excused === 'seller' || excused === 'both') {
-      this.#excuse(trade.seller, sellerLeg(trade), trade, key, atMs)
+      this.#excuse(trade, { seller: trade.seller, ...sellerLeg(trade) }, key, atMs)
     }
     if (excused === 'buyer' || excused === 'both') {
-      this.#excuse(trade.buyer, buyerLeg(trade), trade, key, atMs)
+      this.#excuse(trade, { seller: trade.buyer, ...buyerLeg(trade) }, key, atMs)
     }
     if (trade.buyer === trade.seller || left === 0) return trade
     for (const [trader, leg, other] of [
@@ -290,9 +290,8 @@ export class PendingTrades {
 
   /** Records an excused sale: the debt behind it excuses less from now on. */
   #excuse(
-    seller: Address,
-    { outcome }: Leg,
     { size }: PendingTrade,
+    { seller, outcome }: { readonly seller: Address; readonly outcome: Outcome },
     before: number,
     nowMs: number,
   ): void {

@@ -9,7 +9,7 @@ import { Book } from '#book/book.ts'
 import type { OrderHash } from '#domain/ids.ts'
 import type { MarketEvent, OrdersMatched } from '#domain/market-event.ts'
 import { tradesOf } from '#domain/match-trades.ts'
-import { complementCost, costCeil, ONE, type Price, type Shares } from '#domain/money.ts'
+import { costCeil, ONE, type Price, type Shares } from '#domain/money.ts'
 import { BUY, OUTCOMES, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
 import type { Trade } from '#domain/trade.ts'
@@ -181,7 +181,7 @@ class Pair {
     const takerPrice = kind !== undefined && taker === second ? ONE - price : price
     assert.ok(taker.side === BUY ? takerPrice <= taker.price : takerPrice >= taker.price)
     if (kind === undefined) return
-    const [yes, no] = [costCeil(price, size), complementCost(price, size)]
+    const [yes, no] = [costCeil(price, size), size - costCeil(price, size)]
     assert.equal(yes + no, size)
     assert.ok(yes >= 0 && no >= 0)
     if (kind === 'merge') return
@@ -288,7 +288,7 @@ class Pair {
     const first = costCeil(price, size)
     const legs = [
       [buyer, buyerLeg(trade), first],
-      [seller, sellerLeg(trade), kind === undefined ? first : complementCost(price, size)],
+      [seller, sellerLeg(trade), kind === undefined ? first : size - costCeil(price, size)],
     ] as const
     for (const [trader, { side, outcome }, cost] of legs) {
       add(this.#cash, trader, side === BUY ? -cost : cost)
@@ -307,7 +307,7 @@ class Pair {
     const books = this.#state.books.map((book) =>
       Book.restore(
         book.beginSnapshot().copySome(Number.MAX_SAFE_INTEGER),
-        bookOptions(this.#rules),
+        bookOptions(this.#rules, this.#opened),
       ),
     )
     this.#state = { ...this.#state, books: books as never }

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { tradesOf } from '#domain/match-trades.ts'
-import { complementCost, costCeil, type Price, type Shares } from '#domain/money.ts'
+import { costCeil, type Price, type Shares } from '#domain/money.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { buy, hashNamed, nameOf, sell, traderNamed } from '../../support/orders.ts'
 import { type Given, given } from './market-fixture.ts'
@@ -271,6 +271,6 @@ test('the rounding of a mint or merge gives every unit to one side', () => {
   ]
   for (const [price, size, yes, no] of cases) {
     assert.equal(costCeil(price as Price, size as Shares), yes)
-    assert.equal(complementCost(price as Price, size as Shares), no)
+    assert.equal(size - costCeil(price as Price, size as Shares), no)
   }
 })
