@@ -4,7 +4,7 @@ import { BUY, NO, type Outcome, SELL, type Side, YES } from './order.ts'
 import type { FillKind } from './trade.ts'
 
 /** One side buys or sells shares of an outcome. A buy takes dollars from it, a sell shares. */
-export type Leg = { readonly side: Side; readonly outcome: Outcome }
+type Leg = { readonly side: Side; readonly outcome: Outcome }
 
 type Parted = { readonly kind?: FillKind; readonly outcome: Outcome }
 

@@ -372,7 +372,7 @@ function host(
 
   function bookOf(outcome: Outcome): Book {
     const traders = new Residence<BookPlace>({ hosted, outcome }, thread.traders)
-    const options = { ...bookOptions(rules, market), traders }
+    const options = { ...bookOptions(rules, opened), traders }
     const [chunk, ...more] = chunks[outcome]
     return chunk === undefined ? new Book(options) : Book.restore([chunk, ...more], options)
   }
