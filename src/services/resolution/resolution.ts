@@ -8,6 +8,7 @@
  * growing pause. The reference of a transaction names the settled resolution, so nothing is sent twice after a restart.
  */
 
+import assert from 'node:assert/strict'
 import { backoff } from '#domain/backoff.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { RESOLUTIONS_UNDERWAY_MAX } from '#domain/limits.ts'
@@ -68,14 +69,39 @@ export type ResolutionEvent =
   | { readonly type: 'refused'; readonly due: ResolutionDue; readonly why: string }
   | { readonly type: 'trouble'; readonly why: string }
 
+/** Simulates, sends, follows its transaction, or waits until its end is acknowledged in the journal. */
+type Stage = 'simulate' | 'send' | 'follow' | 'ended'
+
+type Underway = {
+  readonly stage: Stage
+  /** Nonce of a transaction with an end. */
+  nonce: number
+}
+
+/**
+ * Every change of stage. A step that an earlier process sent starts as `follow`, any other as `simulate`. The end of a
+ * transaction may be reported before the answer to sending it; during `simulate` if an earlier transaction was recorded
+ * although recording it seemed to fail. A step is dropped when it is refused or not sent, or when its end is acknowledged.
+ */
+const STEPS: Readonly<Record<Stage, readonly Stage[]>> = {
+  simulate: ['send', 'ended'],
+  send: ['follow', 'ended'],
+  follow: ['ended'],
+  ended: [],
+}
+
+/** The only place that changes a stage. A step outside the table is a bug of this service. */
+function moveTo(underway: Underway, to: Stage): void {
+  assert(STEPS[underway.stage].includes(to), `a step cannot go from ${underway.stage} to ${to}`)
+  ;(underway as { stage: Stage }).stage = to
+}
+
 type Pause = { untilMs: number; times: number }
 
 export type ResolutionState = {
   readonly ports: ResolutionPorts
-  /** References of steps being simulated or sent, until their end is acknowledged. */
-  readonly underway: Set<string>
-  /** Nonces of steps with an end that the sender has reported. */
-  readonly ended: Map<string, number>
+  /** By reference: steps from their simulation until their end is acknowledged. */
+  readonly underway: Map<string, Underway>
   /** Refused steps, and the time of their retry. */
   readonly pauses: Map<string, Pause>
   /** Number of its transactions that reverted; bounded, because each costs gas. */
@@ -94,8 +120,7 @@ const REVERTS_MAX = 5
 export function newResolution(ports: ResolutionPorts): ResolutionState {
   return {
     ports,
-    underway: new Set(),
-    ended: new Map(),
+    underway: new Map(),
     pauses: new Map(),
     reverts: new Map(),
     recovered: false,
@@ -129,19 +154,22 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
   Recovered(state, { open }, context) {
     state.recovered = true
     state.looking = false
-    for (const reference of open) state.underway.add(reference)
+    for (const reference of open) state.underway.set(reference, { stage: 'follow', nonce: 0 })
     return resolution.Tick(state, {}, context)
   },
 
   Told(state, { news }, context) {
     for (const { type, reference, nonce, txHash, outcome } of news) {
-      state.underway.add(reference)
-      if (type !== 'finished' || state.ended.has(reference)) continue
-      state.ended.set(reference, nonce)
+      const known = state.underway.get(reference) ?? { stage: 'follow', nonce }
+      state.underway.set(reference, known)
+      if (type !== 'finished' || known.stage === 'ended') continue
+      moveTo(known, 'ended')
+      known.nonce = nonce
       context.emit({ type: 'ended', reference, txHash, outcome: outcome ?? '' })
       if (outcome === 'reverted') countRevert(state, reference, context)
     }
-    for (const [reference, nonce] of state.ended) {
+    for (const [reference, { stage, nonce }] of state.underway) {
+      if (stage !== 'ended') continue
       context.pipe(
         state.ports.acknowledge(nonce),
         () => ({ type: 'Acknowledged', message: { reference } }),
@@ -158,7 +186,6 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
   },
 
   Acknowledged(state, { reference }, context) {
-    state.ended.delete(reference)
     state.underway.delete(reference)
     // The indexer will report the result. Until then, or if it failed, it is not retried at once.
     hold(state, reference, context.nowMs)
@@ -178,7 +205,7 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
       if (state.underway.has(reference)) continue
       if ((state.reverts.get(reference) ?? 0) >= REVERTS_MAX) continue
       if ((state.pauses.get(reference)?.untilMs ?? 0) > context.nowMs) continue
-      state.underway.add(reference)
+      state.underway.set(reference, { stage: 'simulate', nonce: 0 })
       context.pipe(
         state.ports.attempt(one),
         (trial) => ({ type: 'Tried', message: { due: one, trial } }),
@@ -190,12 +217,15 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
 
   Tried(state, { due, trial }, context) {
     const { reference } = due
+    const underway = state.underway.get(reference)
+    if (underway?.stage !== 'simulate') return undefined
     if ('refused' in trial) {
       state.underway.delete(reference)
       hold(state, reference, context.nowMs)
       context.emit({ type: 'refused', due, why: trial.refused })
       return undefined
     }
+    moveTo(underway, 'send')
     context.pipe(
       state.ports.send(due, trial.gas),
       (sent) => ({ type: 'Sent', message: { due, sent } }),
@@ -204,7 +234,9 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
     return undefined
   },
 
-  Sent(_state, { due, sent }, context) {
+  Sent(state, { due, sent }, context) {
+    const underway = state.underway.get(due.reference)
+    if (underway?.stage === 'send') moveTo(underway, 'follow')
     context.emit({ type: 'sent', due, txHash: sent.txHash })
     return undefined
   },
@@ -218,7 +250,7 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
     }
     // An end that could not be acknowledged is retried by the next check. Everything else was not sent: the sender
     // throws only before anything has left.
-    if (!state.ended.has(reference)) state.underway.delete(reference)
+    if (state.underway.get(reference)?.stage !== 'ended') state.underway.delete(reference)
     hold(state, reference, context.nowMs)
     return undefined
   },

@@ -24,14 +24,15 @@ import { endSecOf, type Mark, type QuickMarket } from '#domain/quick-market.ts'
 import type { Behaviour } from '#runtime/actor.ts'
 import { failed, fresh } from './attempts.ts'
 import { forget, keepMark, markFields, markOf, questionKey, writeMarks } from './marks.ts'
-import type {
-  AssetState,
-  QuickMarketsEvent,
-  QuickMarketsOptions,
-  QuickMarketsPorts,
-  QuickMarketsProtocol,
-  QuickMarketsState,
-  Row,
+import {
+  type AssetState,
+  noteOnChain,
+  type QuickMarketsEvent,
+  type QuickMarketsOptions,
+  type QuickMarketsPorts,
+  type QuickMarketsProtocol,
+  type QuickMarketsState,
+  type Row,
 } from './state.ts'
 import { advance, look, open } from './steps.ts'
 
@@ -187,13 +188,10 @@ export const quickMarkets: Behaviour<QuickMarketsState, QuickMarketsProtocol, Qu
       const isOpen = context.nowMs < endSecOf(quickMarket) * 1_000
       if (isOpen) context.emit({ type: 'QuickMarketOpened', quickMarket, atMs: context.nowMs })
     } else if (step === 'close') row.closed = true
-    else if (step === 'create') {
-      row.note = { onChain: 'created', createTxHash: txHash, reportTxHash: '' }
-    } else if (step === 'report') {
-      row.note = { onChain: 'reported', createTxHash: '', reportTxHash: txHash }
-    } else if (step === 'open to oracle') {
-      row.note = { onChain: 'contested', createTxHash: '', reportTxHash: txHash }
-    } else if (step === 'note' && row.note !== undefined) {
+    else if (step === 'create') noteOnChain(row, 'created', txHash)
+    else if (step === 'report') noteOnChain(row, 'reported', txHash)
+    else if (step === 'open to oracle') noteOnChain(row, 'contested', txHash)
+    else if (step === 'note' && row.note !== undefined) {
       const { onChain, createTxHash, reportTxHash } = row.note
       row.quickMarket = {
         ...quickMarket,

@@ -1,5 +1,6 @@
 /** Messages, events and state of the quick markets. */
 
+import assert from 'node:assert/strict'
 import type { Observation } from '#domain/asset-price.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
@@ -151,6 +152,30 @@ export type Row = {
   /** Outcome of a contested market, once the chain has it. */
   oracleOutcome: Outcome | undefined
   readonly attempts: Map<Step, Attempts>
+}
+
+/** Every step that a market may take on the chain. */
+const CHAIN_STEPS: Readonly<Record<QuickChainStage, readonly QuickChainStage[]>> = {
+  pending: ['created'],
+  created: ['contested', 'reported'],
+  contested: ['reported'],
+  reported: [],
+}
+
+/** Notes a finished step on the chain, to be recorded. A step outside the table is a bug of the quick markets. */
+export function noteOnChain(
+  row: Pick<Row, 'quickMarket' | 'note'>,
+  onChain: QuickChainStage,
+  txHash = '',
+): void {
+  const { onChain: from, marketId } = row.quickMarket
+  assert(CHAIN_STEPS[from].includes(onChain), `${marketId} cannot go from ${from} to ${onChain}`)
+  const isCreation = onChain === 'created'
+  row.note = {
+    onChain,
+    createTxHash: isCreation ? txHash : '',
+    reportTxHash: isCreation ? '' : txHash,
+  }
 }
 
 export type AssetState = {

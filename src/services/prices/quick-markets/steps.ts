@@ -5,13 +5,14 @@ import type { Outcome } from '#domain/order.ts'
 import { boundaryAt, endSecOf, type QuickMarket, type QuickTerms } from '#domain/quick-market.ts'
 import type { Message } from '#runtime/actor.ts'
 import { fresh, messageOf } from './attempts.ts'
-import type {
-  AssetState,
-  QuickContext,
-  QuickMarketsProtocol,
-  QuickMarketsState,
-  Row,
-  Step,
+import {
+  type AssetState,
+  noteOnChain,
+  type QuickContext,
+  type QuickMarketsProtocol,
+  type QuickMarketsState,
+  type Row,
+  type Step,
 } from './state.ts'
 import { strikeOf, verdictOn } from './verdicts.ts'
 
@@ -135,7 +136,7 @@ function decide(state: QuickMarketsState, row: Row, context: QuickContext): void
 function awaitOracle(state: QuickMarketsState, row: Row, context: QuickContext): void {
   const { quickMarket } = row
   if (quickMarket.resolution !== null) {
-    row.note = { onChain: 'reported', createTxHash: '', reportTxHash: '' }
+    noteOnChain(row, 'reported')
     advance(state, row, context)
     return
   }
