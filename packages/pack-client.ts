@@ -44,8 +44,10 @@ const PUBLIC = [
 /** What has types only, or is loaded when it is needed: its types go with `sibyl-client`. */
 const TYPES = [
   'answers',
+  'archive',
   'chain',
   'order-submission',
+  'orderbook',
   'prices',
   'reads',
   'relayer',
@@ -60,6 +62,7 @@ const ROOMS = {
   client: 'src/client',
   domain: 'src/domain',
   contracts: 'contracts',
+  transparency: 'src/transparency',
   protocol: 'src/protocol',
 } as const
 type Room = keyof typeof ROOMS

@@ -23,7 +23,7 @@ const ROOMS: Record<string, readonly string[]> = {
   store: ['domain'],
   transparency: ['domain'],
   verify: ['domain'],
-  client: ['domain', 'contracts', 'type:protocol'],
+  client: ['domain', 'contracts', 'transparency', 'type:protocol'],
   http: ['domain', 'runtime'],
   live: ['domain', 'runtime', 'http', 'protocol'],
   api: ['domain', 'runtime', 'http', 'live', 'protocol', 'transparency'],

@@ -2,6 +2,7 @@
 
 import type { Command } from './command.ts'
 import { approve, redeem } from './commands/approve.ts'
+import { archive } from './commands/archive.ts'
 import { book } from './commands/book.ts'
 import { conformance } from './commands/conformance.ts'
 import { deadman } from './commands/deadman.ts'
@@ -21,6 +22,7 @@ import { watchBook, watchOrders, watchTrades } from './commands/watch.ts'
 export const COMMANDS: readonly Command[] = [
   markets,
   book,
+  archive,
   orderBuy,
   orderSell,
   orders,

@@ -15,8 +15,9 @@ import type {
 } from '#protocol/shapes/orders.ts'
 import type { Trade } from '#protocol/shapes/trades.ts'
 import type { Funds } from '#protocol/shapes/users.ts'
-import type { Config, Orderbook, ValidatedOrder } from './answers.ts'
+import type { Config, ValidatedOrder } from './answers.ts'
 import { type ApiFit, apiFit } from './api-fit.ts'
+import { type ClientArchive, createArchive } from './archive.ts'
 import { boundedNowSec } from './bounded-clock.ts'
 import { buildOrder, type OrderIntent } from './build-order.ts'
 import type { ClientChain } from './chain.ts'
@@ -27,6 +28,7 @@ import {
   type PermitInput,
   splitOptions,
 } from './order-submission.ts'
+import { createOrderbook, type MarketRead, type ReadOrderbook, type ReadSeen } from './orderbook.ts'
 import {
   type ClientPrices,
   type ClientQuickMarkets,
@@ -144,8 +146,13 @@ export type Client = ClientReads & {
   /** Resolution of markets: status, proposing, settling, waiting. */
   readonly resolution: ClientResolution
   market(marketId: string, options?: CallOptions): Promise<Market>
-  /** Returns the book of one outcome, or of both merged by price. */
-  orderbook(marketId: string, outcome?: 'YES' | 'NO', options?: CallOptions): Promise<Orderbook>
+  /**
+   * Returns the book of one outcome, or of both merged by price; with `seq` or `at` as it was then, if the log of the
+   * exchange is public.
+   */
+  readonly orderbook: ReadOrderbook
+  /** Files with the events of a market on a day, if the log of the exchange is public. */
+  readonly archive: ClientArchive
   /** Returns up to 100 trades, newest first. */
   trades(marketId: string, options?: CallOptions): Promise<Trade[]>
   /** Returns a trader's funds and the reserved part; only if the exchange reserves funds. */
@@ -252,10 +259,10 @@ export function createClient(options: ClientOptions): Client {
   const seen = createSeenSeqs()
 
   /** Reads data that includes this client's own writes to the market, whichever front answers. */
-  async function readSeen<T>(
-    asked: { marketId: string; path: string; query: Readonly<Record<string, string | undefined>> },
+  const readSeen: ReadSeen = async <T>(
+    asked: MarketRead,
     call: CallOptions | undefined,
-  ): Promise<T> {
+  ): Promise<T> => {
     const { marketId, path } = asked
     const query = { ...asked.query, minSeq: seen.minSeqOf(marketId) }
     try {
@@ -425,11 +432,8 @@ export function createClient(options: ClientOptions): Client {
       const path = `/api/v1/markets/${encodeURIComponent(marketId)}`
       return readSeen<Market>({ marketId, path, query: {} }, call)
     },
-    async orderbook(marketId, outcome, call) {
-      const path = `/api/v1/orderbook/${encodeURIComponent(marketId)}`
-      const book = await readSeen<OrderbookJson>({ marketId, path, query: { outcome } }, call)
-      return { ...book, bids: book.bids.map(exactLevel), asks: book.asks.map(exactLevel) }
-    },
+    orderbook: createOrderbook(send, readSeen),
+    archive: createArchive(send),
     async trades(marketId, call) {
       const path = `/api/v1/trades/${encodeURIComponent(marketId)}`
       const { trades } = await readSeen<{ trades: Trade[] }>({ marketId, path, query: {} }, call)
@@ -466,17 +470,6 @@ function ownSec(): number {
 
 /** Transient codes: the result for an order of a batch may differ a moment later. */
 const PASSING_CODES: ReadonlySet<string> = new Set(['OVERLOADED', 'OUTCOME_UNKNOWN'])
-
-/** A size beyond 2^53 was read as text. */
-type LevelJson = { readonly price: number; readonly size: number | string }
-type OrderbookJson = Omit<Orderbook, 'bids' | 'asks'> & {
-  readonly bids: readonly LevelJson[]
-  readonly asks: readonly LevelJson[]
-}
-
-function exactLevel({ price, size }: LevelJson): { price: number; size: bigint } {
-  return { price, size: BigInt(size) }
-}
 
 function failure(
   submission: OrderSubmission,

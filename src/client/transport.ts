@@ -36,7 +36,12 @@ export type Request = {
   readonly path: string
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>
   readonly body?: object
+  /** A file is answered as `FileAnswer`; everything else is JSON. */
+  readonly answers?: 'file'
 }
+
+/** A file with the headers of its answer. */
+export type FileAnswer = { readonly bytes: Uint8Array<ArrayBuffer>; readonly headers: Headers }
 
 export type Transport = <Answer>(request: Request, options?: CallOptions) => Promise<Answer>
 
@@ -73,13 +78,16 @@ export function createTransport(options: TransportOptions): Transport {
       const response = await fetchIt(url, {
         method: request.method,
         headers: {
-          accept: 'application/json',
+          accept: request.answers === 'file' ? '*/*' : 'application/json',
           ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
           ...headers,
         },
         signal,
         ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
       })
+      if (request.answers === 'file' && response.ok) {
+        return { response, text: '', bytes: new Uint8Array(await response.arrayBuffer()) }
+      }
       return { response, text: await response.text() }
     } catch (error) {
       if (call.signal?.aborted === true) return { failure: 'ABORTED', cause: call.signal.reason }
@@ -127,7 +135,11 @@ const GATEWAY_STATUSES = new Set([502, 503, 504])
 const DECIDING_STATUSES = new Set([400, 404, 409, 422])
 
 type Attempt =
-  | { readonly response: Response; readonly text: string }
+  | {
+      readonly response: Response
+      readonly text: string
+      readonly bytes?: Uint8Array<ArrayBuffer>
+    }
   | { readonly failure: 'NETWORK' | 'TIMEOUT' | 'ABORTED'; readonly cause: unknown }
 
 function readAttempt(
@@ -144,7 +156,10 @@ function readAttempt(
     const details = { attempts, outcomeUnknown: isWrite, cause }
     return new SibylError(failure, `${what}: ${WORDS[failure]}`, details)
   }
-  const { response, text } = result
+  const { response, text, bytes } = result
+  if (bytes !== undefined) {
+    return { answer: { bytes, headers: response.headers } satisfies FileAnswer }
+  }
   const requestId = response.headers.get('x-request-id') ?? undefined
   const { status } = response
   const outcomeUnknown = isWrite && (status >= 500 || (unsure && !DECIDING_STATUSES.has(status)))

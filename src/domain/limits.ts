@@ -135,6 +135,14 @@ export const SIGNATURES_LISTED_MAX = 40
 /** Entries of the public log that are searched for an event from the time on that it happened. */
 export const PUBLIC_ENTRIES_SEARCHED_MAX = 256
 
+/** Segments of the public log that one file of an archive is read from, and bytes after which it ends. */
+export const ARCHIVE_SEGMENTS_MAX = 4
+export const ARCHIVE_BYTES_MAX = 4 * 1024 * 1024
+/** Leaves behind the stored books that a past book or an archive may read; if there are more, the index is behind. */
+export const HISTORY_TAIL_LEAVES_MAX = 8_192
+/** Past books and archive files that wait for their thread. */
+export const HISTORY_WAITING_MAX = 32
+
 /** Orders per task for the verify pool; more orders in the same tick become several tasks. */
 export const VERIFY_BATCH_MAX = 32
 

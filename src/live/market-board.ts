@@ -8,10 +8,10 @@ import { MARKETS_GONE_KNOWN_MAX, TRADES_LISTED_MAX } from '#domain/limits.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
 import type { MarketEvent, MarketFact, OrdersMatched } from '#domain/market-event.ts'
 import { tradesOf } from '#domain/match-trades.ts'
-import { BUY, NO, type Outcome, SELL, YES } from '#domain/order.ts'
+import { BUY, NO, type Outcome, SELL, type Side, YES } from '#domain/order.ts'
 import type { Trade, TradeStatus } from '#domain/trade.ts'
 import type { MarketView } from '#protocol/market.ts'
-import { LevelBook, mergedLevels, type ShownLevel } from './level-book.ts'
+import { LevelBook, mergedLevels } from './level-book.ts'
 
 export type ShownTrade = Trade & { readonly status: TradeStatus; readonly txHash: string }
 
@@ -290,30 +290,37 @@ export function orderbookJson(shown: ShownMarket, outcome: Outcome | undefined):
   const slot = outcome ?? 2
   const known = shown.written[slot]
   if (known !== '') return known
-  const bids =
-    outcome === undefined ? mergedLevels(shown.books, BUY) : shown.books[outcome].levels(BUY)
-  const asks =
-    outcome === undefined ? mergedLevels(shown.books, SELL) : shown.books[outcome].levels(SELL)
-  const json = snapshotJson(shown.market.id, { bids, asks }, shown.updatedAtMs, shown.seq)
+  const books = outcome === undefined ? shown.books : [shown.books[outcome]]
+  const { updatedAtMs, seq } = shown
+  const json = bookJson(shown.market.id, books, { updatedAtMs, seq })
   shown.written[slot] = json
   return json
 }
 
 export function emptyOrderbookJson(marketId: MarketId): string {
-  return snapshotJson(marketId, { bids: [], asks: [] }, 0, 0)
+  return bookJson(marketId, [], { updatedAtMs: 0, seq: 0 })
 }
 
-/** Written by hand, because a total may be a bigint that must appear as an integer. */
-function snapshotJson(
+/** Returns one book, or several merged by price, as JSON. By hand: a total may be a bigint that must appear as an integer. */
+export function bookJson(
   marketId: MarketId,
-  { bids, asks }: { readonly bids: readonly ShownLevel[]; readonly asks: readonly ShownLevel[] },
-  updatedAtMs: number,
-  seq: Sequence,
+  books: readonly LevelBook[],
+  facts: {
+    readonly updatedAtMs: number
+    readonly seq: Sequence
+    readonly checksum?: number | undefined
+  },
 ): string {
+  const { updatedAtMs, seq, checksum } = facts
+  const [only, other] = books
+  const levels = (side: Side): string =>
+    (only === undefined || other !== undefined ? mergedLevels(books, side) : only.levels(side))
+      .map(([price, total]) => `{"price":${price},"size":${total}}`)
+      .join(',')
   const lastUpdate = Math.floor(updatedAtMs / 1_000)
-  const levels = (list: readonly ShownLevel[]): string =>
-    list.map(([price, total]) => `{"price":${price},"size":${total}}`).join(',')
-  return `{"marketId":"${marketId}","bids":[${levels(bids)}],"asks":[${levels(asks)}],"lastUpdate":${lastUpdate},"seq":${seq}}`
+  const head = `"marketId":"${marketId}","bids":[${levels(BUY)}],"asks":[${levels(SELL)}]`
+  const end = checksum === undefined ? '' : `,"checksum":${checksum}`
+  return `{${head},"lastUpdate":${lastUpdate},"seq":${seq}${end}}`
 }
 
 /** Returns whether a trade is before this position in its market; always true without a position. */

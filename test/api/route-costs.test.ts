@@ -181,11 +181,14 @@ test('no request costs ten times as much for each unit as the median', async (t)
     ...{ address: trader.address, user: trader.address, owner: trader.address },
     ...{ hash, txHash: hash, id: '1', orderHash, tradeId: trade.tradeId },
     ...{ logId, partition, level: '0', index: '000' },
+    day: new Date().toISOString().slice(0, 10),
   }
   const cases: Case[] = [
     ...readCases(paths, values),
     ...refusedCases(market.id),
     get(`${log.path}/tile/0/000.p/${width}`),
+    get(`/api/v1/orderbook/${market.id}?outcome=YES&seq=1000`),
+    get(`/api/v1/orderbook/${market.id}?at=${Math.floor(Date.now() / 1_000)}`),
     get(`${log.path}/tile/entries/000.p/${width}`),
     get('/docs/swagger-ui-bundle.js'),
     get('/docs/swagger-ui-bundle.js', { 'accept-encoding': 'gzip' }),

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -10,13 +10,15 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { gunzipSync } from 'node:zlib'
+import type { Orderbook } from '#client/answers.ts'
 import { createClient } from '#client/client.ts'
 import { LocalBook } from '#client/local-book.ts'
 import { devnetKey } from '#devnet/accounts.ts'
 import { openCheckpoint } from '#transparency/checkpoint.ts'
 import { verifyInclusionText } from '#transparency/inclusion-text.ts'
 import { makeVerifierKey, parseVerifierKey, verifierKeyText } from '#transparency/note.ts'
-import { makeEventReader } from '#transparency/public-event.ts'
+import { makeEventReader, type PublicEvent } from '#transparency/public-event.ts'
 import { openReceipt } from '#transparency/receipt.ts'
 import { verifyEntries } from '#transparency/remote-log.ts'
 import { TreeBuilder } from '#transparency/tree-builder.ts'
@@ -206,6 +208,75 @@ test('the log of a running exchange is public', async (t) => {
     const now = await callSibyl(['log', 'book', market.id, '--at', '2100-01-01', '--url', url])
     assert.match(now.out, /0\.66/)
     assert.equal((await callSibyl(['log', 'book', market.id, '--url', url])).code, 2)
+  })
+
+  await t.test('a book as it was has the checksum that the stream had', async () => {
+    const stream = ann.stream()
+    t.after(() => stream.close())
+    const seen: { seq: number; checksum: number; bids: unknown; asks: unknown }[] = []
+    const what = { marketId: market.id, outcome: 'YES' } as const
+    const { ready } = stream.book(what, ({ seq, checksum }, book) => {
+      seen.push({ seq, checksum, bids: book.bids(), asks: book.asks() })
+    })
+    await ready
+    const before = new Date()
+    const prices = ['0.71', '0.72', '0.73'] as const
+    for (const price of prices) {
+      await ann.orders.place({ ...terms, side: 'sell', size: '1', price })
+    }
+    const { seq: newest = 0 } = await ann.orderbook(market.id, 'YES')
+    await eventually(async () => assert.ok(seen.some(({ seq }) => seq >= newest)))
+    for (const { seq, checksum, bids, asks } of seen) {
+      const past: Orderbook = await eventually(() => ann.orderbook(market.id, 'YES', { seq }))
+      assert.deepEqual([past.seq, past.checksum, past.bids, past.asks], [seq, checksum, bids, asks])
+    }
+    const then = await ann.orderbook(market.id, 'YES', { at: before })
+    assert.ok(!then.asks.some(({ price }) => price === 710_000))
+    const both = await ann.orderbook(market.id, undefined, { seq: newest })
+    assert.equal(both.checksum, undefined)
+    const shown = await callSibyl(['book', market.id, '--seq', String(newest), '--url', url])
+    assert.match(shown.out, /seq \d+, checksum \d+\n(.|\n)*0\.73/)
+    for (const [query, status, field] of [
+      [`seq=${newest + 1_000}`, 400, 'seq'],
+      ['seq=0', 400, 'seq'],
+      ['at=yesterday', 400, 'at'],
+      ['at=1&seq=1', 400, 'at'],
+      ['at=1', 404, undefined],
+    ] as const) {
+      const response: Response = await fetch(`${url}/api/v1/orderbook/${market.id}?${query}`)
+      const answer = (await response.json()) as { field?: string }
+      assert.deepEqual([response.status, answer.field], [status, field], query)
+    }
+  })
+
+  await t.test('the events of a day are a file with a hash', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'sibyl-archive-'))
+    t.after(() => rm(folder, { recursive: true }))
+    const day = new Date().toISOString().slice(0, 10)
+    const { seq: newest = 0 } = await ann.orderbook(market.id, 'YES')
+    const events = await eventually(async () => {
+      const found: PublicEvent[] = []
+      for await (const event of ann.archive.events(market.id, day)) found.push(event)
+      assert.equal(found.at(-1)?.seq, newest)
+      return found
+    })
+    assert.deepEqual(
+      events.map(({ seq }) => seq),
+      Array.from({ length: events.length }, (_, at) => newest - events.length + 1 + at),
+    )
+    const file = join(folder, 'events.gz')
+    const line = ['archive', market.id, day, '--out', file, '--json', '--url', url]
+    const { code, out, err } = await callSibyl(line)
+    assert.deepEqual([code, err], [0, ''])
+    const bytes = await readFile(file)
+    assert.equal(JSON.parse(out).sha256, createHash('sha256').update(bytes).digest('hex'))
+    assert.equal(gunzipSync(bytes).toString().trimEnd().split('\n').length, events.length)
+    const path = `${url}/api/v1/archive/${market.id}`
+    assert.equal((await fetch(`${path}/2020-01-01`)).status, 404)
+    assert.equal((await fetch(`${path}/2020-13-01`)).status, 400)
+    const { headers } = await fetch(`${path}/${day}`)
+    assert.match(headers.get('repr-digest') ?? '', /^sha-256=:[A-Za-z0-9+/]{43}=:$/)
+    assert.equal(headers.get('content-type'), 'application/gzip')
   })
 
   await t.test('Go’s own packages verify it', { skip: missingGo() }, async () => {

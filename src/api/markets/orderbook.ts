@@ -4,19 +4,23 @@ import Type from 'typebox'
 import type { MarketId } from '#domain/ids.ts'
 import { reject } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
+import { safeInteger } from '#http/schemas.ts'
 import { emptyOrderbookJson, type MarketBoard, orderbookJson } from '#live/market-board.ts'
 import type { SeqWaiters } from '#live/seq-waiters.ts'
 import { markStale } from '#live/stale-reply.ts'
 import { BookAnswer } from '#protocol/shapes/markets.ts'
 import { MARKET_ID } from '../orders/order-examples.ts'
 import { marketIdParam, minSeqParam } from '../orders/order-shapes.ts'
+import { type History, PAST_BOOK_WEIGHT, pastBook } from './history.ts'
 import { OUTCOME_OF, outcomeParam } from './outcome-param.ts'
 
 export function orderbook(ports: {
   readonly board: MarketBoard
   readonly waiters: Pick<SeqWaiters, 'until'>
+  /** Undefined if the log is not public. */
+  readonly history?: History | undefined
 }): AnswerRoute {
-  const { board, waiters } = ports
+  const { board, waiters, history } = ports
   return route({
     method: 'GET',
     path: '/api/v1/orderbook/{marketId}',
@@ -30,10 +34,25 @@ export function orderbook(ports: {
     description:
       'With `outcome` the book of that outcome, without it the orders of both, merged by price. ' +
       'An unknown market has an empty book. The header `sibyl-stale: true` marks a book that may lack the ' +
-      'newest orders, because this server has no confirmed connection to the owner of the market.',
+      'newest orders, because this server has no confirmed connection to the owner of the market. With `seq` or `at` ' +
+      'the book is read from the public log as it was then, with the checksum that the stream had; that costs ' +
+      `${PAST_BOOK_WEIGHT} reads, and is \`NOT_FOUND\` if the log is not public.`,
+    weigh: (query) => (query.seq === undefined && query.at === undefined ? 1 : PAST_BOOK_WEIGHT),
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
     query: Type.Object(
-      { outcome: Type.Optional(outcomeParam('Both by default')), minSeq: minSeqParam() },
+      {
+        outcome: Type.Optional(outcomeParam('Both by default')),
+        minSeq: minSeqParam(),
+        seq: Type.Optional(
+          safeInteger({ min: 1, description: 'The book after the event with this number' }),
+        ),
+        at: Type.Optional(
+          Type.String({
+            pattern: '^[0-9]{1,11}([.][0-9]{1,3})?$',
+            description: 'The book at this time: Unix seconds, with up to three decimals',
+          }),
+        ),
+      },
       { additionalProperties: false },
     ),
     responses: {
@@ -54,9 +73,18 @@ export function orderbook(ports: {
         },
       },
     },
-    errors: ['SEQ_NOT_REACHED'],
+    errors: ['SEQ_NOT_REACHED', 'NOT_FOUND', 'MARKET_NOT_FOUND', 'INVALID_FIELD'],
     handle(request) {
       const { path, query } = request
+      const { seq, at } = query
+      if (seq !== undefined || at !== undefined) {
+        if (seq !== undefined && at !== undefined) {
+          return reject('INVALID_FIELD', 'at', 'give seq or at, not both')
+        }
+        const until = seq === undefined ? { atMs: Math.round(Number(at) * 1_000) } : { seq }
+        const outcome = query.outcome === undefined ? undefined : OUTCOME_OF[query.outcome]
+        return pastBook({ history, board }, { marketId: path.marketId, until, outcome })
+      }
       const late = waiters.until(path.marketId, query.minSeq, request)
       if (late !== undefined) return late.then((rejection) => rejection ?? answer(path, query))
       return answer(path, query)

@@ -5,6 +5,7 @@ import { readInteger } from '#devnet/command.ts'
 import { command, READ_OPTIONS, readWord } from '../command.ts'
 import { readerOf } from '../connect.ts'
 import { findMarket } from '../find-market.ts'
+import { MOMENT_OPTIONS, readMoment } from '../past-moment.ts'
 import { showAmount, showJson, showTable } from '../show.ts'
 
 const DEPTH_MAX = 1_000
@@ -12,9 +13,10 @@ const DEPTH_MAX = 1_000
 export const book = command({
   name: 'book',
   takes: '<market> [<YES|NO>]',
-  about: 'shows the book of an outcome, YES if not said',
+  about: 'shows the book of an outcome, YES if not said, now or as it was',
   options: {
     depth: { value: '<n>', help: 'prices on each side', default: '10' },
+    ...MOMENT_OPTIONS,
     ...READ_OPTIONS,
   },
   async run({ values, positionals: [market = '', which = 'YES'], io }) {
@@ -22,7 +24,7 @@ export const book = command({
     const depth = readInteger('depth', values.depth, 1, DEPTH_MAX)
     const client = readerOf(values, io)
     const { id, question } = await findMarket(client, market)
-    const whole = await client.orderbook(id, outcome)
+    const whole = await client.orderbook(id, outcome, readMoment(values))
     const bids = whole.bids.slice(0, depth)
     const asks = whole.asks.slice(0, depth)
     if (values.json) {
@@ -35,7 +37,8 @@ export const book = command({
       ...cells(bids[at]),
       ...cells(asks[at]).reverse(),
     ])
-    io.out(`${question} ${outcome}, seq ${whole.seq}\n`)
+    const checksum = whole.checksum === undefined ? '' : `, checksum ${whole.checksum}`
+    io.out(`${question} ${outcome}, seq ${whole.seq}${checksum}\n`)
     io.out(rows.length === 0 ? 'no orders\n' : showTable(['SHARES', 'BID', 'ASK', 'SHARES'], rows))
     return 0
   },

@@ -1,7 +1,8 @@
 /** `sibyl log book`: the book of an outcome as it was, from the verified public log. */
 
 import { LocalBook } from '#client/local-book.ts'
-import { CommandError, OptionError, readInteger } from '#devnet/command.ts'
+import type { PastMoment } from '#client/orderbook.ts'
+import { CommandError, OptionError } from '#devnet/command.ts'
 import type { MarketId } from '#domain/ids.ts'
 import { BUY, NO, type Outcome, SELL, YES } from '#domain/order.ts'
 import { makeEventReader, type PublicEvent } from '#transparency/public-event.ts'
@@ -12,6 +13,7 @@ import { treeHasher } from '#transparency/tree-hash.ts'
 import { command, READ_OPTIONS, readWord } from '../command.ts'
 import { readerOf, urlOf } from '../connect.ts'
 import { findMarket } from '../find-market.ts'
+import { MOMENT_OPTIONS, readMoment } from '../past-moment.ts'
 import { type NamedLog, namedLogs } from '../public-logs.ts'
 import { showAmount, showJson, showTable } from '../show.ts'
 
@@ -27,14 +29,13 @@ export const logBook = command({
   takes: '<market> [<YES|NO>]',
   about: 'shows a book as it was after an event or at a time, from the verified public log',
   options: {
-    seq: { value: '<n>', help: 'as of this number of the market' },
-    at: { value: '<time>', help: 'as of this time: 2026-11-18T12:00:00Z' },
+    ...MOMENT_OPTIONS,
     key: { value: '<keys>', help: 'verifier keys that you trust, with commas' },
     ...READ_OPTIONS,
   },
   async run({ values, positionals: [named = '', which = 'YES'], io }) {
     const outcome: Outcome = readWord('the outcome', which, ['YES', 'NO']) === 'YES' ? YES : NO
-    const isLater = laterThan(values.seq, values.at)
+    const isLater = laterThan(readMoment(values))
     const { id, question } = await findMarket(readerOf(values, io), named)
     const moment = { marketId: id as MarketId, outcome, isLater }
     for (const log of await namedLogs(urlOf(values, io), values.key)) {
@@ -60,15 +61,10 @@ export const logBook = command({
   },
 })
 
-function laterThan(seq: string | undefined, at: string | undefined): Moment['isLater'] {
-  if ((seq === undefined) === (at === undefined)) throw new OptionError('give --seq or --at')
-  if (seq !== undefined) {
-    const last = readInteger('seq', seq, 1, Number.MAX_SAFE_INTEGER)
-    return (event) => event.seq > last
-  }
-  const lastMs = Date.parse(at ?? '')
-  if (Number.isNaN(lastMs)) throw new OptionError('--at is a time such as 2026-11-18T12:00:00Z')
-  return (event) => event.atMs > lastMs
+function laterThan({ seq, at }: PastMoment): Moment['isLater'] {
+  if (seq !== undefined) return (event) => event.seq > seq
+  if (at !== undefined) return (event) => event.atMs > at.getTime()
+  throw new OptionError('give --seq or --at')
 }
 
 /** Verifies a whole log; returns the book at the moment if the market had been opened by then. */

@@ -1,7 +1,8 @@
 /** Checks of reads: markets, books, trades, sums, and data of a user. */
 
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Check } from './check.ts'
-import { demand, demandEqual } from './mismatch.ts'
+import { demand, demandEqual, Skipped } from './mismatch.ts'
 import { demandRefusal } from './service-checks.ts'
 import {
   ADDRESS,
@@ -18,12 +19,14 @@ import {
   TEXT,
   TX_HASH,
 } from './shape.ts'
-import type { World } from './world.ts'
+import type { Answer, World } from './world.ts'
 
 /** Id of no market, transaction or asset. */
 const NOTHING = `0x${'1'.repeat(64)}`
 const NOBODY = `0x${'1'.repeat(40)}`
 const PAGES_MAX = 200
+const LATER_TRIES = 20
+const LATER_MS = 250
 
 const MARKET = {
   id: BYTES32,
@@ -55,6 +58,15 @@ async function read<T>({ ask }: World, path: string): Promise<T> {
   const { status, body, text } = await ask(path)
   demand(status === 200 && body !== undefined, `GET ${path} to answer 200 with JSON`, text)
   return body as T
+}
+
+/** Repeats a read while the server asks for it: the public log is a moment behind. */
+async function askLater({ ask }: World, path: string): Promise<Answer> {
+  for (let tries = 1; ; tries++) {
+    const answer = await ask(path)
+    if (answer.status !== 503 || tries === LATER_TRIES) return answer
+    await pause(LATER_MS)
+  }
 }
 
 function demandOrder(what: string, values: readonly number[], descending: boolean): void {
@@ -186,6 +198,39 @@ export const MARKET_CHECKS: readonly Check[] = [
     async run(world) {
       const { bids, asks } = await read<Book>(world, `/orderbook/${NOTHING}`)
       demandEqual('levels', [bids, asks], [[], []])
+    },
+  },
+  {
+    id: 'book.past',
+    says: 'with `seq` a book is answered as it was, with the checksum of the stream',
+    async run(world) {
+      const { id } = await world.openMarket()
+      const path = `/orderbook/${id}?outcome=YES`
+      const now = await read<Book & { seq?: number }>(world, path)
+      if (now.seq === undefined) throw new Skipped('books have no seq here')
+      const past = await askLater(world, `${path}&seq=${now.seq}`)
+      if (past.status === 404) throw new Skipped('the server keeps no history of books')
+      demandShape('the book', past.body, { ...BOOK, checksum: NATURAL })
+      const { bids, asks } = past.body as Book
+      demandEqual('levels', [bids, asks], [now.bids, now.asks])
+    },
+  },
+  {
+    id: 'archive.file',
+    says: 'the events of a day are a gzip file with its SHA-256 in repr-digest',
+    async run(world) {
+      const { id } = await world.openMarket()
+      const day = new Date(await world.nowMs()).toISOString().slice(0, 10)
+      const response = await fetch(`${world.url}/api/v1/archive/${id}/${day}`)
+      if (response.status === 404) throw new Skipped('there is no such file')
+      demandEqual('status', response.status, 200)
+      const file = new Uint8Array(await response.arrayBuffer())
+      const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', file))
+      const named = `sha-256=:${btoa(String.fromCharCode(...digest))}:`
+      demandEqual('repr-digest', response.headers.get('repr-digest'), named)
+      const lines = new Blob([file]).stream().pipeThrough(new DecompressionStream('gzip'))
+      const [line = ''] = (await new Response(lines).text()).split('\n')
+      demandShape('an event', JSON.parse(line), { marketId: BYTES32, seq: NATURAL, atMs: NATURAL })
     },
   },
   {

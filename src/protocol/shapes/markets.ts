@@ -82,6 +82,11 @@ export const BookAnswer = Type.Object({
   asks: Type.Array(BookLevel, { description: 'Best first' }),
   lastUpdate: Type.Integer({ description: 'Unix seconds' }),
   seq: Type.Integer({ description: 'The market’s sequence number of this book' }),
+  checksum: Type.Optional(
+    Type.Integer({
+      description: 'With `seq` or `at` and an outcome: that of the stream at that moment',
+    }),
+  ),
 })
 export type BookAnswer = Answer<typeof BookAnswer>
 

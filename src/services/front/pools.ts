@@ -1,12 +1,21 @@
 /** The pools of a front: threads that recover signers, and threads that read the database. */
 
+import type { History } from '#api/markets/history.ts'
 import type { OrderVerifier } from '#api/orders/order-verifier.ts'
 import type { Log } from '#config/logging.ts'
 import type { Settings } from '#config/settings-schema.ts'
-import { contractsOf, databaseUrlOf, stablecoinOf } from '#config/thread-data.ts'
+import {
+  contractsOf,
+  databaseUrlOf,
+  isPublic,
+  stablecoinOf,
+  topologyOf,
+} from '#config/thread-data.ts'
+import { partitionOf } from '#config/topology.ts'
 import type { ApiKey } from '#domain/api-key.ts'
 import { Fault } from '#domain/fault.ts'
-import type { Address } from '#domain/ids.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { HISTORY_WAITING_MAX } from '#domain/limits.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import { makeBoundedWork } from '#runtime/bounded-work.ts'
 import { gatherWork } from '#runtime/gathered-work.ts'
@@ -36,6 +45,8 @@ export type FrontPools = {
   recoverSigner(message: string, signature: string): Promise<Address | undefined>
   /** Returns the names of the signature engines. */
   engines(): Promise<string>
+  /** Past books and archive files, on a thread that starts with the first request. Undefined if the log is not public. */
+  readonly history: History | undefined
   /** Returns the CPU time of the verify threads. */
   verifySeconds(): Promise<number>
   close(): Promise<void>
@@ -47,6 +58,7 @@ export function openFrontPools(settings: Settings, log: Log): FrontPools {
     verifyingContract: contractsOf(chain).settlement,
     stablecoin: stablecoinOf(chain),
   }))
+  const topology = topologyOf(settings)
   const memory = makePackedMemory(settings.verify.threads)
   const verifyPool = makePool({
     queueMax: QUEUE_MAX,
@@ -88,6 +100,25 @@ export function openFrontPools(settings: Settings, log: Log): FrontPools {
     const write = page === 'userActivity' ? longPages : shortPages
     return answerOf((await refusable(write({ page, args }))) as StoreReply) as string
   }
+  function openHistory(): History {
+    let opened: typeof queryPool | undefined
+    const run = async <Answer>(ask: { readonly marketId: MarketId }, job: string) => {
+      opened ??= makePool({
+        queueMax: HISTORY_WAITING_MAX,
+        entry: new URL('../../../workers/history.ts', import.meta.url),
+        threads: 1,
+        data: { databaseUrl: databaseUrlOf(settings) },
+      })
+      pools.add(opened)
+      const partition = partitionOf(ask.marketId, topology)
+      const reply = await refusable(opened.run({ ...ask, partition }, job))
+      return answerOf(reply as StoreReply) as Answer
+    }
+    return {
+      pastBook: (ask) => run(ask, 'pastBook'),
+      archivePart: (ask) => run(ask, 'archivePart'),
+    }
+  }
   const batcher = makeBatcher<SignedOrder, OrderInspection | Rejection>({
     workers: settings.verify.threads,
     run: makeOrderPacker({
@@ -109,6 +140,7 @@ export function openFrontPools(settings: Settings, log: Log): FrontPools {
       const signer = await refusable(verifyPool.run({ message, signature }, 'recoverMessageSigner'))
       return (signer as Address | null) ?? undefined
     },
+    history: isPublic(settings) ? openHistory() : undefined,
     engines: () => verifyPool.run(undefined, 'engines') as Promise<string>,
     verifySeconds: () => verifyPool.cpuSeconds(),
     async close() {

@@ -3,6 +3,7 @@
 import { readFile } from 'node:fs/promises'
 import { registerApiKey, revokeApiKey } from '#api/keys/api-keys.ts'
 import { makeKeyService } from '#api/keys/key-service.ts'
+import { archive } from '#api/markets/history.ts'
 import { makeMarketPreview } from '#api/markets/market-preview.ts'
 import { orderbook } from '#api/markets/orderbook.ts'
 import { resolution } from '#api/markets/resolution.ts'
@@ -164,7 +165,7 @@ export function frontThread(data: ThreadData): Thread {
   partitionMeters(registry, links.followed)
   verifyMeters(registry, async () => (await pools?.verifySeconds()) ?? 0)
 
-  function routes({ query, askPage, verifier, recoverSigner }: FrontPools): Route[] {
+  function routes({ query, askPage, verifier, recoverSigner, history }: FrontPools): Route[] {
     const { threads, store } = links
     const clock = systemClock
     const threadOf = (marketId: MarketId) => threadOfMarket(marketId, topology)
@@ -244,7 +245,8 @@ export function frontThread(data: ThreadData): Thread {
       deadman(switches, clock.nowMs),
       registerApiKey(keys, clock.nowMs, settings.service.name),
       revokeApiKey(keys, authenticator, settings.service.name),
-      orderbook({ board, waiters }),
+      orderbook({ board, waiters, history }),
+      archive(history),
       userFunds(funds, chainIds),
       ...readRoutes({
         ...{ settings, board, waiters, gateway, query, askPage, store, clock },

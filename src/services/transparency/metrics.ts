@@ -13,6 +13,10 @@ export function publicLogMeters(
   const entries = counter('sibyl_public_log_entries_total', 'Entries added to the public log')
   const events = counter('sibyl_public_log_events_total', 'Events in these entries')
   const bytes = counter('sibyl_public_log_bytes_total', 'Bytes of these entries')
+  const segments = counter(
+    'sibyl_past_book_segments_total',
+    'Segments of the public log whose books were stored',
+  )
   const faults = counter('sibyl_public_log_faults_total', 'Turns of the public log that failed')
   new Gauge({
     name: 'sibyl_public_log_size',
@@ -26,6 +30,9 @@ export function publicLogMeters(
     },
   })
   return {
+    segmentStored(): void {
+      segments.inc()
+    },
     said(said: PublicLogEvent): void {
       if (said.type === 'fault') {
         faults.inc()

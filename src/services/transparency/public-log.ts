@@ -191,7 +191,7 @@ function treeOf(ports: PublicLogPorts, { stored, partition, tiles, throughMs }: 
   if (!sameBytes(builder.root(), stored.root)) {
     throw new Error(
       `the tiles of the public log of partition ${partition} are damaged: empty public_trees, ` +
-        'public_tiles and public_entries to build them again from the log and its archive',
+        'public_tiles, public_entries and public_books to build them again from the log and its archive',
     )
   }
   const { beginsAt, nextOffset } = stored

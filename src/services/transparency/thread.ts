@@ -30,11 +30,14 @@ import {
   type PublicLogState,
   publicLog,
 } from './public-log.ts'
+import { makeBookIndex } from './thread/book-index.ts'
 import { makeCheckpointSigners } from './thread/checkpoint-signers.ts'
 
 const ROLE = 'transparency'
 /** A stuck store must not stop the thread for ever; the same growth is then stored again. */
 const WRITE_DEADLINE_MS = 30_000
+/** Shortest time between two segments of past books, so that catching up leaves time for checkpoints. */
+const BOOKS_EVERY_MS = 100
 
 type TransparencyWorld = World & Pick<Adapters, 'openDatabase' | 'openLogReader' | 'makeReads'>
 
@@ -56,6 +59,8 @@ export function transparencyThread(data: ThreadData, world: TransparencyWorld = 
   let reader: (LogReader<MarketEvent> & RowReader) | undefined
   let state: PublicLogState | undefined
   let served: Served | undefined
+  /** The segment of past books that is being stored. */
+  let indexing: Promise<unknown> | undefined
   const meters = publicLogMeters(kit, () => state)
 
   const look = (): void => served?.hear('Tick', {}, 0, undefined)
@@ -85,6 +90,21 @@ export function transparencyThread(data: ThreadData, world: TransparencyWorld = 
       ...{ behaviour: publicLog, state, clock: kit.clock, say: meters.said },
     })
     kit.every(settings.transparency.intervalMs, look)
+    const books = makeBookIndex({
+      query: reads.query,
+      store: (segment) => askWrite(store, 'storeBooks', segment, WRITE_DEADLINE_MS),
+    })
+    kit.every(BOOKS_EVERY_MS, () => {
+      indexing ??= books
+        .step()
+        .then(
+          (stored) => stored && meters.segmentStored(),
+          (error: unknown) => meters.said({ type: 'fault', why: `past books: ${error}` }),
+        )
+        .finally(() => {
+          indexing = undefined
+        })
+    })
     const [key] = signers.keys(originOf(settings, reader.id, 0))
     kit.log.info({ origin: key?.name, partitions: reader.partitions }, 'the log is public')
   }
@@ -101,6 +121,7 @@ export function transparencyThread(data: ThreadData, world: TransparencyWorld = 
       kit.quiet()
       served?.hear('Leave', {}, 0, undefined)
       await served?.drained()
+      await indexing
     },
     async stop() {
       kit.quiet()

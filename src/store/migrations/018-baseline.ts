@@ -397,13 +397,14 @@ const MYSQL_TYPES: Readonly<Record<string, string>> = {
   amount: 'varchar(79)',
   bool: 'tinyint(1)',
   words: `mediumtext ${UNICODE}`,
+  bytes: 'mediumblob',
 }
 
 function typeOf(dialect: Dialect, type: string): string {
   if (dialect === 'mysql') {
     return MYSQL_TYPES[type] ?? type.replace(/^words(\(\d+\))$/, `varchar$1 ${UNICODE}`)
   }
-  if (/^(hash|address|binary|blob)/.test(type)) return 'blob'
+  if (/^(hash|address|binary|blob|bytes)/.test(type)) return 'blob'
   return /int$|^bool$/.test(type) ? 'integer' : 'text'
 }
 

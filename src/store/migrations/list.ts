@@ -4,10 +4,12 @@ import { baselineOf } from './018-baseline.ts'
 import { settlementNotesOf } from './019-settlement-notes.ts'
 import { transparencyOf } from './020-transparency.ts'
 import { deadmanOf } from './021-deadman.ts'
+import { publicBooksOf } from './022-public-books.ts'
 
 export const migrationsOf = (dialect: 'sqlite' | 'mysql') => [
   { name: '018-baseline', class: baselineOf(dialect) },
   { name: '019-settlement-notes', class: settlementNotesOf(dialect) },
   { name: '020-transparency', class: transparencyOf(dialect) },
   { name: '021-deadman', class: deadmanOf(dialect) },
+  { name: '022-public-books', class: publicBooksOf(dialect) },
 ]

@@ -6,6 +6,7 @@ import { storeFault } from '../engine/store-fault.ts'
 import { apiKeyById } from '../writes/api-keys.ts'
 import { deadmanDue } from '../writes/deadman.ts'
 import { marksSince, pricesSince } from '../writes/prices.ts'
+import { publicBookBefore, publicBooksEnd, publicSegments } from '../writes/public-books.ts'
 import {
   orderPlace,
   publicEntries,
@@ -126,6 +127,9 @@ const answers: {
   publicLeafAt,
   orderPlace,
   tradePlace,
+  publicBooksEnd,
+  publicBookBefore,
+  publicSegments,
 }
 
 /** Answers one task. Faults are returned, not thrown, because an error does not cross a thread intact. */

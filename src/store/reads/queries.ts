@@ -15,6 +15,12 @@ import type { TransactionRow } from '#domain/transaction.ts'
 import { answerOf, type StoreReply } from '../engine/reply.ts'
 import type { PriceRecord } from '../writes/prices.ts'
 import type {
+  BookSegment,
+  publicBookBefore,
+  publicSegments,
+  StoredBook,
+} from '../writes/public-books.ts'
+import type {
   EventPlace,
   orderPlace,
   PublicTile,
@@ -162,6 +168,12 @@ export type Queries = {
     answers: Awaited<ReturnType<typeof endedOrders>>
   }
   publicLeafAt: { takes: { partition: number; atMs: number }; answers: number | undefined }
+  publicBooksEnd: { takes: { partition: number }; answers: number }
+  publicBookBefore: {
+    takes: Parameters<typeof publicBookBefore>[1]
+    answers: StoredBook | undefined
+  }
+  publicSegments: { takes: Parameters<typeof publicSegments>[1]; answers: BookSegment[] }
 }
 
 export type QueryName = keyof Queries

@@ -21,6 +21,7 @@ import type { PositionSync, SyncedPosition } from '../chain-index/sync-position.
 import type { Lease } from '../engine/fence.ts'
 import { answerOf, type StoreReply } from '../engine/reply.ts'
 import type { PriceBatch, recordMarks } from './prices.ts'
+import type { storeBooks } from './public-books.ts'
 import type { growTrees, publishCheckpoints } from './public-log.ts'
 import type { contestQuickMarket, noteQuickMarket, resolveQuickMarket } from './quick-markets.ts'
 import type { OpenedRelay, RelayChange } from './relays.ts'
@@ -43,6 +44,7 @@ type Writes = {
   resolveQuickMarket: { takes: Parameters<typeof resolveQuickMarket>[1]; answers: QuickMarket }
   contestQuickMarket: { takes: Parameters<typeof contestQuickMarket>[1]; answers: QuickMarket }
   growTrees: { takes: Parameters<typeof growTrees>[1]; answers: boolean }
+  storeBooks: { takes: Parameters<typeof storeBooks>[1]; answers: boolean }
   publishCheckpoints: { takes: Parameters<typeof publishCheckpoints>[1]; answers: boolean }
   noteQuickMarket: { takes: Parameters<typeof noteQuickMarket>[1]; answers: QuickMarket }
   setDeadman: { takes: DeadmanSwitch; answers: boolean }

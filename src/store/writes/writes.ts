@@ -11,6 +11,7 @@ import { storeFault } from '../engine/store-fault.ts'
 import type { Answers, Takes, WriteName, WriteTask } from './ask-write.ts'
 import { clearDeadman, setDeadman } from './deadman.ts'
 import { recordMarks, recordPrices } from './prices.ts'
+import { storeBooks } from './public-books.ts'
 import { growTrees, publishCheckpoints } from './public-log.ts'
 import {
   contestQuickMarket,
@@ -41,6 +42,7 @@ const writers: {
   noteQuickMarket,
   growTrees,
   publishCheckpoints,
+  storeBooks,
   setDeadman,
   clearDeadman,
 }

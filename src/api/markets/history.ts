@@ -1,0 +1,190 @@
+/**
+ * Past books and archive files: what `GET /api/v1/orderbook/{marketId}` answers with `seq` or `at`, and
+ * `GET /api/v1/archive/{marketId}/{day}`. A thread of their own reads them from the public log.
+ */
+
+import Type from 'typebox'
+import type { MarketId } from '#domain/ids.ts'
+import { ARCHIVE_BYTES_MAX } from '#domain/limits.ts'
+import type { Outcome } from '#domain/order.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import { type AnswerRoute, type RawReply, route } from '#http/route.ts'
+import { safeInteger } from '#http/schemas.ts'
+import type { MarketBoard } from '#live/market-board.ts'
+import { marketIdParam } from '../orders/order-shapes.ts'
+
+/** A request for a past book, which reads up to a segment of the public log, costs as many reads. */
+export const PAST_BOOK_WEIGHT = 50
+const ARCHIVE_WEIGHT = 100
+const ARCHIVE_DEADLINE_MS = 10_000
+const DAY_MS = 86_400_000
+const GZIP = 'application/gzip'
+
+/** The last event that a book includes: by number, or all up to a time. */
+type BookMoment = { readonly seq: number } | { readonly atMs: number }
+
+export type PastBookAsk = {
+  readonly marketId: MarketId
+  readonly partition: number
+  readonly until: BookMoment
+  /** Both, merged by price, if not given. */
+  readonly outcome?: Outcome | undefined
+}
+
+/** The log has no such market, or begins after the moment; or its index is still being made. */
+type Missing = { readonly state: 'unknown' | 'before' | 'behind' }
+
+export type PastBookRead =
+  | Missing
+  | {
+      readonly state: 'found'
+      readonly seq: number
+      /** True if the published log has no later event of the market. */
+      readonly isNewest: boolean
+      readonly json: string
+    }
+
+export type ArchiveAsk = {
+  readonly marketId: MarketId
+  readonly partition: number
+  readonly fromMs: number
+  readonly toMs: number
+  readonly afterSeq: number
+}
+
+export type ArchivePart =
+  | { readonly state: 'behind' | 'empty' }
+  | {
+      readonly state: 'found'
+      /** Compressed by gzip, one event per line. */
+      readonly file: Uint8Array
+      readonly sha256: string
+      readonly events: number
+      readonly lastSeq: number
+      readonly hasMore: boolean
+    }
+
+export type History = {
+  pastBook(ask: Omit<PastBookAsk, 'partition'>): Promise<PastBookRead>
+  archivePart(ask: Omit<ArchiveAsk, 'partition'>): Promise<ArchivePart>
+}
+
+const NO_HISTORY = reject(
+  'NOT_FOUND',
+  undefined,
+  'this exchange keeps no history of books: its log is not public',
+)
+const BEHIND: Rejection = {
+  ...reject('OVERLOADED', undefined, 'the history of this market is still being prepared'),
+  retryAfterSec: 5,
+}
+
+/** Answers a book as it was; `history` is undefined if the log is not public. */
+export async function pastBook(
+  ports: { readonly history: History | undefined; readonly board: MarketBoard },
+  ask: Omit<PastBookAsk, 'partition'>,
+): Promise<RawReply | Rejection> {
+  const { history, board } = ports
+  if (history === undefined) return NO_HISTORY
+  const { marketId, until, outcome } = ask
+  const shown = board.markets.get(marketId)
+  const read = await history.pastBook(ask)
+  switch (read.state) {
+    case 'behind':
+      return BEHIND
+    case 'before':
+      return reject(
+        'NOT_FOUND',
+        undefined,
+        'the public log does not have the market at this moment',
+      )
+    case 'unknown':
+      return shown === undefined ? reject('MARKET_NOT_FOUND') : reject('SEQ_NOT_REACHED')
+    default:
+  }
+  const { seq, isNewest, json } = read
+  if ('seq' in until && seq < until.seq) {
+    if (shown !== undefined && shown.seq >= until.seq) return reject('SEQ_NOT_REACHED')
+    const newest = Math.max(seq, shown?.seq ?? 0)
+    return reject('INVALID_FIELD', 'seq', `seq must be at most ${newest}, the market's newest`)
+  }
+  // The log follows a moment behind the market: a later event up to this time may be on its way.
+  if ('atMs' in until && isNewest && shown !== undefined && seq < shown.seq) {
+    return reject('SEQ_NOT_REACHED')
+  }
+  return { status: 200, raw: json, headers: { etag: `W/"past-${seq}-${outcome ?? ''}"` } }
+}
+
+export function archive(history: History | undefined): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/api/v1/archive/{marketId}/{day}',
+    operationId: 'getArchive',
+    ...{ auth: 'public', cost: 'read', weight: ARCHIVE_WEIGHT, tag: 'markets' },
+    summary: 'The events of a market on a day, as a file',
+    description:
+      'A gzip file with one JSON object per line: each event of the market on that UTC day, as docs/transparency.md ' +
+      `describes it. A file ends after ${ARCHIVE_BYTES_MAX / 1024 / 1024} MiB of lines, or earlier; then \`sibyl-next\` is ` +
+      'the value of `after` for the next one. Joined files are one gzip file. `repr-digest` has the SHA-256 of the ' +
+      'file. Needs a public log.',
+    cacheControl: 'public, max-age=60',
+    revalidates: true,
+    deadlineMs: ARCHIVE_DEADLINE_MS,
+    produces: GZIP,
+    params: Type.Object(
+      {
+        marketId: marketIdParam(),
+        day: Type.String({
+          pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$',
+          description: 'A UTC day: `2026-11-18`',
+          examples: ['2026-11-18'],
+        }),
+      },
+      { additionalProperties: false },
+    ),
+    query: Type.Object(
+      {
+        after: Type.Optional(
+          safeInteger({
+            description: 'Only events with a higher number; `sibyl-next` of the file before',
+          }),
+        ),
+      },
+      { additionalProperties: false },
+    ),
+    responses: { 200: Type.String({ description: 'Bytes' }) },
+    errors: ['NOT_FOUND', 'INVALID_FIELD'],
+    async handle({ path: { marketId, day }, query }) {
+      if (history === undefined) return NO_HISTORY
+      const fromMs = Date.parse(`${day}T00:00:00Z`)
+      if (Number.isNaN(fromMs))
+        return reject('INVALID_FIELD', 'day', 'day must be a day of the calendar')
+      const afterSeq = query.after ?? 0
+      const part = await history.archivePart({ marketId, fromMs, toMs: fromMs + DAY_MS, afterSeq })
+      if (part.state === 'behind') return BEHIND
+      if (part.state !== 'found') {
+        return reject('NOT_FOUND', undefined, 'the market has no such events on this day')
+      }
+      return archiveReply(`${marketId}-${day}-${afterSeq}.jsonl.gz`, part)
+    },
+  })
+}
+
+function archiveReply(
+  name: string,
+  part: Extract<ArchivePart, { readonly state: 'found' }>,
+): RawReply {
+  const { file, sha256, events, lastSeq, hasMore } = part
+  return {
+    status: 200,
+    raw: file,
+    contentType: GZIP,
+    headers: {
+      etag: `"${sha256}"`,
+      'repr-digest': `sha-256=:${Buffer.from(sha256, 'hex').toString('base64')}:`,
+      'content-disposition': `attachment; filename="${name}"`,
+      'sibyl-events': String(events),
+      ...(hasMore ? { 'sibyl-next': String(lastSeq) } : {}),
+    },
+  }
+}

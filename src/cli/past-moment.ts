@@ -1,0 +1,25 @@
+/** The options by which a command names a moment in the past. */
+
+import type { PastMoment } from '#client/orderbook.ts'
+import { OptionError, readInteger } from '#devnet/command.ts'
+
+export const MOMENT_OPTIONS = {
+  seq: { value: '<n>', help: 'as of this number of the market' },
+  at: { value: '<time>', help: 'as of this time: 2026-11-18T12:00:00Z' },
+} as const
+
+/** Returns the moment that the options name; empty if they name none. */
+export function readMoment(values: {
+  readonly seq: string | undefined
+  readonly at: string | undefined
+}): PastMoment {
+  const { seq, at } = values
+  if (seq !== undefined && at !== undefined) throw new OptionError('give --seq or --at, not both')
+  if (seq !== undefined) return { seq: readInteger('seq', seq, 1, Number.MAX_SAFE_INTEGER) }
+  if (at === undefined) return {}
+  const time = new Date(at)
+  if (Number.isNaN(time.getTime())) {
+    throw new OptionError('--at is a time such as 2026-11-18T12:00:00Z')
+  }
+  return { at: time }
+}

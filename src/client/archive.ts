@@ -1,0 +1,66 @@
+/** The archive of an exchange: files with the events of a market on a day, each checked against its SHA-256. */
+
+import type { PublicEvent } from '#transparency/public-event.ts'
+import { SibylError } from './sibyl-error.ts'
+import type { CallOptions, FileAnswer, Transport } from './transport.ts'
+
+export type ArchiveFile = {
+  /** Compressed by gzip, one JSON object per line. Files that are joined are one gzip file. */
+  readonly file: Uint8Array<ArrayBuffer>
+  readonly sha256: string
+  readonly events: number
+}
+
+export type ClientArchive = {
+  /** Iterates over the files of a UTC day, such as `2026-11-18`; a busy day has several. */
+  files(
+    marketId: string,
+    day: string,
+    options?: CallOptions,
+  ): AsyncGenerator<ArchiveFile, void, undefined>
+  /** Iterates over the events of a UTC day, oldest first. */
+  events(
+    marketId: string,
+    day: string,
+    options?: CallOptions,
+  ): AsyncGenerator<PublicEvent, void, undefined>
+}
+
+export function createArchive(send: Transport): ClientArchive {
+  async function* files(
+    marketId: string,
+    day: string,
+    call?: CallOptions,
+  ): AsyncGenerator<ArchiveFile, void, undefined> {
+    const path = `/api/v1/archive/${encodeURIComponent(marketId)}/${encodeURIComponent(day)}`
+    let after: string | undefined
+    do {
+      const request = { method: 'GET', path, query: { after }, answers: 'file' } as const
+      const { bytes, headers } = await send<FileAnswer>(request, call)
+      const sha256 = await sha256Of(bytes)
+      if (headers.get('etag') !== `"${sha256}"`) {
+        throw new SibylError('UNEXPECTED_ANSWER', `GET ${path}: the file is damaged`, {})
+      }
+      yield { file: bytes, sha256, events: Number(headers.get('sibyl-events')) }
+      after = headers.get('sibyl-next') ?? undefined
+    } while (after !== undefined)
+  }
+
+  return {
+    files,
+    async *events(marketId, day, call) {
+      for await (const { file } of files(marketId, day, call)) {
+        const lines = new Blob([file]).stream().pipeThrough(new DecompressionStream('gzip'))
+        const text = await new Response(lines).text()
+        for (const line of text.split('\n')) {
+          if (line !== '') yield JSON.parse(line) as PublicEvent
+        }
+      }
+    },
+  }
+}
+
+async function sha256Of(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')
+}

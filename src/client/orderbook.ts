@@ -1,0 +1,46 @@
+/** Reads a book: now, with this client's own writes, or as it was. */
+
+import type { Level, Orderbook } from './answers.ts'
+import type { CallOptions, Transport } from './transport.ts'
+
+/** A moment in the past: after the event with a number, or at a time. */
+export type PastMoment = { readonly seq?: number; readonly at?: Date }
+
+export type ReadOrderbook = (
+  marketId: string,
+  outcome?: 'YES' | 'NO',
+  options?: CallOptions & PastMoment,
+) => Promise<Orderbook>
+
+export type MarketRead = {
+  readonly marketId: string
+  readonly path: string
+  readonly query: Readonly<Record<string, string | undefined>>
+}
+
+/** Reads data that includes this client's own writes to the market, whichever front answers. */
+export type ReadSeen = <T>(asked: MarketRead, call: CallOptions | undefined) => Promise<T>
+
+/** A size beyond 2^53 was read as text. */
+type LevelJson = { readonly price: number; readonly size: number | string }
+
+type OrderbookJson = Omit<Orderbook, 'bids' | 'asks'> & {
+  readonly bids: readonly LevelJson[]
+  readonly asks: readonly LevelJson[]
+}
+
+export function createOrderbook(send: Transport, readSeen: ReadSeen): ReadOrderbook {
+  return async (marketId, outcome, { seq, at, ...call } = {}) => {
+    const path = `/api/v1/orderbook/${encodeURIComponent(marketId)}`
+    const isPast = seq !== undefined || at !== undefined
+    const query = { outcome, seq, at: at === undefined ? undefined : at.getTime() / 1_000 }
+    const book = isPast
+      ? await send<OrderbookJson>({ method: 'GET', path, query }, call)
+      : await readSeen<OrderbookJson>({ marketId, path, query: { outcome } }, call)
+    return { ...book, bids: book.bids.map(exactLevel), asks: book.asks.map(exactLevel) }
+  }
+}
+
+function exactLevel({ price, size }: LevelJson): Level {
+  return { price, size: BigInt(size) }
+}

@@ -1,0 +1,145 @@
+/**
+ * Past books and archive files, made on a thread of their own from the stored books and the public log. Each job reads a
+ * bounded part of the log.
+ */
+
+import { hash } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
+import type { ArchiveAsk, ArchivePart, PastBookAsk, PastBookRead } from '#api/markets/history.ts'
+import { ARCHIVE_BYTES_MAX, ARCHIVE_SEGMENTS_MAX, HISTORY_TAIL_LEAVES_MAX } from '#domain/limits.ts'
+import { BUY, OUTCOMES, SELL } from '#domain/order.ts'
+import { LevelBook } from '#live/level-book.ts'
+import { bookJson } from '#live/market-board.ts'
+import { openBook } from '#services/transparency/thread/book-index.ts'
+import type { StoreReply } from '#store/engine/reply.ts'
+import { faultReply } from '#store/reads/answer-query.ts'
+import type { Query } from '#store/reads/queries.ts'
+import { checksumOf } from '#stream/checksum.ts'
+import { makeMarketReader } from '#transparency/market-events.ts'
+import { PastBook } from '#transparency/past-book.ts'
+import type { PublicEvent } from '#transparency/public-event.ts'
+
+/** Leaves that are read at once: up to 4 MB. */
+const LEAVES_READ = 64
+
+type HistoryJobs = {
+  pastBook(ask: PastBookAsk): Promise<StoreReply>
+  archivePart(ask: ArchiveAsk): Promise<StoreReply>
+}
+
+export function makeHistoryJobs(query: Query): HistoryJobs {
+  const replying =
+    <Ask>(job: (query: Query, ask: Ask) => Promise<unknown>) =>
+    async (ask: Ask): Promise<StoreReply> => {
+      try {
+        return { ok: true, answer: await job(query, ask) }
+      } catch (error) {
+        return faultReply(error)
+      }
+    }
+  return { pastBook: replying(readPastBook), archivePart: replying(readArchivePart) }
+}
+
+type Span = { readonly fromLeaf: number; readonly toLeaf: number }
+
+/** Calls `take` with the events of a market in some leaves, until it returns false. */
+async function eachEvent(
+  query: Query,
+  { marketId, partition }: Pick<PastBookAsk, 'marketId' | 'partition'>,
+  { fromLeaf, toLeaf }: Span,
+  take: (event: PublicEvent) => boolean,
+): Promise<boolean> {
+  const read = makeMarketReader(marketId)
+  for (let from = fromLeaf; from < toLeaf; from += LEAVES_READ) {
+    const count = Math.min(LEAVES_READ, toLeaf - from)
+    for (const entry of await query('publicEntries', { partition, from, count })) {
+      for (const event of read(entry)) if (!take(event)) return false
+    }
+  }
+  return true
+}
+
+/** Returns the published leaves behind the stored books; undefined if they are too many for one request. */
+async function tailOf(query: Query, partition: number): Promise<Span | undefined> {
+  const [tree] = await query('publicTrees', { partition })
+  const fromLeaf = await query('publicBooksEnd', { partition })
+  const toLeaf = tree?.publishedSize ?? 0
+  return toLeaf - fromLeaf > HISTORY_TAIL_LEAVES_MAX ? undefined : { fromLeaf, toLeaf }
+}
+
+async function readPastBook(query: Query, ask: PastBookAsk): Promise<PastBookRead> {
+  const { marketId, partition, until } = ask
+  const stored = await query('publicBookBefore', { marketId, until })
+  const afterSeq = stored?.seq ?? 0
+  if (stored !== undefined && 'seq' in until && until.seq === stored.seq) {
+    return foundBook(ask, openBook(stored), false)
+  }
+  const [segment] = await query('publicSegments', { marketId, afterSeq, fromMs: 0, limit: 1 })
+  const span = segment ?? (await tailOf(query, partition))
+  if (span === undefined) return { state: 'behind' }
+  const book = stored === undefined ? new PastBook() : openBook(stored)
+  const isLater =
+    'seq' in until
+      ? ({ seq }: PublicEvent) => seq > until.seq
+      : ({ atMs }: PublicEvent) => atMs > until.atMs
+  const isEnd = await eachEvent(query, ask, span, (event) => {
+    if (event.seq <= book.seq) return true
+    if (isLater(event)) return false
+    book.apply(event)
+    return true
+  })
+  if (book.seq === 0) return { state: isEnd ? 'unknown' : 'before' }
+  return foundBook(ask, book, isEnd)
+}
+
+function foundBook(ask: PastBookAsk, book: PastBook, isNewest: boolean): PastBookRead {
+  if (!book.isWhole) return { state: 'before' }
+  return { state: 'found', seq: book.seq, isNewest, json: jsonOf(ask, book) }
+}
+
+function jsonOf({ marketId, outcome }: PastBookAsk, book: PastBook): string {
+  const books = OUTCOMES.map((each) => {
+    const levels = new LevelBook()
+    for (const side of [BUY, SELL] as const) levels.load(side, book.levels(each, side))
+    return levels
+  })
+  const shown = outcome === undefined ? books : [books[outcome]!]
+  const { seq, atMs } = book
+  const checksum = outcome === undefined ? undefined : checksumOf(books[outcome]!)
+  return bookJson(marketId, shown, { seq, updatedAtMs: atMs, checksum })
+}
+
+async function readArchivePart(query: Query, ask: ArchiveAsk): Promise<ArchivePart> {
+  const { marketId, partition, fromMs, toMs, afterSeq } = ask
+  const limit = ARCHIVE_SEGMENTS_MAX
+  const segments: Span[] = await query('publicSegments', { marketId, afterSeq, fromMs, limit })
+  if (segments.length < limit) {
+    const tail = await tailOf(query, partition)
+    if (tail === undefined) return { state: 'behind' }
+    segments.push(tail)
+  }
+  const lines: string[] = []
+  let bytes = 0
+  let lastSeq = afterSeq
+  let isOver = false
+  const take = (event: PublicEvent): boolean => {
+    if (event.seq <= lastSeq || event.atMs < fromMs) return true
+    isOver = event.atMs >= toMs
+    if (isOver || bytes >= ARCHIVE_BYTES_MAX) return false
+    const line = `${JSON.stringify(event)}\n`
+    lines.push(line)
+    bytes += line.length
+    lastSeq = event.seq
+    return true
+  }
+  let isEnd = true
+  for (const span of segments) {
+    isEnd = await eachEvent(query, ask, span, take)
+    if (!isEnd) break
+  }
+  const hasMore = !isOver && (!isEnd || segments.length === limit)
+  if (lines.length === 0) return { state: 'empty' }
+  const file = gzipSync(lines.join(''))
+  const sha256 = hash('sha256', file, 'hex')
+  return { state: 'found', file, sha256, events: lines.length, lastSeq, hasMore }
+}

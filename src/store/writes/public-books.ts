@@ -1,0 +1,107 @@
+/**
+ * Past books, as the store keeps them: each changed market's books at the end of a segment of the public log. They
+ * follow from the log, so writing them again changes nothing.
+ */
+
+import type { MarketId } from '#domain/ids.ts'
+import { type Database, transact } from '../engine/database.ts'
+import { bytesOf } from '../engine/hex.ts'
+import { rowsOf } from '../engine/prepared.ts'
+import { statements } from '../engine/statements.ts'
+
+/** A run of leaves, and a market's last event in it. */
+export type BookSegment = {
+  readonly seq: number
+  readonly throughMs: number
+  readonly fromLeaf: number
+  /** The leaf behind its last. */
+  readonly toLeaf: number
+}
+
+export type StoredBook = BookSegment & {
+  readonly marketId: MarketId
+  /** Compressed; empty if the levels are not known. */
+  readonly levels: Uint8Array
+}
+
+const COLUMNS = 'market_id, seq, log_partition, through_ms, from_leaf, to_leaf, levels'
+
+/** Stores the books of one segment. */
+export async function storeBooks(
+  database: Database,
+  { partition, books }: { readonly partition: number; readonly books: readonly StoredBook[] },
+): Promise<boolean> {
+  return transact(database, async (transaction, connection) => {
+    const { run } = statements(database, connection, transaction)
+    for (const { marketId, seq, throughMs, fromLeaf, toLeaf, levels } of books) {
+      await run(`replace into public_books (${COLUMNS}) values (?, ?, ?, ?, ?, ?, ?)`, [
+        ...[bytesOf(marketId), seq, partition, throughMs, fromLeaf, toLeaf],
+        Buffer.from(levels.buffer, levels.byteOffset, levels.byteLength),
+      ])
+    }
+    return true
+  })
+}
+
+type SegmentRow = Record<'seq' | 'through_ms' | 'from_leaf' | 'to_leaf', number | string>
+type BookRow = SegmentRow & { readonly levels: Buffer }
+
+function segmentOf(row: SegmentRow): BookSegment {
+  return {
+    seq: Number(row.seq),
+    throughMs: Number(row.through_ms),
+    fromLeaf: Number(row.from_leaf),
+    toLeaf: Number(row.to_leaf),
+  }
+}
+
+/** Returns the leaf up to which the books of a partition are stored. */
+export async function publicBooksEnd(
+  database: Database,
+  { partition }: { readonly partition: number },
+): Promise<number> {
+  const [row] = await rowsOf<{ to_leaf: number | string }>(
+    database,
+    'select to_leaf from public_books where log_partition = ? order by to_leaf desc limit 1',
+    [partition],
+  )
+  return Number(row?.to_leaf ?? 0)
+}
+
+/** The last event that a book includes: by number, or all up to a time. */
+type BookMoment = { readonly seq: number } | { readonly atMs: number }
+
+/** Returns the newest stored book of a market up to a moment. */
+export async function publicBookBefore(
+  database: Database,
+  { marketId, until }: { readonly marketId: MarketId; readonly until: BookMoment },
+): Promise<StoredBook | undefined> {
+  const [column, value] =
+    'seq' in until ? (['seq', until.seq] as const) : (['through_ms', until.atMs] as const)
+  const [row] = await rowsOf<BookRow>(
+    database,
+    `select seq, through_ms, from_leaf, to_leaf, levels from public_books
+      where market_id = ? and ${column} <= ? order by ${column} desc, seq desc limit 1`,
+    [bytesOf(marketId), value],
+  )
+  return row && { ...segmentOf(row), marketId, levels: row.levels }
+}
+
+/** Returns the segments in which a market has events behind a number that are not older than a time, oldest first. */
+export async function publicSegments(
+  database: Database,
+  asked: {
+    readonly marketId: MarketId
+    readonly afterSeq: number
+    readonly fromMs: number
+    readonly limit: number
+  },
+): Promise<BookSegment[]> {
+  const rows = await rowsOf<SegmentRow>(
+    database,
+    `select seq, through_ms, from_leaf, to_leaf from public_books
+      where market_id = ? and seq > ? and through_ms >= ? order by seq limit ?`,
+    [bytesOf(asked.marketId), asked.afterSeq, asked.fromMs, asked.limit],
+  )
+  return rows.map(segmentOf)
+}

@@ -1,0 +1,23 @@
+/**
+ * Segments of the public log: runs of whole entries with a bounded number of events, at whose ends the books are stored.
+ * Where a segment ends follows from the entries alone.
+ */
+
+import type { EntryHead } from './log-entries.ts'
+
+/** A segment ends with the entry that reaches one of these. */
+export const SEGMENT_EVENTS = 8_192
+export const SEGMENT_LEAVES = 2_048
+
+/** Counts the entries of one segment; returns true with its last one. */
+export function makeSegmentCounter(): (head: EntryHead) => boolean {
+  let events = 0
+  let leaves = 0
+  return ({ count, piece, pieces }) => {
+    leaves++
+    // An event in pieces is not divided.
+    if (piece !== pieces) return false
+    events += count
+    return events >= SEGMENT_EVENTS || leaves >= SEGMENT_LEAVES
+  }
+}

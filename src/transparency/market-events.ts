@@ -1,0 +1,28 @@
+/** Events of one market out of the entries of the public log, in Node only. */
+
+import type { MarketId } from '#domain/ids.ts'
+import { eventsIn, type PublicEvent, readEntry } from './public-event.ts'
+
+/**
+ * Reads the events of one market from consecutive entries, beginning with any. Entries without the market are not parsed:
+ * an entry names each of its markets at least once.
+ */
+export function makeMarketReader(marketId: MarketId): (entry: Uint8Array) => PublicEvent[] {
+  let pieces: string[] = []
+  return (entry) => {
+    const bytes = Buffer.from(entry.buffer, entry.byteOffset, entry.byteLength)
+    const isPiece = bytes.lastIndexOf('"piece":', bytes.indexOf('\n')) >= 0
+    if (!isPiece && !bytes.includes(marketId)) return []
+    const { head, lines } = readEntry(entry)
+    let texts = lines
+    if (head.pieces !== undefined) {
+      if (head.piece === 1) pieces = []
+      pieces.push(lines[0]!)
+      if (head.piece !== head.pieces) return []
+      // Reading began behind the first piece: the event belongs to the segment before.
+      if (pieces.length !== head.pieces) return []
+      texts = [pieces.join('')]
+    }
+    return eventsIn(texts, head.first).filter((event) => event.marketId === marketId)
+  }
+}

@@ -1,0 +1,9 @@
+/** The thread of a front that reads past books and archive files; it is passed `{ databaseUrl }`. */
+
+import { workerData } from 'node:worker_threads'
+import { makeHistoryJobs } from '#services/front/history-jobs.ts'
+import { makeReads } from '#store/reads/reads.ts'
+
+const { databaseUrl } = workerData as { readonly databaseUrl: string }
+
+export const { pastBook, archivePart } = makeHistoryJobs(makeReads(databaseUrl).query)
