@@ -10,6 +10,7 @@
  * event that alone is longer is cut into pieces, each an entry.
  */
 
+import type { EntryHead } from './entry-head.ts'
 import { bytesOf } from './note.ts'
 
 /** A row of the event log: consecutive events that became durable together. */
@@ -19,16 +20,6 @@ type EventRow = {
   readonly count: number
   /** A JSON array with one event per line. */
   readonly payload: Uint8Array
-}
-
-export type EntryHead = {
-  readonly v: 1
-  /** Offset of the first event of the entry in its partition, and the number of events. */
-  readonly first: number
-  readonly count: number
-  /** Set if the entry is one piece of an event: its number, from 1, and how many there are. */
-  readonly piece?: number
-  readonly pieces?: number
 }
 
 /** SHA-256 as 64 digits: Node makes them in half the time that bytes take. */

@@ -3,7 +3,7 @@
  * Where a segment ends follows from the entries alone.
  */
 
-import type { EntryHead } from './log-entries.ts'
+import type { EntryHead } from './entry-head.ts'
 
 /** A segment ends with the entry that reaches one of these. */
 export const SEGMENT_EVENTS = 8_192

@@ -16,7 +16,7 @@ import type { Fill, OrderCloseReason } from '#domain/market-event.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Order, Outcome, Side } from '#domain/order.ts'
 import type { FaultySide } from '#domain/trade.ts'
-import type { EntryHead } from './log-entries.ts'
+import type { EntryHead } from './entry-head.ts'
 
 /** An order with the hashes of its signature and of its permit. */
 export type PublicOrder = Order & {
