@@ -278,6 +278,7 @@ export class Front implements Peer {
     this.#world.scheduler.trace(`${this.name} EndSession ${session} ${JSON.stringify(answer)}`)
     if (isUnanswered(answer)) return
     this.#endedSessions.delete(session)
+    this.#oracle.sessionEnded(orders, pending)
     this.#over.push({ orders, pending })
   }
 

@@ -33,8 +33,6 @@ export type KnownOrder = {
   endedUs: number
   /** Time at which it came to rest, or came back. */
   openedUs: number
-  /** True after a reorg removed one of its trades. */
-  wasReverted: boolean
   /** Quantity that failed trades may return. */
   credit: number
 }
@@ -130,7 +128,6 @@ export class MarketModel {
       ended: 'arriving',
       endedUs: 0,
       openedUs: 0,
-      wasReverted: false,
       credit: 0,
     } as const
     const known: KnownOrder = { order, placedAtMs: event.atMs, landedUs: nowUs, ...first }
@@ -270,9 +267,6 @@ export class MarketModel {
     trade.status = status
     trade.txHash = event.txHash
     const { buy, sell, size } = trade
-    if (event.type === 'TradeReverted') {
-      for (const { orderHash } of [buy, sell]) this.#known(orderHash).wasReverted = true
-    }
     if (event.type !== 'TradeFailed') return
     const { fault, excused } = event
     // The quantity returns to a side without a fault. An excused seller keeps their orders, and gets nothing back.

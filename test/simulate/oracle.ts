@@ -249,8 +249,7 @@ export class Oracle {
   sessionEnded(orders: readonly VerifiedOrder[], pending: Pending): void {
     for (const order of orders) {
       const known = this.#known(order)
-      // A confirmed order leaves its session. If a reorg removes the trade and it fails, the order returns without one.
-      if (known?.wasReverted || !this.#isOpenSince(known, pending)) continue
+      if (!this.#isOpenSince(known, pending)) continue
       throw new Violation('session-over', `${short(order.orderHash)} is open after its session`)
     }
   }

@@ -13,10 +13,12 @@ export type Life = {
   alive: boolean
   /** Acts wait until then. */
   pausedUntilUs: number
+  /** Acts that have become due in a pause, in their order. */
+  readonly waiting: { readonly act: () => void }[]
 }
 
 export function newLife(name: string): Life {
-  return { name, alive: true, pausedUntilUs: 0 }
+  return { name, alive: true, pausedUntilUs: 0, waiting: [] }
 }
 
 /** A broken promise of the exchange. */
@@ -128,8 +130,9 @@ export class Scheduler {
       this.nowUs = next.dueUs
       const { life } = next
       if (life?.alive === false) continue
-      if (life !== undefined && life.pausedUntilUs > this.nowUs) {
-        this.after(life.pausedUntilUs - this.nowUs, next.act, life)
+      if (life !== undefined && (life.pausedUntilUs > this.nowUs || life.waiting.length > 0)) {
+        life.waiting.push(next)
+        if (life.waiting.length === 1) this.#resumeAfter(life)
         continue
       }
       this.acts++
@@ -138,6 +141,19 @@ export class Scheduler {
       await new Promise<void>((resolve) => void setImmediate(resolve))
     }
     this.nowUs = untilUs
+  }
+
+  #resumeAfter(life: Life): void {
+    this.after(life.pausedUntilUs - this.nowUs, () => this.#resume(life))
+  }
+
+  /** Runs the first act that waited, and the others after it. A later pause keeps their order. */
+  #resume(life: Life): void {
+    if (!life.alive) return
+    const isPaused = life.pausedUntilUs > this.nowUs
+    const next = isPaused ? undefined : life.waiting.shift()
+    if (life.waiting.length > 0) this.#resumeAfter(life)
+    next?.act()
   }
 
   #push(act: Act): void {

@@ -5,7 +5,7 @@ import { randomInt } from 'node:crypto'
 import { test } from 'node:test'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { EventLog } from '#log/event-log.ts'
-import type { Scheduler } from './scheduler.ts'
+import { newLife, Scheduler } from './scheduler.ts'
 import { shrink } from './shrink.ts'
 import { type SimulationOptions, simulate } from './simulation.ts'
 
@@ -17,6 +17,21 @@ async function assertHolds(options: SimulationOptions): Promise<void> {
   const again = `npm run simulate -- --seed ${seed} --minutes ${minutes}`
   assert.equal(violation, undefined, `${again}\n${trace.lines.slice(-30).join('\n')}`)
 }
+
+test('a paused process acts in the order in which its acts became due, also if the pause grows', async () => {
+  const scheduler = new Scheduler(0)
+  const life = newLife('paused')
+  const acts: string[] = []
+  life.pausedUntilUs = 100
+  scheduler.after(10, () => acts.push('first'), life)
+  scheduler.after(50, () => (life.pausedUntilUs = 200))
+  scheduler.after(150, () => acts.push('second'), life)
+  scheduler.after(200, () => acts.push('third'), life)
+  await scheduler.run(199)
+  assert.deepEqual(acts, [])
+  await scheduler.run(1_000)
+  assert.deepEqual(acts, ['first', 'second', 'third'])
+})
 
 for (const kind of ['files', 'server'] as const) {
   test(`the same seed gives the same simulation, byte for byte, with a log in ${kind}`, async () => {
@@ -30,11 +45,10 @@ for (const kind of ['files', 'server'] as const) {
 }
 
 test('every promise of the market thread holds under simulated faults', async () => {
-  for (let seed = 1; seed <= 12; seed++) await assertHolds({ seed, minutes: 1 })
+  for (let seed = 1; seed <= 10; seed++) await assertHolds({ seed, minutes: 1 })
 })
 
-// About 1 seed in 300 shows a fault that is not explained yet (seed 1096), so only the whole sweep draws new seeds.
-const NEW_SEEDS = process.env.TEST_WHOLE === '1' ? 100 : 0
+const NEW_SEEDS = process.env.TEST_WHOLE === '1' ? 100 : 6
 
 test('every promise of the market thread holds for seeds that were never tried', async () => {
   for (let count = 0; count < NEW_SEEDS; count++)

@@ -49,12 +49,12 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
   const { settings, index } = data
   const kit = makeThreadContext(data, world)
   const { log, clock } = kit
-  const writers = linkWriters(settings, kit.links, {
+  const writers = linkWriters(settings, kit, {
     told: (type) => void (type === 'Appended' && feed?.read()),
   })
-  const fronts = makeFollowers<AccountsFollowerProtocol>(settings, kit.links, ACCOUNTS_FORMS)
+  const fronts = makeFollowers<AccountsFollowerProtocol>(settings, kit, ACCOUNTS_FORMS)
   /** On a node: notifies when the local copy of the log has grown. */
-  const logCopies = makeFollowers<Protocol>(settings, kit.links)
+  const logCopies = makeFollowers<Protocol>(settings, kit)
   /** With several machines, one at a time reserves: two would promise the same funds. */
   const leases = isNode(settings) ? makeLeases(data, kit, world) : undefined
   const role = `accounts/${index}`
@@ -80,9 +80,7 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
     const chainPorts = followChains(settings, world, meters.unanswered)
     state = newStateOf(settings, chainPorts, { reads, isMine, quietMs, nowMs: clock.nowMs })
     served = serveActor<AccountsState, AccountsProtocol, AccountsEvent>({
-      behaviour: accounts,
-      state,
-      clock,
+      ...{ behaviour: accounts, state, clock, loop: kit.loop },
       say(said) {
         meters.said(said)
         pass(said)

@@ -34,9 +34,9 @@ export function indexerThread(data: ThreadData, world: ChainWorld = chainWorld):
   const { settings } = data
   const kit = makeThreadContext(data, world)
   const { log, clock } = kit
-  const { store: writeQueue, marketOf, ...writers } = linkWriters(settings, kit.links)
+  const { store: writeQueue, marketOf, ...writers } = linkWriters(settings, kit)
   const leases = makeLeases(data, kit, world)
-  const followers = makeFollowers<ChainFollowerProtocol>(settings, kit.links)
+  const followers = makeFollowers<ChainFollowerProtocol>(settings, kit)
   const reads = world.makeReads(databaseUrlOf(settings))
   const { query } = reads
   const states: IndexerState[] = []
@@ -63,6 +63,7 @@ export function indexerThread(data: ThreadData, world: ChainWorld = chainWorld):
         behaviour: indexer,
         state,
         clock,
+        loop: kit.loop,
         say: (said) => pass(chainId, said),
       }),
     )

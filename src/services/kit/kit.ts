@@ -84,16 +84,18 @@ export function serveActor<State, P extends Protocol, Event = never>(actor: {
   readonly behaviour: Behaviour<State, P, Event>
   readonly state: State
   readonly clock: Clock
+  readonly loop: Loop
   readonly say?: (event: Event) => void
   readonly mailboxMax?: number
   readonly batchMax?: number
 }): Served {
-  const { behaviour, state, clock, say } = actor
+  const { behaviour, state, clock, loop, say } = actor
   const { mailboxMax = MAILBOX_MAX, batchMax = MAILBOX_MAX } = actor
   return serve<State, P, Event>({
     behaviour,
     select: () => ({ state }),
     clock,
+    loop,
     mailboxMax,
     batchMax,
     full: reject('OVERLOADED'),
@@ -102,6 +104,9 @@ export function serveActor<State, P extends Protocol, Event = never>(actor: {
     },
   })
 }
+
+/** Parts of a thread's context that its channels need. */
+type LinkParts = Pick<ThreadContext, 'links' | 'loop'>
 
 /** The writing threads: the store and the market threads. A thread may be linked to only some. */
 export type Writers = {
@@ -121,7 +126,7 @@ export type Writers = {
  */
 export function linkWriters(
   settings: Settings,
-  links: LinkMeters,
+  { links, loop }: LinkParts,
   hearing: {
     readonly told?: (type: string, message: unknown) => void
     readonly missed?: (market: Ref<MarketThreadProtocol>) => void
@@ -132,7 +137,7 @@ export function linkWriters(
   const markets = Array.from({ length: topology.marketThreads }, () =>
     makeRef<MarketThreadProtocol>(),
   )
-  const options = channelOptions(settings)
+  const options = { ...channelOptions(settings), loop }
   const { told = () => {}, missed } = hearing
   return {
     store,
@@ -175,11 +180,11 @@ type Followers<P extends Protocol> = {
 
 export function makeFollowers<P extends Protocol>(
   settings: Settings,
-  links: LinkMeters,
+  { links, loop }: LinkParts,
   forms: Forms = { requests: [], answers: [] },
 ): Followers<P> {
   const followers = new Set<Channel<P>>()
-  const options = { ...channelOptions(settings), forms }
+  const options = { ...channelOptions(settings), forms, loop }
   return {
     add(peer, port, heard, missed) {
       const follower: Channel<P> = new Channel<P>(port, options, {

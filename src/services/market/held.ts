@@ -14,9 +14,11 @@ export type HeldOrder = {
   readonly trader: Address
 }
 
-/** Row of a snapshot. */
-export type HeldRow = readonly [
-  'held',
+/** Row of a snapshot: an order that is held, or that was until its trades settled. */
+export type HeldRow = RowOf<'held'> | RowOf<'settled'>
+
+type RowOf<Kind> = readonly [
+  kind: Kind,
   orderHash: OrderHash,
   side: Side,
   trader: Address,
@@ -62,6 +64,9 @@ export class SessionIndex {
   }
 }
 
+/** Settled orders that a market remembers, because a reorg may bring them back; the oldest are dropped. */
+const SETTLED_MAX = 1_000
+
 type Held = { readonly session: string; readonly side: Side; readonly trader: Address }
 
 export class LoggedHolds {
@@ -69,6 +74,8 @@ export class LoggedHolds {
   readonly #index: SessionIndex
   /** Most markets have none. */
   #orders: Map<OrderHash, Held> | undefined
+  /** Orders whose trades all settled, the newest last. */
+  #settled: Map<OrderHash, Held> | undefined
 
   constructor(marketId: MarketId, index = new SessionIndex()) {
     this.#marketId = marketId
@@ -93,29 +100,55 @@ export class LoggedHolds {
     } else if (event.type === 'OrdersMatched') {
       const { orderHash, side, trader } = event.taker
       if (event.held !== undefined) this.#hold(orderHash, { side, trader, session: event.held })
-    } else if (this.#orders === undefined) return
-    else if (event.type === 'MarketClosed') this.drop()
+    } else if (event.type === 'TradeReverted' && event.trade !== undefined) {
+      this.#holdAgain(event.trade.buyHash)
+      this.#holdAgain(event.trade.sellHash)
+    } else if (event.type === 'MarketClosed') this.drop()
+    else if (this.#orders === undefined) return
     else if (event.type === 'OrderClosed') {
       const { orderHash, trader, reason } = event
       // If the fill fails, the order is open again.
       const mayReturn = reason === 'filled' && around.pending.sizeOf(trader, orderHash) > 0
       if (!mayReturn) this.#release(orderHash)
     } else if (event.type === 'TradeConfirmed' && ended !== undefined) {
-      this.forgetEnded(ended.buyHash, around)
-      this.forgetEnded(ended.sellHash, around)
+      this.#settle(ended.buyHash, around)
+      this.#settle(ended.sellHash, around)
     }
+  }
+
+  /** Releases an order whose trades have all settled. */
+  #settle(orderHash: OrderHash, around: Around): void {
+    const held = this.#orders?.get(orderHash)
+    this.forgetEnded(orderHash, around)
+    if (held === undefined || this.#orders?.has(orderHash) === true) return
+    this.#settled ??= new Map()
+    this.#settled.set(orderHash, held)
+    for (const oldest of this.#settled.keys()) {
+      if (this.#settled.size <= SETTLED_MAX) break
+      this.#settled.delete(oldest)
+    }
+  }
+
+  /** A reorg removed a trade of the order, so its quantity may return. */
+  #holdAgain(orderHash: OrderHash): void {
+    const settled = this.#settled?.get(orderHash)
+    if (settled === undefined) return
+    this.#settled?.delete(orderHash)
+    this.#hold(orderHash, settled)
   }
 
   /** Rows for a snapshot, without orders that a failed trade did not bring back. */
   rows(around: Around): HeldRow[] {
     for (const orderHash of this.#orders?.keys() ?? []) this.forgetEnded(orderHash, around)
-    return [...(this.#orders ?? [])].map(([orderHash, { side, trader, session }]) => [
-      ...(['held', orderHash, side, trader, session] as const),
-    ])
+    return [...rowsOf('held', this.#orders), ...rowsOf('settled', this.#settled)]
   }
 
-  restore([, orderHash, side, trader, session]: HeldRow): void {
-    this.#hold(orderHash, { side, trader, session })
+  restore([kind, orderHash, side, trader, session]: HeldRow): void {
+    if (kind === 'held') this.#hold(orderHash, { side, trader, session })
+    else {
+      this.#settled ??= new Map()
+      this.#settled.set(orderHash, { side, trader, session })
+    }
   }
 
   /** Forgets all orders: the market has closed, or is unloaded. */
@@ -123,6 +156,7 @@ export class LoggedHolds {
     for (const [orderHash, { session }] of this.#orders ?? [])
       this.#index.delete(session, orderHash)
     this.#orders = undefined
+    this.#settled = undefined
   }
 
   #hold(orderHash: OrderHash, { side, trader, session }: Held): void {
@@ -145,4 +179,13 @@ export class LoggedHolds {
     if (held === undefined || pending.sizeOf(held.trader, orderHash) > 0) return
     if (books.every((book) => book.locate(orderHash) < 0)) this.#release(orderHash)
   }
+}
+
+function rowsOf<const Kind extends string>(
+  kind: Kind,
+  orders: ReadonlyMap<OrderHash, Held> | undefined,
+): RowOf<Kind>[] {
+  return [...(orders ?? [])].map(([orderHash, { side, trader, session }]) => [
+    ...([kind, orderHash, side, trader, session] as const),
+  ])
 }

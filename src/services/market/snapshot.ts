@@ -1,7 +1,8 @@
 /**
  * Format of a market's snapshot: a head as JSON, then chunks in any order. A chunk of a book starts with eight bytes,
  * the first of which is the outcome. A chunk of pending trades and session orders has JSON rows after eight bytes, the
- * first of which is 2. Version 1 had no pending trades, version 2 no session orders, version 3 no tags.
+ * first of which is 2. Version 1 had no pending trades, version 2 no session orders, version 3 no tags, version 5 no
+ * settled session orders.
  */
 
 import assert from 'node:assert/strict'
@@ -17,9 +18,9 @@ import type { TagRow } from './tagged-orders.ts'
 const MARK_BYTES = 8
 const PENDING = 2
 
-const VERSION = 5
+const VERSION = 6
 /** Version 3 did not name the sessions. */
-const READABLE: ReadonlySet<number> = new Set([1, 2, 4, VERSION])
+const READABLE: ReadonlySet<number> = new Set([1, 2, 4, 5, VERSION])
 
 /** State of a market that is stored row by row. */
 export type SnapshotRow = PendingRow | HeldRow | TagRow
@@ -90,7 +91,7 @@ export function readMarketSnapshot(snapshot: Snapshot): {
       assert(READABLE.has(head.version), `a market snapshot of version ${head.version}`)
     } else if (chunk[0] === PENDING) {
       for (const row of JSON.parse(chunk.toString('utf8', MARK_BYTES)) as SnapshotRow[]) {
-        if (row[0] === 'held') held.push(row)
+        if (row[0] === 'held' || row[0] === 'settled') held.push(row)
         else if (row[0] === 'tags' || row[0] === 'group') tags.push(row)
         else pending.push(row)
       }

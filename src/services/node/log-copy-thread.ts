@@ -44,8 +44,8 @@ export function logCopyThread(data: ThreadData, world: LogCopyWorld = REAL): Thr
   const whys = new Map<number, string>()
   /** Partitions being copied; true if more was appended meanwhile. */
   const pulling = new Map<number, boolean>()
-  const readers = makeFollowers<LogReaderProtocol>(settings, kit.links)
-  const tellers = makeFollowers<Protocol>(settings, kit.links)
+  const readers = makeFollowers<LogReaderProtocol>(settings, kit)
+  const tellers = makeFollowers<Protocol>(settings, kit)
   const meters = logCopyMeters(kit)
 
   function heard(type: string, message: unknown): void {

@@ -43,10 +43,10 @@ export function pricesThread(data: ThreadData, world: PricesWorld = REAL): Threa
   const chain = quickChain(settings)
   const kit = makeThreadContext(data, world)
   const { log, clock } = kit
-  const { store: writeQueue, ...links } = linkWriters(settings, kit.links)
+  const { store: writeQueue, ...links } = linkWriters(settings, kit)
   const leases = makeLeases(data, kit, world)
   const writers = { ...links, store: leases.writeQueue(ROLE, writeQueue) }
-  const fronts = makeFollowers<PriceFollowerProtocol>(settings, kit.links)
+  const fronts = makeFollowers<PriceFollowerProtocol>(settings, kit)
   const reads = world.makeReads(databaseUrlOf(settings))
   let feeds: Feed[] = []
   let state: PricesState | undefined
@@ -67,9 +67,7 @@ export function pricesThread(data: ThreadData, world: PricesWorld = REAL): Threa
       meters.rowsRefused('price', await askWrite(writers.store, 'recordPrices', batch)),
     )
     served = serveActor<PricesState, PricesProtocol, PricesEvent>({
-      behaviour: prices,
-      state,
-      clock,
+      ...{ behaviour: prices, state, clock, loop: kit.loop },
       say: pass.price,
       mailboxMax: MAILBOX_MAX,
       batchMax: BATCH_MAX,

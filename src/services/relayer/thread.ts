@@ -58,13 +58,13 @@ export function relayerThread(data: ThreadData, world: ChainWorld = chainWorld):
     markets,
     marketOf,
     ...writers
-  } = linkWriters(settings, kit.links, {
+  } = linkWriters(settings, kit, {
     missed: (market) => holds.linked(market),
   })
   const holds = makeRelayHolds(chainId, markets, clock.nowMs)
   const leases = makeLeases(data, kit, world)
   const store = leases.writeQueue(role, writeQueue)
-  const fronts = makeFollowers<RelayerProtocol>(settings, kit.links)
+  const fronts = makeFollowers<RelayerProtocol>(settings, kit)
   const reads = world.makeReads(databaseUrlOf(settings))
   let state: RelayerState | undefined
   let served: Served | undefined
@@ -88,6 +88,7 @@ export function relayerThread(data: ThreadData, world: ChainWorld = chainWorld):
       behaviour: relayer,
       state,
       clock,
+      loop: kit.loop,
       say: meters.said,
     })
     served.hear('Begin', {}, 0, undefined)

@@ -26,7 +26,7 @@ export function resolutionThread(data: ThreadData, world: ChainWorld = chainWorl
   const { chainId } = chain
   const kit = makeThreadContext(data, world, { chain: String(chainId) })
   const { log, clock } = kit
-  const writers = linkWriters(settings, kit.links)
+  const writers = linkWriters(settings, kit)
   // One node at a time uses the key.
   const role = `resolution/${chainId}`
   const leases = makeLeases(data, kit, world)
@@ -57,6 +57,7 @@ export function resolutionThread(data: ThreadData, world: ChainWorld = chainWorl
       behaviour: resolution,
       state,
       clock,
+      loop: kit.loop,
       say: meters.said,
     })
     kit.every(settings.resolution.pollMs, look)

@@ -77,7 +77,7 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
   const { log, clock } = kit
   const actors: Served[] = []
   const traces = makeSettlementTraces(kit.tracer)
-  const { store, markets, marketOf, ...writers } = linkWriters(settings, kit.links, {
+  const { store, markets, marketOf, ...writers } = linkWriters(settings, kit, {
     told: (type, message) => {
       if (type === 'TradesTraced') traces.received((message as TracedTrades).traces)
       if (type !== 'TradesWritten') return
@@ -215,6 +215,7 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
         behaviour: settlement,
         state,
         clock,
+        loop: kit.loop,
         say(said) {
           meters.record(chainId, said)
           if (said.type !== 'LagChanged') return

@@ -50,9 +50,9 @@ export function transparencyThread(data: ThreadData, world: TransparencyWorld = 
   const { settings } = data
   const kit = makeThreadContext(data, world)
   const leases = makeLeases(data, kit, world)
-  const writers = linkWriters(settings, kit.links)
+  const writers = linkWriters(settings, kit)
   /** On a node the log is a copy, which another thread keeps. */
-  const logCopies = makeFollowers<Protocol>(settings, kit.links)
+  const logCopies = makeFollowers<Protocol>(settings, kit)
   const reads = world.makeReads(databaseUrlOf(settings))
   const store = leases.writeQueue(ROLE, writers.store)
   const signers = makeCheckpointSigners(settings.transparency.keys)
@@ -87,7 +87,7 @@ export function transparencyThread(data: ThreadData, world: TransparencyWorld = 
     reader = world.openLogReader<MarketEvent>(settings.data.dir, { form: PACKED })
     state = newPublicLog(portsOf(reader))
     served = serveActor<PublicLogState, PublicLogProtocol, PublicLogEvent>({
-      ...{ behaviour: publicLog, state, clock: kit.clock, say: meters.said },
+      ...{ behaviour: publicLog, state, clock: kit.clock, loop: kit.loop, say: meters.said },
     })
     kit.every(settings.transparency.intervalMs, look)
     const books = makeBookIndex({

@@ -7,6 +7,7 @@ import { channelOptions, topologyOf } from '#config/thread-data.ts'
 import { threadOfMarket } from '#config/topology.ts'
 import type { MarketId } from '#domain/ids.ts'
 import { Channel } from '#runtime/channel.ts'
+import { eventLoop } from '#runtime/loop.ts'
 import { linkWriters, makeFollowers } from '#services/kit/kit.ts'
 import { linkMeters } from '#services/kit/link-metrics.ts'
 import { workerMeters } from '#services/kit/worker-metrics.ts'
@@ -14,7 +15,7 @@ import type { WriteQueueProtocol } from '#services/projector/write-queue.ts'
 
 const settings = loadSettings({ SIBYL_MARKET_THREADS: '3', SIBYL_LOG_PARTITIONS: '8' })
 const options = channelOptions(settings)
-const links = linkMeters(new Registry())
+const parts = { links: linkMeters(new Registry()), loop: eventLoop }
 
 test('a thread reports the processor time of its worker, which only grows, and its heap', async () => {
   const registry = new Registry()
@@ -31,7 +32,7 @@ test('a thread reports the processor time of its worker, which only grows, and i
 })
 
 test('a port goes to the thread of its name, and others are distinguished', () => {
-  const writers = linkWriters(settings, links)
+  const writers = linkWriters(settings, parts)
   const take = (peer: string) => writers.take(peer, new MessageChannel().port1)
   assert.equal(take('store'), 'store')
   assert.equal(take('market-1'), writers.markets[1])
@@ -47,7 +48,7 @@ test('a port goes to the thread of its name, and others are distinguished', () =
 })
 
 test('a market is asked for at its own thread', () => {
-  const { markets, marketOf } = linkWriters(settings, links)
+  const { markets, marketOf } = linkWriters(settings, parts)
   for (let number = 0; number < 20; number++) {
     const marketId = `0x${number.toString(16).padStart(64, '0')}` as MarketId
     assert.equal(marketOf(marketId), markets[threadOfMarket(marketId, topologyOf(settings))])
@@ -55,7 +56,7 @@ test('a market is asked for at its own thread', () => {
 })
 
 test('a follower is received, answered and sent messages until it leaves', async () => {
-  const followers = makeFollowers<WriteQueueProtocol>(settings, links)
+  const followers = makeFollowers<WriteQueueProtocol>(settings, parts)
   const { port1, port2 } = new MessageChannel()
   const told = Promise.withResolvers<string>()
   const peer = new Channel<WriteQueueProtocol>(port2, options, {

@@ -187,3 +187,26 @@ test('an order that failed by the fault of its trader does not count as held', (
   market.ask('ReportTrade', { marketId: market.marketId, report })
   assert.equal(index.sizeOf('s'), 0)
 })
+
+test('an order that a reorg brings back ends with its session, also after a snapshot', () => {
+  const index = new SessionIndex()
+  const market = given({ sessions: { index, ordersMax: 1 } })
+  const order = signed(buy('YES').at(0.5).size(1).by('ann').named('a'), market.marketId)
+  market.ask('PlaceOrder', { order, session: 's' })
+  market.place(sell('YES').at(0.5).size(1).by('bob').named('taker'))
+  const report = (status: 'confirmed' | 'reverted') =>
+    market.ask('ReportTrade', {
+      marketId: market.marketId,
+      report: { ...market.reportOf('taker', { status }), buy: order },
+    })
+  report('confirmed')
+  assert.deepEqual(index.sessions(), [], 'nothing of it can be cancelled')
+  const restored = newMarket(market.state.market, market.state.rules, market.recall)
+  for (const row of rowsOf(market.state)) {
+    if (row[0] === 'held' || row[0] === 'settled') restored.held.restore(row)
+  }
+  report('reverted')
+  assert.equal(market.state.held.sessionOf(order.orderHash), 's')
+  restored.held.follow(market.events.at(-1)!, undefined, restored)
+  assert.equal(restored.held.sessionOf(order.orderHash), 's')
+})

@@ -52,6 +52,45 @@ test('the orders of a session are cancelled with it, and no others', () => {
   assert.deepEqual(take(), [])
 })
 
+test('a session that ends twice is confirmed only when its cancels are answered', () => {
+  const { index, ends, take } = fixture({ s: ['a'] })
+  let done = 0
+  ends.end('s', 0, () => done++)
+  const [cancel] = take()
+  // The market has cancelled the order, but that is not durable yet.
+  index.delete('s', hashNamed('a'))
+  ends.end('s', 0, () => done++)
+  ends.retry(0)
+  assert.equal(done, 0)
+  cancel!.answer(cancelled)
+  assert.equal(done, 2)
+  ends.retry(0)
+  assert.equal(done, 2, 'each end is confirmed once')
+})
+
+test('the end of a session is confirmed only when every command before it is durable', () => {
+  const index = new SessionIndex()
+  const proofs: ((isSure: boolean) => void)[] = []
+  const sent: HeldOrder[] = []
+  const ends = new SessionEnds(
+    index,
+    (_type, held) => sent.push(held),
+    () => false,
+    (answered) => proofs.push(answered),
+  )
+  let done = 0
+  ends.end('s', 0, () => done++)
+  proofs.shift()?.(false)
+  assert.equal(done, 0, 'the log could not be written')
+  ends.retry(0)
+  // An order was waiting in the mailbox.
+  index.add('s', order('a'))
+  proofs.shift()?.(true)
+  assert.equal(done, 0)
+  ends.retry(0)
+  assert.equal(sent.length, 1)
+})
+
 test('a session without orders has ended at once', () => {
   const { ends, take } = fixture({})
   let done = 0

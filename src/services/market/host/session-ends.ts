@@ -19,13 +19,17 @@ type Send = (
   answered: (answer: unknown) => void,
 ) => void
 
+/** Calls back when every command that has arrived is durable; with false if that is not known. */
+type Prove = (answered: (isSure: boolean) => void) => void
+
 type Ended = {
   readonly session: string
-  readonly untilMs: number
+  untilMs: number
   /** Cancels that wait or were sent. */
   left: number
+  isProving: boolean
   /** Called when all orders are cancelled. */
-  done: (() => void)[]
+  readonly done: (() => void)[]
 }
 
 export class SessionEnds {
@@ -33,6 +37,7 @@ export class SessionEnds {
   readonly #send: Send
   /** True while some markets are not loaded: the index lacks their orders. */
   readonly #isAway: () => boolean
+  readonly #prove: Prove
   readonly #ended = new Map<string, Ended>()
   /** Orders that stay although their session held them, until their market has recorded that. */
   readonly #keeping = new Map<OrderHash, { readonly session: string; readonly order: HeldOrder }>()
@@ -40,19 +45,27 @@ export class SessionEnds {
   #asked = 0
   #proceeding = false
 
-  constructor(index: SessionIndex, send: Send, isAway: () => boolean = () => false) {
+  constructor(
+    index: SessionIndex,
+    send: Send,
+    isAway: () => boolean = () => false,
+    prove: Prove = (answered) => answered(true),
+  ) {
     this.#index = index
     this.#send = send
     this.#isAway = isAway
+    this.#prove = prove
   }
 
   /** Cancels the orders of a session, now and as long as one may arrive. */
   end(session: string, nowMs: number, done: () => void = () => {}): void {
-    const before = this.#ended.get(session)
     const untilMs = nowMs + LATE_ORDERS_MS
-    const ended = { session, untilMs, left: 0, done: [...(before?.done ?? []), done] }
+    const ended = this.#ended.get(session) ?? newEnded(session)
+    ended.untilMs = untilMs
+    ended.done.push(done)
     this.#ended.set(session, ended)
-    this.#cancel(ended)
+    // Otherwise cancels are under way; `retry` finds orders that were placed since.
+    if (ended.left === 0) this.#cancel(ended)
   }
 
   /** The session lives: its front was away for a moment, or sent an order for it. */
@@ -61,7 +74,13 @@ export class SessionEnds {
     const ended = this.#ended.get(session)
     if (ended === undefined) return
     this.#ended.delete(session)
-    for (const done of ended.done) done()
+    for (const done of ended.done.splice(0)) done()
+  }
+
+  /** Returns whether its orders are being cancelled or kept. */
+  isHandled(session: string): boolean {
+    if (this.#ended.has(session)) return true
+    return [...this.#keeping.values()].some((kept) => kept.session === session)
   }
 
   /** Keeps the orders that the session holds now. */
@@ -92,9 +111,20 @@ export class SessionEnds {
     this.#proceed()
   }
 
+  /** The index may contain changes that are not durable, and lack orders that wait in a mailbox. */
   #finish(ended: Ended): void {
-    if (ended.left > 0 || this.#index.sizeOf(ended.session) > 0 || this.#isAway()) return
-    for (const done of ended.done.splice(0)) done()
+    if (ended.isProving || ended.done.length === 0 || !this.#isOver(ended)) return
+    ended.isProving = true
+    this.#prove((isSure) => {
+      ended.isProving = false
+      // Otherwise `retry` tries again.
+      if (!isSure || !this.#isOver(ended)) return
+      for (const done of ended.done.splice(0)) done()
+    })
+  }
+
+  #isOver(ended: Ended): boolean {
+    return ended.left === 0 && this.#index.sizeOf(ended.session) === 0 && !this.#isAway()
   }
 
   #proceed(): void {
@@ -130,6 +160,10 @@ export class SessionEnds {
       })
     }
   }
+}
+
+function newEnded(session: string): Ended {
+  return { session, untilMs: 0, left: 0, isProving: false, done: [] }
 }
 
 /** True if the fate of the order is not known yet. */

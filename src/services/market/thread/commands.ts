@@ -2,7 +2,7 @@
 
 import { partitionOf, type Topology } from '#config/topology.ts'
 import type { MarketId } from '#domain/ids.ts'
-import { reject } from '#domain/rejection.ts'
+import { isRejection, reject } from '#domain/rejection.ts'
 import type { MarketThreadProtocol } from '#protocol/market-host.ts'
 import type { Message } from '#runtime/actor.ts'
 import type { ReplyChannel, Served } from '#runtime/serve.ts'
@@ -18,6 +18,8 @@ export type Commands = {
   /** Passes a command to the partition of its market, or to the first partition if it is for the thread. */
   hear(type: string, message: unknown, replyTo: number, channel: ReplyChannel | undefined): void
   partitionOf(marketId: MarketId): number
+  /** Calls back when every command that has arrived is durable; with false if that is not known. */
+  prove(answered: (isSure: boolean) => void): void
   /** Serves these partitions by this host from now on. */
   serve(partitions: readonly number[], host: Served): void
   drained(): Promise<void>
@@ -67,8 +69,21 @@ export function makeCommands(
     else host.hear(type, message, replyTo, channel)
   }
 
+  /** A host answers after the batch of the request, and so after all commands before it. */
+  function prove(answered: (isSure: boolean) => void): void {
+    const asked = new Set(hosts.values())
+    let left = asked.size
+    let isSure = true
+    const reply = (_: number, answer: unknown): void => {
+      isSure &&= !isRejection(answer)
+      if (--left === 0) answered(isSure)
+    }
+    for (const host of asked) host.hear('Confirm', {}, 1, { reply })
+  }
+
   return {
     hear,
+    prove,
     partitionOf: partitionOfMarket,
     serve(partitions, host) {
       for (const partition of partitions) hosts.set(partition, host)

@@ -39,29 +39,30 @@ export type SessionOrders = {
 type SessionPorts = Pick<Commands, 'hear'> & {
   /** True while some markets are not loaded; never if undefined. */
   readonly isAway?: () => boolean
-}
+} & Partial<Pick<Commands, 'prove'>>
 
 export function makeSessionOrders(
   index: SessionIndex,
   { log, monotonicMs }: Pick<ThreadContext, 'log' | 'monotonicMs'>,
-  { hear, isAway }: SessionPorts,
+  { hear, isAway, prove }: SessionPorts,
 ): SessionOrders {
   const ends = new SessionEnds(
     index,
     (type, order, answered) => hear(type, order, 1, { reply: (_, answer) => answered(answer) }),
     isAway,
+    prove,
   )
   /** Live sessions, by front. */
   const fronts = new Set<Set<string>>()
   /** Deadline for fronts to claim the sessions of loaded orders, on the monotonic clock. */
-  let claimedByMs = Number.POSITIVE_INFINITY
+  let claimedByMs = 0
 
+  /** A reorg may bring back an order of a session that ended long ago, or whose orders were kept. */
   function endUnclaimed(): void {
     if (monotonicMs() < claimedByMs) return
-    claimedByMs = Number.POSITIVE_INFINITY
-    const isClaimed = (session: string): boolean =>
-      [...fronts].some((claimed) => claimed.has(session))
-    const unclaimed = index.sessions().filter((session) => !isClaimed(session))
+    const isKnown = (session: string): boolean =>
+      ends.isHandled(session) || [...fronts].some((claimed) => claimed.has(session))
+    const unclaimed = index.sessions().filter((session) => !isKnown(session))
     if (unclaimed.length === 0) return
     log.warn({ sessions: unclaimed.length }, 'orders of ended sessions are cancelled')
     for (const session of unclaimed) ends.end(session, monotonicMs())

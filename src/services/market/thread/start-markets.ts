@@ -67,7 +67,7 @@ export function startMarkets(
   const { mailboxMax } = settings.markets
   const commands = makeCommands(thread, kit, { topology, mailboxMax })
   const isAway = () => thread.away.size > 0
-  const sessions = makeSessionOrders(sessionIndex, kit, { hear: commands.hear, isAway })
+  const sessions = makeSessionOrders(sessionIndex, kit, { ...commands, isAway })
   const links = makeLinks(settings, kit, {
     ...{ commands, sessions, own, isStopped },
     linked: (peer) => peer === SETTLEMENT_THREAD && settlement.linked(),

@@ -50,7 +50,7 @@ export type QuickMarkets = {
 export async function startQuickMarkets(ports: {
   readonly chain: Settings['chains'][number]
   readonly settings: Settings
-  readonly kit: Pick<ThreadContext, 'log' | 'keys' | 'every'>
+  readonly kit: Pick<ThreadContext, 'log' | 'keys' | 'every' | 'loop'>
   readonly world: Pick<ChainWorld, 'clock' | 'makeChainClient'>
   readonly writers: Pick<Writers, 'marketOf'> & { readonly store: WriteQueueRef }
   readonly reads: Reads
@@ -59,7 +59,7 @@ export async function startQuickMarkets(ports: {
   readonly rowsRefused: (row: 'mark', count: number) => void
 }): Promise<QuickMarkets> {
   const { chain, settings, reads, feeds, say } = ports
-  const { log } = ports.kit
+  const { log, loop } = ports.kit
   const { clock } = ports.world
   const { store, marketOf } = ports.writers
   const { quick, keys } = settings
@@ -122,6 +122,7 @@ export async function startQuickMarkets(ports: {
     behaviour: quickMarkets,
     state,
     clock,
+    loop,
     say,
     mailboxMax: MAILBOX_MAX,
     batchMax: BATCH_MAX,

@@ -58,7 +58,7 @@ export type StoreActors = ReturnType<typeof startActors>
 
 export function startActors(
   { database, reader }: { readonly database: Database; readonly reader: LogReader<MarketEvent> },
-  { log, clock }: Pick<ThreadContext, 'log' | 'clock'>,
+  { log, clock, loop }: Pick<ThreadContext, 'log' | 'clock' | 'loop'>,
   { projectors, markets, settlements, clients, projected }: ActorLinks,
 ) {
   const state = newStore(reader, {
@@ -76,6 +76,7 @@ export function startActors(
   const projector = serveActor<StoreState, StoreProtocol, StoreEvent>({
     behaviour: store,
     clock,
+    loop,
     state,
     say(event) {
       if (event.type === 'TradesWritten') settlements.tell(event.type, {})
@@ -92,6 +93,7 @@ export function startActors(
   const keys = serveActor<ApiKeysState, ApiKeysProtocol, ApiKeysEvent>({
     behaviour: apiKeys,
     clock,
+    loop,
     state: newApiKeys({
       register: (key, activeMax) => registerApiKey(database, key, activeMax),
       revoke: (id, atMs) => revokeApiKey(database, id, atMs),
@@ -104,11 +106,13 @@ export function startActors(
   const writes = serveActor<WriteQueueState, WriteQueueProtocol>({
     behaviour: writeQueue,
     clock,
+    loop,
     state: newWriteQueue((tasks) => runWrites(database, tasks), sharesCommit),
   })
   const endings = serveActor<OrderEndingsState, OrderEndingsProtocol, OrderEndingsEvent>({
     behaviour: orderEndings,
     clock,
+    loop,
     say: ({ marketId, why }) =>
       log.warn({ marketId, why }, 'orders of a closed market stay open in the database'),
     state: newOrderEndings({

@@ -21,7 +21,7 @@ const MOVES: StoreReply = {
 
 export function makeStoreLinks(
   settings: Settings,
-  kit: Pick<ThreadContext, 'links'>,
+  kit: Pick<ThreadContext, 'links' | 'loop'>,
   {
     actors,
     isLeaving,
@@ -34,13 +34,13 @@ export function makeStoreLinks(
     readonly received: (traces: readonly TradeTrace[]) => void
   },
 ) {
-  const markets = makeFollowers<MarketThreadProtocol>(settings, kit.links)
+  const markets = makeFollowers<MarketThreadProtocol>(settings, kit)
   /** Notified of new trades, so that they need not wait for the next read. */
-  const settlements = makeFollowers<SettlementRequests & TracedTradesProtocol>(settings, kit.links)
+  const settlements = makeFollowers<SettlementRequests & TracedTradesProtocol>(settings, kit)
   /** Other threads: fronts, which register and revoke keys, and threads that have data written. */
-  const clients = makeFollowers<KeyFollowerProtocol>(settings, kit.links)
+  const clients = makeFollowers<KeyFollowerProtocol>(settings, kit)
   /** On a node: notifies when the local copy of the log has grown. */
-  const logCopies = makeFollowers<Protocol>(settings, kit.links)
+  const logCopies = makeFollowers<Protocol>(settings, kit)
   const marketNames = new Set(
     Array.from({ length: settings.markets.threads }, (_, thread) => marketThreadName(thread)),
   )
