@@ -34,6 +34,10 @@ export const BENCHES: Readonly<Record<string, Command>> = {
   ...bench('book', 'the order book beside the fastest one on npm'),
   ...bench('channel', 'requests between threads beside bare messages'),
   ...bench('cluster', 'CPU per order and message with 1, 2, 3 nodes; orders over NATS'),
+  ...bench(
+    'connections',
+    '100,000 sockets on one front; 20,000 clients that come back at once beside bare upgrades',
+  ),
   ...bench('funds', 'signed orders with their funds reserved beside the same without'),
   ...bench('close-market', 'a market of 200,000 orders closes: nothing waits longer than 50 ms'),
   ...bench('front', 'a small GET through the whole front beside a bare handler'),

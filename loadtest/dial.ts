@@ -12,9 +12,14 @@ export function addressOf(url: string): Address {
   return { host, port: Number(port || (secure ? 443 : 80)), secure }
 }
 
-/** What is written before it is open leaves when it is. */
-export function dial({ host, port, secure }: Address, onOpen: () => void): Socket {
-  if (!secure) return connect({ host, port, noDelay: true }, onOpen)
+/** What is written before it is open leaves when it is. `localAddress` is the client's own, if it has several. */
+export function dial(
+  { host, port, secure }: Address,
+  onOpen: () => void,
+  localAddress?: string,
+): Socket {
+  const from = localAddress === undefined ? {} : { localAddress }
+  if (!secure) return connect({ host, port, noDelay: true, ...from }, onOpen)
   const socket = connectSecurely(
     { host, port, servername: host, ALPNProtocols: ['http/1.1'] },
     onOpen,

@@ -50,6 +50,10 @@ type Line = {
   received: string
   waiting: Waiting | undefined
   sentAtMs: number
+  /** Since when it has had nothing to do. */
+  freeSinceMs: number
+  /** True if the driver ended its connection to open a new one. */
+  isRenewed: boolean
 }
 
 export type Driver = {
@@ -75,11 +79,17 @@ export type Driver = {
 /** The server has a deadline of its own; one that passes this is not coming back. */
 const ANSWER_MS_MAX = 30_000
 const RECONNECT_MS = 100
+/** A server ends connections that are idle for 10 s; a request on such a connection would be lost. */
+const IDLE_MS_MAX = 5_000
 const SWEEP_MS = 500
 const PACE_MS = 1
 const TIMING = /\r\nserver-timing: (.*)/i
 
-export async function openDriver(url: string, connections: number): Promise<Driver> {
+export async function openDriver(
+  url: string,
+  connections: number,
+  idleMsMax = IDLE_MS_MAX,
+): Promise<Driver> {
   const address = addressOf(url)
   const lines: Line[] = []
   const free: Line[] = []
@@ -115,9 +125,12 @@ export async function openDriver(url: string, connections: number): Promise<Driv
         if (at >= 0) free.splice(at, 1)
         line.socket = undefined
         finish(line, 0, why)
-        setTimeout(() => {
+        const reopen = () => {
           if (!closed) open(line).catch(() => undefined)
-        }, RECONNECT_MS).unref()
+        }
+        if (line.isRenewed) reopen()
+        else setTimeout(reopen, RECONNECT_MS).unref()
+        line.isRenewed = false
       })
     })
   }
@@ -125,6 +138,7 @@ export async function openDriver(url: string, connections: number): Promise<Driv
   function release(line: Line): void {
     const next = queue[queueFrom]
     if (next === undefined) {
+      line.freeSinceMs = performance.now()
       free.push(line)
       return
     }
@@ -164,7 +178,23 @@ export async function openDriver(url: string, connections: number): Promise<Driv
     if (line.socket?.writable === true) release(line)
   }
 
+  /**
+   * Returns the connection that has been idle longest, so that few become too old. Those that are too old are opened
+   * anew.
+   */
+  function takeFree(): Line | undefined {
+    const nowMs = performance.now()
+    for (let line = free.shift(); line !== undefined; line = free.shift()) {
+      if (nowMs - line.freeSinceMs < idleMsMax) return line
+      line.isRenewed = true
+      line.socket?.destroy()
+    }
+    return undefined
+  }
+
   const sweeper = setInterval(() => {
+    const fresh = takeFree()
+    if (fresh !== undefined) free.unshift(fresh)
     const nowMs = performance.now()
     for (const line of lines) {
       if (line.waiting === undefined || nowMs - line.sentAtMs < ANSWER_MS_MAX) continue
@@ -177,9 +207,7 @@ export async function openDriver(url: string, connections: number): Promise<Driv
   const driver: Driver = {
     send(request, sinceMs, done) {
       const waiting = { request, sinceMs, done }
-      // The one that has rested longest: a server ends connections that are not used, and a request
-      // that meets such an end is lost.
-      const line = free.shift()
+      const line = takeFree()
       if (line === undefined) queue.push(waiting)
       else transmit(line, waiting)
     },
@@ -249,7 +277,10 @@ export async function openDriver(url: string, connections: number): Promise<Driv
   try {
     await Promise.all(
       Array.from({ length: connections }, () => {
-        const line: Line = { socket: undefined, received: '', waiting: undefined, sentAtMs: 0 }
+        const line: Line = {
+          ...{ socket: undefined, received: '', waiting: undefined },
+          ...{ sentAtMs: 0, freeSinceMs: 0, isRenewed: false },
+        }
         lines.push(line)
         return open(line)
       }),

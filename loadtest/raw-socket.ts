@@ -26,9 +26,13 @@ const PING = 9
 const PONG = 10
 const EMPTY = Buffer.alloc(0)
 
-export function openRawSocket(address: Address, hearing: RawHearing): RawSocket {
+export function openRawSocket(
+  address: Address,
+  hearing: RawHearing,
+  localAddress?: string,
+): RawSocket {
   const { host, port } = address
-  const socket = dial(address, () => undefined)
+  const socket = dial(address, () => undefined, localAddress)
   let upgraded = false
   let over = false
   let rest: Buffer = EMPTY

@@ -1,10 +1,11 @@
 /**
- * `npm run bench -- reads`: every read of a running exchange with 1,000,000 trades and 100,000 users in
- * its database, beside one with 10,000 trades and beside a bare uWebSockets.js route that sends the
+ * `npm run bench -- reads`: every read of a running exchange with 100,000 markets, 1,000,000 trades and 100,000
+ * users, beside one with 50 markets and 10,000 trades and beside a bare uWebSockets.js route that sends the
  * same bytes, all in the same rounds. Each endpoint is asked for many markets and users, by 16
  * connections. The markets that are asked for are followed by the exchange, like those that trade. The
  * bars: p99 at 1,000,000 trades is at most twice that at 10,000, and what everybody asks for is answered
- * so often as `RATES` says.
+ * so often as `RATES` says. The CPU time of an answer is that of the whole exchange, which a busy machine does not
+ * disturb.
  *
  * `--uncached` turns the fronts' short memory of sums off, so that every request reaches the database;
  * `--rounds` and `--requests` say how much is measured: so many requests at most, and no more than what
@@ -14,6 +15,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { CATEGORIES } from '#domain/market.ts'
 import { closeDatabase, sqlConnection } from '#store/engine/database.ts'
 import { migrate } from '#store/migrations/migrate.ts'
 import { openDatabase } from '#store/open-database.ts'
@@ -25,6 +27,7 @@ import { median, progress, quick, report } from './bench.ts'
 import { openBusyMarkets } from './busy-markets.ts'
 import { Histogram } from './histogram.ts'
 import { type Driver, openDriver, type Request, writeRequest } from './http-driver.ts'
+import { ProcFile } from './proc-file.ts'
 
 const CONNECTIONS = 16
 const ROUNDS = asked('--rounds') ?? (quick ? 3 : 5)
@@ -35,11 +38,13 @@ const P99_RATIO_MAX = 2
 /** Answers a second at least, on a quiet machine. */
 const RATES: Readonly<Record<string, number>> = {
   ...{ trades: 5_000, activity: 5_000, 'markets/{id}': 5_000 },
-  ...{ 'users/activity': 2_000, 'users/positions': 2_000 },
+  ...{ 'users/activity': 2_000, 'users/positions': 2_000, 'trades?before': 2_000 },
+  ...{ markets: 6_000, 'markets?category': 2_000, settlements: 5_000, positions: 5_000 },
 }
 /** Markets and users that are asked for; few enough that each list is as long on both sides. */
 const DIFFERENT = 50
 const LARGE = quick ? 100_000 : 1_000_000
+const MARKETS = quick ? 10_000 : 100_000
 
 const id = (number: number) => `0x${number.toString(16).padStart(64, '0')}`
 const user = (number: number) => `0x${number.toString(16).padStart(40, '0')}`
@@ -49,11 +54,17 @@ function asked(name: string): number | undefined {
   return at < 0 ? undefined : Number(process.argv[at + 1])
 }
 
-type Names = { readonly market: string; readonly user: string; readonly trade: string }
+type Names = {
+  readonly market: string
+  readonly user: string
+  readonly trade: string
+  readonly category: string
+}
 
 /** What is asked, by the name of the endpoint. */
 const ENDPOINTS: Readonly<Record<string, (names: Names) => string>> = {
   markets: () => '/api/v1/markets?limit=100',
+  'markets?category': ({ category }) => `/api/v1/markets?limit=100&category=${category}`,
   'markets/{id}': ({ market }) => `/api/v1/markets/${market}`,
   stats: ({ market }) => `/api/v1/stats/${market}`,
   holders: ({ market }) => `/api/v1/holders/${market}`,
@@ -73,17 +84,29 @@ const ENDPOINTS: Readonly<Record<string, (names: Names) => string>> = {
 
 type Prepared = {
   readonly url: string
+  /** Process of the exchange. */
+  readonly pid: number
   readonly requests: (endpoint: string, count: number) => Request[]
 }
-type Side = Pick<Prepared, 'requests'> & { readonly driver: Driver }
+type Side = Pick<Prepared, 'requests' | 'pid'> & { readonly driver: Driver }
 type Measured = { readonly rate: number[]; readonly p99: number[]; body: string }
+
+/** The clock of the kernel's CPU times. */
+const TICKS_PER_SECOND = 100
+
+/** Returns the CPU seconds that a process has used, of all its threads; NaN where the kernel does not tell. */
+function cpuSeconds(pid: number): number {
+  const [user, system] = new ProcFile(`/proc/${pid}/stat`).words().slice(13, 15).map(Number)
+  return ((user ?? Number.NaN) + (system ?? Number.NaN)) / TICKS_PER_SECOND
+}
 
 const bare = fork(new URL('./bare-server.ts', import.meta.url))
 const exchanges: Exchange[] = []
 try {
   const [port] = (await once(bare, 'message')) as [number]
   const few = await prepareSide({ trades: 10_000, markets: DIFFERENT, users: 1_000 })
-  const many = await prepareSide({ trades: LARGE, markets: 1_000, users: LARGE / 10 })
+  const size = { trades: LARGE, markets: MARKETS, traded: 1_000, users: LARGE / 10 }
+  const many = await prepareSide(size)
   // Not before all is ready: a server closes connections that have nothing to say.
   const small = await connectTo(few)
   const large = await connectTo(many)
@@ -92,11 +115,11 @@ try {
   const only = process.argv.includes('--only')
     ? process.argv[process.argv.indexOf('--only') + 1]
     : undefined
-  const measured = Object.keys(ENDPOINTS).filter((name) => only === undefined || name === only)
+  const measured = Object.keys(ENDPOINTS).filter((name) => only?.split(',').includes(name) ?? true)
   for (const endpoint of measured) rows.push(await compare(endpoint, small, large, plain))
   for (const { endpoint, many, few, raw } of rows) {
     process.stdout.write(
-      `${endpoint}: ${many.rate}/s, p99 ${many.p99} ms, at 10,000 trades ${few.p99} ms; ` +
+      `${endpoint}: ${many.rate}/s, ${many.cpuUs} µs of CPU, p99 ${many.p99} ms, at 10,000 trades ${few.p99} ms; ` +
         `a bare route ${raw.rate}/s, p99 ${raw.p99} ms\n`,
     )
   }
@@ -146,12 +169,14 @@ function reportRates(rows: readonly Row[]): void {
 async function prepareSide(size: {
   trades: number
   markets: number
+  traded?: number
   users: number
 }): Promise<Prepared> {
   progress(`${size.trades} trades are put in`)
   // As many different markets and users on both sides, spread over all there are.
+  const traded = size.traded ?? size.markets
   const markets = Array.from({ length: DIFFERENT }, (_, at) =>
-    Math.floor((at * size.markets) / DIFFERENT),
+    Math.floor((at * traded) / DIFFERENT),
   )
   const exchange = await openExchange({
     environment: {
@@ -169,19 +194,23 @@ async function prepareSide(size: {
       }
       await seedTrades(database, { ...size, endMs: Date.now() })
       await fillSums(database)
-      await openBusyMarkets(database, dataDir, markets)
+      const idle = Array.from({ length: size.markets - traded }, (_, at) => traded + at)
+      await openBusyMarkets(database, dataDir, [...markets, ...idle])
       await closeDatabase(database)
     },
   })
   exchanges.push(exchange)
   const random = randomFrom(7)
-  const perMarket = size.trades / size.markets
+  const perMarket = size.trades / traded
   const names = markets.map((market, at): Names => {
     const trade = `${id(market)}-${Math.floor((market + 0.5) * perMarket)}-0`
-    return { market: id(market), user: user(1 + Math.floor((at * size.users) / DIFFERENT)), trade }
+    const category = CATEGORIES[at % CATEGORIES.length]!
+    const who = user(1 + Math.floor((at * size.users) / DIFFERENT))
+    return { market: id(market), user: who, trade, category }
   })
   return {
     url: exchange.url,
+    pid: exchange.pid,
     requests: (endpoint, count) =>
       Array.from({ length: count }, () => {
         const path = ENDPOINTS[endpoint]?.(random.pick(names)) ?? ''
@@ -190,22 +219,28 @@ async function prepareSide(size: {
   }
 }
 
-async function connectTo({ url, requests }: Prepared): Promise<Side> {
-  return { driver: await openDriver(url, CONNECTIONS), requests }
+async function connectTo({ url, pid, requests }: Prepared): Promise<Side> {
+  return { driver: await openDriver(url, CONNECTIONS), pid, requests }
 }
 
 async function compare(endpoint: string, small: Side, large: Side, plain: Driver): Promise<Row> {
   const measured = [newMeasured(), newMeasured(), newMeasured()] as const
   const bareRequests = (_: string, count: number) =>
     Array.from({ length: count }, () => writeRequest('GET', '/', ''))
-  const sides = [small, large, { driver: plain, requests: bareRequests }]
+  const sides = [small, large, { driver: plain, pid: 0, requests: bareRequests }]
+  let [cpuSec, answers] = [0, 0]
   const counts = sides.map(() => REQUESTS_MIN)
   for (let round = -1; round < ROUNDS; round++) {
     progress(`${endpoint}: round ${round + 1} of ${ROUNDS}`)
     for (const [at, { driver, requests }] of sides.entries()) {
       const into = measured[at]!
       if (driver === plain) await serve(bare, measured[1].body)
+      const before = cpuSeconds(large.pid)
       const perSecond = await run(driver, requests(endpoint, counts[at]!), into, round < 0)
+      if (driver === large.driver && round >= 0) {
+        cpuSec += cpuSeconds(large.pid) - before
+        answers += counts[at]!
+      }
       if (round < 0) {
         const inTime = Math.ceil((perSecond * ROUND_MS) / 1_000)
         counts[at] = Math.max(REQUESTS_MIN, Math.min(REQUESTS, inTime))
@@ -217,14 +252,14 @@ async function compare(endpoint: string, small: Side, large: Side, plain: Driver
     rate: Math.round(median(rate)),
     p99: Math.round(median(p99) * 100) / 100,
   })) as [Figures, Figures, Figures]
-  return { endpoint, many, few, raw }
+  return { endpoint, many: { ...many, cpuUs: Math.round((cpuSec * 1e6) / answers) }, few, raw }
 }
 
 type Figures = { readonly rate: number; readonly p99: number }
 /** One endpoint: with many trades, with few, and a bare route that sends the same bytes. */
 type Row = {
   readonly endpoint: string
-  readonly many: Figures
+  readonly many: Figures & { readonly cpuUs: number }
   readonly few: Figures
   readonly raw: Figures
 }

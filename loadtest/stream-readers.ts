@@ -1,12 +1,27 @@
 /**
  * Very many WebSockets in one process, which count what they get and parse next to nothing: every
- * hundredth looks at the time a message was made. Told to, some of them stop reading, and go on.
+ * hundredth looks at the time a message was made. Told to, some of them stop reading, and go on, or all of them lose
+ * their connection at once and come back.
  */
 
 import { openRawSocket, type RawSocket } from './raw-socket.ts'
 
 export type ToReaders =
-  | { readonly open: number; readonly port: number; readonly request: string }
+  /** `host` is the client's address: one address has ports for some 28,000 connections to a server. */
+  | {
+      readonly open: number
+      readonly port: number
+      readonly request: string
+      readonly host?: string
+    }
+  /** All lose their connection at once, and come back with the last `seq` that they know. */
+  | {
+      readonly reconnect: true
+      readonly port: number
+      readonly request: string
+      readonly host?: string
+    }
+  | 'heartbeats'
   /** So many of them, from this one on, follow something else besides, and stop reading. */
   | { readonly stall: number; readonly from: number; readonly request: string }
   /** They go on without that; done when each has been given a new start. */
@@ -15,10 +30,16 @@ export type ToReaders =
   | { readonly expect: number }
   | 'latencies'
 
-export type FromReaders = { readonly done: true } | { readonly latenciesMs: number[] }
+export type FromReaders =
+  | { readonly done: true }
+  | { readonly latenciesMs: number[] }
+  /** Heartbeats since the last time this was asked. */
+  | { readonly heartbeats: number }
+  /** Milliseconds until each had its book again, and attempts that failed, by reason. */
+  | { readonly backAfterMs: number[]; readonly failures: Record<string, number> }
 
 type Reader = {
-  readonly socket: RawSocket
+  socket: RawSocket
   readonly probe: boolean
   /** Messages of the channel so far. */
   got: number
@@ -40,11 +61,17 @@ let stopping = 0
 /** Whatever is shorter is no message of the channel: a greeting, a heartbeat. */
 const FRAME_BYTES_MIN = 200
 let latenciesMs: number[] = []
+let heartbeats = 0
+/** The newest change of the book that a probe has seen. */
+let lastSeq = 0
 
 const done = (): void => void process.send?.({ done: true })
 
 function count(reader: Reader, data: Buffer, body: number, length: number): void {
-  if (length < FRAME_BYTES_MIN) return
+  if (length < FRAME_BYTES_MIN) {
+    if (data[body + 9] === HEARTBEAT_MARK) heartbeats++
+    return
+  }
   const mark = data[body + 14]
   if (mark === SNAPSHOT_MARK && reader.stopping) stop(reader)
   if (mark === SNAPSHOT_MARK && reader.recovering) recover(reader, data, body)
@@ -54,6 +81,7 @@ function count(reader: Reader, data: Buffer, body: number, length: number): void
     const text = data.toString('latin1', body, body + length)
     const nowMs = performance.timeOrigin + performance.now()
     latenciesMs.push(nowMs - Number(/"ts":([0-9.]+)/.exec(text)?.[1]))
+    lastSeq = Math.max(lastSeq, Number(/"seq":(\d+)/.exec(text)?.[1] ?? 0))
   }
   if (reader.got === goal && --missing === 0) done()
 }
@@ -77,8 +105,11 @@ const SNAPSHOT_MARK = 's'.charCodeAt(0)
 /** The d of `{"type":"book.delta"`. */
 const DELTA_MARK = 'd'.charCodeAt(0)
 
-/** Opens one reader; done when it has its snapshot. */
-function open(port: number, request: string, probe: boolean): Promise<Reader> {
+/** The h of `{"type":"heartbeat"`. */
+const HEARTBEAT_MARK = 'h'.charCodeAt(0)
+
+/** Opens one reader; done when it has its snapshot, or with `since` what it missed. */
+function open(port: number, request: string, probe: boolean, host?: string): Promise<Reader> {
   return new Promise((resolve, reject) => {
     let isGreeted = false
     let isOpen = false
@@ -90,7 +121,7 @@ function open(port: number, request: string, probe: boolean): Promise<Reader> {
             isGreeted = true
             socket.send(request)
           } else if (isOpen) count(reader, data, at, length)
-          else if (data.toString('latin1', at, at + length).includes('book.snapshot')) {
+          else if (isBook(data.toString('latin1', at, at + length), request)) {
             isOpen = true
             resolve(reader)
           }
@@ -100,15 +131,56 @@ function open(port: number, request: string, probe: boolean): Promise<Reader> {
           reject(new Error(why))
         },
       },
+      host,
     )
     const reader: Reader = { socket, probe, got: 0, recovering: false, stopping: false }
   })
+}
+
+/** With `since`, what was missed follows the confirmation in the same write. */
+function isBook(text: string, request: string): boolean {
+  return (
+    text.includes('book.snapshot') || (request.includes('"since"') && text.includes('subscribed'))
+  )
+}
+
+/** A polite client waits before it tries again, each a different time. */
+const RETRY_MS = 1_000
+
+async function comeBack(
+  { port, request, host }: Extract<ToReaders, { reconnect: true }>,
+  failures: Record<string, number>,
+  beganMs: number,
+): Promise<number> {
+  for (;;) {
+    try {
+      readers.push(await open(port, request, readers.length % 100 === 50, host))
+      return performance.now() - beganMs
+    } catch (error) {
+      const why = (error as Error).message
+      failures[why] = (failures[why] ?? 0) + 1
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS * (0.5 + Math.random())))
+    }
+  }
 }
 
 process.on('message', async (message: ToReaders) => {
   if (message === 'latencies') {
     process.send?.({ latenciesMs })
     latenciesMs = []
+  } else if (message === 'heartbeats') {
+    process.send?.({ heartbeats })
+    heartbeats = 0
+  } else if ('reconnect' in message) {
+    const lost = readers.splice(0)
+    const request = JSON.stringify({ ...JSON.parse(message.request), since: lastSeq })
+    const failures: Record<string, number> = {}
+    const beganMs = performance.now()
+    for (const { socket } of lost) socket.close()
+    const backAfterMs = await Promise.all(
+      lost.map(() => comeBack({ ...message, request }, failures, beganMs)),
+    )
+    process.send?.({ backAfterMs, failures })
   } else if ('resume' in message) {
     leaving = message.resume
     recovering = stalled.length
@@ -121,7 +193,7 @@ process.on('message', async (message: ToReaders) => {
       const some = Math.min(100, message.open - at)
       const opened = await Promise.all(
         Array.from({ length: some }, (_, index) =>
-          open(message.port, message.request, (at + index) % 100 === 50),
+          open(message.port, message.request, (at + index) % 100 === 50, message.host),
         ),
       )
       readers.push(...opened)

@@ -200,6 +200,7 @@ function startBare(): Promise<Server> {
     },
     message(ws) {
       ws.subscribe('book')
+      ws.send('{"type":"subscribed"}')
       ws.send('{"type":"book.snapshot"}')
     },
   })

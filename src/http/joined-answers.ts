@@ -9,7 +9,7 @@ import { entityTag } from './entity-tag.ts'
 import { encodingFor } from './header-values.ts'
 import type { RawReply } from './route.ts'
 
-type List = {
+export type List = {
   /** The text before and after the items. */
   readonly before: string
   /** Cached items, each with its tag. */
@@ -71,6 +71,7 @@ export function joinAnswers(options: { readonly listsMax: number }): JoinedAnswe
 }
 
 function isSame(a: List, b: List): boolean {
+  if (a.items === b.items) return true
   if (a.before !== b.before || a.after !== b.after || a.items.length !== b.items.length)
     return false
   return a.items.every((item, at) => item === b.items[at])

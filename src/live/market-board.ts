@@ -37,6 +37,10 @@ export type ShownMarket = {
 
 export type MarketBoard = {
   readonly markets: ReadonlyMap<MarketId, ShownMarket>
+  /** Changes with every change of any market. */
+  readonly version: number
+  /** Changes when a market is opened, closed, loaded or removed: only then can a list have other markets. */
+  readonly listVersion: number
   /** Returns the markets by creation time, then by id. */
   inOrder(): readonly ShownMarket[]
   /** Replaces a market by the view of its thread; `dozed` as below. */
@@ -84,10 +88,18 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
   const gone = new Set<MarketId>()
   /** Cached until a market is added or removed. */
   let sorted: readonly ShownMarket[] | undefined
+  let version = 0
+  let listVersion = 0
+
+  function noteListed(): void {
+    version++
+    listVersion++
+    sorted = undefined
+  }
 
   function forget(marketId: MarketId): void {
     markets.delete(marketId)
-    sorted = undefined
+    noteListed()
     gone.delete(marketId)
     gone.add(marketId)
     if (gone.size > MARKETS_GONE_KNOWN_MAX) {
@@ -99,6 +111,12 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
 
   const board: MarketBoard = {
     markets,
+    get version() {
+      return version
+    },
+    get listVersion() {
+      return listVersion
+    },
     inOrder() {
       sorted ??= [...markets.values()].sort((a, b) => byCreation(a.market, b.market))
       return sorted
@@ -128,7 +146,7 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
       }
       shown.written.fill('')
       markets.set(view.market.id, shown)
-      sorted = undefined
+      noteListed()
       listener?.loaded(shown, missed, dozed)
     },
     follow(events) {
@@ -140,7 +158,7 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
           if (event.type !== 'MarketOpened') continue
           shown = newMarket(event.market)
           markets.set(event.marketId, shown)
-          sorted = undefined
+          noteListed()
         }
         if (event.seq <= shown.seq) continue
         if (event.seq !== shown.seq + 1) {
@@ -148,6 +166,8 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
           continue
         }
         follow(shown, event)
+        version++
+        if (event.type === 'MarketClosed') listVersion++
         listener?.followed(shown, event)
       }
       return whole

@@ -43,6 +43,8 @@ export type MarketFigures = {
 }
 
 export type FiguresBook = {
+  /** Changes with every answer of the database, and when it may lack a change. */
+  readonly version: number
   /** Loads figures of these markets that are missing or outdated. */
   prepare(marketIds: readonly MarketId[]): Promise<void>
   /** Returns whether the figures are known without a query. */
@@ -92,6 +94,7 @@ export function makeFiguresBook(ports: {
   const entries = new Map<MarketId, Entry>()
   const unsure = new Map<MarketId, number>()
   const asking = new Map<MarketId, Promise<void>>()
+  let version = 0
 
   function isOld(marketId: MarketId, nowMs: number): boolean {
     const shown = board().markets.get(marketId)
@@ -120,6 +123,7 @@ export function makeFiguresBook(ports: {
   }
 
   function keep(marketId: MarketId, stored: StoredFigures, readAtMs: number): void {
+    version++
     entries.delete(marketId)
     entries.set(marketId, {
       ...{ stored, readAtMs, known: undefined, knownSeq: 0, knownMinute: 0 },
@@ -129,6 +133,9 @@ export function makeFiguresBook(ports: {
   }
 
   return {
+    get version() {
+      return version
+    },
     async prepare(marketIds) {
       const nowMs = clock.nowMs()
       const waits = new Set<Promise<void>>()
@@ -162,11 +169,13 @@ export function makeFiguresBook(ports: {
       board().markets.get(marketId)?.hasAllTrades !== true &&
       clock.nowMs() < (unsure.get(marketId) ?? 0),
     touched(marketId) {
+      version++
       unsure.delete(marketId)
       unsure.set(marketId, clock.nowMs() + UNSURE_MS)
       limit(unsure)
     },
     forgotten(marketId) {
+      version++
       entries.delete(marketId)
       unsure.delete(marketId)
     },

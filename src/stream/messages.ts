@@ -3,7 +3,7 @@
  * exceed the safe integers.
  */
 
-import { matchedJson } from '#api/markets/trade-shapes.ts'
+import { matchedJson } from '#api/markets/trade-pages.ts'
 import { orderCursor } from '#api/orders/order-shapes.ts'
 import type { OrderHash, TradeId } from '#domain/ids.ts'
 import { BOOK_LEVELS_SHOWN_MAX } from '#domain/limits.ts'

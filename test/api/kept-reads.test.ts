@@ -99,6 +99,7 @@ function fixture() {
         asked++
         return stored.newest(limit)
       },
+      earlierPage: async () => assert.fail('only first pages are read here'),
     }
     const find = makeMarketFinder({
       board,
@@ -247,6 +248,7 @@ test('a market that no thread holds is read once a moment, and only while all th
       asked++
       return []
     },
+    earlierPage: async () => assert.fail('only first pages are read here'),
   })
   const asks = async () => {
     asked = 0

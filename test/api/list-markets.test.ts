@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
+import { keepPages } from '#api/markets/kept-pages.ts'
 import { listMarkets } from '#api/markets/list-markets.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { joinAnswers } from '#http/joined-answers.ts'
@@ -29,6 +30,7 @@ function fixture(isCurrent: () => boolean = () => true) {
   }
   const route = listMarkets({
     ...{ board, storedMarkets: async () => [], nowMs: clock.nowMs },
+    pages: keepPages({ board, nowMs: clock.nowMs, keepMs: 1_000, pagesMax: 4 }),
     figures: makeFiguresBook({ board: () => board, stored: async () => [], clock }),
     waiters: makeSeqWaiters(() => board, clock),
     joined: joinAnswers({ listsMax: 4 }),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { keepPages } from '#api/markets/kept-pages.ts'
 import { listMarkets } from '#api/markets/list-markets.ts'
 import { orderbook } from '#api/markets/orderbook.ts'
 import { makeOrderService } from '#api/orders/order-service.ts'
@@ -158,6 +159,7 @@ test('a list of markets waits until every thread has sent its own', async () => 
       figures: makeFiguresBook({ board: () => board, stored: async () => [], clock: systemClock }),
       waiters: makeSeqWaiters(() => board, systemClock),
       joined: joinAnswers({ listsMax: 1 }),
+      pages: keepPages({ board, nowMs: systemClock.nowMs, keepMs: 0, pagesMax: 1 }),
     }).handle({ query: {}, headers: {} } as never)
   assert.equal(codeOf(await listed(boardOf({ whole: false, current: false }))), 'OVERLOADED')
   // A thread that is being restarted has told them before.

@@ -3,11 +3,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { listTrades } from '#api/markets/list-trades.ts'
+import { tradesPageJson } from '#api/markets/trade-pages.ts'
 import type { Address, TradeId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { keepAnswers } from '#http/kept-answers.ts'
 import { makeReadCache } from '#http/read-cache.ts'
-import { makeBoard, type ShownTrade } from '#live/market-board.ts'
+import { isBefore, makeBoard, type ShownTrade } from '#live/market-board.ts'
 import type { MarketView } from '#protocol/market.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { marketNumbered } from '../support/seeded-markets.ts'
@@ -64,9 +65,15 @@ function fixture() {
     board,
     kept: keepAnswers({ bytesMax: 1_000_000 }),
     over: makeReadCache({ keepMs: 0, entriesMax: 10, bytesMax: 1_000_000, clock: systemClock }),
-    storedTrades: async (_marketId, limit) => {
+    storedTrades: async (_marketId, limit, before) => {
       asked++
-      return stored.toReversed().slice(0, limit)
+      const earlier = stored.toReversed().filter((trade) => isBefore(trade, before))
+      return earlier.slice(0, limit)
+    },
+    earlierPage: async ({ list, marketId, limit, before }) => {
+      asked++
+      const earlier = stored.toReversed().filter((trade) => isBefore(trade, before))
+      return tradesPageJson(list, marketId, earlier.slice(0, limit), limit)
     },
   })
   return {
@@ -83,7 +90,7 @@ function fixture() {
       board.load({ market, seq, closed: undefined, updatedAtMs: 0, ...sides })
     },
     /** The changes of the trades that are listed, each with its status, and how often the database was asked. */
-    async list(query: { limit?: number } = {}) {
+    async list(query: { limit?: number; before?: string } = {}) {
       asked = 0
       const answer = await handle({ path: { marketId: market.id }, query } as never)
       const { raw } = answer as { raw: string | Uint8Array }
@@ -151,6 +158,18 @@ test('a view with more events than were received, or dropped ones, cause another
   many.board.follow([opened, rested, ...matched])
   assert.equal((await many.list()).trades.length, 100)
   assert.equal(many.board.markets.get(market.id)?.hasAllTrades, false)
+})
+
+test('a page of earlier trades has the statuses that the front knows, and the rest from the database', async () => {
+  const { board, load, store, list } = fixture()
+  load(9)
+  board.follow([matchedAt(10), confirmedAt(11, 10), matchedAt(12)])
+  // The database lags behind the confirmation.
+  store(storedAt(4), storedAt(7), storedAt(10), storedAt(12))
+  const held = ['10 confirmed', '7 matched', '4 matched']
+  assert.deepEqual(await list({ before: idAt(12) }), { trades: held, asked: 1 })
+  assert.deepEqual(await list({ before: idAt(10) }), { trades: held.slice(1), asked: 1 })
+  assert.deepEqual(await list({ before: idAt(7), limit: 1 }), { trades: ['4 matched'], asked: 1 })
 })
 
 test('a trade read from the database before its event arrives keeps its status', async () => {

@@ -71,6 +71,25 @@ test('a lost answer is reported, its connection is opened again, and the run goe
   assert.equal(driver.connected, 1)
 })
 
+test('a connection that was idle for too long is opened anew before its next request', async (t) => {
+  const sockets = new Set<unknown>()
+  const { url } = await serverOf(t, (answer, response) => {
+    sockets.add(response.socket)
+    answer()
+  })
+  const ask = async (idleMsMax?: number): Promise<number> => {
+    sockets.clear()
+    const driver = await openDriver(url, 1, idleMsMax)
+    for (let at = 0; at < 3; at++) {
+      await driver.closedLoop([REQUEST], ({ status }) => assert.equal(status, 200))
+    }
+    driver.close()
+    return sockets.size
+  }
+  assert.equal(await ask(), 1)
+  assert.equal(await ask(0), 3)
+})
+
 test('a missing exchange is reported at once', async () => {
   await assert.rejects(openDriver('http://127.0.0.1:1', 2), /ECONNREFUSED/)
 })

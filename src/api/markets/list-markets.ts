@@ -11,10 +11,11 @@ import { CATEGORIES } from '#domain/market.ts'
 import { YES } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import { entityTag } from '#http/entity-tag.ts'
-import type { JoinedAnswers } from '#http/joined-answers.ts'
+import type { JoinedAnswers, List } from '#http/joined-answers.ts'
 import { writeJson } from '#http/json.ts'
 import type { KeptAnswers } from '#http/kept-answers.ts'
 import type { ReadCache } from '#http/read-cache.ts'
+import type { RequestContext } from '#http/request-context.ts'
 import { type AnswerRoute, type RawReply, route } from '#http/route.ts'
 import { flag, oneOf, safeInteger } from '#http/schemas.ts'
 import type { MarketBoard } from '#live/market-board.ts'
@@ -26,6 +27,7 @@ import { TICKER_EXAMPLE, tickerBody } from '#live/ticker.ts'
 import { Market } from '#protocol/shapes/markets.ts'
 import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
 import { marketIdParam, minSeqParam } from '../orders/order-shapes.ts'
+import type { KeptPages, MarketPage } from './kept-pages.ts'
 import {
   cursorBehind,
   LIST_STATUSES,
@@ -79,7 +81,22 @@ const nextCursor = Type.Union([Type.String(), Type.Null()], {
 /** Markets of a list that cost as much as one read. */
 const MARKETS_PER_READ = 25
 
+/** A list that was made from a page, and the state of this front at that time. */
+type MadeList = {
+  readonly list: List
+  readonly boardVersion: number
+  readonly figuresVersion: number
+  readonly atMs: number
+}
+
+type Page = MarketPage<MadeList>
+
+/** Time after which the figures of a list are checked again: the 24 hours that they cover move on. */
+const CHECKED_MS = 250
+
 type ListSources = MarketSources & {
+  readonly nowMs: () => number
+  readonly pages: KeptPages<MadeList>
   readonly figures: FiguresBook
   readonly waiters: Pick<SeqWaiters, 'untilFollowed'>
   readonly joined: JoinedAnswers
@@ -130,7 +147,7 @@ function filterOf(query: Static<typeof ListQuery>) {
 }
 
 export function listMarkets(ports: ListSources): AnswerRoute {
-  const { board, figures, waiters, joined } = ports
+  const { board, figures, waiters, joined, nowMs, pages } = ports
   /** Keyed by the market's figures, which are a new object after each change. */
   const listed = new WeakMap<
     MarketFigures,
@@ -183,24 +200,50 @@ export function listMarkets(ports: ListSources): AnswerRoute {
       const after = placeOf(query.cursor)
       if (isRejection(after)) return after
       const limit = pageOf(query.limit)
-      const page = (await marketsFrom(ports, { ...filterOf(query), limit }, after)).slice(0, limit)
-      const marketIds = page.map(({ market }) => market.id)
-      const late = await waiters.untilFollowed(marketIds, request)
-      if (late !== undefined) return late
-      await figures.prepare(marketIds)
-      longest = Math.max(longest, page.length)
-      const last = page.length < limit ? undefined : page.at(-1)
-      const next = last === undefined ? null : cursorBehind(last)
-      const list = {
-        before: '{"markets":[',
-        items: page.map(written),
-        after: `],"count":${page.length},"nextCursor":${JSON.stringify(next)}}`,
-      }
+      const name = JSON.stringify(query)
+      const page = await pages.page(name, async (nowSec) => {
+        const found = await marketsFrom(ports, { ...filterOf(query), limit }, after, nowSec)
+        return found.slice(0, limit)
+      })
+      longest = Math.max(longest, page.markets.length)
+      const list = unchanged(page) ?? (await listOf(page, limit, request))
+      if (isRejection(list)) return list
       const accepted = request.headers['accept-encoding'] ?? ''
-      const answer = await joined.answer(JSON.stringify(query), list, accepted)
-      return markStale(board, undefined, answer)
+      return markStale(board, undefined, await joined.answer(name, list, accepted))
     },
   })
+
+  /** Returns the list that was made from this page, if nothing has happened on this front since. */
+  function unchanged({ answer }: Page): List | undefined {
+    const isSame =
+      answer?.boardVersion === board.version &&
+      answer.figuresVersion === figures.version &&
+      nowMs() - answer.atMs < CHECKED_MS
+    return isSame ? answer.list : undefined
+  }
+
+  async function listOf(
+    page: Page,
+    limit: number,
+    request: RequestContext & { readonly ip?: string | undefined },
+  ): Promise<List | Rejection> {
+    const { markets } = page
+    const atMs = nowMs()
+    const marketIds = markets.map(({ market }) => market.id)
+    const late = await waiters.untilFollowed(marketIds, request)
+    if (late !== undefined) return late
+    await figures.prepare(marketIds)
+    const last = markets.length < limit ? undefined : markets.at(-1)
+    const next = last === undefined ? null : cursorBehind(last)
+    const list = {
+      before: '{"markets":[',
+      items: markets.map(written),
+      after: `],"count":${markets.length},"nextCursor":${JSON.stringify(next)}}`,
+    }
+    const { version: boardVersion } = board
+    page.answer = { list, boardVersion, figuresVersion: figures.version, atMs }
+    return list
+  }
 
   /** Returns a market's list entry; the same object as long as the market is unchanged. */
   function written(found: ListedMarket): RawReply {

@@ -28,14 +28,8 @@ import { nextBefore } from '#protocol/shapes/fields.ts'
 import { MarketActivity, Trade } from '#protocol/shapes/trades.ts'
 import { MARKET_ID } from '../orders/order-examples.ts'
 import { marketIdParam, minSeqParam } from '../orders/order-shapes.ts'
-import {
-  activityJson,
-  beforeTradeParam,
-  placeBefore,
-  TRADE_EXAMPLE,
-  type TradePlace,
-  tradeJson,
-} from './trade-shapes.ts'
+import { type EarlierTradesPage, type TradeList, tradesPageJson } from './trade-pages.ts'
+import { beforeTradeParam, placeBefore, TRADE_EXAMPLE } from './trade-shapes.ts'
 
 export type TradeSources = {
   readonly board: MarketBoard
@@ -47,8 +41,10 @@ export type TradeSources = {
   readonly storedTrades: (
     marketId: MarketId,
     limit: number,
-    before: TradePlace | undefined,
+    before: EarlierTradesPage['before'] | undefined,
   ) => Promise<ShownTrade[]>
+  /** Returns a page of trades from the database, as JSON. */
+  readonly earlierPage: (page: EarlierTradesPage) => Promise<string>
 }
 
 const closed = { additionalProperties: false } as const
@@ -69,15 +65,11 @@ function pageQuery(most: number) {
   )
 }
 
-/** A list of trades: its name in the answer, its length, and the form of a trade in it. */
-type Listing = {
-  readonly name: 'trades' | 'activity'
-  readonly most: number
-  readonly json: (trade: ShownTrade) => string
-}
+/** A list of trades: its name in the answer, and its length. */
+type Listing = { readonly name: TradeList; readonly most: number }
 
-const TRADES: Listing = { name: 'trades', most: TRADES_LISTED_MAX, json: tradeJson }
-const ACTIVITY: Listing = { name: 'activity', most: ACTIVITY_LISTED_MAX, json: activityJson }
+const TRADES: Listing = { name: 'trades', most: TRADES_LISTED_MAX }
+const ACTIVITY: Listing = { name: 'activity', most: ACTIVITY_LISTED_MAX }
 
 type PageRequest = RequestContext & {
   readonly path: { readonly marketId: MarketId }
@@ -103,10 +95,10 @@ function pageNow(
   { path: { marketId }, query }: PageRequest,
 ): Answered | Promise<Answered> {
   const limit = Math.min(query.limit ?? listing.most, listing.most)
-  if (query.before === undefined) return newest(ports, listing, marketId, limit)
   const before = placeBefore(marketId, query.before)
   if (isRejection(before)) return before
-  return earlier(ports, listing, { marketId, limit, before })
+  if (before === undefined) return newest(ports, listing, marketId, limit)
+  return earlier(ports, { list: listing.name, marketId, limit, before })
 }
 
 /** Returns the first page, shared by all clients until a trade is added or a listed trade changes its status. */
@@ -122,7 +114,12 @@ function newest(
   if (shown === undefined) {
     // Nothing can happen to it without an event: it has ended, or never existed.
     const read = async () =>
-      pageJson(listing, marketId, await ports.storedTrades(marketId, limit, undefined), limit)
+      tradesPageJson(
+        listing.name,
+        marketId,
+        await ports.storedTrades(marketId, limit, undefined),
+        limit,
+      )
     if (board.isCurrent()) return over.readJson(`${name}/${board.isGone(marketId)}`, read)
     return read().then((raw) => ({ status: 200, raw }))
   }
@@ -139,8 +136,8 @@ function fromBoard(
 ): RawReply | Promise<RawReply> {
   if (!holdsNewest(shown, limit)) return fromBoth(ports, listing, shown, limit)
   const { market, tradesSeq, tradesVersion } = shown
-  const json = pageJson(
-    listing,
+  const json = tradesPageJson(
+    listing.name,
     market.id,
     latestTrades([...shown.trades.values()], [], limit),
     limit,
@@ -162,40 +159,24 @@ async function fromBoth(
   keepTrades(shown, stored)
   if (holdsNewest(shown, limit)) return fromBoard(ports, listing, shown, limit)
   const trades = latestTrades([...shown.trades.values()], stored, limit)
-  return { status: 200, raw: pageJson(listing, id, trades, limit) }
+  return { status: 200, raw: tradesPageJson(listing.name, id, trades, limit) }
 }
 
 /** Returns a page after a trade: from the front's memory as far as it reaches. */
 async function earlier(
-  { board, storedTrades }: TradeSources,
-  listing: Listing,
-  asked: {
-    readonly marketId: MarketId
-    readonly limit: number
-    readonly before: TradePlace | undefined
-  },
+  { board, storedTrades, earlierPage }: TradeSources,
+  page: EarlierTradesPage,
 ): Promise<RawReply> {
-  const { marketId, limit, before } = asked
+  const { list, marketId, limit, before } = page
   const shown = board.markets.get(marketId)
   const held = [...(shown?.trades.values() ?? [])].filter((trade) => isBefore(trade, before))
+  if (held.length === 0 && shown?.hasAllTrades !== true) {
+    return { status: 200, raw: await earlierPage(page) }
+  }
   const isEnough = held.length >= limit || shown?.hasAllTrades === true
   const stored = isEnough ? [] : await storedTrades(marketId, limit, before)
-  const raw = pageJson(listing, marketId, latestTrades(held, stored, limit), limit)
+  const raw = tradesPageJson(list, marketId, latestTrades(held, stored, limit), limit)
   return { status: 200, raw }
-}
-
-function pageJson(
-  { name, json }: Listing,
-  marketId: MarketId,
-  trades: readonly ShownTrade[],
-  limit: number,
-): string {
-  const last = trades.length < limit ? undefined : trades.at(-1)
-  const next = last === undefined ? 'null' : `"${last.tradeId}"`
-  return (
-    `{"marketId":"${marketId}","${name}":[${trades.map(json).join(',')}],` +
-    `"count":${trades.length},"nextBefore":${next}}`
-  )
 }
 
 export function listTrades(ports: TradeSources): AnswerRoute {

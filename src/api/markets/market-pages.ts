@@ -30,7 +30,6 @@ export type ListedMarket = FoundMarket & {
 
 export type MarketSources = {
   readonly board: MarketBoard
-  readonly nowMs: () => number
   /** Returns markets of the database after a position, oldest first. */
   readonly storedMarkets: (filter: {
     chainId?: number
@@ -103,14 +102,19 @@ function isBehind({ createdAt, id }: Market, place: MarketPlace): boolean {
   return id > place.id
 }
 
-/** Returns matching markets after the place; more than `limit` if the board and the database both have some. */
+/**
+ * Returns markets that match in this second, after the place; more than `limit` if the board and the database both have
+ * some.
+ */
 export async function marketsFrom(
   sources: MarketSources,
   filter: MarketFilter & { readonly limit: number },
   after: MarketPlace,
+  nowSec: number,
 ): Promise<ListedMarket[]> {
   const { chainMarkets } = sources
-  if (chainMarkets !== undefined) return ofChain(sources, chainMarkets, filter, after)
+  if (chainMarkets !== undefined)
+    return ofChain(sources, chainMarkets, { ...filter, nowSec }, after)
   const { status, limit } = filter
   if (status !== undefined) return ofBoard(sources, { ...filter, status }, after)
   if (after.ended) return ofBoard(sources, { ...filter, status: 'ended' }, after)
@@ -120,14 +124,14 @@ export async function marketsFrom(
 }
 
 async function ofChain(
-  { board, nowMs }: MarketSources,
+  { board }: MarketSources,
   chainMarkets: NonNullable<MarketSources['chainMarkets']>,
-  filter: MarketFilter & { readonly limit: number },
+  filter: MarketFilter & { readonly limit: number; readonly nowSec: number },
   { createdAt, id, ended }: MarketPlace,
 ): Promise<ListedMarket[]> {
+  const { nowSec } = filter
   const after = id === undefined ? {} : { after: { createdAt, id, ended } }
-  const nowSec = Math.floor(nowMs() / 1_000)
-  const listed = await chainMarkets({ ...filter, ...after, nowSec })
+  const listed = await chainMarkets({ ...filter, ...after })
   return listed.map((market) => {
     const shown = board.markets.get(market.id)
     if (market.resolved) {

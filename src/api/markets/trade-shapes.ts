@@ -1,11 +1,10 @@
-/** Trades of `protocol/shapes/trades.ts` as JSON, and the position at which a list continues. */
+/** Parameters of lists of trades: the position at which a list continues. */
 
 import Type from 'typebox'
-import { checksumAddress } from '#domain/checksum-address.ts'
 import { type MarketId, parseTradeId } from '#domain/ids.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
-import type { ShownTrade } from '#live/market-board.ts'
 import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
+import type { TradePlace } from './trade-pages.ts'
 
 export const TRADE_EXAMPLE = {
   tradeId: `${MARKET_ID}-17-0`,
@@ -19,34 +18,6 @@ export const TRADE_EXAMPLE = {
   status: 'matched',
   seq: 17,
 }
-
-/** Returns the fields that a match fixes, as REST and the stream write them; none needs to be escaped. */
-export function matchedJson({ tradeId, price, size, buyer, seller, outcome }: ShownTrade): string {
-  return (
-    `"tradeId":"${tradeId}","price":${price},"size":${size},` +
-    `"buyer":"${checksumAddress(buyer)}","seller":"${checksumAddress(seller)}","outcome":${outcome}`
-  )
-}
-
-/** A trade as JSON without its closing brace, so that a caller can add fields. */
-function openTradeJson(trade: ShownTrade): string {
-  const { txHash, status, seq } = trade
-  return (
-    `{${matchedJson(trade)},"timestamp":${Math.floor(trade.matchedAtMs / 1_000)},` +
-    `"txHash":"${txHash}","status":"${status}","seq":${seq}`
-  )
-}
-
-export function tradeJson(trade: ShownTrade): string {
-  return `${openTradeJson(trade)}}`
-}
-
-export function activityJson(trade: ShownTrade): string {
-  return `${openTradeJson(trade)},"takerSide":${trade.takerSide}}`
-}
-
-/** Position of a trade in its market. */
-export type TradePlace = { readonly seq: number; readonly fillIndex: number }
 
 export function beforeTradeParam() {
   return Type.String({

@@ -21,22 +21,17 @@ import {
 } from '#protocol/shapes/users.ts'
 import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
 import { marketIdParam } from '../orders/order-shapes.ts'
-import type { UserPositionsPage } from './user-pages.ts'
-
-export type Position = {
-  readonly marketId: MarketId
-  readonly yesShares: bigint
-  readonly noShares: bigint
-  readonly yesCost: bigint
-  readonly noCost: bigint
-}
-
-export type MarketName =
-  | { readonly marketId: MarketId }
-  | { readonly contractAddress: Address; readonly chainId?: number | undefined }
+import {
+  type MarketName,
+  type Position,
+  type PositionRequest,
+  positionBody,
+  type UserPositionsPage,
+} from './user-pages.ts'
 
 export type PositionSources = {
-  readonly position: (market: MarketName, user: Address) => Promise<Position | undefined>
+  /** Returns a user's position in a market, as JSON. */
+  readonly positionJson: (asked: PositionRequest) => Promise<string>
   /** Returns a page of a user's positions on a chain, as JSON. */
   readonly positionsPage: (asked: UserPositionsPage) => Promise<string>
   readonly holders: (
@@ -68,18 +63,6 @@ function namedMarket(name: MarketName, chainId: number | undefined): MarketName 
   return 'marketId' in name ? name : { ...name, chainId }
 }
 
-function positionBody(position: Position | undefined) {
-  if (position === undefined) return { yesShares: 0, noShares: 0 }
-  const { yesShares, noShares, yesCost, noCost } = position
-  return {
-    yesShares: exactInteger(yesShares),
-    noShares: exactInteger(noShares),
-    totalInvested: exactInteger(yesCost + noCost),
-    yesCost: exactInteger(yesCost),
-    noCost: exactInteger(noCost),
-  }
-}
-
 const ACCOUNTING =
   'Shares are read from the chain after the configured confirmations, or from a sync that is ' +
   'newer. Cost is computed from trades: a purchase adds its price, shares that leave take their ' +
@@ -95,7 +78,7 @@ const REALISED =
   'chain; a sync does not change the profit. Outside of the list, `realisedProfit` covers all ' +
   'markets of the chain, including those in which the user has no shares left.'
 
-export function getPosition({ position }: PositionSources): AnswerRoute {
+export function getPosition({ positionJson }: PositionSources): AnswerRoute {
   return route({
     method: 'GET',
     path: '/api/v1/positions/{marketAddress}',
@@ -123,8 +106,8 @@ export function getPosition({ position }: PositionSources): AnswerRoute {
       },
     },
     async handle({ path, query }) {
-      const found = await position(namedMarket(path.marketAddress, query.chain_id), query.user)
-      return { status: 200, body: positionBody(found) }
+      const market = namedMarket(path.marketAddress, query.chain_id)
+      return { status: 200, raw: await positionJson({ market, user: query.user }) }
     },
   })
 }

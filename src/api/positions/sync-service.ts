@@ -8,7 +8,8 @@ import type { Address, MarketId } from '#domain/ids.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { MarketFinder } from '#live/market-finder.ts'
 import type { Clock } from '#runtime/clock.ts'
-import type { MarketName, Position, Synced } from './positions.ts'
+import type { Synced } from './positions.ts'
+import type { MarketName, Position } from './user-pages.ts'
 
 /** Returns a holder's shares of a market at the newest block, and that block. */
 export type ChainBalances = (

@@ -1,10 +1,11 @@
 /**
- * Pages of a user as response JSON, written on the thread that reads the database: one text crosses to the front
+ * Answers about a user as JSON, written on the thread that reads the database: one text crosses to the front
  * instead of a thousand values, and the front sends it unchanged.
  */
 
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { Address, MarketId, TradeId } from '#domain/ids.ts'
+import { exactInteger } from '#http/json.ts'
 import { type PagePlace, writePlace } from '#http/page-place.ts'
 
 export type UserTrade = {
@@ -34,14 +35,22 @@ export type UserPayout = {
   readonly atMs: number
 }
 
-export type UserPosition = {
+/** A market as named in a path: by its id, or by its contract's address. */
+export type MarketName =
+  | { readonly marketId: MarketId }
+  | { readonly contractAddress: Address; readonly chainId?: number | undefined }
+
+export type Position = {
   readonly marketId: MarketId
-  readonly question: string
-  readonly contractAddress: Address
   readonly yesShares: bigint
   readonly noShares: bigint
   readonly yesCost: bigint
   readonly noCost: bigint
+}
+
+export type UserPosition = Position & {
+  readonly question: string
+  readonly contractAddress: Address
   readonly realisedProfit: bigint
   readonly expiration: number
   readonly resolved: boolean
@@ -61,6 +70,22 @@ export type UserPositionsPage = {
   readonly chainId: number
   readonly limit: number
   readonly after?: MarketId | undefined
+}
+
+/** Request for a user's position in a market. */
+export type PositionRequest = { readonly market: MarketName; readonly user: Address }
+
+/** Returns the body of a position; one that is empty has only its shares. */
+export function positionBody(position: Position | undefined) {
+  if (position === undefined) return { yesShares: 0, noShares: 0 }
+  const { yesShares, noShares, yesCost, noCost } = position
+  return {
+    yesShares: exactInteger(yesShares),
+    noShares: exactInteger(noShares),
+    totalInvested: exactInteger(yesCost + noCost),
+    yesCost: exactInteger(yesCost),
+    noCost: exactInteger(noCost),
+  }
 }
 
 export function userActivityJson(found: {

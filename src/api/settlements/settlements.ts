@@ -5,7 +5,6 @@
 
 import Type, { type Static } from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
-import type { TradeId } from '#domain/ids.ts'
 import {
   FAILED_TRADES_LISTED_HOURS,
   TRADES_OF_ALL_LISTED,
@@ -13,7 +12,6 @@ import {
 } from '#domain/limits.ts'
 import { isRejection } from '#domain/rejection.ts'
 import type { Trade, TradeStatus } from '#domain/trade.ts'
-import type { TransactionRow, TransactionState } from '#domain/transaction.ts'
 import { type PagePlace, pageWeight, readPlace, writePlace } from '#http/page-place.ts'
 import type { ReadCache } from '#http/read-cache.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
@@ -43,15 +41,13 @@ export type SettlementSources = {
     limit: number,
     before: PagePlace | undefined,
   ) => Promise<Counted>
-  readonly transaction: (txHash: string) => Promise<TransactionRow | undefined>
-  /** Returns the newest known block of a chain. */
-  readonly headOf: (chainId: number) => Promise<number | undefined>
+  /** Returns the status of a settlement transaction, as JSON. */
+  readonly settlementJson: (txHash: string) => Promise<string>
   readonly cache: ReadCache
   readonly nowMs: () => number
 }
 
 const FAILED_WINDOW_MS = FAILED_TRADES_LISTED_HOURS * 60 * 60 * 1_000
-const PURPOSE = 'settlement'
 
 const way = {
   tradeId: Type.String({ description: 'market, sequence, fill' }),
@@ -250,21 +246,7 @@ const Found = Type.Object(
   { title: 'Settlement' },
 )
 
-const STATUS: Readonly<Record<TransactionState, string>> = {
-  open: 'submitted',
-  succeeded: 'confirmed',
-  reverted: 'failed',
-  cancelled: 'failed',
-  lost: 'failed',
-}
-
-const ENDS: Readonly<Partial<Record<TransactionState, string>>> = {
-  reverted: 'the transaction reverted',
-  cancelled: 'it was cancelled before it was mined',
-  lost: 'another transaction replaced it',
-}
-
-export function getSettlement({ transaction, headOf }: SettlementSources): AnswerRoute {
+export function getSettlement({ settlementJson }: SettlementSources): AnswerRoute {
   return route({
     method: 'GET',
     path: '/api/v1/settlements/{txHash}',
@@ -305,29 +287,7 @@ export function getSettlement({ transaction, headOf }: SettlementSources): Answe
       },
     },
     async handle({ path: { txHash } }) {
-      const row = await transaction(txHash)
-      if (row === undefined || row.purpose !== PURPOSE) {
-        return { status: 200, body: { found: false as const } }
-      }
-      const head = row.blockNumber === null ? undefined : await headOf(row.chainId)
-      const onTop = row.blockNumber === null ? 0 : (head ?? row.blockNumber) - row.blockNumber + 1
-      const { finishedAtMs, state } = row
-      return {
-        status: 200,
-        body: {
-          found: true as const,
-          txHash: row.txHash === '' ? txHash : row.txHash,
-          chainId: row.chainId,
-          status: STATUS[state],
-          blockNumber: row.blockNumber,
-          // The chain's readers may be behind the sender.
-          confirmations: row.blockNumber === null ? 0 : Math.max(1, onTop),
-          submittedAt: Math.floor(row.signedAtMs / 1_000),
-          confirmedAt: finishedAtMs === null ? null : Math.floor(finishedAtMs / 1_000),
-          trades: JSON.parse(row.reference) as TradeId[],
-          error: ENDS[state] ?? (state === 'open' ? row.error : ''),
-        },
-      }
+      return { status: 200, raw: await settlementJson(txHash) }
     },
   })
 }

@@ -26,17 +26,17 @@ import { makeBatcher, TASKS_PER_WORKER } from '#verify/batcher.ts'
 import { type OrderInspection, type SignedOrder, verifiedOrder } from '#verify/inspect-orders.ts'
 import { makeOrderPacker, makePackedMemory, type PackedFlaws } from '#verify/packed-orders.ts'
 import type { VerifyWorkerData } from '#verify/verify-jobs.ts'
-import type { AskPage, PageTask } from './query-pages.ts'
+import { type AskPage, LONG_PAGES, type PageTask } from './query-pages.ts'
 
 /** Maximum number of tasks that wait for a thread of a pool; further ones are refused. */
 const QUEUE_MAX = 10_000
-/** Pages of users sent to a thread in one message: sending one costs as much as reading one. */
+/** Pages sent to a thread in one message: sending one costs as much as reading one. */
 const PAGES_TOGETHER_MAX = 8
 
 export type FrontPools = {
   /** Long reads leave one thread for short ones; with a single thread they run one at a time. */
   readonly query: Query
-  /** Returns a page of a user as JSON. Activity scans history, so it is a long read. */
+  /** Returns an answer as JSON. Those that scan history are long reads. */
   readonly askPage: AskPage
   /** If tokens are required, uses its own thread: no long read delays it. */
   findKey(id: string): Promise<ApiKey | undefined>
@@ -97,7 +97,7 @@ export function openFrontPools(settings: Settings, log: Log): FrontPools {
   const longPages = writePages(longMax, settings.database.longReadsMax)
   const shortPages = writePages(settings.database.queryThreads, QUEUE_MAX)
   const askPage: AskPage = async (page, args) => {
-    const write = page === 'userActivity' ? longPages : shortPages
+    const write = LONG_PAGES.has(page) ? longPages : shortPages
     return answerOf((await refusable(write({ page, args }))) as StoreReply) as string
   }
   function openHistory(): History {

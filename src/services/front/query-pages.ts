@@ -1,11 +1,16 @@
-/** Pages of a user, read and serialized on a thread of the query pool: the result is JSON. */
+/** Answers that are read and serialized on a thread of the query pool: the result is JSON. */
 
+import { type EarlierTradesPage, tradesPageJson } from '#api/markets/trade-pages.ts'
 import {
+  type PositionRequest,
+  positionBody,
   type UserActivityPage,
   type UserPositionsPage,
   userActivityJson,
   userPositionsJson,
 } from '#api/positions/user-pages.ts'
+import { settlementJson } from '#api/settlements/settlement-page.ts'
+import { writeJson } from '#http/json.ts'
 import type { StoreReply } from '#store/engine/reply.ts'
 import { faultReply } from '#store/reads/answer-query.ts'
 import type { Query } from '#store/reads/queries.ts'
@@ -13,7 +18,13 @@ import type { Query } from '#store/reads/queries.ts'
 type Pages = {
   userActivity: UserActivityPage
   userPositions: UserPositionsPage
+  earlierTrades: EarlierTradesPage
+  position: PositionRequest
+  settlement: { readonly txHash: string }
 }
+
+/** Pages that scan history. */
+export const LONG_PAGES: ReadonlySet<keyof Pages> = new Set(['userActivity', 'earlierTrades'])
 
 /** Requests one page. */
 export type AskPage = <Name extends keyof Pages>(name: Name, page: Pages[Name]) => Promise<string>
@@ -49,6 +60,15 @@ export function makePageWriter(
         query('realisedProfitOf', { user, chainId }),
       ])
       return userPositionsJson(positions, profit, limit)
+    },
+    async earlierTrades(page) {
+      const { list, marketId, limit } = page
+      return tradesPageJson(list, marketId, await query('earlierTrades', page), limit)
+    },
+    position: async (asked) => writeJson(positionBody(await query('positionOf', asked))),
+    async settlement({ txHash }) {
+      const row = await query('transactionByHash', { txHash })
+      return settlementJson(txHash, row, (chainId) => query('indexedBlock', { chainId }))
     },
   }
   const write = async ({ page, args }: PageTask): Promise<StoreReply> => {

@@ -1,6 +1,7 @@
 /** The reads of a front: routes over the board, the query pool, and the chains for a sync. */
 
 import { candles } from '#api/markets/candles.ts'
+import { keepPages } from '#api/markets/kept-pages.ts'
 import { getMarket, listMarkets } from '#api/markets/list-markets.ts'
 import { listActivity, listTrades, type TradeSources } from '#api/markets/list-trades.ts'
 import { marketStats } from '#api/markets/market-stats.ts'
@@ -34,14 +35,13 @@ import { keepAnswers } from '#http/kept-answers.ts'
 import { lazily } from '#http/lazily.ts'
 import { makeReadCache } from '#http/read-cache.ts'
 import type { Route } from '#http/route.ts'
-import { shareReads } from '#http/shared-reads.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { FiguresBook } from '#live/market-figures.ts'
 import { makeMarketFinder } from '#live/market-finder.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import type { SeqWaiters } from '#live/seq-waiters.ts'
 import type { Clock } from '#runtime/clock.ts'
-import type { Queries, Query } from '#store/reads/queries.ts'
+import type { Query } from '#store/reads/queries.ts'
 import { askWrite, type WriteQueueRef } from '#store/writes/ask-write.ts'
 import type { AskPage } from './query-pages.ts'
 
@@ -50,7 +50,7 @@ import type { AskPage } from './query-pages.ts'
  * board.
  */
 const CHAIN_MARKETS_KEPT_MS_MAX = 250
-const LISTS_KEPT_MAX = 20
+const LISTS_KEPT_MAX = 32
 
 type ReadPorts = {
   readonly settings: Settings
@@ -80,15 +80,8 @@ export function readRoutes(ports: ReadPorts): Route[] {
     bytesMax: OVER_KEPT_BYTES_MAX,
     clock,
   })
+  const hasChain = settings.chains.some(({ rpcUrls }) => rpcUrls.length > 0)
   const keepMs = settings.front.readCacheMs
-  const entriesMax = LISTS_KEPT_MAX
-  const storedMarkets = shareReads<Queries['listMarkets']['answers']>({ keepMs, entriesMax, clock })
-  // A market in one list must be in the next one too, with any filter: so only the newest list is kept.
-  const chainMarkets = shareReads<Queries['listChainMarkets']['answers']>({
-    keepMs: Math.min(keepMs, CHAIN_MARKETS_KEPT_MS_MAX),
-    entriesMax: 1,
-    clock,
-  })
   const find = makeMarketFinder({
     board,
     storedMarket: (marketId) => query('marketById', { marketId }),
@@ -96,17 +89,17 @@ export function readRoutes(ports: ReadPorts): Route[] {
   const trades: TradeSources = {
     ...{ board, waiters, kept, over },
     storedTrades: (marketId, limit, before) => query('recentTrades', { marketId, limit, before }),
+    earlierPage: (page) => askPage('earlierTrades', page),
   }
   const positions: PositionSources = {
-    position: (market, user) => query('positionOf', { market, user }),
+    positionJson: (asked) => askPage('position', asked),
     positionsPage: (page) => askPage('userPositions', page),
     holders: (marketId, limit) => query('holdersOf', { marketId, limit }),
   }
   const settlements: SettlementSources = {
     pending: (limit, before) => query('newestPendingTrades', { limit, before }),
     failedSince: (sinceMs, limit, before) => query('failedTradesSince', { sinceMs, limit, before }),
-    transaction: (txHash) => query('transactionByHash', { txHash }),
-    headOf: (chainId) => query('indexedBlock', { chainId }),
+    settlementJson: (txHash) => askPage('settlement', { txHash }),
     cache,
     nowMs: clock.nowMs,
   }
@@ -121,14 +114,17 @@ export function readRoutes(ports: ReadPorts): Route[] {
     listMarkets({
       ...{ board, figures, waiters, nowMs: clock.nowMs },
       joined: joinAnswers({ listsMax: LISTS_KEPT_MAX }),
-      storedMarkets: async (filter) =>
-        storedMarkets.read(JSON.stringify(filter), () => query('listMarkets', filter)),
-      ...(settings.chains.some(({ rpcUrls }) => rpcUrls.length > 0)
-        ? {
-            chainMarkets: async (filter) =>
-              chainMarkets.read(JSON.stringify(filter), () => query('listChainMarkets', filter)),
-          }
-        : {}),
+      pages: keepPages({
+        ...{ board, nowMs: clock.nowMs, pagesMax: LISTS_KEPT_MAX },
+        ...(hasChain
+          ? {
+              keepMs: Math.min(keepMs, CHAIN_MARKETS_KEPT_MS_MAX),
+              version: () => query('chainVersion', {}),
+            }
+          : { keepMs }),
+      }),
+      storedMarkets: (filter) => query('listMarkets', filter),
+      ...(hasChain ? { chainMarkets: (filter) => query('listChainMarkets', filter) } : {}),
     }),
     getMarket({ board, find, waiters, figures, kept, over }),
     listTrades(trades),

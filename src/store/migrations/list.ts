@@ -5,6 +5,7 @@ import { settlementNotesOf } from './019-settlement-notes.ts'
 import { transparencyOf } from './020-transparency.ts'
 import { deadmanOf } from './021-deadman.ts'
 import { publicBooksOf } from './022-public-books.ts'
+import { marketCategoriesOf } from './023-market-categories.ts'
 
 export const migrationsOf = (dialect: 'sqlite' | 'mysql') => [
   { name: '018-baseline', class: baselineOf(dialect) },
@@ -12,4 +13,5 @@ export const migrationsOf = (dialect: 'sqlite' | 'mysql') => [
   { name: '020-transparency', class: transparencyOf(dialect) },
   { name: '021-deadman', class: deadmanOf(dialect) },
   { name: '022-public-books', class: publicBooksOf(dialect) },
+  { name: '023-market-categories', class: marketCategoriesOf(dialect) },
 ]

@@ -31,6 +31,7 @@ import {
   assertionsToSettle,
   chainMarketById,
   chainMarketsByContract,
+  chainVersion,
   listChainMarkets,
   marketsToReconcile,
   marketsWithoutPayout,
@@ -53,7 +54,13 @@ import type { Queries, QueryName, QueryTask } from './queries.ts'
 import { settlementCharges } from './settlement-charges.ts'
 import { pendingTradesWithOrders, permitsOf, tradesWithOrders } from './settlements.ts'
 import { chainStats, marketStats } from './stats.ts'
-import { failedTradesSince, newestPendingTrades, recentTrades, settledTradesOf } from './trades.ts'
+import {
+  earlierTrades,
+  failedTradesSince,
+  newestPendingTrades,
+  recentTrades,
+  settledTradesOf,
+} from './trades.ts'
 import { tradesOfUser } from './user-trades.ts'
 import { withdrawers, withdrawnBy } from './withdrawn.ts'
 
@@ -71,6 +78,7 @@ const answers: {
     marketsByContract(database, contractAddress),
   listMarkets,
   recentTrades,
+  earlierTrades,
   tradesOfUser,
   newestPendingTrades,
   failedTradesSince,
@@ -89,6 +97,7 @@ const answers: {
   quickMarketsOfAsset,
   quickMarketById,
   unfinishedQuickMarkets,
+  chainVersion,
   listChainMarkets,
   chainMarketById: (database, { marketId }) => chainMarketById(database, marketId),
   chainMarketsByContract: (database, { contractAddress }) =>

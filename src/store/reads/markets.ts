@@ -1,9 +1,10 @@
 /** Reads of markets. */
 
-import type { FilterQuery } from '@mikro-orm/core'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { Category, CloseReason, Market } from '#domain/market.ts'
 import { type Database, read } from '../engine/database.ts'
+import { bytesOf, hexOf } from '../engine/hex.ts'
+import { rowsOf } from '../engine/prepared.ts'
 import { MarketEntity } from '../entities/market.ts'
 
 export type MarketRecord = Market & {
@@ -71,39 +72,71 @@ export async function marketsByContract(
   return found.map(marketRecord)
 }
 
-/** Returns markets that match the filter, newest first; with `after`, oldest first. */
+type ListedRow = {
+  readonly market_id: Uint8Array
+  readonly chain_id: number | string
+  readonly question: string
+  readonly description: string
+  readonly category: Category
+  readonly contract_address: Uint8Array
+  readonly maker: Uint8Array
+  readonly expires_at_sec: number | string
+  readonly created_at_sec: number | string
+  readonly quick: number
+  readonly opened_at_ms: number | string
+  readonly close_reason: CloseReason | null
+  readonly closed_at_ms: number | string | null
+}
+
+/**
+ * Returns markets that match the filter, newest first; with `after`, oldest first. Not by the ORM: creating entities
+ * costs many times more than reading the rows.
+ */
 export async function listMarkets(
   database: Database,
   filter: MarketFilter,
 ): Promise<MarketRecord[]> {
-  const where: FilterQuery<MarketEntity> = {
-    ...(filter.chainId === undefined ? {} : { chainId: filter.chainId }),
-    ...(filter.category === undefined ? {} : { category: filter.category }),
-    ...(filter.quick === undefined ? {} : { quick: filter.quick }),
-    ...(filter.closed === undefined ? {} : { closeReason: filter.closed ? { $ne: null } : null }),
-    ...(filter.expiresAfterSec === undefined
-      ? {}
-      : { expiration: { $gt: filter.expiresAfterSec } }),
-    ...(filter.after === undefined ? {} : later(filter.after)),
+  const where: string[] = []
+  const values: (number | string | Buffer)[] = []
+  const need = (text: string, ...given: (number | string | Buffer)[]): void => {
+    where.push(text)
+    values.push(...given)
+  }
+  if (filter.chainId !== undefined) need('chain_id = ?', filter.chainId)
+  if (filter.category !== undefined) need('category = ?', filter.category)
+  if (filter.quick !== undefined) need('quick = ?', filter.quick ? 1 : 0)
+  if (filter.closed !== undefined) need(`close_reason is ${filter.closed ? 'not ' : ''}null`)
+  if (filter.expiresAfterSec !== undefined) need('expires_at_sec > ?', filter.expiresAfterSec)
+  if (filter.after !== undefined) {
+    const { createdAt, id } = filter.after
+    // The condition on the time alone uses the index; the rest skips rows within one second.
+    need('created_at_sec >= ?', createdAt)
+    if (id !== undefined) need('(created_at_sec > ? or market_id > ?)', createdAt, bytesOf(id))
   }
   const way = filter.after === undefined ? 'desc' : 'asc'
-  const found = await read(database, (em) =>
-    em.find(MarketEntity, where, {
-      orderBy: { createdAt: way, id: way },
-      limit: filter.limit,
-      disableIdentityMap: true,
-    }),
+  const rows = await rowsOf<ListedRow>(
+    database,
+    `select market_id, chain_id, question, description, category, contract_address, maker,
+        expires_at_sec, created_at_sec, quick, opened_at_ms, close_reason, closed_at_ms
+      from markets ${where.length === 0 ? '' : `where ${where.join(' and ')}`}
+      order by created_at_sec ${way}, market_id ${way} limit ?`,
+    [...values, filter.limit],
   )
-  return found.map(marketRecord)
-}
-
-function later({ createdAt, id }: NonNullable<MarketFilter['after']>): object {
-  if (id === undefined) return { createdAt: { $gte: createdAt } }
-  // The condition on the time alone uses the index; the rest skips rows within one second.
-  return {
-    createdAt: { $gte: createdAt },
-    $or: [{ createdAt: { $gt: createdAt } }, { id: { $gt: id } }],
-  }
+  return rows.map((row) => ({
+    id: hexOf(row.market_id) as MarketId,
+    question: row.question,
+    description: row.description,
+    category: row.category,
+    contractAddress: hexOf(row.contract_address) as Address,
+    maker: hexOf(row.maker) as Address,
+    expiration: Number(row.expires_at_sec),
+    chainId: Number(row.chain_id),
+    createdAt: Number(row.created_at_sec),
+    quick: Number(row.quick) === 1,
+    openedAtMs: Number(row.opened_at_ms),
+    closeReason: row.close_reason,
+    closedAtMs: row.closed_at_ms === null ? null : Number(row.closed_at_ms),
+  }))
 }
 
 function marketRecord(row: MarketEntity): MarketRecord {

@@ -56,6 +56,7 @@ import type { ChargesFilter, SettlementCharge } from './settlement-charges.ts'
 import type { PendingTrades, pendingTradesWithOrders, permitsOf } from './settlements.ts'
 import type { ChainStats, MarketStats } from './stats.ts'
 import type {
+  earlierTrades,
   failedTradesSince,
   newestPendingTrades,
   recentTrades,
@@ -77,6 +78,10 @@ export type Queries = {
   marketsByContract: { takes: { contractAddress: Address }; answers: MarketRecord[] }
   listMarkets: { takes: MarketFilter; answers: MarketRecord[] }
   recentTrades: { takes: Parameters<typeof recentTrades>[1]; answers: TradeRecord[] }
+  earlierTrades: {
+    takes: Parameters<typeof earlierTrades>[1]
+    answers: Awaited<ReturnType<typeof earlierTrades>>
+  }
   tradesOfUser: { takes: Parameters<typeof tradesOfUser>[1]; answers: UserTrades }
   newestPendingTrades: { takes: Parameters<typeof newestPendingTrades>[1]; answers: TradePage }
   failedTradesSince: { takes: Parameters<typeof failedTradesSince>[1]; answers: TradePage }
@@ -104,6 +109,7 @@ export type Queries = {
   }
   quickMarketById: { takes: { id: number }; answers: QuickMarket | undefined }
   unfinishedQuickMarkets: { takes: { limit: number }; answers: QuickMarket[] }
+  chainVersion: { takes: object; answers: string }
   listChainMarkets: { takes: ChainMarketFilter; answers: ChainMarketRecord[] }
   chainMarketById: { takes: { marketId: MarketId }; answers: ChainMarketRecord | undefined }
   chainMarketsByContract: { takes: { contractAddress: Address }; answers: ChainMarketRecord[] }

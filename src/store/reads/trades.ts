@@ -9,7 +9,7 @@ import type { Price, Shares } from '#domain/money.ts'
 import type { Outcome, Side } from '#domain/order.ts'
 import type { Trade, TradeStatus } from '#domain/trade.ts'
 import type { Database } from '../engine/database.ts'
-import { bytesOf, hexOf } from '../engine/hex.ts'
+import { bytesOf, hexColumn, hexOf, hexOfDigits } from '../engine/hex.ts'
 import { rowsOf } from '../engine/prepared.ts'
 import type { TradeEntity } from '../entities/trade.ts'
 
@@ -31,6 +31,10 @@ export type TradeRecord = Trade & {
 /** A place in the trades of a market; the page ends before it. */
 type BeforeTrade = { readonly seq: number; readonly fillIndex: number }
 
+/** The condition on `seq` alone uses the index; the rest skips fills of one event. */
+const BEFORE_PLACE = 'and seq <= ? and (seq < ? or fill_index < ?)'
+const NEWEST_FIRST = 'order by market_id desc, seq desc, fill_index desc'
+
 /** Returns the trades of a market, newest first; all, or those before a place. */
 export async function recentTrades(
   database: Database,
@@ -41,14 +45,57 @@ export async function recentTrades(
   },
 ): Promise<TradeRecord[]> {
   const { marketId, limit, before } = filter
-  // The condition on `seq` alone uses the index; the rest skips fills of one event.
-  const earlier = before === undefined ? '' : 'and seq <= ? and (seq < ? or fill_index < ?)'
+  const earlier = before === undefined ? '' : BEFORE_PLACE
   const place = before === undefined ? [] : [before.seq, before.seq, before.fillIndex]
-  return listed(
+  return listed(database, `where market_id = ? ${earlier} ${NEWEST_FIRST} limit ?`, [
+    bytesOf(marketId),
+    ...place,
+    limit,
+  ])
+}
+
+/** A trade without its orders. */
+type ListedTrade = Omit<Trade, 'marketId' | 'fillIndex' | 'buyOrderHash' | 'sellOrderHash'> &
+  Pick<TradeRecord, 'status' | 'txHash'>
+
+type ListedRow = Pick<
+  TradeRowRead,
+  | 'seq'
+  | 'fill_index'
+  | 'outcome'
+  | 'price_e6'
+  | 'size_e6'
+  | 'taker_side'
+  | 'matched_at_ms'
+  | 'status'
+> & { readonly bought: string; readonly sold: string; readonly tx: string | null }
+
+/** Returns trades of a market before a place, newest first, with only the fields that a list shows. */
+export async function earlierTrades(
+  database: Database,
+  filter: { readonly marketId: MarketId; readonly limit: number; readonly before: BeforeTrade },
+): Promise<ListedTrade[]> {
+  const { marketId, limit, before } = filter
+  const rows = await rowsOf<ListedRow>(
     database,
-    `where market_id = ? ${earlier} order by market_id desc, seq desc, fill_index desc limit ?`,
-    [bytesOf(marketId), ...place, limit],
+    `select seq, fill_index, outcome, price_e6, size_e6, taker_side, matched_at_ms, status,
+        ${hexColumn('buyer')} as bought, ${hexColumn('seller')} as sold, ${hexColumn('tx_hash')} as tx
+      from trades where market_id = ? ${BEFORE_PLACE} ${NEWEST_FIRST} limit ?`,
+    [bytesOf(marketId), before.seq, before.seq, before.fillIndex, limit],
   )
+  return rows.map((row) => ({
+    tradeId: tradeId(marketId, Number(row.seq), row.fill_index),
+    seq: Number(row.seq),
+    outcome: row.outcome,
+    price: row.price_e6,
+    size: Number(row.size_e6) as Shares,
+    buyer: hexOfDigits(row.bought) as Address,
+    seller: hexOfDigits(row.sold) as Address,
+    takerSide: row.taker_side,
+    matchedAtMs: Number(row.matched_at_ms),
+    status: row.status,
+    txHash: hexOfDigits(row.tx),
+  }))
 }
 
 /** A place in a list across markets, for the next page. Rows are numbered, so no two places are equal. */

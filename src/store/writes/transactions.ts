@@ -6,6 +6,7 @@
 import type { Address } from '#domain/ids.ts'
 import type { TransactionRow, TransactionState } from '#domain/transaction.ts'
 import { type Database, read, transact } from '../engine/database.ts'
+import { rowsOf } from '../engine/prepared.ts'
 
 /**
  * Inserts the row, or replaces an older one with the same nonce. Repeating it changes nothing. Returns false if a newer
@@ -129,13 +130,12 @@ export async function transactionByHash(
   database: Database,
   { txHash }: { readonly txHash: string },
 ): Promise<TransactionRow | undefined> {
-  const found = await read(database, (em) =>
-    em.getConnection().execute<Columns[]>(
-      `select t.* from transaction_hashes h join transactions t
-        on t.chain_id = h.chain_id and t.sender = h.sender and t.nonce = h.nonce
-        where h.tx_hash = ?`,
-      [txHash],
-    ),
+  const found = await rowsOf<Columns>(
+    database,
+    `select t.* from transaction_hashes h join transactions t
+      on t.chain_id = h.chain_id and t.sender = h.sender and t.nonce = h.nonce
+      where h.tx_hash = ?`,
+    [txHash],
   )
   return found[0] === undefined ? undefined : transactionRow(found[0])
 }

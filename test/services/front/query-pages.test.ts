@@ -1,14 +1,16 @@
-/** A user's pages, as the query pool writes them, against all rows of the tables. */
+/** Answers that the query pool writes, against all rows of the tables. */
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { Fault } from '#domain/fault.ts'
-import type { Address } from '#domain/ids.ts'
-import { makePageWriter } from '#services/front/query-pages.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import type { TransactionRow } from '#domain/transaction.ts'
+import { makePageWriter, type PageTask } from '#services/front/query-pages.ts'
 import { type Database, sqlConnection } from '#store/engine/database.ts'
 import { hexOf } from '#store/engine/hex.ts'
 import { makeReads } from '#store/reads/reads.ts'
+import { saveTransaction } from '#store/writes/transactions.ts'
 import { withStore } from '../../store/batches.ts'
 import { seedTrades } from '../../store/reads/large-seed.ts'
 import { onBothDatabases } from '../../support/databases.ts'
@@ -89,6 +91,104 @@ await onBothDatabases('pages of a user', (databases) => {
     })
   })
 })
+
+const MARKET = `0x${'3'.padStart(64, '0')}` as MarketId
+
+await onBothDatabases('answers of the query pool', (databases) => {
+  it('a page of earlier trades has the rows of the market before the place', async () => {
+    await withStore(databases, async (database, url) => {
+      await seedTrades(database, { trades: 400, markets: 10, users: 7 })
+      const rows = await sqlConnection(database).execute<Trade[]>('select * from trades')
+      const all = rows
+        .filter((row) => hexOf(row.market_id as Buffer) === MARKET)
+        .sort((a, b) => Number(b.seq) - Number(a.seq))
+        .map((row) => ({
+          tradeId: `${MARKET}-${row.seq}-${row.fill_index}`,
+          price: row.price_e6,
+          size: Number(row.size_e6),
+          buyer: checksumAddress(hexOf(row.buyer as Buffer) as Address),
+          seller: checksumAddress(hexOf(row.seller as Buffer) as Address),
+          outcome: row.outcome,
+          timestamp: Math.floor(Number(row.matched_at_ms) / 1_000),
+          txHash: row.tx_hash === null ? '' : hexOf(row.tx_hash as Buffer),
+          status: row.status,
+          seq: Number(row.seq),
+        }))
+      assert.equal(all.length, 40)
+      await withPages(url, async (write) => {
+        const page = { list: 'trades', marketId: MARKET, limit: 15 } as const
+        const before = (at: number) => ({ seq: all[at]!.seq, fillIndex: 0 })
+        const ask = (at: number) =>
+          write({ page: 'earlierTrades', args: { ...page, before: before(at) } })
+        const answer = (from: number, nextBefore: string | null) => {
+          const trades = all.slice(from, from + 15)
+          return JSON.stringify({ marketId: MARKET, trades, count: trades.length, nextBefore })
+        }
+        assert.equal(await ask(4), answer(5, all[19]!.tradeId))
+        assert.equal(await ask(19), answer(20, all[34]!.tradeId))
+        assert.equal(await ask(34), answer(35, null))
+        assert.equal(await ask(39), answer(40, null))
+      })
+    })
+  })
+
+  it('a position by id or contract and a settlement by any of its hashes are found', async () => {
+    await withStore(databases, async (database, url) => {
+      await seedTrades(database, { trades: 40, markets: 10, users: 7 })
+      await saveTransaction(database, { row: SETTLEMENT })
+      await withPages(url, async (write) => {
+        const user = userNumbered(4)
+        const contractAddress = userNumbered(3)
+        const held =
+          '{"yesShares":1003,"noShares":1003,"totalInvested":1003,"yesCost":502,"noCost":501}'
+        for (const market of [
+          { marketId: MARKET },
+          { contractAddress },
+          { contractAddress, chainId: CHAIN },
+        ]) {
+          assert.equal(await write({ page: 'position', args: { market, user } }), held)
+        }
+        const none = { market: { contractAddress, chainId: 1 }, user }
+        assert.equal(await write({ page: 'position', args: none }), '{"yesShares":0,"noShares":0}')
+        const settlement = (txHash: string) => write({ page: 'settlement', args: { txHash } })
+        assert.equal(await settlement('0xcc'), '{"found":false}')
+        const found = {
+          ...{ found: true, txHash: '0xbb', chainId: CHAIN, status: 'confirmed', blockNumber: 7 },
+          ...{ confirmations: 1, submittedAt: 5, confirmedAt: 9, trades: ['a', 'b'], error: '' },
+        }
+        for (const hash of SETTLEMENT.hashes) {
+          assert.equal(await settlement(hash), JSON.stringify(found))
+        }
+      })
+    })
+  })
+})
+
+const SETTLEMENT: TransactionRow = {
+  ...{ chainId: CHAIN, sender: userNumbered(9), nonce: 1, revision: 2, purpose: 'settlement' },
+  ...{ reference: '["a","b"]', raw: '0x', hashes: ['0xaa', '0xbb'], blanks: [] },
+  ...{ maxFeePerGas: '1', maxPriorityFeePerGas: '1', state: 'succeeded', txHash: '0xbb' },
+  ...{ blockNumber: 7, blockHash: '0xb1', gasUsed: 1, error: 'late' },
+  ...{ signedAtMs: 5_999, updatedAtMs: 9_000, finishedAtMs: 9_000 },
+}
+
+/** Runs `work` with a writer of single pages. */
+async function withPages(
+  url: string,
+  work: (write: (task: PageTask) => Promise<unknown>) => Promise<void>,
+): Promise<void> {
+  const reads = makeReads(url)
+  const writePages = makePageWriter(reads.query, reads.together)
+  try {
+    await work(async (task) => {
+      const [reply] = await writePages([task])
+      assert(reply?.ok)
+      return reply.answer
+    })
+  } finally {
+    await reads.close()
+  }
+}
 
 it('a fault of one page is its answer, and the others are written', async () => {
   const fault = new Fault('STORE_UNAVAILABLE', 'the database is away', { retryable: true })

@@ -9,6 +9,8 @@ import { type Database, sqlConnection } from '#store/engine/database.ts'
 export type Large = {
   readonly trades: number
   readonly markets: number
+  /** How many of the markets have trades; all of them by default. */
+  readonly traded?: number
   readonly users: number
   /** When the newest trade was matched; they lie a second apart, newest last. */
   readonly endMs?: number
@@ -24,7 +26,7 @@ const NUMBERS = `a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d as i
   from ${['a', 'b', 'c', 'e', 'f'].map((name) => `${DIGITS} as ${name}`).join(' cross join ')}`
 
 export async function seedTrades(database: Database, large: Large): Promise<void> {
-  const { trades, markets, users } = large
+  const { trades, markets, users, traded = markets } = large
   const chainId = large.chainId ?? 31_337
   const startMs = large.endMs === undefined ? 1_700_000_000_000 : large.endMs - trades * 1_000
   const connection = sqlConnection(database)
@@ -51,7 +53,7 @@ export async function seedTrades(database: Database, large: Large): Promise<void
       2000000000, 1700000000 + i, case when i % 4 = 0 then 1 else 0 end, ${startMs}, 0, 1`,
   )
   // A block of a market's trades after the other, so that few minutes hold many of them.
-  const perMarket = Math.ceil(trades / markets)
+  const perMarket = Math.ceil(trades / traded)
   const marketOf = lite ? `(i / ${perMarket})` : `(i div ${perMarket})`
   await insert(
     `trades (market_id, seq, fill_index, chain_id, outcome, price_e6, size_e6, cost_e6, buyer, seller,

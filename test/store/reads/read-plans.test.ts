@@ -29,6 +29,11 @@ const ASKED: QueryTask[] = [
   ask('marketById', { marketId: m }),
   ask('listMarkets', { quick: false, limit: 100, after: { createdAt: 0, id: undefined } }),
   ask('listMarkets', { chainId: CHAIN, quick: false, limit: 9, after: { createdAt: 5, id: m } }),
+  ask('listChainMarkets', { quick: false, nowSec: 5, limit: 100 }),
+  ask('listChainMarkets', { nowSec: 5, status: 'open', limit: 100 }),
+  ask('listChainMarkets', { category: 'general', quick: false, nowSec: 5, limit: 100 }),
+  ask('listChainMarkets', { quick: false, nowSec: 5, limit: 9, after: { createdAt: 5, id: m } }),
+  ask('earlierTrades', { marketId: m, limit: 100, before: { seq: 1_900, fillIndex: 0 } }),
   ask('recentTrades', { marketId: m, limit: 100 }),
   ask('recentTrades', { marketId: m, limit: 100, before: { seq: 1_900, fillIndex: 0 } }),
   ask('tradesOfUser', { user, chainId: CHAIN, limit: 100 }),
@@ -70,6 +75,8 @@ const ASKED: QueryTask[] = [
 /** Lists whose limit bounds the work. */
 const ORDERED: readonly QueryName[] = [
   'listMarkets',
+  'listChainMarkets',
+  'earlierTrades',
   'recentTrades',
   'tradesOfUser',
   'newestPendingTrades',

@@ -1,0 +1,118 @@
+/**
+ * Pages of the market list, kept while they cannot have changed. All kept pages are of one version of the chain's index
+ * and of one second, so a market that one page shows is not missing from the next one, whatever its filter.
+ *
+ * A page is kept only if the version was the same before and after its rows were read. Once a newer version is seen,
+ * no older page is answered.
+ */
+
+import type { MarketBoard } from '#live/market-board.ts'
+import type { ListedMarket } from './market-pages.ts'
+
+/** A page, and the answer that was last made from it. */
+export type MarketPage<Answer> = {
+  readonly markets: readonly ListedMarket[]
+  answer: Answer | undefined
+}
+
+export type KeptPages<Answer> = {
+  /** Returns the page of this name: at once if it is kept, otherwise read for the given second. */
+  page(
+    name: string,
+    read: (nowSec: number) => Promise<readonly ListedMarket[]>,
+  ): MarketPage<Answer> | Promise<MarketPage<Answer>>
+}
+
+type Kept<Answer> = {
+  readonly page: MarketPage<Answer>
+  readonly version: string
+  readonly nowSec: number
+  readonly listVersion: number
+}
+
+/** Reads of a page whose version changed meanwhile; the last one is answered, but not kept. */
+const ATTEMPTS_MAX = 3
+
+export function keepPages<Answer>(ports: {
+  readonly board: Pick<MarketBoard, 'listVersion'>
+  readonly nowMs: () => number
+  /** Time after which the version is read again; with 0 only simultaneous requests share a page. */
+  readonly keepMs: number
+  readonly pagesMax: number
+  /** Returns the version of the chain's index. Without a chain, pages are kept for the rest of the second. */
+  readonly version?: (() => Promise<string>) | undefined
+}): KeptPages<Answer> {
+  const { board, nowMs, keepMs, pagesMax } = ports
+  const readVersion = ports.version ?? (async () => '')
+  /** The page that was made first is first. */
+  const kept = new Map<string, Kept<Answer>>()
+  const underWay = new Map<string, Promise<MarketPage<Answer>>>()
+  let version = ''
+  let checkedAtMs = Number.NEGATIVE_INFINITY
+  /** Checks run one after the other, so that the last one has the newest version. */
+  let checks: Promise<unknown> = Promise.resolve()
+
+  const second = () => Math.floor(nowMs() / 1_000)
+
+  function check(): Promise<string> {
+    const run = async () => {
+      const atMs = nowMs()
+      version = await readVersion()
+      checkedAtMs = atMs
+      return version
+    }
+    const checked = checks.then(run, run)
+    checks = checked.catch(() => undefined)
+    return checked
+  }
+
+  const isChecked = () => nowMs() - checkedAtMs < keepMs
+
+  function find(name: string): MarketPage<Answer> | undefined {
+    const known = kept.get(name)
+    const isSame =
+      known?.version === version &&
+      known.nowSec === second() &&
+      known.listVersion === board.listVersion
+    return isSame ? known.page : undefined
+  }
+
+  function keep(name: string, entry: Kept<Answer>): void {
+    kept.delete(name)
+    kept.set(name, entry)
+    for (const oldest of kept.keys()) {
+      if (kept.size <= pagesMax) break
+      kept.delete(oldest)
+    }
+  }
+
+  async function make(
+    name: string,
+    read: (nowSec: number) => Promise<readonly ListedMarket[]>,
+  ): Promise<MarketPage<Answer>> {
+    if (!isChecked()) await check()
+    for (let attempt = 1; ; attempt++) {
+      const known = keepMs === 0 ? undefined : find(name)
+      if (known !== undefined) return known
+      const before = { version, nowSec: second(), listVersion: board.listVersion }
+      const page = { markets: await read(before.nowSec), answer: undefined }
+      if ((await check()) === before.version) {
+        keep(name, { ...before, page })
+        return page
+      }
+      if (attempt === ATTEMPTS_MAX) return page
+    }
+  }
+
+  return {
+    page(name, read) {
+      const known = isChecked() ? find(name) : undefined
+      if (known !== undefined) return known
+      const waiting = underWay.get(name)
+      if (waiting !== undefined) return waiting
+      const making = make(name, read).finally(() => underWay.delete(name))
+      underWay.set(name, making)
+      return making
+    },
+  }
+}

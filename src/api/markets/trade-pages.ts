@@ -1,0 +1,75 @@
+/**
+ * Pages of a market's trades as response JSON. A page of old trades is written on the thread that reads the database:
+ * one text crosses to the front instead of a thousand values.
+ */
+
+import { checksumAddress } from '#domain/checksum-address.ts'
+import type { MarketId } from '#domain/ids.ts'
+import type { Trade, TradeStatus } from '#domain/trade.ts'
+
+/** Fields of a trade that a page shows. */
+export type ListedTrade = Omit<
+  Trade,
+  'marketId' | 'fillIndex' | 'buyOrderHash' | 'sellOrderHash'
+> & {
+  readonly status: TradeStatus
+  readonly txHash: string
+}
+
+/** Position of a trade in its market. */
+export type TradePlace = Pick<Trade, 'seq' | 'fillIndex'>
+
+/** Request for the trades of a market before one of them. */
+export type EarlierTradesPage = {
+  readonly list: TradeList
+  readonly marketId: MarketId
+  readonly limit: number
+  readonly before: TradePlace
+}
+
+/** The two lists of a market's trades, by their field in the answer. */
+export type TradeList = 'trades' | 'activity'
+
+/** Returns the fields that a match fixes, as REST and the stream write them; none needs to be escaped. */
+export function matchedJson({
+  tradeId,
+  price,
+  size,
+  buyer,
+  seller,
+  outcome,
+}: Pick<Trade, 'tradeId' | 'price' | 'size' | 'buyer' | 'seller' | 'outcome'>): string {
+  return (
+    `"tradeId":"${tradeId}","price":${price},"size":${size},` +
+    `"buyer":"${checksumAddress(buyer)}","seller":"${checksumAddress(seller)}","outcome":${outcome}`
+  )
+}
+
+/** A trade as JSON without its closing brace, so that a caller can add fields. */
+function openTradeJson(trade: ListedTrade): string {
+  const { txHash, status, seq } = trade
+  return (
+    `{${matchedJson(trade)},"timestamp":${Math.floor(trade.matchedAtMs / 1_000)},` +
+    `"txHash":"${txHash}","status":"${status}","seq":${seq}`
+  )
+}
+
+const TRADE_JSON: Readonly<Record<TradeList, (trade: ListedTrade) => string>> = {
+  trades: (trade) => `${openTradeJson(trade)}}`,
+  activity: (trade) => `${openTradeJson(trade)},"takerSide":${trade.takerSide}}`,
+}
+
+/** Returns a page of these trades; if it is full, it names the place where the next one begins. */
+export function tradesPageJson(
+  list: TradeList,
+  marketId: MarketId,
+  trades: readonly ListedTrade[],
+  limit: number,
+): string {
+  const last = trades.length < limit ? undefined : trades.at(-1)
+  const next = last === undefined ? 'null' : `"${last.tradeId}"`
+  return (
+    `{"marketId":"${marketId}","${list}":[${trades.map(TRADE_JSON[list]).join(',')}],` +
+    `"count":${trades.length},"nextBefore":${next}}`
+  )
+}

@@ -1,0 +1,108 @@
+/** Pages of the market list that a front keeps, over an index that changes at any time. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { keepPages } from '#api/markets/kept-pages.ts'
+import type { ListedMarket } from '#api/markets/market-pages.ts'
+import { marketNumbered } from '../support/seeded-markets.ts'
+import { simulatedClock } from '../support/simulated-clock.ts'
+
+const START_MS = 1_800_000_000_000
+const listed = (number: number): ListedMarket => ({
+  ...{ market: marketNumbered(number), closed: undefined, shown: undefined, ended: false },
+})
+
+function fixture(keepMs = 250) {
+  const clock = simulatedClock(START_MS)
+  const board = { listVersion: 1 }
+  let version = 1
+  const markets = [listed(1)]
+  const pages = keepPages({
+    ...{ board, keepMs, nowMs: clock.nowMs, pagesMax: 2 },
+    version: async () => String(version),
+  })
+  let reads = 0
+  /** Called after the rows of a page are read. */
+  let meanwhile = () => {}
+  return {
+    ...{ board, clock },
+    create(number: number): void {
+      version++
+      markets.push(listed(number))
+    },
+    setMeanwhile(work: () => void): void {
+      meanwhile = work
+    },
+    /** Returns how many markets the page has, and how often it was read for that. */
+    async ask(name: string): Promise<{ count: number; reads: number }> {
+      reads = 0
+      const page = await pages.page(name, async () => {
+        reads++
+        const rows = [...markets]
+        meanwhile()
+        return rows
+      })
+      return { count: page.markets.length, reads }
+    },
+    askTwice: (name: string) => {
+      const read = async () => {
+        reads++
+        return markets
+      }
+      reads = 0
+      return Promise.all([pages.page(name, read), pages.page(name, read)]).then(([a, b]) => ({
+        ...{ same: a === b, reads },
+      }))
+    },
+  }
+}
+
+test('a page is read once until the index, the markets of the board or the second change', async () => {
+  const { ask, board, clock, create } = fixture()
+  assert.deepEqual(await ask('a'), { count: 1, reads: 1 })
+  assert.deepEqual(await ask('a'), { count: 1, reads: 0 })
+  clock.advance(300)
+  assert.deepEqual(await ask('a'), { count: 1, reads: 0 })
+  board.listVersion++
+  assert.deepEqual(await ask('a'), { count: 1, reads: 1 })
+  create(2)
+  // The version is read again after 250 ms at the latest.
+  clock.advance(250)
+  assert.deepEqual(await ask('a'), { count: 2, reads: 1 })
+  clock.advance(500)
+  assert.deepEqual(await ask('a'), { count: 2, reads: 1 })
+})
+
+test('a market that one page shows is not missing from the next one', async () => {
+  const { ask, create } = fixture()
+  assert.equal((await ask('a')).count, 1)
+  create(2)
+  assert.equal((await ask('a')).count, 1, 'a page may be 250 ms old')
+  assert.equal((await ask('b')).count, 2)
+  assert.deepEqual(await ask('a'), { count: 2, reads: 1 })
+})
+
+test('a page is read again if the index changed meanwhile, and is kept only if it did not', async () => {
+  const { ask, create, setMeanwhile } = fixture()
+  let number = 2
+  setMeanwhile(() => {
+    if (number < 4) create(number++)
+  })
+  assert.deepEqual(await ask('a'), { count: 3, reads: 3 })
+  assert.deepEqual(await ask('a'), { count: 3, reads: 0 })
+  setMeanwhile(() => create(number++))
+  const { reads } = await ask('b')
+  assert.equal(reads, 3)
+  setMeanwhile(() => {})
+  assert.equal((await ask('b')).reads, 1)
+})
+
+test('simultaneous requests share a read even if nothing is kept, and few pages are kept', async () => {
+  const plain = fixture(0)
+  assert.deepEqual(await plain.askTwice('a'), { same: true, reads: 1 })
+  assert.deepEqual(await plain.askTwice('a'), { same: true, reads: 1 })
+  const { ask } = fixture()
+  for (const name of ['a', 'b', 'c']) await ask(name)
+  assert.equal((await ask('c')).reads, 0)
+  assert.equal((await ask('a')).reads, 1, 'it made room for another')
+})
