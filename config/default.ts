@@ -54,6 +54,7 @@ export const defaults: Settings = {
     pins: {},
     mailboxMax: 100_000,
     snapshotEvery: 100_000,
+    warmUpOrders: 0,
   },
   matching: { selfTrade: 'allow' },
   orders: { expirationDaysMax: 1_830, cancelledPerHourMax: 100_000 },

@@ -12,7 +12,7 @@ export const production: Profile = {
   auth: { bearer: true },
   data: { dir: '/var/lib/sibyl' },
   database: { queryThreads: 2 },
-  markets: { partitions: 64 },
+  markets: { partitions: 64, warmUpOrders: 2_000 },
   // Funds are reserved before matching, so that every fill settles. An order is worth at least one dollar, and a trader
   // pauses after a trade that failed by their fault. Settlement has no fees, so the gas for one trader's fills per day
   // is limited.

@@ -26,6 +26,7 @@ import { servePartitions } from './serve-partitions.ts'
 import { makeSessionOrders } from './session-orders.ts'
 import { makeOrderTraces } from './trade-traces.ts'
 import { DISK_FULL, makeUpkeep } from './upkeep.ts'
+import { warmUp } from './warm-up.ts'
 
 /** A moving thread answers late arrivals for this long: many times the delay between machines. */
 const MOVING_MS = 250
@@ -60,6 +61,7 @@ export function startMarkets(
   if (room.isFull) log.error({}, DISK_FULL)
   const sessionIndex = new SessionIndex()
   const thread = newThread(settings, kit, { ...opened, risk, lag, sessionIndex })
+  warmUp(settings.markets.warmUpOrders, { selfTrade: settings.matching.selfTrade })
   const clock = clockOf(kit, events, own)
   const settlement = makeSettlementWatch(lag, clock.nowMs())
   let stopped = false
