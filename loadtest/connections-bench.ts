@@ -16,6 +16,7 @@ import { progress, quick, report } from './bench.ts'
 import { Histogram } from './histogram.ts'
 import { type Answer, openDriver, writeRequest } from './http-driver.ts'
 import { needFiles } from './many-files.ts'
+import { cpuSeconds } from './proc-file.ts'
 import { askReaders, followBook, heard, startProcess, stopProcess } from './reader-process.ts'
 import { makeTrader, signOrders } from './signed-orders.ts'
 import { type FromServer, MARKET_ID_TEXT, type ToServer } from './stream-wire.ts'
@@ -133,15 +134,27 @@ async function manySockets(): Promise<void> {
   }
 }
 
-type Storm = { readonly perSecond: number; readonly lastMs: number; readonly failures: string }
+type Storm = {
+  readonly perSecond: number
+  readonly lastMs: number
+  /** CPU time of the server for each client, in µs. */
+  readonly cpuUs: number
+  readonly failures: string
+}
 
-/** All clients lose their connection at once and come back. */
-async function storm(groups: readonly Group[], port: number, request: string): Promise<Storm> {
+/** All clients lose their connection at once and come back to the server with this process. */
+async function storm(
+  groups: readonly Group[],
+  { port, pid = 0 }: { readonly port: number; readonly pid?: number | undefined },
+  request: string,
+): Promise<Storm> {
+  const cpuBefore = cpuSeconds(pid)
   const answers = await Promise.all(
     groups.map(({ readers, host }) =>
       askReaders(readers, { reconnect: true, port, request, host }),
     ),
   )
+  const cpuUs = ((cpuSeconds(pid) - cpuBefore) * 1e6) / CLIENTS
   const times: number[] = []
   const failures = new Map<string, number>()
   for (const answer of answers) {
@@ -155,6 +168,7 @@ async function storm(groups: readonly Group[], port: number, request: string): P
   return {
     perSecond: (times.length * 1_000) / lastMs,
     lastMs,
+    cpuUs,
     failures: [...failures].map(([why, count]) => `${count} × ${why}`).join(', ') || 'none',
   }
 }
@@ -166,7 +180,7 @@ async function bareStorm(): Promise<Storm> {
   try {
     const request = followBook(MARKET_ID_TEXT, 0)
     await openAll(groups, port, request)
-    return await storm(groups, port, request)
+    return await storm(groups, { port, pid: server.pid }, request)
   } finally {
     await stopAll(groups)
     await stopProcess(server)
@@ -216,7 +230,7 @@ async function ourStorm() {
     const placing = (async () => {
       while (!isOver) meanwhile.add(await latencies(signed.splice(0, ORDERS_PER_SECOND / 4)))
     })()
-    const back = await storm(groups, port, request)
+    const back = await storm(groups, { port, pid: exchange.pid }, request)
     isOver = true
     await placing
     driver.close()
@@ -234,6 +248,7 @@ progress('')
 process.stdout.write(
   `${CLIENTS} clients came back: the last after ${(ours.lastMs / 1_000).toFixed(2)} s, at a bare server after ` +
     `${(bare.lastMs / 1_000).toFixed(2)} s\n` +
+    `CPU of the server per client: ${ours.cpuUs.toFixed(0)} µs with the orders meanwhile, bare ${bare.cpuUs.toFixed(0)} µs\n` +
     `attempts that failed: ${ours.failures}; at the bare server: ${bare.failures}\n` +
     `p99 of ${ORDERS_PER_SECOND} orders/s: ${ours.p99Ms.toFixed(1)} ms meanwhile, ` +
     `${ours.p99BeforeMs.toFixed(1)} ms before\n`,

@@ -26,3 +26,12 @@ export class ProcFile {
     return this.#buffer.toString('latin1', 0, length).split('\n', 1)[0]!.split(/\s+/)
   }
 }
+
+/** The clock of the kernel's CPU times. */
+const TICKS_PER_SECOND = 100
+
+/** Returns the CPU seconds that a process has used, of all its threads; NaN where the kernel does not tell. */
+export function cpuSeconds(pid: number): number {
+  const [user, system] = new ProcFile(`/proc/${pid}/stat`).words().slice(13, 15).map(Number)
+  return ((user ?? Number.NaN) + (system ?? Number.NaN)) / TICKS_PER_SECOND
+}

@@ -27,7 +27,7 @@ import { median, progress, quick, report } from './bench.ts'
 import { openBusyMarkets } from './busy-markets.ts'
 import { Histogram } from './histogram.ts'
 import { type Driver, openDriver, type Request, writeRequest } from './http-driver.ts'
-import { ProcFile } from './proc-file.ts'
+import { cpuSeconds } from './proc-file.ts'
 
 const CONNECTIONS = 16
 const ROUNDS = asked('--rounds') ?? (quick ? 3 : 5)
@@ -90,15 +90,6 @@ type Prepared = {
 }
 type Side = Pick<Prepared, 'requests' | 'pid'> & { readonly driver: Driver }
 type Measured = { readonly rate: number[]; readonly p99: number[]; body: string }
-
-/** The clock of the kernel's CPU times. */
-const TICKS_PER_SECOND = 100
-
-/** Returns the CPU seconds that a process has used, of all its threads; NaN where the kernel does not tell. */
-function cpuSeconds(pid: number): number {
-  const [user, system] = new ProcFile(`/proc/${pid}/stat`).words().slice(13, 15).map(Number)
-  return ((user ?? Number.NaN) + (system ?? Number.NaN)) / TICKS_PER_SECOND
-}
 
 const bare = fork(new URL('./bare-server.ts', import.meta.url))
 const exchanges: Exchange[] = []

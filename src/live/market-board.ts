@@ -84,8 +84,7 @@ export function byCreation(a: Market, b: Market): number {
 
 export function makeBoard(completeness: Completeness, listener?: BoardListener): MarketBoard {
   const markets = new Map<MarketId, ShownMarket>()
-  /** In the order of removal, the newest last. */
-  const gone = new Set<MarketId>()
+  const gone = new RecentMarkets()
   /** Cached until a market is added or removed. */
   let sorted: readonly ShownMarket[] | undefined
   let version = 0
@@ -100,12 +99,7 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
   function forget(marketId: MarketId): void {
     markets.delete(marketId)
     noteListed()
-    gone.delete(marketId)
     gone.add(marketId)
-    if (gone.size > MARKETS_GONE_KNOWN_MAX) {
-      const [oldest] = gone
-      gone.delete(oldest!)
-    }
     listener?.forgotten(marketId)
   }
 
@@ -187,6 +181,25 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
     },
   }
   return board
+}
+
+/** A limited number of markets, the newest last; the oldest is forgotten first. */
+class RecentMarkets {
+  readonly #ids = new Set<MarketId>()
+
+  add(marketId: MarketId): void {
+    this.#ids.delete(marketId)
+    this.#ids.add(marketId)
+    if (this.#ids.size <= MARKETS_GONE_KNOWN_MAX) return
+    for (const oldest of this.#ids) {
+      this.#ids.delete(oldest)
+      return
+    }
+  }
+
+  has(marketId: MarketId): boolean {
+    return this.#ids.has(marketId)
+  }
 }
 
 /** Counts over all markets: a market that returns must not have an old version. */

@@ -147,12 +147,8 @@ function filterOf(query: Static<typeof ListQuery>) {
 }
 
 export function listMarkets(ports: ListSources): AnswerRoute {
-  const { board, figures, waiters, joined, nowMs, pages } = ports
-  /** Keyed by the market's figures, which are a new object after each change. */
-  const listed = new WeakMap<
-    MarketFigures,
-    Pick<ListedMarket, 'closed' | 'winningOutcome'> & { readonly item: RawReply }
-  >()
+  const { board, joined, pages } = ports
+  const { unchanged, listOf } = makeListWriter(ports)
   /** Length of the longest list so far: the only estimate of how many markets the database has. */
   let longest = 0
   return route({
@@ -212,6 +208,15 @@ export function listMarkets(ports: ListSources): AnswerRoute {
       return markStale(board, undefined, await joined.answer(name, list, accepted))
     },
   })
+}
+
+/** Makes lists from pages. A list is made again only if something has happened on this front. */
+function makeListWriter({ board, figures, waiters, nowMs }: ListSources) {
+  /** Keyed by the market's figures, which are a new object after each change. */
+  const listed = new WeakMap<
+    MarketFigures,
+    Pick<ListedMarket, 'closed' | 'winningOutcome'> & { readonly item: RawReply }
+  >()
 
   /** Returns the list that was made from this page, if nothing has happened on this front since. */
   function unchanged({ answer }: Page): List | undefined {
@@ -261,6 +266,8 @@ export function listMarkets(ports: ListSources): AnswerRoute {
     if (known !== undefined) listed.set(known, { closed, winningOutcome, item })
     return item
   }
+
+  return { unchanged, listOf }
 }
 
 /** Returns how many markets a list can have, given its `limit`. */

@@ -33,6 +33,7 @@ export type MarketSources = {
   /** Returns markets of the database after a position, oldest first. */
   readonly storedMarkets: (filter: {
     chainId?: number
+    category?: Category
     quick?: boolean
     closed: boolean
     limit: number
@@ -156,15 +157,16 @@ async function ofBoard(
   after: MarketPlace,
 ): Promise<ListedMarket[]> {
   const { board } = sources
-  const { chainId, quick, limit } = filter
+  const { chainId, category, quick, limit } = filter
   const ended = filter.status === 'ended'
-  // The database supports three of the filters; for the others, read more rows than requested.
-  const narrowed = filter.category ?? filter.resolved ?? filter.search
+  // The database supports four of the filters; for the others, read more rows than requested.
+  const narrowed = filter.resolved ?? filter.search
   const stored = await storedOrNone(
     sources,
     {
-      ...(chainId === undefined ? {} : { chain_id: chainId }),
-      ...(quick === undefined ? { quick: true } : {}),
+      ...(chainId === undefined ? {} : { chainId }),
+      ...(category === undefined ? {} : { category }),
+      ...(quick === undefined ? {} : { quick: false }),
       closed: ended,
     },
     narrowed === undefined ? limit : MARKETS_LISTED_MAX,
@@ -191,18 +193,12 @@ async function ofBoard(
 /** If the database is unavailable, old markets are missing, but trading ones are still listed. */
 async function storedOrNone(
   { storedMarkets }: MarketSources,
-  query: { chain_id?: number; quick?: boolean; closed: boolean },
+  query: { chainId?: number; category?: Category; quick?: boolean; closed: boolean },
   limit: number,
   { createdAt, id }: MarketPlace,
 ): Promise<readonly StoredMarket[]> {
   try {
-    return await storedMarkets({
-      ...(query.chain_id === undefined ? {} : { chainId: query.chain_id }),
-      ...(query.quick === true ? {} : { quick: false }),
-      closed: query.closed,
-      limit,
-      after: { createdAt, id },
-    })
+    return await storedMarkets({ ...query, limit, after: { createdAt, id } })
   } catch (error) {
     if (error instanceof Fault && error.retryable) return []
     throw error

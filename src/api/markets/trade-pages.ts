@@ -8,10 +8,7 @@ import type { MarketId } from '#domain/ids.ts'
 import type { Trade, TradeStatus } from '#domain/trade.ts'
 
 /** Fields of a trade that a page shows. */
-export type ListedTrade = Omit<
-  Trade,
-  'marketId' | 'fillIndex' | 'buyOrderHash' | 'sellOrderHash'
-> & {
+type ListedTrade = Omit<Trade, 'marketId' | 'fillIndex' | 'buyOrderHash' | 'sellOrderHash'> & {
   readonly status: TradeStatus
   readonly txHash: string
 }
