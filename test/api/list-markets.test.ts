@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { keepPages } from '#api/markets/kept-pages.ts'
 import { listMarkets } from '#api/markets/list-markets.ts'
+import { defaults } from '#config/default.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { joinAnswers } from '#http/joined-answers.ts'
 import type { RawReply } from '#http/route.ts'
@@ -16,12 +17,12 @@ const COUNT = 60
 
 type Body = { markets: { id: string; bestAskPrice: number }[]; count: number; nextCursor: string }
 
-function fixture(isCurrent: () => boolean = () => true) {
+function fixture(isCurrent: () => boolean = () => true, count = COUNT) {
   const board = makeBoard({ isWhole: () => true, isCurrent })
   const clock = systemClock
   const follow = (event: object) => assert.ok(board.follow([event as MarketEvent]))
   // The newest has the lowest id, so that the order is not that of ids or arrival.
-  const markets = Array.from({ length: COUNT }, (_, at) =>
+  const markets = Array.from({ length: count }, (_, at) =>
     marketNumbered(at + 1, { createdAt: 2_000 - 10 * Math.floor(at / 2) }),
   )
   for (const market of markets) {
@@ -131,6 +132,16 @@ test('a list of markets costs by how many it lists, and by how many a filter loo
   assert.equal(weigh({ limit: 1 }), 1)
   assert.equal(weigh({ limit: 26 }), 2)
   assert.equal(weigh({ limit: 1, search: 'rain' }), 3)
+})
+
+test('a filtered list of 60,000 markets costs less than the burst of an address', () => {
+  const { route } = fixture(undefined, 60_000)
+  const weigh = (query: object) => route.weigh?.(query as never) ?? 0
+  assert.equal(weigh({ limit: 100 }), 4)
+  for (const filter of [{ search: 'rain' }, { resolved: true }, { category: 'defi' }]) {
+    const weight = weigh({ limit: 100, ...filter })
+    assert(weight > 100 && weight < defaults.limits.ipBurst, `${weight} reads`)
+  }
 })
 
 test('a list is marked as stale while an owner of markets is not confirmed, plain and compressed', async () => {

@@ -80,6 +80,9 @@ const nextCursor = Type.Union([Type.String(), Type.Null()], {
 
 /** Markets of a list that cost as much as one read. */
 const MARKETS_PER_READ = 25
+/** Markets that a filter looks at for the cost of one read, and the most that this costs: below the burst of an address. */
+const SCANNED_PER_READ = 200
+const SCAN_READS_MAX = 1_000
 
 /** A list that was made from a page, and the state of this front at that time. */
 type MadeList = {
@@ -162,18 +165,22 @@ export function listMarkets(ports: ListSources): AnswerRoute {
     description:
       'Quick markets are left out unless `quick=true`. Open markets come first, then ended ones, each ' +
       `oldest first, up to ${MARKETS_LISTED_MAX} per page; \`nextCursor\` leads to the rest. Each ` +
-      `${MARKETS_PER_READ} markets cost as much as one read. Best prices are current. Every matched ` +
+      `${MARKETS_PER_READ} markets cost as much as one read. \`resolved\` and \`search\` cost another read for each ` +
+      `${SCANNED_PER_READ} markets of the exchange, at most ${SCAN_READS_MAX}. Best prices are current. Every matched ` +
       'trade counts in last prices and volumes until the chain rejects it. The header `sibyl-stale: ' +
       'true` marks a list that may lack the newest changes of some markets.',
     cacheControl: 'no-cache',
     revalidates: true,
     headers: ['accept-encoding'],
-    // A filter scans every market, even if it lists few.
     weigh({ limit, category, resolved, search }) {
       const there = Math.max(board.markets.size, longest)
-      const isNarrowed = (category ?? resolved ?? search) !== undefined
-      const looked = isNarrowed ? there : Math.min(there, pageOf(limit))
-      return Math.max(1, Math.ceil(looked / MARKETS_PER_READ))
+      // The index of a chain finds categories; other filters look at every market, even if they list few.
+      const scanned =
+        resolved ?? search ?? (ports.chainMarkets === undefined ? category : undefined)
+      const isScan = scanned !== undefined
+      const listed = Math.min(there, isScan ? MARKETS_LISTED_MAX : pageOf(limit))
+      const scan = isScan ? Math.floor(there / SCANNED_PER_READ) : 0
+      return Math.max(1, Math.ceil(listed / MARKETS_PER_READ) + Math.min(SCAN_READS_MAX, scan))
     },
     query: ListQuery,
     responses: {
