@@ -11,6 +11,7 @@ import type { EventLog } from '#log/event-log.ts'
 import type { Thread } from '#runtime/thread.ts'
 import { marketThread } from '#services/market/thread.ts'
 import { type Random, randomFrom } from '../support/random.ts'
+import type { People } from './chain/people.ts'
 import type { Faults } from './faults.ts'
 import { Link } from './port.ts'
 import { type Life, newLife, type Scheduler, Violation } from './scheduler.ts'
@@ -25,6 +26,12 @@ export type SimulatedWorld = {
   readonly settings: Settings
   readonly truth: readonly StoredPartition[]
   readonly kind: 'files' | 'server'
+  /** Number of nodes that may own the markets. */
+  readonly nodes: number
+  /** The people of the chain; undefined if settlement is a simple stand-in. */
+  readonly people?: People
+  /** True if orders need their funds reserved. */
+  readonly hasFunds?: boolean
   /** Puts something between a market thread and its log. */
   readonly between: (log: EventLog<MarketEvent>, scheduler: Scheduler) => EventLog<MarketEvent>
 }
@@ -33,6 +40,8 @@ export type SimulatedWorld = {
 export type Peer = {
   readonly name: string
   readonly life: Life
+  /** False while its process is not running; it is linked when it is. */
+  readonly isReady?: boolean
   connect(port: MessagePort): void
 }
 
@@ -68,10 +77,10 @@ export class Exchange {
   #late: Peer | undefined
   #isHandingOver = false
 
-  constructor(world: SimulatedWorld, peers: readonly Peer[], nodes: number) {
+  constructor(world: SimulatedWorld, peers: readonly Peer[]) {
     this.#world = world
     this.#peers = peers
-    this.#nodes = Array.from({ length: nodes }, (_, at) => ({
+    this.#nodes = Array.from({ length: world.nodes }, (_, at) => ({
       ...{ name: `node-${at}`, copies: new Map(), clockMs: 0 },
     }))
     this.#start(this.#nodes[0]!)
@@ -113,10 +122,20 @@ export class Exchange {
     }
   }
 
+  /** Links a peer whose process has ended or restarted; its old link breaks. */
+  relink(peer: Peer): void {
+    for (const { links } of this.#running) {
+      links.get(peer)?.cut(this.#world.random)
+      links.delete(peer)
+    }
+    const owner = this.#owner
+    if (owner?.isStarted === true) this.#linkSoon(peer, owner, 1_000_000)
+  }
+
   #linkSoon(peer: Peer, running: Running, withinUs: number): void {
     const { scheduler, random } = this.#world
     scheduler.after(random.int(100, withinUs), () => {
-      if (!running.life.alive || this.#owner !== running) return
+      if (!running.life.alive || this.#owner !== running || peer.isReady === false) return
       for (const { links } of this.#running) links.delete(peer)
       const link = new Link(this.#world, [peer.life, running.life])
       running.links.set(peer, link)

@@ -39,6 +39,28 @@ const RATE_MAX = {
   'disk-full': 0.05,
   /** A wall clock that jumps back. */
   'clock-back': 0.05,
+  /** Blocks are replaced, at most as deep as settlement waits; or deeper. */
+  reorg: 0.1,
+  'reorg-deep': 0.01,
+  /** A pooled transaction is forgotten. */
+  'tx-dropped': 0.1,
+  /** The base fee rises for some seconds, perhaps above the highest offer. */
+  'fee-spike': 0.03,
+  /** A request does not reach its node, or its answer is lost. */
+  'rpc-fails': 0.05,
+  'rpc-lost': 0.01,
+  /** A node stays behind the chain. */
+  'rpc-lag': 0.05,
+  'receipt-missing': 0.05,
+  /** A node answers with only some logs. */
+  'logs-partial': 0.05,
+  /** A transaction or query of the database fails before or after its commit, or takes long. */
+  'sql-before': 0.02,
+  'sql-after': 0.02,
+  'sql-slow': 0.02,
+  /** The process of a service other than the markets ends, or stands still. */
+  'service-kill': 0.05,
+  'service-pause': 0.05,
 } as const
 
 export type FaultKind = keyof typeof RATE_MAX

@@ -17,10 +17,14 @@ import {
   type TimeInForce,
   type VerifiedOrder,
 } from '#domain/order.ts'
-import { isRejection } from '#domain/rejection.ts'
+import { isRejection, type Rejection } from '#domain/rejection.ts'
 import { makeBoardLoad } from '#live/board-load.ts'
+import { type FundsGateway, makeFundsGateway } from '#live/funds-gateway.ts'
 import { makeBoard, type ShownMarket } from '#live/market-board.ts'
 import { readRows } from '#log/packed-event.ts'
+import type { AccountsRequests } from '#protocol/accounts.ts'
+import { ACCOUNTS_FORMS } from '#protocol/accounts-forms.ts'
+import type { OrderAccepted } from '#protocol/market.ts'
 import type {
   DozeProtocol,
   MarketFollowerProtocol,
@@ -28,7 +32,7 @@ import type {
 } from '#protocol/market-followers.ts'
 import { MARKET_FORMS } from '#protocol/market-forms.ts'
 import type { MarketThreadProtocol } from '#protocol/market-host.ts'
-import { Channel, isUnanswered } from '#runtime/channel.ts'
+import { Channel, isUnanswered, type Unanswered } from '#runtime/channel.ts'
 import { makeRef } from '#runtime/ref.ts'
 import { type Random, randomFrom } from '../support/random.ts'
 import type { Peer, SimulatedWorld } from './exchange.ts'
@@ -58,6 +62,8 @@ export class Front implements Peer {
   readonly #oracle: Oracle
   readonly #random: Random
   readonly #thread = makeRef<MarketProtocols>()
+  readonly #accounts = makeRef<AccountsRequests>()
+  readonly #funds: FundsGateway
   readonly #changed = new Set<ShownMarket>()
   readonly #sent: Sent[] = []
   readonly #sessions = new Set<string>()
@@ -86,6 +92,9 @@ export class Front implements Peer {
     const after = (delayMs: number, act: () => void) =>
       world.scheduler.after(delayMs * 1_000, act, this.life)
     this.#load = makeBoardLoad(this.#board, this.#thread, () => true, { after })
+    this.#funds = makeFundsGateway([this.#accounts], () => 0, {
+      nowMs: () => world.scheduler.nowMs,
+    })
     this.#actSoon()
     const again = () => {
       for (const session of this.#endedSessions) this.#watch(this.#endSession(session))
@@ -125,6 +134,48 @@ export class Front implements Peer {
     }
     for (const session of this.#endedSessions) this.#watch(this.#endSession(session))
     load.begin()
+  }
+
+  connectFunds(port: MessagePort): void {
+    const options = {
+      ...channelOptions(this.#world.settings),
+      forms: ACCOUNTS_FORMS,
+      loop: this.#world.scheduler.loop(this.life),
+    }
+    this.#accounts.replace(new Channel(port, options, { heard() {} }))
+  }
+
+  #deadline(): { readonly deadlineAtMs: number } {
+    const { scheduler, settings } = this.#world
+    return { deadlineAtMs: scheduler.nowMs + settings.front.deadlineMs }
+  }
+
+  /** Returns a trader's funds, or why they are not known. */
+  fundsOf(trader: Address): ReturnType<FundsGateway['funds']> {
+    const [chain] = this.#world.settings.chains
+    return this.#funds.funds(chain?.chainId ?? 0, trader, this.#deadline())
+  }
+
+  /** Reserves the funds of an order. Returns false if it must not be placed, undefined if that is not known. */
+  async #reserve(order: VerifiedOrder, pending: Pending): Promise<boolean | undefined> {
+    const [chain] = this.#world.settings.chains
+    const refused = await this.#funds.reserve(order, chain?.chainId ?? 0, this.#deadline())
+    if (refused === undefined) return true
+    this.#trace('Reserve', order, refused)
+    if (!isFinal(refused)) return undefined
+    // An order that was accepted before gets the same answer again.
+    const { marketId, orderHash, outcome } = order
+    const before = await this.#thread.ask('RecallOrder', { marketId, orderHash, outcome })
+    this.#oracle.recalled(order, pending, before)
+    return isFinal(before) ? false : undefined
+  }
+
+  #release(order: VerifiedOrder, answer: OrderAccepted | Rejection | Unanswered): void {
+    const isUnknown = isUnanswered(answer)
+      ? answer.unanswered === 'closed' || answer.unanswered === 'late'
+      : isRejection(answer) && answer.rejected === 'OUTCOME_UNKNOWN'
+    const isNew = 'status' in answer && answer.duplicate !== true
+    if (!isNew && !isUnknown) this.#funds.release(order)
   }
 
   #checkBoard(): void {
@@ -179,16 +230,19 @@ export class Front implements Peer {
     if (markets.length === 0) return
     const nowSec = Math.floor(this.#world.scheduler.nowMs / 1_000)
     const life = random.chance(0.3) ? random.int(20, 90) : 100_000
-    const order: VerifiedOrder = {
+    const { people } = this.#world
+    const order = {
       marketId: random.pick(markets).id,
       trader: traderOf(random.int(0, 7)),
       side: random.int(0, 1) as Side,
       outcome: random.int(0, 1) as Outcome,
       price: (500_000 + random.int(-3, 3) * 10_000) as Price,
       size: (random.int(1, 8) * 1_000_000) as Shares,
-      nonce: '1' as Uint64,
+      nonce: String(random.int(1, 2 ** 40)) as Uint64,
       expiration: String(nowSec + life) as Uint64,
       makerFeeRecipient: ZERO_ADDRESS,
+    }
+    const signed = people?.sign(order) ?? {
       orderHash: random.hex(32) as OrderHash,
       signature: `0x${'11'.repeat(65)}`,
     }
@@ -198,7 +252,7 @@ export class Front implements Peer {
       ...(timeInForce === undefined ? {} : { timeInForce }),
       ...(session === undefined ? {} : { session }),
     }
-    const sent: Sent = { order, how, isOpenQuestion: true }
+    const sent: Sent = { order: { ...order, ...signed }, how, isOpenQuestion: true }
     this.#sent.push(sent)
     if (this.#sent.length > SENT_MAX) {
       const settled = this.#sent.findIndex(({ isOpenQuestion }) => !isOpenQuestion)
@@ -216,11 +270,17 @@ export class Front implements Peer {
     const { order, how } = sent
     if (how.session !== undefined && !this.#sessions.has(how.session)) return true
     const pending = this.#oracle.asked()
-    this.#oracle.placing(order, how)
     sent.isOpenQuestion = true
+    if (this.#world.hasFunds === true) {
+      const mayPlace = await this.#reserve(order, pending)
+      if (mayPlace === false) sent.isOpenQuestion = false
+      if (mayPlace !== true) return mayPlace === false
+    }
+    this.#oracle.placing(order, how)
     const answer = await this.#thread.ask('PlaceOrder', { order, ...how })
     this.#trace('PlaceOrder', order, answer)
     this.#oracle.placed(order, pending, answer)
+    if (this.#world.hasFunds === true) this.#release(order, answer)
     if (isFinal(answer)) sent.isOpenQuestion = false
     return isFinal(answer)
   }
@@ -350,6 +410,8 @@ export class Front implements Peer {
   }
 }
 
-export function traderOf(index: number): Address {
+function traderOf(index: number): Address {
   return `0x${(index + 1).toString(16).padStart(40, '0')}` as Address
 }
+
+export const TRADERS: readonly Address[] = Array.from({ length: 8 }, (_, index) => traderOf(index))

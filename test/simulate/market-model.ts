@@ -13,7 +13,7 @@ import type {
   OrdersMatched,
   TradeOutcome,
 } from '#domain/market-event.ts'
-import type { Shares } from '#domain/money.ts'
+import type { Price, Shares } from '#domain/money.ts'
 import { BUY, expiresAtSec, OUTCOMES, SELL, type VerifiedOrder } from '#domain/order.ts'
 import type { TradeStatus } from '#domain/trade.ts'
 import { NaiveBook } from '../support/naive-book.ts'
@@ -39,6 +39,7 @@ export type KnownOrder = {
 
 export type KnownTrade = {
   readonly tradeId: TradeId
+  readonly price: Price
   readonly size: Shares
   readonly buy: VerifiedOrder
   readonly sell: VerifiedOrder
@@ -72,6 +73,11 @@ export class MarketModel {
   /** Levels of both books after the event with this number; undefined if it is too old or not logged. */
   digest(seq: number): string | undefined {
     return this.#digests.get(seq)
+  }
+
+  /** Quantity of an order that rests. */
+  remainingOf(orderHash: OrderHash): number {
+    return this.#books.reduce((sum, book) => sum + (book.find(orderHash)?.remaining ?? 0), 0)
   }
 
   openOrders(trader: Address): OrderHash[] {
@@ -205,11 +211,12 @@ export class MarketModel {
       known.matches += fills.length
       known.filledAtOnce += matched
     }
-    for (const [index, { makerHash, size }] of fills.entries()) {
+    for (const [index, { makerHash, size, price: at }] of fills.entries()) {
       const maker = this.#known(makerHash)
       const id = tradeId(this.id, event.seq, index)
       const [buy, sell] = side === BUY ? [taker, maker.order] : [maker.order, taker]
-      this.trades.set(id, { tradeId: id, size, buy, sell, status: 'matched', txHash: '' })
+      const terms = { tradeId: id, price: at, size, buy, sell }
+      this.trades.set(id, { ...terms, status: 'matched', txHash: '' })
     }
   }
 

@@ -3,7 +3,13 @@
  * the market. An answer is wrong if no state of the log between its request and its arrival allows it.
  */
 
-import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
+import {
+  type Address,
+  type MarketId,
+  type OrderHash,
+  parseTradeId,
+  type TradeId,
+} from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { expiresAtSec, type TimeInForce, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
@@ -39,6 +45,8 @@ export class Oracle {
   readonly #selfTrade: 'allow' | 'cancel-resting'
   readonly #attempts = new Map<OrderHash, Attempts>()
   readonly #cancelledTraders = new Set<Address>()
+  /** Called with each durable event, after it was applied. */
+  onEvent: (event: MarketEvent) => void = () => {}
   readonly counts = { events: 0, accepted: 0, refused: 0, unknown: 0, cancelled: 0, views: 0 }
 
   constructor(scheduler: Scheduler, selfTrade: 'allow' | 'cancel-resting') {
@@ -59,6 +67,7 @@ export class Oracle {
       if (model === undefined) throw new Violation('market-known', lineOf(event))
       model.apply(event, this.#scheduler.nowUs)
       this.#checkCause(event)
+      this.onEvent(event)
     }
   }
 
@@ -303,11 +312,19 @@ export class Oracle {
     }
   }
 
-  /** Trades that the chain has not decided. */
+  allTrades(): KnownTrade[] {
+    return [...this.markets.values()].flatMap(({ trades }) => [...trades.values()])
+  }
+
+  /** Trades that the chain has not refused. */
   pendingTrades(): KnownTrade[] {
-    return [...this.markets.values()].flatMap(({ trades }) =>
-      [...trades.values()].filter(({ status }) => status !== 'failed'),
-    )
+    return this.allTrades().filter(({ status }) => status !== 'failed')
+  }
+
+  tradeOf(tradeId: string): KnownTrade | undefined {
+    const marketId = parseTradeId(tradeId)?.marketId
+    if (marketId === undefined) return undefined
+    return this.markets.get(marketId)?.trades.get(tradeId as TradeId)
   }
 }
 

@@ -63,6 +63,7 @@ export async function openSimulatedLog(
     if (isServer) stored.epoch++
     const copy = copies.get(partition) ?? new PartitionCopy(stored)
     copies.set(partition, copy)
+    if (!isServer) stored.file = copy
     copy.follow()
     const { epoch } = stored
     scheduler.trace(`${life.name} opens partition ${partition} at epoch ${epoch}`)

@@ -3,18 +3,30 @@
  * After the given minutes the faults end. Then everything must be answered, current and equal to the log.
  */
 
+import assert from 'node:assert/strict'
+import { accountOf } from '#chain/accounts.ts'
 import { loadSettings } from '#config/settings.ts'
 import type { Settings } from '#config/settings-schema.ts'
+import { contractsOf } from '#config/thread-data.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { expiresAtSec } from '#domain/order.ts'
+import { isRejection } from '#domain/rejection.ts'
 import { START_SEC } from '../services/market/market-fixture.ts'
 import { type Random, randomFrom } from '../support/random.ts'
-import { Exchange, type SimulatedWorld } from './exchange.ts'
+import { ChainAudit } from './chain/audit.ts'
+import { SimulatedChain } from './chain/chain.ts'
+import { Contracts } from './chain/contracts.ts'
+import { People } from './chain/people.ts'
+import { emptyTables } from './database.ts'
+import { Exchange, type Peer, type SimulatedWorld } from './exchange.ts'
 import { Faults } from './faults.ts'
-import { Front } from './front.ts'
+import { Front, TRADERS } from './front.ts'
 import { short } from './market-model.ts'
 import { Oracle } from './oracle.ts'
+import { projectionFlaw } from './projected.ts'
+import { reservationFlaw } from './reserved.ts'
 import { Scheduler, Violation } from './scheduler.ts'
+import { Services } from './services.ts'
 import { StoredPartition } from './stored-log.ts'
 import { OperatorStub, ProjectorStub, SettlementStub } from './stubs.ts'
 
@@ -23,6 +35,10 @@ export type SimulationOptions = {
   readonly minutes: number
   /** Drawn from the seed if undefined. */
   readonly kind?: SimulatedWorld['kind']
+  /** Number of nodes that may own the markets; drawn from the seed if undefined. */
+  readonly nodes?: number
+  /** Whether store and settlement are the real threads, on a simulated database and chain. */
+  readonly services?: boolean
   /** Faults, or kinds of faults, that do not strike. */
   readonly suppressed?: ReadonlySet<string>
   /** Puts something between each market thread and its log. */
@@ -47,14 +63,18 @@ export type SimulationResult = {
 /** Virtual time after the last fault, in which everything must recover. */
 const HEALING_US = 45_000_000
 const SETTLING_US = 30_000_000
+/** Longest time in which the chain decides every trade. */
+const DECIDING_US = 300_000_000
 
 export async function simulate(options: SimulationOptions): Promise<SimulationResult> {
   const { seed, minutes, suppressed, print, between = (log) => log } = options
   const scheduler = new Scheduler(START_SEC * 1_000, print)
   const faults = new Faults(seed, scheduler, suppressed)
   const random = randomFrom(Math.imul(seed + 3, 0x85ebca77))
-  const kind = options.kind ?? (random.chance(0.5) ? 'files' : 'server')
-  const settings = settingsOf(kind, random)
+  const drawn = random.chance(0.5) ? 'files' : 'server'
+  const kind = options.kind ?? (options.nodes === undefined ? drawn : 'server')
+  const hasServices = options.services ?? random.chance(0.5)
+  const settings = settingsOf(kind, random, hasServices)
   const oracle = new Oracle(scheduler, settings.matching.selfTrade)
   // A rejection without a handler would end a real thread.
   const fail = (error: unknown) => scheduler.fail(error)
@@ -73,8 +93,10 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
       { length: settings.markets.partitions },
       (_, at) => new StoredPartition(at, landed),
     )
-    const world = { seed, scheduler, faults, random, settings, truth, kind, between }
-    await run(world, oracle, minutes)
+    const nodes = options.nodes ?? (kind === 'server' ? random.int(2, 3) : 1)
+    const world = { seed, scheduler, faults, random, settings, truth, kind, nodes, between }
+    if (hasServices) await runWithServices(world, oracle, minutes)
+    else await runWithStubs(world, oracle, minutes)
   } catch (thrown) {
     error = thrown
   } finally {
@@ -92,17 +114,75 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   }
 }
 
-async function run(world: SimulatedWorld, oracle: Oracle, minutes: number): Promise<void> {
-  const { scheduler, faults, random, kind } = world
+async function runWithStubs(world: SimulatedWorld, oracle: Oracle, minutes: number): Promise<void> {
+  const settlement = new SettlementStub(world, oracle)
+  const peers = [settlement, new ProjectorStub(world, oracle)]
+  const run = await runWith(world, oracle, minutes, peers)
+  settlement.life.alive = false
+  await run.askAgain()
+  await run.compare()
+}
+
+async function runWithServices(
+  base: SimulatedWorld,
+  oracle: Oracle,
+  minutes: number,
+): Promise<void> {
+  const { seed, scheduler, faults, random, settings } = base
+  const [at] = settings.chains
+  assert(at !== undefined)
+  const contracts = new Contracts({
+    ...contractsOf(at),
+    chainId: at.chainId,
+    operator: accountOf(settings.keys.settlement).address,
+  })
+  const blockUs = random.pick([250_000, 1_000_000, 2_000_000])
+  const { confirmations } = at
+  const chain = new SimulatedChain({ seed, scheduler, faults, contracts, blockUs, confirmations })
+  const people = new People(base, chain, TRADERS)
+  const hasFunds = settings.risk.funds === 'reserve'
+  const audit = new ChainAudit(scheduler, chain, { people, oracle, hasFunds })
+  oracle.onEvent = (event) => audit.logged(event)
+  const tables = await emptyTables()
+  const world = { ...base, people, chain, tables, isBalanced: random.chance(0.5), hasFunds }
+  const services = new Services(world, [
+    ...(['store', 'settlement'] as const),
+    ...(hasFunds ? (['accounts-0'] as const) : []),
+  ])
+  const run = await runWith(world, oracle, minutes, services.all, (exchange, fronts) => {
+    services.relink = (peer) => exchange.relink(peer)
+    services.setFronts(fronts)
+  })
+  people.isMoving = false
+  await run.askAgain()
+  await settled(scheduler, audit)
+  services.finish('settlement')
+  await run.compare()
+  await projectedAgain(scheduler, () => projectionFlaw(tables, oracle))
+  if (hasFunds) await reservedAgain(scheduler, run.fronts[0]!, { oracle, chain })
+}
+
+/** Runs the exchange with its faults, then without. */
+async function runWith(
+  world: SimulatedWorld,
+  oracle: Oracle,
+  minutes: number,
+  others: readonly Peer[],
+  made: (exchange: Exchange, fronts: readonly Front[]) => void = () => {},
+): Promise<{
+  readonly fronts: readonly Front[]
+  askAgain(): Promise<void>
+  compare(): Promise<void>
+}> {
+  const { scheduler, faults, random } = world
   const fronts = Array.from(
     { length: random.int(1, 3) },
     (_, index) => new Front(world, oracle, index),
   )
   const operator = new OperatorStub(world, oracle)
-  const settlement = new SettlementStub(world, oracle)
-  const projector = new ProjectorStub(world, oracle)
-  const peers = [...fronts, operator, settlement, projector]
-  const exchange = new Exchange(world, peers, kind === 'server' ? random.int(2, 3) : 1)
+  const peers = [...fronts, operator, ...others]
+  const exchange = new Exchange(world, peers)
+  made(exchange, fronts)
   await scheduler.run(scheduler.nowUs + minutes * 60e6)
 
   scheduler.trace('the faults end')
@@ -111,18 +191,71 @@ async function run(world: SimulatedWorld, oracle: Oracle, minutes: number): Prom
   for (const front of fronts) front.isTrading = false
   await scheduler.run(scheduler.nowUs + HEALING_US)
   exchange.assertServes()
-  settlement.life.alive = false
   operator.life.alive = false
-  await scheduler.run(scheduler.nowUs + 1e6)
-  assertExpired(oracle, scheduler)
-  await allEnd(
-    scheduler,
-    fronts.map((front) => front.askAgain()),
-  )
-  await allEnd(
-    scheduler,
-    fronts.map((front) => front.compare()),
-  )
+  return {
+    fronts,
+    async askAgain() {
+      await scheduler.run(scheduler.nowUs + 1e6)
+      assertExpired(oracle, scheduler)
+      await allEnd(
+        scheduler,
+        fronts.map((front) => front.askAgain()),
+      )
+    },
+    async compare() {
+      // The database follows within this time.
+      await scheduler.run(scheduler.nowUs + 5e6)
+      await allEnd(
+        scheduler,
+        fronts.map((front) => front.compare()),
+      )
+    },
+  }
+}
+
+/** Waits until every trade is confirmed and settled, or failed. */
+async function settled(scheduler: Scheduler, audit: ChainAudit): Promise<void> {
+  const untilUs = scheduler.nowUs + DECIDING_US
+  while (audit.undecided().length > 0 && scheduler.nowUs < untilUs) {
+    await scheduler.run(scheduler.nowUs + 2e6)
+  }
+  const [first, ...more] = audit.undecided()
+  if (first !== undefined) throw new Violation('decides', `${first}, and ${more.length} others`)
+}
+
+/** Waits until the database equals the log. */
+async function projectedAgain(
+  scheduler: Scheduler,
+  flawOf: () => string | undefined,
+): Promise<void> {
+  const untilUs = scheduler.nowUs + SETTLING_US
+  while (flawOf() !== undefined && scheduler.nowUs < untilUs) {
+    await scheduler.run(scheduler.nowUs + 1e6)
+  }
+  const flaw = flawOf()
+  if (flaw !== undefined) throw new Violation('projected', flaw)
+}
+
+/** Waits until every trader's reservations equal their open orders. */
+async function reservedAgain(
+  scheduler: Scheduler,
+  front: Front,
+  { oracle, chain }: { readonly oracle: Oracle; readonly chain: SimulatedChain },
+): Promise<void> {
+  const untilUs = scheduler.nowUs + SETTLING_US
+  for (const trader of TRADERS) {
+    for (;;) {
+      let flaw: string | undefined = 'no answer'
+      await allEnd(scheduler, [
+        front.fundsOf(trader).then((view) => {
+          flaw = isRejection(view) ? view.rejected : reservationFlaw(view, oracle, chain)
+        }),
+      ])
+      if (flaw === undefined) break
+      if (scheduler.nowUs > untilUs) throw new Violation('reserved', flaw)
+      await scheduler.run(scheduler.nowUs + 1e6)
+    }
+  }
 }
 
 async function allEnd(scheduler: Scheduler, works: readonly Promise<void>[]): Promise<void> {
@@ -155,7 +288,7 @@ const CLOCK_BEHIND_MS = 70_000
 
 let defaults: Settings | undefined
 
-function settingsOf(kind: 'files' | 'server', random: Random): Settings {
+function settingsOf(kind: 'files' | 'server', random: Random, hasServices: boolean): Settings {
   defaults ??= loadSettings({ SIBYL_LOG_LEVEL: 'silent', SIBYL_DATA_DIR: '/simulated' })
   const base = defaults
   const partitions = random.int(1, 3)
@@ -166,8 +299,16 @@ function settingsOf(kind: 'files' | 'server', random: Random): Settings {
     markets: { ...base.markets, threads: 1, partitions, snapshotEvery },
     matching: { selfTrade: random.pick(['allow', 'cancel-resting'] as const) },
     keys: { ...base.keys, settlement: `0x${'01'.repeat(32)}` },
-    chains: base.chains.map((chain) => ({ ...chain, rpcUrls: ['http://simulated'] })),
-    risk: { ...base.risk, cooldownSeconds: random.pick([0, 5]) },
+    chains: base.chains.map((chain) => ({
+      ...chain,
+      rpcUrls: ['http://simulated'],
+      confirmations: random.pick([0, 1, 3]),
+    })),
+    risk: {
+      ...base.risk,
+      cooldownSeconds: random.pick([0, 5]),
+      ...(hasServices && random.chance(0.5) ? { funds: 'reserve', threads: 1 } : {}),
+    },
     front: { ...base.front, deadlineMs: random.pick([1_000, 10_000]) },
     eventLog: { ...base.eventLog, url: kind === 'server' ? 'mysql://simulated' : '' },
     ...(kind === 'server' ? { cluster: { ...base.cluster, roles: ['market'] } } : {}),

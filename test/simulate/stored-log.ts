@@ -56,6 +56,8 @@ export class StoredPartition {
   readonly partition: number
   readonly rows: StoredRow[] = []
   epoch = 0
+  /** The copy of a log in files: its only one, from which the writer removes old rows. */
+  file: PartitionCopy | undefined
   /** Called with the events of each row that becomes durable. */
   readonly #landed: Landed
 
@@ -67,6 +69,18 @@ export class StoredPartition {
   get lastOffset(): number {
     const last = this.rows.at(-1)
     return last === undefined ? 0 : last.first + last.count - 1
+  }
+
+  /** Returns the rows from the one with this offset on. */
+  rowsFrom(offset: number): StoredRow[] {
+    let [low, high] = [0, this.rows.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      const { first, count } = this.rows[middle]!
+      if (first + count <= offset) low = middle + 1
+      else high = middle
+    }
+    return this.rows.slice(low)
   }
 
   /** Stores a row of this owner; returns false if another owner has taken the partition. */

@@ -163,7 +163,12 @@ export class OperatorStub extends Stub {
         createdAt: nowSec,
         expiration: nowSec + (random.chance(0.5) ? random.int(30, 200) : 1_000_000),
       })
-    if (again.length === 0) this.#markets.push(market)
+    if (again.length === 0) {
+      this.#markets.push(market)
+      // The chain may learn of a market after its first trades.
+      const act = () => this.world.people?.prepare(market.id)
+      this.world.scheduler.after(random.int(0, 3_000_000), act)
+    }
     const answer = await this.thread.ask('OpenMarket', { market })
     if (isRejection(answer) && answer.rejected === 'MARKET_CLOSED') {
       this.#markets.splice(this.#markets.indexOf(market), 1)

@@ -1,5 +1,6 @@
 /** Loads the needs of an accounts thread's traders from the database. */
 
+import { Fault } from '#domain/fault.ts'
 import type { Address } from '#domain/ids.ts'
 import type { Reads } from '#store/reads/reads.ts'
 import type { LoadedAccounts } from '../state.ts'
@@ -28,5 +29,9 @@ export async function loadAccounts(
       }
     }
   })
+  // Before the first claim of the log it is not known from where to read it.
+  if (checkpoints.length === 0) {
+    throw new Fault('STORE_AWAY', 'the store has not claimed the log yet', { retryable: true })
+  }
   return { checkpoints, markets, orders, trades }
 }

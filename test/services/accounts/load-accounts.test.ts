@@ -1,0 +1,20 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Fault } from '#domain/fault.ts'
+import { loadAccounts } from '#services/accounts/thread/load-accounts.ts'
+
+/** A database whose store has claimed these partitions of the log. */
+const reads = (partitions: readonly number[]): Parameters<typeof loadAccounts>[0] => ({
+  async openNeeds(_options, take) {
+    await take({ checkpoints: partitions.map((partition) => ({ partition, offset: 0 })) as never })
+  },
+})
+
+test('accounts load again if the store has not claimed the log yet', async () => {
+  await assert.rejects(
+    loadAccounts(reads([]), () => true, 0),
+    (error) => error instanceof Fault && error.retryable,
+  )
+  const { checkpoints } = await loadAccounts(reads([0, 1]), () => true, 0)
+  assert.equal(checkpoints.length, 2)
+})

@@ -1,0 +1,103 @@
+/**
+ * Compares the chain with the log: a trade settles at most once and only if it was matched, a confirmed trade is
+ * settled, a failed one never, and the side at fault is the one that the contract named. Dollars and shares are
+ * conserved.
+ */
+
+import type { MarketEvent } from '#domain/market-event.ts'
+import type { KnownTrade } from '../market-model.ts'
+import type { Oracle } from '../oracle.ts'
+import { type Scheduler, Violation } from '../scheduler.ts'
+import type { Block, SimulatedChain } from './chain.ts'
+import type { People } from './people.ts'
+
+export class ChainAudit {
+  readonly #chain: SimulatedChain
+  readonly #oracle: Oracle
+  readonly #people: People
+  settled = 0
+  /** True if funds are reserved, so that no trade fails by the fault of a calm trader. */
+  readonly #hasFunds: boolean
+
+  constructor(
+    scheduler: Scheduler,
+    chain: SimulatedChain,
+    { people, oracle, hasFunds }: { people: People; oracle: Oracle; hasFunds: boolean },
+  ) {
+    this.#hasFunds = hasFunds
+    this.#chain = chain
+    this.#people = people
+    this.#oracle = oracle
+    chain.onBlock = (block) => {
+      try {
+        this.#mined(block)
+      } catch (error) {
+        scheduler.fail(error)
+      }
+    }
+  }
+
+  #mined(block: Block): void {
+    if (block.number > 1) this.#chain.assertConserved(block, this.#people.dollars)
+    const here = new Set<string>()
+    for (const { tradeId, tradeKey, reason, buyHash, sellHash, size } of block.mined.flatMap(
+      ({ verdicts }) => verdicts,
+    )) {
+      if (reason !== 'None') continue
+      this.settled++
+      const trade = this.#oracle.tradeOf(tradeId)
+      const isMatched =
+        trade?.buy.orderHash === buyHash && trade.sell.orderHash === sellHash && trade.size === size
+      if (!isMatched) throw new Violation('settled-matched', `${tradeId} is not a trade of the log`)
+      const before = block.parent
+      if (here.has(tradeKey) || (before !== undefined && this.#chain.isSettled(tradeKey, before))) {
+        throw new Violation('settles-once', `${tradeId} settles a second time`)
+      }
+      here.add(tradeKey)
+      if (trade.status === 'failed' && this.#chain.deepReorgs === 0) {
+        throw new Violation('failed-settles', `${tradeId} has failed, and settles`)
+      }
+    }
+  }
+
+  /** Called with each event that becomes durable. */
+  logged(event: MarketEvent): void {
+    const isEnd = event.type === 'TradeConfirmed' || event.type === 'TradeFailed'
+    if (!isEnd || this.#chain.deepReorgs > 0) return
+    const isSettled = this.#isSettled(this.#oracle.tradeOf(event.tradeId))
+    if (event.type === 'TradeConfirmed' && !isSettled) {
+      throw new Violation('confirmed-settled', `${event.tradeId} is confirmed, but has not settled`)
+    }
+    if (event.type !== 'TradeFailed') return
+    if (isSettled) throw new Violation('failed-settles', `${event.tradeId} fails, but has settled`)
+    const { fault, tradeId } = event
+    const isNamed = fault === 'none' || this.#chain.refusals.get(tradeId)?.has(fault) === true
+    if (this.#hasFunds && this.#people.isCalm && fault !== 'none') {
+      throw new Violation(
+        'covered',
+        `${tradeId} fails by the fault of the ${fault}: ${event.reason}`,
+      )
+    }
+    if (!isNamed) throw new Violation('fault-named', `${tradeId}: no contract names the ${fault}`)
+  }
+
+  #isSettled(trade: KnownTrade | undefined): boolean {
+    if (trade === undefined) return false
+    const { tradeId, size, price, buy, sell } = trade
+    const orders = { buyOrderHash: buy.orderHash, sellOrderHash: sell.orderHash }
+    const tradeKey = this.#chain.contracts.tradeKeyOf({ tradeId, size, price, ...orders })
+    return this.#chain.isSettled(tradeKey)
+  }
+
+  /** Trades that the chain has not decided, or that the log describes otherwise. */
+  undecided(): string[] {
+    return this.#oracle.allTrades().flatMap((trade) => {
+      const { tradeId, status } = trade
+      if (status !== 'confirmed' && status !== 'failed') return [`${tradeId} is ${status}`]
+      const isSettled = this.#isSettled(trade)
+      return isSettled === (status === 'confirmed')
+        ? []
+        : [`${tradeId} is ${status}, but ${isSettled ? 'has' : 'has not'} settled`]
+    })
+  }
+}

@@ -1,0 +1,131 @@
+/**
+ * The database of a simulation: the real statements on SQLite in memory. A transaction is atomic; on its way to the
+ * server and back it may be slow, fail before the commit, or fail after it. Each process has its own way.
+ */
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { MikroORM } from '@mikro-orm/core'
+import type { SqliteConnection } from '@mikro-orm/sqlite'
+import type { Database as DatabaseFile } from 'better-sqlite3'
+import { Fault } from '#domain/fault.ts'
+import { closeDatabase, type Database, ormOptions, sqlConnection } from '#store/engine/database.ts'
+import { openDatabase } from '#store/open-database.ts'
+import { answerQuery, faultReply } from '#store/reads/answer-query.ts'
+import { openNeeds } from '#store/reads/open-needs.ts'
+import { askQuery, type QueryTask } from '#store/reads/queries.ts'
+import type { Reads } from '#store/reads/reads.ts'
+import { makeMigratedFile } from '../support/migrated-database.ts'
+import { type Random, randomFrom } from '../support/random.ts'
+import type { Faults } from './faults.ts'
+import type { Life, Scheduler } from './scheduler.ts'
+
+/** The tables, for one simulation of this process at a time. */
+export type Tables = { readonly database: Database; readonly file: DatabaseFile }
+
+const PATH = ':memory:'
+
+let opening: Promise<Tables> | undefined
+
+/** Returns empty tables; a simulation before must have ended. */
+export async function emptyTables(): Promise<Tables> {
+  opening ??= openTables()
+  const { database, file } = await opening
+  const tables = file
+    .prepare<[], { name: string }>("select name from sqlite_master where type = 'table'")
+    .all()
+    .map(({ name }) => name)
+    .filter((name) => name !== 'migrations')
+  for (const name of tables) file.exec(`delete from "${name}"`)
+  return { database, file }
+}
+
+async function openTables(): Promise<Tables> {
+  const folder = mkdtempSync(join(tmpdir(), 'sibyl-simulate-'))
+  try {
+    const path = join(folder, 'template.db')
+    await makeMigratedFile(path)
+    const template = await openDatabase(`sqlite:${path}`)
+    const from = await fileOf(template)
+    from.pragma('journal_mode = DELETE')
+    const options = await ormOptions({ dialect: 'sqlite', path: PATH }, { connectionsMax: 1 })
+    const orm = new MikroORM({
+      ...options,
+      entities: template.orm.config.get('entities'),
+      // A database may be opened from the bytes of another.
+      driverOptions: { dbName: from.serialize() },
+    } as never) as Database['orm']
+    await closeDatabase(template)
+    const database: Database = { address: { dialect: 'sqlite', path: PATH }, readOnly: false, orm }
+    return { database, file: await fileOf(database) }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+async function fileOf(database: Database): Promise<DatabaseFile> {
+  const connection: unknown = sqlConnection(database)
+  return (connection as SqliteConnection).getNativeClient()
+}
+
+type WayPorts = {
+  readonly scheduler: Scheduler
+  readonly faults: Faults
+  readonly life: Life
+  readonly seed: number
+  readonly tables: Tables
+}
+
+const away = () => new Fault('STORE_AWAY', 'the database does not answer', { retryable: true })
+
+/** The way of one process to the database. */
+export function wayToDatabase(ports: WayPorts) {
+  const { scheduler, faults, life, tables } = ports
+  const random: Random = randomFrom(Math.imul(ports.seed + 41, 0x297a2d39))
+
+  function wait(): Promise<void> {
+    const isSlow = faults.strikes('sql-slow')
+    const us = isSlow ? faults.of('sql-slow').int(10_000, 4_000_000) : random.int(100, 4_000)
+    return new Promise((resolve) => void scheduler.after(us, resolve, life))
+  }
+
+  /** Runs work at the server, which happens at one instant. */
+  async function there<Result>(work: () => Promise<Result>): Promise<Result> {
+    await wait()
+    if (faults.strikes('sql-before')) throw away()
+    const result = await work()
+    const isLost = faults.strikes('sql-after')
+    await wait()
+    if (isLost) throw away()
+    return result
+  }
+
+  const connection = sqlConnection(tables.database)
+  const transactional: typeof connection.transactional = (change, options) =>
+    // A transaction within another is a savepoint.
+    options?.ctx === undefined
+      ? there(() => connection.transactional(change, options))
+      : connection.transactional(change, options)
+  const own = new Proxy(connection, {
+    get(target, key) {
+      if (key === 'transactional') return transactional
+      const value: unknown = Reflect.get(target, key, target)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+  const em = { getConnection: () => own, fork: () => tables.database.orm.em.fork() }
+  const orm = { em, close: async () => {} } as unknown as Database['orm']
+  const database: Database = { ...tables.database, orm }
+
+  const run = (task: QueryTask) =>
+    there(() => answerQuery(async () => tables.database, task)).catch(faultReply)
+  const reads: Reads = {
+    run,
+    query: (name, args) => askQuery({ run }, name, args),
+    together: (work) => work(),
+    openNeeds: (options, take) => there(() => openNeeds(tables.database, options, take)),
+    close: async () => {},
+  }
+  return { database, reads }
+}

@@ -1,0 +1,63 @@
+/** Compares the reservations of each trader with open orders and pending trades, and their funds with the chain. */
+
+import type { FundsToken } from '#domain/funds.ts'
+import { needOf, outcomeToken, STABLECOIN } from '#domain/funds.ts'
+import type { Address } from '#domain/ids.ts'
+import { costCeil, type Shares } from '#domain/money.ts'
+import { BUY } from '#domain/order.ts'
+import type { FundsView } from '#protocol/accounts.ts'
+import type { SimulatedChain } from './chain/chain.ts'
+import type { Oracle } from './oracle.ts'
+
+/** Returns what the trader needs by token: open orders and pending trades, as the log has them. */
+function needsOf(
+  oracle: Oracle,
+  trader: Address,
+): Map<FundsToken, [open: bigint, pending: bigint]> {
+  const needs = new Map<FundsToken, [bigint, bigint]>()
+  const add = (token: FundsToken, at: 0 | 1, amount: number) => {
+    const sums = needs.get(token) ?? [0n, 0n]
+    sums[at] += BigInt(amount)
+    needs.set(token, sums)
+  }
+  for (const model of oracle.markets.values()) {
+    for (const orderHash of model.openOrders(trader)) {
+      const { order } = model.orders.get(orderHash)!
+      const remaining = model.remainingOf(orderHash) as Shares
+      const token = order.side === BUY ? STABLECOIN : outcomeToken(order.marketId, order.outcome)
+      add(token, 0, needOf(order, remaining))
+    }
+    for (const { buy, sell, price, size, status } of model.trades.values()) {
+      if (status === 'confirmed' || status === 'failed') continue
+      if (buy.trader === trader) add(STABLECOIN, 1, costCeil(price, size))
+      if (sell.trader === trader) add(outcomeToken(sell.marketId, sell.outcome), 1, size)
+    }
+  }
+  return needs
+}
+
+/** Returns the first difference; undefined if there is none. */
+export function reservationFlaw(
+  view: FundsView,
+  oracle: Oracle,
+  chain: SimulatedChain,
+): string | undefined {
+  const { trader, blockNumber } = view
+  const needs = needsOf(oracle, trader)
+  const wallet = chain.blocks[blockNumber]?.wallets.get(trader)
+  const tokens = new Map(view.tokens.map((funds) => [funds.token, funds]))
+  for (const [token, [open, pending]] of needs) {
+    const { reservedOpen = '0', reservedPending = '0' } = tokens.get(token) ?? {}
+    if (reservedOpen !== String(open) || reservedPending !== String(pending)) {
+      return `${trader} ${token}: ${reservedOpen} and ${reservedPending}, not ${open} and ${pending}`
+    }
+  }
+  for (const { token, held, reservedOpen, reservedPending } of view.tokens) {
+    if (!needs.has(token) && (reservedOpen !== '0' || reservedPending !== '0')) {
+      return `${trader} ${token}: ${reservedOpen} and ${reservedPending} for nothing`
+    }
+    const has = token === STABLECOIN ? wallet?.dollars : wallet?.shares.get(token)
+    if (held !== String(has ?? 0n)) return `${trader} ${token}: holds ${held}, not ${has}`
+  }
+  return undefined
+}

@@ -1,0 +1,288 @@
+/**
+ * The real threads besides the market thread, each as a process of its own: killed, paused and restarted at any
+ * instant. They are linked to the owner of the markets and to each other.
+ */
+
+import { AssertionError } from 'node:assert/strict'
+import type { MessagePort } from 'node:worker_threads'
+import type { Settings } from '#config/settings-schema.ts'
+import type { ThreadData } from '#config/thread-data.ts'
+import { makeAccountsBegun } from '#config/thread-data.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import type { LogReader } from '#log/event-log.ts'
+import type { Thread } from '#runtime/thread.ts'
+import { accountsThread } from '#services/accounts/thread.ts'
+import type { World } from '#services/kit/world.ts'
+import { storeThread } from '#services/projector/thread.ts'
+import { settlementThread } from '#services/settlement/thread.ts'
+import { type Random, randomFrom } from '../support/random.ts'
+import type { SimulatedChain } from './chain/chain.ts'
+import { simulatedClient } from './chain/rpc.ts'
+import { type Tables, wayToDatabase } from './database.ts'
+import type { Peer, SimulatedWorld } from './exchange.ts'
+import { Link } from './port.ts'
+import { type Life, newLife, Violation } from './scheduler.ts'
+import { eventsOf, type StoredPartition } from './stored-log.ts'
+
+export type ServiceWorld = SimulatedWorld & {
+  readonly chain: SimulatedChain
+  readonly tables: Tables
+  /** True if each request to the chain may meet another node. */
+  readonly isBalanced: boolean
+}
+
+type ServiceName = 'store' | 'settlement' | 'accounts-0'
+
+/** Services that are linked to each other. */
+const LINKED: readonly (readonly [ServiceName, ServiceName])[] = [['settlement', 'store']]
+
+const TROUBLE_EVERY_US = 1_000_000
+
+/** A front, which is linked to the accounts. */
+type FundsPeer = {
+  readonly name: string
+  readonly life: Life
+  connectFunds(port: MessagePort): void
+}
+
+/** A process with one real thread. */
+class Service implements Peer {
+  readonly name: ServiceName
+  life: Life
+  thread: Thread | undefined
+  isReady = false
+
+  constructor(name: ServiceName) {
+    this.name = name
+    this.life = newLife(name)
+  }
+
+  connect(port: MessagePort): void {
+    this.thread?.connect('market-0', port)
+  }
+}
+
+export class Services {
+  readonly #world: ServiceWorld
+  readonly #random: Random
+  readonly all: readonly Service[]
+  readonly #links = new Map<string, Link>()
+  readonly #accountsBegun
+  #starts = 0
+  #fronts: readonly FundsPeer[] = []
+  /** Links a service to the owner of the markets again. */
+  relink: (peer: Peer) => void = () => {}
+
+  constructor(world: ServiceWorld, names: readonly ServiceName[]) {
+    this.#world = world
+    this.#random = randomFrom(Math.imul(world.seed + 53, 0x1b873593))
+    this.#accountsBegun = makeAccountsBegun(world.settings)
+    this.all = names.map((name) => new Service(name))
+    for (const service of this.all) this.#start(service)
+    world.scheduler.every(TROUBLE_EVERY_US, () => this.#trouble())
+  }
+
+  setFronts(fronts: readonly FundsPeer[]): void {
+    this.#fronts = fronts
+    this.#linkFronts()
+  }
+
+  #linkFronts(): void {
+    const accounts = this.all.find(({ name }) => name === 'accounts-0')
+    if (accounts?.isReady !== true) return
+    for (const front of this.#fronts) this.#linkFront(front, accounts)
+  }
+
+  #linkFront(front: FundsPeer, accounts: Service): void {
+    const lives = [front.life, accounts.life] as const
+    this.#world.scheduler.after(this.#random.int(100, 1_000_000), () => {
+      if (!lives.every(({ alive }) => alive)) return
+      const name = `${front.name}/${accounts.name}`
+      this.#links.get(name)?.cut(this.#random)
+      const link = new Link({ ...this.#world, random: this.#random }, lives)
+      this.#links.set(name, link)
+      const [near, far] = link.ports
+      accounts.thread?.connect(front.name, far)
+      front.connectFunds(near)
+    })
+  }
+
+  /** Ends a service for good. */
+  finish(name: ServiceName): void {
+    const service = this.all.find((each) => each.name === name)
+    if (service !== undefined) service.life.alive = false
+  }
+
+  #start(service: Service): void {
+    const { scheduler } = this.#world
+    const life = newLife(`${service.name}.${++this.#starts}`)
+    service.life = life
+    service.isReady = false
+    scheduler.trace(`start ${life.name}`)
+    const thread = this.#threadOf(service, life)
+    service.thread = thread
+    thread.start(undefined as never).then(
+      () => this.#started(service, life),
+      (error) => this.#crashed(service, life, error),
+    )
+  }
+
+  #started(service: Service, life: Life): void {
+    if (!life.alive || service.life !== life) return
+    service.isReady = true
+    this.relink(service)
+    if (service.name === 'accounts-0') this.#linkFronts()
+    for (const pair of LINKED) {
+      if (!pair.includes(service.name)) continue
+      const [near, far] = pair.map((name) => this.all.find((each) => each.name === name))
+      if (near?.isReady === true && far?.isReady === true) this.#linkSoon(near, far)
+    }
+  }
+
+  #linkSoon(near: Service, far: Service): void {
+    const lives = [near.life, far.life] as const
+    this.#world.scheduler.after(this.#random.int(100, 1_000_000), () => {
+      if (!lives.every(({ alive }) => alive)) return
+      const name = `${near.name}/${far.name}`
+      this.#links.get(name)?.cut(this.#random)
+      const link = new Link({ ...this.#world, random: this.#random }, lives)
+      this.#links.set(name, link)
+      const [nearPort, farPort] = link.ports
+      far.thread?.connect(near.name, farPort)
+      near.thread?.connect(far.name, nearPort)
+    })
+  }
+
+  /** A thread that ends by itself is restarted. A bug of it is a violation. */
+  #crashed(service: Service, life: Life, error: unknown): void {
+    const { scheduler } = this.#world
+    if (!life.alive) return
+    const isBug =
+      error instanceof TypeError || error instanceof RangeError || error instanceof AssertionError
+    if (isBug || error instanceof Violation) {
+      scheduler.fail(error)
+      return
+    }
+    scheduler.trace(`${life.name} crashes: ${error instanceof Error ? error.message : error}`)
+    this.#end(service)
+  }
+
+  #end(service: Service): void {
+    const { scheduler } = this.#world
+    if (!service.life.alive) return
+    scheduler.trace(`end ${service.life.name}`)
+    service.life.alive = false
+    service.isReady = false
+    for (const [name, link] of this.#links) {
+      if (!name.split('/').includes(service.name)) continue
+      link.cut(this.#random)
+      this.#links.delete(name)
+    }
+    this.relink(service)
+    scheduler.after(this.#random.int(10_000, 3_000_000), () => this.#start(service))
+  }
+
+  #trouble(): void {
+    const { faults, scheduler } = this.#world
+    for (const service of this.all) {
+      if (faults.healed) service.life.pausedUntilUs = 0
+      if (faults.strikes('service-kill')) this.#end(service)
+      if (faults.strikes('service-pause')) {
+        const us = faults.of('service-pause').int(10_000, 12_000_000)
+        service.life.pausedUntilUs = scheduler.nowUs + us
+      }
+    }
+    for (const [name, link] of this.#links) {
+      if (!faults.strikes('link-cut')) continue
+      link.cut(faults.of('link-cut'))
+      this.#links.delete(name)
+      const [near, far] = name.split('/').map((each) => this.all.find((one) => one.name === each))
+      if (near !== undefined && far !== undefined) this.#linkSoon(near, far)
+      else this.#linkFronts()
+    }
+  }
+
+  #worldOf(service: Service, life: Life): World {
+    const { scheduler, seed } = this.#world
+    const random = randomFrom(Math.imul(seed ^ (1_000 + this.#starts), 0x45d9f3b))
+    const loop = scheduler.loop(life)
+    const safely = (act: () => void) => () => {
+      try {
+        act()
+      } catch (error) {
+        this.#crashed(service, life, error)
+      }
+    }
+    const after = (delayMs: number, act: () => void) =>
+      scheduler.after(delayMs * 1_000, safely(act), life)
+    return {
+      clock: { nowMs: () => scheduler.nowMs, after },
+      monotonicMs: loop.monotonicMs,
+      timers: {
+        after,
+        every: (periodMs, act) => loop.every(periodMs, safely(act)),
+        soon: (act) => loop.soon(safely(act)),
+      },
+      random: {
+        int: (limit) => random.int(0, limit - 1),
+        bytes: (count) => Buffer.from(random.hex(count).slice(2), 'hex'),
+      },
+      crash: (error) => this.#crashed(service, life, error),
+    }
+  }
+
+  #threadOf(service: Service, life: Life): Thread {
+    const { settings, chain, scheduler, faults, isBalanced, tables, truth } = this.#world
+    const seed = Math.imul(this.#world.seed, 31) + this.#starts
+    const world = this.#worldOf(service, life)
+    const { database, reads } = wayToDatabase({ scheduler, faults, life, seed, tables })
+    const adapters = {
+      makeChainClient: () => simulatedClient({ chain, scheduler, faults, life, seed, isBalanced }),
+      makeReads: () => reads,
+      openDatabase: async () => database,
+      openLogReader: () => logReaderOf(truth),
+    }
+    const data = {
+      ...{ name: service.name, index: 0, settings: servicesSettings(settings) },
+      ...{ isTerminal: false, accountsBegun: this.#accountsBegun },
+    } as ThreadData
+    const all = { ...world, ...adapters } as never
+    if (service.name === 'store') return storeThread(data, all)
+    return service.name === 'settlement' ? settlementThread(data, all) : accountsThread(data, all)
+  }
+}
+
+/** The services run beside the nodes of the markets, and alone use the database. */
+function servicesSettings(settings: Settings): Settings {
+  const { cluster, eventLog } = settings
+  return {
+    ...settings,
+    eventLog: { ...eventLog, url: '' },
+    cluster: { ...cluster, roles: ['all'] },
+  } as Settings
+}
+
+/** Reads the log beside its writer. A log in files has only what was not truncated. */
+function logReaderOf(truth: readonly StoredPartition[]): LogReader<MarketEvent> {
+  return {
+    id: 'simulated',
+    partitions: truth.length,
+    read(partition, fromOffset, limit) {
+      const stored = truth[partition]!
+      const { file } = stored
+      if (file !== undefined) return file.read(Math.max(fromOffset, file.state.firstOffset), limit)
+      const records: ReturnType<LogReader<MarketEvent>['read']>[number][] = []
+      for (const row of stored.rowsFrom(fromOffset)) {
+        for (const [index, event] of eventsOf(row).entries()) {
+          const offset = row.first + index
+          if (offset >= fromOffset && records.length < limit) records.push({ offset, event })
+        }
+        if (records.length >= limit) break
+      }
+      return records
+    },
+    firstOffset: (partition) => truth[partition]!.file?.state.firstOffset ?? 1,
+    lastOffset: (partition) => truth[partition]!.lastOffset,
+    close: async () => {},
+  }
+}
