@@ -3,6 +3,7 @@
  * Amounts are `bigint`, hex is lower case.
  */
 
+import type { Delegation } from './delegate.ts'
 import type { Address, MarketId, OrderHash, Uint64 } from './ids.ts'
 import type { Market } from './market.ts'
 import type { Outcome } from './order.ts'
@@ -173,6 +174,9 @@ type OrdersWithdrawn = At & {
   readonly effectiveAtSec: number
 }
 
+/** An account appointed a key that may sign its orders, changed its terms, or revoked it. */
+type DelegateSet = At & Delegation & { readonly type: 'DelegateSet' }
+
 export type ChainEvent =
   | MarketCreated
   | QuickMarketResolved
@@ -187,3 +191,4 @@ export type ChainEvent =
   | TradeRefused
   | OrderWithdrawn
   | OrdersWithdrawn
+  | DelegateSet

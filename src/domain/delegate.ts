@@ -1,7 +1,29 @@
-/** A key that an account appointed to sign its orders and cancellations. */
+/** A key that an account appointed to sign its orders and cancellations, and the limits that the exchange enforces. */
 
 import { keccak_256 } from '@noble/hashes/sha3.js'
-import { type Address, toAddress } from './ids.ts'
+import { checksumAddress } from './checksum-address.ts'
+import { type Address, type MarketId, toAddress } from './ids.ts'
+import type { Order } from './order.ts'
+import { type Rejection, reject } from './rejection.ts'
+
+/** Limits that an account signs along with a delegation. The exchange checks them before it matches. */
+type DelegateLimits = {
+  /** Largest order in shares with six decimals; 0 for no limit. */
+  readonly maxOrderSize: number
+  /** Largest sum of price × open size over all open orders that the delegate signed; 0 for no limit. */
+  readonly maxOpenNotional: number
+  /** Markets in which the delegate may trade; empty for all. */
+  readonly markets: readonly MarketId[]
+}
+
+export type Delegation = DelegateLimits & {
+  readonly account: Address
+  readonly delegate: Address
+  /** Unix seconds; the exchange accepts orders of the delegate that expire by then. In the past: revoked. */
+  readonly untilSec: number
+  /** Until then the contract settles trades that were matched before. */
+  readonly settlesUntilSec: number
+}
 
 /** The first two bytes and the last one of the RLP list of an address and the number 1. */
 const LIST_AND_ADDRESS = [0xd6, 0x94]
@@ -17,4 +39,31 @@ export function delegatesOf(settlement: Address): Address {
   const hash = keccak_256(Uint8Array.from([...LIST_AND_ADDRESS, ...bytes, FIRST_NONCE]))
   const digits = Array.from(hash, (byte) => byte.toString(16).padStart(2, '0')).join('')
   return toAddress(`0x${digits.slice(-ADDRESS_DIGITS)}`)
+}
+
+/** Returns why a delegation does not allow an order that its delegate signed. */
+export function delegationFlaw(
+  delegation: Delegation,
+  order: Pick<Order, 'marketId' | 'size' | 'expiration'>,
+  nowSec: number,
+): Rejection | undefined {
+  const { untilSec, maxOrderSize, markets, delegate } = delegation
+  const who = checksumAddress(delegate)
+  if (untilSec <= nowSec) {
+    const detail = `the trader has revoked the delegate ${who}, or its time has ended`
+    return reject('INVALID_SIGNATURE', 'signature', detail)
+  }
+  if (BigInt(order.expiration) > BigInt(untilSec)) {
+    const detail = `order.expiration must be at most ${untilSec}: the delegation of ${who} ends then`
+    return reject('DELEGATE_LIMIT', 'order.expiration', detail)
+  }
+  if (markets.length > 0 && !markets.includes(order.marketId)) {
+    const detail = `the delegate ${who} may trade in ${markets.length} markets, and this is none of them`
+    return reject('DELEGATE_LIMIT', 'order.marketId', detail)
+  }
+  if (maxOrderSize > 0 && order.size > maxOrderSize) {
+    const detail = `order.size must be at most ${maxOrderSize}, the limit of the delegate ${who}`
+    return reject('DELEGATE_LIMIT', 'order.size', detail)
+  }
+  return undefined
 }

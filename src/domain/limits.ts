@@ -294,3 +294,20 @@ export const SNAPSHOTS_KEPT_BYTES_MAX = 32 * 1024 * 1024
 
 /** Bytes of queued frames of all connections of a front. */
 export const FRAMES_WAITING_BYTES_MAX = 16 * 1024 * 1024
+
+/** Delegates of an account that a front knows and lists. */
+export const DELEGATES_PER_ACCOUNT_MAX = 100
+
+/** Open orders of a delegate whose open notional is limited. */
+export const DELEGATED_ORDERS_MAX = 1_000
+
+/** Questions to contract accounts about a signature per client, and per account: per second, and burst. */
+export const CONTRACT_SIGNATURES_PER_SECOND = 10
+export const CONTRACT_SIGNATURES_BURST = 40
+
+/** Questions to contract accounts at once per front, and waiting ones; further orders are refused. */
+export const CONTRACT_SIGNATURES_AT_ONCE_MAX = 16
+export const CONTRACT_SIGNATURES_WAITING_MAX = 200
+
+/** Answers of contract accounts that a front remembers until the next block. */
+export const CONTRACT_SIGNATURES_KEPT_MAX = 10_000

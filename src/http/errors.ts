@@ -51,6 +51,10 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   UNAUTHORIZED_TOKEN_USED: { status: 401, sentence: 'token already used' },
   NOT_KEY_OWNER: { status: 403, sentence: 'the token belongs to another API key' },
   NOT_ORDER_OWNER: { status: 403, sentence: 'the order belongs to another address' },
+  DELEGATE_LIMIT: {
+    status: 403,
+    sentence: 'the limits of the delegation do not allow this order',
+  },
   INSUFFICIENT_FUNDS: { status: 422, sentence: 'the trader lacks funds for this order' },
   INSUFFICIENT_ALLOWANCE: {
     status: 422,

@@ -4,6 +4,7 @@
  * cell rate algorithm), so a full bucket needs no record.
  */
 
+import { CONTRACT_SIGNATURES_BURST, CONTRACT_SIGNATURES_PER_SECOND } from '#domain/limits.ts'
 import type { LimitVerdict } from './call.ts'
 import type { Arrival } from './charges.ts'
 import { limitedRange, siteOf } from './client-ip.ts'
@@ -39,6 +40,7 @@ export type Limiter = {
     times: number,
   ) => LimitVerdict
   readonly unfunded: UnfundedLimit
+  readonly contractSignatures: ContractSignatureLimit
   /** Charges for opening a connection. The bucket is separate, so requests do not use up connections. */
   readonly limitConnection: (ip: string) => LimitVerdict
   /** Applies draws that other machines have allowed, even if a bucket becomes empty. */
@@ -60,6 +62,12 @@ export type UnfundedLimit = {
   count(ip: string, principal: Principal | undefined): void
   /** Returns for how many seconds no order is accepted; 0 if orders are accepted. */
   waitSec(ip: string, principal: Principal | undefined): number
+}
+
+/** Limits questions to contract accounts, by the client that causes them and by the account. */
+export type ContractSignatureLimit = {
+  /** Charges for a question; returns for how many seconds there is none, 0 if it is allowed. */
+  draw(asker: Asker, account: string): number
 }
 
 /** Maximum debt: many orders may be in progress when the first of them is refused. */
@@ -156,6 +164,27 @@ function makeUnfunded(
   }
 }
 
+/** Buckets of questions to contract accounts: of the client's range, its key, and the account. */
+function makeContractSignatureLimit(
+  draw: (bucket: Bucket, cost: number) => LimitVerdict,
+): ContractSignatureLimit {
+  const terms = { perSecond: CONTRACT_SIGNATURES_PER_SECOND, burst: CONTRACT_SIGNATURES_BURST }
+  return {
+    draw({ ip, principal }, account) {
+      const names = [
+        ...(ip === undefined ? [] : [`1271 ${limitedRange(ip)}`]),
+        ...(principal === undefined ? [] : [`1271 ${principal.keyId}`]),
+        `1271 ${account}`,
+      ]
+      for (const name of names) {
+        const { allowed, headers } = draw({ name, ...terms }, 1)
+        if (!allowed) return Number(headers['retry-after'] ?? 1)
+      }
+      return 0
+    },
+  }
+}
+
 export function makeLimiter(
   settings: LimitSettings,
   memory: SharedTableMemory,
@@ -247,6 +276,7 @@ export function makeLimiter(
       return draw(ofKey(principal), units)
     },
     unfunded: makeUnfunded(settings, { table, charge, nowMs, noted }),
+    contractSignatures: makeContractSignatureLimit(draw),
     limitConnection: (ip) => drawFor(ip, settings.connectionCost, 'connections'),
     drawnElsewhere(draws) {
       for (const [name, drawnMs, capacityMs] of draws) charge(name, drawnMs, capacityMs)

@@ -30,6 +30,8 @@ export type OrderInspection = {
   readonly recovered: Address | null
   /** Null if the trader signed the order, else a sentence about the mistake. */
   readonly flaw: string | null
+  /** True if the signature has the right form but no key matches it; a contract account may accept it. */
+  readonly keyless?: boolean
   /** The flaw of the permit's signature; left out if it is valid or there is no permit. */
   readonly permitFlaw?: string
 }
@@ -74,7 +76,12 @@ export function inspectionOf(
 ): OrderInspection {
   if (typeof signer === 'object') {
     const flaw = `invalid signature: ${signer.flaw}; the digest hashed is ${orderHash}`
-    return { orderHash, recovered: null, flaw }
+    return {
+      orderHash,
+      recovered: null,
+      flaw,
+      ...(signer.keyless === true ? { keyless: true } : {}),
+    }
   }
   if (signer !== trader) {
     const who = `recovered ${checksumAddress(signer)}, expected ${checksumAddress(trader)}`

@@ -24,7 +24,7 @@ type HashRecoverer = (digest: Uint8Array, signature: SignatureBytes) => Uint8Arr
 
 /** Offset of the address in the hash of a key. */
 export const ADDRESS_OFFSET = 12
-const NO_KEY_FITS: SignatureFlaw = { flaw: 'no key matches it' }
+const NO_KEY_FITS: SignatureFlaw = { flaw: 'no key matches it', keyless: true }
 
 type NativeModule = {
   ecdsaRecover(

@@ -5,7 +5,11 @@
  */
 
 /** Reason why a signature is invalid; a sentence for the client, without its first words. */
-export type SignatureFlaw = { readonly flaw: string }
+export type SignatureFlaw = {
+  readonly flaw: string
+  /** True if only its key is missing: a contract account may accept it. */
+  readonly keyless?: true
+}
 
 /** Bytes of the last parsed signature: `r` and `s` in the first 64, `v` in the last. */
 export type SignatureBytes = {
@@ -23,6 +27,8 @@ const HALF_ORDER = Buffer.from(
   'hex',
 )
 const ZERO = Buffer.alloc(32)
+/** The end of every signature of an account that is not deployed yet (ERC-6492). */
+const UNDEPLOYED = '6492'.repeat(16)
 
 export function makeSignatureBytes(): SignatureBytes {
   const all = Buffer.alloc(SIGNATURE_BYTES)
@@ -32,6 +38,10 @@ export function makeSignatureBytes(): SignatureBytes {
 /** Parses a signature into `into` and returns its recovery id, or a flaw. */
 export function readSignature(signature: string, into: SignatureBytes): 0 | 1 | SignatureFlaw {
   if (!decodeSignature(signature, into.all, 0)) {
+    if (signature.toLowerCase().endsWith(UNDEPLOYED)) {
+      const flaw = 'the account is not deployed (ERC-6492): deploy it first, then send its 65 bytes'
+      return { flaw }
+    }
     return { flaw: `it must be 0x and 130 hex digits (65 bytes), not ${described(signature)}` }
   }
   return recoveryIdIn(into)

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { makeChainClient } from '#chain/clients.ts'
+import { delegatesOf } from '#domain/delegate.ts'
 import type { Address } from '#domain/ids.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { serve } from '#runtime/serve.ts'
@@ -57,7 +58,7 @@ export function followChain(options: FollowOptions): Follower {
       rounds: 2,
       pauseMs: 1,
     }),
-    contracts,
+    contracts: { ...contracts, delegates: delegatesOf(contracts.settlement) },
     knownMarkets: (addresses) => marketsOfContracts(database, { chainId, contracts: addresses }),
     knownTokens: (positionIds) => followedTokens(database, { chainId, positionIds }),
     openMarkets: (limit) => openMarketContracts(database, { chainId, limit }),

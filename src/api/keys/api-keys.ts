@@ -12,7 +12,11 @@ import type { KeyService } from './key-service.ts'
 // The wallet signs the address as it is written here, so its case is kept.
 const addressAsWritten = () => addressKeepingCase({ description: 'The wallet' })
 const walletSignature = () =>
-  Type.String({ maxLength: 200, description: 'personal_sign of the message, 65 bytes as hex' })
+  Type.String({
+    maxLength: 200,
+    description:
+      'personal_sign of the message, 65 bytes as hex; of the wallet’s key, or as the code of a contract account accepts (EIP-1271)',
+  })
 const closed = { additionalProperties: false } as const
 const EXAMPLE_ID = '7c9e6679-7425-40de-944b-e07fc1f90ae7'
 
@@ -50,7 +54,7 @@ export function registerApiKey(
         message: Type.String(),
       }),
     },
-    errors: ['UNAUTHORIZED_INVALID_SIGNATURE', 'OVERLOADED'],
+    errors: ['UNAUTHORIZED_INVALID_SIGNATURE', 'OVERLOADED', 'CHAIN_UNAVAILABLE'],
     examples: {
       body: { 'a key for a bot': { value: { address: TRADER, signature: '0x…', name: 'bot' } } },
       responses: {
@@ -66,7 +70,7 @@ export function registerApiKey(
         },
       },
     },
-    async handle({ body, deadlineAtMs }) {
+    async handle({ body, deadlineAtMs, ip }) {
       const { address, signature, name = '', expiresAt } = body
       if (expiresAt !== undefined && expiresAt * 1_000 <= nowMs()) {
         return reject('INVALID_FIELD', 'expiresAt', 'expiresAt must be in the future')
@@ -77,6 +81,7 @@ export function registerApiKey(
         name,
         expiresAtSec: expiresAt ?? null,
         deadlineAtMs,
+        asker: { ip },
       })
       if (isRejection(key)) return key
       return {
@@ -125,6 +130,7 @@ export function revokeApiKey(
       'NOT_KEY_OWNER',
       'NOT_FOUND',
       'OVERLOADED',
+      'CHAIN_UNAVAILABLE',
     ],
     examples: {
       responses: {
@@ -135,10 +141,13 @@ export function revokeApiKey(
         },
       },
     },
-    async handle({ path, body, headers, deadlineAtMs }) {
+    async handle({ path, body, headers, deadlineAtMs, ip }) {
       let revoked: Awaited<ReturnType<KeyService['revoke']>>
       if (body !== undefined) {
-        revoked = await keys.revokeBySignature({ id: path.id, ...body, deadlineAtMs })
+        revoked = await keys.revokeBySignature({
+          ...{ id: path.id, ...body, deadlineAtMs },
+          asker: { ip },
+        })
       } else {
         const principal = await authenticator.identify(headers.authorization ?? '')
         if (isRejection(principal)) return principal

@@ -7,6 +7,7 @@ import { API_KEY_ID, type ApiKey, registerMessage, revokeMessage } from '#domain
 import { type Address, parseAddress } from '#domain/ids.ts'
 import { API_KEYS_PER_ADDRESS_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type { Asker } from '#http/limits.ts'
 import type { ApiKeysRequests } from '#protocol/projector.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import type { Ref } from '#runtime/ref.ts'
@@ -20,6 +21,7 @@ export type KeyService = {
     readonly name: string
     readonly expiresAtSec: number | null
     readonly deadlineAtMs: number
+    readonly asker: Asker
   }): Promise<NewKey | Rejection>
   /** Revokes with the wallet's signature. */
   revokeBySignature(request: {
@@ -27,6 +29,7 @@ export type KeyService = {
     readonly address: string
     readonly signature: string
     readonly deadlineAtMs: number
+    readonly asker: Asker
   }): Promise<{ readonly id: string } | Rejection>
   /** Revokes a key by a token of the key itself. */
   revoke(id: string, deadlineAtMs: number): Promise<{ readonly id: string } | Rejection>
@@ -38,12 +41,26 @@ export function makeKeyService(ports: {
   readonly findKey: (id: string) => Promise<ApiKey | undefined>
   /** Returns the signer of a wallet-signed text; undefined if the signature is invalid. */
   readonly recoverSigner: (message: string, signature: string) => Promise<Address | undefined>
+  /** Returns whether the code of a contract account accepts a signature of a text (EIP-1271), on any chain. */
+  readonly contractSigned?: (
+    signed: { readonly message: string; readonly address: Address; readonly signature: string },
+    asker: Asker,
+  ) => Promise<boolean | Rejection>
   readonly nowMs: () => number
 }): KeyService {
   const { service, store, findKey, recoverSigner, nowMs } = ports
 
-  async function signedBy(message: string, address: string, signature: string): Promise<boolean> {
-    return (await recoverSigner(message, signature)) === parseAddress(address)
+  /** Returns why the text is not signed by the address: by its key, or as its code accepts. */
+  async function signatureFlaw(
+    message: string,
+    address: Address,
+    signature: string,
+    asker: Asker,
+  ): Promise<Rejection | undefined> {
+    if ((await recoverSigner(message, signature)) === address) return undefined
+    const accepted = await ports.contractSigned?.({ message, address, signature }, asker)
+    if (accepted === true) return undefined
+    return accepted || reject('UNAUTHORIZED_INVALID_SIGNATURE', 'signature')
   }
 
   async function revoke(
@@ -59,12 +76,12 @@ export function makeKeyService(ports: {
   }
 
   return {
-    async register({ address, signature, name, expiresAtSec, deadlineAtMs }) {
+    async register({ address, signature, name, expiresAtSec, deadlineAtMs, asker }) {
       const owner = parseAddress(address)
       if (owner === undefined) return reject('INVALID_FIELD', 'address')
-      if (!(await signedBy(registerMessage(service, address), address, signature))) {
-        return reject('UNAUTHORIZED_INVALID_SIGNATURE', 'signature')
-      }
+      const text = registerMessage(service, address)
+      const flaw = await signatureFlaw(text, owner, signature, asker)
+      if (flaw !== undefined) return flaw
       const { publicKey, privateKey } = generateKeyPairSync('ed25519')
       const key: ApiKey = {
         id: randomUUID(),
@@ -84,15 +101,15 @@ export function makeKeyService(ports: {
       return { id: key.id, privateKey: hexOf(privateKey.export({ format: 'jwk' }).d) }
     },
 
-    async revokeBySignature({ id, address, signature, deadlineAtMs }) {
+    async revokeBySignature({ id, address, signature, deadlineAtMs, asker }) {
       const key = API_KEY_ID.test(id) ? await findKey(id) : undefined
       if (key === undefined) return noSuchKey()
       const message = revokeMessage(service, id, address)
-      const owned = key.address === parseAddress(address)
-      if (!owned || !(await signedBy(message, address, signature))) {
+      if (key.address !== parseAddress(address)) {
         return reject('UNAUTHORIZED_INVALID_SIGNATURE', 'signature')
       }
-      return revoke(id, deadlineAtMs)
+      const flaw = await signatureFlaw(message, key.address, signature, asker)
+      return flaw ?? revoke(id, deadlineAtMs)
     },
 
     revoke,

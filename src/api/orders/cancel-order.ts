@@ -4,13 +4,19 @@ import Type from 'typebox'
 import { BUY, SELL } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
+import type { Delegates } from '#live/delegates.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import { CancelledOrder } from '#protocol/shapes/orders.ts'
 import { ACCEPT_RECEIPT, type Receipts, withReceipt } from '../transparency/receipts.ts'
+import { actingFor, actingTrader } from './acting-for.ts'
 import { ORDER_HASH } from './order-examples.ts'
 import { marketIdParam, orderHashParam, sideName } from './order-shapes.ts'
 
-export function cancelOrder(gateway: MarketGateway, receipts?: Receipts): AnswerRoute {
+export function cancelOrder(
+  gateway: MarketGateway,
+  receipts?: Receipts,
+  mayAct?: Delegates['mayAct'],
+): AnswerRoute {
   return route({
     method: 'DELETE',
     path: '/api/v1/orders/{hash}',
@@ -21,14 +27,18 @@ export function cancelOrder(gateway: MarketGateway, receipts?: Receipts): Answer
     summary: 'Cancel an order',
     description:
       'Needs the side of the order. With bearer authentication, only orders of the key’s own address ' +
-      'can be cancelled. An order with unsettled fills can be cancelled, too: `pendingSize` is the ' +
+      'can be cancelled, and with `trader` those of an account whose delegate it is. An order with unsettled fills can be cancelled, too: `pendingSize` is the ' +
       'part that may still settle; if it does not, it does not return to the book. With `Accept-Receipt: 1`, ' +
       'the answer contains a `receipt` if the log of the exchange is public.',
     staged: true,
     headers: [ACCEPT_RECEIPT],
     params: Type.Object({ hash: orderHashParam() }, { additionalProperties: false }),
     query: Type.Object(
-      { marketId: marketIdParam(), side: Type.Optional(sideName()) },
+      {
+        marketId: marketIdParam(),
+        side: Type.Optional(sideName()),
+        trader: Type.Optional(actingTrader()),
+      },
       { additionalProperties: false },
     ),
     responses: {
@@ -55,12 +65,15 @@ export function cancelOrder(gateway: MarketGateway, receipts?: Receipts): Answer
     },
     async handle(request) {
       const { path, query, principal } = request
+      const trader =
+        principal === undefined ? query.trader : await actingFor(principal, query.trader, mayAct)
+      if (trader !== undefined && isRejection(trader)) return trader
       const answer = await gateway.cancel(
         {
           marketId: query.marketId,
           orderHash: path.hash,
           side: query.side === 'sell' ? SELL : BUY,
-          ...(principal === undefined ? {} : { trader: principal.address }),
+          ...(trader === undefined ? {} : { trader }),
         },
         request,
       )

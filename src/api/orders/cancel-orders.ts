@@ -3,16 +3,18 @@
 import Type from 'typebox'
 import { isRejection, reject } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
-import { address } from '#http/schemas.ts'
+import type { Delegates } from '#live/delegates.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import { CancelledOrders } from '#protocol/shapes/orders.ts'
+import { actingFor, actingTrader } from './acting-for.ts'
 import { ORDER_HASH } from './order-examples.ts'
 import { groupName, marketIdParam } from './order-shapes.ts'
 
 export function cancelOrders(ports: {
   readonly board: MarketBoard
   readonly gateway: MarketGateway
+  readonly mayAct?: Delegates['mayAct']
 }): AnswerRoute {
   return route({
     method: 'DELETE',
@@ -23,15 +25,13 @@ export function cancelOrders(ports: {
     tag: 'orders',
     summary: 'Cancel all of your open orders, or those of a group',
     description:
-      'Always needs a bearer token, and cancels the orders of its address only: open ones, and filled ' +
+      'Always needs a bearer token, and cancels the orders of its address, or of an account whose delegate it is: open ones, and filled ' +
       'ones with unsettled trades, so that no part returns to the book if a trade fails.',
     query: Type.Object(
       {
         market: Type.Optional(marketIdParam()),
         group: Type.Optional(groupName()),
-        trader: Type.Optional(
-          address({ description: 'Optional; must be the address of the token' }),
-        ),
+        trader: Type.Optional(actingTrader()),
       },
       { additionalProperties: false },
     ),
@@ -51,8 +51,9 @@ export function cancelOrders(ports: {
     async handle(request) {
       const { query, principal } = request
       if (principal === undefined) return reject('UNAUTHORIZED_MISSING_HEADER')
-      const { market, group, trader = principal.address } = query
-      if (trader !== principal.address) return reject('NOT_ORDER_OWNER', 'trader')
+      const { market, group } = query
+      const trader = await actingFor(principal, query.trader, ports.mayAct)
+      if (isRejection(trader)) return trader
       const { board } = ports
       if (market !== undefined && !board.markets.has(market) && !board.isGone(market)) {
         return reject('MARKET_NOT_FOUND', 'market')

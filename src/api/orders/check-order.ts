@@ -13,7 +13,8 @@ import type { SeqWaiters } from '#live/seq-waiters.ts'
 import type { WithdrawnOrders } from '#live/withdrawn-orders.ts'
 import type { Clock } from '#runtime/clock.ts'
 import { type OrderSubmission, orderOf } from './order-shapes.ts'
-import type { OrderVerifier, SignedOrder } from './order-verifier.ts'
+import type { OrderSigner, OrderSigners } from './order-signers.ts'
+import type { Inspection, OrderVerifier, SignedOrder } from './order-verifier.ts'
 import { type SubmissionReader, submissionOf, submissionShape } from './submission-reader.ts'
 import { timeInForceFlawNow, timeInForceOf } from './time-in-force.ts'
 import { isUnfunded, type UnfundedGuard } from './unfunded-guard.ts'
@@ -22,6 +23,8 @@ export type OrderCheck = {
   readonly valid: boolean
   readonly orderHash: OrderHash | null
   readonly recovered: Address | null
+  /** Null if the signature does not count. */
+  readonly signer: OrderSigner['kind'] | null
   readonly errors: readonly Rejection[]
 }
 
@@ -31,6 +34,7 @@ type CheckPorts = {
   readonly gateway: Pick<MarketGateway, 'standing'>
   readonly funds?: FundsGateway | undefined
   readonly verifier: OrderVerifier
+  readonly signers?: OrderSigners | undefined
   readonly withdrawn?: Pick<WithdrawnOrders, 'flawOf'> | undefined
   readonly followed?: SeqWaiters['untilFollowed']
   readonly clock: Pick<Clock, 'nowMs'>
@@ -89,6 +93,17 @@ export function makeOrderCheck(
     return add(errors, await funds.check({ ...hashed, permit: permit?.nonce }, chainId, context))
   }
 
+  async function signerOf(
+    signed: SignedOrder,
+    inspection: Inspection,
+    { ip, principal }: CheckContext,
+  ): Promise<OrderSigner | Rejection> {
+    const { flaw } = inspection
+    if (flaw === null) return { kind: 'owner' }
+    if (ports.signers === undefined) return reject('INVALID_SIGNATURE', 'signature', flaw)
+    return ports.signers.signerOf(signed, inspection, { ip, principal })
+  }
+
   return async (body: unknown, context: CheckContext): Promise<OrderCheck | Rejection> => {
     const tooMany = unfunded.flawOf(context)
     if (tooMany !== undefined) return tooMany
@@ -105,8 +120,16 @@ export function makeOrderCheck(
       // An overloaded verifier says nothing about the order.
       return isPassing(inspection) ? inspection : invalid([...errors, inspection])
     }
-    const { orderHash, recovered, flaw, permitFlaw } = inspection
-    if (flaw !== null) errors.push(reject('INVALID_SIGNATURE', 'signature', flaw))
+    const { orderHash, recovered, permitFlaw } = inspection
+    const signer = await signerOf(signed, inspection, context)
+    if (isRejection(signer)) {
+      if (isPassing(signer)) return signer
+      errors.push(signer)
+    } else {
+      const hashed = { ...signed.order, orderHash }
+      const late = add(errors, await ports.signers?.limitFlaw(signer, hashed, { dryRun: true }))
+      if (late !== undefined) return late
+    }
     if (permitFlaw !== undefined) {
       errors.push(reject('INVALID_PERMIT', 'permitSignature', permitFlaw))
     }
@@ -114,7 +137,8 @@ export function makeOrderCheck(
     if (failure !== undefined) return failure
     const lacking = errors.find(isUnfunded)
     if (lacking !== undefined) unfunded.count(lacking, context)
-    return { valid: errors.length === 0, orderHash, recovered, errors }
+    const kind = isRejection(signer) ? null : signer.kind
+    return { valid: errors.length === 0, orderHash, recovered, signer: kind, errors }
   }
 }
 
@@ -127,14 +151,19 @@ function add(errors: Rejection[], flaw: Rejection | undefined): Rejection | unde
 }
 
 /** Transient: the check could not be made; retry. */
-const PASSING: ReadonlySet<RejectionCode> = new Set(['OVERLOADED', 'INTERNAL', 'CHAIN_UNAVAILABLE'])
+const PASSING: ReadonlySet<RejectionCode> = new Set([
+  'OVERLOADED',
+  'INTERNAL',
+  'CHAIN_UNAVAILABLE',
+  'RATE_LIMITED',
+])
 
 function isPassing({ rejected }: Rejection): boolean {
   return PASSING.has(rejected)
 }
 
 function invalid(errors: readonly Rejection[]): OrderCheck {
-  return { valid: false, orderHash: null, recovered: null, errors }
+  return { valid: false, orderHash: null, recovered: null, signer: null, errors }
 }
 
 /** A digest is made of unsigned integers; a wallet cannot have signed anything else. */

@@ -39,7 +39,7 @@ export function makeCoveredOrders({
 
   function releaseUnplaced(order: VerifiedOrder, answer: OrderAccepted | Rejection): void {
     const isNew = !isRejection(answer) && answer.duplicate !== true
-    const isUnknown = isRejection(answer) && UNKNOWN.has(answer.rejected)
+    const isUnknown = isRejection(answer) && OUTCOME_UNKNOWN.has(answer.rejected)
     if (!isNew && !isUnknown) funds.release(order)
   }
 
@@ -71,4 +71,4 @@ export function makeCoveredOrders({
 }
 
 /** Codes after which it is unknown whether the order was placed. */
-const UNKNOWN: ReadonlySet<RejectionCode> = new Set(['OUTCOME_UNKNOWN', 'INTERNAL'])
+export const OUTCOME_UNKNOWN: ReadonlySet<RejectionCode> = new Set(['OUTCOME_UNKNOWN', 'INTERNAL'])

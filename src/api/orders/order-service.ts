@@ -10,6 +10,7 @@ import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Asker, UnfundedLimit } from '#http/limits.ts'
 import type { RequestContext } from '#http/request-context.ts'
 import { endStage } from '#http/write-stages.ts'
+import type { Delegates } from '#live/delegates.ts'
 import type { FundsGateway } from '#live/funds-gateway.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { MarketGateway, OrderContext } from '#live/market-gateway.ts'
@@ -20,9 +21,10 @@ import type { Clock } from '#runtime/clock.ts'
 import { inTime } from '#runtime/in-time.ts'
 import type { StageMeter } from '#runtime/stage-meter.ts'
 import { makeOrderCheck, type OrderCheck } from './check-order.ts'
-import { makeCoveredOrders } from './covered-orders.ts'
+import { makeCoveredOrders, OUTCOME_UNKNOWN } from './covered-orders.ts'
 import { withOptions } from './order-options.ts'
 import { type OrderSubmission, orderOf } from './order-shapes.ts'
+import type { OrderSigner, OrderSigners } from './order-signers.ts'
 import type { OrderVerifier } from './order-verifier.ts'
 import { makeSubmissionReader } from './submission-reader.ts'
 import { makeUnfundedGuard } from './unfunded-guard.ts'
@@ -52,6 +54,10 @@ type OrderServicePorts = {
   /** Set if orders need their funds reserved. */
   readonly funds?: FundsGateway | undefined
   readonly verifier: OrderVerifier
+  /** Set if signatures of delegates and contract accounts count. */
+  readonly signers?: OrderSigners | undefined
+  /** Returns whether a key may act for an account as its delegate. */
+  readonly mayAct?: Delegates['mayAct'] | undefined
   /** Set if cancellations on the chain are indexed. */
   readonly withdrawn?: Pick<WithdrawnOrders, 'flawOf'> | undefined
   /** Resolves when the markets of this market's thread are on the board for the first time; undefined after that. */
@@ -72,18 +78,24 @@ type OrderServicePorts = {
 }
 
 export function makeOrderService(ports: OrderServicePorts): OrderService {
-  const { board, gateway, funds, verifier, clock, meter } = ports
+  const { board, gateway, funds, verifier, clock, meter, signers } = ports
   const reader = makeSubmissionReader(ports)
   const { flawsOf, signedOf, isOver } = reader
   const unfunded = makeUnfundedGuard(ports.unfunded)
 
-  /** Returns the market's answer as the client gets it. */
+  /** Signers of verified orders that their traders' own keys did not sign, until the orders are placed. */
+  const foreign = new WeakMap<VerifiedOrder, OrderSigner>()
+
+  /** Returns the market's answer as the client gets it; a refused order of a delegate is forgotten. */
   function entered(
     order: VerifiedOrder,
     context: OrderContext,
     answer: OrderAccepted | Rejection,
   ): EnteredOrder | Rejection {
     unfunded.count(answer, context)
+    const signer = foreign.get(order)
+    const isRefused = isRejection(answer) && !OUTCOME_UNKNOWN.has(answer.rejected)
+    if (signer !== undefined && isRefused) signers?.release(signer, order.orderHash)
     if (!isRejection(answer)) {
       return context.tags === undefined ? answer : { ...answer, ...echoOf(context.tags) }
     }
@@ -115,7 +127,8 @@ export function makeOrderService(ports: OrderServicePorts): OrderService {
       // The owner of a token replaces orders of their own only, whoever signed the new one.
       const isForeign = principal !== undefined && principal.address !== orderOf(submission).trader
       if (submission.replaces !== undefined && isForeign) {
-        return reject('NOT_ORDER_OWNER', 'replaces')
+        const may = await ports.mayAct?.(orderOf(submission).trader, principal.address)
+        if (may !== true) return may || reject('NOT_ORDER_OWNER', 'replaces')
       }
       const signed = signedOf(submission)
       if (signed === undefined) return reject('MARKET_NOT_FOUND', 'order.marketId')
@@ -123,10 +136,21 @@ export function makeOrderService(ports: OrderServicePorts): OrderService {
       const inspection = await verifier.inspect(signed)
       endStage('verify', begunMs, stages, meter)
       if (isRejection(inspection)) return inspection
-      const order = verifier.verified(signed, inspection)
+      const isOwn = inspection.flaw === null || signers === undefined
+      const signer = isOwn
+        ? undefined
+        : await signers.signerOf(signed, inspection, { ip, principal })
+      if (signer !== undefined && isRejection(signer)) return signer
+      const accepted = signer === undefined ? inspection : { ...inspection, flaw: null }
+      const order = verifier.verified(signed, accepted)
       if (isRejection(order)) return order
-      const voided = await ports.withdrawn?.flawOf(order, signed.chainId)
-      if (voided === undefined) return order
+      const voided =
+        (await ports.withdrawn?.flawOf(order, signed.chainId)) ??
+        (signer === undefined ? undefined : await signers?.limitFlaw(signer, order))
+      if (voided === undefined) {
+        if (signer !== undefined) foreign.set(order, signer)
+        return order
+      }
       // If the order was accepted before, its market repeats that answer.
       const before = await gateway.recall(order, { deadlineAtMs })
       return before === undefined || isRejection(before) ? voided : order

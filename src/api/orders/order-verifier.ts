@@ -12,10 +12,12 @@ export type SignedOrder = {
 }
 
 /** The result of the verify pool: the digest, its signer, and flaws of the signature and the permit. */
-type Inspection = {
+export type Inspection = {
   readonly orderHash: OrderHash
   readonly recovered: Address | null
   readonly flaw: string | null
+  /** True if no key can have made the signature, but its form is right: only a contract can accept it. */
+  readonly keyless?: boolean
   readonly permitFlaw?: string
 }
 

@@ -46,6 +46,8 @@ export function placeOrder(service: OrderService, receipts?: Receipts): AnswerRo
       'POST_ONLY_WOULD_MATCH',
       'ORDER_NOT_FILLED',
       'NOT_ORDER_OWNER',
+      'DELEGATE_LIMIT',
+      'CHAIN_UNAVAILABLE',
       'MARKET_NOT_FOUND',
       'MARKET_CLOSED',
       'ORDER_CLOSED',

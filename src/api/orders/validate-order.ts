@@ -20,7 +20,8 @@ export function validateOrder(service: OrderService): AnswerRoute {
     tag: 'orders',
     summary: 'Check an order without placing it',
     description:
-      'Returns every error of the order, the digest that the server computed, and the recovered signer.',
+      'Returns every error of the order, the digest that the server computed, the recovered signer, and in whose ' +
+      'capacity it signed.',
     body: Type.Unknown(),
     shownBody: OrderSubmission,
     responses: {
@@ -31,13 +32,17 @@ export function validateOrder(service: OrderService): AnswerRoute {
       responses: {
         200: {
           'nothing wrong': {
-            value: { valid: true, orderHash: ORDER_HASH, recovered: TRADER, errors: [] },
+            value: {
+              ...{ valid: true, orderHash: ORDER_HASH, recovered: TRADER, signer: 'owner' },
+              errors: [],
+            },
           },
           'two failures': {
             value: {
               valid: false,
               orderHash: ORDER_HASH,
               recovered: TRADER,
+              signer: 'owner',
               errors: [
                 {
                   error: ERRORS.EXPIRATION_TOO_SOON.sentence,
@@ -54,13 +59,14 @@ export function validateOrder(service: OrderService): AnswerRoute {
     async handle(request) {
       const check = await service.check(request.body, request)
       if (isRejection(check)) return check
-      const { valid, orderHash, recovered, errors } = check
+      const { valid, orderHash, recovered, signer, errors } = check
       return {
         status: 200,
         body: {
           valid,
           orderHash,
           recovered: recovered === null ? null : checksumAddress(recovered),
+          signer,
           errors: errors.map((flaw) => errorBody(flaw, sentenceOf(flaw))),
         },
       }

@@ -3,6 +3,7 @@
 import { registerMessage, revokeMessage } from '#domain/api-key.ts'
 import { API_VERSION } from '#domain/api-version.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
+import { delegatesOf } from '#domain/delegate.ts'
 import type { Address } from '#domain/ids.ts'
 import {
   API_KEY_NAME_CHARS_MAX,
@@ -189,7 +190,7 @@ function chainBody(chain: ChainFacts) {
     role,
     ...(chain.rpcUrl === undefined ? {} : { rpcUrl: chain.rpcUrl }),
     ...(chain.blockExplorer === undefined ? {} : { blockExplorer: chain.blockExplorer }),
-    contracts: mapped(contracts, checksumAddress),
+    contracts: mapped({ ...contracts, delegates: delegatesOf(settlement) }, checksumAddress),
     stablecoin: {
       symbol: stablecoin.symbol,
       decimals: stablecoin.decimals,

@@ -140,6 +140,7 @@ export const ChainConfig = Type.Object({
     marketFactory: address,
     multicall: address,
     oracle: address,
+    delegates: address,
   }),
   signatures: map(SignatureScheme, {
     order: SignatureScheme,

@@ -104,6 +104,11 @@ export const CheckedOrder = Type.Object({
   recovered: orNull(Type.String(), {
     description: 'The address that signed the digest; null if no key can have made the signature',
   }),
+  signer: orNull(Type.Enum(['owner', 'delegate', 'contract']), {
+    description:
+      '`owner`: the key of the trader signed; `delegate`: a key that the trader appointed; `contract`: the code of ' +
+      'the trader’s account accepts the signature (EIP-1271). Null if the signature does not count',
+  }),
   errors: Type.Array(ErrorShape, { description: 'Every error of the order' }),
 })
 export type CheckedOrder = Answer<typeof CheckedOrder>

@@ -146,3 +146,31 @@ export const Funds = Type.Object(
   { title: 'Funds' },
 )
 export type Funds = Answer<typeof Funds>
+
+export const DelegateList = Type.Object({
+  delegates: Type.Array(
+    Type.Object({
+      delegate: Type.String({ description: 'The key that may sign for the account' }),
+      active: Type.Boolean({ description: 'False if it was revoked or its time has ended' }),
+      until: Type.Integer({
+        description:
+          'Unix seconds: the exchange accepts orders of the delegate that expire by then',
+      }),
+      settlesUntil: Type.Integer({
+        description: 'Unix seconds: trades that matched before the end still settle until then',
+      }),
+      maxOrderSize: Type.Integer({
+        description: 'Largest order in shares, 6 decimals; 0: no limit',
+      }),
+      maxOpenNotional: Type.Integer({
+        description:
+          'Largest sum of price × open size of all open orders of the delegate, 6 decimals; 0: no limit',
+      }),
+      markets: Type.Array(Type.String(), {
+        description: 'Markets in which the delegate may trade; empty for all',
+      }),
+    }),
+  ),
+  count: Type.Integer(),
+})
+export type DelegateList = Answer<typeof DelegateList>

@@ -17,6 +17,8 @@ import type { MarketId } from '#domain/ids.ts'
 import { CHANNEL_IN_FLIGHT_MAX } from '#domain/limits.ts'
 import type { Authenticator } from '#http/auth.ts'
 import { makeBoardLoad } from '#live/board-load.ts'
+import type { ContractSignatures } from '#live/contract-signatures.ts'
+import type { Delegates } from '#live/delegates.ts'
 import { makeHandOver } from '#live/hand-over.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import { CONFIRM_EVERY_MS, makeOwnerWatch } from '#live/owner-watch.ts'
@@ -70,6 +72,8 @@ export function linkFront(
     readonly hub: () => StreamHub | undefined
     readonly heldSessions: () => HeldSessions | undefined
     readonly withdrawn: () => WithdrawnOrders | undefined
+    readonly delegates: () => Delegates | undefined
+    readonly contracts: () => ContractSignatures | undefined
     /** Reports that idle markets are active now. */
     readonly woken: () => void
   },
@@ -250,6 +254,8 @@ export function linkFront(
     const hearers: Hearers<ChainFollowerProtocol> = {
       ChainAdvanced({ chainId, events }) {
         ports.withdrawn()?.followed(chainId, events)
+        ports.delegates()?.followed(chainId, events)
+        ports.contracts()?.advanced(chainId)
         for (const event of events) {
           const step = resolutionStep(event)
           if (step === undefined) continue
@@ -258,6 +264,8 @@ export function linkFront(
       },
       ChainRewound({ chainId, to, reverted }) {
         ports.withdrawn()?.reload(chainId)
+        ports.delegates()?.reload(chainId)
+        ports.contracts()?.advanced(chainId)
         const facts = { blockNumber: to.number }
         for (const id of reverted) hub()?.marketHappened(id, 'reverted', facts, to.atSec * 1_000)
       },
@@ -268,12 +276,14 @@ export function linkFront(
         lost() {
           lost('indexer')
           ports.withdrawn()?.reload()
+          ports.delegates()?.reload()
           hub()?.missed(['market', 'markets'])
         },
       }),
     )
     // The last messages of the previous indexer may be lost.
     ports.withdrawn()?.reload()
+    ports.delegates()?.reload()
   }
 
   function followAccounts(peer: string, index: number, port: MessagePort): void {

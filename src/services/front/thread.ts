@@ -2,6 +2,7 @@
 
 import { readFile } from 'node:fs/promises'
 import { registerApiKey, revokeApiKey } from '#api/keys/api-keys.ts'
+import { listDelegates } from '#api/keys/delegates.ts'
 import { makeKeyService } from '#api/keys/key-service.ts'
 import { archive } from '#api/markets/history.ts'
 import { makeMarketPreview } from '#api/markets/market-preview.ts'
@@ -40,6 +41,8 @@ import type { Readiness } from '#http/routes/readyz.ts'
 import { type Front, startFront } from '#http/server.ts'
 import { makeSseHub } from '#http/sse.ts'
 import { registerSseMeters } from '#http/sse-meters.ts'
+import type { ContractSignatures } from '#live/contract-signatures.ts'
+import type { Delegates } from '#live/delegates.ts'
 import { makeFundsGateway } from '#live/funds-gateway.ts'
 import { makeBoard } from '#live/market-board.ts'
 import { type FiguresBook, makeFiguresBook } from '#live/market-figures.ts'
@@ -66,6 +69,7 @@ import { pageRoutes } from './page.ts'
 import { partitionMeters } from './partition-metrics.ts'
 import { type FrontPools, openFrontPools } from './pools.ts'
 import { readRoutes } from './reads.ts'
+import { openSigners } from './signers.ts'
 import { openStream } from './stream.ts'
 import { openTokenClaims } from './tokens.ts'
 import { openTransparency } from './transparency.ts'
@@ -91,6 +95,8 @@ export function frontThread(data: ThreadData): Thread {
   let pools: FrontPools | undefined
   let figures: FiguresBook | undefined
   let withdrawn: WithdrawnOrders | undefined
+  let delegates: Delegates | undefined
+  let contracts: ContractSignatures | undefined
 
   // A worker that exits while its app is open ends the whole process, so the app is closed first even after a bug. The
   // supervisor then restarts the thread.
@@ -155,6 +161,8 @@ export function frontThread(data: ThreadData): Thread {
     hub: () => hub,
     heldSessions: () => heldSessions,
     withdrawn: () => withdrawn,
+    delegates: () => delegates,
+    contracts: () => contracts,
     woken() {
       hub?.woken()
       waiters.woken()
@@ -192,9 +200,18 @@ export function frontThread(data: ThreadData): Thread {
       withdrawnBy: (asked) => query('withdrawnBy', asked),
       after: (ms, then) => void setTimeout(then, ms).unref(),
     })
+    const signing = openSigners(settings, {
+      ...{ chainIds, query, store, clock, log },
+      limit: limiter?.contractSignatures,
+    })
+    delegates = signing.delegates
+    const { mayAct } = delegates
+    contracts = signing.contracts
     const switches = openDeadman({ store, query, gateway, clock, log, every: kit.every })
     const orders = makeOrderService({
       ...{ board, gateway, funds, verifier, clock, meter, withdrawn },
+      signers: signing.signers,
+      mayAct,
       known: (marketId) => links.known(threadOf(marketId)),
       followed: waiters.untilFollowed,
       minNotional: settings.risk.minNotional,
@@ -218,6 +235,7 @@ export function frontThread(data: ThreadData): Thread {
       store,
       findKey,
       recoverSigner,
+      contractSigned: signing.contractSigned,
       nowMs: clock.nowMs,
     })
     const relays = makeRelayService({
@@ -240,8 +258,9 @@ export function frontThread(data: ThreadData): Thread {
       validateOrder(orders),
       listOrders({ board, gateway }),
       listUserOrders({ board, gateway }),
-      cancelOrder(gateway, transparency.receipts),
-      cancelOrders({ board, gateway }),
+      cancelOrder(gateway, transparency.receipts, mayAct),
+      cancelOrders({ board, gateway, mayAct }),
+      listDelegates(signing.delegates, chainIds, clock.nowMs),
       deadman(switches, clock.nowMs),
       registerApiKey(keys, clock.nowMs, settings.service.name),
       revokeApiKey(keys, authenticator, settings.service.name),

@@ -251,7 +251,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
     context.emit({ type: 'ChainAdvanced', chainId, indexed, head: state.head, events, withdrawn })
     const due = dueOf(events, withdrawn)
     if (isDue(due)) context.emit({ type: 'MarketsDue', ...due })
-    // The chain has withdrawn orders only by hash or nonce; their rows give the market.
+    // The chain has withdrawn orders only by hash, nonce or delegate; their rows give the market.
     if (events.some(isWithdrawal)) indexer.Reconcile(state, {}, context)
     return indexer.Tick(state, {}, context)
   },
@@ -369,8 +369,9 @@ function dueOf(events: readonly ChainEvent[], withdrawn: readonly MarketId[]): M
   return { open, close, cancel: [] }
 }
 
+/** Events after which resting orders may have to leave. */
 function isWithdrawal({ type }: ChainEvent): boolean {
-  return type === 'OrderWithdrawn' || type === 'OrdersWithdrawn'
+  return type === 'OrderWithdrawn' || type === 'OrdersWithdrawn' || type === 'DelegateSet'
 }
 
 function isDue({ open, close, cancel }: MarketsDue): boolean {

@@ -1,4 +1,4 @@
-/** Rows that events only add: steps of markets, movements, conversions, trades, withdrawals. */
+/** Rows that events only add: steps of markets, movements, conversions, trades, withdrawals, delegations. */
 
 import type { ChainEvent } from '#domain/chain-event.ts'
 import type { MarketId } from '#domain/ids.ts'
@@ -86,6 +86,19 @@ function rowOf(event: ChainEvent): { readonly table: string; readonly row: Row }
           trader: bytesOf(event.trader),
           before_nonce: event.beforeNonce,
           effective_at_sec: event.effectiveAtSec,
+        },
+      }
+    case 'DelegateSet':
+      return {
+        table: 'chain_delegates',
+        row: {
+          account: bytesOf(event.account),
+          delegate: bytesOf(event.delegate),
+          until_sec: event.untilSec,
+          settles_until_sec: event.settlesUntilSec,
+          max_order_size_e6: event.maxOrderSize,
+          max_open_notional_e6: event.maxOpenNotional,
+          markets: event.markets.map((id) => id.slice(2)).join(','),
         },
       }
     default:

@@ -79,6 +79,7 @@ export async function rewindChain(database: Database, rewind: ChainRewind): Prom
       'chain_trades',
       'chain_withdrawn_orders',
       'chain_withdrawn_epochs',
+      'chain_delegates',
       'chain_set_aside',
     ]) {
       await sql.run(`delete from ${table} where chain_id = ? and block_number > ?`, above)

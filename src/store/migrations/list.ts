@@ -6,6 +6,7 @@ import { transparencyOf } from './020-transparency.ts'
 import { deadmanOf } from './021-deadman.ts'
 import { publicBooksOf } from './022-public-books.ts'
 import { marketCategoriesOf } from './023-market-categories.ts'
+import { delegatesOf } from './024-delegates.ts'
 
 export const migrationsOf = (dialect: 'sqlite' | 'mysql') => [
   { name: '018-baseline', class: baselineOf(dialect) },
@@ -14,4 +15,5 @@ export const migrationsOf = (dialect: 'sqlite' | 'mysql') => [
   { name: '021-deadman', class: deadmanOf(dialect) },
   { name: '022-public-books', class: publicBooksOf(dialect) },
   { name: '023-market-categories', class: marketCategoriesOf(dialect) },
+  { name: '024-delegates', class: delegatesOf(dialect) },
 ]

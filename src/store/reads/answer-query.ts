@@ -38,6 +38,7 @@ import {
   tokensHeldBy,
 } from './chain-markets.ts'
 import { claimsByStatus, redemptionOf } from './claims.ts'
+import { delegationsOf, delegators } from './delegates.ts'
 import { marketFigures } from './market-figures.ts'
 import { listMarkets, marketById, marketsByContract, oldestMarketOf } from './markets.ts'
 import { tradeNeeds } from './open-needs.ts'
@@ -125,6 +126,8 @@ const answers: {
   notesOf,
   withdrawnBy,
   withdrawers,
+  delegationsOf,
+  delegators,
   permitsOf,
   tradeNeeds,
   journalOf,

@@ -6,6 +6,7 @@ import type { Outcome } from '#domain/order.ts'
 import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { bytesOf, hexColumn, hexOf } from '../engine/hex.ts'
 import { rowsOf } from '../engine/prepared.ts'
+import { IS_NEWEST } from './delegates.ts'
 
 export type ChainMarketRecord = Market & {
   readonly resolved: boolean
@@ -224,7 +225,10 @@ export async function marketsToReconcile(
 ): Promise<{
   open: Market[]
   close: { marketId: MarketId; reason: 'resolved' | 'withdrawn' }[]
-  /** Orders that their traders withdrew on chain and that still rest, or whose quantity may return. */
+  /**
+   * Orders that their traders withdrew on chain and that still rest, or whose quantity may return; and resting orders
+   * of delegates whose time is over, or whose delegation was revoked or removed by a reorg.
+   */
   cancel: { marketId: MarketId; trader: Address; orderHash: OrderHash }[]
 }> {
   const limit = Math.floor(args.limit)
@@ -263,6 +267,17 @@ export async function marketsToReconcile(
       where w.chain_id = ? and o.status = 'open' and ${BELOW_EPOCH} limit ${limit}`,
     [args.chainId],
   )
+  const undelegated = await select(
+    database,
+    `select o.market_id as market_id, o.trader as trader, o.order_hash as order_hash
+      from delegated_orders d
+      join orders o on o.order_hash = d.order_hash
+      join markets m on m.market_id = o.market_id and m.close_reason is null
+      where d.chain_id = ? and o.status = 'open' and not exists (select 1 from chain_delegates c
+        where c.chain_id = d.chain_id and c.account = d.trader and c.delegate = d.delegate
+          and c.until_sec > ? and ${IS_NEWEST}) limit ${limit}`,
+    [args.chainId, args.nowSec],
+  )
   // Orders filled by unsettled trades: their quantity returns if such a trade fails.
   const pending = (side: 'buy' | 'sell'): string =>
     `select * from (select ${side}_order_hash as order_hash from trades
@@ -281,7 +296,7 @@ export async function marketsToReconcile(
     [args.chainId, args.chainId],
   )
   return {
-    cancel: [...cancel, ...below, ...filled].map((row) => ({
+    cancel: [...cancel, ...below, ...undelegated, ...filled].map((row) => ({
       marketId: hexOf(row.market_id as Uint8Array) as MarketId,
       trader: hexOf(row.trader as Uint8Array) as Address,
       orderHash: hexOf(row.order_hash as Uint8Array) as OrderHash,

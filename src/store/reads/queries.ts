@@ -6,6 +6,7 @@
 
 import type { ApiKey } from '#domain/api-key.ts'
 import type { DeadmanSwitch } from '#domain/deadman.ts'
+import type { Delegation } from '#domain/delegate.ts'
 import type { NeedsTrade } from '#domain/funds.ts'
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { Mark, QuickMarket } from '#domain/quick-market.ts'
@@ -40,6 +41,7 @@ import type {
   marketsToReconcile,
 } from './chain-markets.ts'
 import type { ClaimFilter, ClaimPlace, redemptionOf } from './claims.ts'
+import type { delegationsOf, delegators } from './delegates.ts'
 import type { MarketFiguresRecord } from './market-figures.ts'
 import type { MarketFilter, MarketRecord } from './markets.ts'
 import type { endedOrders, storedOrders } from './orders.ts'
@@ -160,6 +162,8 @@ export type Queries = {
   tradesWithOrders: { takes: { tradeIds: readonly TradeId[] }; answers: TradeWithOrders[] }
   withdrawnBy: { takes: Parameters<typeof withdrawnBy>[1]; answers: Withdrawn }
   withdrawers: { takes: Parameters<typeof withdrawers>[1]; answers: Address[] }
+  delegationsOf: { takes: Parameters<typeof delegationsOf>[1]; answers: Delegation[] }
+  delegators: { takes: Parameters<typeof delegators>[1]; answers: Address[] }
   tradeNeeds: { takes: { tradeIds: readonly TradeId[] }; answers: NeedsTrade[] }
   journalOf: { takes: JournalFilter; answers: { rows: TransactionRow[]; lastNonce: number } }
   transactionByHash: { takes: { txHash: string }; answers: TransactionRow | undefined }

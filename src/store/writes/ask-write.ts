@@ -11,6 +11,7 @@
 
 import type { DeadmanSwitch } from '#domain/deadman.ts'
 import { Fault } from '#domain/fault.ts'
+import type { OrderHash } from '#domain/ids.ts'
 import type { QuickMarket, QuickTerms } from '#domain/quick-market.ts'
 import type { RelayRecord } from '#domain/relay.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
@@ -20,6 +21,7 @@ import type { ChainRewind, ChainRewound } from '../chain-index/rewind-chain.ts'
 import type { PositionSync, SyncedPosition } from '../chain-index/sync-position.ts'
 import type { Lease } from '../engine/fence.ts'
 import { answerOf, type StoreReply } from '../engine/reply.ts'
+import type { DelegatedOrder, DelegatedReserve } from './delegated-orders.ts'
 import type { PriceBatch, recordMarks } from './prices.ts'
 import type { storeBooks } from './public-books.ts'
 import type { growTrees, publishCheckpoints } from './public-log.ts'
@@ -48,6 +50,8 @@ type Writes = {
   publishCheckpoints: { takes: Parameters<typeof publishCheckpoints>[1]; answers: boolean }
   noteQuickMarket: { takes: Parameters<typeof noteQuickMarket>[1]; answers: QuickMarket }
   setDeadman: { takes: DeadmanSwitch; answers: boolean }
+  reserveDelegated: { takes: DelegatedOrder; answers: DelegatedReserve }
+  releaseDelegated: { takes: { readonly orderHash: OrderHash }; answers: boolean }
   clearDeadman: { takes: { readonly keyId: string; readonly dueAtMs?: number }; answers: boolean }
 }
 

@@ -10,6 +10,7 @@ import type { StoreReply } from '../engine/reply.ts'
 import { storeFault } from '../engine/store-fault.ts'
 import type { Answers, Takes, WriteName, WriteTask } from './ask-write.ts'
 import { clearDeadman, setDeadman } from './deadman.ts'
+import { releaseDelegated, reserveDelegated } from './delegated-orders.ts'
 import { recordMarks, recordPrices } from './prices.ts'
 import { storeBooks } from './public-books.ts'
 import { growTrees, publishCheckpoints } from './public-log.ts'
@@ -45,6 +46,8 @@ const writers: {
   storeBooks,
   setDeadman,
   clearDeadman,
+  reserveDelegated,
+  releaseDelegated,
 }
 
 /** Runs one task. Faults are returned, not thrown, because an error does not cross a thread intact. */
@@ -72,6 +75,8 @@ const SHARING: ReadonlySet<string> = new Set<WriteName>([
   'openRelay',
   'changeRelay',
   'saveTransaction',
+  'reserveDelegated',
+  'releaseDelegated',
 ])
 
 export function sharesCommit({ write }: WriteTask): boolean {

@@ -18,6 +18,8 @@ test('when the link to the store ends and when there is another, all keys are lo
       hub: () => ({ unheard: () => heard.push('sessions') }) as never,
       heldSessions: () => undefined,
       withdrawn: () => undefined,
+      delegates: () => undefined,
+      contracts: () => undefined,
       woken() {},
     },
   )

@@ -99,6 +99,7 @@ const TABLES = [
   ['chain_trades', 'block_number, log_index'],
   ['chain_withdrawn_orders', 'order_hash'],
   ['chain_withdrawn_epochs', 'block_number, log_index'],
+  ['chain_delegates', 'block_number, log_index'],
   ['chain_set_aside', 'block_number, log_index'],
 ] as const
 

@@ -9,6 +9,7 @@ import { type Header, hasCode } from '#chain/block-reads.ts'
 import { type ChainLog, topicsOf } from '#chain/chain-log.ts'
 import type { ChainClient } from '#chain/clients.ts'
 import { type TokenEvent, tokenEvent } from '#chain/conditional-tokens.ts'
+import { delegatesEvent } from '#chain/delegates-contract.ts'
 import { MARKET_EVENTS, marketContract, resolutionEvent } from '#chain/market-contract.ts'
 import {
   type FactoryEvent,
@@ -19,6 +20,7 @@ import {
 import { positionIdOf } from '#chain/position-id.ts'
 import { settlementEvent } from '#chain/settlement-contract.ts'
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
+import { delegatesAbi } from '#contracts/artifacts/Delegates.abi.ts'
 import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
 import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
 import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
@@ -35,6 +37,7 @@ export type ChainReaderOptions = {
     readonly marketFactory: Address
     readonly conditionalTokens: Address
     readonly settlement: Address
+    readonly delegates: Address
     readonly stablecoin: Address
   }
   /** Returns which of these addresses are markets of the factory, from blocks before the range. */
@@ -71,6 +74,7 @@ const READ = {
     'OrderCancelled',
     'AllOrdersCancelled',
   ]),
+  delegates: topicsOf(delegatesAbi, ['DelegateSet']),
   market: topicsOf(marketAbi, MARKET_EVENTS),
 } as const
 
@@ -129,14 +133,14 @@ async function sceneOf(
   node: ChainClient,
   logs: readonly ChainLog[],
 ): Promise<Scene> {
-  const { marketFactory, conditionalTokens, settlement, stablecoin } = options.contracts
+  const { marketFactory, conditionalTokens, settlement, delegates, stablecoin } = options.contracts
   const tokenEvents = logs.map((log) =>
     log.address === conditionalTokens ? tokenEvent(log) : undefined,
   )
   const created = createdIn(marketFactory, logs)
 
   const asked = new Set(logs.map(({ address }) => address))
-  for (const fixed of [marketFactory, conditionalTokens, settlement]) asked.delete(fixed)
+  for (const fixed of [marketFactory, conditionalTokens, settlement, delegates]) asked.delete(fixed)
   for (const event of tokenEvents) if (event?.type === 'ConditionResolved') asked.add(event.oracle)
   for (const log of logs) {
     const event = log.address === marketFactory ? factoryEvent(log) : undefined
@@ -174,7 +178,7 @@ async function meaningOf(
   log: ChainLog,
   atSec: number,
 ): Promise<{ read: ReadonlyMap<string, string>; meaning: Meaning }> {
-  const { marketFactory, conditionalTokens, settlement } = scene.options.contracts
+  const { marketFactory, conditionalTokens, settlement, delegates } = scene.options.contracts
   const { address } = log
   const topic = log.topics[0] ?? ''
   if (address === marketFactory) {
@@ -190,6 +194,10 @@ async function meaningOf(
   if (address === settlement) {
     const meaning = READ.settlement.has(topic) ? fromSettlement(log, atSec) : []
     return { read: READ.settlement, meaning }
+  }
+  if (address === delegates) {
+    const meaning = READ.delegates.has(topic) ? fromDelegates(log, atSec) : []
+    return { read: READ.delegates, meaning }
   }
   const isOurs = scene.marketContracts.has(address) && READ.market.has(topic)
   return { read: READ.market, meaning: isOurs ? fromMarket(scene, log, atSec) : [] }
@@ -334,6 +342,13 @@ function fromSettlement(log: ChainLog, atSec: number): Meaning {
     default:
       return []
   }
+}
+
+function fromDelegates(log: ChainLog, atSec: number): Meaning {
+  const event = delegatesEvent(log)
+  if (event === undefined) return UNREADABLE
+  const { blockHash: _, ...told } = event
+  return [{ ...told, ...atOf(log, atSec) }]
 }
 
 function fromTokens(scene: Scene, index: number, log: ChainLog, atSec: number): Meaning {

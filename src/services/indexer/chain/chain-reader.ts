@@ -164,9 +164,8 @@ type Filter = Pick<LogFilter, 'address' | 'topics'>
 type Found = { readonly logs: ChainLog[]; readonly filters: readonly Filter[] }
 
 function oursOf({ contracts }: ChainReaderOptions): Hex[] {
-  return [contracts.marketFactory, contracts.conditionalTokens, contracts.settlement].map(
-    hexAddress,
-  )
+  const { marketFactory, conditionalTokens, settlement, delegates } = contracts
+  return [marketFactory, conditionalTokens, settlement, delegates].map(hexAddress)
 }
 
 async function fromLogs(

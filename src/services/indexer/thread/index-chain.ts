@@ -3,6 +3,7 @@
 import type { ChainClient } from '#chain/clients.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { contractsOf } from '#config/thread-data.ts'
+import { delegatesOf } from '#domain/delegate.ts'
 import { Fault } from '#domain/fault.ts'
 import { MARKETS_RECONCILED_MAX } from '#domain/limits.ts'
 import type { Query } from '#store/reads/queries.ts'
@@ -30,7 +31,7 @@ export function indexerOn(
   const contracts = { marketFactory, conditionalTokens, settlement, stablecoin }
   const reader = makeChainReader({
     client,
-    contracts,
+    contracts: { ...contracts, delegates: delegatesOf(settlement) },
     knownMarkets: (contracts) => query('marketsOfContracts', { chainId, contracts }),
     knownTokens: (positionIds) => query('followedTokens', { chainId, positionIds }),
     openMarkets: (limit) => query('openMarketContracts', { chainId, limit }),

@@ -1,0 +1,122 @@
+/**
+ * Finds out whether a signature counts that the trader's own key did not make: a delegate of the trader may have signed,
+ * within the limits of the delegation, or the code of the trader's account accepts it (EIP-1271). Orders that the
+ * trader's key signed never come here.
+ */
+
+import { type Delegation, delegationFlaw } from '#domain/delegate.ts'
+import type { OrderHash } from '#domain/ids.ts'
+import { DELEGATED_ORDERS_MAX } from '#domain/limits.ts'
+import type { Order } from '#domain/order.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type { Asker } from '#http/limits.ts'
+import type { ContractSignatures } from '#live/contract-signatures.ts'
+import type { Delegates } from '#live/delegates.ts'
+import type { Clock } from '#runtime/clock.ts'
+import type { Inspection, SignedOrder } from './order-verifier.ts'
+
+/** An order that a delegate signed, as it is recorded before its market gets it. */
+type DelegatedOrder = Pick<Order, 'trader' | 'price' | 'size'> & {
+  readonly orderHash: OrderHash
+  readonly chainId: number
+  readonly delegate: Delegation['delegate']
+  readonly expiresAtSec: number
+  readonly maxOpenNotional: number
+  readonly nowMs: number
+  /** True to find out only. */
+  readonly dryRun?: boolean
+}
+
+/** Records and forgets orders of delegates; throws a `Fault` if the store does not answer. */
+type DelegatedOrders = {
+  reserve(
+    order: DelegatedOrder,
+  ): Promise<
+    | { readonly reserved: true }
+    | { readonly reserved: false; readonly openNotional: bigint; readonly openOrders: number }
+    | Rejection
+  >
+  release(orderHash: OrderHash): void
+}
+
+/** The signer of an order: the trader's key, a key that the trader appointed, or a contract account by its code. */
+export type OrderSigner =
+  | { readonly kind: 'owner' | 'contract' }
+  | { readonly kind: 'delegate'; readonly delegation: Delegation; readonly chainId: number }
+
+export type OrderSigners = {
+  /** Returns the signer of an order, or why its signature does not count or cannot be checked. */
+  signerOf(
+    signed: SignedOrder,
+    inspection: Inspection,
+    asker: Asker,
+  ): Promise<OrderSigner | Rejection>
+  /** Returns why the limits of the signer do not allow the order; records an order that they allow. */
+  limitFlaw(
+    signer: OrderSigner,
+    order: Order & { readonly orderHash: OrderHash },
+    options?: { readonly dryRun?: boolean },
+  ): Promise<Rejection | undefined>
+  /** Forgets an order that its market refused. */
+  release(signer: OrderSigner, orderHash: OrderHash): void
+}
+
+type OrderSignersPorts = {
+  readonly delegates: Pick<Delegates, 'of'>
+  readonly contracts: Pick<ContractSignatures, 'accepts'>
+  readonly delegated: DelegatedOrders
+  readonly clock: Pick<Clock, 'nowMs'>
+}
+
+const OWNER: OrderSigner = { kind: 'owner' }
+const CONTRACT: OrderSigner = { kind: 'contract' }
+
+export function makeOrderSigners(ports: OrderSignersPorts): OrderSigners {
+  const { delegates, contracts, delegated, clock } = ports
+
+  return {
+    async signerOf({ chainId, order, signature }, inspection, asker) {
+      const { orderHash, recovered, flaw, keyless } = inspection
+      if (flaw === null) return OWNER
+      if (recovered !== null) {
+        const found = await delegates.of(chainId, order.trader)
+        if (isRejection(found)) return found
+        const delegation = found.find(({ delegate }) => delegate === recovered)
+        if (delegation !== undefined) return { kind: 'delegate', delegation, chainId }
+      }
+      if (recovered !== null || keyless === true) {
+        const question = { chainId, account: order.trader, digest: orderHash, signature }
+        const accepted = await contracts.accepts(question, asker)
+        if (accepted === true) return CONTRACT
+        if (accepted !== false) return accepted
+      }
+      return reject('INVALID_SIGNATURE', 'signature', flaw)
+    },
+
+    async limitFlaw(signer, order, { dryRun = false } = {}) {
+      if (signer.kind !== 'delegate') return undefined
+      const { delegation, chainId } = signer
+      const nowMs = clock.nowMs()
+      const flaw = delegationFlaw(delegation, order, Math.floor(nowMs / 1_000))
+      if (flaw !== undefined) return flaw
+      const { delegate, maxOpenNotional } = delegation
+      const answer = await delegated.reserve({
+        ...{ orderHash: order.orderHash, trader: order.trader, price: order.price },
+        ...{ size: order.size, chainId, delegate, maxOpenNotional, nowMs },
+        expiresAtSec: Number(order.expiration),
+        ...(dryRun ? { dryRun } : {}),
+      })
+      if (isRejection(answer)) return answer
+      if (answer.reserved) return undefined
+      const detail =
+        answer.openOrders >= DELEGATED_ORDERS_MAX
+          ? `the delegate has ${answer.openOrders} open orders, at most ${DELEGATED_ORDERS_MAX} are allowed`
+          : `open orders of the delegate are worth ${answer.openNotional}; with this one they would exceed its limit of ${maxOpenNotional}`
+      return reject('DELEGATE_LIMIT', 'order.size', detail)
+    },
+
+    release(signer, orderHash) {
+      if (signer.kind === 'delegate') delegated.release(orderHash)
+    },
+  }
+}

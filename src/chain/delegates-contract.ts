@@ -1,0 +1,110 @@
+/** The contract of delegations: its events, its nonces, and whether a contract account accepts a signature. */
+
+import { decodeFunctionResult, encodeFunctionData, type Hex } from 'viem'
+import { delegatesAbi } from '#contracts/artifacts/Delegates.abi.ts'
+import { type Delegation, delegatesOf } from '#domain/delegate.ts'
+import { type Address, type MarketId, toAddress, ZERO_ADDRESS } from '#domain/ids.ts'
+import { type Call, callOf, hexAddress } from './call.ts'
+import { type ChainLog, decoded, type Place, placeOf, safeNumber } from './chain-log.ts'
+import { asked, type ChainClient } from './clients.ts'
+import type { SignatureParts } from './conditional-tokens.ts'
+
+/** More than the contract needs for any answer, so that a node's own limit does not decide. */
+const ASK_GAS = 300_000n
+
+type DelegateSet = Place & Delegation & { readonly type: 'DelegateSet' }
+
+/** Decodes an event of the contract; undefined for any other log. */
+export function delegatesEvent(log: ChainLog): DelegateSet | undefined {
+  const event = decoded(delegatesAbi, log)
+  if (event?.eventName !== 'DelegateSet') return undefined
+  const { account, delegate, until, settlesUntil, maxOrderSize, maxOpenNotional } = event.args
+  return {
+    type: 'DelegateSet',
+    ...placeOf(log),
+    account: toAddress(account),
+    delegate: toAddress(delegate),
+    untilSec: safeNumber(until),
+    settlesUntilSec: safeNumber(settlesUntil),
+    maxOrderSize: safeNumber(maxOrderSize),
+    maxOpenNotional: safeNumber(maxOpenNotional),
+    markets: event.args.markets as readonly string[] as readonly MarketId[],
+  }
+}
+
+/** Returns whether the code of an account accepts a signature of a digest, under the rules of settlement. */
+export async function acceptsSignature(
+  client: ChainClient,
+  settlement: Address,
+  asking: { readonly account: Address; readonly digest: string; readonly signature: string },
+): Promise<boolean> {
+  // The form was checked before: r, s and v of 65 bytes.
+  const [r, s, v] = [
+    asking.signature.slice(2, 66),
+    asking.signature.slice(66, 130),
+    asking.signature.slice(130),
+  ]
+  const vs = BigInt(`0x${s}`) | (/^(01|1c)$/i.test(v) ? 1n << 255n : 0n)
+  const data = encodeFunctionData({
+    abi: delegatesAbi,
+    functionName: 'isSigner',
+    args: [
+      hexAddress(asking.account),
+      // Not as a delegate: the exchange knows delegates from events, with their limits.
+      hexAddress(ZERO_ADDRESS),
+      asking.digest as Hex,
+      `0x${r}`,
+      `0x${vs.toString(16).padStart(64, '0')}`,
+    ],
+  })
+  const { data: returned } = await asked(
+    client.viem.call({
+      account: hexAddress(settlement),
+      to: hexAddress(delegatesOf(settlement)),
+      data,
+      gas: ASK_GAS,
+    }),
+  )
+  // A settlement contract of an earlier version has no delegates.
+  if (returned === undefined || returned === '0x') return false
+  return decodeFunctionResult({ abi: delegatesAbi, functionName: 'isSigner', data: returned })
+}
+
+/** Returns the nonce of an account's next delegation by signature. */
+export function delegationNonce(
+  client: ChainClient,
+  settlement: Address,
+  account: Address,
+): Promise<bigint> {
+  return asked(
+    client.viem.readContract({
+      address: hexAddress(delegatesOf(settlement)),
+      abi: delegatesAbi,
+      functionName: 'nonces',
+      args: [hexAddress(account)],
+    }),
+  )
+}
+
+/** Returns the call that appoints or revokes a delegate by signature; any account may send it. */
+export function setDelegateWithPermitCall(
+  settlement: Address,
+  delegation: Omit<Delegation, 'settlesUntilSec'> & { readonly deadline: bigint },
+  { v, r, s }: SignatureParts,
+): Call {
+  const { account, delegate, untilSec, maxOrderSize, maxOpenNotional, markets } = delegation
+  return callOf(delegatesOf(settlement), delegatesAbi, 'setDelegateWithPermit', [
+    hexAddress(account),
+    hexAddress(delegate),
+    BigInt(untilSec),
+    {
+      maxOrderSize: BigInt(maxOrderSize),
+      maxOpenNotional: BigInt(maxOpenNotional),
+      markets: markets as readonly string[] as readonly Hex[],
+    },
+    delegation.deadline,
+    v,
+    r as Hex,
+    s as Hex,
+  ])
+}

@@ -1,0 +1,88 @@
+/**
+ * Asks contract accounts whether they accept a signature (EIP-1271). A question costs a call to a node, so strangers
+ * must not be able to make us ask: each client and each account has a limit, a front asks few at once, and an answer is
+ * remembered until the next block. The settlement contract asks again; a contract that changes its mind after a match is
+ * its trader's fault, like moved funds.
+ */
+
+import { Fault } from '#domain/fault.ts'
+import type { Address } from '#domain/ids.ts'
+import {
+  CONTRACT_SIGNATURES_AT_ONCE_MAX,
+  CONTRACT_SIGNATURES_KEPT_MAX,
+  CONTRACT_SIGNATURES_WAITING_MAX,
+} from '#domain/limits.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import type { Asker, ContractSignatureLimit } from '#http/limits.ts'
+import { makeBoundedWork } from '#runtime/bounded-work.ts'
+import { PoolFull } from '#runtime/pool.ts'
+
+type Question = {
+  readonly chainId: number
+  readonly account: Address
+  readonly digest: string
+  readonly signature: string
+}
+
+export type ContractSignatures = {
+  /** Returns whether the account's code accepts the signature, or why that cannot be found out now. */
+  accepts(question: Question, asker: Asker): Promise<boolean | Rejection>
+  /** Forgets the answers of a chain: it has a new block. */
+  advanced(chainId: number): void
+}
+
+export function makeContractSignatures(ports: {
+  /** Calls a node of the chain; undefined for a chain without one. Faults after its time limit. */
+  readonly ask: (question: Question) => Promise<boolean>
+  readonly limit?: ContractSignatureLimit | undefined
+}): ContractSignatures {
+  const answers = new Map<string, Promise<boolean | Rejection>>()
+  const work = makeBoundedWork({
+    underWayMax: CONTRACT_SIGNATURES_AT_ONCE_MAX,
+    waitingMax: CONTRACT_SIGNATURES_WAITING_MAX,
+  })
+
+  async function ask(question: Question): Promise<boolean | Rejection> {
+    try {
+      return await work.run(() => ports.ask(question))
+    } catch (error) {
+      if (error instanceof PoolFull) {
+        return reject('OVERLOADED', undefined, 'too many contract accounts are being asked: retry')
+      }
+      if (!(error instanceof Fault)) throw error
+      const detail = 'the trader’s contract cannot be asked for its signature now: retry'
+      return reject('CHAIN_UNAVAILABLE', 'signature', detail)
+    }
+  }
+
+  return {
+    accepts(question, asker) {
+      const { chainId, account, digest, signature } = question
+      const key = `${chainId} ${account} ${digest} ${signature.toLowerCase()}`
+      const known = answers.get(key)
+      if (known !== undefined) return known
+      const retryAfterSec = ports.limit?.draw(asker, account) ?? 0
+      if (retryAfterSec > 0) {
+        const detail = `too many signatures to ask contracts about: wait ${retryAfterSec} s, or use a delegate`
+        return Promise.resolve({ ...reject('RATE_LIMITED', 'signature', detail), retryAfterSec })
+      }
+      const answer = ask(question)
+      answers.set(key, answer)
+      if (answers.size > CONTRACT_SIGNATURES_KEPT_MAX) {
+        for (const oldest of answers.keys()) {
+          answers.delete(oldest)
+          break
+        }
+      }
+      // A failure says nothing about the signature: the next order asks again.
+      void answer.then((result) => {
+        if (typeof result !== 'boolean' && answers.get(key) === answer) answers.delete(key)
+      })
+      return answer
+    },
+    advanced(chainId) {
+      const prefix = `${chainId} `
+      for (const key of answers.keys()) if (key.startsWith(prefix)) answers.delete(key)
+    },
+  }
+}

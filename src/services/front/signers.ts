@@ -1,0 +1,121 @@
+/** Composes the check of signatures that the traders' own keys did not make: delegates and contract accounts. */
+
+import { makeOrderSigners, type OrderSigners } from '#api/orders/order-signers.ts'
+import type { Log } from '#config/logging.ts'
+import type { Settings } from '#config/settings-schema.ts'
+import { chainBudgetMs, contractsOf } from '#config/thread-data.ts'
+import { Fault } from '#domain/fault.ts'
+import type { Address } from '#domain/ids.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import { lazily } from '#http/lazily.ts'
+import type { Asker, ContractSignatureLimit } from '#http/limits.ts'
+import { type ContractSignatures, makeContractSignatures } from '#live/contract-signatures.ts'
+import { type Delegates, makeDelegates } from '#live/delegates.ts'
+import type { Clock } from '#runtime/clock.ts'
+import type { Query } from '#store/reads/queries.ts'
+import { askWrite, type WriteQueueRef } from '#store/writes/ask-write.ts'
+import { portableKeccak } from '#verify/keccak.ts'
+import { personalHash } from '#verify/personal-hash.ts'
+
+/** 65 bytes with a `v` that a key gives. */
+const SIGNATURE = /^0x[0-9a-f]{128}(00|01|1b|1c)$/i
+/** Time limit of a question to a contract account: one attempt at a node. */
+const ASK_MS_MAX = 2_000
+/** Time limit of a reservation in the database. */
+const RESERVE_MS_MAX = 3_000
+
+type Signing = {
+  readonly signers: OrderSigners
+  readonly delegates: Delegates
+  readonly contracts: ContractSignatures
+  readonly contractSigned: ContractSigned
+}
+
+type ContractSigned = (
+  signed: { readonly message: string; readonly address: Address; readonly signature: string },
+  asker: Asker,
+) => Promise<boolean | Rejection>
+
+export function openSigners(
+  settings: Settings,
+  ports: {
+    readonly chainIds: Iterable<number>
+    readonly query: Query
+    readonly store: WriteQueueRef
+    readonly clock: Clock
+    readonly log: Log
+    readonly limit: ContractSignatureLimit | undefined
+  },
+): Signing {
+  const { query, store, clock, log } = ports
+  const delegates = makeDelegates({
+    chainIds: ports.chainIds,
+    delegators: (chainId, limit) => query('delegators', { chainId, limit }),
+    delegationsOf: (asked) => query('delegationsOf', asked),
+    nowMs: clock.nowMs,
+    after: (ms, then) => void setTimeout(then, ms).unref(),
+  })
+  const askers = chainAskers(settings)
+  const contracts = makeContractSignatures({
+    ask: async (question) => (await askers.get(question.chainId)?.(question)) ?? false,
+    limit: ports.limit,
+  })
+  const signers = makeOrderSigners({
+    ...{ delegates, contracts, clock },
+    delegated: {
+      async reserve(order) {
+        try {
+          return await askWrite(store, 'reserveDelegated', order, RESERVE_MS_MAX)
+        } catch (error) {
+          if (!(error instanceof Fault)) throw error
+          const detail = 'orders of delegates cannot be recorded now: retry with the same order'
+          return reject('OVERLOADED', undefined, detail)
+        }
+      },
+      release(orderHash) {
+        askWrite(store, 'releaseDelegated', { orderHash }, RESERVE_MS_MAX).catch((error: unknown) =>
+          log.debug({ err: error }, 'a delegate’s order could not be released'),
+        )
+      },
+    },
+  })
+  const contractSigned: ContractSigned = async ({ message, address, signature }, asker) => {
+    if (!SIGNATURE.test(signature)) return false
+    const hash = personalHash(message, portableKeccak.keccak256)
+    const asked = { account: address, digest: `0x${Buffer.from(hash).toString('hex')}`, signature }
+    let failure: Rejection | undefined
+    for (const chainId of askers.keys()) {
+      const answer = await contracts.accepts({ chainId, ...asked }, asker)
+      if (answer === true) return true
+      if (answer !== false) failure = answer
+    }
+    return failure ?? false
+  }
+  return { signers, delegates, contracts, contractSigned }
+}
+
+type AskChain = (question: {
+  readonly account: Parameters<ContractSignatures['accepts']>[0]['account']
+  readonly digest: string
+  readonly signature: string
+}) => Promise<boolean>
+
+/** Returns for each chain with a node how its contract accounts are asked. */
+function chainAskers(settings: Settings): Map<number, AskChain> {
+  const askers = new Map<number, AskChain>()
+  for (const chain of settings.chains) {
+    const { chainId, rpcUrls } = chain
+    if (rpcUrls.length === 0) continue
+    const { settlement } = contractsOf(chain)
+    // Chain libraries are a fifth of the code of a front: the first question waits for them.
+    const ask = lazily(async (): Promise<AskChain> => {
+      const { makeChainClient } = await import('#chain/clients.ts')
+      const { acceptsSignature } = await import('#chain/delegates-contract.ts')
+      const budgetMs = Math.min(ASK_MS_MAX, chainBudgetMs(settings))
+      const client = makeChainClient({ chainId, rpcUrls, budgetMs, timeoutMs: ASK_MS_MAX })
+      return (question) => acceptsSignature(client, settlement, question)
+    })
+    askers.set(chainId, async (question) => (await ask())(question))
+  }
+  return askers
+}

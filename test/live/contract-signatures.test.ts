@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Fault } from '#domain/fault.ts'
+import {
+  CONTRACT_SIGNATURES_AT_ONCE_MAX,
+  CONTRACT_SIGNATURES_BURST,
+  CONTRACT_SIGNATURES_WAITING_MAX,
+} from '#domain/limits.ts'
+import { makeLimiter } from '#http/limits.ts'
+import { makeSharedTable } from '#http/shared-table.ts'
+import { makeContractSignatures } from '#live/contract-signatures.ts'
+import { traderNamed } from '../support/orders.ts'
+
+const question = (digest: string, account = 'safe') => ({
+  chainId: 1,
+  account: traderNamed(account),
+  digest,
+  signature: '0xAB',
+})
+
+function rejectedOf(answer: unknown): string {
+  return (answer as { rejected?: string }).rejected ?? String(answer)
+}
+
+test('a contract is asked once per block about the same signature', async () => {
+  let asked = 0
+  const contracts = makeContractSignatures({
+    ask: async () => {
+      asked++
+      return asked === 1
+    },
+  })
+  const answers = [question('a'), question('a'), question('a')].map((one) =>
+    contracts.accepts(one, {}),
+  )
+  assert.deepEqual(await Promise.all(answers), [true, true, true])
+  assert.equal(asked, 1)
+  contracts.advanced(2)
+  await contracts.accepts(question('a'), {})
+  assert.equal(asked, 1, 'a block of another chain changes nothing')
+  contracts.advanced(1)
+  assert.equal(await contracts.accepts(question('a'), {}), false)
+  assert.equal(asked, 2)
+})
+
+test('an unreachable chain is reported, and not remembered', async () => {
+  let away = true
+  const contracts = makeContractSignatures({
+    async ask() {
+      if (away) throw new Fault('CHAIN_UNAVAILABLE', 'away', { retryable: true })
+      return true
+    },
+  })
+  assert.equal(rejectedOf(await contracts.accepts(question('a'), {})), 'CHAIN_UNAVAILABLE')
+  away = false
+  assert.equal(await contracts.accepts(question('a'), {}), true)
+})
+
+test('few contracts are asked at once, and too many waiting questions are refused', async () => {
+  const release: (() => void)[] = []
+  const contracts = makeContractSignatures({
+    ask: () => new Promise((resolve) => release.push(() => resolve(true))),
+  })
+  const most = CONTRACT_SIGNATURES_AT_ONCE_MAX + CONTRACT_SIGNATURES_WAITING_MAX
+  const answers = Array.from({ length: most + 1 }, (_, at) =>
+    contracts.accepts(question(`${at}`), {}),
+  )
+  assert.equal(rejectedOf(await answers[most]), 'OVERLOADED')
+  assert.equal(release.length, CONTRACT_SIGNATURES_AT_ONCE_MAX)
+  for (let done = 0; done < most; done++) {
+    while (!(0 in release)) await new Promise((resolve) => setImmediate(resolve))
+    release.shift()?.()
+  }
+  assert.equal(
+    (await Promise.all(answers.slice(0, most))).every((one) => one === true),
+    true,
+  )
+})
+
+test('questions are limited per client and per account, whoever asks', async () => {
+  const settings = {
+    ...{ ipPerSecond: 1, ipBurst: 1, siteTimes: 1, keyPerSecond: 1, keyBurst: 1, readCost: 1 },
+    ...{ writeCost: 1, registrationCost: 1, unfundedPerSecond: 1, unfundedBurst: 1 },
+    connectionCost: 1,
+  }
+  const { contractSignatures } = makeLimiter(settings, makeSharedTable(1_024, 'secret'), () => 1)
+  let asked = 0
+  const contracts = makeContractSignatures({
+    async ask() {
+      asked++
+      return false
+    },
+    limit: contractSignatures,
+  })
+  const ask = (at: number, ip: string, account = `safe ${at}`) =>
+    contracts.accepts(question(`${at}`, account), { ip })
+  for (let at = 0; at < CONTRACT_SIGNATURES_BURST; at++) await ask(at, '1.1.1.1')
+  assert.equal(rejectedOf(await ask(1_000, '1.1.1.1')), 'RATE_LIMITED')
+  for (let at = 0; at < CONTRACT_SIGNATURES_BURST; at++) await ask(2_000 + at, `2.2.2.${at}`, 'one')
+  assert.equal(rejectedOf(await ask(3_000, '3.3.3.3', 'one')), 'RATE_LIMITED')
+  assert.equal(asked, 2 * CONTRACT_SIGNATURES_BURST)
+})

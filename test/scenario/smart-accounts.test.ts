@@ -1,0 +1,317 @@
+/**
+ * A bot with a delegated key, a Safe and a key with code (EIP-7702) trade on an exchange with a real chain, settle and
+ * redeem. The limits of the delegation hold, also over a restart, and a revocation takes the bot's orders away.
+ */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import {
+  encodeFunctionData,
+  type Hex,
+  hashMessage,
+  hashTypedData,
+  type TypedDataDefinition,
+} from 'viem'
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
+import { type Client, createClient } from '#client/client.ts'
+import type { AccountSigner } from '#client/sign-order.ts'
+import { ours } from '#devnet/artifact.ts'
+import { hostileSignerAbi } from '../../contracts/artifacts/test/HostileSigner.abi.ts'
+import {
+  MAX_UINT256,
+  type Market,
+  UNIT,
+  UNLIMITED,
+  ZERO_BYTES32,
+} from '../contracts/support/world.ts'
+import { eventually } from '../support/eventually.ts'
+import { makeSafe, type Safe } from '../support/safe.ts'
+import { openSettled, type SettledExchange, type Way } from '../support/settled.ts'
+
+const DAY = 86_400n
+
+let s: SettledExchange
+let market: Market
+let safe: Safe
+const bot = privateKeyToAccount(generatePrivateKey())
+let safeKey: PrivateKeyAccount
+/** Has code in its account. */
+let coded: PrivateKeyAccount
+let ann: PrivateKeyAccount
+let bob: PrivateKeyAccount
+
+/** A signer that names another account as the trader. */
+const signerFor = (address: string, signDigest: (digest: Hex) => Promise<Hex>): AccountSigner => ({
+  address,
+  signTypedData: (typed) => signDigest(hashTypedData(typed as unknown as TypedDataDefinition)),
+})
+const clientWith = (signer: AccountSigner | Hex): Client =>
+  createClient({ url: s.exchange.url, signer })
+const botClient = (): Client => clientWith(signerFor(ann.address, (hash) => bot.sign({ hash })))
+
+const terms = (size = '1', price = '0.5') =>
+  ({ marketId: market.id, outcome: 'YES', price, size, ttlSeconds: 3_600 }) as const
+
+async function appoint(until: bigint, limits = UNLIMITED): Promise<void> {
+  const { chain } = s
+  await chain.chain.send(ann, chain.delegates, 'setDelegate', [bot.address, until, limits])
+}
+
+/** Bob sells a share to this client, whose account is `buyer`; waits until the chain has it. */
+async function buyFromBob(client: Client, buyer: Hex): Promise<void> {
+  const before = await s.chain.shares(buyer, market.id, 0)
+  await s.clientOf(11).orders.place({ ...terms(), side: 'sell' })
+  await client.orders.place({ ...terms(), side: 'buy' })
+  await eventually(async () => {
+    const { trades } = await s.get<{ trades: Way[] }>(`/api/v1/trades/${market.id}`)
+    assert.equal(trades[0]?.status, 'confirmed')
+    assert.equal((await s.chain.shares(buyer, market.id, 0)) - before, UNIT)
+  })
+}
+
+async function validated(client: Client, order = terms()) {
+  const signed = await client.orders.sign({ ...order, side: 'buy' })
+  const response = await fetch(`${s.exchange.url}/api/v1/orders/validate`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(signed),
+  })
+  return (await response.json()) as {
+    signer: string | null
+    valid: boolean
+    errors: { code: string; field?: string; error: string }[]
+  }
+}
+
+before(async () => {
+  s = await openSettled({ environment: { SIBYL_SETTLEMENT_BATCH_WAIT_MS: '50' } })
+  const { chain } = s
+  ;[ann, bob, coded] = [chain.chain.account(10), chain.chain.account(11), chain.chain.account(12)]
+  market = await chain.createMarket({ expiration: (await chain.chain.now()) + DAY })
+  await chain.fund(ann, { collateral: 2_000n * UNIT, shares: 100n * UNIT, market: market.id })
+  await chain.fund(bob, { collateral: 1_000n * UNIT, shares: 100n * UNIT, market: market.id })
+  await chain.fund(coded, { collateral: 100n * UNIT })
+  safeKey = chain.chain.account(15)
+  safe = await makeSafe(chain.chain, chain.chain.account(0), safeKey)
+  await chain.chain.send(chain.chain.account(0), chain.collateral, 'mint', [
+    safe.address,
+    100n * UNIT,
+  ])
+  await safe.execute(chain.collateral, 'approve', [chain.settlement.address, MAX_UINT256])
+  const tokens = chain.conditionalTokens
+  await safe.execute(tokens, 'setApprovalForAll', [chain.settlement.address, true])
+  await eventually(async () => {
+    const open = await createClient({ url: s.exchange.url }).markets({ status: 'open' })
+    assert(open.some(({ id }) => id === market.id))
+  })
+})
+after(() => s.dispose())
+
+describe('a delegated bot', () => {
+  it('is refused before the account appoints it, and trades for it afterwards', async () => {
+    const unknown = await validated(botClient())
+    assert.equal(unknown.signer, null)
+    assert.deepEqual(
+      unknown.errors.map(({ code }) => code),
+      ['INVALID_SIGNATURE'],
+    )
+    await appoint((await s.chain.chain.now()) + DAY)
+    await eventually(async () => {
+      const { valid, signer } = await validated(botClient())
+      assert.deepEqual({ valid, signer }, { valid: true, signer: 'delegate' })
+    })
+    await buyFromBob(botClient(), ann.address)
+    assert.equal((await validated(s.clientOf(10))).signer, 'owner')
+  })
+
+  it('cannot exceed the limits that the account signed', async () => {
+    const limits = { maxOrderSize: 5n * UNIT, maxOpenNotional: 3n * UNIT, markets: [market.id] }
+    await appoint((await s.chain.chain.now()) + DAY, limits)
+    await eventually(async () => {
+      const { errors } = await validated(botClient(), terms('6'))
+      assert.deepEqual([errors[0]?.code, errors[0]?.field], ['DELEGATE_LIMIT', 'order.size'])
+    })
+    const late = { ...terms(), ttlSeconds: 100_000 }
+    const { errors } = await validated(botClient(), late as never)
+    assert.deepEqual([errors[0]?.code, errors[0]?.field], ['DELEGATE_LIMIT', 'order.expiration'])
+    const elsewhere = { ...terms(), marketId: s.marketId, side: 'buy' } as const
+    await assert.rejects(botClient().orders.place(elsewhere), {
+      code: 'DELEGATE_LIMIT',
+      field: 'order.marketId',
+    })
+  })
+
+  it('cannot exceed its open notional by many orders at once, nor after a restart', async () => {
+    // Each order is worth 1 dollar, and the limit is 3.
+    const place = () => botClient().orders.place({ ...terms('5', '0.2'), side: 'buy' })
+    const placed = await Promise.allSettled(Array.from({ length: 8 }, place))
+    const accepted = placed.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+    assert.equal(accepted.length, 3)
+    for (const one of placed) {
+      if (one.status === 'rejected') assert.equal(one.reason.code, 'DELEGATE_LIMIT')
+    }
+    await s.exchange.stop()
+    await s.exchange.start()
+    await assert.rejects(eventuallyPlaced(place), { code: 'DELEGATE_LIMIT' })
+    const [first] = accepted
+    assert(first !== undefined)
+    const { orderHash } = first
+    await botClient().orders.cancel({ orderHash, marketId: market.id, side: 'buy' })
+    const { orderHash: again } = await eventually(place)
+    assert.notEqual(again, orderHash)
+  })
+
+  it('that is revoked loses its open orders and places no more', async () => {
+    const open = () => s.clientOf(10).orders.list({ market: market.id })
+    assert.equal((await open()).length, 3)
+    const own = await s.clientOf(10).orders.place({ ...terms('5', '0.1'), side: 'buy' })
+    await appoint(0n)
+    await eventually(async () =>
+      assert.deepEqual(
+        (await open()).map(({ orderHash }) => orderHash),
+        [own.orderHash],
+      ),
+    )
+    await assert.rejects(botClient().orders.place({ ...terms(), side: 'buy' }), {
+      code: 'INVALID_SIGNATURE',
+    })
+    await s.clientOf(10).orders.cancel({ ...own, marketId: market.id, side: 'buy' })
+  })
+
+  it('whose appointment a reorg removes is no delegate again, and its orders leave', async () => {
+    const undo = await s.chain.fork()
+    await appoint((await s.chain.chain.now()) + DAY)
+    await eventually(async () => assert.equal((await validated(botClient())).valid, true))
+    const { orderHash } = await botClient().orders.place({ ...terms('5', '0.1'), side: 'buy' })
+    await undo()
+    await eventually(async () => assert.equal((await validated(botClient())).valid, false))
+    await eventually(async () => {
+      const open = await s.clientOf(10).orders.list({ market: market.id })
+      assert(!open.some((order) => order.orderHash === orderHash))
+    })
+  })
+})
+
+describe('a contract account', () => {
+  it('with one owner, a Safe, trades by signatures that its code accepts', async () => {
+    const client = clientWith(signerFor(safe.address, safe.sign))
+    assert.equal((await validated(client)).signer, 'contract')
+    await buyFromBob(client, safe.address)
+    const stranger = clientWith(signerFor(safe.address, (hash) => safeKey.sign({ hash })))
+    assert.equal((await validated(stranger)).errors[0]?.code, 'INVALID_SIGNATURE')
+  })
+
+  it('registers and revokes an API key by a signature that its code accepts', async () => {
+    const send = (path: string, method: string, body: object) =>
+      fetch(`${s.exchange.url}/api/v1/api-keys${path}`, {
+        ...{ method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) },
+      })
+    const { address } = safe
+    const text = `Register API key for Sibyl: ${address}`
+    const foreign = await safeKey.signMessage({ message: text })
+    assert.equal((await send('', 'POST', { address, signature: foreign })).status, 401)
+    const signature = await safe.sign(hashMessage(text))
+    const registered = await send('', 'POST', { address, signature })
+    assert.equal(registered.status, 200)
+    const { api_key_id: id } = (await registered.json()) as { api_key_id: string }
+    const revoking = await safe.sign(hashMessage(`Revoke API key ${id} for Sibyl: ${address}`))
+    assert.equal((await send(`/${id}`, 'DELETE', { address, signature: revoking })).status, 200)
+  })
+
+  it('whose key signs (EIP-7702) is an ordinary signer', async () => {
+    const { chain } = s
+    const code = await chain.chain.deploy(chain.chain.account(0), ours('test/HostileReceiver'), [])
+    const authorization = await chain.chain
+      .wallet(coded)
+      .signAuthorization({ contractAddress: code })
+    await chain.chain
+      .wallet(chain.chain.account(0))
+      .sendTransaction({ authorizationList: [authorization], to: bob.address, gas: 200_000n })
+    assert.equal((await validated(s.clientOf(12))).signer, 'owner')
+    await buyFromBob(s.clientOf(12), coded.address)
+  })
+
+  it('that is not deployed yet is refused, with that reason (ERC-6492)', async () => {
+    const wrapped = `0x${'ab'.repeat(96)}${'6492'.repeat(16)}` as Hex
+    const signed = await s.clientOf(10).orders.sign({ ...terms(), side: 'buy' })
+    const response = await fetch(`${s.exchange.url}/api/v1/orders`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ ...signed, signature: wrapped }),
+    })
+    assert.equal(response.status, 400)
+    assert.match(((await response.json()) as { error: string }).error, /not deployed \(ERC-6492\)/)
+  })
+
+  it('that changes its mind after the match fails its trade at its own fault', async () => {
+    const { chain } = s
+    const address = await chain.chain.deploy(chain.chain.account(0), ours('test/HostileSigner'), [
+      bot.address,
+    ])
+    const account = { address, abi: hostileSignerAbi }
+    await chain.chain.send(chain.chain.account(0), chain.collateral, 'mint', [address, 100n * UNIT])
+    const approve = encodeFunctionData({
+      ...{ abi: chain.collateral.abi, functionName: 'approve' },
+      args: [chain.settlement.address, MAX_UINT256],
+    })
+    await chain.chain.send(bob, account, 'execute', [chain.collateral.address, approve])
+    const client = clientWith(signerFor(address, (hash) => bot.sign({ hash })))
+    const bought = await client.orders.place({ ...terms(), side: 'buy' })
+    await chain.chain.send(bob, account, 'arm', [2, address, '0x'])
+    await s.clientOf(11).orders.place({ ...terms(), side: 'sell' })
+    await eventually(async () => {
+      const { trades } = await s.get<{ trades: (Way & { reason: string })[] }>(
+        '/api/v1/failed-trades',
+      )
+      const failed = trades.find(({ buyOrderHash }) => buyOrderHash === bought.orderHash)
+      assert.match(failed?.reason ?? '', /InvalidSignature/)
+    })
+  })
+})
+
+describe('after the resolution', () => {
+  it('the delegating account, the Safe and the account with code redeem', async () => {
+    const { chain } = s
+    await chain.chain.warpTo(market.expiration)
+    const proposal = await chain.signProposal(ann, market, true)
+    const bond = await chain.bondPermit(ann, market)
+    await chain.chain.send(chain.chain.account(1), market, 'proposeResolution', [...proposal, bond])
+    await chain.warp(7_200)
+    await chain.chain.send(chain.chain.account(1), market, 'settle', [])
+    const { conditionalTokens, collateral } = chain
+    const redeem = [collateral.address, ZERO_BYTES32, market.id, [1n, 2n]] as const
+    const winnings = async (holder: Hex, act: () => Promise<unknown>) => {
+      const before = await chain.balance(holder)
+      await act()
+      return (await chain.balance(holder)) - before
+    }
+    assert.equal(
+      await winnings(safe.address, () =>
+        safe.execute(conditionalTokens, 'redeemPositions', redeem),
+      ),
+      UNIT,
+    )
+    for (const account of [coded, ann]) {
+      const owed = await chain.shares(account.address, market.id, 0)
+      const paid = await winnings(account.address, () =>
+        chain.chain.send(account, conditionalTokens, 'redeemPositions', redeem),
+      )
+      assert.equal(paid, owed)
+    }
+  })
+})
+
+/** Places once the exchange has its markets again. */
+async function eventuallyPlaced<T>(place: () => Promise<T>): Promise<T> {
+  return eventually(async () => {
+    try {
+      return { done: await place() }
+    } catch (error) {
+      if ((error as { code?: string }).code === 'DELEGATE_LIMIT') return { error }
+      throw error
+    }
+  }).then((result) => {
+    if ('error' in result) throw result.error
+    return result.done as T
+  })
+}

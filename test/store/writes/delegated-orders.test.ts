@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import type { ChainEvent } from '#domain/chain-event.ts'
+import type { MarketId, OrderHash } from '#domain/ids.ts'
+import { DELEGATED_ORDERS_MAX } from '#domain/limits.ts'
+import { ONE, type Price, type Shares } from '#domain/money.ts'
+import { claimChain } from '#store/chain-index/cursor.ts'
+import { indexRange } from '#store/chain-index/index-range.ts'
+import { rewindChain } from '#store/chain-index/rewind-chain.ts'
+import { type Database, transact } from '#store/engine/database.ts'
+import { bytesOf } from '#store/engine/hex.ts'
+import { statements } from '#store/engine/statements.ts'
+import { project } from '#store/projection/project.ts'
+import { marketsToReconcile } from '#store/reads/chain-markets.ts'
+import { delegationsOf, delegators } from '#store/reads/delegates.ts'
+import {
+  type DelegatedOrder,
+  releaseDelegated,
+  reserveDelegated,
+} from '#store/writes/delegated-orders.ts'
+import { onBothDatabases } from '../../support/databases.ts'
+import { address, batch, CHAIN, id, order, orderRow, START_MS, withStore } from '../batches.ts'
+
+const NOW_SEC = Math.floor(START_MS / 1_000)
+
+/** An order of Ann's bot that is worth a dollar. */
+const delegated = (name: string, terms: Partial<DelegatedOrder> = {}): DelegatedOrder => ({
+  orderHash: id<OrderHash>(name),
+  chainId: CHAIN,
+  trader: address('ann'),
+  delegate: address('bot'),
+  price: 500_000 as Price,
+  size: (2 * ONE) as Shares,
+  expiresAtSec: NOW_SEC + 3_600,
+  nowMs: START_MS,
+  maxOpenNotional: 3 * ONE,
+  ...terms,
+})
+
+const block = (number: number) => ({ number, hash: `0x${number}`.padEnd(66, '0'), atSec: NOW_SEC })
+
+const delegateSet = (
+  blockNumber: number,
+  untilSec: number,
+  markets: MarketId[] = [],
+): ChainEvent => ({
+  type: 'DelegateSet',
+  ...{ blockNumber, logIndex: 0, txHash: id('tx'), atSec: NOW_SEC },
+  account: address('ann'),
+  delegate: address('bot'),
+  untilSec,
+  settlesUntilSec: NOW_SEC + 9_999,
+  maxOrderSize: 7,
+  maxOpenNotional: 8,
+  markets,
+})
+
+async function index(database: Database, number: number, events: ChainEvent[]): Promise<void> {
+  await indexRange(database, {
+    ...{ chainId: CHAIN, after: block(number - 1), upTo: block(number), marks: [block(number)] },
+    ...{ events, setAside: [], giveUpOrphansOf: -1, atMs: 1 },
+  })
+}
+
+const claim = (database: Database) =>
+  claimChain(database, {
+    ...{ chainId: CHAIN, deployment: 'here', startBlock: 1, anchor: block(0), atMs: 1 },
+  })
+
+const reads = { chainId: CHAIN, account: address('ann'), nowSec: NOW_SEC, limit: 9 }
+
+await onBothDatabases('orders of delegates', (databases) => {
+  it('are reserved until their sum reaches the limit, once each', async () => {
+    await withStore(databases, async (database) => {
+      const reserve = (name: string, terms?: Partial<DelegatedOrder>) =>
+        reserveDelegated(database, delegated(name, terms))
+      for (const name of ['a', 'b', 'c']) assert.deepEqual(await reserve(name), { reserved: true })
+      const full = { reserved: false, openNotional: BigInt(3 * ONE), openOrders: 3 }
+      assert.deepEqual(await reserve('d'), full)
+      assert.deepEqual(await reserve('a'), { reserved: true }, 'the same order again')
+      assert.deepEqual(await reserve('d', { delegate: address('bot 2') }), { reserved: true })
+      assert.deepEqual(await reserve('e', { maxOpenNotional: 0 }), { reserved: true })
+    })
+  })
+
+  it('count with their rest once the projection has them, and not at all when they have ended', async () => {
+    await withStore(databases, async (database) => {
+      for (const name of ['a', 'b', 'c']) await reserveDelegated(database, delegated(name))
+      const price = { price: 500_000 as Price, size: (2 * ONE) as Shares }
+      await project(
+        database,
+        batch(1, 2, {
+          orders: [
+            orderRow(order('a', price), { status: 'open', remaining: ONE }),
+            orderRow(order('b', price), { status: 'cancelled', remaining: ONE }),
+          ],
+        }),
+      )
+      const halfOpen = { reserved: false, openNotional: BigInt(1.5 * ONE), openOrders: 2 }
+      const large = delegated('d', { size: (4 * ONE) as Shares })
+      assert.deepEqual(await reserveDelegated(database, large), halfOpen)
+      assert.deepEqual(await reserveDelegated(database, delegated('d', { dryRun: true })), {
+        reserved: true,
+      })
+      assert.deepEqual(await reserveDelegated(database, delegated('e')), { reserved: true })
+    })
+  })
+
+  it('free their share when the market refuses them, and when they were lost on the way', async () => {
+    await withStore(databases, async (database) => {
+      for (const name of ['a', 'b', 'c']) await reserveDelegated(database, delegated(name))
+      assert.equal(await releaseDelegated(database, { orderHash: id('a') }), true)
+      assert.equal(await releaseDelegated(database, { orderHash: id('a') }), false)
+      assert.deepEqual(await reserveDelegated(database, delegated('d')), { reserved: true })
+      const later = { nowMs: START_MS + 600_001 }
+      assert.deepEqual(await reserveDelegated(database, delegated('e', later)), { reserved: true })
+    })
+  })
+
+  it('are at most a thousand for a delegate whose open notional is limited', async () => {
+    await withStore(databases, async (database) => {
+      const small = { size: 1 as Shares, maxOpenNotional: 1e9 }
+      await transact(database, (transaction, connection) =>
+        statements(database, connection, transaction).insert(
+          'delegated_orders',
+          Array.from({ length: DELEGATED_ORDERS_MAX }, (_, at) => ({
+            ...{ order_hash: bytesOf(id(`s${at}`)), chain_id: CHAIN, price_e6: 1, size_e6: 1 },
+            ...{ trader: bytesOf(address('ann')), delegate: bytesOf(address('bot')) },
+            ...{ expires_at_sec: NOW_SEC + 9, reserved_at_ms: START_MS },
+          })),
+        ),
+      )
+      const answer = await reserveDelegated(database, delegated('one more', small))
+      assert.equal(answer.reserved, false)
+    })
+  })
+
+  it('are to be cancelled when their delegate is revoked, its time ends, or a reorg removes it', async () => {
+    await withStore(databases, async (database) => {
+      await claim(database)
+      await index(database, 1, [delegateSet(1, NOW_SEC + 100)])
+      await reserveDelegated(database, delegated('a'))
+      await project(
+        database,
+        batch(1, 2, { orders: [orderRow(order('a')), orderRow(order('own'))] }),
+      )
+      const due = async (nowSec = NOW_SEC) => {
+        const { cancel } = await marketsToReconcile(database, { chainId: CHAIN, nowSec, limit: 9 })
+        return cancel.map(({ orderHash }) => orderHash)
+      }
+      assert.deepEqual(await due(), [])
+      assert.deepEqual(await due(NOW_SEC + 100), [id('a')], 'its time has ended')
+      await index(database, 2, [delegateSet(2, 0)])
+      assert.deepEqual(await due(), [id('a')], 'it is revoked')
+      await rewindChain(database, { chainId: CHAIN, from: block(2), to: block(1), atMs: 2 })
+      assert.deepEqual(await due(), [], 'a reorg removed the revocation')
+      await rewindChain(database, { chainId: CHAIN, from: block(1), to: block(0), atMs: 3 })
+      assert.deepEqual(await due(), [id('a')], 'a reorg removed the delegation')
+    })
+  })
+
+  it('follow the newest delegation of the chain', async () => {
+    await withStore(databases, async (database) => {
+      await claim(database)
+      const markets = [id<MarketId>('m1'), id<MarketId>('m2')]
+      await index(database, 1, [delegateSet(1, NOW_SEC + 100)])
+      await index(database, 2, [delegateSet(2, NOW_SEC + 200, markets)])
+      const {
+        type: _,
+        blockNumber: __,
+        logIndex: ___,
+        txHash: ____,
+        atSec: _____,
+        ...newest
+      } = delegateSet(2, NOW_SEC + 200, markets) as ChainEvent & { type: 'DelegateSet' }
+      assert.deepEqual(await delegationsOf(database, reads), [newest])
+      assert.deepEqual(await delegationsOf(database, { ...reads, nowSec: NOW_SEC + 10_000 }), [])
+      assert.deepEqual(await delegators(database, { chainId: CHAIN, limit: 9 }), [address('ann')])
+      await rewindChain(database, { chainId: CHAIN, from: block(2), to: block(1), atMs: 2 })
+      const [first] = await delegationsOf(database, reads)
+      assert.equal(first?.untilSec, NOW_SEC + 100)
+    })
+  })
+})
