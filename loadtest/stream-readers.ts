@@ -146,6 +146,8 @@ function isBook(text: string, request: string): boolean {
 
 /** A polite client waits before it tries again, each a different time. */
 const RETRY_MS = 1_000
+/** Attempts at once: as many as the queue of a listening socket holds. The system drops more, and repeats them late. */
+const ATTEMPTS_AT_ONCE = 500
 
 async function comeBack(
   { port, request, host }: Extract<ToReaders, { reconnect: true }>,
@@ -177,9 +179,14 @@ process.on('message', async (message: ToReaders) => {
     const failures: Record<string, number> = {}
     const beganMs = performance.now()
     for (const { socket } of lost) socket.close()
-    const backAfterMs = await Promise.all(
-      lost.map(() => comeBack({ ...message, request }, failures, beganMs)),
-    )
+    const backAfterMs: number[] = []
+    let left = lost.length
+    const attempt = async (): Promise<void> => {
+      while (left-- > 0) {
+        backAfterMs.push(await comeBack({ ...message, request }, failures, beganMs))
+      }
+    }
+    await Promise.all(Array.from({ length: ATTEMPTS_AT_ONCE }, attempt))
     process.send?.({ backAfterMs, failures })
   } else if ('resume' in message) {
     leaving = message.resume

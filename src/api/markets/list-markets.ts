@@ -94,6 +94,11 @@ type MadeList = {
 
 type Page = MarketPage<MadeList>
 
+type ListRequest = RequestContext & {
+  readonly ip?: string | undefined
+  readonly headers: Readonly<Record<string, string>>
+}
+
 /** Time after which the figures of a list are checked again: the 24 hours that they cover move on. */
 const CHECKED_MS = 250
 
@@ -197,24 +202,45 @@ export function listMarkets(ports: ListSources): AnswerRoute {
         },
       },
     },
-    async handle(request) {
+    handle(request) {
       const { query } = request
       if (!board.isWhole()) return reject('OVERLOADED')
       const after = placeOf(query.cursor)
       if (isRejection(after)) return after
       const limit = pageOf(query.limit)
       const name = JSON.stringify(query)
-      const page = await pages.page(name, async (nowSec) => {
+      const page = pages.page(name, async (nowSec) => {
         const found = await marketsFrom(ports, { ...filterOf(query), limit }, after, nowSec)
         return found.slice(0, limit)
       })
-      longest = Math.max(longest, page.markets.length)
-      const list = unchanged(page) ?? (await listOf(page, limit, request))
-      if (isRejection(list)) return list
-      const accepted = request.headers['accept-encoding'] ?? ''
-      return markStale(board, undefined, await joined.answer(name, list, accepted))
+      const list = page instanceof Promise ? undefined : unchanged(page)
+      // An answer without a promise costs the server less.
+      if (list !== undefined) return answerOf(name, list, request)
+      return make(name, page, limit, request)
     },
   })
+
+  async function make(
+    name: string,
+    making: Page | Promise<Page>,
+    limit: number,
+    request: ListRequest,
+  ): Promise<RawReply | Rejection> {
+    const page = await making
+    longest = Math.max(longest, page.markets.length)
+    const list = unchanged(page) ?? (await listOf(page, limit, request))
+    return isRejection(list) ? list : answerOf(name, list, request)
+  }
+
+  function answerOf(
+    name: string,
+    list: List,
+    { headers }: ListRequest,
+  ): RawReply | Promise<RawReply> {
+    const answer = joined.answer(name, list, headers['accept-encoding'] ?? '')
+    if (!(answer instanceof Promise)) return markStale(board, undefined, answer)
+    return answer.then((zipped) => markStale(board, undefined, zipped))
+  }
 }
 
 /** Makes lists from pages. A list is made again only if something has happened on this front. */
@@ -237,7 +263,7 @@ function makeListWriter({ board, figures, waiters, nowMs }: ListSources) {
   async function listOf(
     page: Page,
     limit: number,
-    request: RequestContext & { readonly ip?: string | undefined },
+    request: ListRequest,
   ): Promise<List | Rejection> {
     const { markets } = page
     const atMs = nowMs()
