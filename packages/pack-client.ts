@@ -5,17 +5,21 @@
  * of a bundler. What it can be imported as is listed here and nowhere else.
  */
 
-import { execFile } from 'node:child_process'
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join, relative, resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { parseArgs, promisify } from 'node:util'
+import { dirname, join, relative } from 'node:path'
+import { parseArgs } from 'node:util'
+import {
+  addCommonJsTypes,
+  compile,
+  endDeclarations,
+  packFolder,
+  ROOT,
+  SPECIFIER,
+} from './pack-parts.ts'
 import { shapeTypes } from './shape-types.ts'
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const PACKAGE = join(ROOT, 'packages/client')
-const run = promisify(execFile)
 
 const HELP = `Makes the package sibyl-client, a tarball, of src/client and what it reaches.
 
@@ -81,8 +85,6 @@ const NOT_PUBLIC = new Set([
   'PendingClaim',
 ])
 
-const SPECIFIER = /(\bfrom\s+|\bimport\(\s*)(['"])(#[^'"]+|\.[^'"]+)\2/g
-
 /** Copies the files that the client imports into `folder`, and returns their names. */
 async function laySources(
   folder: string,
@@ -107,53 +109,6 @@ async function laySources(
     await writeFile(join(folder, file), laid)
   }
   return files
-}
-
-const COMPILER = {
-  target: 'ES2022',
-  lib: ['ES2023', 'DOM', 'DOM.Iterable', 'DOM.AsyncIterable'],
-  module: 'NodeNext',
-  types: [],
-  strict: true,
-  noUncheckedIndexedAccess: true,
-  exactOptionalPropertyTypes: true,
-  verbatimModuleSyntax: true,
-  skipLibCheck: true,
-  declaration: true,
-  rewriteRelativeImportExtensions: true,
-  rootDir: 'source',
-  outDir: 'package',
-}
-
-async function compile(build: string): Promise<void> {
-  const config = { compilerOptions: COMPILER, include: ['source'] }
-  await writeFile(join(build, 'tsconfig.json'), JSON.stringify(config))
-  await writeFile(join(build, 'package.json'), '{"type":"module"}')
-  await symlink(join(ROOT, 'node_modules'), join(build, 'node_modules'))
-  const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
-  await run(process.execPath, [tsc, '-p', build]).catch(({ stdout }: { stdout: string }) => {
-    throw new Error(`the client does not compile by itself:\n${stdout}`)
-  })
-}
-
-/** The compiler leaves the endings in declarations as they are. */
-async function endDeclarations(folder: string): Promise<void> {
-  for (const name of await readdir(folder, { recursive: true })) {
-    if (!name.endsWith('.d.ts')) continue
-    const text = await readFile(join(folder, name), 'utf8')
-    const ended = text.replace(SPECIFIER, (found) => found.replace(/\.ts(['"])$/, '.js$1'))
-    await writeFile(join(folder, name), ended)
-  }
-}
-
-/** Writes each declaration once more for CommonJS, where a compiler reads `.d.ts` of this package as those of ES modules. */
-async function addCommonJsTypes(folder: string): Promise<void> {
-  for (const name of await readdir(folder, { recursive: true })) {
-    if (!name.endsWith('.d.ts')) continue
-    const text = await readFile(join(folder, name), 'utf8')
-    const turned = text.replace(SPECIFIER, (found) => found.replace(/\.js(['"])$/, '.cjs$1'))
-    await writeFile(join(folder, name.replace(/\.d\.ts$/, '.d.cts')), turned)
-  }
 }
 
 type Manifest = Readonly<Record<string, unknown>>
@@ -198,17 +153,13 @@ export async function packClient(to: string): Promise<string> {
   try {
     const shapes = await shapeTypes()
     const laid = await laySources(join(build, 'source'), shapes)
-    await compile(build)
+    await compile(build, 'the client')
     const folder = join(build, 'package')
     await endDeclarations(folder)
     const used = [...shapes].filter(([file]) => laid.includes(`${SHAPES}${file}`))
     await addRest(folder, used)
     await addCommonJsTypes(folder)
-    await mkdir(to, { recursive: true })
-    const options = ['--json', '--ignore-scripts', '--offline', '--pack-destination', resolve(to)]
-    const { stdout } = await run('npm', ['pack', folder, ...options], { cwd: build })
-    const [packed] = JSON.parse(stdout) as { filename: string }[]
-    return join(resolve(to), packed!.filename)
+    return await packFolder(build, to)
   } finally {
     await rm(build, { recursive: true, force: true })
   }

@@ -31,6 +31,7 @@ const ROOMS: Record<string, readonly string[]> = {
   devnet: ['domain', 'contracts', 'chain', 'client', 'type:protocol'],
   cli: ['domain', 'client', 'devnet', 'config', 'transparency', 'type:protocol'],
   web: ['domain', 'client', 'type:protocol'],
+  ccxt: ['client', 'type:protocol'],
 }
 
 /** A service reaches others through `protocol` only. */
@@ -61,6 +62,7 @@ const COMPOSING =
 /** The rooms where a library may be used; what is not listed may be used wherever it is needed. */
 const HOMES: Record<string, readonly string[]> = {
   viem: ['chain', 'devnet', 'client'],
+  ccxt: ['ccxt'],
   '@mikro-orm': ['store'],
   'uWebSockets.js': ['http', 'stream'],
   piscina: ['runtime'],

@@ -12,6 +12,7 @@ import type {
   DeadmanAnswer,
   OpenOrder,
   PlacedOrder,
+  StoredOrder,
 } from '#protocol/shapes/orders.ts'
 import type { Trade } from '#protocol/shapes/trades.ts'
 import type { Funds } from '#protocol/shapes/users.ts'
@@ -124,6 +125,11 @@ export type Orders = {
    * address are cancelled. 0 turns it off.
    */
   deadman(afterMs: number, options?: CallOptions): Promise<DeadmanAnswer>
+  /**
+   * Returns one order, open or ended. The database answers, about a tenth of a second behind the market: until then
+   * `ORDER_NOT_FOUND`, or an earlier state.
+   */
+  get(orderHash: string, options?: CallOptions): Promise<StoredOrder>
   /** Returns open orders of a trader, by default the signer's. */
   list(
     filter?: { readonly trader?: string; readonly market?: string },
@@ -407,6 +413,10 @@ export function createClient(options: ClientOptions): Client {
       },
       deadman: (afterMs, call) =>
         send({ method: 'POST', path: '/api/v1/orders/deadman', body: { afterMs } }, call),
+      get(orderHash, call) {
+        const path = `/api/v1/orders/${encodeURIComponent(orderHash)}`
+        return send<StoredOrder>({ method: 'GET', path }, call)
+      },
       async list(filter = {}, call) {
         const query = { trader: await trader(filter.trader), market: filter.market }
         const path = '/api/v1/orders'

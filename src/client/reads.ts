@@ -1,7 +1,9 @@
 /** Reads of markets, history and statistics: what a page shows besides the books. */
 
+import type { TimeAnswer } from '#protocol/shapes/config.ts'
 import type { Candles, Market, MarketStats, PlatformStats } from '#protocol/shapes/markets.ts'
-import type { Holders, UserActivity, UserPosition } from '#protocol/shapes/users.ts'
+import type { MarketActivity } from '#protocol/shapes/trades.ts'
+import type { ActivityPage, Holders, UserPosition } from '#protocol/shapes/users.ts'
 import { SibylError } from './sibyl-error.ts'
 import type { CallOptions, Transport } from './transport.ts'
 
@@ -50,11 +52,19 @@ export type ClientReads = {
   positions(user?: UserOfChain, options?: CallOptions): Promise<UserPosition[]>
   /** Returns a user's realised profit on a chain, with 6 decimals; includes closed positions. */
   realisedProfit(user?: UserOfChain, options?: CallOptions): Promise<number>
-  /** Returns a user's newest trades and payouts, up to 100 of each. */
+  /** Returns a user's newest trades and payouts, up to 100 of each; `before: nextBefore` continues in the trades. */
   activity(
-    user?: UserOfChain & { readonly limit?: number },
+    user?: UserOfChain & { readonly limit?: number; readonly before?: string | undefined },
     options?: CallOptions,
-  ): Promise<UserActivity>
+  ): Promise<ActivityPage>
+  /** Returns a market's newest trades with the side of each taker, up to 50; `before: nextBefore` continues. */
+  marketActivity(
+    marketId: string,
+    page?: { readonly limit?: number; readonly before?: string | undefined },
+    options?: CallOptions,
+  ): Promise<{ readonly activity: readonly MarketActivity[]; readonly nextBefore: string | null }>
+  /** Returns the exchange's clock. */
+  time(options?: CallOptions): Promise<TimeAnswer>
 }
 
 const MARKETS_MAX = 10_000
@@ -132,10 +142,13 @@ export function createReads(ports: {
       )
       return page.realisedProfit
     },
-    async activity({ limit, ...of } = {}, call) {
+    async activity({ limit, before, ...of } = {}, call) {
       const { user, chainId } = await userOf(of, call)
-      const query = { chain_id: chainId, limit }
+      const query = { chain_id: chainId, limit, before }
       return send({ method: 'GET', path: `${path('users', user)}/activity`, query }, call)
     },
+    marketActivity: (marketId, query = {}, call) =>
+      send({ method: 'GET', path: path('activity', marketId), query }, call),
+    time: (call) => send({ method: 'GET', path: '/api/v1/time' }, call),
   }
 }

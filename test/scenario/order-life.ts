@@ -55,6 +55,13 @@ export async function tryOrderLife(
       const placed = await ann.orders.place({ ...terms, side: 'sell', price: '0.60', ...tags })
       assert.deepEqual([placed.label, placed.group], [tags.label, tags.group])
       assert.deepEqual(await openLabels(), [[tags.label, tags.group]])
+      await eventually(async () => {
+        const stored = await ann.orders.get(placed.orderHash)
+        assert.deepEqual(
+          [stored.status, stored.label, stored.group],
+          ['open', tags.label, tags.group],
+        )
+      })
       const replaces = placed.orderHash
       const next = { ...terms, side: 'sell', price: '0.61', label: 'quote 2', replaces } as const
       await ann.orders.place(next)

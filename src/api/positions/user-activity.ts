@@ -7,7 +7,7 @@ import { readPlace } from '#http/page-place.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { address, safeInteger } from '#http/schemas.ts'
 import { ActivityPage } from '#protocol/shapes/users.ts'
-import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
+import { MARKET_ID, ORDER_HASH, TRADER } from '../orders/order-examples.ts'
 import type { UserActivityPage } from './user-pages.ts'
 
 /** `page` returns a page as JSON. */
@@ -65,6 +65,9 @@ export function userActivity(page: (asked: UserActivityPage) => Promise<string>)
                   status: 'confirmed',
                   timestamp: 1_800_000_000,
                   txHash: `0x${'7c'.repeat(32)}`,
+                  orderHash: ORDER_HASH,
+                  takerSide: 0,
+                  label: 'quote 17',
                 },
               ],
               settlements: [

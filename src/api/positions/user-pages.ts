@@ -4,7 +4,8 @@
  */
 
 import { checksumAddress } from '#domain/checksum-address.ts'
-import type { Address, MarketId, TradeId } from '#domain/ids.ts'
+import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import type { EchoedTags } from '#domain/order-tags.ts'
 import { exactInteger } from '#http/json.ts'
 import { type PagePlace, writePlace } from '#http/page-place.ts'
 
@@ -22,6 +23,10 @@ export type UserTrade = {
   readonly status: string
   readonly matchedAtMs: number
   readonly txHash: string
+  /** The user's order. */
+  readonly orderHash: OrderHash
+  readonly takerSide: number
+  readonly tags: EchoedTags
 }
 
 export type UserPayout = {
@@ -123,8 +128,14 @@ function tradeJson(trade: UserTrade): string {
     `{"tradeId":"${trade.tradeId}","marketId":"${trade.marketId}",` +
     `${marketJson(trade.market)},"role":"${role}","outcome":${outcome},` +
     `"price":${price},"size":${size},"cost":${cost},"status":"${status}",` +
-    `"timestamp":${Math.floor(trade.matchedAtMs / 1_000)},"txHash":"${txHash}"}`
+    `"timestamp":${Math.floor(trade.matchedAtMs / 1_000)},"txHash":"${txHash}",` +
+    `"orderHash":"${trade.orderHash}","takerSide":${trade.takerSide}${tagsJson(trade.tags)}}`
   )
+}
+
+function tagsJson({ label, group }: EchoedTags): string {
+  const labelled = label === undefined ? '' : `,"label":${JSON.stringify(label)}`
+  return group === undefined ? labelled : `${labelled},"group":${JSON.stringify(group)}`
 }
 
 function payoutJson(payout: UserPayout): string {

@@ -200,6 +200,7 @@ export const TimeAnswer = Type.Object({
   serverTime: Type.Integer({ description: 'Unix seconds' }),
   serverTimeMs: Type.Integer({ description: 'The same in milliseconds' }),
 })
+export type TimeAnswer = Answer<typeof TimeAnswer>
 
 /** The answer of `GET /api/v1/changes`, a feed as https://jsonfeed.org describes it. */
 export const ChangesAnswer = Type.Object({

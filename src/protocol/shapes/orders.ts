@@ -3,7 +3,7 @@
 import Type from 'typebox'
 import { CANCELLED_LISTED_MAX } from '#domain/limits.ts'
 import { REJECTION_CODES } from '#domain/rejection.ts'
-import { type Answer, nextCursor, orNull, outcome, side } from './fields.ts'
+import { type Answer, growing, nextCursor, orNull, outcome, side } from './fields.ts'
 
 export const pendingSize = () =>
   Type.Integer({ description: 'Matched and not settled yet, 6 decimals; omitted if 0' })
@@ -134,6 +134,30 @@ export const OpenOrder = Type.Object(
   { title: 'OpenOrder' },
 )
 export type OpenOrder = Answer<typeof OpenOrder>
+
+/** States of an order in the database. */
+export const STORED_STATUSES = [
+  'open',
+  'filled',
+  'cancelled',
+  'expired',
+  'unfunded',
+  'self-trade',
+  'market-closed',
+] as const
+
+/** An order as the database has it, open or ended. */
+export const StoredOrder = Type.Object(
+  {
+    ...OpenOrder.properties,
+    status: growing(STORED_STATUSES),
+    remainingSize: Type.Integer({ description: 'Of an ended order: the part that was not filled' }),
+    updatedAt: Type.Integer({ description: 'Last change, Unix seconds' }),
+    seq: Type.Integer({ description: 'The market’s sequence number of the last change' }),
+  },
+  { title: 'StoredOrder' },
+)
+export type StoredOrder = Answer<typeof StoredOrder>
 
 export const OpenOrders = Type.Object({
   orders: Type.Array(OpenOrder),

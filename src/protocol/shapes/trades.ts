@@ -34,3 +34,4 @@ export const Trade = Type.Object(fields, { title: 'Trade' })
 export type Trade = Answer<typeof Trade>
 
 export const MarketActivity = Type.Object({ ...fields, takerSide }, { title: 'MarketActivity' })
+export type MarketActivity = Answer<typeof MarketActivity>

@@ -1,7 +1,8 @@
 /** Shapes about a user: positions, activity, funds. */
 
 import Type from 'typebox'
-import { type Answer, nextBefore, nextCursor, outcome, word } from './fields.ts'
+import { type Answer, nextBefore, nextCursor, outcome, side, word } from './fields.ts'
+import { tags } from './orders.ts'
 import { Trade } from './trades.ts'
 
 const shares = (of: string) => Type.Integer({ description: `${of} shares, 6 decimals` })
@@ -97,6 +98,9 @@ const UserTrade = Type.Object(
     status,
     timestamp,
     txHash,
+    orderHash: Type.String({ description: 'The user’s order' }),
+    takerSide: side('The taker: 0 = buyer, 1 = seller'),
+    ...tags,
   },
   { title: 'UserTrade' },
 )
@@ -120,6 +124,7 @@ export const UserActivity = Type.Object({
 export type UserActivity = Answer<typeof UserActivity>
 
 export const ActivityPage = Type.Object({ ...UserActivity.properties, nextBefore })
+export type ActivityPage = Answer<typeof ActivityPage>
 
 const amount = (description: string) => Type.String({ description })
 

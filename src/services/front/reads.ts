@@ -14,6 +14,7 @@ import {
   syncPosition,
 } from '#api/positions/positions.ts'
 import { type ChainBalances, makeSyncService } from '#api/positions/sync-service.ts'
+import { getOrder } from '#api/orders/get-order.ts'
 import { userActivity } from '#api/positions/user-activity.ts'
 import {
   getSettlement,
@@ -145,6 +146,7 @@ export function readRoutes(ports: ReadPorts): Route[] {
       cache,
     }),
     userActivity((page) => askPage('userActivity', page)),
+    getOrder((orderHash) => query('orderState', { orderHash })),
     getPosition(positions),
     listPositions(positions),
     listHolders(positions, { find, cache }),

@@ -399,22 +399,22 @@ export function derive(
         markets.push({ market: event.market, seq, atMs })
         break
       case 'OrderRested': {
-        const { order, orderHash, remaining, matches, placedAtMs } = event
+        const { order, orderHash, remaining, matches, placedAtMs, tags } = event
         if (order === undefined) {
           orderChanges.push({ orderHash, status: 'open', remaining, seq, atMs })
         } else {
-          orders.push({ order, status: 'open', remaining, matches, placedAtMs, seq, atMs })
+          orders.push({ order, status: 'open', remaining, matches, placedAtMs, seq, atMs, tags })
         }
         break
       }
       case 'OrdersMatched': {
-        const { taker, takerRemaining: remaining, fills } = event
+        const { taker, takerRemaining: remaining, takerTags: tags, fills } = event
         const status = remaining === 0 ? 'filled' : 'open'
         if (event.known) {
           orderChanges.push({ orderHash: taker.orderHash, status, remaining, seq, atMs })
         } else {
-          const matches = fills.length
-          orders.push({ order: taker, status, remaining, matches, placedAtMs: atMs, seq, atMs })
+          const placed = { order: taker, matches: fills.length, placedAtMs: atMs, tags }
+          orders.push({ ...placed, status, remaining, seq, atMs })
         }
         for (const { makerHash: orderHash, makerRemaining } of fills) {
           const status = makerRemaining === 0 ? 'filled' : 'open'

@@ -7,6 +7,7 @@ import { deadmanOf } from './021-deadman.ts'
 import { publicBooksOf } from './022-public-books.ts'
 import { marketCategoriesOf } from './023-market-categories.ts'
 import { delegatesOf } from './024-delegates.ts'
+import { orderTagsOf } from './025-order-tags.ts'
 
 export const migrationsOf = (dialect: 'sqlite' | 'mysql') => [
   { name: '018-baseline', class: baselineOf(dialect) },
@@ -16,4 +17,5 @@ export const migrationsOf = (dialect: 'sqlite' | 'mysql') => [
   { name: '022-public-books', class: publicBooksOf(dialect) },
   { name: '023-market-categories', class: marketCategoriesOf(dialect) },
   { name: '024-delegates', class: delegatesOf(dialect) },
+  { name: '025-order-tags', class: orderTagsOf(dialect) },
 ]

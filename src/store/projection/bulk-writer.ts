@@ -19,6 +19,7 @@ export type StoredTrade = {
 export type BulkWriter = {
   readonly insertMarkets: (rows: readonly Value[][]) => Promise<void>
   readonly insertOrders: (rows: readonly Value[][]) => Promise<void>
+  readonly insertOrderTags: (rows: readonly Value[][]) => Promise<void>
   readonly insertTrades: (rows: readonly Value[][]) => Promise<void>
   /** Both return the number of rows that they found. */
   readonly updateOrders: (changes: readonly Value[][]) => Promise<number>

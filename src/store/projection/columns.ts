@@ -103,6 +103,19 @@ export function orderValues(row: OrderRow, chainId: number, partition: number): 
   ]
 }
 
+/** Tags of an order; an order without tags has no row. */
+export const ORDER_TAGS_COLUMNS: Columns = {
+  order_hash: 'hex',
+  label: 'text',
+  order_group: 'text',
+}
+
+export function orderTagsValues({ order, tags }: OrderRow): Value[][] {
+  const { label, group } = tags ?? {}
+  if (label === undefined && group === undefined) return []
+  return [[order.orderHash, label ?? null, group ?? null]]
+}
+
 /** Columns of an order that can change; its key is last. */
 export const ORDER_CHANGE_COLUMNS: Columns = {
   status: 'text',

@@ -17,6 +17,7 @@ import {
   MARKET_STATS_COLUMNS,
   ORDER_CHANGE_COLUMNS,
   ORDER_COLUMNS,
+  ORDER_TAGS_COLUMNS,
   TRADE_CHANGE_COLUMNS,
   TRADE_COLUMNS,
   TRADE_KEY_COLUMNS,
@@ -146,6 +147,7 @@ export async function mysqlWriter(
   return {
     insertMarkets: insertOnly('markets', MARKET_COLUMNS, MARKETS_MAX),
     insertOrders: insertOnly('orders', ORDER_COLUMNS, ROWS_MAX),
+    insertOrderTags: insertOnly('order_tags', ORDER_TAGS_COLUMNS, ROWS_MAX),
     insertTrades: insertOnly('trades', TRADE_COLUMNS, ROWS_MAX),
     updateOrders: update(UPDATE_ORDERS, ORDER_CHANGE_COLUMNS),
     updateTrades: update(UPDATE_TRADES, TRADE_CHANGE_COLUMNS),

@@ -16,6 +16,7 @@ import { type CollapsedBatch, collapse } from './collapse.ts'
 import {
   marketValues,
   orderChangeValues,
+  orderTagsValues,
   orderValues,
   tradeChangeValues,
   tradeValues,
@@ -90,6 +91,7 @@ async function projectOne(
   await writer.insertOrders(
     collapsed.orders.map((row) => orderValues(row, chainOf(row.order.marketId), partition)),
   )
+  await writer.insertOrderTags(collapsed.orders.flatMap(orderTagsValues))
   await writer.insertTrades(
     collapsed.trades.map((trade) => tradeValues(trade, chainOf(trade.marketId))),
   )

@@ -7,6 +7,7 @@ import type { MarketId, OrderHash, Sequence, TradeId } from '#domain/ids.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
 import type { OrderCloseReason } from '#domain/market-event.ts'
 import type { VerifiedOrder } from '#domain/order.ts'
+import type { EchoedTags } from '#domain/order-tags.ts'
 import type { Trade, TradeStatus } from '#domain/trade.ts'
 
 /** `market-closed`: the order was resting when its market closed. */
@@ -37,6 +38,7 @@ export type OrderRow = {
   readonly placedAtMs: number
   readonly seq: Sequence
   readonly atMs: number
+  readonly tags?: EchoedTags | undefined
 }
 
 /** State of an order after an event. It contains everything that can change, so the last one wins. */

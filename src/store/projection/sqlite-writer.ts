@@ -16,6 +16,7 @@ import {
   MARKET_STATS_COLUMNS,
   ORDER_CHANGE_COLUMNS,
   ORDER_COLUMNS,
+  ORDER_TAGS_COLUMNS,
   TRADE_CHANGE_COLUMNS,
   TRADE_COLUMNS,
   TRADE_KEY_COLUMNS,
@@ -84,6 +85,7 @@ function prepare(file: File): BulkWriter {
   return {
     insertMarkets: insert('markets', MARKET_COLUMNS),
     insertOrders: insert('orders', ORDER_COLUMNS),
+    insertOrderTags: insert('order_tags', ORDER_TAGS_COLUMNS),
     insertTrades: insert('trades', TRADE_COLUMNS),
     updateOrders: update(
       `update orders set status = ?, remaining_e6 = ?, updated_at_ms = ?, last_seq = ?

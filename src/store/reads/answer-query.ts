@@ -42,7 +42,7 @@ import { delegationsOf, delegators } from './delegates.ts'
 import { marketFigures } from './market-figures.ts'
 import { listMarkets, marketById, marketsByContract, oldestMarketOf } from './markets.ts'
 import { tradeNeeds } from './open-needs.ts'
-import { endedOrders, storedOrders } from './orders.ts'
+import { endedOrders, orderState, storedOrders } from './orders.ts'
 import { payoutsOfUser } from './payouts.ts'
 import {
   holdersOf,
@@ -73,6 +73,7 @@ const answers: {
 } = {
   apiKeyById: (database, { id }) => apiKeyById(database, id),
   deadmanDue,
+  orderState,
   marketById: (database, { marketId }) => marketById(database, marketId),
   oldestMarketOf: (database, { idStart }) => oldestMarketOf(database, idStart),
   marketsByContract: (database, { contractAddress }) =>

@@ -1,13 +1,15 @@
 /** Reads orders. Only the market has the current open orders; the database lags behind it. */
 
-import type { MarketId, OrderHash } from '#domain/ids.ts'
-import type { PermitSignature, VerifiedOrder } from '#domain/order.ts'
+import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
+import type { Outcome, PermitSignature, Side, VerifiedOrder } from '#domain/order.ts'
+import type { EchoedTags } from '#domain/order-tags.ts'
 import { type Database, read } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 import { rowsOf } from '../engine/prepared.ts'
 import { MarketEntity } from '../entities/market.ts'
 import { OrderEntity } from '../entities/order.ts'
 import type { OrderStatus } from '../projection/rows.ts'
+import { type TagsRow, tagsOf } from './order-tags.ts'
 
 export type OrderRecord = VerifiedOrder & {
   readonly chainId: number
@@ -61,6 +63,75 @@ export async function storedOrders(
     orderHashes.map(bytesOf),
   )
   return rows.map(({ order_hash }) => hexOf(order_hash) as OrderHash)
+}
+
+/** State of an order without its signature. */
+export type OrderState = {
+  readonly orderHash: OrderHash
+  readonly marketId: MarketId
+  readonly chainId: number
+  readonly trader: Address
+  readonly side: Side
+  readonly outcome: Outcome
+  readonly price: number
+  readonly size: number
+  readonly remaining: number
+  readonly expiresAtSec: number
+  readonly status: OrderStatus
+  readonly placedAtMs: number
+  readonly updatedAtMs: number
+  readonly seq: number
+  readonly tags: EchoedTags
+}
+
+type StateRow = TagsRow & {
+  readonly market_id: Buffer
+  readonly chain_id: number | string
+  readonly trader: Buffer
+  readonly side: Side
+  readonly outcome: Outcome
+  readonly price_e6: number
+  readonly size_e6: number | string
+  readonly remaining_e6: number | string
+  readonly expires_at_sec: number | string
+  readonly status: OrderStatus
+  readonly placed_at_ms: number | string
+  readonly updated_at_ms: number | string
+  readonly last_seq: number | string
+  readonly close_reason: string | null
+}
+
+/** Returns the state of one order; undefined if the database has not read of it. */
+export async function orderState(
+  database: Database,
+  { orderHash }: { readonly orderHash: OrderHash },
+): Promise<OrderState | undefined> {
+  const [row] = await rowsOf<StateRow>(
+    database,
+    `select o.market_id, o.chain_id, o.trader, o.side, o.outcome, o.price_e6, o.size_e6, o.remaining_e6,
+        o.expires_at_sec, o.status, o.placed_at_ms, o.updated_at_ms, o.last_seq, g.label, g.order_group,
+        m.close_reason
+      from orders as o join markets as m on m.market_id = o.market_id
+      left join order_tags as g on g.order_hash = o.order_hash where o.order_hash = ?`,
+    [bytesOf(orderHash)],
+  )
+  if (row === undefined) return undefined
+  const isOver = row.close_reason !== null && row.status === 'open'
+  return {
+    orderHash,
+    marketId: hexOf(row.market_id) as MarketId,
+    chainId: Number(row.chain_id),
+    trader: hexOf(row.trader) as Address,
+    ...{ side: row.side, outcome: row.outcome, price: row.price_e6 },
+    size: Number(row.size_e6),
+    remaining: Number(row.remaining_e6),
+    expiresAtSec: Number(row.expires_at_sec),
+    status: isOver ? 'market-closed' : row.status,
+    placedAtMs: Number(row.placed_at_ms),
+    updatedAtMs: Number(row.updated_at_ms),
+    seq: Number(row.last_seq),
+    tags: tagsOf(row),
+  }
 }
 
 /** Returns those of the markets that are closed: their orders have ended, even if the rows still say open. */

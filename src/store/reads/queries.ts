@@ -44,7 +44,7 @@ import type { ClaimFilter, ClaimPlace, redemptionOf } from './claims.ts'
 import type { delegationsOf, delegators } from './delegates.ts'
 import type { MarketFiguresRecord } from './market-figures.ts'
 import type { MarketFilter, MarketRecord } from './markets.ts'
-import type { endedOrders, storedOrders } from './orders.ts'
+import type { endedOrders, OrderState, storedOrders } from './orders.ts'
 import type { PayoutRecord, payoutsOfUser } from './payouts.ts'
 import type {
   MarketHolders,
@@ -75,6 +75,7 @@ export type Queries = {
     takes: { beforeMs: number; limit: number }
     answers: DeadmanSwitch[]
   }
+  orderState: { takes: { orderHash: OrderHash }; answers: OrderState | undefined }
   marketById: { takes: { marketId: MarketId }; answers: MarketRecord | undefined }
   oldestMarketOf: { takes: { idStart: string }; answers: MarketRecord | undefined }
   marketsByContract: { takes: { contractAddress: Address }; answers: MarketRecord[] }

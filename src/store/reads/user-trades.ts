@@ -3,12 +3,14 @@
  * with anyway. So the order is total, and no page repeats or skips a trade of the same millisecond.
  */
 
-import { type Address, type MarketId, tradeId } from '#domain/ids.ts'
+import { type Address, type MarketId, type OrderHash, tradeId } from '#domain/ids.ts'
 import type { Shares } from '#domain/money.ts'
+import type { EchoedTags } from '#domain/order-tags.ts'
 import type { Database } from '../engine/database.ts'
 import { bytesOf, hexColumn, hexOfDigits } from '../engine/hex.ts'
 import { rowsOf } from '../engine/prepared.ts'
 import { type MarketTexts, textsOfMarkets } from './market-texts.ts'
+import { type TagsRow, tagsOf } from './order-tags.ts'
 import type { TradePlace, TradeRecord, TradeRowRead } from './trades.ts'
 
 export type UserTrades = {
@@ -30,26 +32,42 @@ type UserTradeRecord = Pick<
   | 'cost'
   | 'status'
   | 'matchedAtMs'
+  | 'takerSide'
   | 'txHash'
 > & {
   /** The user's role; `buyer` for a trade with themselves. */
   readonly role: Role
+  /** The user's order, and its tags. */
+  readonly orderHash: OrderHash
+  readonly tags: EchoedTags
   readonly market: MarketTexts
 }
 
 type Role = 'buyer' | 'seller'
 
 const COLUMNS = `${hexColumn('t.market_id')} as market, t.seq, t.fill_index, t.outcome, t.price_e6,
-  t.size_e6, t.cost_e6, t.status, t.matched_at_ms, ${hexColumn('t.tx_hash')} as tx`
+  t.size_e6, t.cost_e6, t.status, t.matched_at_ms, t.taker_side, ${hexColumn('t.tx_hash')} as tx, g.label, g.order_group`
+
+const ORDER_OF = { buyer: 't.buy_order_hash', seller: 't.sell_order_hash' } as const
 
 type Row = Pick<
   TradeRowRead,
-  'seq' | 'fill_index' | 'outcome' | 'price_e6' | 'size_e6' | 'cost_e6' | 'status' | 'matched_at_ms'
-> & {
-  readonly market: string
-  readonly tx: string | null
-  readonly place: number | string
-}
+  | 'seq'
+  | 'fill_index'
+  | 'outcome'
+  | 'price_e6'
+  | 'size_e6'
+  | 'cost_e6'
+  | 'status'
+  | 'matched_at_ms'
+  | 'taker_side'
+> &
+  TagsRow & {
+    readonly market: string
+    readonly tx: string | null
+    readonly order_hash: string
+    readonly place: number | string
+  }
 
 /** A row with numeric columns as numbers, and the user's role. */
 type Placed = Omit<Row, 'seq' | 'matched_at_ms' | 'place'> & {
@@ -122,8 +140,9 @@ async function tradesOfSide(
   values.push(limit)
   const rows = await rowsOf<Row>(
     database,
-    `select ${COLUMNS}, t.${row} as place
-      from trades as t where t.${side} = ? and t.chain_id = ? ${earlier}
+    `select ${COLUMNS}, ${hexColumn(ORDER_OF[side])} as order_hash, t.${row} as place
+      from trades as t left join order_tags as g on g.order_hash = ${ORDER_OF[side]}
+      where t.${side} = ? and t.chain_id = ? ${earlier}
       order by t.matched_at_ms desc, t.seq desc, t.fill_index desc, t.${row} desc limit ?`,
     values,
   )
@@ -147,6 +166,9 @@ function recordOf(row: Placed, market: MarketTexts): UserTradeRecord {
     size: Number(row.size_e6) as Shares,
     cost: Number(row.cost_e6),
     status: row.status,
+    takerSide: row.taker_side,
     txHash: hexOfDigits(row.tx),
+    orderHash: hexOfDigits(row.order_hash) as OrderHash,
+    tags: tagsOf(row),
   }
 }

@@ -46,6 +46,7 @@ const ASKED: QueryTask[] = [
   ask('newestPendingTrades', { limit: 10 }),
   ask('tradeNeeds', { tradeIds: [tradeId(m, 5, 0), tradeId(id<MarketId>('m9'), 11, 0)] }),
   ask('settledTradesOf', { chainId: 3, trader: address('t3'), sinceMs: START_MS, limit: 10 }),
+  ask('orderState', { orderHash: id<OrderHash>('o3') }),
   ask('storedOrders', { orderHashes: [id<OrderHash>('o3')] }),
   ask('failedTradesSince', { sinceMs: START_MS + 1_990, limit: 10 }),
   ask('pricesSince', { asset: 'BTC', sinceSec: 1_700_000_900, limit: 10 }),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import type { MarketId } from '#domain/ids.ts'
-import { SELL } from '#domain/order.ts'
+import type { MarketId, OrderHash } from '#domain/ids.ts'
+import { BUY, SELL } from '#domain/order.ts'
 import type { TradeStatus } from '#domain/trade.ts'
 import type { Database } from '#store/engine/database.ts'
 import { project } from '#store/projection/project.ts'
@@ -11,6 +11,7 @@ import {
   marketsByContract,
   oldestMarketOf,
 } from '#store/reads/markets.ts'
+import { orderState } from '#store/reads/orders.ts'
 import { pendingTradesWithOrders, permitsOf } from '#store/reads/settlements.ts'
 import {
   failedTradesSince,
@@ -146,6 +147,32 @@ await onBothDatabases('reads', (databases) => {
       assert.deepEqual(await of('ann', 137, 100), ['far-9-0'])
       assert.deepEqual(await of('eve', 31337, 100), ['m-11-0', 'n-4-0'])
       assert.deepEqual(await of('nobody', 31337, 100), [])
+    })
+  })
+
+  it('answers one order with its tags, and names the own order of each trade', async () => {
+    await withStore(databases, async (database) => {
+      const tags = { label: 'quote "1"', group: 'g' }
+      const own = order('tagged', { marketId: m })
+      const placed = [orderRow(own, { tags }), orderRow(order('plain', { marketId: m }))]
+      const hashes = { buyOrderHash: own.orderHash, sellOrderHash: id<OrderHash>('plain') }
+      await project(database, batch(1, 2, { orders: placed, trades: [trade(2, 0, hashes)] }))
+      const found = await orderState(database, own)
+      assert.deepEqual([found?.status, found?.tags, found?.marketId], ['open', tags, m])
+      assert.deepEqual((await orderState(database, placed[1]!.order))?.tags, {})
+      assert.equal(await orderState(database, { orderHash: id<OrderHash>('none') }), undefined)
+      const of = (user: string) =>
+        tradesOfUser(database, { user: address(user), chainId: 31337, limit: 1 })
+      const [bought] = (await of('ann')).trades
+      assert.deepEqual(
+        [bought?.orderHash, bought?.tags, bought?.takerSide],
+        [own.orderHash, tags, BUY],
+      )
+      const [sold] = (await of('bob')).trades
+      assert.deepEqual([sold?.orderHash, sold?.tags], [hashes.sellOrderHash, {}])
+      const closed = { marketId: m, closed: 'resolved' as const, seq: 9, atMs: START_MS + 9 }
+      await project(database, batch(2, 3, { marketChanges: [closed] }))
+      assert.equal((await orderState(database, own))?.status, 'market-closed')
     })
   })
 

@@ -1,0 +1,64 @@
+/** What this exchange can do, as ccxt describes its exchanges. */
+
+/** Methods that are there; every other one is not. */
+const METHODS = [
+  ...['fetchMarkets', 'fetchOutcome', 'fetchTime', 'fetchStatus'],
+  ...['fetchTicker', 'fetchTickers', 'fetchOrderBook', 'fetchTrades', 'fetchOHLCV'],
+  ...['fetchOpenInterest', 'fetchTradingFee', 'fetchSettlements'],
+  ...['fetchBalance', 'fetchPosition', 'fetchPositions', 'fetchMyTrades'],
+  ...['createOrder', 'createOrders', 'createLimitOrder', 'createMarketOrder', 'editOrder'],
+  ...['cancelOrder', 'cancelOrders', 'cancelAllOrders', 'cancelAllOrdersAfter'],
+  ...['fetchOrder', 'fetchOpenOrders', 'fetchOrderTrades'],
+  ...['watchOrderBook', 'watchTrades', 'watchTicker', 'watchTickers'],
+  ...['watchOrders', 'watchMyTrades'],
+  ...['unWatchOrderBook', 'unWatchTrades', 'unWatchTicker', 'unWatchOrders', 'unWatchMyTrades'],
+]
+
+const NOT_HERE = ['spot', 'margin', 'swap', 'future', 'option', 'createMarketOrderWs']
+
+export const TIMEFRAMES = {
+  '1m': '1m',
+  '5m': '5m',
+  '15m': '15m',
+  '1h': '1h',
+  '4h': '4h',
+  '1d': '1d',
+} as const
+
+export const DESCRIPTION = {
+  id: 'sibyl',
+  name: 'Sibyl',
+  countries: [],
+  dex: true,
+  pro: true,
+  certified: false,
+  /** 50 requests per second; an exchange may allow more. */
+  rateLimit: 20,
+  has: {
+    ...Object.fromEntries(METHODS.map((name) => [name, true])),
+    ...Object.fromEntries(NOT_HERE.map((name) => [name, false])),
+    prediction: true,
+  },
+  timeframes: TIMEFRAMES,
+  urls: {
+    api: { rest: 'http://127.0.0.1:8080' },
+    test: { rest: 'http://127.0.0.1:8080' },
+    www: 'http://127.0.0.1:8080',
+    doc: ['http://127.0.0.1:8080/docs'],
+  },
+  requiredCredentials: { apiKey: false, secret: false, privateKey: true, walletAddress: false },
+  fees: { trading: { tierBased: false, percentage: true, maker: 0, taker: 0 } },
+  /** Of TICK_SIZE: the precisions of markets are steps. */
+  precisionMode: 4,
+  options: {
+    /** The first use of an outcome loads all open markets. */
+    loadAllOutcomes: true,
+    /** Life of an order that names no expiration. */
+    ttlSeconds: 86_400,
+    /** How much worse than the best price a market order may become, as a fraction. */
+    slippage: 0.05,
+    chainId: undefined,
+    rpcUrl: undefined,
+    pins: undefined,
+  },
+}

@@ -1,0 +1,98 @@
+/**
+ * An example: quotes both sides of one outcome through ccxt, and moves its quotes with the book. Run it as
+ * `node node_modules/sibyl-ccxt/quoting-bot.js`, with SIBYL_URL, SIBYL_KEY (a private key), and MINUTES if it is to stop.
+ */
+
+import { ExchangeError, NetworkError, OrderImmediatelyFillable } from 'ccxt'
+import { Sibyl } from './sibyl.ts'
+
+const {
+  SIBYL_URL = 'http://127.0.0.1:8080',
+  SIBYL_KEY = '',
+  SIBYL_OUTCOME,
+  MINUTES = 'Infinity',
+} = process.env
+
+const SIZE = 20
+const SPREAD = 0.02
+/** A quote stays while the fair price has moved by less than this. */
+const STEP = 0.005
+
+const exchange = new Sibyl({ urls: { api: { rest: SIBYL_URL } }, privateKey: SIBYL_KEY })
+const say = (...words: unknown[]) => console.log(new Date().toISOString(), ...words)
+
+type Quote = { readonly id: string; readonly price: number }
+const quotes: Record<'buy' | 'sell', Quote | undefined> = { buy: undefined, sell: undefined }
+const counts = { placed: 0, moved: 0, filled: 0, errors: 0 }
+
+/** Places a quote, or replaces the old one in one step, so that there is never none or two. */
+async function quote(outcome: string, side: 'buy' | 'sell', fair: number): Promise<void> {
+  const price = Math.round((side === 'buy' ? fair - SPREAD / 2 : fair + SPREAD / 2) * 1_000) / 1_000
+  const old = quotes[side]
+  if (old !== undefined && Math.abs(old.price - price) < STEP) return
+  const params = { postOnly: true, clientOrderId: `bot ${side}`, group: 'bot', ttlSeconds: 600 }
+  try {
+    // `always`: an order that was filled meanwhile is followed by a new one.
+    const { id } =
+      old === undefined
+        ? await exchange.createOrder(outcome, 'limit', side, SIZE, price, params)
+        : await exchange.editOrder(old.id, outcome, 'limit', side, SIZE, price, {
+            ...params,
+            replaceMode: 'always',
+          })
+    quotes[side] = { id: id!, price }
+    counts[old === undefined ? 'placed' : 'moved'] += 1
+  } catch (error) {
+    if (!(error instanceof ExchangeError || error instanceof NetworkError)) throw error
+    counts.errors += 1
+    if (!(error instanceof OrderImmediatelyFillable)) say('refused:', error.message)
+  }
+}
+
+/** Returns the middle of the book without our own quotes, or one half if there is no other. */
+function fairPrice(bids: readonly [number, number][], asks: readonly [number, number][]): number {
+  const others = (side: readonly [number, number][], own: Quote | undefined) =>
+    side.find(([price, size]) => price !== own?.price || size > SIZE)?.[0]
+  const [bid, ask] = [others(bids, quotes.buy), others(asks, quotes.sell)]
+  if (bid === undefined || ask === undefined) return bid ?? ask ?? 0.5
+  return (bid + ask) / 2
+}
+
+async function followOrders(outcome: string): Promise<void> {
+  for (;;) {
+    for (const order of await exchange.watchOrders(outcome)) {
+      if (order.status !== 'closed' || (order.side !== 'buy' && order.side !== 'sell')) continue
+      counts.filled += 1
+      say(order.side, order.amount, 'at', order.price, 'is filled')
+      if (quotes[order.side]?.id === order.id) quotes[order.side] = undefined
+    }
+  }
+}
+
+await exchange.loadMarkets()
+const outcome = SIBYL_OUTCOME ?? Object.keys(exchange.outcomes ?? {})[0]
+if (outcome === undefined) throw new Error('no market is open')
+say('quoting', outcome, 'at', SIBYL_URL)
+const endMs = Date.now() + Number(MINUTES) * 60_000
+const following = followOrders(outcome).catch((error: Error) => say(error.message))
+let sayMs = 0
+while (Date.now() < endMs) {
+  const next = exchange.watchOrderBook(outcome)
+  // An unchanged book sends nothing: look at the clock every five seconds.
+  const book = await Promise.race([next, exchange.sleep(5_000)])
+  if (book !== undefined) {
+    const { bids, asks } = book as { bids: [number, number][]; asks: [number, number][] }
+    const fair = Math.min(Math.max(fairPrice(bids, asks), 0.05), 0.95)
+    await quote(outcome, 'buy', fair)
+    await quote(outcome, 'sell', fair)
+  } else next.catch(() => undefined)
+  if (Date.now() - sayMs > 30_000) {
+    sayMs = Date.now()
+    const { bids, asks } = await exchange.fetchOrderBook(outcome, 1)
+    say('book', bids[0] ?? [], asks[0] ?? [], JSON.stringify(counts))
+  }
+}
+const cancelled = await exchange.cancelAllOrders(outcome)
+say('done:', JSON.stringify(counts), `and ${cancelled.length} quotes cancelled`)
+await exchange.close()
+await following

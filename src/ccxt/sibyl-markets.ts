@@ -1,0 +1,135 @@
+/** The exchange's connection to the SDK, its markets and their outcomes. */
+
+import {
+  AuthenticationError,
+  BadSymbol,
+  type Market as CcxtMarket,
+  type Dict,
+  type Int,
+  PredictionExchange,
+  type PredictionMarket,
+  type Status,
+} from 'ccxt'
+import { type Client, type ClientOptions, createClient } from '#client/client.ts'
+import { signerAddress } from '#client/sign-order.ts'
+import { withApiKey } from '#client/tokens.ts'
+import type { Market } from '#protocol/shapes/markets.ts'
+import { DESCRIPTION } from './describe.ts'
+import { asCcxtError } from './errors.ts'
+import { marketStructure } from './market-structure.ts'
+
+/** An outcome as ccxt keeps it, resolved from a name or an id. */
+export type OutcomeRow = {
+  readonly outcome: string
+  readonly outcomeId: string
+  readonly label: 'YES' | 'NO'
+  readonly market: string
+  readonly marketId: string
+  readonly event?: string
+  readonly info: Market
+}
+
+const OUTCOME_ID = /^(0x[0-9a-fA-F]{64}):(YES|NO)$/
+
+export class SibylMarkets extends PredictionExchange {
+  #client: Client | undefined
+  #trader: Promise<string> | undefined
+
+  override describe(): Dict {
+    return this.deepExtend(super.describe(), DESCRIPTION)
+  }
+
+  /** Returns the client of the SDK, for what ccxt has no method for. It keeps the settings of its first use. */
+  sdk(): Client {
+    if (this.#client !== undefined) return this.#client
+    const { chainId, rpcUrl, pins } = this.options
+    const url = this.safeString(this.urls.api as Dict, 'rest') ?? String(this.urls.api)
+    const options: ClientOptions = {
+      ...{ url, timeoutMs: this.timeout },
+      ...(this.privateKey ? { signer: this.privateKey as `0x${string}` } : {}),
+      ...Object.fromEntries(
+        Object.entries({ chainId, rpcUrl, pins }).filter(([, value]) => value !== undefined),
+      ),
+      fetch: (input, init) => this.sendPaced(input, init),
+    }
+    const key = { id: this.apiKey, privateKey: this.secret }
+    this.#client = createClient(key.id && key.privateKey ? withApiKey(options, key) : options)
+    return this.#client
+  }
+
+  /** Sends a request of the SDK at the pace of ccxt, and by the user's own `fetchImplementation` if there is one. */
+  protected async sendPaced(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
+    if (this.enableRateLimit) await this.throttle(1)
+    if (this.verbose) this.log('fetch', init?.method ?? 'GET', String(input), init?.body ?? '')
+    const send: typeof fetch = this.fetchImplementation ?? globalThis.fetch
+    const response = await send(input, init)
+    if (this.verbose) this.log('answer', response.status, await response.clone().text())
+    return response
+  }
+
+  /** Runs a call of the SDK; its errors become those of ccxt. */
+  protected async call<T>(ask: (client: Client) => Promise<T>): Promise<T> {
+    try {
+      return await ask(this.sdk())
+    } catch (error) {
+      throw asCcxtError(this.id, error)
+    }
+  }
+
+  /** Returns the address that trades: `walletAddress`, or that of `privateKey`. */
+  protected async trader(): Promise<string> {
+    if (this.walletAddress) return this.walletAddress
+    if (!this.privateKey) {
+      throw new AuthenticationError(`${this.id} requires "privateKey" or "walletAddress"`)
+    }
+    this.#trader ??= signerAddress(this.privateKey as `0x${string}`)
+    return this.#trader as Promise<string>
+  }
+
+  /** Loads open markets; `params` are the filters of the SDK's `markets`: `quick`, `search`, `status`, `category`. */
+  override async fetchMarkets(params: Dict = {}): Promise<CcxtMarket[]> {
+    const found = await this.call((client) => client.markets({ status: 'open', ...params }))
+    return found.map((raw) => this.parseMarket(raw))
+  }
+
+  override parseMarket(raw: Dict): CcxtMarket {
+    return marketStructure(this, raw as Market) as unknown as CcxtMarket
+  }
+
+  /** Finds an outcome that is not loaded: by its id at once, by its name in a newer list of markets. */
+  override async fetchOutcome(outcomeSymbol: string): Promise<OutcomeRow> {
+    await this.loadMarkets()
+    const marketId = OUTCOME_ID.exec(outcomeSymbol)?.[1]
+    if (marketId !== undefined) await this.loadMarketsById([marketId])
+    else await this.loadMarkets(true)
+    if (this.hasOutcome(outcomeSymbol)) return this.safeOutcome(outcomeSymbol)
+    throw new BadSymbol(`${this.id} has no open market with the outcome ${outcomeSymbol}`)
+  }
+
+  /** Adds markets that are not in the list, such as ended ones. */
+  protected async loadMarketsById(marketIds: Iterable<string>): Promise<void> {
+    await this.loadMarkets()
+    for (const id of new Set(marketIds)) {
+      if (this.markets_by_id![id] !== undefined) continue
+      const raw = await this.call((client) => client.market(id))
+      const market = this.parseMarket(raw) as unknown as PredictionMarket
+      this.markets![market.market] = market
+      this.markets_by_id![id] = [market]
+      this.indexMarketOutcomes(market)
+    }
+  }
+
+  protected async outcomeRow(outcome: string): Promise<OutcomeRow> {
+    return (await this.loadOutcome(outcome)) as OutcomeRow
+  }
+
+  override async fetchTime(): Promise<Int> {
+    const { serverTimeMs } = await this.call((client) => client.time())
+    return serverTimeMs
+  }
+
+  override async fetchStatus(): Promise<Status> {
+    const info = await this.call((client) => client.config({ fresh: true }))
+    return { status: 'ok', updated: info.serverTime * 1_000, eta: undefined, url: undefined, info }
+  }
+}
