@@ -1,6 +1,11 @@
 /** Public types of the SDK's stream: options, events and functions. */
 
-import type { CancelledOrder, PlacedOrder } from '#protocol/shapes/orders.ts'
+import type {
+  CancelledOrder,
+  CancelledOrders,
+  DeadmanAnswer,
+  PlacedOrder,
+} from '#protocol/shapes/orders.ts'
 import type {
   FundsMessage,
   MarketMessage,
@@ -117,6 +122,10 @@ export type SibylStream = {
     readonly marketId: string
     readonly side?: 'buy' | 'sell'
   }): Promise<CancelledOrder>
+  /** Cancels the open orders of the token's address, of one market or of all, of one group or of all; needs a token. */
+  cancelAll(where?: { readonly market?: string; readonly group?: string }): Promise<CancelledOrders>
+  /** Sets the dead-man switch of the token's key as `orders.deadman` does; 0 turns it off. */
+  deadman(afterMs: number): Promise<DeadmanAnswer>
   /**
    * Cancels orders placed from now on when their connection ends; needs a token. Each new connection requests the same,
    * and no order is placed on it before the exchange agrees. If it refuses, `error` has the reason, and the request is

@@ -6,7 +6,12 @@
 
 import { backoff } from '#domain/backoff.ts'
 import { trimEnd } from '#domain/trim-end.ts'
-import type { CancelledOrder, PlacedOrder } from '#protocol/shapes/orders.ts'
+import type {
+  CancelledOrder,
+  CancelledOrders,
+  DeadmanAnswer,
+  PlacedOrder,
+} from '#protocol/shapes/orders.ts'
 import type {
   FundsMessage,
   MarketMessage,
@@ -364,6 +369,15 @@ export function createStream(options: StreamOptions): SibylStream {
     async cancel(order) {
       const { type: _, id: __, ...cancelled } = await ask('cancel', order)
       return { status: 'cancelled', ...cancelled } as unknown as CancelledOrder
+    },
+    async cancelAll({ market, group } = {}) {
+      const where = { marketId: market, group }
+      const { type: _, id: __, ...cancelled } = await ask('cancelAll', where)
+      return cancelled as unknown as CancelledOrders
+    },
+    async deadman(afterMs) {
+      const { type: _, id: __, ...answer } = await ask('deadman', { afterMs })
+      return answer as unknown as DeadmanAnswer
     },
     async cancelOnDisconnect(enabled) {
       // A stream that is not open because cancelling was refused no longer needs it.

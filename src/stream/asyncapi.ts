@@ -34,6 +34,8 @@ const REPLIES: Readonly<Record<string, readonly (keyof typeof SERVER_FRAMES)[]>>
   auth: ['authenticated', 'error'],
   place: ['placed', 'error'],
   cancel: ['cancelled', 'error'],
+  cancelAll: ['cancelledAll', 'error'],
+  deadman: ['deadman', 'error'],
   cancelOnDisconnect: ['cancelOnDisconnect', 'error'],
   ping: ['pong', 'error'],
 }

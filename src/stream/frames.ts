@@ -1,7 +1,8 @@
 /** Client frames: the schemas that validate them, and their parser. */
 
 import Type, { type Static, type TSchema } from 'typebox'
-import { OrderSubmission } from '#api/orders/order-shapes.ts'
+import { deadmanAfterMs } from '#api/orders/deadman.ts'
+import { groupName, OrderSubmission } from '#api/orders/order-shapes.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { TICKERS_NAMED_MAX } from '#domain/limits.ts'
 import type { Outcome } from '#domain/order.ts'
@@ -100,6 +101,11 @@ export const OP_FRAMES = {
     marketId: marketId(),
     side: Type.Optional(oneOf(['buy', 'sell'], { description: 'buy by default' })),
   }),
+  cancelAll: withOp('cancelAll', {
+    marketId: Type.Optional(marketId()),
+    group: Type.Optional(groupName()),
+  }),
+  deadman: withOp('deadman', { afterMs: deadmanAfterMs() }),
   cancelOnDisconnect: withOp('cancelOnDisconnect', { enabled: Type.Boolean() }),
   ping: withOp('ping', {}),
 } as const satisfies Record<string, TSchema>
@@ -114,6 +120,8 @@ type Ops = {
     readonly marketId: MarketId
     readonly side?: 'buy' | 'sell'
   }
+  cancelAll: { readonly marketId?: MarketId; readonly group?: string }
+  deadman: { readonly afterMs: number }
   cancelOnDisconnect: { readonly enabled: boolean }
   ping: object
 }

@@ -2,6 +2,7 @@
 
 import { optionsOf } from '#api/orders/order-options.ts'
 import type { OrderService } from '#api/orders/order-service.ts'
+import type { OwnOrders } from '#api/orders/own-orders.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { Fault } from '#domain/fault.ts'
 import { BUY, SELL, type VerifiedOrder } from '#domain/order.ts'
@@ -42,6 +43,7 @@ type Requests = {
 export type RequestPorts = {
   readonly gateway: Pick<MarketGateway, 'openOrdersPage' | 'cancel'>
   readonly orders: Pick<OrderService, 'verify' | 'enter'>
+  readonly own: OwnOrders
   /** Session orders; undefined if clients cannot use them. */
   readonly held?: HeldSessions
   /** True if orders need an authenticated session. */
@@ -75,7 +77,7 @@ export function makeRequests(
     readonly answered: (connection: Connection) => void
   },
 ): Requests {
-  const { gateway, orders, held, settings, clock, log } = ports
+  const { gateway, orders, own, held, settings, clock, log } = ports
   const { channels, delivery, sessions, count } = within
   const { answer, answerError } = delivery
   const errors = makeRepeatedErrors(log, clock)
@@ -148,6 +150,19 @@ export function makeRequests(
         break
       case 'cancel':
         write(connection, request, () => cancel(connection, request))
+        break
+      case 'cancelAll':
+        ownWrite(connection, request, async (principal, deadlineAtMs) => {
+          const { marketId: market, group } = request
+          const cancelled = await own.cancelAll(principal, { market, group }, deadlineAtMs)
+          return isRejection(cancelled) ? cancelled : { ...cancelled, type: 'cancelledAll' }
+        })
+        break
+      case 'deadman':
+        ownWrite(connection, request, async (principal, deadlineAtMs) => {
+          const set = await own.deadman(principal, request.afterMs, deadlineAtMs)
+          return isRejection(set) ? set : { ...set, type: 'deadman' }
+        })
         break
       case 'cancelOnDisconnect':
         cancelOnDisconnect(connection, id, request.enabled)
@@ -337,6 +352,20 @@ export function makeRequests(
     if (ports.bearer && principal === undefined) {
       answerError(connection, request.id, reject('UNAUTHORIZED_MISSING_HEADER'))
     } else if (pays(connection, request, { principal })) later(connection, request.id, work)
+  }
+
+  /** Handles a write that concerns all orders of an address: the session must be authenticated. */
+  function ownWrite(
+    connection: Connection,
+    request: Request,
+    work: (principal: Principal, deadlineAtMs: number) => Promise<object | Rejection>,
+  ): void {
+    const principal = sessions.principalOf(connection)
+    if (principal === undefined) {
+      answerError(connection, request.id, reject('UNAUTHORIZED_MISSING_HEADER'))
+      return
+    }
+    write(connection, request, () => work(principal, clock.nowMs() + settings.deadlineMs))
   }
 
   /** Answers when the work is done; the connection may be gone by then. */

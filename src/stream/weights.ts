@@ -48,6 +48,8 @@ export const OP_WEIGHTS: Readonly<Record<Request['op'], OpWeight>> = {
   auth: { cost: 'write', weight: 1 },
   place: { cost: 'write', weight: 1 },
   cancel: { cost: 'write', weight: 1 },
+  cancelAll: { cost: 'write', weight: 1 },
+  deadman: { cost: 'write', weight: 1 },
 }
 
 /** Cost of listing the flaws of a frame, beyond reading it. */

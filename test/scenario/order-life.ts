@@ -158,6 +158,36 @@ export async function tryOrderLife(
     assert.equal((await owner.orders.cancelAll({ group: 'g2', market: marketId })).count, 1)
   })
 
+  await t.test('a group is cancelled, and a switch is set, over the stream', async (subtest) => {
+    const key = await registerApiKey({ url: exchange.url }, privateKeyToAccount(maker.key))
+    const owner = createClient(withApiKey({ url: exchange.url, signer: maker.key }, key))
+    const stream = owner.stream()
+    const stranger = createStream({ url: exchange.url })
+    subtest.after(() => {
+      stream.close()
+      stranger.close()
+    })
+    const order = { ...terms, side: 'buy', price: '0.22' } as const
+    const first = await stream.place(await ann.orders.sign({ ...order, group: 'g3', label: 'one' }))
+    assert.deepEqual([first.group, first.label], ['g3', 'one'])
+    const replaces = first.orderHash
+    const moved = await ann.orders.sign({ ...order, price: '0.23', group: 'g3', replaces })
+    const { orderHash } = await stream.place(moved)
+    assert.equal(
+      await codeOf(stream.place(await ann.orders.sign({ ...order, replaces }))),
+      'ORDER_CLOSED',
+    )
+    assert.equal((await stream.cancelAll({ group: 'other' })).count, 0)
+    const cancelled = await stream.cancelAll({ group: 'g3', market: marketId })
+    assert.deepEqual(cancelled.orderHashes, [orderHash])
+    assert.equal((await stream.deadman(60_000)).status, 'on')
+    assert.deepEqual(await stream.deadman(0), { status: 'off' })
+    assert.equal(await codeOf(stream.deadman(999)), 'INVALID_FIELD')
+    assert.equal(await codeOf(stranger.deadman(1_000)), 'UNAUTHORIZED_MISSING_HEADER')
+    assert.equal(await codeOf(stranger.cancelAll()), 'UNAUTHORIZED_MISSING_HEADER')
+    assert.deepEqual(await openLabels(), [])
+  })
+
   const keys = {
     renewed: await registerApiKey({ url: exchange.url }, privateKeyToAccount(quiet.key)),
     due: await registerApiKey({ url: exchange.url }, privateKeyToAccount(silent.key)),

@@ -155,5 +155,8 @@ test('the messages of the server match the document', async (t) => {
     assert.ok(Check(closed, frame), JSON.stringify(frame))
   }
   const unseen = Object.keys(SERVER_FRAMES).filter((type) => !seen.has(type))
-  assert.deepEqual(unseen, ['authenticated', 'placed', 'cancelled', 'cancelOnDisconnect', 'lag'])
+  assert.deepEqual(unseen, [
+    ...['authenticated', 'placed', 'cancelled', 'cancelledAll', 'deadman', 'cancelOnDisconnect'],
+    'lag',
+  ])
 })

@@ -57,6 +57,12 @@ test('every bad frame gets an error that names the fault', async (t) => {
     [{ op: 'cancel', marketId: M }, 'MISSING_FIELD', 'orderHash'],
     [{ op: 'cancelOnDisconnect' }, 'MISSING_FIELD', 'enabled'],
     [{ op: 'cancelOnDisconnect', enabled: true }, 'UNAUTHORIZED_MISSING_HEADER', undefined],
+    [{ op: 'cancelAll', marketId: 'M' }, 'INVALID_FIELD', 'marketId'],
+    [{ op: 'cancelAll', group: 'a b' }, 'INVALID_FIELD', 'group'],
+    [{ op: 'cancelAll' }, 'UNAUTHORIZED_MISSING_HEADER', undefined],
+    [{ op: 'deadman' }, 'MISSING_FIELD', 'afterMs'],
+    [{ op: 'deadman', afterMs: -1 }, 'INVALID_FIELD', 'afterMs'],
+    [{ op: 'deadman', afterMs: 5_000 }, 'UNAUTHORIZED_MISSING_HEADER', undefined],
     ['{"op":"ping","op":"ping"}', 'INVALID_FIELD', 'op'],
     ['['.repeat(5_000), 'INVALID_JSON', undefined],
   ]

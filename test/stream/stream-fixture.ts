@@ -120,6 +120,10 @@ export async function startStream(
       verify: async () => reject('MARKET_CLOSED'),
       enter: async () => reject('MARKET_CLOSED'),
     },
+    own: {
+      cancelAll: async () => reject('MARKET_CLOSED'),
+      deadman: async () => reject('MARKET_CLOSED'),
+    },
     bearer: false,
     publish: (topic, text) => void front?.publish(topic, text),
     settings,

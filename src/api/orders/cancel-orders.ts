@@ -3,19 +3,13 @@
 import Type from 'typebox'
 import { isRejection, reject } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
-import type { Delegates } from '#live/delegates.ts'
-import type { MarketBoard } from '#live/market-board.ts'
-import type { MarketGateway } from '#live/market-gateway.ts'
 import { CancelledOrders } from '#protocol/shapes/orders.ts'
-import { actingFor, actingTrader } from './acting-for.ts'
+import { actingTrader } from './acting-for.ts'
 import { ORDER_HASH } from './order-examples.ts'
 import { groupName, marketIdParam } from './order-shapes.ts'
+import type { OwnOrders } from './own-orders.ts'
 
-export function cancelOrders(ports: {
-  readonly board: MarketBoard
-  readonly gateway: MarketGateway
-  readonly mayAct?: Delegates['mayAct']
-}): AnswerRoute {
+export function cancelOrders(own: OwnOrders): AnswerRoute {
   return route({
     method: 'DELETE',
     path: '/api/v1/orders',
@@ -51,21 +45,8 @@ export function cancelOrders(ports: {
     async handle(request) {
       const { query, principal } = request
       if (principal === undefined) return reject('UNAUTHORIZED_MISSING_HEADER')
-      const { market, group } = query
-      const trader = await actingFor(principal, query.trader, ports.mayAct)
-      if (isRejection(trader)) return trader
-      const { board } = ports
-      if (market !== undefined && !board.markets.has(market) && !board.isGone(market)) {
-        return reject('MARKET_NOT_FOUND', 'market')
-      }
-      const cancelled = await ports.gateway.cancelAll(trader, { marketId: market, group }, request)
-      if (isRejection(cancelled)) return cancelled
-      const { pending, ...rest } = cancelled
-      // Several markets have several sequence numbers.
-      const seq = market === undefined ? undefined : board.markets.get(market)?.seq
-      const seen = market === undefined || seq === undefined ? {} : { marketId: market, seq }
-      const open = pending.length === 0 ? {} : { pending }
-      return { status: 200, body: { status: 'cancelled' as const, ...rest, ...open, ...seen } }
+      const cancelled = await own.cancelAll(principal, query, request.deadlineAtMs)
+      return isRejection(cancelled) ? cancelled : { status: 200, body: cancelled }
     },
   })
 }

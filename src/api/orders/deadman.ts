@@ -1,20 +1,20 @@
 /** `POST /api/v1/orders/deadman`: cancels all orders of the token's address unless the same key renews it in time. */
 
 import Type from 'typebox'
-import type { DeadmanSwitch } from '#domain/deadman.ts'
 import { DEADMAN_MS_MAX, DEADMAN_MS_MIN } from '#domain/limits.ts'
-import { type Rejection, reject } from '#domain/rejection.ts'
+import { isRejection, reject } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { safeInteger } from '#http/schemas.ts'
 import { DeadmanAnswer } from '#protocol/shapes/orders.ts'
+import type { OwnOrders } from './own-orders.ts'
 
-export type DeadmanStore = {
-  /** Writes the switch; undefined if it is durable. */
-  set(one: DeadmanSwitch, deadlineAtMs: number): Promise<Rejection | undefined>
-  clear(keyId: string, deadlineAtMs: number): Promise<Rejection | undefined>
-}
+export const deadmanAfterMs = () =>
+  safeInteger({
+    max: DEADMAN_MS_MAX,
+    description: `0, or ${DEADMAN_MS_MIN} to ${DEADMAN_MS_MAX} milliseconds`,
+  })
 
-export function deadman(store: DeadmanStore, nowMs: () => number): AnswerRoute {
+export function deadman(own: OwnOrders): AnswerRoute {
   return route({
     method: 'POST',
     path: '/api/v1/orders/deadman',
@@ -27,15 +27,7 @@ export function deadman(store: DeadmanStore, nowMs: () => number): AnswerRoute {
       `Each API key has one switch. Unless the key sets it again within \`afterMs\` (${DEADMAN_MS_MIN} to ` +
       `${DEADMAN_MS_MAX}), all orders of its address are cancelled, in all markets, within about two seconds; then ` +
       'the switch is off. 0 turns it off. It survives restarts of the exchange.',
-    body: Type.Object(
-      {
-        afterMs: safeInteger({
-          max: DEADMAN_MS_MAX,
-          description: `0, or ${DEADMAN_MS_MIN} to ${DEADMAN_MS_MAX} milliseconds`,
-        }),
-      },
-      { additionalProperties: false },
-    ),
+    body: Type.Object({ afterMs: deadmanAfterMs() }, { additionalProperties: false }),
     responses: { 200: DeadmanAnswer },
     examples: {
       body: { 'a minute': { value: { afterMs: 60_000 } }, off: { value: { afterMs: 0 } } },
@@ -48,19 +40,8 @@ export function deadman(store: DeadmanStore, nowMs: () => number): AnswerRoute {
     },
     async handle({ body, principal, deadlineAtMs }) {
       if (principal === undefined) return reject('UNAUTHORIZED_MISSING_HEADER')
-      const { afterMs } = body
-      const { keyId, address } = principal
-      if (afterMs === 0) {
-        const failed = await store.clear(keyId, deadlineAtMs)
-        return failed ?? { status: 200, body: { status: 'off' as const } }
-      }
-      if (afterMs < DEADMAN_MS_MIN) {
-        const detail = `afterMs must be 0, or ${DEADMAN_MS_MIN} to ${DEADMAN_MS_MAX}`
-        return reject('INVALID_FIELD', 'afterMs', detail)
-      }
-      const dueAtMs = Math.floor(nowMs()) + afterMs
-      const failed = await store.set({ keyId, address, dueAtMs }, deadlineAtMs)
-      return failed ?? { status: 200, body: { status: 'on' as const, cancelsAtMs: dueAtMs } }
+      const answer = await own.deadman(principal, body.afterMs, deadlineAtMs)
+      return isRejection(answer) ? answer : { status: 200, body: answer }
     },
   })
 }

@@ -18,7 +18,14 @@ import {
   side as sideField,
 } from './fields.ts'
 import { MARKET_STATUSES, Ticker } from './markets.ts'
-import { ErrorShape, PlacedOrder, pendingSize, tags } from './orders.ts'
+import {
+  CancelledOrders,
+  DeadmanAnswer,
+  ErrorShape,
+  PlacedOrder,
+  pendingSize,
+  tags,
+} from './orders.ts'
 import { QUICK_MARKET_EVENTS, QuickMarket, StreamPrice } from './prices.ts'
 import { streamTrade, Trade } from './trades.ts'
 import { Funds } from './users.ts'
@@ -117,6 +124,8 @@ export const SERVER_FRAMES = {
     orderHash: Type.String(),
     pendingSize: Type.Optional(pendingSize()),
   }),
+  cancelledAll: message('cancelledAll', { ...echoed, ...CancelledOrders.properties }),
+  deadman: message('deadman', { ...echoed, ...DeadmanAnswer.properties }),
   cancelOnDisconnect: message('cancelOnDisconnect', { ...echoed, enabled: Type.Boolean() }),
   pong: message('pong', { ...echoed, ts }),
   heartbeat: message('heartbeat', {

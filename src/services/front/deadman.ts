@@ -1,6 +1,6 @@
 /** Dead-man switches of a front: writes them through the store thread, and fires those that are due. */
 
-import type { DeadmanStore } from '#api/orders/deadman.ts'
+import type { DeadmanStore } from '#api/orders/own-orders.ts'
 import { isRejection, reject } from '#domain/rejection.ts'
 import { makeDeadmanWatch } from '#live/deadman-watch.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'

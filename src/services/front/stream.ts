@@ -1,6 +1,7 @@
 /** The stream of a front: its hub, session orders, and the cost of writes. */
 
 import type { OrderService } from '#api/orders/order-service.ts'
+import type { OwnOrders } from '#api/orders/own-orders.ts'
 import type { Log } from '#config/logging.ts'
 import type { ThreadData } from '#config/thread-data.ts'
 import type { Authenticator } from '#http/auth.ts'
@@ -26,6 +27,7 @@ export function openStream(
     readonly figures: FiguresBook
     readonly gateway: MarketGateway
     readonly orders: OrderService
+    readonly ownOrders: OwnOrders
     readonly threads: FrontLinks['threads']
     readonly authenticator: Authenticator
     readonly limiter: Limiter | undefined
@@ -72,6 +74,7 @@ export function openStream(
     figures: ports.figures,
     gateway,
     orders,
+    own: ports.ownOrders,
     held: heldSessions,
     count: makeConnectionCount(data.streams, data.index),
     authenticator,

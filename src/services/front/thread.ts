@@ -13,6 +13,7 @@ import { cancelOrders } from '#api/orders/cancel-orders.ts'
 import { deadman } from '#api/orders/deadman.ts'
 import { listOrders, listUserOrders } from '#api/orders/list-orders.ts'
 import { makeOrderService } from '#api/orders/order-service.ts'
+import { makeOwnOrders } from '#api/orders/own-orders.ts'
 import { placeOrder } from '#api/orders/place-order.ts'
 import { placeOrders } from '#api/orders/place-orders.ts'
 import { validateOrder } from '#api/orders/validate-order.ts'
@@ -219,8 +220,9 @@ export function frontThread(data: ThreadData): Thread {
       settleSec: settings.settlement.maxLagSeconds,
       ...(limiter === undefined ? {} : { unfunded: limiter.unfunded }),
     })
+    const ownOrders = makeOwnOrders({ board, gateway, switches, mayAct, nowMs: clock.nowMs })
     const opened = openStream(data, {
-      ...{ board, gateway, orders, threads, authenticator, limiter, assets, log },
+      ...{ board, gateway, orders, ownOrders, threads, authenticator, limiter, assets, log },
       figures: figuresBook,
       funds: funds === undefined ? undefined : { gateway: funds, chainIds },
       use: links.use,
@@ -259,9 +261,9 @@ export function frontThread(data: ThreadData): Thread {
       listOrders({ board, gateway }),
       listUserOrders({ board, gateway }),
       cancelOrder(gateway, transparency.receipts, mayAct),
-      cancelOrders({ board, gateway, mayAct }),
+      cancelOrders(ownOrders),
       listDelegates(signing.delegates, chainIds, clock.nowMs),
-      deadman(switches, clock.nowMs),
+      deadman(ownOrders),
       registerApiKey(keys, clock.nowMs, settings.service.name),
       revokeApiKey(keys, authenticator, settings.service.name),
       orderbook({ board, waiters, history }),

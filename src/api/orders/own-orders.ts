@@ -1,0 +1,78 @@
+/** What an authenticated address may do to all of its orders, over REST and over the stream. */
+
+import type { DeadmanSwitch } from '#domain/deadman.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { DEADMAN_MS_MAX, DEADMAN_MS_MIN } from '#domain/limits.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type { Principal } from '#http/route.ts'
+import type { Delegates } from '#live/delegates.ts'
+import type { MarketBoard } from '#live/market-board.ts'
+import type { MarketGateway } from '#live/market-gateway.ts'
+import type { CancelledOrders, DeadmanAnswer } from '#protocol/shapes/orders.ts'
+import { actingFor } from './acting-for.ts'
+
+export type DeadmanStore = {
+  /** Writes the switch; undefined if it is durable. */
+  set(one: DeadmanSwitch, deadlineAtMs: number): Promise<Rejection | undefined>
+  clear(keyId: string, deadlineAtMs: number): Promise<Rejection | undefined>
+}
+
+export type OwnOrders = {
+  /** Cancels open orders of the address, or of an account whose delegate it is: of one market or all, one group or all. */
+  cancelAll(
+    principal: Principal,
+    where: {
+      readonly market?: MarketId | undefined
+      readonly group?: string | undefined
+      readonly trader?: Address | undefined
+    },
+    deadlineAtMs: number,
+  ): Promise<CancelledOrders | Rejection>
+  /** Sets the dead-man switch of the key, or turns it off with 0. */
+  deadman(
+    principal: Principal,
+    afterMs: number,
+    deadlineAtMs: number,
+  ): Promise<DeadmanAnswer | Rejection>
+}
+
+export function makeOwnOrders(ports: {
+  readonly board: MarketBoard
+  readonly gateway: Pick<MarketGateway, 'cancelAll'>
+  readonly switches: DeadmanStore
+  readonly mayAct?: Delegates['mayAct']
+  readonly nowMs: () => number
+}): OwnOrders {
+  const { board, gateway, switches, mayAct, nowMs } = ports
+  return {
+    async cancelAll(principal, { market, group, trader: named }, deadlineAtMs) {
+      const trader = await actingFor(principal, named, mayAct)
+      if (isRejection(trader)) return trader
+      if (market !== undefined && !board.markets.has(market) && !board.isGone(market)) {
+        return reject('MARKET_NOT_FOUND', 'market')
+      }
+      const which = { marketId: market, group }
+      const cancelled = await gateway.cancelAll(trader, which, { deadlineAtMs })
+      if (isRejection(cancelled)) return cancelled
+      const { pending, ...rest } = cancelled
+      // Several markets have several sequence numbers.
+      const seq = market === undefined ? undefined : board.markets.get(market)?.seq
+      const seen = market === undefined || seq === undefined ? {} : { marketId: market, seq }
+      const open = pending.length === 0 ? {} : { pending }
+      return { status: 'cancelled', ...rest, ...open, ...seen }
+    },
+
+    async deadman({ keyId, address }, afterMs, deadlineAtMs) {
+      if (afterMs === 0) {
+        return (await switches.clear(keyId, deadlineAtMs)) ?? { status: 'off' }
+      }
+      if (afterMs < DEADMAN_MS_MIN) {
+        const detail = `afterMs must be 0, or ${DEADMAN_MS_MIN} to ${DEADMAN_MS_MAX}`
+        return reject('INVALID_FIELD', 'afterMs', detail)
+      }
+      const dueAtMs = Math.floor(nowMs()) + afterMs
+      const failed = await switches.set({ keyId, address, dueAtMs }, deadlineAtMs)
+      return failed ?? { status: 'on', cancelsAtMs: dueAtMs }
+    },
+  }
+}
