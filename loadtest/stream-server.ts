@@ -126,6 +126,10 @@ async function startHub(): Promise<Server> {
       verify: async () => reject('MARKET_CLOSED'),
       enter: async () => reject('MARKET_CLOSED'),
     },
+    own: {
+      cancelAll: async () => reject('MARKET_CLOSED'),
+      deadman: async () => reject('MARKET_CLOSED'),
+    },
     authenticator: {
       identify: async () => reject('UNAUTHORIZED_INVALID_TOKEN'),
       confirm: async () => reject('UNAUTHORIZED_KEY_NOT_FOUND'),

@@ -2,8 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { registerApiKey } from '#client/api-keys.ts'
 import { type Client, createClient } from '#client/client.ts'
-import { devnetKey } from '#devnet/accounts.ts'
+import { withApiKey } from '#client/tokens.ts'
+import { devnetAccount, devnetKey } from '#devnet/accounts.ts'
 import { claimPort } from '#http/port.ts'
 import { StreamClient } from '../stream/stream-fixture.ts'
 import { startTestChain } from '../support/chain.ts'
@@ -143,6 +145,7 @@ await onServerDatabase('a cluster', ({ fresh }) => {
     let serving = books
     let standing = await cluster.node('books-b', 'market')
     const accepted: number[] = []
+    const silent = await silentTrader(front.url, another)
     for (const way of WHOLE ? WAYS : [randomFrom(seed).pick(WAYS)]) {
       t.diagnostic(`the machine with the books is ${way}`)
       if (standing.pid === 0) await standing.start()
@@ -153,6 +156,7 @@ await onServerDatabase('a cluster', ({ fresh }) => {
         refusals: way === 'stopped' ? 'told' : 'healed',
       })
       await eventually(() => assert(flow.accepted.length >= 20))
+      await silent.falls()
       if (way === 'killed') await serving.kill()
       else if (way === 'stopped') await serving.stop()
       else serving.signal('SIGSTOP')
@@ -174,6 +178,8 @@ await onServerDatabase('a cluster', ({ fresh }) => {
       assert.deepEqual(flow.refused, [])
       t.diagnostic(`the longest order waited ${Math.round(flow.longestMs())} ms for the move`)
       await sameAt([ann, bob], marketId, accepted)
+      // A dead-man switch that was due while the books moved has fired.
+      await silent.isCancelled(other.url)
       ;[serving, standing] = [standing, serving]
     }
     // The stream begins anew where it cannot know what it has missed; it is never wrong.
@@ -202,8 +208,31 @@ await onServerDatabase('a cluster', ({ fresh }) => {
       const [trade] = await ann.trades(marketId)
       assert.deepEqual([trade?.price, trade?.status], [500_000, 'confirmed'])
     })
+
+    // One that was set at a front which dies fires at the other.
+    await silent.falls()
+    await front.kill()
+    await silent.isCancelled(other.url)
   })
 })
+
+/** A trader whose orders are to be cancelled one second after the last sign of life. */
+async function silentTrader(url: string, marketId: string) {
+  const signer = devnetKey(12)
+  const key = await registerApiKey({ url }, signer)
+  const client = createClient(withApiKey({ url, signer }, key))
+  const trader = devnetAccount(12).address
+  return {
+    async falls(): Promise<void> {
+      await client.orders.place({ ...TERMS, marketId, side: 'buy', price: '0.1' })
+      await client.orders.deadman(1_000)
+    },
+    async isCancelled(at: string): Promise<void> {
+      const reader = createClient({ url: at })
+      await eventually(async () => assert.deepEqual(await reader.orders.list({ trader }), []))
+    },
+  }
+}
 
 /**
  * Traders that place orders which rest, each at a price of its own, one after the other, until it ends. What

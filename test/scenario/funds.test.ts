@@ -170,6 +170,31 @@ describe('an exchange that reserves funds', () => {
     stream.close()
   })
 
+  it('a replacement reserves for itself, and frees the funds of the order that leaves', async () => {
+    const bob = s.clientOf(BOB)
+    const reserves = (amount: string) =>
+      eventually(async () => assert.equal(cashOf(await bob.funds()).reservedForOrders, amount))
+    const first = await bob.orders.place(terms('buy', '4', '0.25'))
+    await reserves('4020000')
+    const replaces = first.orderHash
+    const second = await bob.orders.place({ ...terms('buy', '8', '0.25'), replaces })
+    await reserves('5020000')
+    // One that is refused for want of funds leaves the order that it was to replace, and its funds.
+    const large = { ...terms('buy', '9000000', '0.25'), replaces: second.orderHash }
+    assert.equal((await codeOf(bob.orders.place(large))).code, 'INSUFFICIENT_FUNDS')
+    assert((await bob.orders.list()).some(({ orderHash }) => orderHash === second.orderHash))
+    await reserves('5020000')
+    const [moved, gone] = await bob.orders.placeBatch([
+      { ...terms('buy', '2', '0.25'), replaces: second.orderHash },
+      { ...terms('buy', '2', '0.26'), replaces },
+    ])
+    assert(moved?.ok && !gone?.ok)
+    assert.equal(gone.error.code, 'ORDER_CLOSED')
+    await reserves('3520000')
+    await bob.orders.cancel({ orderHash: moved.placed.orderHash, marketId: s.marketId })
+    await reserves('3010000')
+  })
+
   it('orders that are no longer covered are withdrawn, the newest first', async () => {
     const bob = s.clientOf(BOB)
     const kept = await bob.orders.place(terms('buy', '2', '0.25'))

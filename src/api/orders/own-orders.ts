@@ -1,5 +1,6 @@
 /** What an authenticated address may do to all of its orders, over REST and over the stream. */
 
+import type { Static } from 'typebox'
 import type { DeadmanSwitch } from '#domain/deadman.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { DEADMAN_MS_MAX, DEADMAN_MS_MIN } from '#domain/limits.ts'
@@ -27,7 +28,7 @@ export type OwnOrders = {
       readonly trader?: Address | undefined
     },
     deadlineAtMs: number,
-  ): Promise<CancelledOrders | Rejection>
+  ): Promise<Static<typeof CancelledOrders> | Rejection>
   /** Sets the dead-man switch of the key, or turns it off with 0. */
   deadman(
     principal: Principal,
