@@ -19,6 +19,7 @@ const HELP = `Makes the packages sibyl-client and sibyl-ccxt, two tarballs.
 
 const SOURCES = join(ROOT, 'src/ccxt')
 const PACKAGE = join(ROOT, 'packages/ccxt')
+const BOT = join(ROOT, 'examples/ccxt-bot.ts')
 
 /** Copies the sources; every import of another room becomes one of `sibyl-client`. */
 async function laySources(folder: string): Promise<void> {
@@ -31,6 +32,8 @@ async function laySources(folder: string): Promise<void> {
     )
     await writeFile(join(folder, name), laid)
   }
+  const bot = await readFile(BOT, 'utf8')
+  await writeFile(join(folder, 'quoting-bot.ts'), bot.replace('#ccxt/', './'))
 }
 
 async function addRest(folder: string): Promise<void> {

@@ -101,7 +101,11 @@ const MORE_PARAMETERS: Record<string, readonly string[]> = {
     ),
     ...['sameKey', 'push', 'readRecord'].map((name) => `book ${name}`),
   ],
-  'the shape of a library’s own function': ['verify ecdsaRecover'],
+  'the shape of a library’s own function': [
+    'verify ecdsaRecover',
+    'ccxt createOrder',
+    'ccxt editOrder',
+  ],
 }
 
 /** A function has at most so many lines, with everything inside it. */

@@ -1,4 +1,4 @@
-/** What this exchange can do, as ccxt describes its exchanges. */
+/** Abilities and settings of this exchange, as ccxt describes its exchanges. */
 
 /** Methods that are there; every other one is not. */
 const METHODS = [
@@ -48,7 +48,7 @@ export const DESCRIPTION = {
   },
   requiredCredentials: { apiKey: false, secret: false, privateKey: true, walletAddress: false },
   fees: { trading: { tierBased: false, percentage: true, maker: 0, taker: 0 } },
-  /** Of TICK_SIZE: the precisions of markets are steps. */
+  /** ccxt's TICK_SIZE: the precisions of markets are steps. */
   precisionMode: 4,
   options: {
     /** The first use of an outcome loads all open markets. */

@@ -24,7 +24,7 @@ export function outcomeIdOf(marketId: string, outcome: number): string {
  * Returns the name of a market: words of its question and the first digits of its id. Questions may repeat, ids do not,
  * and the name does not depend on the other markets.
  */
-export function marketName(base: Base, { id, question }: Market): string {
+function marketName(base: Base, { id, question }: Market): string {
   const words = base.shortenSlug(question).slice(0, WORDS_LENGTH_MAX)
   return [words, id.slice(2, 10).toUpperCase()].filter((part) => part !== '').join('_')
 }

@@ -32,7 +32,7 @@ type RawOrder = Pick<
   Partial<OpenOrder> &
   Partial<Pick<StreamOrder, 'ts'>> & { readonly status?: string; readonly updatedAt?: number }
 
-/** What a cancel needs to know of an order; and its size, which the stream does not repeat. */
+/** Market and side of an order, for cancelling it; and its size, which the stream does not repeat. */
 type Place = { readonly marketId: string; readonly side: 'buy' | 'sell'; readonly size?: number }
 
 /** Placed orders whose market and side are remembered. */

@@ -49,7 +49,7 @@ type RawTrade = Partial<Omit<UserTrade, 'outcome'>> & {
   readonly seller?: string
 }
 
-export const levels = (side: readonly Level[], limit: Int): [number, number][] =>
+const levels = (side: readonly Level[], limit: Int): [number, number][] =>
   side
     .slice(0, limit ?? side.length)
     .map(({ price, size }) => [Number(decimal(price)), Number(decimal(size))])

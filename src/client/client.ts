@@ -125,10 +125,7 @@ export type Orders = {
    * address are cancelled. 0 turns it off.
    */
   deadman(afterMs: number, options?: CallOptions): Promise<DeadmanAnswer>
-  /**
-   * Returns one order, open or ended. The database answers, about a tenth of a second behind the market: until then
-   * `ORDER_NOT_FOUND`, or an earlier state.
-   */
+  /** Returns one order, open or ended, as the database has it: a tenth of a second behind the market. */
   get(orderHash: string, options?: CallOptions): Promise<StoredOrder>
   /** Returns open orders of a trader, by default the signer's. */
   list(
@@ -402,9 +399,8 @@ export function createClient(options: ClientOptions): Client {
       validate: (body, call) =>
         send({ method: 'POST', path: '/api/v1/orders/validate', body }, call),
       async cancel({ orderHash, marketId, side }, call) {
-        const path = `/api/v1/orders/${encodeURIComponent(orderHash)}`
-        const query = { marketId, side }
-        return seen.wrote(await send<CancelledOrder>({ method: 'DELETE', path, query }, call))
+        const asked = { path: orderPath(orderHash), query: { marketId, side } }
+        return seen.wrote(await send<CancelledOrder>({ method: 'DELETE', ...asked }, call))
       },
       async cancelAll({ market, group } = {}, call) {
         const path = '/api/v1/orders'
@@ -413,14 +409,10 @@ export function createClient(options: ClientOptions): Client {
       },
       deadman: (afterMs, call) =>
         send({ method: 'POST', path: '/api/v1/orders/deadman', body: { afterMs } }, call),
-      get(orderHash, call) {
-        const path = `/api/v1/orders/${encodeURIComponent(orderHash)}`
-        return send<StoredOrder>({ method: 'GET', path }, call)
-      },
+      get: (orderHash, call) => send({ method: 'GET', path: orderPath(orderHash) }, call),
       async list(filter = {}, call) {
         const query = { trader: await trader(filter.trader), market: filter.market }
-        const path = '/api/v1/orders'
-        return allOrders(path, query, call)
+        return allOrders('/api/v1/orders', query, call)
       },
       async listOfUser({ address, chainId }, call) {
         const user = encodeURIComponent(await trader(address))
@@ -473,6 +465,8 @@ export function createClient(options: ClientOptions): Client {
     },
   }
 }
+
+const orderPath = (hash: string): string => `/api/v1/orders/${encodeURIComponent(hash)}`
 
 function ownSec(): number {
   return Math.floor(Date.now() / 1_000)

@@ -45,6 +45,18 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
     reader.orders.list({ trader: devnetAccount(account).address })
   const tried = new Set(['README.md', 'connect.ts', 'python'])
 
+  await t.test('the bot of ccxt', async () => {
+    tried.add('ccxt-bot.ts')
+    const outcome = { SIBYL_OUTCOME: `${market.id}:NO` }
+    const said = await node('ccxt-bot.ts', {
+      SIBYL_KEY: devnetKey(19),
+      MINUTES: '0.02',
+      ...outcome,
+    })
+    assert.match(said, /done: \{"placed":2,.* and 2 quotes cancelled\n$/)
+    assert.deepEqual(await openOrders(19), [])
+  })
+
   await t.test('the first trade', async () => {
     tried.add('first-trade.ts')
     const said = await node('first-trade.ts')

@@ -10,7 +10,7 @@ import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import { devnetKey } from '#devnet/accounts.ts'
-import { packClient } from '../../packages/pack-client.ts'
+import { packCcxt } from '../../packages/pack-ccxt.ts'
 import type { Exchange } from '../support/exchange.ts'
 import { ROOT } from '../support/imports.ts'
 
@@ -21,6 +21,8 @@ type Entry = { readonly import: Target; readonly require: Target }
 type Manifest = {
   readonly version: string
   readonly dependencies: Readonly<Record<string, string>>
+  readonly peerDependencies?: Readonly<Record<string, string>>
+  readonly devDependencies?: Readonly<Record<string, string>>
   readonly exports: Readonly<Record<string, Entry | string>>
 }
 
@@ -30,8 +32,8 @@ async function strangersFolder(t: TestContext) {
   t.after(() => rm(folder, { recursive: true, force: true }))
   const installed = join(folder, 'node_modules/sibyl-client')
   await mkdir(installed, { recursive: true })
-  const tarball = await packClient(folder)
-  await run('tar', ['xzf', tarball, '-C', installed, '--strip-components=1'])
+  const tarballs = await packCcxt(folder)
+  await unpack(tarballs.client, installed)
   const read = (name: string) => readFile(join(installed, name), 'utf8')
   const manifest = JSON.parse(await read('package.json')) as Manifest
   await mkdir(join(folder, 'node_modules/@types'))
@@ -46,10 +48,44 @@ async function strangersFolder(t: TestContext) {
   const examples = blocks.map((_, at) => `example-${at}.ts`)
   for (const [at, name] of examples.entries()) await writeFile(join(folder, name), blocks[at]![1]!)
   const files = (await readdir(installed, { recursive: true })).map(String)
-  return { folder, manifest, read, files, examples }
+  return { folder, manifest, read, files, examples, ccxt: tarballs.ccxt }
+}
+
+async function unpack(tarball: string, into: string): Promise<void> {
+  await mkdir(into, { recursive: true })
+  await run('tar', ['xzf', tarball, '-C', into, '--strip-components=1'])
 }
 
 type Folder = Awaited<ReturnType<typeof strangersFolder>>
+
+/** The package of ccxt beside that of the client: it has all that it imports, and its example places an order. */
+async function tryCcxtPackage({ folder, ccxt }: Folder, execute: Execute): Promise<void> {
+  const installed = join(folder, 'node_modules/sibyl-ccxt')
+  await unpack(ccxt, installed)
+  await symlink(join(ROOT, 'node_modules/ccxt'), join(folder, 'node_modules/ccxt'))
+  const read = (name: string) => readFile(join(installed, name), 'utf8')
+  const manifest = JSON.parse(await read('package.json')) as Manifest
+  assert.match(await read('CHANGELOG.md'), new RegExp(`^## ${manifest.version}$`, 'm'))
+  const ours = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as Manifest
+  assert.deepEqual(manifest.peerDependencies, { ccxt: ours.devDependencies?.ccxt })
+  const bare = new Set<string>()
+  for (const file of await readdir(installed)) {
+    if (!/\.(js|d\.ts)$/.test(file)) continue
+    for (const from of importsIn(await read(file))) {
+      if (from.startsWith('.')) await read(join(file, '..', from))
+      else bare.add(from)
+    }
+  }
+  assert.deepEqual([...bare].sort(), ['ccxt', 'sibyl-client'])
+  const [, example = ''] = /```ts\n(.*?)```/s.exec(await read('README.md')) ?? []
+  await writeFile(join(folder, 'ccxt-example.ts'), example)
+  const options = { module: 'nodenext', target: 'es2024', types: ['node'], strict: true }
+  // The types of ccxt itself need the types of a browser.
+  await compiles(folder, { ...options, skipLibCheck: true, files: ['ccxt-example.ts'] })
+  assert.match(await execute('ccxt-example.ts'), /^open 0x[0-9a-f]{64}\n$/)
+}
+
+type Execute = (file: string) => Promise<string>
 
 /** Everything that a module of the package imports. */
 function importsIn(text: string): string[] {
@@ -169,7 +205,7 @@ export async function tryClientPackage(t: TestContext, { url }: Exchange): Promi
   )
 
   const env = { PATH: process.env.PATH, SIBYL_URL: url, SIBYL_KEY: devnetKey(12) }
-  const execute = async (file: string): Promise<string> =>
+  const execute: Execute = async (file) =>
     (await run(process.execPath, [file], { cwd: folder, env, timeout: 300_000 })).stdout
 
   await t.test('a CommonJS project has its types, and can require it', async () => {
@@ -224,6 +260,10 @@ export async function tryClientPackage(t: TestContext, { url }: Exchange): Promi
     t.diagnostic(`markets() alone is ${bytes} bytes`)
     assert.equal(await execute('reads.js'), 'true\n')
   })
+
+  await t.test('sibyl-ccxt stands on it, and places the order of its README', () =>
+    tryCcxtPackage(stranger, execute),
+  )
 
   await t.test('without a WebSocket the stream asks for one', async () => {
     await writeFile(

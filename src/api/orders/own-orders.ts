@@ -1,4 +1,4 @@
-/** What an authenticated address may do to all of its orders, over REST and over the stream. */
+/** Operations on all orders of an authenticated address, for REST and for the stream. */
 
 import type { Static } from 'typebox'
 import type { DeadmanSwitch } from '#domain/deadman.ts'

@@ -1,10 +1,10 @@
 /**
- * An example: quotes both sides of one outcome through ccxt, and moves its quotes with the book. Run it as
- * `node node_modules/sibyl-ccxt/quoting-bot.js`, with SIBYL_URL, SIBYL_KEY (a private key), and MINUTES if it is to stop.
+ * Quotes both sides of one outcome through ccxt, and moves its quotes with the book. SIBYL_KEY is a private key, MINUTES
+ * when it stops. The package `sibyl-ccxt` has it as `quoting-bot.js`.
  */
 
 import { ExchangeError, NetworkError, OrderImmediatelyFillable } from 'ccxt'
-import { Sibyl } from './sibyl.ts'
+import { Sibyl } from '#ccxt/sibyl.ts'
 
 const {
   SIBYL_URL = 'http://127.0.0.1:8080',
