@@ -21,8 +21,11 @@ const STEP = 0.005
 const exchange = new Sibyl({ urls: { api: { rest: SIBYL_URL } }, privateKey: SIBYL_KEY })
 const say = (...words: unknown[]) => console.log(new Date().toISOString(), ...words)
 
+type Level = readonly [price: number, size: number]
 type Quote = { readonly id: string; readonly price: number }
 const quotes: Record<'buy' | 'sell', Quote | undefined> = { buy: undefined, sell: undefined }
+/** Prices of our newest quotes. */
+const ownPrices: number[] = []
 const counts = { placed: 0, moved: 0, filled: 0, errors: 0 }
 
 /** Places a quote, or replaces the old one in one step, so that there is never none or two. */
@@ -41,6 +44,8 @@ async function quote(outcome: string, side: 'buy' | 'sell', fair: number): Promi
             replaceMode: 'always',
           })
     quotes[side] = { id: id!, price }
+    ownPrices.splice(0, 0, price)
+    ownPrices.length = Math.min(ownPrices.length, 8)
     counts[old === undefined ? 'placed' : 'moved'] += 1
   } catch (error) {
     if (!(error instanceof ExchangeError || error instanceof NetworkError)) throw error
@@ -50,10 +55,10 @@ async function quote(outcome: string, side: 'buy' | 'sell', fair: number): Promi
 }
 
 /** Returns the middle of the book without our own quotes, or one half if there is no other. */
-function fairPrice(bids: readonly [number, number][], asks: readonly [number, number][]): number {
-  const others = (side: readonly [number, number][], own: Quote | undefined) =>
-    side.find(([price, size]) => price !== own?.price || size > SIZE)?.[0]
-  const [bid, ask] = [others(bids, quotes.buy), others(asks, quotes.sell)]
+function fairPrice(bids: readonly Level[], asks: readonly Level[]): number {
+  // A book may be a moment older than our last quote, so the quotes before it are left out, too.
+  const ofOthers = ([price, size]: Level) => size > SIZE || !ownPrices.includes(price)
+  const [bid, ask] = [bids.find(ofOthers)?.[0], asks.find(ofOthers)?.[0]]
   if (bid === undefined || ask === undefined) return bid ?? ask ?? 0.5
   return (bid + ask) / 2
 }
@@ -81,7 +86,7 @@ while (Date.now() < endMs) {
   // An unchanged book sends nothing: look at the clock every five seconds.
   const book = await Promise.race([next, exchange.sleep(5_000)])
   if (book !== undefined) {
-    const { bids, asks } = book as { bids: [number, number][]; asks: [number, number][] }
+    const { bids, asks } = book as { bids: Level[]; asks: Level[] }
     const fair = Math.min(Math.max(fairPrice(bids, asks), 0.05), 0.95)
     await quote(outcome, 'buy', fair)
     await quote(outcome, 'sell', fair)
