@@ -35,6 +35,7 @@ const PUBLIC = [
   'api-keys',
   'build-order',
   'client',
+  'delegate-signer',
   'eip1193-signer',
   'local-book',
   'order-nonce',

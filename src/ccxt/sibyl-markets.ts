@@ -11,7 +11,8 @@ import {
   type Status,
 } from 'ccxt'
 import { type Client, type ClientOptions, createClient } from '#client/client.ts'
-import { signerAddress } from '#client/sign-order.ts'
+import { delegateSigner } from '#client/delegate-signer.ts'
+import { type OrderSigner, signerAddress } from '#client/sign-order.ts'
 import { withApiKey } from '#client/tokens.ts'
 import type { Market } from '#protocol/shapes/markets.ts'
 import { DESCRIPTION } from './describe.ts'
@@ -46,7 +47,7 @@ export class SibylMarkets extends PredictionExchange {
     const url = this.safeString(this.urls.api as Dict, 'rest') ?? String(this.urls.api)
     const options: ClientOptions = {
       ...{ url, timeoutMs: this.timeout },
-      ...(this.privateKey ? { signer: this.privateKey as `0x${string}` } : {}),
+      ...(this.privateKey ? { signer: this.orderSigner() } : {}),
       ...Object.fromEntries(
         Object.entries({ chainId, rpcUrl, pins }).filter(([, value]) => value !== undefined),
       ),
@@ -55,6 +56,12 @@ export class SibylMarkets extends PredictionExchange {
     const key = { id: this.apiKey, privateKey: this.secret }
     this.#client = createClient(key.id && key.privateKey ? withApiKey(options, key) : options)
     return this.#client
+  }
+
+  /** Returns the signer of orders: the key of the account, or that of a delegate of `walletAddress`. */
+  protected orderSigner(): OrderSigner {
+    const key = this.privateKey as `0x${string}`
+    return this.walletAddress ? delegateSigner(this.walletAddress, key) : key
   }
 
   /** Sends a request of the SDK at the pace of ccxt, and by the user's own `fetchImplementation` if there is one. */

@@ -16,7 +16,7 @@ import {
 } from 'ccxt'
 import { Sibyl } from '#ccxt/sibyl.ts'
 import { registerApiKey } from '#client/api-keys.ts'
-import { devnetKey } from '#devnet/accounts.ts'
+import { devnetAccount, devnetKey } from '#devnet/accounts.ts'
 import { eventually } from '../support/eventually.ts'
 import type { Exchange } from '../support/exchange.ts'
 import {
@@ -216,6 +216,16 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
       (await bob.cancelAllOrders()).map(({ id }) => id),
       [other.id],
     )
+  })
+
+  await t.test('ccxt: a key signs for the account of walletAddress, if it may', async () => {
+    const privateKey = devnetKey(TAKER)
+    const walletAddress = devnetAccount(TAKER).address
+    const own = new Sibyl({ urls, privateKey, walletAddress })
+    const placed = await own.createOrder(no, 'limit', 'buy', 2, 0.1)
+    assert.equal((await own.cancelOrder(placed.id!)).status, 'canceled')
+    const other = new Sibyl({ urls, privateKey, walletAddress: devnetAccount(MAKER).address })
+    await assert.rejects(other.createOrder(no, 'limit', 'buy', 2, 0.1), AuthenticationError)
   })
 
   await t.test('ccxt: a watch that is ended, or a closed exchange, fails its callers', async () => {
