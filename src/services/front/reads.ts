@@ -6,6 +6,7 @@ import { getMarket, listMarkets } from '#api/markets/list-markets.ts'
 import { listActivity, listTrades, type TradeSources } from '#api/markets/list-trades.ts'
 import { marketStats } from '#api/markets/market-stats.ts'
 import { platformStats } from '#api/markets/platform-stats.ts'
+import { getOrder } from '#api/orders/get-order.ts'
 import {
   getPosition,
   listHolders,
@@ -14,7 +15,6 @@ import {
   syncPosition,
 } from '#api/positions/positions.ts'
 import { type ChainBalances, makeSyncService } from '#api/positions/sync-service.ts'
-import { getOrder } from '#api/orders/get-order.ts'
 import { userActivity } from '#api/positions/user-activity.ts'
 import {
   getSettlement,
