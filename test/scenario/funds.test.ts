@@ -188,7 +188,7 @@ describe('an exchange that reserves funds', () => {
       { ...terms('buy', '2', '0.25'), replaces: second.orderHash },
       { ...terms('buy', '2', '0.26'), replaces },
     ])
-    assert(moved?.ok && !gone?.ok)
+    assert(moved?.ok && gone !== undefined && !gone.ok)
     assert.equal(gone.error.code, 'ORDER_CLOSED')
     await reserves('3520000')
     await bob.orders.cancel({ orderHash: moved.placed.orderHash, marketId: s.marketId })
