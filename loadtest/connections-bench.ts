@@ -1,6 +1,7 @@
 /**
- * `npm run bench -- connections`: 100,000 WebSockets on one front (`--sockets`; `--quick`: 4,000), each subscribed to
- * one book: memory per socket with the kernel's, CPU at rest, heartbeats, and the fan-out of a change to all of them.
+ * `npm run bench -- connections`: 100,000 WebSockets on one front (`--sockets`; `--quick`: 4,000), or as many as the
+ * system's limit on open files allows, each subscribed to one book: memory per socket with the kernel's, CPU at rest,
+ * heartbeats, and the fan-out of a change to all of them.
  *
  * Then a reconnect storm at a real exchange: 20,000 clients (`--quick`: 2,000) lose their connection at once and come
  * back with `since`, while orders are placed. The figure is how many have their book again per second, beside a bare
@@ -15,7 +16,7 @@ import { openExchange } from '../test/support/exchange.ts'
 import { progress, quick, report } from './bench.ts'
 import { Histogram } from './histogram.ts'
 import { type Answer, openDriver, writeRequest } from './http-driver.ts'
-import { needFiles } from './many-files.ts'
+import { filesWithin, needFiles } from './many-files.ts'
 import { cpuSeconds } from './proc-file.ts'
 import { askReaders, followBook, heard, startProcess, stopProcess } from './reader-process.ts'
 import { makeTrader, signOrders } from './signed-orders.ts'
@@ -28,8 +29,10 @@ const { values } = parseArgs({
     clients: { type: 'string', default: quick ? '2000' : '20000' },
   },
 })
-const SOCKETS = Number(values.sockets)
-const CLIENTS = Number(values.clients)
+/** Files of a process besides its sockets. */
+const OTHER_FILES = 1_000
+const SOCKETS = filesWithin(Number(values.sockets) + OTHER_FILES) - OTHER_FILES
+const CLIENTS = filesWithin(Number(values.clients) + OTHER_FILES) - OTHER_FILES
 /** Connections of one client address: it has some 28,000 ports. */
 const PER_HOST = 20_000
 /** Two heartbeats. */
@@ -40,7 +43,10 @@ const ORDERS_PER_SECOND = 100
 const ORDERS_BEFORE = quick ? 300 : 1_000
 const STORM_BAR = 0.5
 
-needFiles(Math.max(SOCKETS, CLIENTS) + 1_000)
+needFiles(Math.max(SOCKETS, CLIENTS) + OTHER_FILES)
+if (SOCKETS < Number(values.sockets)) {
+  process.stdout.write(`the system allows ${SOCKETS} sockets per process, not ${values.sockets}\n`)
+}
 
 type Group = { readonly readers: ChildProcess; readonly host: string; readonly sockets: number }
 
@@ -193,8 +199,15 @@ type Markets = { markets: { id: MarketId }[] }
 /** The same at a real exchange, and what orders take before and meanwhile. */
 async function ourStorm() {
   progress(`connections: ${CLIENTS} clients come back to an exchange`)
+  // Closed connections count until the front has seen their end.
+  const connectionsMax = String(2 * CLIENTS + OTHER_FILES)
   const exchange = await openExchange({
-    environment: { SIBYL_LOG_LEVEL: 'error', SIBYL_LIMITS: 'false' },
+    environment: {
+      SIBYL_LOG_LEVEL: 'error',
+      SIBYL_LIMITS: 'false',
+      SIBYL_CONNECTIONS_MAX: connectionsMax,
+      SIBYL_STREAM_CONNECTIONS_MAX: connectionsMax,
+    },
   })
   const groups = groupsOf(CLIENTS)
   try {

@@ -22,6 +22,17 @@ export function needFiles(files: number): void {
   process.exit(spawnSync('sh', args, { stdio: 'inherit' }).status ?? 1)
 }
 
+/** Returns how many of the wanted files a process can have open after `needFiles`, which raises the limit up to the hard one. */
+export function filesWithin(wanted: number): number {
+  try {
+    const limits = readFileSync('/proc/self/limits', 'utf8')
+    const hard = /^Max open files\s+\S+\s+(\d+)/m.exec(limits)?.[1]
+    return hard === undefined ? wanted : Math.min(wanted, Number(hard))
+  } catch {
+    return wanted
+  }
+}
+
 /** How many files this process may have open; where the system does not tell, it is found out by trying. */
 function filesMax(): number {
   try {
