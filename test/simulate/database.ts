@@ -24,12 +24,21 @@ import type { Life, Scheduler } from './scheduler.ts'
 /** The tables, for one simulation of this process at a time. */
 export type Tables = { readonly database: Database; readonly file: DatabaseFile }
 
+/** A file belongs to one process, which needs no leases; here times are milliseconds of the server's clock. */
+const LEASES =
+  'drop table if exists leases; create table leases ' +
+  '(role text primary key, holder text, epoch integer, expires_at real, writes integer)'
+
+/** The clock of the database server. */
+let serverMs = () => 0
+
 const PATH = ':memory:'
 
 let opening: Promise<Tables> | undefined
 
-/** Returns empty tables; a simulation before must have ended. */
-export async function emptyTables(): Promise<Tables> {
+/** Returns empty tables of a server with this clock; a simulation before must have ended. */
+export async function emptyTables(nowMs: () => number): Promise<Tables> {
+  serverMs = nowMs
   opening ??= openTables()
   const { database, file } = await opening
   const tables = file
@@ -58,7 +67,10 @@ async function openTables(): Promise<Tables> {
     } as never) as Database['orm']
     await closeDatabase(template)
     const database: Database = { address: { dialect: 'sqlite', path: PATH }, readOnly: false, orm }
-    return { database, file: await fileOf(database) }
+    const file = await fileOf(database)
+    file.exec(LEASES)
+    file.function('server_ms', { deterministic: false }, () => serverMs())
+    return { database, file }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
@@ -110,6 +122,7 @@ export function wayToDatabase(ports: WayPorts) {
   const own = new Proxy(connection, {
     get(target, key) {
       if (key === 'transactional') return transactional
+      if (key === 'execute') return executeLeases(target)
       const value: unknown = Reflect.get(target, key, target)
       return typeof value === 'function' ? value.bind(target) : value
     },
@@ -128,4 +141,30 @@ export function wayToDatabase(ports: WayPorts) {
     close: async () => {},
   }
   return { database, reads }
+}
+
+type Execute = ReturnType<typeof sqlConnection>['execute']
+
+/** Runs the statements of leases, which are written for a server, on SQLite. */
+function executeLeases(connection: ReturnType<typeof sqlConnection>): Execute {
+  return (async (sql: string, values: unknown[] = [], method, transaction) => {
+    if (!/\bleases\b/.test(String(sql))) {
+      return connection.execute(sql, values, method, transaction)
+    }
+    const translated = sql
+      .replace('utc_timestamp(3) + interval ? microsecond', 'server_ms() + ? / 1000.0')
+      .replaceAll('utc_timestamp(3)', 'server_ms()')
+      .replace('insert ignore', 'insert or ignore')
+      .replace('last_insert_id(epoch + 1)', 'epoch + 1')
+    const result = await connection.execute(translated, values, method, transaction)
+    if (!sql.includes('last_insert_id')) return result
+    const [, , role] = values
+    const [row] = await connection.execute<{ epoch: number }[]>(
+      'select epoch from leases where role = ?',
+      [role],
+      'all',
+      transaction,
+    )
+    return { ...(result as object), insertId: row?.epoch }
+  }) as Execute
 }

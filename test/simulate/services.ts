@@ -48,13 +48,20 @@ type FundsPeer = {
 /** A process with one real thread. */
 class Service implements Peer {
   readonly name: ServiceName
+  /** Its machine. */
+  readonly node: number
   life: Life
   thread: Thread | undefined
   isReady = false
 
-  constructor(name: ServiceName) {
+  constructor(name: ServiceName, node: number) {
     this.name = name
-    this.life = newLife(name)
+    this.node = node
+    this.life = newLife(this.id)
+  }
+
+  get id(): string {
+    return `${this.name}@${this.node}`
   }
 
   connect(port: MessagePort): void {
@@ -73,11 +80,14 @@ export class Services {
   /** Links a service to the owner of the markets again. */
   relink: (peer: Peer) => void = () => {}
 
+  /** A name that is there twice has two machines; one of them at a time has the lease. */
   constructor(world: ServiceWorld, names: readonly ServiceName[]) {
     this.#world = world
     this.#random = randomFrom(Math.imul(world.seed + 53, 0x1b873593))
     this.#accountsBegun = makeAccountsBegun(world.settings)
-    this.all = names.map((name) => new Service(name))
+    this.all = names.map(
+      (name, at) => new Service(name, names.slice(0, at).filter((each) => each === name).length),
+    )
     for (const service of this.all) this.#start(service)
     world.scheduler.every(TROUBLE_EVERY_US, () => this.#trouble())
   }
@@ -97,7 +107,7 @@ export class Services {
     const lives = [front.life, accounts.life] as const
     this.#world.scheduler.after(this.#random.int(100, 1_000_000), () => {
       if (!lives.every(({ alive }) => alive)) return
-      const name = `${front.name}/${accounts.name}`
+      const name = `${front.name}/${accounts.id}`
       this.#links.get(name)?.cut(this.#random)
       const link = new Link({ ...this.#world, random: this.#random }, lives)
       this.#links.set(name, link)
@@ -109,13 +119,12 @@ export class Services {
 
   /** Ends a service for good. */
   finish(name: ServiceName): void {
-    const service = this.all.find((each) => each.name === name)
-    if (service !== undefined) service.life.alive = false
+    for (const service of this.all) if (service.name === name) service.life.alive = false
   }
 
   #start(service: Service): void {
     const { scheduler } = this.#world
-    const life = newLife(`${service.name}.${++this.#starts}`)
+    const life = newLife(`${service.id}.${++this.#starts}`)
     service.life = life
     service.isReady = false
     scheduler.trace(`start ${life.name}`)
@@ -132,10 +141,14 @@ export class Services {
     service.isReady = true
     this.relink(service)
     if (service.name === 'accounts-0') this.#linkFronts()
-    for (const pair of LINKED) {
-      if (!pair.includes(service.name)) continue
-      const [near, far] = pair.map((name) => this.all.find((each) => each.name === name))
-      if (near?.isReady === true && far?.isReady === true) this.#linkSoon(near, far)
+    for (const [nearName, farName] of LINKED) {
+      if (service.name !== nearName && service.name !== farName) continue
+      const near = this.all.filter(({ name, isReady }) => name === nearName && isReady)
+      const [far] = this.all.filter(({ name, isReady }) => name === farName && isReady)
+      if (far === undefined) continue
+      for (const each of near) {
+        if (each === service || far === service) this.#linkSoon(each, far)
+      }
     }
   }
 
@@ -143,7 +156,7 @@ export class Services {
     const lives = [near.life, far.life] as const
     this.#world.scheduler.after(this.#random.int(100, 1_000_000), () => {
       if (!lives.every(({ alive }) => alive)) return
-      const name = `${near.name}/${far.name}`
+      const name = `${near.id}/${far.id}`
       this.#links.get(name)?.cut(this.#random)
       const link = new Link({ ...this.#world, random: this.#random }, lives)
       this.#links.set(name, link)
@@ -174,7 +187,7 @@ export class Services {
     service.life.alive = false
     service.isReady = false
     for (const [name, link] of this.#links) {
-      if (!name.split('/').includes(service.name)) continue
+      if (!name.split('/').includes(service.id)) continue
       link.cut(this.#random)
       this.#links.delete(name)
     }
@@ -196,7 +209,7 @@ export class Services {
       if (!faults.strikes('link-cut')) continue
       link.cut(faults.of('link-cut'))
       this.#links.delete(name)
-      const [near, far] = name.split('/').map((each) => this.all.find((one) => one.name === each))
+      const [near, far] = name.split('/').map((each) => this.all.find((one) => one.id === each))
       if (near !== undefined && far !== undefined) this.#linkSoon(near, far)
       else this.#linkFronts()
     }
@@ -242,8 +255,10 @@ export class Services {
       openDatabase: async () => database,
       openLogReader: () => logReaderOf(truth),
     }
+    const isShared = this.all.some(({ node }) => node > 0)
     const data = {
-      ...{ name: service.name, index: 0, settings: servicesSettings(settings) },
+      ...{ name: service.name, index: 0 },
+      settings: servicesSettings(settings, isShared ? service.node : undefined),
       ...{ isTerminal: false, accountsBegun: this.#accountsBegun },
     } as ThreadData
     const all = { ...world, ...adapters } as never
@@ -252,13 +267,16 @@ export class Services {
   }
 }
 
-/** The services run beside the nodes of the markets, and alone use the database. */
-function servicesSettings(settings: Settings): Settings {
-  const { cluster, eventLog } = settings
+/** The services run beside the nodes of the markets. On several machines they share a database, and need leases. */
+function servicesSettings(settings: Settings, node: number | undefined): Settings {
+  const { cluster, eventLog, database } = settings
   return {
     ...settings,
     eventLog: { ...eventLog, url: '' },
-    cluster: { ...cluster, roles: ['all'] },
+    cluster: { ...cluster, roles: ['all'], node: node === undefined ? '' : `services-${node}` },
+    ...(node === undefined
+      ? {}
+      : { database: { ...database, url: 'mysql://simulated/simulated' } }),
   } as Settings
 }
 

@@ -143,10 +143,11 @@ async function runWithServices(
   const hasFunds = settings.risk.funds === 'reserve'
   const audit = new ChainAudit(scheduler, chain, { people, oracle, hasFunds })
   oracle.onEvent = (event) => audit.logged(event)
-  const tables = await emptyTables()
+  const tables = await emptyTables(() => scheduler.nowMs)
   const world = { ...base, people, chain, tables, isBalanced: random.chance(0.5), hasFunds }
   const services = new Services(world, [
     ...(['store', 'settlement'] as const),
+    ...(settings.cluster.roles.includes('all') ? [] : (['settlement'] as const)),
     ...(hasFunds ? (['accounts-0'] as const) : []),
   ])
   const run = await runWith(world, oracle, minutes, services.all, (exchange, fronts) => {
