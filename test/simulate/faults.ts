@@ -61,6 +61,8 @@ const RATE_MAX = {
   /** The process of a service other than the markets ends, or stands still. */
   'service-kill': 0.05,
   'service-pause': 0.05,
+  /** A client asks hundreds of times at once for a trader's funds. */
+  'funds-flood': 0.02,
 } as const
 
 export type FaultKind = keyof typeof RATE_MAX

@@ -202,6 +202,8 @@ export class Front implements Peer {
 
   #act(): void {
     const random = this.#random
+    const { faults, hasFunds } = this.#world
+    if (hasFunds === true && faults.strikes('funds-flood')) this.#flood(faults.of('funds-flood'))
     const dice = random.chance(this.#readShare) ? random.int(85, 96) / 100 : random.next()
     const sent = this.#sent.length === 0 ? undefined : random.pick(this.#sent)
     if (dice < 0.5 || this.#sent.length < 5 || sent === undefined) this.#placeNew()
@@ -218,6 +220,12 @@ export class Front implements Peer {
     else if (dice < 0.98) this.#idle()
     else if (this.#sessions.size > 0)
       this.#watch(this.#endSession(random.pick([...this.#sessions])))
+  }
+
+  /** Requests for funds wait for the chain, and must not crowd out reservations. */
+  #flood(random: Random): void {
+    const trader = random.pick(TRADERS)
+    for (let count = random.int(50, 400); count > 0; count--) this.#watch(this.fundsOf(trader))
   }
 
   #watch(work: Promise<unknown>): void {

@@ -6,7 +6,8 @@
 
 import {
   type Abi,
-  decodeFunctionData,
+  type DecodeFunctionDataReturnType,
+  decodeAbiParameters,
   encodeAbiParameters,
   encodeErrorResult,
   encodeEventTopics,
@@ -15,6 +16,7 @@ import {
   type Address as HexAddress,
   isAddressEqual,
   maxUint256,
+  toFunctionSelector,
 } from 'viem'
 import { positionIdOf } from '#chain/position-id.ts'
 import {
@@ -111,12 +113,36 @@ export type Executed =
       readonly verdicts: readonly Verdict[]
     }
 
+type SettleTuple = Extract<
+  DecodeFunctionDataReturnType<typeof settlementAbi>,
+  { functionName: 'settle' }
+>['args']
 type SettleArgs = ReturnType<typeof settleArgs>
 
+/** Functions of the contracts by selector: viem hashes every function of an ABI for each look-up. */
+const FUNCTIONS = new Map(
+  [settlementAbi, testUSDCAbi, conditionalTokensAbi, multicallAbi].map((abi) => [
+    abi as Abi,
+    new Map(
+      (abi as Abi).flatMap((item) =>
+        item.type === 'function' ? [[toFunctionSelector(item), item] as const] : [],
+      ),
+    ),
+  ]),
+)
+
+/** Decodes a call of a contract. */
+function callOf(abi: Abi, data: Hex): { readonly functionName: string; readonly args: unknown[] } {
+  const item = FUNCTIONS.get(abi)?.get(data.slice(0, 10) as Hex)
+  if (item === undefined) throw new TypeError(`no function ${data.slice(0, 10)}`)
+  const args = data.length === 10 ? [] : decodeAbiParameters(item.inputs, `0x${data.slice(10)}`)
+  return { functionName: item.name, args: [...args] }
+}
+
 function settleArgs(data: Hex) {
-  const decoded = decodeFunctionData({ abi: settlementAbi, data })
+  const decoded = callOf(settlementAbi, data)
   if (decoded.functionName !== 'settle') throw new TypeError(`not settle: ${decoded.functionName}`)
-  const [orders, fills, permits] = decoded.args
+  const [orders, fills, permits] = decoded.args as unknown as SettleTuple
   return { orders, fills, permits }
 }
 
@@ -378,7 +404,7 @@ export class Contracts {
     if (to === this.at.stablecoin) return this.#readStablecoin(data, funds)
     if (to === this.at.conditionalTokens) return this.#readTokens(data, funds)
     if (to !== this.at.settlement) return '0x'
-    const { functionName, args } = decodeFunctionData({ abi: settlementAbi, data })
+    const { functionName, args } = callOf(settlementAbi, data)
     const word = (result: boolean | bigint): Hex =>
       encodeAbiParameters([{ type: 'uint256' }], [BigInt(result)])
     if (functionName === 'isSettled') return word(funds.isSettled(String(args?.[0])))
@@ -392,7 +418,7 @@ export class Contracts {
   }
 
   #readMany(data: Hex, funds: Funds): Hex {
-    const { args } = decodeFunctionData({ abi: multicallAbi, data })
+    const { args } = callOf(multicallAbi, data)
     const calls = args?.[0] as readonly { target: HexAddress; callData: Hex }[]
     return encodeFunctionResult({
       abi: multicallAbi,
@@ -405,7 +431,7 @@ export class Contracts {
   }
 
   #readStablecoin(data: Hex, funds: Funds): Hex {
-    const { functionName, args } = decodeFunctionData({ abi: testUSDCAbi, data })
+    const { functionName, args } = callOf(testUSDCAbi, data)
     const wallet = funds.wallet(toAddress(String(args?.[0] ?? this.at.operator)))
     const values: Record<string, bigint> = {
       balanceOf: wallet.dollars,
@@ -420,7 +446,7 @@ export class Contracts {
   }
 
   #readTokens(data: Hex, funds: Funds): Hex {
-    const { functionName, args } = decodeFunctionData({ abi: conditionalTokensAbi, data })
+    const { functionName, args } = callOf(conditionalTokensAbi, data)
     const word = (value: bigint): Hex => encodeAbiParameters([{ type: 'uint256' }], [value])
     if (functionName === 'getOutcomeSlotCount') {
       return word(funds.isPrepared(String(args?.[0]) as MarketId) ? 2n : 0n)
