@@ -134,6 +134,7 @@ async function startHub(): Promise<Server> {
       identify: async () => reject('UNAUTHORIZED_INVALID_TOKEN'),
       confirm: async () => reject('UNAUTHORIZED_KEY_NOT_FOUND'),
     },
+    eventMarkets: async () => undefined,
     bearer: false,
     publish: (topic, text) => void front?.publish(topic, text),
     settings,

@@ -4,6 +4,8 @@ pragma solidity 0.8.37;
 import {Ownable, Ownable2Step} from "@openzeppelin/contracts/access/Ownable2Step.sol";
 import {Clones} from "@openzeppelin/contracts/proxy/Clones.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
+import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 import {Strings} from "@openzeppelin/contracts/utils/Strings.sol";
 import {CTHelpers} from "./CTHelpers.sol";
 import {IConditionalTokens} from "./interfaces/IConditionalTokens.sol";
@@ -16,7 +18,7 @@ import {Market} from "./Market.sol";
 ///
 /// It holds nothing. Its operators create quick markets and resolve them by price; its makers
 /// create ordinary markets and have no part in resolving them.
-contract MarketFactory is Ownable2Step {
+contract MarketFactory is EIP712, Ownable2Step {
     enum Category {
         Defi,
         Protocol,
@@ -40,6 +42,9 @@ contract MarketFactory is Ownable2Step {
     uint256 private constant DESCRIPTION_BYTES_MAX = 8_192;
     uint256 private constant NAME_BYTES_MAX = 32;
     uint256 private constant EVIDENCE_BYTES_MAX = 1_024;
+    uint256 private constant EVENT_BYTES_MAX = 8_192;
+    bytes32 private constant EVENT_MARKET_TYPEHASH =
+        keccak256("EventMarket(address market,bytes32 eventHash)");
     uint32 private constant INTERVAL_MAX = 1 days;
     /// How early before its start a quick market may be created.
     uint64 private constant QUICK_LEAD = 1 hours;
@@ -54,6 +59,8 @@ contract MarketFactory is Ownable2Step {
     mapping(address account => bool) public isOperator;
     mapping(address market => bool) public isMarket;
     mapping(address market => QuickMarket) public quickMarkets;
+    /// keccak256 of the metadata of a market's event; zero for a market without an event.
+    mapping(address market => bytes32) public eventOf;
 
     event MakerSet(address indexed account, bool allowed);
     event OperatorSet(address indexed account, bool allowed);
@@ -74,6 +81,14 @@ contract MarketFactory is Ownable2Step {
         uint64 endTime,
         uint64 startPrice,
         string source
+    );
+    /// The market belongs to the event that `metadata` describes; `signer` is the operator who signed.
+    event EventMarketCreated(
+        bytes32 indexed marketId,
+        address indexed market,
+        bytes32 indexed eventHash,
+        address signer,
+        bytes metadata
     );
     /// The price sources contradict each other: the market is open to the oracle.
     event QuickMarketContested(bytes32 indexed marketId, address indexed market, string evidence);
@@ -107,7 +122,7 @@ contract MarketFactory is Ownable2Step {
         address owner_,
         address operator_,
         address maker_
-    ) Ownable(owner_) {
+    ) EIP712("SibylMarketFactory", "1") Ownable(owner_) {
         conditionalTokens = conditionalTokens_;
         implementation = new Market(collateral, conditionalTokens_, oracle, liveness, bondFloor);
         _setOperator(operator_, true);
@@ -119,7 +134,7 @@ contract MarketFactory is Ownable2Step {
         string calldata description,
         Category category,
         uint64 expiration
-    ) external returns (address market, bytes32 marketId) {
+    ) public returns (address market, bytes32 marketId) {
         if (!isMaker[msg.sender]) revert NotMaker(msg.sender);
         if (expiration <= block.timestamp) revert ExpirationNotInFuture(expiration);
         if (
@@ -143,6 +158,21 @@ contract MarketFactory is Ownable2Step {
         emit MarketCreated(
             marketId, market, msg.sender, question, description, category, expiration
         );
+    }
+
+    /// Creates a market of an event. An operator signs `EventMarket(market, keccak256(metadata))` for
+    /// the predicted address, so no other market can use the signature. An event never changes.
+    function createEventMarket(
+        string calldata question,
+        string calldata description,
+        Category category,
+        uint64 expiration,
+        bytes calldata metadata,
+        bytes calldata signature
+    ) external returns (address market, bytes32 marketId) {
+        if (metadata.length == 0 || metadata.length > EVENT_BYTES_MAX) revert InvalidText();
+        (market, marketId) = createMarket(question, description, category, expiration);
+        _joinEvent(market, marketId, metadata, signature);
     }
 
     /// Creates the market on whether `asset` will be at or above `startPrice` after `interval`
@@ -289,6 +319,20 @@ contract MarketFactory is Ownable2Step {
         isMarket[market] = true;
         Clones.cloneDeterministic(address(implementation), terms.questionId);
         Market(market).initialize(terms);
+    }
+
+    function _joinEvent(
+        address market,
+        bytes32 marketId,
+        bytes calldata metadata,
+        bytes calldata signature
+    ) private {
+        bytes32 eventHash = keccak256(metadata);
+        bytes32 structHash = keccak256(abi.encode(EVENT_MARKET_TYPEHASH, market, eventHash));
+        (address signer,,) = ECDSA.tryRecover(_hashTypedDataV4(structHash), signature);
+        if (!isOperator[signer]) revert NotOperator(signer);
+        eventOf[market] = eventHash;
+        emit EventMarketCreated(marketId, market, eventHash, signer, metadata);
     }
 
     function _predict(bytes32 questionId)

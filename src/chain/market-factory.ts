@@ -1,5 +1,6 @@
 /** The factory: creates markets at predictable addresses; its events. */
 
+import { hexToBytes } from 'viem'
 import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
 import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
 import { CATEGORIES, type Category } from '#domain/market.ts'
@@ -47,6 +48,12 @@ export type FactoryEvent =
       readonly startPrice: bigint
       readonly endPrice: bigint
       readonly source: string
+    })
+  | (MarketPlace & {
+      readonly type: 'EventMarketCreated'
+      readonly eventHash: string
+      readonly signer: Address
+      readonly metadata: Uint8Array
     })
   | (Place & {
       readonly type: 'MakerSet' | 'FactoryOperatorSet'
@@ -200,6 +207,18 @@ export function factoryEvent(log: ChainLog): FactoryEvent | undefined {
         startPrice: args.startPrice,
         endPrice: args.endPrice,
         source: args.source,
+      }
+    }
+    case 'EventMarketCreated': {
+      const { args } = event
+      return {
+        type: 'EventMarketCreated',
+        ...place,
+        marketId: args.marketId as string as MarketId,
+        market: toAddress(args.market),
+        eventHash: args.eventHash,
+        signer: toAddress(args.signer),
+        metadata: hexToBytes(args.metadata),
       }
     }
     case 'MakerSet':

@@ -7,6 +7,7 @@ import { book } from './commands/book.ts'
 import { conformance } from './commands/conformance.ts'
 import { deadman } from './commands/deadman.ts'
 import { maker, marketCreate, warp } from './commands/devnet.ts'
+import { eventAdd, eventCreate, eventShow, events } from './commands/events.ts'
 import { keysCreate, keysList, keysRevoke } from './commands/keys.ts'
 import { logProof, logReceipt, logVerify } from './commands/log.ts'
 import { logBook } from './commands/log-book.ts'
@@ -21,6 +22,7 @@ import { watchBook, watchOrders, watchTrades } from './commands/watch.ts'
 
 export const COMMANDS: readonly Command[] = [
   markets,
+  ...[events, eventShow],
   book,
   archive,
   orderBuy,
@@ -35,6 +37,7 @@ export const COMMANDS: readonly Command[] = [
   redeem,
   warp,
   marketCreate,
+  ...[eventCreate, eventAdd],
   maker,
   mcp,
   conformance,

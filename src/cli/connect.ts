@@ -10,6 +10,7 @@ import { withApiKey } from '#client/tokens.ts'
 import { ACCOUNTS, DEVNET_CHAIN_ID, devnetKey } from '#devnet/accounts.ts'
 import { CommandError, OptionError, readInteger } from '#devnet/command.ts'
 import { trimEnd } from '#domain/trim-end.ts'
+import type { ChainConfig } from '#protocol/shapes/config.ts'
 import type { CommandIo } from './command.ts'
 import { openKeyFolder } from './key-folder.ts'
 
@@ -45,6 +46,27 @@ export function urlOf({ url }: { readonly url: string | undefined }, { env }: Co
 /** Reads, and signs nothing. */
 export function readerOf(values: { readonly url: string | undefined }, io: CommandIo): Client {
   return createClient({ url: urlOf(values, io), retries: RETRIES })
+}
+
+/** Returns the chain on which a command creates something, and the way to it. */
+export async function chainFor(
+  client: Client,
+  values: { readonly 'chain-id': string | undefined; readonly rpc: string | undefined },
+): Promise<{ chain: ChainConfig; rpcUrl: string }> {
+  const { chains } = await client.config()
+  const wanted = values['chain-id']
+  const found = chains.filter(({ chainId }) => wanted === undefined || `${chainId}` === wanted)
+  const [chain] = found
+  if (found.length !== 1 || chain === undefined) {
+    throw new CommandError(
+      `--chain-id is one of ${chains.map(({ chainId }) => chainId).join(', ')}`,
+    )
+  }
+  const rpcUrl = values.rpc ?? chain.rpcUrl
+  if (rpcUrl === undefined && chain.chainId !== DEVNET_CHAIN_ID) {
+    throw new CommandError(`--rpc is missing: chain ${chain.chainId} is not the devnet's`)
+  }
+  return { chain, rpcUrl: rpcUrl ?? '' }
 }
 
 /** Reads as the trader: no token is needed. */

@@ -1,6 +1,7 @@
 /** Reads of markets, history and statistics: what a page shows besides the books. */
 
 import type { TimeAnswer } from '#protocol/shapes/config.ts'
+import type { Event, EventDetail } from '#protocol/shapes/events.ts'
 import type { Candles, Market, MarketStats, PlatformStats } from '#protocol/shapes/markets.ts'
 import type { MarketActivity } from '#protocol/shapes/trades.ts'
 import type { ActivityPage, Holders, UserPosition } from '#protocol/shapes/users.ts'
@@ -20,6 +21,19 @@ export type MarketFilter = {
   readonly pageSize?: number
 }
 
+export type EventFilter = {
+  /** `volume` by default. */
+  readonly sort?: 'volume' | 'newest' | 'ending' | 'category'
+  /** Events whose end is in the future (the default), in the past, or both. */
+  readonly status?: 'open' | 'ended' | 'all'
+  readonly category?: Event['category']
+  readonly tag?: string
+  readonly search?: string
+  readonly chainId?: number
+  /** Events per request; 20 by default. */
+  readonly pageSize?: number
+}
+
 export type UserOfChain = { readonly address?: string; readonly chainId?: number }
 
 export type ClientReads = {
@@ -30,6 +44,14 @@ export type ClientReads = {
   ): Promise<Market[]>
   /** Iterates over the same markets, open ones first; pages are requested as needed. */
   eachMarket(filter?: MarketFilter, options?: CallOptions): AsyncGenerator<Market, void, undefined>
+  /** Iterates over matching events, each with its first markets; pages are requested as needed. */
+  eachEvent(filter?: EventFilter, options?: CallOptions): AsyncGenerator<Event, void, undefined>
+  /** Returns an event with all of its markets. */
+  event(
+    slug: string,
+    where?: { readonly chainId?: number },
+    options?: CallOptions,
+  ): Promise<EventDetail>
   /** Returns up to 300 candles, oldest first; `nextTo` leads to earlier ones. */
   candles(
     marketId: string,
@@ -98,6 +120,9 @@ export function createReads(ports: {
 
   return {
     eachMarket,
+    eachEvent: (filter, call) => eachEvent(send, filter, call),
+    event: (slug, { chainId } = {}, call) =>
+      send({ method: 'GET', path: path('events', slug), query: { chain_id: chainId } }, call),
     async markets({ max = MARKETS_MAX, ...filter } = {}, call) {
       const all: Market[] = []
       for await (const market of eachMarket(filter, call)) {
@@ -151,4 +176,22 @@ export function createReads(ports: {
       send({ method: 'GET', path: path('activity', marketId), query }, call),
     time: (call) => send({ method: 'GET', path: '/api/v1/time' }, call),
   }
+}
+
+/** Follows the cursor: a page of a filtered list may be short. */
+async function* eachEvent(
+  send: Transport,
+  { chainId, pageSize, ...filter }: EventFilter = {},
+  call: CallOptions | undefined,
+): AsyncGenerator<Event, void, undefined> {
+  let cursor: string | undefined
+  do {
+    const query = { ...filter, chain_id: chainId, limit: pageSize, cursor }
+    const page = await send<{ events: Event[]; nextCursor: string | null }>(
+      { method: 'GET', path: '/api/v1/events', query },
+      call,
+    )
+    yield* page.events
+    cursor = page.nextCursor ?? undefined
+  } while (cursor !== undefined)
 }

@@ -112,6 +112,11 @@ export type SibylStream = {
     marketIds: readonly string[] | undefined,
     heard: (message: TickerMessage) => void,
   ): StreamSubscription
+  /** Follows the summaries of an event's markets, including those that join it later. */
+  eventTicker(
+    event: { readonly slug: string; readonly chainId?: number },
+    heard: (message: TickerMessage) => void,
+  ): StreamSubscription
   /** Follows the prices of an asset: `BTC`. */
   price(asset: string, heard: (message: PriceMessage) => void): StreamSubscription
   /** Follows the quick markets of an asset as they open and are resolved. */

@@ -359,6 +359,11 @@ export function createStream(options: StreamOptions): SibylStream {
         { channel: 'ticker', ...(marketIds === undefined ? {} : { marketIds }) },
         passing<TickerMessage>(listener),
       ),
+    eventTicker: ({ slug, chainId }, listener) =>
+      start(
+        { channel: 'ticker', event: slug, ...(chainId === undefined ? {} : { chainId }) },
+        passing<TickerMessage>(listener),
+      ),
     price: (asset, listener) => start({ channel: 'price', asset }, passing<PriceMessage>(listener)),
     quickMarket: (asset, listener) =>
       start({ channel: 'quick-market', asset }, passing<QuickMarketMessage>(listener)),

@@ -9,14 +9,17 @@ import {
   defineChain,
   type Hex,
   http,
+  toHex,
 } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import type { Client } from '#client/client.ts'
 import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
+import { type EventInfo, eventText } from '#domain/event-info.ts'
 import { NATIVE_CURRENCY } from '#domain/native-currency.ts'
 import type { ChainConfig } from '#protocol/shapes/config.ts'
 import { DEVNET_CHAIN_ID } from './accounts.ts'
 import { CommandError } from './command.ts'
+import { signEventMarket } from './sign-event.ts'
 
 /** Timeout until the exchange lists it. */
 const LISTED_MS = 30_000
@@ -38,6 +41,8 @@ type MarketOrder = {
   readonly terms: readonly [question: string, description: string, category: number]
   /** Seconds until it expires. */
   readonly seconds: number
+  /** Event that it belongs to, and the key of an operator of the factory. */
+  readonly event?: { readonly info: EventInfo; readonly operatorKey: Hex }
 }
 
 export async function createMarket(client: Client, order: MarketOrder): Promise<CreatedMarket> {
@@ -63,18 +68,22 @@ async function sendCreation(order: MarketOrder): Promise<CreatedMarket> {
   try {
     const { timestamp } = await reader.getBlock()
     const expiration = timestamp + BigInt(seconds)
+    const factory = { address: chain.contracts.marketFactory as Hex, abi: marketFactoryAbi }
+    const words = [...terms, expiration] as const
     // Its address depends on its texts, so it is known before anything is paid.
-    const { request, result } = await reader.simulateContract({
-      address: chain.contracts.marketFactory as Hex,
-      abi: marketFactoryAbi,
-      functionName: 'createMarket',
-      args: [...terms, expiration],
-      account,
+    const [address, id] = await reader.readContract({
+      ...factory,
+      functionName: 'predictMarket',
+      args: [account.address, ...words],
     })
-    const hash = await createWalletClient({ ...over, account }).writeContract(request)
+    const creation = await creationOf(order, { words, address })
+    await reader.simulateContract({ ...factory, ...creation, account } as never)
+    const hash = await createWalletClient({ ...over, account }).writeContract({
+      ...factory,
+      ...creation,
+    } as never)
     const { status } = await reader.waitForTransactionReceipt({ hash })
     if (status !== 'success') throw new CommandError(`the transaction ${hash} reverted`)
-    const [address, id] = result
     return { id, address, expiration: Number(expiration) }
   } catch (error) {
     if (!(error instanceof BaseError)) throw error
@@ -85,6 +94,26 @@ async function sendCreation(order: MarketOrder): Promise<CreatedMarket> {
     }
     throw new CommandError(`the chain at ${rpcUrl}: ${error.shortMessage}`)
   }
+}
+
+type Words = readonly [question: string, description: string, category: number, expiration: bigint]
+
+/** Returns the call of the factory, with the operator's signature if the market is of an event. */
+async function creationOf(
+  { chain, event }: MarketOrder,
+  { words, address }: { readonly words: Words; readonly address: Hex },
+) {
+  if (event === undefined) return { functionName: 'createMarket', args: words } as const
+  const metadata = toHex(eventText(event.info))
+  const signature = await signEventMarket(privateKeyToAccount(event.operatorKey), {
+    ...{
+      chainId: chain.chainId,
+      factory: chain.contracts.marketFactory,
+      market: address,
+      metadata,
+    },
+  })
+  return { functionName: 'createEventMarket', args: [...words, metadata, signature] } as const
 }
 
 /** The exchange learns about a market from the chain; then it has a book. */

@@ -1,5 +1,6 @@
-/** Texts of three demo markets of different categories and lengths. */
+/** Texts of three demo markets of different categories and lengths, and of an event with three more. */
 
+import type { EventInfo } from '#domain/event-info.ts'
 import type { Category } from '#domain/market.ts'
 
 export const DEMO_WORDS: readonly {
@@ -27,3 +28,27 @@ export const DEMO_WORDS: readonly {
     days: 7,
   },
 ]
+
+export const DEMO_EVENT: {
+  readonly info: Omit<EventInfo, 'end'>
+  readonly questions: readonly string[]
+  readonly description: string
+  readonly days: number
+} = {
+  info: {
+    slug: 'pythian-foot-race',
+    title: 'Who wins the foot race at the Pythian Games?',
+    category: 'general',
+    tags: ['sport', 'delphi'],
+    image: '🏃',
+    description: 'One market per runner. At most one of them wins; a tie resolves all to NO.',
+    exclusive: true,
+  },
+  questions: [
+    'Does Astylos of Croton win the foot race?',
+    'Does Chionis of Sparta win the foot race?',
+    'Does Phanas of Pellene win the foot race?',
+  ],
+  description: 'YES if the judges at Delphi declare this runner the only winner.',
+  days: 45,
+}

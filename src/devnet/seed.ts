@@ -1,11 +1,12 @@
 /**
- * Turns a fresh chain into a devnet: deploys everything, creates three demo markets, and funds traders. Each step is
- * one batch of transactions, so it takes a second in all. The result is only on the chain; the exchange indexes it like
+ * Turns a fresh chain into a devnet: deploys everything, creates three demo markets and an event of three more, and
+ * funds traders. Each step is one batch of transactions, so it takes a second in all. The result is only on the chain; the exchange indexes it like
  * any other chain.
  */
 
-import { decodeFunctionResult, encodeFunctionData, type Hex } from 'viem'
+import { type Account, decodeFunctionResult, encodeFunctionData, type Hex, toHex } from 'viem'
 import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
+import { eventText } from '#domain/event-info.ts'
 import { UINT256_MAX } from '#domain/ids.ts'
 import { CATEGORIES } from '#domain/market.ts'
 import {
@@ -20,8 +21,9 @@ import {
   RELAYER,
 } from './accounts.ts'
 import { httpBatch, makeBatchSender, type RpcBatch } from './batch-sender.ts'
-import { DEMO_WORDS } from './demo-words.ts'
+import { DEMO_EVENT, DEMO_WORDS } from './demo-words.ts'
 import { type Deployment, deployAll, type Settings } from './deploy.ts'
+import { signEventMarket } from './sign-event.ts'
 
 const UNIT = 1_000_000n
 const TRADER_USDC = 1_000_000n * UNIT
@@ -33,6 +35,9 @@ const FAUCET_USDC = 1_000_000_000n * UNIT
 const DAY_SEC = 86_400
 const NO_COLLECTION: Hex = `0x${'0'.repeat(64)}`
 const BOTH_OUTCOMES = [1n, 2n]
+
+/** Accounts with dollars and shares. */
+const HOLDERS = [DEMO_TAKER, DEMO_MAKER, ...DEMO_TRADERS]
 
 /** Default parameters of the contracts. */
 export const DEVNET_TERMS = {
@@ -76,31 +81,49 @@ export async function seedDevnet(url: string, deployment: Deployment): Promise<D
   const rpc = httpBatch(url)
   const sender = makeBatchSender(rpc)
   const [latest] = await rpc([{ method: 'eth_getBlockByNumber', params: ['latest', false] }])
-  const terms = demoTerms(Number((latest as { timestamp: Hex }).timestamp))
+  const nowSec = Number((latest as { timestamp: Hex }).timestamp)
+  const terms = demoTerms(nowSec)
   const markets = await predictMarkets(rpc, factory.address, maker.address, terms)
   for (const args of terms) await sender.send(maker, factory, 'createMarket', args)
 
-  const shares = TRADER_SHARES * BigInt(markets.length)
+  const runners = eventTerms(nowSec)
+  const shares = TRADER_SHARES * BigInt(markets.length + runners.length)
   await sender.send(owner, collateral, 'mint', [devnetAccount(RELAYER).address, RELAYER_USDC])
   await sender.send(owner, collateral, 'mint', [devnetAccount(FAUCET).address, FAUCET_USDC])
-  for (const index of [DEMO_TAKER, DEMO_MAKER, ...DEMO_TRADERS]) {
+  for (const index of HOLDERS) {
     const trader = devnetAccount(index)
     await sender.send(owner, collateral, 'mint', [trader.address, TRADER_USDC + shares])
     await sender.send(trader, collateral, 'approve', [conditionalTokens.address, shares])
-    for (const { id } of markets) {
-      await sender.send(trader, conditionalTokens, 'splitPosition', [
-        collateral.address,
-        NO_COLLECTION,
-        id,
-        BOTH_OUTCOMES,
-        TRADER_SHARES,
-      ])
-    }
+    for (const { id } of markets) await split(trader, id)
     await sender.send(trader, collateral, 'approve', [settlement.address, UINT256_MAX])
     await sender.send(trader, conditionalTokens, 'setApprovalForAll', [settlement.address, true])
   }
   await sender.flush()
-  return markets
+  // In a later block, so that lists, which begin with the oldest market, begin with the others.
+  const race = await predictMarkets(rpc, factory.address, maker.address, runners)
+  const metadata = toHex(eventText({ ...DEMO_EVENT.info, end: nowSec + DEMO_EVENT.days * DAY_SEC }))
+  const [chainId] = await rpc([{ method: 'eth_chainId', params: [] }])
+  for (const [at, { address }] of race.entries()) {
+    const signature = await signEventMarket(devnetAccount(OPERATOR), {
+      ...{ chainId: Number(chainId), factory: factory.address, market: address, metadata },
+    })
+    await sender.send(maker, factory, 'createEventMarket', [...runners[at]!, metadata, signature])
+  }
+  for (const index of HOLDERS) {
+    for (const { id } of race) await split(devnetAccount(index), id)
+  }
+  await sender.flush()
+  return [...markets, ...race]
+
+  async function split(trader: Account, marketId: Hex): Promise<void> {
+    await sender.send(trader, conditionalTokens, 'splitPosition', [
+      collateral.address,
+      NO_COLLECTION,
+      marketId,
+      BOTH_OUTCOMES,
+      TRADER_SHARES,
+    ])
+  }
 }
 
 type MarketTerms = readonly [question: string, description: string, code: number, expires: bigint]
@@ -111,6 +134,17 @@ function demoTerms(nowSec: number): MarketTerms[] {
     description,
     CATEGORIES.indexOf(category),
     BigInt(nowSec + days * DAY_SEC),
+  ])
+}
+
+function eventTerms(nowSec: number): MarketTerms[] {
+  const { questions, description, info, days } = DEMO_EVENT
+  const expires = BigInt(nowSec + days * DAY_SEC)
+  return questions.map((question) => [
+    question,
+    description,
+    CATEGORIES.indexOf(info.category),
+    expires,
   ])
 }
 

@@ -4,6 +4,7 @@
  */
 
 import type { Delegation } from './delegate.ts'
+import type { EventInfo } from './event-info.ts'
 import type { Address, MarketId, OrderHash, Uint64 } from './ids.ts'
 import type { Market } from './market.ts'
 import type { Outcome } from './order.ts'
@@ -46,6 +47,17 @@ export type MarketCreated = At & {
   /** Ids of its outcome tokens, YES and NO. */
   readonly positions: readonly [yes: string, no: string]
   readonly quick?: QuickStart
+}
+
+/** A market belongs to an event; a `MarketCreated` of the same transaction precedes it. */
+export type EventMarketCreated = At & {
+  readonly type: 'EventMarketCreated'
+  readonly marketId: MarketId
+  /** Hash of the event's metadata, which the contract stores. */
+  readonly eventHash: string
+  /** Operator who signed the metadata for this market; the contract has checked it. */
+  readonly signer: Address
+  readonly info: EventInfo
 }
 
 /** Resolved by price; a `MarketResolved` of the same transaction follows. */
@@ -179,6 +191,7 @@ type DelegateSet = At & Delegation & { readonly type: 'DelegateSet' }
 
 export type ChainEvent =
   | MarketCreated
+  | EventMarketCreated
   | QuickMarketResolved
   | ResolutionProposed
   | ResolutionStep

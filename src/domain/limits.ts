@@ -264,6 +264,23 @@ export const CHAIN_MARKS_MAX = 1_024
 /** Markets that are opened or closed at once when actors are compared with the chain. */
 export const MARKETS_RECONCILED_MAX = 1_000
 
+/** Bytes of an event's metadata, its tags, and its markets. */
+export const EVENT_BYTES_MAX = 8_192
+export const EVENT_TAGS_MAX = 8
+export const EVENT_MARKETS_MAX = 100
+
+/** Events per page of `GET /api/v1/events`, and the markets that it shows of each. */
+export const EVENTS_LISTED_MAX = 50
+export const EVENTS_LISTED = 20
+export const EVENT_MARKETS_LISTED = 5
+
+/** Events that one page of a filtered list scans; its cursor continues behind them. */
+export const EVENTS_SCANNED_MAX = 5_000
+
+/** Markets whose event a front remembers, and traded markets whose events wait for a new volume. */
+export const MARKET_EVENTS_KEPT_MAX = 100_000
+export const EVENT_VOLUMES_WAITING_MAX = 100_000
+
 /** Markets per page of `GET /api/v1/markets`. */
 export const MARKETS_LISTED_MAX = 1_000
 

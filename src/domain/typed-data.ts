@@ -142,6 +142,14 @@ export const SET_DELEGATE_TYPES = {
   ],
 } as const
 
+/** An operator of the factory puts a market, by its predicted address, into the event with this metadata. */
+export const EVENT_MARKET_TYPES = {
+  EventMarket: [
+    { name: 'market', type: 'address' },
+    { name: 'eventHash', type: 'bytes32' },
+  ],
+} as const
+
 const MARKET_DOMAIN = { name: 'SibylMarket', version: '1' } as const
 
 export function settlementDomain(chainId: number, settlement: Address): TypedDataDomain {
@@ -166,6 +174,10 @@ export function conditionalTokensDomain(
 
 export function marketDomain(chainId: number, market: Address): TypedDataDomain {
   return { ...MARKET_DOMAIN, chainId, verifyingContract: market as Hex }
+}
+
+export function factoryDomain(chainId: number, factory: Address): TypedDataDomain {
+  return { name: 'SibylMarketFactory', version: '1', chainId, verifyingContract: factory as Hex }
 }
 
 /**

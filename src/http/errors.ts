@@ -71,6 +71,7 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   MARKET_NOT_FOUND: { status: 404, sentence: 'market not found' },
   ORDER_NOT_FOUND: { status: 404, sentence: 'order not found' },
   ASSET_NOT_FOUND: { status: 404, sentence: 'asset not found' },
+  EVENT_NOT_FOUND: { status: 404, sentence: 'event not found' },
   METHOD_NOT_ALLOWED: { status: 405, sentence: 'this path does not support that method' },
   REQUEST_TIMEOUT: { status: 408, sentence: 'the body did not arrive in time' },
   BODY_TOO_LARGE: { status: 413, sentence: 'the body is too large' },

@@ -15,7 +15,14 @@ import { makeChainBreaks, type OutsideKind } from './chain-breaks.ts'
 import { type ChannelPorts, makeChannelParts } from './channel-parts.ts'
 import type { TakenOrders } from './connection.ts'
 import { feedOf } from './feed-of.ts'
-import { type Feed, isSequenced, marketsOf, type OrdersFeed, type Wanted } from './feeds.ts'
+import {
+  type EventMarkets,
+  type Feed,
+  isSequenced,
+  marketsOf,
+  type OrdersFeed,
+  type Wanted,
+} from './feeds.ts'
 import { followEvent } from './follow-event.ts'
 import * as messages from './messages.ts'
 import type { ResolutionUpdate } from './resolution-update.ts'
@@ -32,6 +39,10 @@ export type Channels<M> = BoardListener & {
   quickMarket(asset: string, event: QuickMarketEvent): void
   /** Returns the feed of a subscription, or a rejection. */
   feedOf(wanted: Wanted): Feed<M> | Rejection
+  /** Returns the feed of an event's tickers. */
+  eventFeedOf(event: EventMarkets): Feed<M>
+  /** Reports that a market has joined an event. */
+  joinedEvent(event: Omit<EventMarkets, 'marketIds'>, marketId: MarketId): void
   join(feed: Feed<M>, member: M): void
   leave(feed: Feed<M>, member: M): void
   /** Returns the messages after a position or cursor; undefined if a snapshot is needed. */
@@ -78,6 +89,8 @@ export function makeChannels<M>(ports: ChannelPorts<M>): Channels<M> {
     priced: assets.priced,
     quickMarket: assets.quickMarket,
     feedOf: (wanted) => feedOf(parts, board(), wanted),
+    eventFeedOf: tickers.eventFeedOf,
+    joinedEvent: tickers.joinedEvent,
     join: registry.join,
     leave: registry.leave,
     resume(feed, since) {

@@ -16,6 +16,13 @@ export type Hz = (typeof CONFLATED_HZ)[number]
 const ASSET_CHANNELS = ['price', 'quick-market'] as const
 export type AssetChannel = (typeof ASSET_CHANNELS)[number]
 
+/** An event and its markets, as the database has them. */
+export type EventMarkets = {
+  readonly slug: string
+  readonly chainId: number
+  readonly marketIds: readonly MarketId[]
+}
+
 /** A validated subscription request. */
 export type Wanted =
   | {
@@ -28,7 +35,11 @@ export type Wanted =
   | { readonly channel: 'orders'; readonly trader: Address }
   | { readonly channel: 'funds'; readonly trader: Address; readonly chainId: number }
   | { readonly channel: 'market'; readonly marketId?: MarketId }
-  | { readonly channel: 'ticker'; readonly marketIds?: readonly MarketId[] }
+  | {
+      readonly channel: 'ticker'
+      readonly marketIds?: readonly MarketId[]
+      readonly event?: { readonly slug: string; readonly chainId?: number }
+    }
   | { readonly channel: AssetChannel; readonly asset: string }
 
 export type BookFeed<M> = {
@@ -68,8 +79,8 @@ export type FundsFeed<M> = {
 export type TickerFeed<M> = {
   readonly kind: 'ticker'
   readonly topic: Topic<M>
-  /** Undefined for all markets. */
-  readonly marketIds: readonly MarketId[] | undefined
+  /** Undefined for all markets; those of an event grow. */
+  marketIds: readonly MarketId[] | undefined
   /** Time of the last request for its markets' figures, and whether one is in progress. */
   preparedAtMs: number
   preparing: boolean

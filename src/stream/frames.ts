@@ -79,6 +79,17 @@ export const SUBSCRIBE_FRAMES = {
         description: 'Only these markets; all by default',
       }),
     ),
+    event: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 64,
+        description:
+          'Only the markets of the event with this slug, including those that join it later; not together with marketIds',
+      }),
+    ),
+    chainId: Type.Optional(
+      safeInteger({ min: 1, description: 'Chain of the event, if several have the slug' }),
+    ),
     since: sinceCursor,
   }),
   price: subscribe('price', { asset, since: sinceCursor }),
@@ -216,6 +227,7 @@ function readSubscribe(frame: Record<string, unknown>, id: FrameId | undefined):
     chainId: number
     asset: string
     marketIds?: readonly MarketId[]
+    event?: string
     since?: number | string
   }
   const subscription = { op: 'subscribe', id, since: asked.since } as const
@@ -244,9 +256,15 @@ function readSubscribe(frame: Record<string, unknown>, id: FrameId | undefined):
       return { ...subscription, wanted: { channel: 'market', ...wanted } }
     }
     case 'ticker': {
-      const { marketIds } = asked
-      const wanted = marketIds === undefined ? {} : { marketIds }
-      return { ...subscription, wanted: { channel: 'ticker', ...wanted } }
+      const { marketIds, event } = asked as { marketIds?: readonly MarketId[]; event?: string }
+      const { chainId } = asked as { chainId?: number }
+      if (event === undefined) {
+        const wanted = marketIds === undefined ? {} : { marketIds }
+        return { ...subscription, wanted: { channel: 'ticker', ...wanted } }
+      }
+      if (marketIds !== undefined) return misread(id, EVENT_OR_MARKETS)
+      const named = { slug: event, ...(chainId === undefined ? {} : { chainId }) }
+      return { ...subscription, wanted: { channel: 'ticker', event: named } }
     }
     case 'price':
     case 'quick-market': {
@@ -255,6 +273,12 @@ function readSubscribe(frame: Record<string, unknown>, id: FrameId | undefined):
     }
   }
 }
+
+const EVENT_OR_MARKETS = reject(
+  'INVALID_FIELD',
+  'event',
+  'event and marketIds cannot be given together',
+)
 
 const DEFAULT_HZ: Hz = 10
 

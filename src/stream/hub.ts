@@ -19,7 +19,7 @@ import type { StreamPrice } from '#protocol/shapes/prices.ts'
 import { inTime } from '#runtime/in-time.ts'
 import type { OutsideKind } from './chain-breaks.ts'
 import type { FundsSource } from './channel-parts.ts'
-import { makeChannels } from './channels.ts'
+import { type Channels, makeChannels } from './channels.ts'
 import {
   type Connection,
   rangesOf,
@@ -115,6 +115,8 @@ export type StreamHub = BoardListener & {
     facts: ResolutionFacts,
     atMs: number,
   ): void
+  /** Adds a market to the tickers of its event. */
+  joinedEvent: Channels<Subscription>['joinedEvent']
   /** Publishes changed funds of a trader on the `funds` channel. */
   fundsChanged(trader: Address, chainId: number): void
   /** Publishes a new price on the `price` channel of its asset (`BTC`); older ones are skipped. */
@@ -333,6 +335,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
     forgotten: channels.forgotten,
     marketHappened: (marketId, event, facts, atMs) =>
       channels.happened(marketId, { event, facts, atMs }),
+    joinedEvent: channels.joinedEvent,
     fundsChanged: channels.fundsChanged,
     missed: channels.missed,
     watched: channels.watched,

@@ -17,7 +17,7 @@ import type { Channels } from './channels.ts'
 import { type Connection, rangesOf, type Subscription } from './connection.ts'
 import type { ConnectionCount } from './connection-count.ts'
 import type { Delivery } from './delivery.ts'
-import type { Feed } from './feeds.ts'
+import type { EventMarkets, Feed } from './feeds.ts'
 import type { FrameId, Request } from './frames.ts'
 import type { HeldSessions } from './held-sessions.ts'
 import type { Sessions } from './sessions.ts'
@@ -44,6 +44,11 @@ export type RequestPorts = {
   readonly gateway: Pick<MarketGateway, 'openOrdersPage' | 'cancel'>
   readonly orders: Pick<OrderService, 'verify' | 'enter'>
   readonly own: OwnOrders
+  /** Returns the markets of an event, or undefined if there is none with this slug. */
+  readonly eventMarkets: (event: {
+    readonly slug: string
+    readonly chainId?: number
+  }) => Promise<EventMarkets | undefined>
   /** Session orders; undefined if clients cannot use them. */
   readonly held?: HeldSessions
   /** True if orders need an authenticated session. */
@@ -251,7 +256,11 @@ export function makeRequests(
   }
 
   function subscribe(connection: Connection, request: Asked<'subscribe'>): void {
-    const { id, wanted, since } = request
+    const { id, wanted } = request
+    if (wanted.channel === 'ticker' && wanted.event !== undefined) {
+      followEvent(connection, request, wanted.event)
+      return
+    }
     // Finding or making the topic of a set of markets already costs as much as its snapshot.
     const namedWeight =
       wanted.channel === 'ticker' ? tickersWeight(wanted.marketIds?.length ?? 0) : 0
@@ -261,6 +270,51 @@ export function makeRequests(
       answerError(connection, id, feed)
       return
     }
+    follow(connection, request, { feed, namedWeight })
+  }
+
+  /** Subscribes to the tickers of an event, whose markets the database knows. */
+  function followEvent(
+    connection: Connection,
+    request: Asked<'subscribe'>,
+    event: { readonly slug: string; readonly chainId?: number },
+  ): void {
+    const { id } = request
+    if (!pays(connection, request, { snapshot: EVENT_WEIGHT })) return
+    if (connection.inFlight >= settings.requestsInFlightMax) {
+      answerError(connection, id, reject('OVERLOADED'))
+      return
+    }
+    connection.inFlight++
+    ports
+      .eventMarkets(event)
+      .then(
+        (found) => {
+          if (connection.ws === undefined) return
+          if (found === undefined) answerError(connection, id, NO_EVENT)
+          else {
+            const feed = channels.eventFeedOf(found)
+            follow(connection, request, { feed, namedWeight: EVENT_WEIGHT })
+          }
+        },
+        (error: unknown) => {
+          errors.tell(error, { session: connection.session }, 'an event cannot be read')
+          answerError(connection, id, reject('OVERLOADED'))
+        },
+      )
+      .finally(() => {
+        connection.inFlight--
+        within.answered(connection)
+      })
+  }
+
+  /** Adds a subscription to a feed; `namedWeight` of its snapshot is paid. */
+  function follow(
+    connection: Connection,
+    request: Asked<'subscribe'>,
+    { feed, namedWeight }: { readonly feed: Feed<Subscription>; readonly namedWeight: number },
+  ): void {
+    const { id, since } = request
     const { name } = feed.topic
     let sub = connection.subs.get(name)
     const size = subscriptionSize(feed)
@@ -399,6 +453,9 @@ export function makeRequests(
 /** Key under which a subscription is counted, besides the connections of its range. */
 const keyOf = (range: string): string => `subscribed ${range}`
 const NOBODY = {} as Subscription
+/** Cost of finding the markets of an event. */
+const EVENT_WEIGHT = 4
+const NO_EVENT = reject('EVENT_NOT_FOUND', 'event')
 const NO_SUBSCRIPTION = reject('NOT_FOUND', 'sub', 'there is no such subscription')
 const NOT_OWN_ORDER = reject(
   'NOT_ORDER_OWNER',

@@ -16,7 +16,7 @@ import type { MarketBoard, ShownMarket } from '#live/market-board.ts'
 import type { FiguresBook, MarketFigures } from '#live/market-figures.ts'
 import { tickerBody } from '#live/ticker.ts'
 import type { Clock } from '#runtime/clock.ts'
-import type { Feed, TickerFeed } from './feeds.ts'
+import type { EventMarkets, Feed, TickerFeed } from './feeds.ts'
 import type { TopicRegistry } from './topic-registry.ts'
 
 /** Interval of messages. */
@@ -38,9 +38,16 @@ type Line = {
   readonly brief: string
 }
 
+const eventTopic = ({ chainId, slug }: Omit<EventMarkets, 'marketIds'>): string =>
+  `ticker:event:${chainId}:${slug}`
+
 type TickerChannel<M> = {
   /** Returns the feed of these markets, or of all. */
   feedOf(marketIds: readonly MarketId[] | undefined): TickerFeed<M> | Rejection
+  /** Returns the feed of an event with these markets. */
+  eventFeedOf(event: EventMarkets): TickerFeed<M>
+  /** Adds a market to the feed of its event, if it has followers. */
+  joinedEvent(event: Omit<EventMarkets, 'marketIds'>, marketId: MarketId): void
   changed(marketId: MarketId): void
   /** Undefined until the figures of its markets are known. */
   snapshot(feed: TickerFeed<M>, reset: boolean): string | undefined
@@ -186,6 +193,15 @@ export function makeTickerChannel<M>(ports: {
     return registry.put({ kind: 'ticker', topic, marketIds, ...times, written: undefined })
   }
 
+  function namedFeed(name: string, marketIds: readonly MarketId[]): TickerFeed<M> {
+    const known = named.get(name)
+    if (known !== undefined) return known
+    const feed = make(name, marketIds)
+    named.set(name, feed)
+    for (const id of marketIds) byMarket.set(id, (byMarket.get(id) ?? new Set()).add(feed))
+    return feed
+  }
+
   /** Requests the figures of the feed's markets, then serves waiting subscribers. */
   async function prepareFor(feed: TickerFeed<M>): Promise<void> {
     if (feed.preparing) return
@@ -234,12 +250,18 @@ export function makeTickerChannel<M>(ports: {
       some.sort()
       const digest = createHash('sha256').update(some.join()).digest('hex').slice(0, 32)
       const name = `ticker:${digest}`
-      const known = named.get(name)
-      if (known !== undefined) return known
-      const feed = make(name, some)
-      named.set(name, feed)
-      for (const id of some) byMarket.set(id, (byMarket.get(id) ?? new Set()).add(feed))
-      return feed
+      return namedFeed(name, some)
+    },
+    eventFeedOf: (event) => namedFeed(eventTopic(event), event.marketIds),
+    joinedEvent(event, marketId) {
+      const feed = named.get(eventTopic(event))
+      if (feed?.marketIds === undefined || feed.marketIds.includes(marketId)) return
+      feed.marketIds = [...feed.marketIds, marketId]
+      byMarket.set(marketId, (byMarket.get(marketId) ?? new Set()).add(feed))
+      // Other readers may have its line already: it is sent again.
+      told.delete(marketId)
+      changed.add(marketId)
+      tick()
     },
     changed(marketId) {
       if (all === undefined && !byMarket.has(marketId)) return

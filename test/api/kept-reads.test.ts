@@ -14,6 +14,7 @@ import { keepAnswers } from '#http/kept-answers.ts'
 import { makeReadCache } from '#http/read-cache.ts'
 import type { AnswerRoute, RawReply } from '#http/route.ts'
 import { makeBoard, type ShownTrade } from '#live/market-board.ts'
+import { makeMarketEvents } from '#live/market-events.ts'
 import { makeFiguresBook } from '#live/market-figures.ts'
 import { makeMarketFinder } from '#live/market-finder.ts'
 import type { MarketView } from '#protocol/market.ts'
@@ -105,11 +106,12 @@ function fixture() {
       board,
       storedMarket: async () => ({ ...market, closeReason: null }),
     })
+    const marketEvents = makeMarketEvents(async () => [])
     return {
       kept,
       trades: listTrades(sources),
       activity: listActivity(sources),
-      market: getMarket({ ...{ board, find, waiters, figures, kept, over } }),
+      market: getMarket({ ...{ board, find, waiters, figures, kept, over }, marketEvents }),
     }
   }
 

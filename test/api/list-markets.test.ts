@@ -8,6 +8,7 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import { joinAnswers } from '#http/joined-answers.ts'
 import type { RawReply } from '#http/route.ts'
 import { makeBoard } from '#live/market-board.ts'
+import { makeMarketEvents } from '#live/market-events.ts'
 import { makeFiguresBook } from '#live/market-figures.ts'
 import { makeSeqWaiters } from '#live/seq-waiters.ts'
 import { systemClock } from '#runtime/clock.ts'
@@ -33,6 +34,7 @@ function fixture(isCurrent: () => boolean = () => true, count = COUNT) {
     ...{ board, storedMarkets: async () => [], nowMs: clock.nowMs },
     pages: keepPages({ board, nowMs: clock.nowMs, keepMs: 1_000, pagesMax: 4 }),
     figures: makeFiguresBook({ board: () => board, stored: async () => [], clock }),
+    marketEvents: makeMarketEvents(async () => []),
     waiters: makeSeqWaiters(() => board, clock),
     joined: joinAnswers({ listsMax: 4 }),
   })

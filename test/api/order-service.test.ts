@@ -13,6 +13,7 @@ import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import { joinAnswers } from '#http/joined-answers.ts'
 import type { FundsGateway } from '#live/funds-gateway.ts'
 import { type MarketBoard, makeBoard } from '#live/market-board.ts'
+import { makeMarketEvents } from '#live/market-events.ts'
 import { makeFiguresBook } from '#live/market-figures.ts'
 import { type MarketGateway, type MarketRef, makeGateway } from '#live/market-gateway.ts'
 import { makeSeqWaiters } from '#live/seq-waiters.ts'
@@ -157,6 +158,7 @@ test('a list of markets waits until every thread has sent its own', async () => 
     listMarkets({
       ...{ board, storedMarkets: async () => [], nowMs: systemClock.nowMs },
       figures: makeFiguresBook({ board: () => board, stored: async () => [], clock: systemClock }),
+      marketEvents: makeMarketEvents(async () => []),
       waiters: makeSeqWaiters(() => board, systemClock),
       joined: joinAnswers({ listsMax: 1 }),
       pages: keepPages({ board, nowMs: systemClock.nowMs, keepMs: 0, pagesMax: 1 }),

@@ -180,7 +180,7 @@ test('no request costs ten times as much for each unit as the median', async (t)
     ...{ marketId: market.id, marketAddress: market.contractAddress, asset: 'BTC' },
     ...{ address: trader.address, user: trader.address, owner: trader.address },
     ...{ hash, txHash: hash, id: '1', orderHash, tradeId: trade.tradeId },
-    ...{ logId, partition, level: '0', index: '000' },
+    ...{ logId, partition, level: '0', index: '000', slug: 'no-such-event' },
     day: new Date().toISOString().slice(0, 10),
   }
   const cases: Case[] = [

@@ -12,6 +12,7 @@ import type { Orderbook } from '#client/answers.ts'
 import { createClient } from '#client/client.ts'
 import type { OrderSubmission } from '#client/order-submission.ts'
 import { DEMO_MAKER, devnetAccount, devnetKey } from '#devnet/accounts.ts'
+import type { Event, EventDetail } from '#protocol/shapes/events.ts'
 import type { Market } from '#protocol/shapes/markets.ts'
 import type { OpenOrder } from '#protocol/shapes/orders.ts'
 import { eventually } from '../support/eventually.ts'
@@ -68,6 +69,43 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     assert.match(await fail('book', 'Will'), /'Will' may be 0x/)
     assert.match(await fail('book', 'nonsense'), /there is no market 'nonsense'/)
     assert.match(await fail('book', `0x${'1'.repeat(64)}`), /MARKET_NOT_FOUND/)
+  })
+
+  await t.test('events are created, extended, listed and shown', async () => {
+    const about = ['--slug', 'who-wins', '--title', 'Who wins?', '--tags', 'a,b', '--exclusive']
+    await succeed('event', 'create', ...about, 'Does Ann win?', 'Does Bob win?')
+    await succeed('event', 'add', 'who-wins', 'Does Cleo win?')
+    const event = await json<EventDetail>('event', 'show', 'who-wins')
+    const questions = ['Does Ann win?', 'Does Bob win?', 'Does Cleo win?']
+    assert.deepEqual(
+      event.markets.map((market) => [market.question, market.event?.slug]),
+      questions.map((question) => [question, 'who-wins']),
+    )
+    assert.deepEqual([event.tags, event.exclusive, event.marketCount], [['a', 'b'], true, 3])
+    const [first] = event.markets
+    const outcome = ['YES', '--size', '10', '--account', '10']
+    await succeed('order', 'sell', first!.id, ...outcome, '--price', '0.40')
+    await succeed('order', 'buy', first!.id, ...outcome, '--price', '0.30')
+    const priced = await eventually(async () => {
+      const shown = await json<EventDetail>('event', 'show', 'who-wins')
+      assert.equal(shown.prices?.unpriced, 2)
+      return shown
+    })
+    assert.deepEqual([priced.prices?.yesSum, priced.prices?.gap], [350_000, 0])
+    await succeed('cancel', '--all', '--account', '10')
+    const listed = await json<Event[]>('events', 'who wins', '--sort', 'newest')
+    assert.deepEqual(
+      listed.map(({ slug }) => slug),
+      ['who-wins', 'pythian-foot-race'],
+    )
+    assert.match(await succeed('events', '--tag', 'b'), /who-wins +3/)
+    // Other metadata cannot take the slug: its market has no event.
+    const taken = ['--slug', 'who-wins', '--title', 'Mine now']
+    assert.match(await fail('event', 'create', ...taken, 'Do I win?'), /another event has the slug/)
+    assert.equal((await json<EventDetail>('event', 'show', 'who-wins')).title, 'Who wins?')
+    const wrong = await call(['event', 'create', '--slug', 'Who', '--title', 'x', 'y'])
+    assert.deepEqual([wrong.code, wrong.out], [2, ''])
+    assert.match(wrong.err, /^sibyl: --slug must be 1 to 64 characters/)
   })
 
   await t.test('orders are placed, shown and cancelled', async () => {

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
-import type { Hex } from 'viem'
+import { type Hex, keccak256, toHex } from 'viem'
 import { ours } from '#devnet/artifact.ts'
+import type { Address } from '#domain/ids.ts'
+import { EVENT_MARKET_TYPES, factoryDomain, typeString } from '#domain/typed-data.ts'
 import { marketAbi } from '../../contracts/artifacts/Market.abi.ts'
 import {
   assertReverts,
@@ -136,6 +138,75 @@ describe('a market', () => {
     const asFactory = { address: factory.address, type: 'json-rpc' } as const
     await assertReverts(chain.send(asFactory, market, 'initialize', [terms]), 'AlreadyInitialized')
     await assertReverts(chain.send(asFactory, market, 'resolveQuick', [0]), 'NotQuick')
+  })
+})
+
+describe('a market of an event', () => {
+  const METADATA = toHex('{"slug":"who-wins"}')
+
+  async function prepare() {
+    const { maker, factory, read } = world
+    const args = ['Does Ann win?', '', 3, (await world.chain.now()) + 3_600n] as const
+    const [address, id] = await read(factory, 'predictMarket', [maker.address, ...args])
+    return { args, address, id }
+  }
+
+  async function sign(market: Hex, metadata: Hex, signer = world.quickOperator): Promise<Hex> {
+    const { chain, factory } = world
+    return signer.signTypedData({
+      domain: factoryDomain(chain.id, factory.address as string as Address),
+      types: EVENT_MARKET_TYPES,
+      primaryType: 'EventMarket',
+      message: { market, eventHash: keccak256(metadata) },
+    })
+  }
+
+  test('is created where it was predicted, with the hash of its signed metadata', async () => {
+    const { maker, quickOperator, chain, factory, read } = world
+    const { args, address, id } = await prepare()
+    assert.equal(
+      typeString('EventMarket', EVENT_MARKET_TYPES),
+      'EventMarket(address market,bytes32 eventHash)',
+    )
+    const receipt = await chain.send(maker, factory, 'createEventMarket', [
+      ...args,
+      METADATA,
+      await sign(address, METADATA),
+    ])
+    const [created, joined] = eventsOf(receipt, factory)
+    assert.equal(created?.eventName, 'MarketCreated')
+    assert.deepEqual(joined, {
+      eventName: 'EventMarketCreated',
+      args: {
+        marketId: id,
+        market: address,
+        eventHash: keccak256(METADATA),
+        signer: quickOperator.address,
+        metadata: METADATA,
+      },
+    })
+    assert.equal(await read(factory, 'eventOf', [address]), keccak256(METADATA))
+    assert.equal(await read(factory, 'isMarket', [address]), true)
+  })
+
+  test('is refused: signed by a stranger, for another market, for other metadata, without a maker, too long', async () => {
+    const { maker, carol, chain, factory } = world
+    const { args, address } = await prepare()
+    const create = async (
+      signature: Hex | Promise<Hex>,
+      metadata: Hex = METADATA,
+      from: World['ann'] = maker,
+    ) => chain.send(from, factory, 'createEventMarket', [...args, metadata, await signature])
+    await assertReverts(create(sign(address, METADATA, carol)), 'NotOperator', [carol.address])
+    await assertReverts(create(sign(factory.address, METADATA)), 'NotOperator')
+    await assertReverts(create(sign(address, toHex('{}'))), 'NotOperator')
+    await assertReverts(create('0x'), 'NotOperator')
+    await assertReverts(create(sign(address, METADATA), METADATA, carol), 'NotMaker')
+    await assertReverts(create(sign(address, '0x'), '0x'), 'InvalidText')
+    const long = toHex('a'.repeat(8_193))
+    await assertReverts(create(sign(address, long), long), 'InvalidText')
+    await create(sign(address, METADATA))
+    await assertReverts(create(sign(address, METADATA)), 'MarketExists')
   })
 })
 

@@ -6,7 +6,7 @@ import { devnet } from '#config/devnet.ts'
 import { DEMO_MAKER, DEMO_TAKER, DEMO_TRADERS, devnetAccount } from '#devnet/accounts.ts'
 import { httpBatch, makeBatchSender } from '#devnet/batch-sender.ts'
 import { chainUrl, leaseChain, probeChain, startChainProcess } from '#devnet/chain-process.ts'
-import { DEMO_WORDS } from '#devnet/demo-words.ts'
+import { DEMO_EVENT, DEMO_WORDS } from '#devnet/demo-words.ts'
 import { startTestChain } from '../support/chain.ts'
 import { eventually } from '../support/eventually.ts'
 
@@ -20,7 +20,7 @@ test('the chain of the devnet', async (t) => {
   })
 
   await t.test('has demo markets and traders with funds', async () => {
-    assert.equal(chain.demoMarkets.length, DEMO_WORDS.length)
+    assert.equal(chain.demoMarkets.length, DEMO_WORDS.length + DEMO_EVENT.questions.length)
     for (const index of [DEMO_TAKER, DEMO_MAKER, ...DEMO_TRADERS]) {
       const { address } = devnetAccount(index)
       assert.equal(await chain.balance(address), 1_000_000n * UNIT)

@@ -11,7 +11,7 @@ import { devnetKey } from '#devnet/accounts.ts'
 import { httpBatch } from '#devnet/batch-sender.ts'
 import { probeChain } from '#devnet/chain-process.ts'
 import { readChainRecord } from '#devnet/chain-record.ts'
-import { DEMO_WORDS } from '#devnet/demo-words.ts'
+import { DEMO_EVENT, DEMO_WORDS } from '#devnet/demo-words.ts'
 import { assertMetricsExported } from '../support/alarms.ts'
 import { chainRefusal } from '../support/chain-refusal.ts'
 import { eventually } from '../support/eventually.ts'
@@ -60,14 +60,25 @@ test('a devnet from its start to its end', async (t) => {
   }
   const demo = await eventually(async () => {
     const listed = await ann.markets()
-    assert.equal(listed.length, DEMO_WORDS.length)
+    assert.equal(listed.length, DEMO_WORDS.length + DEMO_EVENT.questions.length)
     return listed
   })
 
   await t.test('its markets are those on the chain', () => {
-    const questions = DEMO_WORDS.map(({ question }) => question)
+    const questions = [...DEMO_WORDS.map(({ question }) => question), ...DEMO_EVENT.questions]
     assert.deepEqual(demo.map(({ question }) => question).sort(), questions.sort())
     assert.deepEqual(new Set(demo.map(({ chainId }) => chainId)), new Set([31_337]))
+  })
+
+  await t.test('its demo event has its markets, and each names it', async () => {
+    const event = await ann.event(DEMO_EVENT.info.slug)
+    assert.deepEqual(
+      event.markets.map(({ question }) => question),
+      DEMO_EVENT.questions,
+    )
+    assert.equal(event.prices?.unpriced, DEMO_EVENT.questions.length)
+    const named = demo.filter((market) => market.event?.slug === event.slug)
+    assert.equal(named.length, DEMO_EVENT.questions.length)
   })
 
   await t.test('the trade that it shows works as it is copied', async () => {

@@ -59,6 +59,7 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   'docs/command-line.md: Conformance': 'runs in the tests of the command line',
   'docs/command-line.md: The public log': 'needs files, keys and an order of the reader',
   'docs/cluster.md: Several machines': 'needs servers of NATS and a database',
+  'docs/events.md: Events': 'runs in the tests of the command line',
   'docs/simulator.md: Simulator': 'runs in the tests of the simulator',
   'docs/operating.md: Install': 'needs a machine of its own',
   'docs/operating.md: Backup': 'needs an installed exchange',

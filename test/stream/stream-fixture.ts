@@ -124,6 +124,7 @@ export async function startStream(
       cancelAll: async () => reject('MARKET_CLOSED'),
       deadman: async () => reject('MARKET_CLOSED'),
     },
+    eventMarkets: async () => undefined,
     bearer: false,
     publish: (topic, text) => void front?.publish(topic, text),
     settings,

@@ -248,3 +248,55 @@ test('over a socket: one subscription serves a list, also while the database is 
   const none = await client.ask({ op: 'subscribe', channel: 'ticker', marketIds: [] }, 'error')
   assert.deepEqual([none.code, none.field], ['INVALID_FIELD', 'marketIds'])
 })
+
+test('the tickers of an event begin with its markets and go on with those that join it', async () => {
+  const { channel, registry, nth, open, rest, turn, snapshot } = fixture()
+  const event = { slug: 'games', chainId: 5 }
+  for (const n of [1, 2, 3]) open(n)
+  const feed = channel.eventFeedOf({ ...event, marketIds: [1, 2].map(nth) })
+  registry.join(feed, {})
+  assert.equal(channel.eventFeedOf({ ...event, marketIds: [] }), feed)
+  const first = await snapshot(feed)
+  assert.deepEqual(
+    first.tickers.map(({ marketId }) => marketId),
+    [1, 2].map(nth),
+  )
+  rest(3, 400_000)
+  assert.deepEqual(await turn(), [], 'another market')
+  channel.joinedEvent({ slug: 'races', chainId: 5 }, nth(3))
+  assert.deepEqual(await turn(), [], 'another event')
+  channel.joinedEvent(event, nth(3))
+  channel.joinedEvent(event, nth(4))
+  const [joined] = await turn()
+  assert.deepEqual(
+    joined?.tickers.map(({ marketId }) => marketId),
+    [nth(3)],
+  )
+  open(4)
+  rest(2, 300_000)
+  const [opened] = await turn()
+  assert.deepEqual(opened?.tickers.map(({ marketId }) => marketId).sort(), [2, 4].map(nth))
+  assert.equal((await snapshot(feed)).count, 4)
+})
+
+test('a subscription to the tickers of an event names it, and an unknown one is refused', async (t) => {
+  const stream = await startStream(t, {
+    parts: {
+      eventMarkets: async ({ slug, chainId = 5 }) =>
+        slug === 'games' ? { slug, chainId, marketIds: [marketIdOf(0)] } : undefined,
+    },
+  })
+  const client = await stream.connect()
+  const subscribe = { op: 'subscribe', channel: 'ticker' }
+  const { sub } = await client.ask({ ...subscribe, event: 'games' }, 'subscribed')
+  assert.equal(sub, 'ticker:event:5:games')
+  const first = await client.next('ticker.snapshot')
+  assert.deepEqual(
+    (first as unknown as Told).tickers.map(({ marketId }) => marketId),
+    [marketIdOf(0)],
+  )
+  const unknown = await client.ask({ ...subscribe, event: 'races' }, 'error')
+  assert.deepEqual([unknown.code, unknown.field], ['EVENT_NOT_FOUND', 'event'])
+  const both = { ...subscribe, event: 'games', marketIds: [marketIdOf(0)] }
+  assert.equal((await client.ask(both, 'error')).field, 'event')
+})

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { marketLink, readRoute } from '#web/state/router.ts'
+import { eventLink, marketLink, readRoute } from '#web/state/router.ts'
 
 const ID = `0x${'ab'.repeat(32)}`
 
@@ -11,6 +11,7 @@ test('addresses lead to views', () => {
   assert.deepEqual(readRoute('#/'), { view: 'markets' })
   assert.deepEqual(readRoute('#/?search=rain&sort=ends'), { view: 'markets' })
   assert.deepEqual(readRoute('#/portfolio/'), { view: 'portfolio' })
+  assert.deepEqual(readRoute(eventLink('who-wins')), { view: 'event', slug: 'who-wins' })
   assert.deepEqual(readRoute(marketLink(ID)), { view: 'market', marketId: ID })
   assert.deepEqual(readRoute(`#/m/${ID.toUpperCase().replace('0X', '0x')}`), {
     view: 'market',
@@ -27,7 +28,16 @@ test('a link to a market can prepare a trade, and nothing else', () => {
 })
 
 test('an unknown address says so', () => {
-  for (const text of ['#/m/', '#/m/0x12', `#/m/${ID}0`, '#/elsewhere', '#main']) {
+  for (const text of [
+    '#/m/',
+    '#/m/0x12',
+    `#/m/${ID}0`,
+    '#/elsewhere',
+    '#main',
+    '#/e/',
+    '#/e/A',
+    '#/e/a/b',
+  ]) {
     assert.deepEqual(readRoute(text), { view: 'nowhere' }, text)
   }
 })

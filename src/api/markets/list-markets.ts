@@ -19,6 +19,7 @@ import type { RequestContext } from '#http/request-context.ts'
 import { type AnswerRoute, type RawReply, route } from '#http/route.ts'
 import { flag, oneOf, safeInteger } from '#http/schemas.ts'
 import type { MarketBoard } from '#live/market-board.ts'
+import type { EventName, MarketEvents } from '#live/market-events.ts'
 import type { FiguresBook, MarketFigures } from '#live/market-figures.ts'
 import type { FoundMarket, MarketFinder } from '#live/market-finder.ts'
 import type { SeqWaiters } from '#live/seq-waiters.ts'
@@ -37,9 +38,10 @@ import {
   placeOf,
 } from './market-pages.ts'
 
-function marketBody(
+export function marketBody(
   found: FoundMarket & Pick<ListedMarket, 'winningOutcome'>,
   figures: FiguresBook,
+  event: EventName | null,
 ): Static<typeof Market> {
   const { market, closed, shown, winningOutcome = null } = found
   return {
@@ -55,11 +57,12 @@ function marketBody(
     bestAskPrice: shown?.books[YES].bestAsk ?? 0,
     createdAt: market.createdAt,
     ...(winningOutcome === null ? {} : { winningOutcome }),
+    event,
     ...tickerBody({ quick: market.quick, closed }, shown, figures.of(market.id)),
   }
 }
 
-const MARKET_EXAMPLE = {
+export const MARKET_EXAMPLE = {
   id: MARKET_ID,
   question: 'Will it rain in Delphi tomorrow?',
   description: 'Resolves YES if any rain is measured.',
@@ -71,6 +74,7 @@ const MARKET_EXAMPLE = {
   resolved: false,
   bestAskPrice: 430_000,
   createdAt: 1_800_000_000,
+  event: null,
   ...TICKER_EXAMPLE,
 }
 
@@ -79,7 +83,7 @@ const nextCursor = Type.Union([Type.String(), Type.Null()], {
 })
 
 /** Markets of a list that cost as much as one read. */
-const MARKETS_PER_READ = 25
+export const MARKETS_PER_READ = 25
 /** Markets that a filter looks at for the cost of one read, and the most that this costs: below the burst of an address. */
 const SCANNED_PER_READ = 200
 const SCAN_READS_MAX = 1_000
@@ -89,6 +93,7 @@ type MadeList = {
   readonly list: List
   readonly boardVersion: number
   readonly figuresVersion: number
+  readonly eventsVersion: number
   readonly atMs: number
 }
 
@@ -106,6 +111,7 @@ type ListSources = MarketSources & {
   readonly nowMs: () => number
   readonly pages: KeptPages<MadeList>
   readonly figures: FiguresBook
+  readonly marketEvents: MarketEvents
   readonly waiters: Pick<SeqWaiters, 'untilFollowed'>
   readonly joined: JoinedAnswers
 }
@@ -244,11 +250,14 @@ export function listMarkets(ports: ListSources): AnswerRoute {
 }
 
 /** Makes lists from pages. A list is made again only if something has happened on this front. */
-function makeListWriter({ board, figures, waiters, nowMs }: ListSources) {
+function makeListWriter({ board, figures, marketEvents, waiters, nowMs }: ListSources) {
   /** Keyed by the market's figures, which are a new object after each change. */
   const listed = new WeakMap<
     MarketFigures,
-    Pick<ListedMarket, 'closed' | 'winningOutcome'> & { readonly item: RawReply }
+    Pick<ListedMarket, 'closed' | 'winningOutcome'> & {
+      readonly event: EventName | null
+      readonly item: RawReply
+    }
   >()
 
   /** Returns the list that was made from this page, if nothing has happened on this front since. */
@@ -256,6 +265,7 @@ function makeListWriter({ board, figures, waiters, nowMs }: ListSources) {
     const isSame =
       answer?.boardVersion === board.version &&
       answer.figuresVersion === figures.version &&
+      answer.eventsVersion === marketEvents.version &&
       nowMs() - answer.atMs < CHECKED_MS
     return isSame ? answer.list : undefined
   }
@@ -270,7 +280,7 @@ function makeListWriter({ board, figures, waiters, nowMs }: ListSources) {
     const marketIds = markets.map(({ market }) => market.id)
     const late = await waiters.untilFollowed(marketIds, request)
     if (late !== undefined) return late
-    await figures.prepare(marketIds)
+    await Promise.all([figures.prepare(marketIds), marketEvents.prepare(marketIds)])
     const last = markets.length < limit ? undefined : markets.at(-1)
     const next = last === undefined ? null : cursorBehind(last)
     const list = {
@@ -279,7 +289,8 @@ function makeListWriter({ board, figures, waiters, nowMs }: ListSources) {
       after: `],"count":${markets.length},"nextCursor":${JSON.stringify(next)}}`,
     }
     const { version: boardVersion } = board
-    page.answer = { list, boardVersion, figuresVersion: figures.version, atMs }
+    const { version: eventsVersion } = marketEvents
+    page.answer = { list, boardVersion, figuresVersion: figures.version, eventsVersion, atMs }
     return list
   }
 
@@ -287,16 +298,18 @@ function makeListWriter({ board, figures, waiters, nowMs }: ListSources) {
   function written(found: ListedMarket): RawReply {
     const { market, closed, winningOutcome } = found
     const known = figures.of(market.id)
+    const event = marketEvents.of(market.id)
     const before = known === undefined ? undefined : listed.get(known)
     if (
       before !== undefined &&
       before.closed === closed &&
-      before.winningOutcome === winningOutcome
+      before.winningOutcome === winningOutcome &&
+      before.event === event
     )
       return before.item
-    const raw = Buffer.from(writeJson(marketBody(found, figures)))
+    const raw = Buffer.from(writeJson(marketBody(found, figures, event)))
     const item: RawReply = { status: 200, raw, headers: { etag: entityTag(raw) } }
-    if (known !== undefined) listed.set(known, { closed, winningOutcome, item })
+    if (known !== undefined) listed.set(known, { closed, winningOutcome, event, item })
     return item
   }
 
@@ -313,13 +326,14 @@ type OneMarketSources = {
   readonly find: MarketFinder
   readonly waiters: Pick<SeqWaiters, 'until'>
   readonly figures: FiguresBook
+  readonly marketEvents: MarketEvents
   /** Answers for markets that this front follows, and for ended ones. */
   readonly kept: KeptAnswers
   readonly over: ReadCache
 }
 
 export function getMarket(ports: OneMarketSources): AnswerRoute {
-  const { board, find, waiters, figures, kept, over } = ports
+  const { board, find, waiters, figures, marketEvents, kept, over } = ports
   return route({
     method: 'GET',
     path: '/api/v1/markets/{marketId}',
@@ -357,15 +371,22 @@ export function getMarket(ports: OneMarketSources): AnswerRoute {
       return over.readJson(`market/${marketId}/${board.isGone(marketId)}`, () => written(marketId))
     }
     if (!figures.isPrepared(marketId)) return read(marketId)
+    if (!marketEvents.isPrepared(marketId)) return prepared(marketId)
     // A new object after each change of the market and its figures.
     const known = figures.of(marketId)
     if (known === undefined) return read(marketId)
-    const name = `market/${marketId}`
+    const event = marketEvents.of(marketId)
+    const name = `market/${marketId}/${event?.slug ?? ''}`
     const found = kept.find(name, known)
     const { market, closed } = shown
-    const reply =
-      found ?? kept.keep(name, known, writeJson(marketBody({ market, closed, shown }, figures)))
+    const body = () => writeJson(marketBody({ market, closed, shown }, figures, event))
+    const reply = found ?? kept.keep(name, known, body())
     return markStale(board, marketId, reply)
+  }
+
+  async function prepared(marketId: MarketId): Promise<RawReply | Rejection> {
+    await marketEvents.prepare([marketId])
+    return marketEvents.isPrepared(marketId) ? answer(marketId) : read(marketId)
   }
 
   async function read(marketId: MarketId): Promise<RawReply | Rejection> {
@@ -376,7 +397,7 @@ export function getMarket(ports: OneMarketSources): AnswerRoute {
   async function written(marketId: MarketId): Promise<string | Rejection> {
     const found = await find(marketId)
     if (isRejection(found)) return found
-    await figures.prepare([marketId])
-    return writeJson(marketBody(found, figures))
+    await Promise.all([figures.prepare([marketId]), marketEvents.prepare([marketId])])
+    return writeJson(marketBody(found, figures, marketEvents.of(marketId)))
   }
 }

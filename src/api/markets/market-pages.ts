@@ -52,7 +52,7 @@ type ChainListFilter = MarketFilter & {
   readonly limit: number
 }
 
-type ChainListedMarket = Market & {
+export type ChainListedMarket = Market & {
   readonly resolved: boolean
   readonly winningOutcome: Outcome | null
   readonly withdrawn: boolean
@@ -133,16 +133,23 @@ async function ofChain(
   const { nowSec } = filter
   const after = id === undefined ? {} : { after: { createdAt, id, ended } }
   const listed = await chainMarkets({ ...filter, ...after })
-  return listed.map((market) => {
-    const shown = board.markets.get(market.id)
-    if (market.resolved) {
-      const { winningOutcome } = market
-      return { market, closed: 'resolved', shown, ended: true, winningOutcome }
-    }
-    const over = gone(market, nowSec)
-    const closed = shown === undefined ? over : shown.closed
-    return { market, closed, shown, ended: over !== undefined }
-  })
+  return listed.map((market) => listedOf(board, market, nowSec))
+}
+
+/** Returns a market of the chain with its current state on the board. */
+export function listedOf(
+  board: Pick<MarketBoard, 'markets'>,
+  market: ChainListedMarket,
+  nowSec: number,
+): ListedMarket {
+  const shown = board.markets.get(market.id)
+  if (market.resolved) {
+    const { winningOutcome } = market
+    return { market, closed: 'resolved', shown, ended: true, winningOutcome }
+  }
+  const over = gone(market, nowSec)
+  const closed = shown === undefined ? over : shown.closed
+  return { market, closed, shown, ended: over !== undefined }
 }
 
 /** Returns why a market that no thread has loaded accepts no orders. */

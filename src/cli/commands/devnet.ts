@@ -12,7 +12,15 @@ import { runMaker } from '#devnet/demo-maker.ts'
 import { warpDevnet } from '#devnet/warp.ts'
 import { CATEGORIES } from '#domain/market.ts'
 import { command, READ_OPTIONS, readWord, SIGN_OPTIONS, URL_OPTION } from '../command.ts'
-import { clockOf, isTraderNamed, keyOf, readerOf, readKeyFile, urlOf } from '../connect.ts'
+import {
+  chainFor,
+  clockOf,
+  isTraderNamed,
+  keyOf,
+  readerOf,
+  readKeyFile,
+  urlOf,
+} from '../connect.ts'
 import { openKeyFolder } from '../key-folder.ts'
 import { showFacts, showJson } from '../show.ts'
 
@@ -60,24 +68,13 @@ export const marketCreate = command({
     const category = readWord('--category', values.category, CATEGORIES)
     const seconds = readInteger('seconds', values.seconds, 61, 10 * YEAR_SEC)
     const client = readerOf(values, io)
-    const { chains } = await client.config()
-    const wanted = values['chain-id']
-    const found = chains.filter(({ chainId }) => wanted === undefined || `${chainId}` === wanted)
-    const [chain] = found
-    if (found.length !== 1 || chain === undefined) {
-      throw new CommandError(
-        `--chain-id is one of ${chains.map(({ chainId }) => chainId).join(', ')}`,
-      )
-    }
-    const rpcUrl = values.rpc ?? chain.rpcUrl
+    const { chain, rpcUrl } = await chainFor(client, values)
     const file = values['key-file']
-    for (const [name, value] of [['rpc', rpcUrl] as const, ['key-file', file] as const]) {
-      if (value === undefined && chain.chainId !== DEVNET_CHAIN_ID) {
-        throw new CommandError(`--${name} is missing: chain ${chain.chainId} is not the devnet's`)
-      }
+    if (file === undefined && chain.chainId !== DEVNET_CHAIN_ID) {
+      throw new CommandError(`--key-file is missing: chain ${chain.chainId} is not the devnet's`)
     }
     const { id, address, expiration } = await createMarket(client, {
-      ...{ chain, seconds, rpcUrl: rpcUrl ?? '' },
+      ...{ chain, seconds, rpcUrl },
       key: file === undefined ? devnetKey(MAKER) : readKeyFile('--key-file', file),
       terms: [values.question, values.description, CATEGORIES.indexOf(category)],
     })

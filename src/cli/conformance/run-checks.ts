@@ -2,6 +2,7 @@
 
 import { AUTH_CHECKS } from './auth-checks.ts'
 import type { Check } from './check.ts'
+import { EVENT_CHECKS } from './event-checks.ts'
 import { MARKET_CHECKS } from './market-checks.ts'
 import { Mismatch, Skipped } from './mismatch.ts'
 import { ORDER_CHECKS } from './order-checks.ts'
@@ -24,6 +25,7 @@ export type CheckResult = {
 const CHECKS: readonly Check[] = [
   ...SERVICE_CHECKS,
   ...MARKET_CHECKS,
+  ...EVENT_CHECKS,
   ...PRICE_CHECKS,
   ...ORDER_CHECKS,
   ...STREAM_CHECKS,

@@ -39,6 +39,9 @@ export const Ticker = Type.Object({
 })
 export type Ticker = Answer<typeof Ticker>
 
+/** Name of the event that a market belongs to. */
+const EventName = Type.Object({ slug: Type.String(), title: Type.String() }, { title: 'EventName' })
+
 export const Market = Type.Object(
   {
     id: Type.String(),
@@ -61,6 +64,9 @@ export const Market = Type.Object(
           '/api/v1/resolution/{marketId}`',
       }),
     ),
+    event: orNull(EventName, {
+      description: 'Event of the market, see `GET /api/v1/events/{slug}`; null if it has none',
+    }),
     ...Ticker.properties,
   },
   { title: 'Market' },

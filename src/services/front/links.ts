@@ -21,6 +21,7 @@ import type { ContractSignatures } from '#live/contract-signatures.ts'
 import type { Delegates } from '#live/delegates.ts'
 import { makeHandOver } from '#live/hand-over.ts'
 import type { MarketBoard } from '#live/market-board.ts'
+import type { MarketEvents } from '#live/market-events.ts'
 import { CONFIRM_EVERY_MS, makeOwnerWatch } from '#live/owner-watch.ts'
 import { makePartitionUse, type PartitionUse } from '#live/partition-use.ts'
 import { type MovingProtocol, makePatientRef } from '#live/patient-ref.ts'
@@ -74,6 +75,7 @@ export function linkFront(
     readonly withdrawn: () => WithdrawnOrders | undefined
     readonly delegates: () => Delegates | undefined
     readonly contracts: () => ContractSignatures | undefined
+    readonly marketEvents: () => MarketEvents | undefined
     /** Reports that idle markets are active now. */
     readonly woken: () => void
   },
@@ -256,7 +258,11 @@ export function linkFront(
         ports.withdrawn()?.followed(chainId, events)
         ports.delegates()?.followed(chainId, events)
         ports.contracts()?.advanced(chainId)
+        ports.marketEvents()?.followed(events)
         for (const event of events) {
+          if (event.type === 'EventMarketCreated') {
+            hub()?.joinedEvent({ chainId, slug: event.info.slug }, event.marketId)
+          }
           const step = resolutionStep(event)
           if (step === undefined) continue
           hub()?.marketHappened(step.marketId, step.event, step.facts, event.atSec * 1_000)
@@ -266,6 +272,7 @@ export function linkFront(
         ports.withdrawn()?.reload(chainId)
         ports.delegates()?.reload(chainId)
         ports.contracts()?.advanced(chainId)
+        ports.marketEvents()?.reset()
         const facts = { blockNumber: to.number }
         for (const id of reverted) hub()?.marketHappened(id, 'reverted', facts, to.atSec * 1_000)
       },
@@ -277,6 +284,7 @@ export function linkFront(
           lost('indexer')
           ports.withdrawn()?.reload()
           ports.delegates()?.reload()
+          ports.marketEvents()?.reset()
           hub()?.missed(['market', 'markets'])
         },
       }),
@@ -284,6 +292,7 @@ export function linkFront(
     // The last messages of the previous indexer may be lost.
     ports.withdrawn()?.reload()
     ports.delegates()?.reload()
+    ports.marketEvents()?.reset()
   }
 
   function followAccounts(peer: string, index: number, port: MessagePort): void {

@@ -1,5 +1,6 @@
 /** The reads of a front: routes over the board, the query pool, and the chains for a sync. */
 
+import { type EventSources, getEvent, listEvents } from '#api/events/list-events.ts'
 import { candles } from '#api/markets/candles.ts'
 import { keepPages } from '#api/markets/kept-pages.ts'
 import { getMarket, listMarkets } from '#api/markets/list-markets.ts'
@@ -37,6 +38,7 @@ import { lazily } from '#http/lazily.ts'
 import { makeReadCache } from '#http/read-cache.ts'
 import type { Route } from '#http/route.ts'
 import type { MarketBoard } from '#live/market-board.ts'
+import type { MarketEvents } from '#live/market-events.ts'
 import type { FiguresBook } from '#live/market-figures.ts'
 import { makeMarketFinder } from '#live/market-finder.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
@@ -57,6 +59,7 @@ type ReadPorts = {
   readonly settings: Settings
   readonly board: MarketBoard
   readonly figures: FiguresBook
+  readonly marketEvents: MarketEvents
   readonly waiters: SeqWaiters
   readonly gateway: MarketGateway
   readonly query: Query
@@ -66,7 +69,8 @@ type ReadPorts = {
 }
 
 export function readRoutes(ports: ReadPorts): Route[] {
-  const { settings, board, figures, waiters, gateway, query, askPage, store, clock } = ports
+  const { settings, board, figures, marketEvents, waiters, gateway, query, askPage, store } = ports
+  const { clock } = ports
   const cache = makeReadCache({
     keepMs: settings.front.readCacheMs,
     entriesMax: READS_KEPT_MAX,
@@ -113,7 +117,7 @@ export function readRoutes(ports: ReadPorts): Route[] {
   })
   return [
     listMarkets({
-      ...{ board, figures, waiters, nowMs: clock.nowMs },
+      ...{ board, figures, marketEvents, waiters, nowMs: clock.nowMs },
       joined: joinAnswers({ listsMax: LISTS_KEPT_MAX }),
       pages: keepPages({
         ...{ board, nowMs: clock.nowMs, pagesMax: LISTS_KEPT_MAX },
@@ -127,7 +131,8 @@ export function readRoutes(ports: ReadPorts): Route[] {
       storedMarkets: (filter) => query('listMarkets', filter),
       ...(hasChain ? { chainMarkets: (filter) => query('listChainMarkets', filter) } : {}),
     }),
-    getMarket({ board, find, waiters, figures, kept, over }),
+    getMarket({ board, find, waiters, figures, marketEvents, kept, over }),
+    ...eventRoutes(ports),
     listTrades(trades),
     listActivity(trades),
     marketStats({
@@ -155,6 +160,17 @@ export function readRoutes(ports: ReadPorts): Route[] {
     listFailedTrades(settlements),
     getSettlement(settlements),
   ]
+}
+
+function eventRoutes(ports: ReadPorts): Route[] {
+  const { board, figures, marketEvents, waiters, query, clock } = ports
+  const sources: EventSources = {
+    ...{ board, figures, marketEvents, waiters, nowMs: clock.nowMs },
+    listEvents: (filter) => query('listEvents', filter),
+    eventsBySlug: (slug) => query('eventsBySlug', { slug }),
+    marketsOfEvents: (asked) => query('marketsOfEvents', asked),
+  }
+  return [listEvents(sources), getEvent(sources)]
 }
 
 /** Returns the chains with contracts, with their balance readers. */

@@ -34,6 +34,7 @@ export function openStream(
     readonly assets: readonly string[]
     readonly funds: StreamPorts['funds']
     readonly use: StreamPorts['use']
+    readonly eventMarkets: StreamPorts['eventMarkets']
     readonly publish: (topic: string, text: string) => void
     readonly log: Log
   },
@@ -81,6 +82,7 @@ export function openStream(
     assets: ports.assets,
     funds: ports.funds,
     use: ports.use,
+    eventMarkets: ports.eventMarkets,
     bearer: auth.bearer,
     draw,
     publish: ports.publish,

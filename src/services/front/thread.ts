@@ -46,6 +46,7 @@ import type { ContractSignatures } from '#live/contract-signatures.ts'
 import type { Delegates } from '#live/delegates.ts'
 import { makeFundsGateway } from '#live/funds-gateway.ts'
 import { makeBoard } from '#live/market-board.ts'
+import { type MarketEvents, makeMarketEvents } from '#live/market-events.ts'
 import { type FiguresBook, makeFiguresBook } from '#live/market-figures.ts'
 import { makeGateway } from '#live/market-gateway.ts'
 import { makePriceBoard } from '#live/price-board.ts'
@@ -63,6 +64,7 @@ import { asyncapi } from '#stream/routes/asyncapi.ts'
 import { stream } from '#stream/routes/stream.ts'
 import { registerStreamMeters } from '#stream/stream-meters.ts'
 import { openDeadman } from './deadman.ts'
+import { eventMarketsBy } from './event-markets.ts'
 import { liveExamples } from './examples.ts'
 import { serviceFacts } from './facts.ts'
 import { linkFront } from './links.ts'
@@ -98,6 +100,7 @@ export function frontThread(data: ThreadData): Thread {
   let withdrawn: WithdrawnOrders | undefined
   let delegates: Delegates | undefined
   let contracts: ContractSignatures | undefined
+  let marketEvents: MarketEvents | undefined
 
   // A worker that exits while its app is open ends the whole process, so the app is closed first even after a bug. The
   // supervisor then restarts the thread.
@@ -164,6 +167,7 @@ export function frontThread(data: ThreadData): Thread {
     withdrawn: () => withdrawn,
     delegates: () => delegates,
     contracts: () => contracts,
+    marketEvents: () => marketEvents,
     woken() {
       hub?.woken()
       waiters.woken()
@@ -194,6 +198,8 @@ export function frontThread(data: ThreadData): Thread {
       clock,
     })
     figures = figuresBook
+    const eventNames = makeMarketEvents((marketIds) => query('eventsOfMarkets', { marketIds }))
+    marketEvents = eventNames
     const chainIds = new Set(settings.chains.map(({ chainId }) => chainId))
     withdrawn = makeWithdrawnOrders({
       chainIds,
@@ -226,6 +232,7 @@ export function frontThread(data: ThreadData): Thread {
       figures: figuresBook,
       funds: funds === undefined ? undefined : { gateway: funds, chainIds },
       use: links.use,
+      eventMarkets: eventMarketsBy(query),
       publish: (topic, text) => void front?.publish(topic, text),
     })
     hub = opened.hub
@@ -271,7 +278,7 @@ export function frontThread(data: ThreadData): Thread {
       userFunds(funds, chainIds),
       ...readRoutes({
         ...{ settings, board, waiters, gateway, query, askPage, store, clock },
-        figures: figuresBook,
+        ...{ figures: figuresBook, marketEvents: eventNames },
       }),
       resolution({
         board,

@@ -21,6 +21,8 @@ import { makeProjectionTraces } from './thread/trade-traces.ts'
 
 /** The store also reads by itself, in case a notification is lost. */
 const LOOK_EVERY_MS = 1_000
+/** Events are sorted by volumes that are this old at most, while the database answers. */
+const VOLUMES_EVERY_MS = 2_000
 
 type StoreWorld = World & Pick<Adapters, 'openDatabase' | 'openLogReader'>
 
@@ -81,6 +83,9 @@ export function storeThread(data: ThreadData, world: StoreWorld = REAL): Thread 
       if (isDatabaseShared) kit.detach(holdProjectors())
       look()
       kit.every(LOOK_EVERY_MS, look)
+      kit.every(VOLUMES_EVERY_MS, () => {
+        if (!stopped && !leaving && actors !== undefined) kit.detach(actors.volumes.refresh())
+      })
       log.info({ partitions: reader.partitions }, 'the projection follows the log')
     },
     connect: links.connect,

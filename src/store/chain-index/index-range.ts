@@ -12,6 +12,7 @@ import { type Database, transact } from '../engine/database.ts'
 import { type Statements, statements } from '../engine/statements.ts'
 import { isMove, moveBalances } from './balances.ts'
 import { insertMarks, moveCursor } from './cursor.ts'
+import { joinEvent } from './event-groups.ts'
 import { insertEventRows } from './event-rows.ts'
 import { createMarket, marketIds } from './market-rows.ts'
 import { type Move, makeCostOf } from './position-fold.ts'
@@ -107,6 +108,7 @@ async function writeEvents(
 ): Promise<void> {
   for (const event of events) {
     if (event.type === 'MarketCreated') await createMarket(sql, chainId, event)
+    if (event.type === 'EventMarketCreated') await joinEvent(sql, chainId, event)
   }
   await insertEventRows(sql, chainId, events)
   for (const event of events) await applyStep(sql, chainId, event)

@@ -81,6 +81,8 @@ export async function rewindChain(database: Database, rewind: ChainRewind): Prom
       'chain_withdrawn_epochs',
       'chain_delegates',
       'chain_set_aside',
+      'event_markets',
+      'events',
     ]) {
       await sql.run(`delete from ${table} where chain_id = ? and block_number > ?`, above)
     }

@@ -8,6 +8,7 @@ import { publicBooksOf } from './022-public-books.ts'
 import { marketCategoriesOf } from './023-market-categories.ts'
 import { delegatesOf } from './024-delegates.ts'
 import { orderTagsOf } from './025-order-tags.ts'
+import { eventsOf } from './026-events.ts'
 
 export const migrationsOf = (dialect: 'sqlite' | 'mysql') => [
   { name: '018-baseline', class: baselineOf(dialect) },
@@ -18,4 +19,5 @@ export const migrationsOf = (dialect: 'sqlite' | 'mysql') => [
   { name: '023-market-categories', class: marketCategoriesOf(dialect) },
   { name: '024-delegates', class: delegatesOf(dialect) },
   { name: '025-order-tags', class: orderTagsOf(dialect) },
+  { name: '026-events', class: eventsOf(dialect) },
 ]

@@ -39,6 +39,7 @@ import {
 } from './chain-markets.ts'
 import { claimsByStatus, redemptionOf } from './claims.ts'
 import { delegationsOf, delegators } from './delegates.ts'
+import { eventsBySlug, eventsOfMarkets, listEvents, marketsOfEvents } from './events.ts'
 import { marketFigures } from './market-figures.ts'
 import { listMarkets, marketById, marketsByContract, oldestMarketOf } from './markets.ts'
 import { tradeNeeds } from './open-needs.ts'
@@ -104,6 +105,10 @@ const answers: {
   chainMarketById: (database, { marketId }) => chainMarketById(database, marketId),
   chainMarketsByContract: (database, { contractAddress }) =>
     chainMarketsByContract(database, contractAddress),
+  listEvents,
+  eventsBySlug,
+  marketsOfEvents,
+  eventsOfMarkets,
   marketsOfContracts,
   openMarketContracts,
   followedTokens,

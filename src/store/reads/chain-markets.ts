@@ -195,6 +195,21 @@ export async function chainMarketById(
   return row === undefined ? undefined : marketRecord(row)
 }
 
+/** Returns the listed markets with these ids, in any order. */
+export async function chainMarketsByIds(
+  database: Database,
+  marketIds: readonly MarketId[],
+): Promise<ChainMarketRecord[]> {
+  if (marketIds.length === 0) return []
+  const rows = await select(
+    database,
+    `select ${MARKET_COLUMNS} from chain_markets
+      where listed = 1 and market_id in (${marketIds.map(() => '?').join(', ')})`,
+    marketIds.map(bytesOf),
+  )
+  return rows.map(marketRecord)
+}
+
 /** Returns the markets with this contract. Several chains may have a market at the same address. */
 export async function chainMarketsByContract(
   database: Database,

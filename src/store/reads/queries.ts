@@ -42,6 +42,14 @@ import type {
 } from './chain-markets.ts'
 import type { ClaimFilter, ClaimPlace, redemptionOf } from './claims.ts'
 import type { delegationsOf, delegators } from './delegates.ts'
+import type {
+  EventFilter,
+  EventMarkets,
+  EventPage,
+  EventRecord,
+  MarketEventRecord,
+  marketsOfEvents,
+} from './events.ts'
 import type { MarketFiguresRecord } from './market-figures.ts'
 import type { MarketFilter, MarketRecord } from './markets.ts'
 import type { endedOrders, OrderState, storedOrders } from './orders.ts'
@@ -116,6 +124,10 @@ export type Queries = {
   listChainMarkets: { takes: ChainMarketFilter; answers: ChainMarketRecord[] }
   chainMarketById: { takes: { marketId: MarketId }; answers: ChainMarketRecord | undefined }
   chainMarketsByContract: { takes: { contractAddress: Address }; answers: ChainMarketRecord[] }
+  listEvents: { takes: EventFilter; answers: EventPage }
+  eventsBySlug: { takes: { slug: string }; answers: EventRecord[] }
+  marketsOfEvents: { takes: Parameters<typeof marketsOfEvents>[1]; answers: EventMarkets[] }
+  eventsOfMarkets: { takes: { marketIds: readonly MarketId[] }; answers: MarketEventRecord[] }
   marketsOfContracts: {
     takes: Parameters<typeof marketsOfContracts>[1]
     answers: Awaited<ReturnType<typeof marketsOfContracts>>

@@ -2,30 +2,20 @@
 
 import { computed, signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { chanceOf } from '#domain/chance.ts'
-import type { Market } from '#protocol/shapes/markets.ts'
-import { cents, NOTHING, percent, shortMoney, signedCents, timeLeft } from '../format.ts'
-import { nowSec, secondsUntil } from '../state/clock.ts'
+import { nowSec } from '../state/clock.ts'
 import { chain } from '../state/exchange.ts'
 import { isWhole, markets, wantEnded } from '../state/markets.ts'
-import { listQuery, marketLink, setListQuery } from '../state/router.ts'
+import { listQuery, setListQuery } from '../state/router.ts'
 import { watched } from '../state/watchlist.ts'
-import { type Column, Table } from '../table.tsx'
-import { WatchButton } from '../watch-button.tsx'
+import { Table } from '../table.tsx'
+import { EventCards } from './event-cards.tsx'
 import { readFilter, writeFilter } from './list-address.ts'
-import {
-  categoriesOf,
-  type Filter,
-  isOver,
-  listedMarkets,
-  type Sort,
-  spreadOf,
-} from './market-rows.ts'
+import { CATEGORY_NAMES, columnsOf } from './market-columns.tsx'
+import { categoriesOf, type Filter, listedMarkets, type Sort } from './market-rows.ts'
 import { QuickStrip } from './quick-strip.tsx'
 
 /** Rows shown at first, and added on request. */
 const ROWS = 100
-const YES = 0
 
 const filter = computed(() => readFilter(listQuery.value))
 const rows = signal(ROWS)
@@ -40,6 +30,7 @@ export function MarketList() {
     <>
       <h1 class="hidden-text">Markets</h1>
       <QuickStrip />
+      <EventCards />
       <section class="panel" aria-label="All markets">
         <Controls />
         <Listed />
@@ -128,13 +119,6 @@ function Controls() {
   )
 }
 
-const CATEGORY_NAMES: Readonly<Record<string, string>> = {
-  defi: 'DeFi',
-  protocol: 'Protocols',
-  stablecoin: 'Stablecoins',
-  general: 'General',
-}
-
 function Listed() {
   const all = markets.value
   const here = all?.filter(({ chainId }) => chainId === (chain.value?.chainId ?? chainId))
@@ -150,7 +134,7 @@ function Listed() {
       <Table
         caption="Markets"
         rows={count === 0 && !isWhole.value ? undefined : listed?.slice(0, rows.value)}
-        columns={columnsOf(filter.value)}
+        columns={columnsOf({ ...filter.value, change })}
         keyOf={({ id }) => id}
         empty={
           all?.length === 0
@@ -176,136 +160,4 @@ function Listed() {
       ) : null}
     </>
   )
-}
-
-function columnsOf({ sort, isReversed }: Filter): readonly Column<Market>[] {
-  const sortBy = (by: Sort) => {
-    const isRising = (by === 'ends') !== isReversed
-    return {
-      direction:
-        sort !== by ? undefined : isRising ? ('ascending' as const) : ('descending' as const),
-      // A second click on the same column reverses the order.
-      change: () => change({ sort: by, isReversed: sort === by && !isReversed }),
-    }
-  }
-  return [
-    { name: 'Market', class: 'market-cell', cell: (market) => <Name market={market} /> },
-    {
-      name: 'Chance',
-      isNumber: true,
-      class: 'head-chance',
-      sort: sortBy('chance'),
-      cell: (market) => <Chance market={market} />,
-    },
-    { name: 'Buy', class: 'buy-cell', cell: (market) => <Buy market={market} /> },
-    {
-      name: 'Spread',
-      isNumber: true,
-      class: 'head-spread',
-      tone: 'quiet',
-      cell: (market) => {
-        const spread = spreadOf(market)
-        return spread === undefined ? NOTHING : cents(spread)
-      },
-    },
-    {
-      name: '24h',
-      isNumber: true,
-      isWide: true,
-      class: 'head-change',
-      tone: (market) => tone(market.priceChanges24h?.[YES] ?? undefined),
-      cell: ({ priceChanges24h }) => {
-        const moved = priceChanges24h?.[YES] ?? undefined
-        return moved === undefined ? NOTHING : signedCents(moved)
-      },
-    },
-    {
-      name: '24h volume',
-      isNumber: true,
-      class: 'head-volume',
-      sort: sortBy('volume'),
-      cell: ({ volume24h }) => (volume24h === null ? NOTHING : shortMoney(volume24h)),
-    },
-    {
-      name: 'Ends in',
-      isNumber: true,
-      class: 'head-ends',
-      sort: sortBy('ends'),
-      cell: ({ expiration }) => <Left expiration={expiration} />,
-    },
-  ]
-}
-
-function Name({ market }: { readonly market: Market }) {
-  return (
-    <>
-      <WatchButton marketId={market.id} question={market.question} />
-      <a href={marketLink(market.id)}>{market.question}</a>
-      <span class="market-tags">
-        <span class="badge">{CATEGORY_NAMES[market.category] ?? market.category}</span>
-        <State market={market} />
-      </span>
-    </>
-  )
-}
-
-/** A decided market shows its winner, and an ended one no probability. */
-function Chance({ market }: { readonly market: Market }) {
-  const winner = market.winningOutcome
-  if (winner !== undefined) {
-    return <strong class={winner === 0 ? 'up' : 'down'}>{winner === 0 ? 'YES' : 'NO'} won</strong>
-  }
-  const chance = isOver(market, nowSec.value) ? undefined : chanceOf(market)
-  if (chance === undefined) return <>{NOTHING}</>
-  return (
-    <>
-      <progress class="chance-bar" max={1_000_000} value={chance} aria-hidden="true" />
-      <span class="chance-text">{percent(chance)}</span>
-    </>
-  )
-}
-
-/** Price of one share of each outcome, with a link to the ticket. */
-function Buy({ market }: { readonly market: Market }) {
-  if (isOver(market, nowSec.value)) return null
-  return (
-    <span class="buy-links num">
-      {(['YES', 'NO'] as const).map((outcome, at) => {
-        const ask = market.bestAskPrices[at] ?? 0
-        return (
-          <a
-            key={outcome}
-            class={`button small ${at === 0 ? 'buy-yes' : 'buy-no'}`}
-            href={marketLink(market.id, { side: 'buy', outcome })}
-          >
-            <span class="hidden-text">Buy </span>
-            {outcome} <strong>{ask === 0 ? NOTHING : cents(ask)}</strong>
-            <span class="hidden-text"> of {market.question}</span>
-          </a>
-        )
-      })}
-    </span>
-  )
-}
-
-function tone(change: number | undefined): string {
-  if (change === undefined || change === 0) return 'quiet'
-  return change > 0 ? 'up' : 'down'
-}
-
-/** A separate component, so that each second renders only this. */
-function Left({ expiration }: { readonly expiration: number }) {
-  return <>{timeLeft(secondsUntil(expiration))}</>
-}
-
-const STATES = {
-  resolved: 'Resolved',
-  withdrawn: 'Withdrawn',
-  expired: 'Awaits its outcome',
-} as const
-
-function State({ market }: { readonly market: Market }) {
-  if (!isOver(market, nowSec.value)) return null
-  const status = market.status === 'open' ? 'expired' : market.status
-  return <span class={status === 'resolved' ? 'badge' : 'badge badge-warn'}>{STATES[status]}</span>
 }

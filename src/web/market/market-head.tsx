@@ -14,7 +14,7 @@ import {
   timeLeft,
 } from '../format.ts'
 import { secondsUntil } from '../state/clock.ts'
-import { marketsLink } from '../state/router.ts'
+import { eventLink, marketsLink } from '../state/router.ts'
 import { showToast } from '../state/toasts.ts'
 import { WatchButton } from '../watch-button.tsx'
 import type { MarketModel } from './market-model.ts'
@@ -45,7 +45,14 @@ export function MarketHead(props: {
   return (
     <header class="market-head">
       <nav class="crumbs quiet" aria-label="Where you are">
-        <a href={marketsLink.value}>Markets</a> / {market.quick ? 'quick' : market.category}
+        <a href={marketsLink.value}>Markets</a> /{' '}
+        {market.event ? (
+          <a href={eventLink(market.event.slug)}>{market.event.title}</a>
+        ) : market.quick ? (
+          'quick'
+        ) : (
+          market.category
+        )}
       </nav>
       <div class="market-title">
         <h1>{title}</h1>

@@ -12,6 +12,7 @@ import { ToastStack } from './toast-stack.tsx'
 
 /** Each is a separate file that a browser loads on first use. */
 const MarketView = lazyView(async () => (await import('../market/market-view.tsx')).MarketView)
+const EventView = lazyView(async () => (await import('../event/event-view.tsx')).EventView)
 const PortfolioView = lazyView(
   async () => (await import('../portfolio/portfolio-view.tsx')).PortfolioView,
 )
@@ -24,7 +25,9 @@ function useArrival(): void {
   useEffect(() => {
     if (marketId !== '') void wantMarket(marketId)
   }, [marketId])
-  const title = view === 'portfolio' ? 'Portfolio' : (question ?? 'Markets')
+  const slug = route.value.view === 'event' ? route.value.slug : ''
+  const names = { portfolio: 'Portfolio', event: 'Event' } as const
+  const title = view === 'portfolio' || view === 'event' ? names[view] : (question ?? 'Markets')
   useEffect(() => {
     document.title = `${title} · ${config.value?.service.name ?? 'Sibyl'}`
   }, [title, config.value])
@@ -35,7 +38,7 @@ function useArrival(): void {
       document.getElementById('main')?.focus()
     }
     isFirst.current = false
-  }, [view, marketId])
+  }, [view, marketId, slug])
 }
 
 export function App() {
@@ -63,6 +66,8 @@ function View() {
       return <MarketList />
     case 'market':
       return <MarketView key={at.marketId} marketId={at.marketId} />
+    case 'event':
+      return <EventView key={at.slug} slug={at.slug} />
     case 'portfolio':
       return <PortfolioView />
     case 'nowhere':

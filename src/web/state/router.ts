@@ -9,6 +9,7 @@ export type TradeIntent = { readonly side: 'buy' | 'sell'; readonly outcome: 'YE
 type Route =
   | { readonly view: 'markets' }
   | { readonly view: 'market'; readonly marketId: string; readonly intent?: TradeIntent }
+  | { readonly view: 'event'; readonly slug: string }
   | { readonly view: 'portfolio' }
   | { readonly view: 'nowhere' }
 
@@ -21,6 +22,8 @@ export function readRoute(text: string): Route {
   const path = trimEnd(hashPath, '/')
   if (path === '') return { view: 'markets' }
   if (path === '/portfolio') return { view: 'portfolio' }
+  const slug = /^\/e\/([a-z0-9-]{1,64})$/.exec(path)?.[1]
+  if (slug !== undefined) return { view: 'event', slug }
   const marketId = /^\/m\/(0x[0-9a-fA-F]{64})$/.exec(path)?.[1]
   if (marketId === undefined) return { view: 'nowhere' }
   const [, side, outcome] = /^(buy|sell)=(YES|NO)$/.exec(query) ?? []
@@ -43,6 +46,10 @@ function linkOf(query: string): string {
 
 export const marketsLink = computed(() => linkOf(listQuery.value))
 export const PORTFOLIO_LINK = '#/portfolio'
+
+export function eventLink(slug: string): string {
+  return `#/e/${slug}`
+}
 
 export function marketLink(marketId: string, intent?: TradeIntent): string {
   return `#/m/${marketId}${intent === undefined ? '' : `?${intent.side}=${intent.outcome}`}`

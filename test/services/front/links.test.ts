@@ -20,6 +20,7 @@ test('when the link to the store ends and when there is another, all keys are lo
       withdrawn: () => undefined,
       delegates: () => undefined,
       contracts: () => undefined,
+      marketEvents: () => undefined,
       woken() {},
     },
   )

@@ -101,6 +101,8 @@ const TABLES = [
   ['chain_withdrawn_epochs', 'block_number, log_index'],
   ['chain_delegates', 'block_number, log_index'],
   ['chain_set_aside', 'block_number, log_index'],
+  ['event_markets', 'market_id'],
+  ['events', 'event_hash'],
 ] as const
 
 await onBothDatabases('the indexer', ({ dialect, fresh }) => {

@@ -130,6 +130,8 @@ await onBothDatabases('what comes from the chain', ({ fresh }) => {
       ['chain_trades', 'block_number, log_index'],
       ['chain_withdrawn_orders', 'order_hash'],
       ['chain_withdrawn_epochs', 'block_number, log_index'],
+      ['event_markets', 'market_id'],
+      ['events', 'event_hash'],
     ]
     const all: unknown[] = []
     for (const [table, order] of tables) {

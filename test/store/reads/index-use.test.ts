@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { inspect } from 'node:util'
 import { type MarketId, type OrderHash, tradeId } from '#domain/ids.ts'
 import type { PermitSignature } from '#domain/order.ts'
 import type { Mark } from '#domain/quick-market.ts'
@@ -24,6 +25,7 @@ import {
   trade,
   withStore,
 } from '../batches.ts'
+import { fillEvents, joinEvents } from './many-events.ts'
 
 const MARKETS = 400
 const PER_MARKET = 5
@@ -54,6 +56,14 @@ const ASKED: QueryTask[] = [
   ask('quickMarketsOfAsset', { asset: 'BTC', limit: 10 }),
   ask('quickMarketById', { id: 3 }),
   ask('unfinishedQuickMarkets', { limit: 10 }),
+  ...(['volume', 'newest', 'ending', 'category'] as const).flatMap((sort) => {
+    const filter = { sort, nowSec: 1_800_000_100, limit: 10, status: 'open' } as const
+    const value = sort === 'category' ? 'general' : sort === 'volume' ? '7' : '1800000300'
+    const after = { value, chainId: 31_337, hash: id('e') as string }
+    return [ask('listEvents', filter), ask('listEvents', { ...filter, after, search: 'event 3' })]
+  }),
+  ask('eventsBySlug', { slug: 'e3' }),
+  ask('eventsOfMarkets', { marketIds: [m] }),
 ]
 
 /** Which queries must come out of the index in their order, so that a limit bounds the work. */
@@ -65,6 +75,7 @@ const ORDERED: readonly QueryName[] = [
   'permitsOf',
   'newestPendingTrades',
   'failedTradesSince',
+  'listEvents',
 ]
 
 function ask<Name extends QueryName>(query: Name, args: QueryTask<Name>['args']): QueryTask {
@@ -160,11 +171,16 @@ async function fill(database: Database): Promise<void> {
     }),
   )
   await fillPrices(database, 1_000)
+  await fillEvents(database, 2_000)
+  await joinEvents(
+    database,
+    indexes.slice(0, MARKETS).map((index) => id(marketName(index))),
+  )
   const connection = sqlConnection(database)
   if (database.address.dialect === 'sqlite') await connection.execute('analyze')
   else
     await connection.execute(
-      'analyze table asset_prices, price_marks, quick_markets, markets, orders, trades',
+      'analyze table events, event_markets, asset_prices, price_marks, quick_markets, markets, orders, trades',
     )
 }
 
@@ -227,7 +243,7 @@ await onBothDatabases('queries', (databases) => {
       for (const task of ASKED) {
         const asked = await statementsOf(database, async () => {
           const reply = await answerQuery(async () => database, task)
-          assert(reply.ok, JSON.stringify(reply))
+          assert(reply.ok, inspect(reply))
           const { length } = [reply.answer].flat()
           assert(length > 0 && reply.answer !== undefined, `${task.query} must find something`)
         })

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { createClient } from '#client/client.ts'
 import { devnetKey } from '#devnet/accounts.ts'
+import { DEMO_EVENT } from '#devnet/demo-words.ts'
 import type { Market } from '#protocol/shapes/markets.ts'
 import { eventually } from '../../support/eventually.ts'
 import { warp } from '../../support/warp.ts'
@@ -42,6 +43,7 @@ export async function takeEveryView(places: Places): Promise<void> {
   }
   const open: readonly View[] = [
     { name: 'list', show: (page) => go(page, '') },
+    { name: 'event', show: (page) => go(page, `#/e/${DEMO_EVENT.info.slug}`) },
     { name: 'market', show: (page) => go(page, `#/m/${month.id}`) },
     {
       name: 'market-book',

@@ -2,10 +2,11 @@
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
+import { DEMO_EVENT } from '#devnet/demo-words.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Stage, says } from './stage.ts'
 
-const MARKET_LINKS = '.market-table .market-cell a'
+const MARKET_LINKS = '.market-table .market-cell > a'
 
 export async function listInTheAddress(t: TestContext, stage: Stage): Promise<void> {
   const { month, quarter, week } = stage.markets
@@ -14,9 +15,11 @@ export async function listInTheAddress(t: TestContext, stage: Stage): Promise<vo
     eventually(async () => {
       assert.deepEqual(await page.locator(MARKET_LINKS).allInnerTexts(), questions)
     })
-  await shows(week.question, month.question, quarter.question)
+  const { markets } = await stage.client(10).event(DEMO_EVENT.info.slug)
+  const race = markets.toSorted((a, b) => (a.id < b.id ? -1 : 1)).map(({ question }) => question)
+  await shows(week.question, month.question, ...race, quarter.question)
   await page.getByRole('button', { name: 'Ends in' }).click()
-  await shows(quarter.question, month.question, week.question)
+  await shows(quarter.question, ...race, month.question, week.question)
   await page.getByLabel('Search markets').fill('delphi')
   await shows(month.question)
   assert.match(page.url(), /#\/\?search=delphi&sort=ends&reversed=1$/)
@@ -29,6 +32,31 @@ export async function listInTheAddress(t: TestContext, stage: Stage): Promise<vo
   await page.getByRole('button', { name: '★ Watched' }).click()
   await page.reload()
   await shows(month.question)
+}
+
+export async function eventWithItsMarkets(t: TestContext, stage: Stage): Promise<void> {
+  const { title, slug } = DEMO_EVENT.info
+  const maker = stage.client(10)
+  const { markets } = await maker.event(slug)
+  const page = await stage.visit(t, '')
+  const card = page.getByRole('region', { name: 'Events' }).getByRole('article')
+  await says(card, DEMO_EVENT.questions[0] ?? '')
+  await card.getByRole('link', { name: title }).click()
+  await page.getByRole('heading', { name: title }).waitFor()
+  assert.match(page.url(), new RegExp(`#/e/${slug}$`))
+  assert.deepEqual(await page.locator(MARKET_LINKS).allInnerTexts(), DEMO_EVENT.questions)
+  // Bids of 0.50, 0.40 and 0.20 add up to more than a dollar, of which at most one is paid.
+  const terms = { side: 'buy', outcome: 'YES', size: '10', ttlSeconds: 3_600 } as const
+  for (const [at, price] of ['0.50', '0.40', '0.20'].entries()) {
+    const marketId = markets[at]!.id
+    const { orderHash } = await maker.orders.place({ ...terms, marketId, price })
+    t.after(() => maker.orders.cancel({ orderHash, marketId, side: 'buy' }))
+  }
+  await says(page, 'Selling YES in every market earns 10.0¢ per share.')
+  // A market leads back to its event.
+  await page.getByRole('link', { name: DEMO_EVENT.questions[1]!, exact: true }).click()
+  await page.getByRole('navigation', { name: 'Where you are' }).getByText(title).click()
+  await page.getByRole('heading', { name: title }).waitFor()
 }
 
 export async function listIsReadOnce(t: TestContext, stage: Stage): Promise<void> {

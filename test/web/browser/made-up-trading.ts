@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { type Client, createClient, type PlaceIntent } from '#client/client.ts'
 import { devnetKey } from '#devnet/accounts.ts'
-import { DEMO_WORDS } from '#devnet/demo-words.ts'
+import { DEMO_EVENT, DEMO_WORDS } from '#devnet/demo-words.ts'
 import type { Market } from '#protocol/shapes/markets.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Random, randomFrom } from '../../support/random.ts'
@@ -80,7 +80,7 @@ export async function makeUpTrading(url: string): Promise<readonly Market[]> {
   const scene = { maker: client(10), taker: client(11), random: randomFrom(SEED) }
   const listed = await eventually(async () => {
     const all = await scene.taker.markets()
-    assert.equal(all.length, DEMO_WORDS.length)
+    assert.equal(all.length, DEMO_WORDS.length + DEMO_EVENT.questions.length)
     return all
   })
   const markets = DEMO_WORDS.flatMap(({ question }) =>

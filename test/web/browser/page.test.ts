@@ -14,7 +14,7 @@ import {
   quickMarketEnds,
   resolutionAndRedemption,
 } from './ending-stories.ts'
-import { listInTheAddress, listIsReadOnce, shareLink } from './list-stories.ts'
+import { eventWithItsMarkets, listInTheAddress, listIsReadOnce, shareLink } from './list-stories.ts'
 import { accessible, chartBeforeTrades, keysAndExport, layout, phone } from './look-stories.ts'
 import { openStage } from './stage.ts'
 import { marketOrder, shortSaleWarns, silentWallet, ticketUnderstands } from './ticket-stories.ts'
@@ -36,6 +36,7 @@ test('the trading page in a browser', { skip, concurrency: 2 }, async (t) => {
     'before the first trade the chart shows the mid price, in words too': chartBeforeTrades,
     'the ladder is the book of the API after a thousand random orders': ladderOfAThousand,
     'what the list shows is in the address, and what is watched stays': listInTheAddress,
+    'an event shows its markets and what their prices offer': eventWithItsMarkets,
     'the list is read once, page by page and without what has ended': listIsReadOnce,
     'a link that is shared names its market and leads to it': shareLink,
     'a market order spends its amount within the slippage limit': marketOrder,

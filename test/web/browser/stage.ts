@@ -5,7 +5,7 @@ import type { TestContext } from 'node:test'
 import type { Locator, Page } from 'playwright-core'
 import { type Client, createClient } from '#client/client.ts'
 import { devnetKey } from '#devnet/accounts.ts'
-import { DEMO_WORDS } from '#devnet/demo-words.ts'
+import { DEMO_EVENT, DEMO_WORDS } from '#devnet/demo-words.ts'
 import type { Market } from '#protocol/shapes/markets.ts'
 import { createVisitors, openBrowser, type PageOptions } from '../../support/browser.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -47,7 +47,7 @@ export async function openStage(t: TestContext): Promise<Stage> {
   const reader = createClient({ url: exchange.url })
   const listed = await eventually(async () => {
     const all = await reader.markets()
-    assert.equal(all.length, DEMO_WORDS.length)
+    assert.equal(all.length, DEMO_WORDS.length + DEMO_EVENT.questions.length)
     return all
   })
   const lasting = (days: number) => {

@@ -4,7 +4,7 @@
  * impossible, is set aside and never stops the others.
  */
 
-import { AbiDecodingZeroDataError, BaseError, ContractFunctionRevertedError } from 'viem'
+import { AbiDecodingZeroDataError, BaseError, ContractFunctionRevertedError, keccak256 } from 'viem'
 import { type Header, hasCode } from '#chain/block-reads.ts'
 import { type ChainLog, topicsOf } from '#chain/chain-log.ts'
 import type { ChainClient } from '#chain/clients.ts'
@@ -25,6 +25,7 @@ import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
 import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
 import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
 import type { ChainEvent, MoveKind, SetAside } from '#domain/chain-event.ts'
+import { readEventInfo } from '#domain/event-info.ts'
 import { type Address, type MarketId, ZERO_ADDRESS } from '#domain/ids.ts'
 import { MARKET_NAME_CHARS_MAX, MARKET_TEXT_CHARS_MAX } from '#domain/limits.ts'
 import { isConversion, isWithoutParent, outcomeSetsOf, tokensNamed } from './followed-tokens.ts'
@@ -59,6 +60,7 @@ const READ = {
     'MarketCreated',
     'QuickMarketCreated',
     'QuickMarketResolved',
+    'EventMarketCreated',
   ]),
   tokens: topicsOf(conditionalTokensAbi, [
     'TransferSingle',
@@ -233,6 +235,7 @@ async function fromFactory(
     if (isTooLong(MARKET_NAME_CHARS_MAX, source)) return { why: 'its source is too long' }
     return [{ type: event.type, ...at, marketId, winningOutcome, startPrice, endPrice, source }]
   }
+  if (event.type === 'EventMarketCreated') return fromEventMarket(markets, event, at)
   if (event.type !== 'MarketCreated' && event.type !== 'QuickMarketCreated') return []
   const positions = positionsOf(options.contracts.stablecoin, event.marketId)
   const common = {
@@ -265,6 +268,20 @@ async function fromFactory(
     quick: true,
   } as const
   return [{ type: 'MarketCreated', ...at, market: { ...common, ...words }, positions, quick }]
+}
+
+/** The contract has checked the operator's signature of this hash; the metadata is checked here. */
+function fromEventMarket(
+  markets: ReadonlySet<string>,
+  event: FactoryEvent & { readonly type: 'EventMarketCreated' },
+  at: At,
+): Meaning {
+  const { marketId, market, eventHash, signer, metadata } = event
+  if (!markets.has(`${market}/${marketId}`)) return { why: 'no market has this id and contract' }
+  if (keccak256(metadata) !== eventHash) return { why: 'its hash is not that of its metadata' }
+  const info = readEventInfo(metadata)
+  if ('why' in info) return info
+  return [{ type: event.type, ...at, marketId, eventHash, signer, info }]
 }
 
 /** Returns the creator of a quick market from its contract; its event does not name them. Undefined without one. */

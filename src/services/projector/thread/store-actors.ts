@@ -13,6 +13,7 @@ import { endOrders, marketsToEnd } from '#store/projection/end-orders.ts'
 import { project } from '#store/projection/project.ts'
 import { makeTurnProjector } from '#store/projection/project-turn.ts'
 import { registerApiKey, revokeApiKey } from '#store/writes/api-keys.ts'
+import { sumAllEventVolumes, sumEventVolumes } from '#store/writes/event-volumes.ts'
 import { runWrites, sharesCommit } from '#store/writes/writes.ts'
 import {
   type ApiKeysEvent,
@@ -21,6 +22,7 @@ import {
   apiKeys,
   newApiKeys,
 } from '../api-keys.ts'
+import { makeEventVolumes } from '../event-volumes.ts'
 import {
   newOrderEndings,
   type OrderEndingsEvent,
@@ -30,6 +32,7 @@ import {
 } from '../order-endings.ts'
 import {
   newStore,
+  type StoreDatabase,
   type StoreEvent,
   type StoreProtocol,
   type StoreState,
@@ -61,17 +64,29 @@ export function startActors(
   { log, clock, loop }: Pick<ThreadContext, 'log' | 'clock' | 'loop'>,
   { projectors, markets, settlements, clients, projected }: ActorLinks,
 ) {
+  const volumes = makeEventVolumes({
+    sum: (marketIds) => sumEventVolumes(database, marketIds),
+    sumAll: () => sumAllEventVolumes(database),
+    failed: (why) => log.warn({ why }, 'the volumes of events wait for the database'),
+  })
+  const written =
+    (write: StoreDatabase['write']): StoreDatabase['write'] =>
+    async (batch) => {
+      const end = await write(batch)
+      volumes.written(batch)
+      return end
+    }
   const state = newStore(reader, {
     claim: (from) => claimLog(database, from),
     ...(projectors !== undefined
       ? {
-          write: (batch) => project(projectors.get(batch.partition) ?? database, batch),
+          write: written((batch) => project(projectors.get(batch.partition) ?? database, batch)),
           shared: {
             isOwn: (partition) => projectors.has(partition),
             read: () => checkpoints(database),
           },
         }
-      : { write: makeTurnProjector(database) }),
+      : { write: written(makeTurnProjector(database)) }),
   })
   const projector = serveActor<StoreState, StoreProtocol, StoreEvent>({
     behaviour: store,
@@ -120,5 +135,5 @@ export function startActors(
       find: (after) => marketsToEnd(database, after),
     }),
   })
-  return { state, projector, keys, writes, endings }
+  return { state, projector, keys, writes, endings, volumes }
 }

@@ -1,0 +1,336 @@
+/** `GET /api/v1/events` and `GET /api/v1/events/{slug}`: groups of markets, with their markets and figures. */
+
+import Type, { type Static } from 'typebox'
+import { checksumAddress } from '#domain/checksum-address.ts'
+import { type EventInfo, isEventSlug } from '#domain/event-info.ts'
+import { eventPrices } from '#domain/event-prices.ts'
+import type { Address } from '#domain/ids.ts'
+import {
+  EVENT_MARKETS_LISTED,
+  EVENT_MARKETS_MAX,
+  EVENTS_LISTED,
+  EVENTS_LISTED_MAX,
+  EVENTS_SCANNED_MAX,
+  SEARCH_CHARS_MAX,
+} from '#domain/limits.ts'
+import { CATEGORIES, type Category } from '#domain/market.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import { exactInteger, writeJson } from '#http/json.ts'
+import { type AnswerRoute, route } from '#http/route.ts'
+import { oneOf, safeInteger } from '#http/schemas.ts'
+import type { MarketBoard } from '#live/market-board.ts'
+import type { MarketEvents } from '#live/market-events.ts'
+import type { FiguresBook, MarketFigures } from '#live/market-figures.ts'
+import type { SeqWaiters } from '#live/seq-waiters.ts'
+import { markStale } from '#live/stale-reply.ts'
+import { Event, EventDetail } from '#protocol/shapes/events.ts'
+import { nextCursor } from '#protocol/shapes/fields.ts'
+import { MARKET_EXAMPLE, MARKETS_PER_READ, marketBody } from '../markets/list-markets.ts'
+import { type ChainListedMarket, LIST_STATUSES, listedOf } from '../markets/market-pages.ts'
+import { TRADER } from '../orders/order-examples.ts'
+
+const SORTS = ['volume', 'newest', 'ending', 'category'] as const
+type Sort = (typeof SORTS)[number]
+
+/** Position in a sorted list. */
+type Place = { readonly value: string; readonly chainId: number; readonly hash: string }
+
+type StoredEvent = EventInfo & {
+  readonly chainId: number
+  readonly hash: string
+  readonly signer: Address
+  readonly createdAt: number
+  readonly volume: bigint
+}
+
+type EventMembers = {
+  readonly hash: string
+  readonly count: number
+  readonly markets: readonly ChainListedMarket[]
+}
+
+export type EventSources = {
+  readonly board: MarketBoard
+  readonly figures: FiguresBook
+  readonly marketEvents: MarketEvents
+  readonly waiters: Pick<SeqWaiters, 'untilFollowed'>
+  readonly nowMs: () => number
+  readonly listEvents: (filter: {
+    readonly sort: Sort
+    readonly nowSec: number
+    readonly limit: number
+    readonly after?: Place
+    readonly chainId?: number
+    readonly category?: Category
+    readonly tag?: string
+    readonly search?: string
+    readonly status?: 'open' | 'ended'
+  }) => Promise<{ readonly events: readonly StoredEvent[]; readonly next: Place | undefined }>
+  readonly eventsBySlug: (slug: string) => Promise<readonly StoredEvent[]>
+  readonly marketsOfEvents: (asked: {
+    readonly chainId: number
+    readonly hashes: readonly string[]
+    readonly perEvent: number
+  }) => Promise<readonly EventMembers[]>
+}
+
+const EVENT_EXAMPLE = {
+  slug: 'rain-in-delphi',
+  title: 'When does it rain in Delphi?',
+  category: 'general',
+  tags: ['weather'],
+  image: '🌧️',
+  description: 'One market per month.',
+  end: 1_900_000_000,
+  exclusive: true,
+  chainId: 31_337,
+  hash: `0x${'5a'.repeat(32)}`,
+  signer: TRADER,
+  createdAt: 1_800_000_000,
+  status: 'open',
+  totalVolume: 52_340_000,
+  marketCount: 1,
+  markets: [
+    {
+      ...MARKET_EXAMPLE,
+      event: { slug: 'rain-in-delphi', title: 'When does it rain in Delphi?' },
+    },
+  ],
+  prices: { yesSum: 420_000, unpriced: 0, bidSum: 410_000, askSum: 430_000, gap: -570_000 },
+}
+
+const chainIdParam = () =>
+  Type.Optional(safeInteger({ min: 1, description: 'Only events of this chain' }))
+
+const ListQuery = Type.Object(
+  {
+    sort: Type.Optional(
+      oneOf(SORTS, {
+        description:
+          '`volume` (the default): most all-time volume first; `newest`; `ending`: earliest end first; `category`: by ' +
+          'name of the category',
+      }),
+    ),
+    status: Type.Optional(
+      oneOf([...LIST_STATUSES, 'all'], {
+        description:
+          'Events whose end is in the future (`open`, the default), in the past, or both',
+      }),
+    ),
+    category: Type.Optional(oneOf(CATEGORIES, { description: 'Only events of this category' })),
+    tag: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 32, description: 'Only events with this tag' }),
+    ),
+    search: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: SEARCH_CHARS_MAX,
+        description:
+          'Only events with this text in title, description, slug or tags, ignoring case',
+      }),
+    ),
+    chain_id: chainIdParam(),
+    limit: Type.Optional(
+      safeInteger({
+        min: 1,
+        description: `Events per page; ${EVENTS_LISTED} by default, at most ${EVENTS_LISTED_MAX}`,
+      }),
+    ),
+    cursor: Type.Optional(
+      Type.String({ description: '`nextCursor` of the previous page, with the same `sort`' }),
+    ),
+  },
+  { additionalProperties: false },
+)
+
+/** A scan for a filter costs as much as this many reads. */
+const SCAN_WEIGHT = 4
+
+export function listEvents(ports: EventSources): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/api/v1/events',
+    operationId: 'listEvents',
+    auth: 'public',
+    cost: 'read',
+    tag: 'markets',
+    summary: 'Events: groups of markets',
+    description:
+      `Each event has its first ${EVENT_MARKETS_LISTED} markets, as in \`GET /api/v1/markets\`. A page looks at no ` +
+      `more than ${EVENTS_SCANNED_MAX} events. So a page of a filtered list may be short or empty and still have a ` +
+      '`nextCursor`: follow it until it is null. Volumes change between pages, so an event can appear twice or not ' +
+      'at all in a list that is sorted by volume.',
+    cacheControl: 'no-cache',
+    revalidates: true,
+    weigh({ limit, category, tag, search }) {
+      const markets = pageOf(limit) * EVENT_MARKETS_LISTED
+      const isNarrowed = (category ?? tag ?? search) !== undefined
+      return Math.ceil(markets / MARKETS_PER_READ) + (isNarrowed ? SCAN_WEIGHT : 0)
+    },
+    query: ListQuery,
+    responses: {
+      200: Type.Object({
+        events: Type.Array(Event),
+        count: Type.Integer({ description: 'Number of events in this answer' }),
+        nextCursor,
+      }),
+    },
+    examples: {
+      responses: {
+        200: { 'one event': { value: { events: [EVENT_EXAMPLE], count: 1, nextCursor: null } } },
+      },
+    },
+    async handle(request) {
+      const { query } = request
+      if (!ports.board.isWhole()) return reject('OVERLOADED')
+      const sort = query.sort ?? 'volume'
+      const after = placeOf(query.cursor, sort)
+      if (isRejection(after)) return after
+      const nowSec = Math.floor(ports.nowMs() / 1_000)
+      const status = query.status ?? 'open'
+      const page = await ports.listEvents({
+        ...{ sort, nowSec, limit: pageOf(query.limit) },
+        ...(after === undefined ? {} : { after }),
+        ...(query.chain_id === undefined ? {} : { chainId: query.chain_id }),
+        ...(query.category === undefined ? {} : { category: query.category }),
+        ...(query.tag === undefined ? {} : { tag: query.tag }),
+        ...(query.search === undefined ? {} : { search: query.search }),
+        ...(status === 'all' ? {} : { status }),
+      })
+      const events = await withMarkets(ports, page.events, EVENT_MARKETS_LISTED, request)
+      if (isRejection(events)) return events
+      const next = page.next === undefined ? null : cursorAt(page.next, sort)
+      const raw = writeJson({
+        events: events.map(({ volume24h: _, ...event }) => event),
+        ...{ count: events.length, nextCursor: next },
+      })
+      return markStale(ports.board, undefined, { status: 200, raw })
+    },
+  })
+}
+
+export function getEvent(ports: EventSources): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/api/v1/events/{slug}',
+    operationId: 'getEvent',
+    auth: 'public',
+    cost: 'read',
+    weight: Math.ceil(EVENT_MARKETS_MAX / MARKETS_PER_READ),
+    tag: 'markets',
+    summary: 'One event with all of its markets',
+    description: `An event has at most ${EVENT_MARKETS_MAX} markets.`,
+    cacheControl: 'no-cache',
+    revalidates: true,
+    params: Type.Object(
+      { slug: Type.String({ maxLength: 64, description: 'Name of the event' }) },
+      { additionalProperties: false },
+    ),
+    query: Type.Object({ chain_id: chainIdParam() }, { additionalProperties: false }),
+    responses: { 200: EventDetail },
+    errors: ['EVENT_NOT_FOUND'],
+    examples: {
+      responses: { 200: { 'an event': { value: { ...EVENT_EXAMPLE, volume24h: 1_075_000 } } } },
+    },
+    async handle(request) {
+      const { slug } = request.path
+      if (!ports.board.isWhole()) return reject('OVERLOADED')
+      if (!isEventSlug(slug)) return reject('EVENT_NOT_FOUND', 'slug')
+      const chainId = request.query.chain_id
+      const found = await ports.eventsBySlug(slug)
+      const event = found.find((each) => chainId === undefined || each.chainId === chainId)
+      if (event === undefined) return reject('EVENT_NOT_FOUND', 'slug')
+      const bodies = await withMarkets(ports, [event], EVENT_MARKETS_MAX, request)
+      if (isRejection(bodies)) return bodies
+      return markStale(ports.board, undefined, { status: 200, raw: writeJson(bodies[0]) })
+    },
+  })
+}
+
+/** Returns how many events a page can have, given its `limit`. */
+function pageOf(limit: number | undefined): number {
+  return Math.min(limit ?? EVENTS_LISTED, EVENTS_LISTED_MAX)
+}
+
+/** Cursor of a place: sort, value, chain, hash. */
+const PLACE = /^([a-z]+)\.([a-z]{1,24}|[0-9]{1,19})\.([1-9][0-9]{0,15})\.(0x[0-9a-f]{64})$/
+
+function cursorAt({ value, chainId, hash }: Place, sort: Sort): string {
+  return `${sort}.${value}.${chainId}.${hash}`
+}
+
+function placeOf(cursor: string | undefined, sort: Sort): Place | undefined | Rejection {
+  if (cursor === undefined) return undefined
+  const [, name, value = '', chainId, hash = ''] = PLACE.exec(cursor) ?? []
+  const isRight = name === sort && /^[0-9]/.test(value) === (sort !== 'category')
+  if (!isRight) {
+    return reject(
+      'INVALID_FIELD',
+      'cursor',
+      'cursor must be the nextCursor of an earlier page with the same sort',
+    )
+  }
+  return { value, chainId: Number(chainId), hash }
+}
+
+/** Returns the events with their first markets, all of them current. */
+async function withMarkets(
+  ports: EventSources,
+  events: readonly StoredEvent[],
+  perEvent: number,
+  request: Parameters<SeqWaiters['untilFollowed']>[1],
+): Promise<Static<typeof EventDetail>[] | Rejection> {
+  const { board, figures, marketEvents, waiters } = ports
+  const members = new Map<string, EventMembers>()
+  for (const [chainId, some] of Map.groupBy(events, (event) => event.chainId)) {
+    const hashes = some.map(({ hash }) => hash)
+    for (const each of await ports.marketsOfEvents({ chainId, hashes, perEvent })) {
+      members.set(`${chainId}/${each.hash}`, each)
+    }
+  }
+  const ids = [...members.values()].flatMap(({ markets }) => markets.map(({ id }) => id))
+  const late = await waiters.untilFollowed(ids, request)
+  if (late !== undefined) return late
+  await Promise.all([figures.prepare(ids), marketEvents.prepare(ids)])
+  const nowSec = Math.floor(ports.nowMs() / 1_000)
+  return events.map((event) => {
+    const { count = 0, markets = [] } = members.get(`${event.chainId}/${event.hash}`) ?? {}
+    const bodies = markets.map((market) =>
+      marketBody(listedOf(board, market, nowSec), figures, marketEvents.of(market.id)),
+    )
+    const known = markets.map(({ id }) => figures.of(id))
+    return eventBody(event, bodies, { known, count, nowSec })
+  })
+}
+
+/** Returns an event with some of its markets, and the figures of these. */
+function eventBody(
+  { volume, ...event }: StoredEvent,
+  markets: ReturnType<typeof marketBody>[],
+  {
+    known,
+    count,
+    nowSec,
+  }: {
+    readonly known: readonly (MarketFigures | undefined)[]
+    readonly count: number
+    readonly nowSec: number
+  },
+): Static<typeof EventDetail> {
+  const isAll = markets.length === count
+  const sum = (of: 'totalVolume' | 'volume24h') =>
+    known.some((each) => each === undefined)
+      ? null
+      : exactInteger(known.reduce((total, each) => total + (each?.[of] ?? 0n), 0n))
+  return {
+    ...event,
+    tags: [...event.tags],
+    signer: checksumAddress(event.signer),
+    status: event.end > nowSec ? 'open' : 'ended',
+    totalVolume: isAll ? sum('totalVolume') : exactInteger(volume),
+    volume24h: sum('volume24h'),
+    marketCount: count,
+    markets,
+    prices: event.exclusive && isAll ? eventPrices(markets) : null,
+  }
+}

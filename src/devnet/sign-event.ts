@@ -1,0 +1,23 @@
+/** Signs a market into an event, as the factory requires it. */
+
+import { type Hex, keccak256, type PrivateKeyAccount } from 'viem'
+import type { Address } from '#domain/ids.ts'
+import { EVENT_MARKET_TYPES, factoryDomain } from '#domain/typed-data.ts'
+
+/** Returns the signature of an operator of the factory for the market at its predicted address. */
+export function signEventMarket(
+  operator: PrivateKeyAccount,
+  asked: {
+    readonly chainId: number
+    readonly factory: string
+    readonly market: Hex
+    readonly metadata: Hex
+  },
+): Promise<Hex> {
+  return operator.signTypedData({
+    domain: factoryDomain(asked.chainId, asked.factory as Address),
+    types: EVENT_MARKET_TYPES,
+    primaryType: 'EventMarket',
+    message: { market: asked.market, eventHash: keccak256(asked.metadata) },
+  })
+}

@@ -1,0 +1,85 @@
+/**
+ * Names of the events that markets belong to. A market's event is written with the market itself, before its thread
+ * opens it, so one read is enough. Only a reorg or a lost message makes it necessary to read again.
+ */
+
+import type { ChainEvent } from '#domain/chain-event.ts'
+import { Fault } from '#domain/fault.ts'
+import type { MarketId } from '#domain/ids.ts'
+import { MARKET_EVENTS_KEPT_MAX, MARKETS_LISTED_MAX } from '#domain/limits.ts'
+
+export type EventName = { readonly slug: string; readonly title: string }
+
+export type MarketEvents = {
+  /** Rises with each change of what is known. */
+  readonly version: number
+  /** Loads the events of these markets that are not known yet. */
+  prepare(marketIds: readonly MarketId[]): Promise<void>
+  isPrepared(marketId: MarketId): boolean
+  /** Returns null for a market without an event, and while the database is away. */
+  of(marketId: MarketId): EventName | null
+  /** Applies events of the chain that the indexer has written. */
+  followed(events: readonly ChainEvent[]): void
+  /** Forgets everything after a reorg or a lost message. */
+  reset(): void
+}
+
+export function makeMarketEvents(
+  stored: (
+    marketIds: readonly MarketId[],
+  ) => Promise<readonly (EventName & { readonly marketId: MarketId })[]>,
+): MarketEvents {
+  const known = new Map<MarketId, EventName | null>()
+  /** Counts changes that make a read in progress too old to be remembered. */
+  let changes = 0
+
+  async function ask(marketIds: readonly MarketId[]): Promise<void> {
+    for (;;) {
+      const before = changes
+      const found = new Map<MarketId, EventName>()
+      for (const { marketId, slug, title } of await stored(marketIds)) {
+        found.set(marketId, { slug, title })
+      }
+      if (before !== changes) continue
+      for (const id of marketIds) keep(id, found.get(id) ?? null)
+      return
+    }
+  }
+
+  function keep(marketId: MarketId, event: EventName | null): void {
+    known.set(marketId, event)
+    if (known.size <= MARKET_EVENTS_KEPT_MAX) return
+    const [oldest] = known.keys()
+    known.delete(oldest!)
+  }
+
+  return {
+    get version() {
+      return changes
+    },
+    async prepare(marketIds) {
+      const missing = marketIds.filter((id) => !known.has(id))
+      for (let from = 0; from < missing.length; from += MARKETS_LISTED_MAX) {
+        try {
+          await ask(missing.slice(from, from + MARKETS_LISTED_MAX))
+        } catch (error) {
+          if (error instanceof Fault && error.retryable) return
+          throw error
+        }
+      }
+    },
+    isPrepared: (marketId) => known.has(marketId),
+    of: (marketId) => known.get(marketId) ?? null,
+    followed(events) {
+      for (const event of events) {
+        if (event.type !== 'EventMarketCreated') continue
+        changes++
+        known.delete(event.marketId)
+      }
+    },
+    reset() {
+      changes++
+      known.clear()
+    },
+  }
+}

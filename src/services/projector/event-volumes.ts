@@ -1,0 +1,56 @@
+/**
+ * Keeps the volumes by which events are sorted. The projector reports markets whose trades changed; every few seconds
+ * their events are summed again, outside of its transactions. A restart sums all events once.
+ */
+
+import { Fault } from '#domain/fault.ts'
+import type { MarketId } from '#domain/ids.ts'
+import { EVENT_VOLUMES_WAITING_MAX } from '#domain/limits.ts'
+import type { ProjectionBatch } from '#store/projection/rows.ts'
+
+type EventVolumesPorts = {
+  readonly sum: (marketIds: readonly MarketId[]) => Promise<void>
+  readonly sumAll: () => Promise<void>
+  readonly failed: (why: string) => void
+}
+
+type EventVolumes = {
+  /** Reports a batch that is in the database. */
+  written(batch: Pick<ProjectionBatch, 'trades' | 'tradeChanges'>): void
+  /** Sums the events of the reported markets; does nothing while an earlier call is under way. */
+  refresh(): Promise<void>
+}
+
+export function makeEventVolumes({ sum, sumAll, failed }: EventVolumesPorts): EventVolumes {
+  const waiting = new Set<MarketId>()
+  /** True if every event must be summed: at the start, and if too many markets wait. */
+  let all = true
+  let busy = false
+
+  return {
+    written({ trades, tradeChanges }) {
+      for (const { marketId } of trades) waiting.add(marketId)
+      for (const { tradeId } of tradeChanges) waiting.add(tradeId.slice(0, 66) as MarketId)
+      if (waiting.size <= EVENT_VOLUMES_WAITING_MAX) return
+      all = true
+      waiting.clear()
+    },
+    async refresh() {
+      if (busy || (!all && waiting.size === 0)) return
+      busy = true
+      const [isAll, some] = [all, [...waiting]]
+      all = false
+      waiting.clear()
+      try {
+        await (isAll ? sumAll() : sum(some))
+      } catch (error) {
+        if (!(error instanceof Fault)) throw error
+        failed(error.message)
+        all ||= isAll
+        for (const id of some) waiting.add(id)
+      } finally {
+        busy = false
+      }
+    },
+  }
+}

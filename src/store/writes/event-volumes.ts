@@ -1,0 +1,65 @@
+/** Volumes of events, by which lists are sorted: the sums of their markets, written some seconds after the trades. */
+
+import type { MarketId } from '#domain/ids.ts'
+import { type Database, transact } from '../engine/database.ts'
+import { bytesOf } from '../engine/hex.ts'
+import { statements } from '../engine/statements.ts'
+
+/** Sum over the markets of the row of `events` around it. */
+export const VOLUME_OF_EVENT = `(select coalesce(sum(s.volume_whole), 0) * 1000000
+    + coalesce(sum(s.volume_millionths), 0)
+  from event_markets m join market_stats s on s.market_id = m.market_id
+  where m.chain_id = events.chain_id and m.event_hash = events.event_hash)`
+
+/** Markets per transaction. */
+const MARKETS_MAX = 500
+
+/** Sums the volumes of the events of these markets again. The statement is repeatable: it adds nothing. */
+export async function sumEventVolumes(
+  database: Database,
+  marketIds: readonly MarketId[],
+): Promise<void> {
+  for (let from = 0; from < marketIds.length; from += MARKETS_MAX) {
+    const some = marketIds.slice(from, from + MARKETS_MAX)
+    await transact(database, async (transaction, connection) => {
+      const sql = statements(database, connection, transaction)
+      const found = await sql.all<{ chain_id: number | string; event_hash: Uint8Array }>(
+        `select distinct chain_id, event_hash from event_markets
+          where market_id in (${some.map(() => '?').join(', ')})`,
+        some.map(bytesOf),
+      )
+      for (const { chain_id, event_hash } of found) {
+        await sql.run(
+          `update events set volume_e6 = ${VOLUME_OF_EVENT} where chain_id = ? and event_hash = ?`,
+          [Number(chain_id), Buffer.from(event_hash)],
+        )
+      }
+    })
+  }
+}
+
+/** Sums the volumes of all events again, some at a time; trades before a restart may be missing. */
+export async function sumAllEventVolumes(database: Database): Promise<void> {
+  let [chainId, hash] = [0, Buffer.alloc(32)]
+  for (;;) {
+    const last = await transact(database, async (transaction, connection) => {
+      const sql = statements(database, connection, transaction)
+      const found = await sql.all<{ chain_id: number | string; event_hash: Uint8Array }>(
+        `select chain_id, event_hash from events
+          where chain_id > ? or (chain_id = ? and event_hash > ?)
+          order by chain_id, event_hash limit ${MARKETS_MAX}`,
+        [chainId, chainId, hash],
+      )
+      for (const { chain_id, event_hash } of found) {
+        await sql.run(
+          `update events set volume_e6 = ${VOLUME_OF_EVENT} where chain_id = ? and event_hash = ?`,
+          [Number(chain_id), Buffer.from(event_hash)],
+        )
+      }
+      return found.length < MARKETS_MAX ? undefined : found.at(-1)
+    })
+    if (last === undefined) return
+    chainId = Number(last.chain_id)
+    hash = Buffer.from(last.event_hash)
+  }
+}

@@ -1,0 +1,18 @@
+/** Words for the prices of an exclusive event. */
+
+import type { EventDetail } from '#protocol/shapes/events.ts'
+import { cents } from '../format.ts'
+
+type Prices = NonNullable<EventDetail['prices']>
+
+/** Returns what the gap offers to a trader; undefined if it offers nothing. */
+export function gapWords({ gap }: Pick<Prices, 'gap'>): string | undefined {
+  if (gap > 0) return `Selling YES in every market earns ${cents(gap)} per share.`
+  if (gap === 0) return undefined
+  return `Buying YES in every market earns ${cents(-gap)} per share if one of them wins.`
+}
+
+/** Returns the emoji of an event; an image is only known by its hash. */
+export function emojiOf({ image }: { readonly image: string }): string {
+  return image.startsWith('0x') ? '' : image
+}
