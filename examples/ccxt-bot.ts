@@ -3,7 +3,7 @@
  * when it stops. The package `sibyl-ccxt` has it as `quoting-bot.js`.
  */
 
-import { ExchangeError, NetworkError, OrderImmediatelyFillable } from 'ccxt'
+import { ExchangeClosedByUser, ExchangeError, NetworkError, OrderImmediatelyFillable } from 'ccxt'
 import { Sibyl } from '#ccxt/sibyl.ts'
 
 const {
@@ -79,12 +79,14 @@ const outcome = SIBYL_OUTCOME ?? Object.keys(exchange.outcomes ?? {})[0]
 if (outcome === undefined) throw new Error('no market is open')
 say('quoting', outcome, 'at', SIBYL_URL)
 const endMs = Date.now() + Number(MINUTES) * 60_000
-const following = followOrders(outcome).catch((error: Error) => say(error.message))
+const following = followOrders(outcome).catch((error: Error) => {
+  if (!(error instanceof ExchangeClosedByUser)) say(error.message)
+})
 let sayMs = 0
 while (Date.now() < endMs) {
   const next = exchange.watchOrderBook(outcome)
   // An unchanged book sends nothing: look at the clock every five seconds.
-  const book = await Promise.race([next, exchange.sleep(5_000)])
+  const book = await Promise.race([next, exchange.sleep(Math.min(5_000, endMs - Date.now()))])
   if (book !== undefined) {
     const { bids, asks } = book as { bids: Level[]; asks: Level[] }
     const fair = Math.min(Math.max(fairPrice(bids, asks), 0.05), 0.95)
