@@ -44,6 +44,7 @@ const PUBLIC = [
   'sign-order',
   'stream',
   'tokens',
+  'verify-log',
 ]
 
 /** What has types only, or is loaded when it is needed: its types go with `sibyl-client`. */
@@ -59,6 +60,7 @@ const TYPES = [
   'resolution',
   'stream-messages',
   'stream-types',
+  'transparency',
   'transport',
 ]
 

@@ -1,5 +1,7 @@
 /** The archive of an exchange: files with the events of a market on a day, each checked against its SHA-256. */
 
+import { sha256 } from '@noble/hashes/sha2.js'
+import { bytesToHex } from '@noble/hashes/utils.js'
 import type { PublicEvent } from '#transparency/public-event.ts'
 import { SibylError } from './sibyl-error.ts'
 import type { CallOptions, FileAnswer, Transport } from './transport.ts'
@@ -37,11 +39,11 @@ export function createArchive(send: Transport): ClientArchive {
     do {
       const request = { method: 'GET', path, query: { after }, answers: 'file' } as const
       const { bytes, headers } = await send<FileAnswer>(request, call)
-      const sha256 = await sha256Of(bytes)
-      if (headers.get('etag') !== `"${sha256}"`) {
+      const digest = bytesToHex(sha256(bytes))
+      if (headers.get('etag') !== `"${digest}"`) {
         throw new SibylError('UNEXPECTED_ANSWER', `GET ${path}: the file is damaged`, {})
       }
-      yield { file: bytes, sha256, events: Number(headers.get('sibyl-events')) }
+      yield { file: bytes, sha256: digest, events: Number(headers.get('sibyl-events')) }
       after = headers.get('sibyl-next') ?? undefined
     } while (after !== undefined)
   }
@@ -58,9 +60,4 @@ export function createArchive(send: Transport): ClientArchive {
       }
     },
   }
-}
-
-async function sha256Of(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
-  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))
-  return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }

@@ -40,10 +40,11 @@ import { type ClientReads, createReads } from './reads.ts'
 import { createRelayer, type Relayer } from './relayer.ts'
 import { type ClientResolution, createResolution } from './resolution.ts'
 import { createSeenSeqs } from './seen-seqs.ts'
-import { SibylError } from './sibyl-error.ts'
+import { SibylError, withSubmission } from './sibyl-error.ts'
 import { type OrderSigner, signerAddress, signOrder } from './sign-order.ts'
 import { createStream } from './stream.ts'
 import type { SibylStream, StreamOptions } from './stream-types.ts'
+import { type ClientTransparency, createTransparency } from './transparency.ts'
 import { BACKOFF_MS, type CallOptions, createTransport, type HeaderLines } from './transport.ts'
 import { type ContractPins, createTrust } from './trusted-chain.ts'
 
@@ -63,8 +64,12 @@ export type ClientOptions = {
   readonly domain?: OrderDomain
   /** Maximum correction of this machine's clock by the exchange's in expiries and deadlines; 300 s by default. */
   readonly clockCorrectionSecondsMax?: number
+  /** Verifier keys of the public log (`name+id+key`); without them, those of the exchange's first answer are kept. */
+  readonly logKeys?: readonly string[]
   /** RPC address of the chain, for `chain`. A devnet provides its own. */
   readonly rpcUrl?: string
+  /** True to request receipts of orders and cancels, by REST and on the stream: `verifyReceipt` checks them. */
+  readonly receipts?: boolean
   /** Headers of each attempt, such as `Authorization` with a fresh token. */
   readonly headers?: () => HeaderLines | Promise<HeaderLines>
   /** Headers of each new connection of the stream, if they differ: its token is sent as `auth`. */
@@ -156,6 +161,8 @@ export type Client = ClientReads & {
   readonly orderbook: ReadOrderbook
   /** Files with the events of a market on a day, if the log of the exchange is public. */
   readonly archive: ClientArchive
+  /** The public log: proofs that this client verifies itself. */
+  readonly transparency: ClientTransparency
   /** Returns up to 100 trades, newest first. */
   trades(marketId: string, options?: CallOptions): Promise<Trade[]>
   /** Returns a trader's funds and the reserved part; only if the exchange reserves funds. */
@@ -170,7 +177,7 @@ export type Client = ClientReads & {
   /** Transactions that a trader with ether sends. */
   readonly chain: ClientChain
   /** Opens the live stream; it reconnects by itself until it is closed. */
-  stream(options?: Omit<StreamOptions, 'url' | 'headers'>): SibylStream
+  stream(options?: Omit<StreamOptions, 'url' | 'headers' | 'receipts'>): SibylStream
 }
 
 type BatchAnswer = {
@@ -184,6 +191,7 @@ export function createClient(options: ClientOptions): Client {
   const send = createTransport({
     url: options.url,
     headers: options.headers,
+    receipts: options.receipts,
     timeoutMs: options.timeoutMs,
     retries: options.retries,
     backoffMs: options.backoffMs,
@@ -436,6 +444,7 @@ export function createClient(options: ClientOptions): Client {
     },
     orderbook: createOrderbook(send, readSeen),
     archive: createArchive(send),
+    transparency: createTransparency(send, options.logKeys),
     async trades(marketId, call) {
       const path = `/api/v1/trades/${encodeURIComponent(marketId)}`
       const { trades } = await readSeen<{ trades: Trade[] }>({ marketId, path, query: {} }, call)
@@ -461,7 +470,8 @@ export function createClient(options: ClientOptions): Client {
     },
     stream(how) {
       const headers = options.streamHeaders ?? options.headers
-      return createStream({ ...how, url: options.url, headers })
+      const { receipts = false, url } = options
+      return createStream({ ...how, url, headers, receipts })
     },
   }
 }
@@ -484,10 +494,4 @@ function failure(
   const outcomeUnknown = code === 'OUTCOME_UNKNOWN' || code === 'UNEXPECTED_ANSWER'
   const details = { field, attempts: 1, outcomeUnknown, submission }
   return { ok: false, error: new SibylError(code, message, details), submission }
-}
-
-function withSubmission(error: SibylError, submission: OrderSubmission): SibylError {
-  const { field, status, requestId, attempts, outcomeUnknown, cause } = error
-  const details = { field, status, requestId, attempts, outcomeUnknown, cause, submission }
-  return new SibylError(error.code, error.message, details)
 }

@@ -67,3 +67,10 @@ export class SibylError extends Error {
 export function isPassing({ code }: SibylError): boolean {
   return code === 'OVERLOADED' || code === 'RATE_LIMITED'
 }
+
+/** Returns the error with the signed order that it is about. */
+export function withSubmission(error: SibylError, submission: OrderSubmission): SibylError {
+  const { field, status, requestId, attempts, outcomeUnknown, cause } = error
+  const details = { field, status, requestId, attempts, outcomeUnknown, cause, submission }
+  return new SibylError(error.code, error.message, details)
+}

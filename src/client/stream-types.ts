@@ -25,6 +25,8 @@ export type StreamOptions = {
   readonly url: string
   /** Headers as for REST; their bearer token authenticates each new connection. */
   readonly headers?: (() => HeaderLines | Promise<HeaderLines>) | undefined
+  /** True to request receipts of orders and cancels. */
+  readonly receipts?: boolean
   /** Pause before the first attempt to reconnect; it doubles each time. */
   readonly backoffMs?: number
   readonly backoffMsMax?: number

@@ -68,6 +68,7 @@ export function createStream(options: StreamOptions): SibylStream {
   const againMs = Math.min(backoffMsMax, AGAIN_MS)
   const Socket = socketClass(options.WebSocket)
   const url = `${trimEnd(options.url.replace(/^http/, 'ws'), '/')}/api/v1/stream`
+  const receipt = options.receipts === true ? { receipt: true } : {}
   const listeners = new Map<string, Set<(event: never) => void>>()
   const replies = new Map<number, Reply>()
   let socket: StreamSocket | undefined
@@ -368,11 +369,11 @@ export function createStream(options: StreamOptions): SibylStream {
     quickMarket: (asset, listener) =>
       start({ channel: 'quick-market', asset }, passing<QuickMarketMessage>(listener)),
     async place(submission) {
-      const { type: _, id: __, ...placed } = await ask('place', submission)
+      const { type: _, id: __, ...placed } = await ask('place', { ...submission, ...receipt })
       return placed as unknown as PlacedOrder
     },
     async cancel(order) {
-      const { type: _, id: __, ...cancelled } = await ask('cancel', order)
+      const { type: _, id: __, ...cancelled } = await ask('cancel', { ...order, ...receipt })
       return { status: 'cancelled', ...cancelled } as unknown as CancelledOrder
     },
     async cancelAll({ market, group } = {}) {

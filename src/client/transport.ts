@@ -13,6 +13,8 @@ export type TransportOptions = {
   readonly url: string
   /** Called for each attempt, because a token can be used once. */
   readonly headers?: (() => HeaderLines | Promise<HeaderLines>) | undefined
+  /** True to request receipts of orders and cancels. */
+  readonly receipts?: boolean | undefined
   /** Timeout of one attempt; 15 s by default. */
   readonly timeoutMs?: number | undefined
   /** Number of retries, if a retry is safe and can help; 5 by default. */
@@ -80,6 +82,7 @@ export function createTransport(options: TransportOptions): Transport {
         headers: {
           accept: request.answers === 'file' ? '*/*' : 'application/json',
           ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...(options.receipts === true ? { 'accept-receipt': '1' } : {}),
           ...headers,
         },
         signal,

@@ -5,7 +5,8 @@
 
 /** The API uses no cookies, so the wildcard covers every header. */
 const EXPOSED = '*'
-const REQUEST_HEADERS = 'authorization, content-type, if-none-match, x-request-id, x-server-timing'
+const REQUEST_HEADERS =
+  'accept-receipt, authorization, content-type, if-none-match, x-request-id, x-server-timing'
 const PREFLIGHT_SECONDS = 600
 
 export type HeaderLine = readonly [name: string, value: string]

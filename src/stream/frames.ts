@@ -96,6 +96,10 @@ export const SUBSCRIBE_FRAMES = {
   'quick-market': subscribe('quick-market', { asset, since: sinceCursor }),
 } as const satisfies Record<string, TSchema>
 
+const receipt = Type.Optional(
+  Type.Boolean({ description: 'True for a receipt in the answer, if the log is public' }),
+)
+
 const withOp = (op: string, fields: Record<string, TSchema>) =>
   Type.Object({ op: Type.Literal(op), id, ...fields }, closed)
 
@@ -106,11 +110,12 @@ export const OP_FRAMES = {
   auth: withOp('auth', {
     token: Type.String({ maxLength: 2_048, description: 'A bearer token, as for REST' }),
   }),
-  place: withOp('place', OrderSubmission.properties),
+  place: withOp('place', { ...OrderSubmission.properties, receipt }),
   cancel: withOp('cancel', {
     orderHash: bytes32<OrderHash>({ description: 'The order' }),
     marketId: marketId(),
     side: Type.Optional(oneOf(['buy', 'sell'], { description: 'buy by default' })),
+    receipt,
   }),
   cancelAll: withOp('cancelAll', {
     marketId: Type.Optional(marketId()),
@@ -125,11 +130,12 @@ type Ops = {
   unsubscribe: { readonly sub: string }
   snapshot: { readonly sub: string }
   auth: { readonly token: string }
-  place: Static<typeof OrderSubmission>
+  place: Static<typeof OrderSubmission> & { readonly receipt?: boolean }
   cancel: {
     readonly orderHash: OrderHash
     readonly marketId: MarketId
     readonly side?: 'buy' | 'sell'
+    readonly receipt?: boolean
   }
   cancelAll: { readonly marketId?: MarketId; readonly group?: string }
   deadman: { readonly afterMs: number }

@@ -3,6 +3,7 @@
 import { optionsOf } from '#api/orders/order-options.ts'
 import type { OrderService } from '#api/orders/order-service.ts'
 import type { OwnOrders } from '#api/orders/own-orders.ts'
+import { type Receipts, withReceipt } from '#api/transparency/receipts.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { Fault } from '#domain/fault.ts'
 import { BUY, SELL, type VerifiedOrder } from '#domain/order.ts'
@@ -51,6 +52,8 @@ export type RequestPorts = {
   }) => Promise<EventMarkets | undefined>
   /** Session orders; undefined if clients cannot use them. */
   readonly held?: HeldSessions
+  /** Signs receipts; undefined if the log is not public. */
+  readonly receipts?: Receipts
   /** True if orders need an authenticated session. */
   readonly bearer: boolean
   /** Draws the cost of a request; returns false if nothing is left. */
@@ -180,7 +183,7 @@ export function makeRequests(
 
   async function place(
     connection: Connection,
-    { op: _op, id: _id, ...submission }: Asked<'place'>,
+    { op: _op, id: _id, receipt = false, ...submission }: Asked<'place'>,
   ): Promise<object> {
     const { order } = submission
     const context: OrderContext = {
@@ -198,7 +201,8 @@ export function makeRequests(
       asked && connection.cancelsOnDisconnect
         ? await placeHeld(connection, verified, context)
         : await orders.enter(verified, context)
-    return isRejection(placed) ? placed : { type: 'placed', ...placed }
+    if (isRejection(placed)) return placed
+    return { type: 'placed', ...withReceipt(placed, receipt, ports.receipts) }
   }
 
   /** Places an order that ends with its session. */
@@ -219,7 +223,7 @@ export function makeRequests(
 
   async function cancel(
     connection: Connection,
-    { marketId, orderHash, side }: Asked<'cancel'>,
+    { marketId, orderHash, side, receipt: isWanted = false }: Asked<'cancel'>,
   ): Promise<object> {
     // Without bearer authentication a client may cancel any order, as with REST; with it, only its own.
     const trader = ports.bearer ? connection.principal?.address : undefined
@@ -232,8 +236,12 @@ export function makeRequests(
     const deadlineAtMs = clock.nowMs() + settings.deadlineMs
     const cancelled = await gateway.cancel(wanted, { deadlineAtMs })
     if (isRejection(cancelled)) return cancelled
-    const { pendingSize } = cancelled
-    return { type: 'cancelled', orderHash, ...(pendingSize === undefined ? {} : { pendingSize }) }
+    const { pendingSize, receipt } = withReceipt(cancelled, isWanted, ports.receipts)
+    return {
+      ...{ type: 'cancelled', orderHash },
+      ...(pendingSize === undefined ? {} : { pendingSize }),
+      ...(receipt === undefined ? {} : { receipt }),
+    }
   }
 
   function cancelOnDisconnect(

@@ -3,7 +3,7 @@
  * as text at the end of each segment of the log, so that a book at any moment needs at most one segment more.
  */
 
-import { BUY, OUTCOMES, type Outcome, SELL, type Side } from '#domain/order.ts'
+import { BUY, NO, OUTCOMES, type Outcome, SELL, type Side, YES } from '#domain/order.ts'
 import type { PublicEvent } from './public-event.ts'
 
 type Levels = Map<number, bigint>
@@ -50,8 +50,10 @@ export class PastBook {
       case 'OrdersMatched': {
         const { outcome, side } = event.taker
         const makers = side === BUY ? SELL : BUY
-        for (const { price, size } of event.fills) {
-          this.#change(outcome, makers, price, -BigInt(size))
+        for (const { price, size, kind } of event.fills) {
+          // The maker of a mint or a merge is on the same side of the other outcome.
+          if (kind === undefined) this.#change(outcome, makers, price, -BigInt(size))
+          else this.#change(outcome === YES ? NO : YES, side, price, -BigInt(size))
         }
         break
       }

@@ -29,5 +29,5 @@ const report = await crashUnderWitness({
 })
 process.stdout.write(
   `${report.kills} kills, ${report.accepted} orders accepted and proven, ${report.cosigned} checkpoints ` +
-    `cosigned, none refused; ${report.entries} entries verified and replayed\n`,
+    `cosigned, none refused, ${report.signed} signed ones all a start of the log; ${report.entries} entries verified and replayed\n`,
 )

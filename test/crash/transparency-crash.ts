@@ -1,14 +1,14 @@
 /**
  * Kills an exchange with a public log under orders, again and again, while a witness asks for checkpoints without a
- * pause. No checkpoint may contradict an earlier one; in the end the whole log is verified and replayed, and every
- * accepted order is in it. With several environments the next process takes over from the one that was killed.
+ * pause. Half of the kills follow at once on a new checkpoint. No checkpoint may contradict an earlier one; in the end the
+ * whole log is verified and replayed, every signed checkpoint is a start of it, and every accepted order is in it. With several environments the next process takes over from the one that was killed.
  */
 
 import assert from 'node:assert/strict'
-import { namedLogs } from '#cli/public-logs.ts'
+import { type NamedLog, namedLogs } from '#cli/public-logs.ts'
 import { feedWitness } from '#cli/witness/witness-server.ts'
 import { createClient } from '#client/client.ts'
-import { parseCheckpoint } from '#transparency/checkpoint.ts'
+import { openCheckpoint, parseCheckpoint, type TreeHead } from '#transparency/checkpoint.ts'
 import { makeEventReader } from '#transparency/public-event.ts'
 import { readCheckpoint, verifyEntries } from '#transparency/remote-log.ts'
 import { makeReplay } from '#transparency/replay.ts'
@@ -26,6 +26,8 @@ type WitnessedReport = {
   accepted: number
   /** Checkpoints that the witness cosigned, each newer than the one before. */
   cosigned: number
+  /** Signed checkpoints that left the exchange, each size once. */
+  signed: number
   entries: number
 }
 
@@ -46,10 +48,11 @@ export async function crashUnderWitness(options: {
   readonly onRound?: (report: WitnessedReport) => void
 }): Promise<WitnessedReport> {
   const random = randomFrom(options.seed)
-  const report: WitnessedReport = { kills: 0, accepted: 0, cosigned: 0, entries: 0 }
+  const report: WitnessedReport = { kills: 0, accepted: 0, cosigned: 0, signed: 0, entries: 0 }
   const nodes: Exchange[] = []
   const witness = newWitness()
   const accepted: Life[] = []
+  const seen = makeSeen()
   const { environments } = options
   let exchange: Exchange | undefined
   try {
@@ -68,15 +71,19 @@ export async function crashUnderWitness(options: {
       const answers = random.int(1, ANSWERS_MAX)
       const checkpoints = witness.cosigned() + random.int(0, CHECKPOINTS_MAX)
       const isDue = (count: number) => count >= answers && witness.cosigned() >= checkpoints
-      accepted.push(...(await tradeUntilKilled(exchange, witness, orders, isDue)))
+      const atCheckpoint = random.chance(0.5)
+      const watched = { exchange, witness, seen }
+      accepted.push(...(await tradeUntilKilled(watched, orders, { isDue, atCheckpoint })))
       report.kills++
       report.accepted = accepted.length
       report.cosigned = witness.cosigned()
+      report.signed = seen.count()
       options.onRound?.(report)
       await options.whileDown?.(round, exchange)
     }
     assert.ok(exchange !== undefined)
-    report.entries = await verifyAll(exchange, witness, accepted)
+    report.entries = await verifyAll({ exchange, witness, seen }, accepted)
+    report.signed = seen.count()
     report.cosigned = witness.cosigned()
     return report
   } catch (error) {
@@ -113,11 +120,42 @@ async function feed(exchange: Exchange, witness: Witness): Promise<void> {
   }
 }
 
+/** Every signed checkpoint that was ever read: also one whose tiles were never served. */
+type Seen = {
+  /** Returns whether its size is new; throws if another root was signed for it. */
+  add(head: TreeHead): boolean
+  rootOf(origin: string, size: number): string | undefined
+  count(): number
+}
+
+function makeSeen(): Seen {
+  const roots = new Map<string, string>()
+  const nameOf = (origin: string, size: number) => `${origin} ${size}`
+  return {
+    add({ origin, size, root }) {
+      const name = nameOf(origin, size)
+      const hex = Buffer.from(root).toString('hex')
+      const known = roots.get(name)
+      if (known !== undefined && known !== hex) {
+        throw new Error(`${origin} was rewritten: two roots of ${size} entries are signed`)
+      }
+      roots.set(name, hex)
+      return known === undefined
+    },
+    rootOf: (origin, size) => roots.get(nameOf(origin, size)),
+    count: () => roots.size,
+  }
+}
+
+type Watched = { readonly exchange: Exchange; readonly witness: Witness; readonly seen: Seen }
+
 async function tradeUntilKilled(
-  exchange: Exchange,
-  witness: Witness,
+  { exchange, witness, seen }: Watched,
   orders: readonly Life[],
-  isDue: (accepted: number) => boolean,
+  {
+    isDue,
+    atCheckpoint,
+  }: { readonly isDue: (accepted: number) => boolean; readonly atCheckpoint: boolean },
 ): Promise<Life[]> {
   const client = createClient({ url: exchange.url, retries: 0, timeoutMs: 120_000 })
   const accepted: Life[] = []
@@ -133,7 +171,7 @@ async function tradeUntilKilled(
       try {
         await client.orders.submit(life.submission)
         accepted.push(life)
-        if (isDue(accepted.length)) killed ??= exchange.kill('SIGKILL')
+        if (!atCheckpoint && isDue(accepted.length)) killed ??= exchange.kill('SIGKILL')
       } catch (error) {
         if (killed === undefined) throw error
       }
@@ -152,10 +190,30 @@ async function tradeUntilKilled(
     }
   }
 
+  /** Reads checkpoints without a pause, whether or not their tiles are there yet. */
+  async function collect(): Promise<void> {
+    const known = new Map<string, NamedLog>()
+    while (killed === undefined) {
+      try {
+        if (known.size === 0) {
+          for (const log of await namedLogs(exchange.url, undefined)) known.set(log.origin, log)
+        }
+        for (const log of known.values()) {
+          const text = Buffer.from((await log.get('checkpoint')) ?? '').toString()
+          const isNew = seen.add(openCheckpoint(text, log.key).head)
+          if (isNew && atCheckpoint && isDue(accepted.length)) killed ??= exchange.kill('SIGKILL')
+        }
+      } catch (error) {
+        if (isContradiction(error)) throw error
+        if (killed === undefined && !isNotThere(error)) throw error
+      }
+    }
+  }
+
   const trading = Promise.all(Array.from({ length: LANES }, lane)).then(() => {
     killed ??= exchange.kill('SIGKILL')
   })
-  await Promise.all([watch(), trading])
+  await Promise.all([watch(), collect(), trading])
   await killed
   return accepted
 }
@@ -171,8 +229,7 @@ function isNotThere(error: unknown): boolean {
 
 /** Verifies and replays all logs; returns how many entries they have. */
 async function verifyAll(
-  exchange: Exchange,
-  witness: Witness,
+  { exchange, witness, seen }: Watched,
   accepted: readonly Life[],
 ): Promise<number> {
   for (const { orderHash } of accepted) {
@@ -187,8 +244,16 @@ async function verifyAll(
     const read = makeEventReader()
     const replay = makeReplay(() => {})
     const builder = new TreeBuilder(treeHasher)
+    const whole = new TreeBuilder(treeHasher)
     await verifyEntries(log, await readCheckpoint(log), builder, (entry) => {
       for (const event of read(entry)) replay.apply(event)
+      whole.append(treeHasher.leaf(entry))
+      const signed = seen.rootOf(log.origin, whole.size)
+      const root = Buffer.from(whole.root()).toString('hex')
+      assert.ok(
+        signed === undefined || signed === root,
+        `rewritten: ${log.origin} at ${whole.size}`,
+      )
     })
     entries += builder.size
   }

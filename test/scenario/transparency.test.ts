@@ -14,6 +14,7 @@ import { gunzipSync } from 'node:zlib'
 import type { Orderbook } from '#client/answers.ts'
 import { createClient } from '#client/client.ts'
 import { LocalBook } from '#client/local-book.ts'
+import { verifyProof, verifyReceipt } from '#client/verify-log.ts'
 import { devnetKey } from '#devnet/accounts.ts'
 import { openCheckpoint } from '#transparency/checkpoint.ts'
 import { verifyInclusionText } from '#transparency/inclusion-text.ts'
@@ -189,6 +190,59 @@ test('the log of a running exchange is public', async (t) => {
       assert.equal(openReceipt(gone.receipt ?? '', key).status, 'cancelled')
     },
   )
+
+  await t.test('orders and cancels on the stream and in a batch have receipts', async () => {
+    const receiving = createClient({ url, signer: devnetKey(12), receipts: true })
+    const keys = (await logsNow()).flatMap(({ verifierKeys }) => verifierKeys)
+    const sign = (price: string) =>
+      receiving.orders.sign({ ...terms, side: 'sell', size: '1', price })
+    const promised = (receipt: string | undefined) => {
+      const { status, orderHash } = verifyReceipt(receipt ?? '', { keys })
+      return [status, orderHash]
+    }
+    const stream = receiving.stream()
+    t.after(() => stream.close())
+    const { orderHash, receipt } = await stream.place(await sign('0.80'))
+    assert.deepEqual(promised(receipt), ['accepted', orderHash])
+    const gone = await stream.cancel({ orderHash, marketId: market.id, side: 'sell' })
+    assert.deepEqual(promised(gone.receipt), ['cancelled', orderHash])
+    const results = await receiving.orders.submitBatch([await sign('0.81'), await sign('0.82')])
+    for (const result of results) {
+      assert.ok(result.ok)
+      const { placed } = result
+      assert.deepEqual(promised(placed.receipt), ['accepted', placed.orderHash])
+      const cancelled = await receiving.orders.cancel({
+        ...placed,
+        marketId: market.id,
+        side: 'sell',
+      })
+      assert.deepEqual(promised(cancelled.receipt), ['cancelled', placed.orderHash])
+    }
+    const plain = ann.stream()
+    t.after(() => plain.close())
+    const without = await plain.place(await ann.orders.sign({ ...terms, side: 'sell', size: '1' }))
+    assert.equal(without.receipt, undefined)
+  })
+
+  await t.test('the SDK verifies the proof of an order and of a trade itself', async () => {
+    const proven = await ann.transparency.proveOrder(offer.orderHash)
+    assert.ok(proven.entry.includes(offer.orderHash) && proven.index < proven.size)
+    const [trade] = await ann.trades(market.id)
+    await ann.transparency.proveTrade(trade?.tradeId ?? '')
+    const text = await proofOf(`/api/v1/orders/${offer.orderHash}/proof`)
+    const keys = (await logsNow()).flatMap(({ verifierKeys }) => verifierKeys)
+    assert.equal(verifyProof(text, { keys, orderHash: offer.orderHash }).index, proven.index)
+    const invalid = { code: 'INVALID_PROOF' }
+    const { orderHash } = offer
+    const flipped = flipBase64(text, 'extra ')
+    assert.throws(() => verifyProof(flipped, { keys, orderHash }), invalid)
+    assert.throws(() => verifyProof(text, { keys, orderHash: `0x${'1'.repeat(64)}` }), invalid)
+    assert.throws(() => verifyProof(text, { keys: [], orderHash }), invalid)
+    assert.throws(() => verifyProof(text, { keys: [newKey(proven.origin)], orderHash }), invalid)
+    assert.throws(() => verifyReceipt(text, { keys }), { code: 'INVALID_RECEIPT' })
+    const pinned = createClient({ url, logKeys: [newKey(proven.origin)] })
+    await assert.rejects(pinned.transparency.proveOrder(orderHash), invalid)
+  })
 
   await t.test('the command shows a book as it was', async () => {
     const then = await ann.orderbook(market.id, 'YES')

@@ -7,7 +7,12 @@ import { type AnswerRoute, route } from '#http/route.ts'
 import type { Delegates } from '#live/delegates.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import { CancelledOrder } from '#protocol/shapes/orders.ts'
-import { ACCEPT_RECEIPT, type Receipts, withReceipt } from '../transparency/receipts.ts'
+import {
+  ACCEPT_RECEIPT,
+  type Receipts,
+  wantsReceipt,
+  withReceipt,
+} from '../transparency/receipts.ts'
 import { actingFor, actingTrader } from './acting-for.ts'
 import { ORDER_HASH } from './order-examples.ts'
 import { marketIdParam, orderHashParam, sideName } from './order-shapes.ts'
@@ -78,7 +83,7 @@ export function cancelOrder(
         request,
       )
       if (isRejection(answer)) return answer
-      return { status: 200, body: withReceipt(answer, request.headers, receipts) }
+      return { status: 200, body: withReceipt(answer, wantsReceipt(request.headers), receipts) }
     },
   })
 }

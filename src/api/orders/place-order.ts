@@ -3,7 +3,12 @@
 import { isRejection } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { PlacedOrder } from '#protocol/shapes/orders.ts'
-import { ACCEPT_RECEIPT, type Receipts, withReceipt } from '../transparency/receipts.ts'
+import {
+  ACCEPT_RECEIPT,
+  type Receipts,
+  wantsReceipt,
+  withReceipt,
+} from '../transparency/receipts.ts'
 import {
   ACCEPTED_EXAMPLE,
   DUPLICATE_EXAMPLE,
@@ -73,7 +78,7 @@ export function placeOrder(service: OrderService, receipts?: Receipts): AnswerRo
     async handle(request) {
       const answer = await service.place(request.body, request)
       if (isRejection(answer)) return answer
-      return { status: 200, body: withReceipt(answer, request.headers, receipts) }
+      return { status: 200, body: withReceipt(answer, wantsReceipt(request.headers), receipts) }
     },
   })
 }

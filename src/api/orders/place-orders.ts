@@ -10,13 +10,19 @@ import { type AnswerRoute, route } from '#http/route.ts'
 import type { OrderContext } from '#live/market-gateway.ts'
 import type { EnteredOrder } from '#protocol/market.ts'
 import { ErrorShape, PlacedOrder } from '#protocol/shapes/orders.ts'
+import {
+  ACCEPT_RECEIPT,
+  type Receipts,
+  wantsReceipt,
+  withReceipt,
+} from '../transparency/receipts.ts'
 import { ACCEPTED_EXAMPLE, BATCH_EXAMPLE } from './order-examples.ts'
 import { withOptions } from './order-options.ts'
 import type { OrderService } from './order-service.ts'
 import { OrderBatch, ShownOrderBatch } from './order-shapes.ts'
 import { submissionOf, submissionShape } from './submission-reader.ts'
 
-export function placeOrders(service: OrderService): AnswerRoute {
+export function placeOrders(service: OrderService, receipts?: Receipts): AnswerRoute {
   return route({
     method: 'POST',
     path: '/api/v1/orders/batch',
@@ -29,7 +35,9 @@ export function placeOrders(service: OrderService): AnswerRoute {
       'Orders are placed in the listed order, and the results are in the same order. One bad order ' +
       'does not stop the others. Orders that replace others enter last: up to ' +
       `${REPLACEMENTS_PER_STEP_MAX} of one market in one step, in which all replaced orders leave ` +
-      'before the first new one enters.',
+      'before the first new one enters. With `Accept-Receipt: 1`, each accepted order has a `receipt` if the log of ' +
+      'the exchange is public.',
+    headers: [ACCEPT_RECEIPT],
     body: OrderBatch,
     bodyBytesMax: BODY_BYTES_MAX,
     shownBody: ShownOrderBatch,
@@ -66,7 +74,10 @@ export function placeOrders(service: OrderService): AnswerRoute {
         ),
       )
       const answers = await enterEach(service, verified, request)
-      const results = answers.map((answer) => (isRejection(answer) ? errorOf(answer) : answer))
+      const isWanted = wantsReceipt(request.headers)
+      const results = answers.map((answer) =>
+        isRejection(answer) ? errorOf(answer) : withReceipt(answer, isWanted, receipts),
+      )
       return { status: 200, body: { results, count: results.length } }
     },
   })

@@ -1,4 +1,4 @@
-/** Receipts in the answers to writes: `Accept-Receipt: 1` asks for one. */
+/** Receipts in the answers to writes: the header `Accept-Receipt: 1` asks for one, on the stream the field `receipt`. */
 
 import type { Receipt } from '#transparency/receipt.ts'
 
@@ -16,14 +16,19 @@ type Answered = {
   readonly seq?: number
 }
 
+/** Returns whether the headers of a request ask for a receipt. */
+export function wantsReceipt(headers: Readonly<Record<string, string>>): boolean {
+  return headers[ACCEPT_RECEIPT] === '1'
+}
+
 /** Returns the answer with a receipt if the request asked for one, and there can be one. */
 export function withReceipt<Answer extends Answered>(
   answer: Answer,
-  headers: Readonly<Record<string, string>>,
+  isWanted: boolean,
   sign: Receipts | undefined,
 ): Answer & { receipt?: string } {
   const { status, orderHash, marketId, seq } = answer
-  if (headers[ACCEPT_RECEIPT] !== '1' || marketId === undefined || seq === undefined) return answer
+  if (!isWanted || marketId === undefined || seq === undefined) return answer
   const receipt = sign?.({ status, orderHash, marketId, seq })
   return receipt === undefined ? answer : { ...answer, receipt }
 }

@@ -23,11 +23,12 @@ const seenFrom = {
   ),
 }
 
-const receipt = {
+export const receipt = {
   receipt: Type.Optional(
     Type.String({
       description:
-        'A signed note that promises the event in the public log; with the header `Accept-Receipt: 1`',
+        'A signed note that promises the event in the public log; with the header `Accept-Receipt: 1`, or `receipt: true` ' +
+        'on the stream',
     }),
   ),
 }

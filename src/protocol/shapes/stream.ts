@@ -24,6 +24,7 @@ import {
   ErrorShape,
   PlacedOrder,
   pendingSize,
+  receipt,
   tags,
 } from './orders.ts'
 import { QUICK_MARKET_EVENTS, QuickMarket, StreamPrice } from './prices.ts'
@@ -123,6 +124,7 @@ export const SERVER_FRAMES = {
     ...echoed,
     orderHash: Type.String(),
     pendingSize: Type.Optional(pendingSize()),
+    ...receipt,
   }),
   cancelledAll: message('cancelledAll', { ...echoed, ...CancelledOrders.properties }),
   deadman: message('deadman', { ...echoed, ...DeadmanAnswer.properties }),

@@ -35,6 +35,7 @@ export function openStream(
     readonly funds: StreamPorts['funds']
     readonly use: StreamPorts['use']
     readonly eventMarkets: StreamPorts['eventMarkets']
+    readonly receipts: NonNullable<StreamPorts['receipts']>
     readonly publish: (topic: string, text: string) => void
     readonly log: Log
   },
@@ -83,6 +84,7 @@ export function openStream(
     funds: ports.funds,
     use: ports.use,
     eventMarkets: ports.eventMarkets,
+    receipts: ports.receipts,
     bearer: auth.bearer,
     draw,
     publish: ports.publish,

@@ -227,12 +227,14 @@ export function frontThread(data: ThreadData): Thread {
       ...(limiter === undefined ? {} : { unfunded: limiter.unfunded }),
     })
     const ownOrders = makeOwnOrders({ board, gateway, switches, mayAct, nowMs: clock.nowMs })
+    const transparency = openTransparency(settings, query, clock)
     const opened = openStream(data, {
       ...{ board, gateway, orders, ownOrders, threads, authenticator, limiter, assets, log },
       figures: figuresBook,
       funds: funds === undefined ? undefined : { gateway: funds, chainIds },
       use: links.use,
       eventMarkets: eventMarketsBy(query),
+      receipts: transparency.receipts,
       publish: (topic, text) => void front?.publish(topic, text),
     })
     hub = opened.hub
@@ -260,10 +262,9 @@ export function frontThread(data: ThreadData): Thread {
       })),
       nowMs: clock.nowMs,
     })
-    const transparency = openTransparency(settings, query, clock)
     return [
       placeOrder(orders, transparency.receipts),
-      placeOrders(orders),
+      placeOrders(orders, transparency.receipts),
       validateOrder(orders),
       listOrders({ board, gateway }),
       listUserOrders({ board, gateway }),

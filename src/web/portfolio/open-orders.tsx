@@ -6,6 +6,7 @@ import { ago, cents, shares } from '../format.ts'
 import { nowSec } from '../state/clock.ts'
 import { marketOf } from '../state/markets.ts'
 import { cancelAll, cancelling, cancelOrder, ownOrders } from '../state/own-orders.ts'
+import { askForPublicLog, hasPublicLog, proofs, proveOrder } from '../state/proofs.ts'
 import { marketLink } from '../state/router.ts'
 import { type Column, Table } from '../table.tsx'
 
@@ -21,6 +22,13 @@ const MARKET: Column<StreamOrder> = {
   name: 'Market',
   class: 'question',
   cell: ({ marketId }) => <a href={marketLink(marketId)}>{questionOf(marketId)}</a>,
+}
+
+const PROOF: Column<StreamOrder> = {
+  name: 'Proof',
+  isNameHidden: true,
+  class: 'number',
+  cell: (order) => <Proof order={order} />,
 }
 
 const COLUMNS: readonly Column<StreamOrder>[] = [
@@ -41,6 +49,7 @@ const COLUMNS: readonly Column<StreamOrder>[] = [
     tone: 'quiet',
     cell: ({ ts }) => ago(nowSec.value - Math.floor(ts / 1_000)),
   },
+  PROOF,
   {
     name: 'Cancel',
     isNameHidden: true,
@@ -54,6 +63,8 @@ const COLUMNS_WITH_MARKET = [MARKET, ...COLUMNS]
 /** Lists orders of one market if given, else of all. */
 export function OpenOrders({ marketId }: { readonly marketId?: string }) {
   const all = ownOrders.value
+  askForPublicLog()
+  const columns = marketId === undefined ? COLUMNS_WITH_MARKET : COLUMNS
   const orders = marketId === undefined ? all : all?.filter((order) => order.marketId === marketId)
   return (
     <section class="panel" aria-labelledby="open-orders">
@@ -66,7 +77,7 @@ export function OpenOrders({ marketId }: { readonly marketId?: string }) {
       <Table
         caption="Open orders"
         rows={orders}
-        columns={marketId === undefined ? COLUMNS_WITH_MARKET : COLUMNS}
+        columns={hasPublicLog.value === true ? columns : columns.filter((one) => one !== PROOF)}
         keyOf={({ orderHash }) => orderHash}
         empty="You have no open orders."
       />
@@ -85,6 +96,31 @@ function CancelAll({ orders }: { readonly orders: readonly StreamOrder[] }) {
       isDisabled={orders.length === 0 || cancelling.value.size > 0}
       onConfirm={() => void cancelAll(orders)}
     />
+  )
+}
+
+/** Proves that the public log has the order: the page verifies the entry, its inclusion and the log's signature. */
+function Proof({ order }: { readonly order: StreamOrder }) {
+  const { orderHash, marketId, price } = order
+  const proof = proofs.value.get(orderHash)
+  if (proof !== undefined && proof !== 'checking') {
+    const { index, size, origin } = proof
+    return (
+      <span class="badge badge-up" title={`Entry ${index} of ${size} of ${origin}`}>
+        ✓ Proven
+      </span>
+    )
+  }
+  return (
+    <button
+      type="button"
+      class="small"
+      disabled={proof === 'checking'}
+      aria-label={`Proof: ${wordsOf(order)} at ${cents(price)}, ${questionOf(marketId)}`}
+      onClick={() => void proveOrder(orderHash)}
+    >
+      Proof
+    </button>
   )
 }
 

@@ -20,6 +20,7 @@ import { openStage } from './stage.ts'
 import { marketOrder, shortSaleWarns, silentWallet, ticketUnderstands } from './ticket-stories.ts'
 import {
   ladderOfAThousand,
+  orderIsProven,
   refusalSaysWhy,
   restartIsCaughtUp,
   tradeOfTwo,
@@ -47,6 +48,7 @@ test('the trading page in a browser', { skip, concurrency: 2 }, async (t) => {
     'a fresh wallet gets test money, splits and merges it, and trades': freshWallet,
     'the page of the documentation explains itself, and executes its example': docsExecute,
     'a wallet that refuses is quoted in words': walletThatRefuses,
+    'an order is proven by the page itself, and a false proof is found': orderIsProven,
     'an order that is refused says why': refusalSaysWhy,
     'on a phone all of it can be used': phone,
     'the book is beside the chart on a small laptop, and no dialog is cut off': layout,

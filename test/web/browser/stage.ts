@@ -16,6 +16,7 @@ const ENVIRONMENT = {
   // What the page is told of the time, and what the exchange looks for on the chain, a story waits for.
   SIBYL_STREAM_HEARTBEAT_MS: '1000',
   SIBYL_RESOLUTION_POLL_MS: '250',
+  SIBYL_TRANSPARENCY: 'on',
 }
 
 export type Stage = {

@@ -62,6 +62,37 @@ export async function tradeOfTwo(t: TestContext, stage: Stage): Promise<void> {
   }
 }
 
+/** The orders of the account on the page that is shown. */
+function openOrders(page: Page) {
+  return page.getByRole('region', { name: 'Open orders' })
+}
+
+export async function orderIsProven(t: TestContext, stage: Stage): Promise<void> {
+  const { week } = stage.markets
+  const page = await stage.visit(t, `#/m/${week.id}`)
+  await connectDemo(page, SIGNER)
+  await sendOrder(page, { side: 'Sell', cents: '91', shares: '3' })
+  await says(page, 'Sell 3.00 YES at 91.0¢: the order is in the book.')
+  // A server that lies: its proof has one letter changed.
+  await page.route('**/proof', async (route) => {
+    const response = await route.fetch()
+    const text = await response.text()
+    await route.fulfill({ response, body: text.replace(/^index \d+$/m, 'index 0') })
+  })
+  const orders = openOrders(page)
+  const button = orders.getByRole('button', { name: /^Proof: Sell YES at 91\.0¢/ })
+  await button.click()
+  await says(page, /is not in the tree|the proof is of another entry/)
+  assert.equal(await orders.getByText('✓ Proven').count(), 0)
+  await page.unroute('**/proof')
+  await button.click()
+  const tick = orders.getByText('✓ Proven')
+  await tick.waitFor()
+  assert.match((await tick.getAttribute('title')) ?? '', /^Entry \d+ of \d+ of localhost\/log\//)
+  await orders.getByRole('button', { name: /^Cancel: Sell YES at 91\.0¢/ }).click()
+  await says(page, 'Order cancelled.')
+}
+
 /** What the ladder would have to say, by the API. */
 async function bookWords(stage: Stage, outcome: 'YES' | 'NO'): Promise<string[]> {
   const { bids, asks } = await stage.client(ANN).orderbook(stage.markets.quarter.id, outcome)

@@ -1,0 +1,84 @@
+/**
+ * Verifies what an exchange says about its public log: offline proofs of orders and trades, and receipts. Nothing is
+ * requested, so the functions work for saved texts too. The keys must come from a source that the caller trusts.
+ */
+
+import { parseTradeId } from '#domain/ids.ts'
+import { parseCheckpoint } from '#transparency/checkpoint.ts'
+import { findsMatch, findsOrder } from '#transparency/find-event.ts'
+import { parseInclusionText, verifyInclusionText } from '#transparency/inclusion-text.ts'
+import { parseVerifierKey, type VerifierKey } from '#transparency/note.ts'
+import { openReceipt, type Receipt, receiptOrigin } from '#transparency/receipt.ts'
+import { SibylError } from './sibyl-error.ts'
+
+export type VerifiedProof = {
+  /** Identity of the log. */
+  readonly origin: string
+  /** Number of the entry, from 0, and of all entries of the signed checkpoint. */
+  readonly index: number
+  readonly size: number
+  /** The entry: a head and one event per line. */
+  readonly entry: string
+  /** Names of the given witnesses that have cosigned the checkpoint. */
+  readonly cosigners: readonly string[]
+}
+
+/** The order or the trade that a proof must be of, and the verifier keys that are trusted (`name+id+key`). */
+export type ProofTerms = ({ readonly orderHash: string } | { readonly tradeId: string }) & {
+  readonly keys: readonly string[]
+  /** Verifier keys of witnesses. */
+  readonly witnesses?: readonly string[]
+}
+
+/**
+ * Verifies an offline proof: the log's signature of the checkpoint, the inclusion of the entry, and that the entry has
+ * the order or the match of the trade. Throws `INVALID_PROOF`.
+ */
+export function verifyProof(text: string, terms: ProofTerms): VerifiedProof {
+  return checking('INVALID_PROOF', () => {
+    const origin = parseCheckpoint(parseInclusionText(text)?.checkpoint ?? '')?.head.origin
+    const key = keyOf(origin, terms.keys)
+    const witnesses = (terms.witnesses ?? []).map(readKey)
+    const { entry, index, head, cosigners } = verifyInclusionText(text, key, witnesses)
+    if (!holds(terms)(entry)) throw new Error('the proof is of another entry')
+    const read = new TextDecoder().decode(entry)
+    return { origin: head.origin, index, size: head.size, entry: read, cosigners }
+  })
+}
+
+/** Verifies the signature of a receipt and returns what it promises. Throws `INVALID_RECEIPT`. */
+export function verifyReceipt(text: string, terms: Pick<ProofTerms, 'keys'>): Receipt {
+  return checking('INVALID_RECEIPT', () =>
+    openReceipt(text, keyOf(receiptOrigin(text), terms.keys)),
+  )
+}
+
+function holds(terms: ProofTerms): (entry: Uint8Array) => boolean {
+  if ('orderHash' in terms) return findsOrder(terms.orderHash)
+  const trade = parseTradeId(terms.tradeId)
+  if (trade === undefined) throw new Error('tradeId must be market-seq-fill')
+  return findsMatch(trade.marketId, trade.sequence)
+}
+
+function readKey(text: string): VerifierKey {
+  const key = parseVerifierKey(text)
+  if (key === undefined) throw new Error(`'${text.slice(0, 60)}' is no verifier key, name+id+key`)
+  return key
+}
+
+function keyOf(origin: string | undefined, keys: readonly string[]): VerifierKey {
+  if (origin === undefined) throw new Error('the text is malformed')
+  const found = keys.map(readKey).find(({ name }) => name === origin)
+  if (found === undefined) throw new Error(`no trusted key is of ${origin}`)
+  return found
+}
+
+function checking<Result>(code: string, check: () => Result): Result {
+  try {
+    return check()
+  } catch (error) {
+    throw new SibylError(code, error instanceof Error ? error.message : String(error), {
+      cause: error,
+    })
+  }
+}

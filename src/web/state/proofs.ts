@@ -1,0 +1,57 @@
+/** Proofs that the public log has the account's orders and trades. The page verifies them itself. */
+
+import { signal } from '@preact/signals'
+import type { VerifiedProof } from '#client/verify-log.ts'
+import { reader } from './exchange.ts'
+import { showError } from './toasts.ts'
+
+type Proof = 'checking' | Pick<VerifiedProof, 'index' | 'size' | 'origin'>
+
+/** Verified proofs, and those being verified, by order hash or trade id. */
+export const proofs = signal<ReadonlyMap<string, Proof>>(new Map())
+/** True if the exchange publishes its log; undefined until that is known. */
+export const hasPublicLog = signal<boolean | undefined>(undefined)
+
+/** The oldest proofs are dropped. */
+const PROOFS_KEPT_MAX = 1_000
+
+/** An exchange that has just started has no log yet, so an empty answer is not final. */
+const ASK_AGAIN_MS = 10_000
+
+let askedAtMs = Number.NEGATIVE_INFINITY
+
+/** Finds out whether the log is public. */
+export function askForPublicLog(): void {
+  const nowMs = performance.now()
+  if (hasPublicLog.peek() === true || nowMs - askedAtMs < ASK_AGAIN_MS) return
+  askedAtMs = nowMs
+  reader.transparency.logs().then(
+    (logs) => {
+      hasPublicLog.value = logs.length > 0
+    },
+    // Shown without proofs until the next attempt.
+    () => {},
+  )
+}
+
+/** Requests the proof of an order and verifies it. */
+export async function proveOrder(orderHash: string): Promise<void> {
+  if (proofs.value.has(orderHash)) return
+  keep(orderHash, 'checking')
+  try {
+    const { index, size, origin } = await reader.transparency.proveOrder(orderHash)
+    keep(orderHash, { index, size, origin })
+  } catch (error) {
+    keep(orderHash, undefined)
+    showError(error)
+  }
+}
+
+function keep(id: string, proof: Proof | undefined): void {
+  const next = new Map(proofs.value)
+  if (proof === undefined) next.delete(id)
+  else next.set(id, proof)
+  const [oldest] = next.keys()
+  if (next.size > PROOFS_KEPT_MAX && oldest !== undefined) next.delete(oldest)
+  proofs.value = next
+}
