@@ -83,9 +83,10 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     )
     assert.deepEqual([event.tags, event.exclusive, event.marketCount], [['a', 'b'], true, 3])
     const [first] = event.markets
-    const outcome = ['YES', '--size', '10', '--account', '10']
-    await succeed('order', 'sell', first!.id, ...outcome, '--price', '0.40')
-    await succeed('order', 'buy', first!.id, ...outcome, '--price', '0.30')
+    // Both need dollars only: no trader has shares of a new market. An offer of 0.60 for NO is one of 0.40 for YES.
+    const size = ['--size', '10', '--account', '10']
+    await succeed('order', 'buy', first!.id, 'YES', ...size, '--price', '0.30')
+    await succeed('order', 'buy', first!.id, 'NO', ...size, '--price', '0.60')
     const priced = await eventually(async () => {
       const shown = await json<EventDetail>('event', 'show', 'who-wins')
       assert.equal(shown.prices?.unpriced, 2)
