@@ -2,7 +2,7 @@
 
 /** Methods that are there; every other one is not. */
 const METHODS = [
-  ...['fetchMarkets', 'fetchOutcome', 'fetchTime', 'fetchStatus'],
+  ...['fetchMarkets', 'fetchEvents', 'fetchEvent', 'fetchOutcome', 'fetchTime', 'fetchStatus'],
   ...['fetchTicker', 'fetchTickers', 'fetchOrderBook', 'fetchTrades', 'fetchOHLCV'],
   ...['fetchOpenInterest', 'fetchTradingFee', 'fetchSettlements'],
   ...['fetchBalance', 'fetchPosition', 'fetchPositions', 'fetchMyTrades'],

@@ -5,7 +5,9 @@ import {
   BadSymbol,
   type Market as CcxtMarket,
   type Dict,
+  type fetchEventsParams,
   type Int,
+  type PredictionEvent,
   PredictionExchange,
   type PredictionMarket,
   type Status,
@@ -14,7 +16,9 @@ import { type Client, type ClientOptions, createClient } from '#client/client.ts
 import { delegateSigner } from '#client/delegate-signer.ts'
 import { type OrderSigner, signerAddress } from '#client/sign-order.ts'
 import { withApiKey } from '#client/tokens.ts'
+import type { Event } from '#protocol/shapes/events.ts'
 import type { Market } from '#protocol/shapes/markets.ts'
+import { decimal } from './decimal.ts'
 import { DESCRIPTION } from './describe.ts'
 import { asCcxtError } from './errors.ts'
 import { marketStructure } from './market-structure.ts'
@@ -29,6 +33,10 @@ export type OutcomeRow = {
   readonly event?: string
   readonly info: Market
 }
+
+/** Events of one call, if it names no limit. */
+const EVENTS_MAX = 100
+const EVENT_STATUSES = { active: 'open', inactive: 'ended', closed: 'ended', all: 'all' } as const
 
 const OUTCOME_ID = /^(0x[0-9a-fA-F]{64}):(YES|NO)$/
 
@@ -100,7 +108,8 @@ export class SibylMarkets extends PredictionExchange {
   }
 
   override parseMarket(raw: Dict): CcxtMarket {
-    return marketStructure(this, raw as Market) as unknown as CcxtMarket
+    const event = this.shortenSlug((raw as Market).event?.slug) || undefined
+    return marketStructure(this, raw as Market, event) as unknown as CcxtMarket
   }
 
   /** Finds an outcome that is not loaded: by its id at once, by its name in a newer list of markets. */
@@ -118,12 +127,68 @@ export class SibylMarkets extends PredictionExchange {
     await this.loadMarkets()
     for (const id of new Set(marketIds)) {
       if (this.markets_by_id![id] !== undefined) continue
-      const raw = await this.call((client) => client.market(id))
-      const market = this.parseMarket(raw) as unknown as PredictionMarket
-      this.markets![market.market] = market
-      this.markets_by_id![id] = [market]
-      this.indexMarketOutcomes(market)
+      this.addMarket(await this.call((client) => client.market(id)))
     }
+  }
+
+  /**
+   * Returns events with their markets. `params`: `query`, `tags`, `category`, `status` (`active`, `closed`, `all`), `sort`
+   * (`volume`, `newest`), `limit` (100), and `slug` or `eventId`. A list shows the first markets of an event, `fetchEvent` all.
+   */
+  override async fetchEvents(params: fetchEventsParams = {}): Promise<PredictionEvent[]> {
+    const slug = params.slug ?? params.eventId
+    if (slug !== undefined) return [await this.fetchEvent(slug)]
+    await this.loadMarkets()
+    const { query, tags = [], category, status = 'active', sort, limit = EVENTS_MAX } = params
+    const filter = Object.entries({
+      ...{ search: query, tag: tags[0], category },
+      ...(sort === 'volume' || sort === 'newest' ? { sort } : {}),
+      status: EVENT_STATUSES[status],
+    }).filter(([, value]) => value !== undefined)
+    const found: PredictionEvent[] = []
+    await this.call(async (client) => {
+      for await (const event of client.eachEvent(Object.fromEntries(filter))) {
+        if (found.push(this.parseEvent(event)) >= limit) return
+      }
+    })
+    return this.applyEventFetchParams(found, { tags: tags.slice(1) })
+  }
+
+  /** Returns one event, by its slug, with all of its markets. */
+  override async fetchEvent(id: string): Promise<PredictionEvent> {
+    await this.loadMarkets()
+    const event = this.parseEvent(await this.call((client) => client.event(id)))
+    this.setEvents([event])
+    return event
+  }
+
+  protected parseEvent(raw: Event): PredictionEvent {
+    const event = this.shortenSlug(raw.slug)
+    const markets = raw.markets.map((market) => this.addMarket(market))
+    return {
+      id: raw.slug,
+      ...{ event, slug: raw.slug, title: raw.title, description: raw.description },
+      ...{ category: raw.category, tags: [...raw.tags], markets },
+      mutuallyExclusive: raw.exclusive,
+      active: raw.status === 'open',
+      resolved: markets.every(({ resolved }) => resolved === true),
+      volume: raw.totalVolume === null ? undefined : Number(decimal(raw.totalVolume)),
+      created: raw.createdAt * 1_000,
+      createdDatetime: this.iso8601(raw.createdAt * 1_000),
+      end: raw.end * 1_000,
+      endDatetime: this.iso8601(raw.end * 1_000),
+      image: raw.image,
+      info: raw,
+    }
+  }
+
+  /** Adds a market to those that are loaded, or replaces it. */
+  protected addMarket(raw: Market): PredictionMarket {
+    const market = this.parseMarket(raw) as unknown as PredictionMarket
+    this.markets![market.market] = market
+    this.markets_by_id![raw.id] = [market]
+    this.indexMarketOutcomes(market)
+    return market
   }
 
   protected async outcomeRow(outcome: string): Promise<OutcomeRow> {

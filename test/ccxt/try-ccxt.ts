@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import {
   AuthenticationError,
+  BadRequest,
   BadSymbol,
   ExchangeClosedByUser,
   InvalidOrder,
@@ -59,6 +60,26 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
     const now = (await ann.fetchTime()) ?? 0
     assert.ok(Number.isSafeInteger(now))
     assert.equal((await ann.fetchStatus()).status, 'ok')
+  })
+
+  await t.test('ccxt: events, with the markets that belong to them', async () => {
+    const events = await ann.fetchEvents({ status: 'all' })
+    for (const { id, slug, markets: own } of events) {
+      const whole = await ann.fetchEvent(id)
+      assert.equal(whole.slug, slug)
+      assert.ok(own.length > 0 && whole.markets.length >= own.length)
+      for (const one of whole.markets) {
+        checkMarket(ann, one)
+        assert.equal(one.event, whole.event)
+      }
+      assert.equal(ann.getEvent(id), whole)
+      assert.deepEqual(
+        (await ann.fetchEvents({ slug: id })).map((each) => each.id),
+        [id],
+      )
+    }
+    assert.equal((await ann.fetchEvents({ limit: 1 })).length, Math.min(1, events.length))
+    await assert.rejects(ann.fetchEvent('no-such-event'), BadRequest)
   })
 
   await t.test('ccxt: an order is placed, read, replaced and cancelled', async () => {
