@@ -52,6 +52,7 @@ const TYPES = [
   'answers',
   'archive',
   'chain',
+  'delegates',
   'order-submission',
   'orderbook',
   'prices',

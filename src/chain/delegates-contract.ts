@@ -36,7 +36,13 @@ export function delegatesEvent(log: ChainLog): DelegateSet | undefined {
 export async function acceptsSignature(
   client: ChainClient,
   settlement: Address,
-  asking: { readonly account: Address; readonly digest: string; readonly signature: string },
+  asking: {
+    readonly account: Address
+    readonly digest: string
+    readonly signature: string
+    /** A recovered key that counts if it is a delegate on the chain, whatever its limits. */
+    readonly delegate?: Address
+  },
 ): Promise<boolean> {
   // The form was checked before: r, s and v of 65 bytes.
   const [r, s, v] = [
@@ -50,8 +56,8 @@ export async function acceptsSignature(
     functionName: 'isSigner',
     args: [
       hexAddress(asking.account),
-      // Not as a delegate: the exchange knows delegates from events, with their limits.
-      hexAddress(ZERO_ADDRESS),
+      // For orders not as a delegate: the exchange knows delegates from events, with their limits.
+      hexAddress(asking.delegate ?? ZERO_ADDRESS),
       asking.digest as Hex,
       `0x${r}`,
       `0x${vs.toString(16).padStart(64, '0')}`,
@@ -89,17 +95,22 @@ export function delegationNonce(
 /** Returns the call that appoints or revokes a delegate by signature; any account may send it. */
 export function setDelegateWithPermitCall(
   settlement: Address,
-  delegation: Omit<Delegation, 'settlesUntilSec'> & { readonly deadline: bigint },
+  delegation: Pick<Delegation, 'account' | 'delegate' | 'markets'> & {
+    readonly until: bigint
+    readonly maxOrderSize: bigint
+    readonly maxOpenNotional: bigint
+    readonly deadline: bigint
+  },
   { v, r, s }: SignatureParts,
 ): Call {
-  const { account, delegate, untilSec, maxOrderSize, maxOpenNotional, markets } = delegation
+  const { account, delegate, until, maxOrderSize, maxOpenNotional, markets } = delegation
   return callOf(delegatesOf(settlement), delegatesAbi, 'setDelegateWithPermit', [
     hexAddress(account),
     hexAddress(delegate),
-    BigInt(untilSec),
+    until,
     {
-      maxOrderSize: BigInt(maxOrderSize),
-      maxOpenNotional: BigInt(maxOpenNotional),
+      maxOrderSize,
+      maxOpenNotional,
       markets: markets as readonly string[] as readonly Hex[],
     },
     delegation.deadline,

@@ -75,6 +75,7 @@ export const SIGN_OPTIONS = {
     help: "a file with the trader's private key, or SIBYL_TRADER_KEY",
   },
   account: { value: '<n>', help: 'on the local chain instead: a well-known account, 10 to 19' },
+  for: { value: '<address>', help: 'the account for which the key signs, as its delegate' },
   'chain-id': { value: '<id>', help: 'the chain, if the exchange has several' },
 } as const
 

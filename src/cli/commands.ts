@@ -6,6 +6,7 @@ import { archive } from './commands/archive.ts'
 import { book } from './commands/book.ts'
 import { conformance } from './commands/conformance.ts'
 import { deadman } from './commands/deadman.ts'
+import { delegateCreate, delegateList, delegateRevoke } from './commands/delegate.ts'
 import { maker, marketCreate, warp } from './commands/devnet.ts'
 import { eventAdd, eventCreate, eventShow, events } from './commands/events.ts'
 import { keysCreate, keysList, keysRevoke } from './commands/keys.ts'
@@ -33,6 +34,7 @@ export const COMMANDS: readonly Command[] = [
   positions,
   ...[watchBook, watchTrades, watchOrders],
   ...[keysCreate, keysList, keysRevoke],
+  ...[delegateCreate, delegateList, delegateRevoke],
   approve,
   redeem,
   warp,

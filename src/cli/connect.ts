@@ -5,10 +5,12 @@
 
 import { readFileSync } from 'node:fs'
 import { type Client, type ClientOptions, createClient } from '#client/client.ts'
+import { delegateSigner } from '#client/delegate-signer.ts'
 import { signerAddress } from '#client/sign-order.ts'
 import { withApiKey } from '#client/tokens.ts'
 import { ACCOUNTS, DEVNET_CHAIN_ID, devnetKey } from '#devnet/accounts.ts'
 import { CommandError, OptionError, readInteger } from '#devnet/command.ts'
+import { parseAddress } from '#domain/ids.ts'
 import { trimEnd } from '#domain/trim-end.ts'
 import type { ChainConfig } from '#protocol/shapes/config.ts'
 import type { CommandIo } from './command.ts'
@@ -20,6 +22,7 @@ type SignValues = {
   readonly url: string | undefined
   readonly 'key-file': string | undefined
   readonly account: string | undefined
+  readonly for?: string | undefined
   readonly 'chain-id': string | undefined
 }
 
@@ -77,7 +80,7 @@ export async function traderReading(values: SignValues, io: CommandIo): Promise<
 /** Writes as the trader, with an API key's token if the exchange requires one. */
 export async function traderOf(values: SignValues, io: CommandIo): Promise<Trader> {
   const { trader, options, needsToken, nowMs } = await identify(values, io)
-  const kept = openKeyFolder(io).find(trader.url, trader.address)
+  const kept = openKeyFolder(io).find(trader.url, await signerAddress(trader.signer))
   if (kept !== undefined) {
     return { ...trader, client: createClient(withApiKey(options, kept, { nowMs })) }
   }
@@ -100,9 +103,13 @@ async function identify(
   const { auth, chains, serverTime } = await createClient({ url, retries: RETRIES }).config()
   const onDevnet = chains.some(({ chainId }) => chainId === DEVNET_CHAIN_ID)
   const signer = keyOf(values, io, onDevnet)
-  const options = { url, signer, retries: RETRIES, ...chainOf(values) }
+  const account = accountOf(values)
+  const options = {
+    ...{ url, retries: RETRIES, ...chainOf(values) },
+    signer: account === undefined ? signer : delegateSigner(account, signer),
+  }
   const client = createClient(options)
-  const address = await signerAddress(signer)
+  const address = account ?? (await signerAddress(signer))
   const nowMs = clockOf(serverTime)
   return { trader: { url, client, signer, address }, options, needsToken: auth.bearer, nowMs }
 }
@@ -148,6 +155,12 @@ export function readKeyFile(name: string, file: string): Hex {
   }
   if (KEY.test(text)) return text as Hex
   throw new CommandError(`${name}: ${file} holds no private key, 0x and 64 hex digits`)
+}
+
+/** Returns the account for which a delegate's key signs. */
+function accountOf({ for: text }: SignValues): string | undefined {
+  if (text === undefined || parseAddress(text) !== undefined) return text
+  throw new OptionError(`--for must be an address, 0x and 40 hex digits, not '${text}'`)
 }
 
 function chainOf({ 'chain-id': text }: SignValues): { chainId?: number } {

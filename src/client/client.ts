@@ -1,6 +1,7 @@
 /**
  * The SDK's client: signs and sends orders to the exchange at a URL, and reads its data. It keeps the exchange's
  * configuration and the last sequence number of each market it wrote to, but no key: the signer belongs to the caller.
+ * The file is long because the types of all calls stand beside the client that has them.
  */
 
 import { toAddress } from '#domain/ids.ts'
@@ -22,6 +23,7 @@ import { type ClientArchive, createArchive } from './archive.ts'
 import { boundedNowSec } from './bounded-clock.ts'
 import { buildOrder, type OrderIntent } from './build-order.ts'
 import type { ClientChain } from './chain.ts'
+import { type ClientDelegates, createDelegates, type UserOf } from './delegates.ts'
 import { requestsOf } from './order-requests.ts'
 import {
   type OrderOptions,
@@ -117,12 +119,14 @@ export type Orders = {
       readonly orderHash: string
       readonly marketId: string
       readonly side?: 'buy' | 'sell'
+      /** Account of the order, if the token is of its delegate. */
+      readonly trader?: string
     },
     options?: CallOptions,
   ): Promise<CancelledOrder>
   /** Cancels all open orders of the token's address, of one market or of all, of one group or of all; needs a token. */
   cancelAll(
-    where?: { readonly market?: string; readonly group?: string },
+    where?: { readonly market?: string; readonly group?: string; readonly trader?: string },
     options?: CallOptions,
   ): Promise<CancelledOrders>
   /**
@@ -148,6 +152,8 @@ export type Client = ClientReads & {
   readonly orders: Orders
   /** Operations on the chain by signature alone. */
   readonly relayer: Relayer
+  /** Keys that sign orders of the signer's account, within limits. */
+  readonly delegates: ClientDelegates
   /** Prices of assets, and their stream. */
   readonly prices: ClientPrices
   readonly quickMarkets: ClientQuickMarkets
@@ -373,13 +379,11 @@ export function createClient(options: ClientOptions): Client {
   const trader = async (address: string | undefined): Promise<string> =>
     address ?? signerAddress(signer())
 
-  const reads = createReads({
-    send,
-    userOf: async ({ address, chainId }, call) => ({
-      user: await trader(address),
-      chainId: chainId ?? (await chain(call)).chainId,
-    }),
+  const userOf: UserOf = async (of, call) => ({
+    user: await trader(of.address),
+    chainId: of.chainId ?? (await chain(call)).chainId,
   })
+  const reads = createReads({ send, userOf })
 
   const relayer = createRelayer({
     ...{ send, chain, signer },
@@ -406,14 +410,13 @@ export function createClient(options: ClientOptions): Client {
       },
       validate: (body, call) =>
         send({ method: 'POST', path: '/api/v1/orders/validate', body }, call),
-      async cancel({ orderHash, marketId, side }, call) {
-        const asked = { path: orderPath(orderHash), query: { marketId, side } }
+      async cancel({ orderHash, marketId, side, trader: account }, call) {
+        const asked = { path: orderPath(orderHash), query: { marketId, side, trader: account } }
         return seen.wrote(await send<CancelledOrder>({ method: 'DELETE', ...asked }, call))
       },
-      async cancelAll({ market, group } = {}, call) {
-        const path = '/api/v1/orders'
-        const query = { market, group }
-        return seen.wrote(await send<CancelledOrders>({ method: 'DELETE', path, query }, call))
+      async cancelAll({ market, group, trader: account } = {}, call) {
+        const asked = { path: '/api/v1/orders', query: { market, group, trader: account } }
+        return seen.wrote(await send<CancelledOrders>({ method: 'DELETE', ...asked }, call))
       },
       deadman: (afterMs, call) =>
         send({ method: 'POST', path: '/api/v1/orders/deadman', body: { afterMs } }, call),
@@ -425,11 +428,11 @@ export function createClient(options: ClientOptions): Client {
       async listOfUser({ address, chainId }, call) {
         const user = encodeURIComponent(await trader(address))
         const query = { chain_id: chainId ?? (await chain(call)).chainId }
-        const path = `/api/v1/users/${user}/orders`
-        return allOrders(path, query, call)
+        return allOrders(`/api/v1/users/${user}/orders`, query, call)
       },
     },
     relayer,
+    delegates: createDelegates({ send, relayer, userOf }),
     prices: createPrices({
       ...{ send, url: options.url, headers: options.headers },
       fetch: options.fetch ?? ((input, init) => fetch(input, init)),

@@ -74,6 +74,19 @@ export type EpochIntent = Common & {
   readonly nonce?: string | bigint
 }
 
+export type DelegationIntent = Common & {
+  /** Address of the key that may sign for the signer's account. */
+  readonly delegate: string
+  /** Unix seconds; 0 revokes. */
+  readonly until: number
+  /** Largest order in shares; no limit by default. */
+  readonly maxOrderSize?: Amount
+  /** Largest sum of price × open size over its open orders, in dollars; no limit by default. */
+  readonly maxOpenNotional?: Amount
+  /** Ids of the markets in which it may trade; all by default. */
+  readonly markets?: readonly string[]
+}
+
 export type Relayer = {
   /** Functions that build and sign, and send nothing. */
   readonly sign: {
@@ -85,6 +98,7 @@ export type Relayer = {
     settleMarket(intent: SettlementIntent): Promise<RelayRequest>
     cancelOrders(intent: CancellationIntent): Promise<RelayRequest>
     cancelAllBefore(intent?: EpochIntent): Promise<RelayRequest>
+    setDelegate(intent: DelegationIntent): Promise<RelayRequest>
   }
   /** Sends a signed request; may be repeated. */
   submit<Answer = Relayed>(request: RelayRequest, options?: CallOptions): Promise<Answer>
@@ -104,6 +118,8 @@ export type Relayer = {
   cancelOrders(intent: CancellationIntent, options?: CallOptions): Promise<Relayed>
   /** Cancels all orders of the signer with a lower nonce on the chain, including those never sent to the exchange. */
   cancelAllBefore(intent?: EpochIntent, options?: CallOptions): Promise<Relayed>
+  /** Appoints, changes or revokes a key that signs orders of the signer's account. */
+  setDelegate(intent: DelegationIntent, options?: CallOptions): Promise<Relayed>
   /** Returns the nonces for the next signatures; by default the signer's. */
   nonces(
     asked?: { readonly owner?: string | undefined; readonly market?: string | undefined },
@@ -301,12 +317,43 @@ function cancelSigning({
   }
 }
 
+/** Delegations of the signer's account. */
+function delegateSigning({ begin, sign }: SigningParts): Pick<Relayer['sign'], 'setDelegate'> {
+  return {
+    async setDelegate(intent) {
+      const { chain, owner, known, deadline } = await begin(intent)
+      const { delegate, until, maxOrderSize, maxOpenNotional, markets = [] } = intent
+      const limitOf = (name: string, amount: Amount | undefined): bigint =>
+        amount === undefined ? 0n : BigInt(readAmount(name, amount))
+      const limits = {
+        maxOrderSize: limitOf('maxOrderSize', maxOrderSize),
+        maxOpenNotional: limitOf('maxOpenNotional', maxOpenNotional),
+      }
+      const signature = await sign(chain, 'setDelegate', {
+        ...{ account: owner, delegate, until: BigInt(until), ...limits, markets },
+        ...{ nonce: BigInt(known.delegates ?? 0), deadline },
+      })
+      return request('set-delegate', {
+        ...{ chainId: chain.chainId, owner, delegate, until: String(until) },
+        maxOrderSize: String(limits.maxOrderSize),
+        maxOpenNotional: String(limits.maxOpenNotional),
+        ...{ markets, deadline: String(deadline), ...signature },
+      })
+    },
+  }
+}
+
 function makeSigning(
   ports: RelayerPorts,
   nonces: (asked: { readonly market?: string | undefined }) => Promise<RelayerNonces>,
 ): Relayer['sign'] {
   const parts = makeSigningParts(ports, nonces)
-  return { ...tokenSigning(parts), ...marketSigning(parts), ...cancelSigning(parts) }
+  return {
+    ...tokenSigning(parts),
+    ...marketSigning(parts),
+    ...cancelSigning(parts),
+    ...delegateSigning(parts),
+  }
 }
 
 export function createRelayer(ports: RelayerPorts): Relayer {
@@ -345,6 +392,7 @@ export function createRelayer(ports: RelayerPorts): Relayer {
     settleMarket: async (intent, call) => submit(await signing.settleMarket(intent), call),
     cancelOrders: async (intent, call) => submit(await signing.cancelOrders(intent), call),
     cancelAllBefore: async (intent, call) => submit(await signing.cancelAllBefore(intent), call),
+    setDelegate: async (intent, call) => submit(await signing.setDelegate(intent), call),
     nonces,
     pendingClaims: (call) => claims('/api/v1/pending-claims', call),
     failedClaims: (call) => claims('/api/v1/failed-claims', call),

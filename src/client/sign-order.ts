@@ -115,12 +115,12 @@ function orderOf(draft: OrderDraft, signerAddress: string): Order {
   }
 }
 
-/** Contract wallets sign in other forms; the SDK rejects them before the server does. */
+/** Wallets with several owners sign in other forms; the SDK rejects them before the server does. */
 function submission(order: Order, signature: string): OrderSubmission {
   if (SIGNATURE.test(signature)) return { order, signature }
   throw new SibylError(
     'INVALID_SIGNATURE',
-    'the signer gave no 65-byte signature; contract wallets cannot sign orders',
+    'the signer gave no 65-byte signature; a contract wallet that signs in another form can appoint a delegate',
     { field: 'signature' },
   )
 }

@@ -312,6 +312,9 @@ export const SNAPSHOTS_KEPT_BYTES_MAX = 32 * 1024 * 1024
 /** Bytes of queued frames of all connections of a front. */
 export const FRAMES_WAITING_BYTES_MAX = 16 * 1024 * 1024
 
+/** Markets in the list of a delegation; the contract refuses more. */
+export const DELEGATE_MARKETS_MAX = 32
+
 /** Delegates of an account that a front knows and lists. */
 export const DELEGATES_PER_ACCOUNT_MAX = 100
 

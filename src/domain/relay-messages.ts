@@ -3,6 +3,7 @@
  * signs these messages; the relayer recovers the signer.
  */
 
+import { delegatesOf } from './delegate.ts'
 import type { Address, Uint256 } from './ids.ts'
 import { orderHash } from './order-hash.ts'
 import type { Redemption, RelayOperation, SignedPermit } from './relay.ts'
@@ -11,10 +12,12 @@ import {
   CANCEL_ALL_BEFORE_TYPES,
   CANCEL_ORDERS_TYPES,
   conditionalTokensDomain,
+  delegatesDomain,
   marketDomain,
   PERMIT_TYPES,
   PROPOSE_RESOLUTION_TYPES,
   REDEEM_POSITIONS_TYPES,
+  SET_DELEGATE_TYPES,
   SETTLE_MARKET_TYPES,
   type Stablecoin,
   settlementDomain,
@@ -123,6 +126,16 @@ export function signedMessages(
       const domain = settlementDomain(chainId, contracts.settlement)
       const types = CANCEL_ALL_BEFORE_TYPES
       return [signed(operation, { domain, primaryType: 'CancelAllBefore', types, message })]
+    }
+    case 'set-delegate': {
+      const { delegate, until, maxOrderSize, maxOpenNotional, markets, deadline } = operation
+      const message = {
+        ...{ account: owner, delegate, until, maxOrderSize, maxOpenNotional, markets },
+        ...{ nonce: String(nonce), deadline },
+      }
+      const domain = delegatesDomain(chainId, delegatesOf(contracts.settlement))
+      const types = SET_DELEGATE_TYPES
+      return [signed(operation, { domain, primaryType: 'SetDelegate', types, message })]
     }
   }
 }

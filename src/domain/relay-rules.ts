@@ -4,10 +4,16 @@
  */
 
 import { type Address, ZERO_ADDRESS } from './ids.ts'
-import { RELAYED_CANCELLATIONS_MAX } from './limits.ts'
+import { DELEGATE_MARKETS_MAX, RELAYED_CANCELLATIONS_MAX } from './limits.ts'
 import { isPrice, isShares } from './money.ts'
 import { type Rejection, reject } from './rejection.ts'
-import type { CancelOrders, Redemption, RelayOperation, SignedPermit } from './relay.ts'
+import type {
+  CancelOrders,
+  Redemption,
+  RelayOperation,
+  SetDelegate,
+  SignedPermit,
+} from './relay.ts'
 
 /** Contracts of a chain, and the relayer's requirements. */
 export type RelayTerms = {
@@ -64,6 +70,8 @@ export function relayFlaw(
       return deadlineFlaw(operation, terms, nowSec, 'deadline')
     case 'cancel-orders':
       return cancellationFlaw(operation) ?? deadlineFlaw(operation, terms, nowSec, 'deadline')
+    case 'set-delegate':
+      return delegationFlaw(operation, nowSec) ?? deadlineFlaw(operation, terms, nowSec, 'deadline')
   }
 }
 
@@ -106,6 +114,22 @@ function cancellationFlaw({ orders, owner }: CancelOrders): Rejection | undefine
     if (trader !== owner) return invalid(`${path}.trader`, 'must be the owner')
     if (!isPrice(price)) return invalid(`${path}.price`, 'must be from 1 to 999999')
     if (!isShares(size)) return invalid(`${path}.size`, 'must be above zero')
+  }
+  return undefined
+}
+
+function delegationFlaw(
+  { owner, delegate, until, markets }: SetDelegate,
+  nowSec: number,
+): Rejection | undefined {
+  if (delegate === ZERO_ADDRESS || delegate === owner) {
+    return invalid('delegate', 'must be another address than the owner and not zero')
+  }
+  if (until !== '0' && BigInt(until) <= BigInt(nowSec)) {
+    return invalid('until', `must be 0, which revokes, or later than now: the time is ${nowSec}`)
+  }
+  if (markets.length > DELEGATE_MARKETS_MAX) {
+    return invalid('markets', `must have at most ${DELEGATE_MARKETS_MAX} elements`)
   }
   return undefined
 }

@@ -1,5 +1,5 @@
 /**
- * The relayer's eight operations for users without ether, each authorised by its owner's typed signature, and their
+ * The relayer's nine operations for users without ether, each authorised by its owner's typed signature, and their
  * states. Values are as parsed by the front: addresses and hashes in lower case, integers as decimal text.
  */
 
@@ -93,6 +93,19 @@ export type CancelAllBefore = SignedPermit & {
   readonly nonce: Uint64
 }
 
+/** Appoints, changes or revokes a delegate of the owner. */
+export type SetDelegate = SignedPermit & {
+  readonly kind: 'set-delegate'
+  readonly chainId: number
+  readonly owner: Address
+  readonly delegate: Address
+  /** Unix seconds; 0 revokes. */
+  readonly until: Uint64
+  readonly maxOrderSize: Uint64
+  readonly maxOpenNotional: Uint64
+  readonly markets: readonly MarketId[]
+}
+
 export type RelayOperation =
   | CtfApproval
   | StablecoinPermit
@@ -102,6 +115,7 @@ export type RelayOperation =
   | SettleMarket
   | CancelOrders
   | CancelAllBefore
+  | SetDelegate
 
 export type RelayKind = RelayOperation['kind']
 

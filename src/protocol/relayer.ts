@@ -7,6 +7,7 @@ import type { RelayKey, RelayOperation } from '#domain/relay.ts'
 export type RelayNonces = {
   readonly conditionalTokens: string
   readonly stablecoin: string
+  readonly delegates: string
   readonly market?: string
   /** Bond of a proposal in that market. */
   readonly bond?: string

@@ -10,6 +10,7 @@ import { followMarkets } from './state/markets.ts'
 import { followOwnOrders } from './state/own-orders.ts'
 import { followQuickMarkets } from './state/quick-markets.ts'
 import { followAddress } from './state/router.ts'
+import { watchSessionKey } from './state/session-key.ts'
 import { startTheme } from './state/theme.ts'
 import { startWatchlist } from './state/watchlist.ts'
 import { findWallets } from './wallet/provider.ts'
@@ -22,6 +23,7 @@ openExchange()
 followMarkets()
 findWallets()
 startAccounts()
+watchSessionKey()
 followFunds()
 followOwnOrders()
 followQuickMarkets()

@@ -55,6 +55,7 @@ test('the document of the relayer is valid, and has every path', async () => {
     relayer('ctf-approval'),
     relayer('ctf-redemption'),
     relayer('propose-resolution'),
+    relayer('set-delegate'),
     relayer('settle-market'),
     relayer('stablecoin-permit'),
     relayer('usdc-permit'),

@@ -41,6 +41,7 @@ const PRINTED: Readonly<Record<string, RegExp>> = {
   'README.md: By the SDK': /bob met 1 order\n.*size: 4000000\b.*size: \d+n/s,
   'docs/sdk.md: Another signer': /status: 'accepted'/,
   'docs/sdk.md: API keys': /cancelled/,
+  'docs/smart-accounts.md: A bot with its own key': /delegate\naccepted\n/,
   'docs/prices.md: The stream of prices': /^\d+(\.\d+)? \w+\n$/,
   'docs/stream.md: SDK': /^\[.*\] \[.*\]\n/s,
   'docs/settlement.md: How a market ends': /proposedOutcome: true.*YES won/s,

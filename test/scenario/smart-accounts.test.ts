@@ -14,7 +14,9 @@ import {
 } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { type Client, createClient } from '#client/client.ts'
+import { delegateSigner } from '#client/delegate-signer.ts'
 import type { AccountSigner } from '#client/sign-order.ts'
+import { devnetKey, RELAYER } from '#devnet/accounts.ts'
 import { ours } from '#devnet/artifact.ts'
 import { hostileSignerAbi } from '../../contracts/artifacts/test/HostileSigner.abi.ts'
 import {
@@ -84,7 +86,9 @@ async function validated(client: Client, order = terms()) {
 }
 
 before(async () => {
-  s = await openSettled({ environment: { SIBYL_SETTLEMENT_BATCH_WAIT_MS: '50' } })
+  s = await openSettled({
+    environment: { SIBYL_SETTLEMENT_BATCH_WAIT_MS: '50', SIBYL_RELAYER_KEYS: devnetKey(RELAYER) },
+  })
   const { chain } = s
   ;[ann, bob, coded] = [chain.chain.account(10), chain.chain.account(11), chain.chain.account(12)]
   market = await chain.createMarket({ expiration: (await chain.chain.now()) + DAY })
@@ -189,6 +193,60 @@ describe('a delegated bot', () => {
       const open = await s.clientOf(10).orders.list({ market: market.id })
       assert(!open.some((order) => order.orderHash === orderHash))
     })
+  })
+})
+
+describe('the relayer', () => {
+  const secondKey = generatePrivateKey()
+  const second = privateKeyToAccount(secondKey)
+  const until = async () => Number(await s.chain.chain.now()) + 86_400
+
+  it('appoints a delegate by one signature of the account, which trades and is revoked the same way', async () => {
+    const client = s.clientOf(10)
+    const limits = { maxOrderSize: '2', maxOpenNotional: '5', markets: [market.id] }
+    await client.delegates.create({ delegate: second.address, until: await until(), ...limits })
+    const listed = await eventually(async () => {
+      const found = (await client.delegates.list()).find(
+        ({ delegate }) => delegate === second.address,
+      )
+      assert(found?.active)
+      return found
+    })
+    assert.deepEqual(
+      [listed.maxOrderSize, listed.maxOpenNotional, listed.markets],
+      [2_000_000, 5_000_000, [market.id]],
+    )
+    const secondClient = clientWith(delegateSigner(ann.address, secondKey))
+    await buyFromBob(secondClient, ann.address)
+    await client.delegates.revoke(second.address)
+    await eventually(async () => assert.equal((await validated(secondClient)).valid, false))
+  })
+
+  it('appoints a delegate of a Safe, and refuses what neither the account nor its code signed', async () => {
+    const client = clientWith(signerFor(safe.address, safe.sign))
+    await client.delegates.create({ delegate: second.address, until: await until() })
+    await eventually(async () => {
+      const secondClient = clientWith(delegateSigner(safe.address, secondKey))
+      assert.equal((await validated(secondClient)).signer, 'delegate')
+    })
+    const thief = clientWith(delegateSigner(ann.address, secondKey))
+    await assert.rejects(thief.delegates.create({ delegate: bob.address, until: await until() }), {
+      code: 'INVALID_SIGNATURE',
+    })
+    const soon = { delegate: second.address, until: 5 }
+    await assert.rejects(client.delegates.create(soon), { code: 'INVALID_FIELD' })
+  })
+
+  it('withdraws an order on chain by the signature of a delegate', async () => {
+    const client = clientWith(delegateSigner(safe.address, secondKey))
+    const submission = await client.orders.sign({ ...terms('5', '0.1'), side: 'buy' })
+    await client.orders.submit(submission)
+    await client.relayer.cancelOrders({ orders: [submission.order] })
+    await eventually(async () => {
+      const open = await client.orders.list({ trader: safe.address, market: market.id })
+      assert.equal(open.length, 0)
+    })
+    await assert.rejects(client.relayer.cancelAllBefore(), { code: 'INVALID_SIGNATURE' })
   })
 })
 

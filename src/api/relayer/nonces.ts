@@ -40,7 +40,10 @@ export function relayerNonces(service: RelayService, nowMs: () => number): Answe
       responses: {
         200: {
           'nothing signed yet': {
-            value: { conditionalTokens: '0', stablecoin: '0', serverTime: 1_800_000_000 },
+            value: {
+              ...{ conditionalTokens: '0', stablecoin: '0', delegates: '0' },
+              serverTime: 1_800_000_000,
+            },
           },
         },
       },

@@ -1,4 +1,4 @@
-/** `POST /api/v1/relayer/…`: eight operations that need only a signature; the relayer pays the gas. */
+/** `POST /api/v1/relayer/…`: nine operations that need only a signature; the relayer pays the gas. */
 
 import type { Static, TSchema } from 'typebox'
 import { BODY_BYTES_MAX } from '#domain/limits.ts'
@@ -13,6 +13,7 @@ import {
   APPROVAL_EXAMPLE,
   BATCH_EXAMPLE,
   CANCELLATION_EXAMPLE,
+  DELEGATION_EXAMPLE,
   EPOCH_EXAMPLE,
   PERMIT_EXAMPLE,
   PROPOSAL_EXAMPLE,
@@ -35,8 +36,10 @@ import {
   ctfRedemptionOf,
   ProposeResolutionBody,
   proposeResolutionOf,
+  SetDelegateBody,
   SettleMarketBody,
   StablecoinPermitBody,
+  setDelegateOf,
   settleMarketOf,
   stablecoinPermitOf,
 } from './relayer-shapes.ts'
@@ -248,6 +251,18 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
         'Nonces that rise with time, like those of the SDK, keep new orders above. This cannot be undone.',
       examples: { 'all that were signed until then': EPOCH_EXAMPLE },
       read: cancelAllBeforeOf,
+    }),
+    single(service, {
+      name: 'set-delegate',
+      operationId: 'relayDelegation',
+      body: SetDelegateBody,
+      summary: 'Appoint or revoke a key that signs orders of the owner',
+      description:
+        'The delegate signs orders and cancels of the owner until `until`, within the limits, and nothing else ' +
+        '(docs/smart-accounts.md). The owner signs `signatures.setDelegate` of `/api/v1/config`; a contract account ' +
+        'may sign as its code accepts. A revocation counts here from its block, in the contract after its delay.',
+      examples: { 'a bot': DELEGATION_EXAMPLE },
+      read: setDelegateOf,
     }),
   ]
 }

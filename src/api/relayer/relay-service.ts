@@ -100,6 +100,10 @@ function signedParts(operation: RelayOperation): unknown[] {
       return [operation.orders.map(orderParts), ...signature]
     case 'cancel-all-before':
       return [operation.nonce, ...signature]
+    case 'set-delegate': {
+      const { delegate, until, maxOrderSize, maxOpenNotional, markets } = operation
+      return [delegate, until, maxOrderSize, maxOpenNotional, markets, ...signature]
+    }
   }
 }
 

@@ -81,6 +81,18 @@ export const EPOCH_EXAMPLE = {
   value: { ...signer, nonce: '1887436800000000000', ...signature },
 }
 
+export const DELEGATION_EXAMPLE = {
+  value: {
+    ...signer,
+    delegate: '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC',
+    until: '1900000000',
+    maxOrderSize: '100000000',
+    maxOpenNotional: '500000000',
+    markets: [],
+    ...signature,
+  },
+}
+
 /** Rejections of operations. */
 export const RELAY_REJECTIONS: readonly Rejection[] = [
   reject('INVALID_FIELD', 'chainId', 'No relayer configured for chain'),

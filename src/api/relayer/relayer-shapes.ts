@@ -2,7 +2,7 @@
 
 import Type, { type Static } from 'typebox'
 import type { MarketId } from '#domain/ids.ts'
-import { RELAYED_CANCELLATIONS_MAX } from '#domain/limits.ts'
+import { DELEGATE_MARKETS_MAX, RELAYED_CANCELLATIONS_MAX } from '#domain/limits.ts'
 import type { Order } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type {
@@ -13,6 +13,7 @@ import type {
   CtfRedemption,
   ProposeResolution,
   Redemption,
+  SetDelegate,
   SettleMarket,
   SignedPermit,
   StablecoinPermit,
@@ -151,6 +152,25 @@ export const CancelAllBeforeBody = Type.Object(
   closed,
 )
 
+export const SetDelegateBody = Type.Object(
+  {
+    ...chain,
+    ...owner,
+    delegate: address('The key that may sign for the owner'),
+    until: uint64({ description: 'Unix seconds; 0 revokes' }),
+    maxOrderSize: uint64({ description: 'Largest order in shares, 6 decimals; 0: no limit' }),
+    maxOpenNotional: uint64({
+      description: 'Largest sum of price × open size of its open orders, 6 decimals; 0: no limit',
+    }),
+    markets: Type.Array(bytes32<MarketId>({ description: 'A market id' }), {
+      maxItems: 1_000,
+      description: `Markets in which it may trade, at most ${DELEGATE_MARKETS_MAX}; empty for all`,
+    }),
+    ...permit,
+  },
+  closed,
+)
+
 export function ctfApprovalOf(body: Static<typeof CtfApprovalBody>): CtfApproval {
   return { kind: 'ctf-approval', ...body }
 }
@@ -182,6 +202,10 @@ export function cancelOrdersOf(body: Static<typeof CancelOrdersBody>): CancelOrd
 
 export function cancelAllBeforeOf(body: Static<typeof CancelAllBeforeBody>): CancelAllBefore {
   return { kind: 'cancel-all-before', ...body }
+}
+
+export function setDelegateOf(body: Static<typeof SetDelegateBody>): SetDelegate {
+  return { kind: 'set-delegate', ...body }
 }
 
 /** The four fields of the bond must be given together. */

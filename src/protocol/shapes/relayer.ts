@@ -28,6 +28,7 @@ export type RelayedBatch = Answer<typeof RelayedBatch>
 export const RelayerNonces = Type.Object({
   conditionalTokens: Type.String({ description: 'For an approval or a redemption' }),
   stablecoin: Type.String({ description: 'For a permit' }),
+  delegates: Type.String({ description: 'For a delegation' }),
   market: Type.Optional(Type.String({ description: 'For a proposal or a settlement' })),
   bond: Type.Optional(Type.String({ description: 'Bond of a proposal there, 6 decimals' })),
   serverTime: Type.Integer({ description: 'Unix seconds, to count deadlines from' }),

@@ -139,6 +139,7 @@ export function scopeOf(operation: RelayOperation): string {
     return ownBond ? BOND_SCOPE : `${operation.marketAddress} ${owner}`
   }
   if (kind === 'cancel-orders' || kind === 'cancel-all-before') return `settlement ${owner}`
+  if (kind === 'set-delegate') return `delegates ${owner}`
   return `${kind === 'stablecoin-permit' ? 'stablecoin' : 'tokens'} ${owner}`
 }
 

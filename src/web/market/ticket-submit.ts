@@ -10,6 +10,7 @@ import { trading } from '../state/account.ts'
 import { nowSec } from '../state/clock.ts'
 import { refreshFunds } from '../state/funds.ts'
 import { ensureShares, ensureStablecoin } from '../state/permissions.ts'
+import { sessionFor } from '../state/session-key.ts'
 import { showToast } from '../state/toasts.ts'
 import { heldShares, type MarketModel } from './market-model.ts'
 import { orderWords } from './order-words.ts'
@@ -60,7 +61,7 @@ export function createSubmitting(model: MarketModel, ticket: TicketModel): Submi
       if (own !== attempt) return
       stage.value = 'signature'
       const client = await trading()
-      const submission = await client.orders.sign(intent)
+      const submission = await signed(client, intent)
       if (own !== attempt) return
       stage.value = 'sending'
       await send(client, submission, wanted)
@@ -94,6 +95,14 @@ export function createSubmitting(model: MarketModel, ticket: TicketModel): Submi
   }
 
   return { stage, faults, warning, submit, stopWaiting }
+}
+
+/** Signs with the session key if it may sign this order; otherwise the wallet is asked. */
+function signed(client: Client, intent: PlaceIntent): Promise<OrderSubmission> {
+  const session = sessionFor(Number(intent.size))
+  if (session === undefined || session.lifeSec < LIFE_SEC_MIN) return client.orders.sign(intent)
+  const ttlSeconds = Math.min(session.lifeSec, intent.ttlSeconds ?? LIFE_SEC_MIN)
+  return session.client.orders.sign({ ...intent, ttlSeconds } as PlaceIntent)
 }
 
 /** Warns that the trader sells more shares than the account holds; undefined if it holds enough. */

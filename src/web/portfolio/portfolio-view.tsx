@@ -12,6 +12,7 @@ import { totalsOf } from './holdings.ts'
 import { OpenOrders } from './open-orders.tsx'
 import { Permissions } from './permissions.tsx'
 import { holdings, Positions, tone } from './positions.tsx'
+import { SessionPanel } from './session-panel.tsx'
 
 export function PortfolioView() {
   useEffect(watchPositions, [])
@@ -24,6 +25,7 @@ export function PortfolioView() {
       <Sums />
       <FaucetPanel />
       <Permissions />
+      <SessionPanel />
       <Positions />
       <OpenOrders />
       <Activity />

@@ -152,7 +152,7 @@ export class World {
       this.#may('acknowledge')
       this.acknowledged.push(nonce)
     },
-    nonces: async () => ({ conditionalTokens: '0', stablecoin: '0' }),
+    nonces: async () => ({ conditionalTokens: '0', stablecoin: '0', delegates: '0' }),
     balances: async () => LANES.map((lane, at) => ({ lane, wei: this.balances[at] ?? '0' })),
   }
 

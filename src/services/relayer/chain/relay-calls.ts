@@ -4,6 +4,7 @@ import { parseSignature } from 'viem'
 import type { OwnAccount } from '#chain/accounts.ts'
 import { type Call, simulate } from '#chain/call.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
+import { setDelegateWithPermitCall } from '#chain/delegates-contract.ts'
 import { type BondPermit, marketContract } from '#chain/market-contract.ts'
 import { multicall } from '#chain/multicall.ts'
 import { stablecoin } from '#chain/stablecoin.ts'
@@ -80,6 +81,19 @@ export function makeRelayCalls(options: RelayExaminerOptions, parts: Parts) {
       case 'cancel-orders':
       case 'cancel-all-before':
         return cancellations.call(operation)
+      case 'set-delegate': {
+        const { owner: account, delegate, maxOrderSize, maxOpenNotional, markets } = operation
+        return setDelegateWithPermitCall(
+          contracts.settlement,
+          {
+            ...{ account, delegate, markets, until: BigInt(operation.until) },
+            maxOrderSize: BigInt(maxOrderSize),
+            maxOpenNotional: BigInt(maxOpenNotional),
+            deadline: BigInt(operation.deadline),
+          },
+          operation,
+        )
+      }
     }
   }
 

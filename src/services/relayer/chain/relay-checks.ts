@@ -1,11 +1,13 @@
 /** Checks of each kind of operation: its signature, the owner's funds, and the state of the chain. */
 
+import { delegationNonce } from '#chain/delegates-contract.ts'
 import type { Address } from '#domain/ids.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type {
   CtfApproval,
   ProposeResolution,
   RelayOperation,
+  SetDelegate,
   SettleMarket,
   StablecoinPermit,
 } from '#domain/relay.ts'
@@ -23,7 +25,7 @@ import {
 import { bondGuard, grantGuard } from './relay-guards.ts'
 import type { RelayExaminerOptions } from './relay-options.ts'
 import { makeRedemptionCheck } from './relay-redemptions.ts'
-import { makeSignatureCheck } from './relay-signatures.ts'
+import { makeContractCheck, makeSignatureCheck } from './relay-signatures.ts'
 
 export function makeRelayChecks(
   options: RelayExaminerOptions,
@@ -32,6 +34,9 @@ export function makeRelayChecks(
 ) {
   const { contracts } = options
   const signatureFlaw = makeSignatureCheck(options)
+  const signed = { signatureFlaw, isAccepted: makeContractCheck(options) }
+  const examineDelegation = makeDelegationCheck(options, facts, signed)
+  const examineCancellation = makeCancellationCheck(options, facts, signed, cancellations)
   const examineRedemptions = makeRedemptionCheck(options, facts, signatureFlaw)
 
   async function examineAllowance(
@@ -55,17 +60,6 @@ export function makeRelayChecks(
     if (poor !== undefined) return poor
     const guard = grantGuard(operation, contracts.settlement, trading.allowance)
     return guard === undefined ? NOTHING : { ...NOTHING, guard }
-  }
-
-  async function examineCancellation(
-    operation: Extract<RelayOperation, { kind: 'cancel-orders' | 'cancel-all-before' }>,
-  ): Promise<RelayExamination | Rejection> {
-    const { owner } = operation
-    const flaw = signatureFlaw(operation, { nonce: 0n })
-    if (flaw !== undefined) return flaw
-    const { stablecoinBalance } = await facts.owner(owner)
-    const poor = await holdingFlaw(owner, stablecoinBalance, options)
-    return poor ?? (await cancellations.flaw(operation)) ?? NOTHING
   }
 
   async function examineProposal(
@@ -119,8 +113,50 @@ export function makeRelayChecks(
         case 'cancel-orders':
         case 'cancel-all-before':
           return examineCancellation(operation)
+        case 'set-delegate':
+          return examineDelegation(operation)
       }
     },
+  }
+}
+
+type SignedChecks = {
+  readonly signatureFlaw: ReturnType<typeof makeSignatureCheck>
+  readonly isAccepted: ReturnType<typeof makeContractCheck>
+}
+
+/** Checks a cancellation: the owner's key, its code or, for single orders, a delegate signed it. */
+function makeCancellationCheck(
+  options: RelayExaminerOptions,
+  facts: Pick<RelayFacts, 'owner'>,
+  { signatureFlaw, isAccepted }: SignedChecks,
+  cancellations: Pick<ReturnType<typeof relayCancellations>, 'flaw'>,
+) {
+  return async (
+    operation: Extract<RelayOperation, { kind: 'cancel-orders' | 'cancel-all-before' }>,
+  ): Promise<RelayExamination | Rejection> => {
+    const { owner } = operation
+    const flaw = signatureFlaw(operation, { nonce: 0n })
+    if (flaw !== undefined && !(await isAccepted(operation, { nonce: 0n }))) return flaw
+    const { stablecoinBalance } = await facts.owner(owner)
+    const poor = await holdingFlaw(owner, stablecoinBalance, options)
+    return poor ?? (await cancellations.flaw(operation)) ?? NOTHING
+  }
+}
+
+/** Checks that the owner's key signed a delegation, or that the owner's code accepts it. */
+function makeDelegationCheck(
+  options: RelayExaminerOptions,
+  facts: Pick<RelayFacts, 'owner'>,
+  signed: SignedChecks,
+) {
+  return async (operation: SetDelegate): Promise<RelayExamination | Rejection> => {
+    const { owner } = operation
+    const nonce = await delegationNonce(options.client, options.contracts.settlement, owner)
+    const flaw = signed.signatureFlaw(operation, { nonce })
+    if (flaw !== undefined && !(await signed.isAccepted(operation, { nonce }))) return flaw
+    const { stablecoinBalance } = await facts.owner(owner)
+    return (await holdingFlaw(owner, stablecoinBalance, options)) ?? NOTHING
   }
 }
 

@@ -6,6 +6,7 @@
 
 import { gasOf } from '#chain/call.ts'
 import { asked } from '#chain/clients.ts'
+import { delegationNonce } from '#chain/delegates-contract.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
 import type { Address } from '#domain/ids.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
@@ -29,7 +30,14 @@ type RelayExaminer = {
     owner: Address,
     marketAddress: Address | undefined,
   ): Promise<
-    { conditionalTokens: string; stablecoin: string; market?: string; bond?: string } | Rejection
+    | {
+        conditionalTokens: string
+        stablecoin: string
+        delegates: string
+        market?: string
+        bond?: string
+      }
+    | Rejection
   >
   balances(): Promise<{ lane: Address; wei: string }[]>
 }
@@ -79,14 +87,16 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
     },
 
     async nonces(owner, marketAddress) {
-      const [known, market] = await Promise.all([
+      const [known, delegates, market] = await Promise.all([
         facts.owner(owner),
+        delegationNonce(client, contracts.settlement, owner),
         marketAddress === undefined ? undefined : facts.market(marketAddress, owner),
       ])
       if (marketAddress !== undefined && market === undefined) return unknownMarket('market')
       return {
         conditionalTokens: String(known.tokensNonce),
         stablecoin: String(known.stablecoinNonce),
+        delegates: String(delegates),
         ...(market === undefined
           ? {}
           : { market: String(market.nonce), bond: String(market.bond) }),

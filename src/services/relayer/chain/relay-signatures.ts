@@ -1,5 +1,6 @@
 /** Checks that the owner of an operation signed it, with the current nonces of the contracts. */
 
+import { acceptsSignature } from '#chain/delegates-contract.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { RelayOperation } from '#domain/relay.ts'
@@ -10,12 +11,8 @@ import type { RelayExaminerOptions } from './relay-options.ts'
 export function makeSignatureCheck(
   options: Pick<RelayExaminerOptions, 'contracts' | 'stablecoin' | 'recover'>,
 ) {
-  const { contracts, recover } = options
-  const parts = {
-    settlement: contracts.settlement,
-    conditionalTokens: contracts.conditionalTokens,
-    stablecoin: options.stablecoin,
-  }
+  const { recover } = options
+  const parts = partsOf(options)
 
   return function signatureFlaw(
     operation: RelayOperation,
@@ -45,6 +42,35 @@ export function makeSignatureCheck(
     }
     return undefined
   }
+}
+
+/**
+ * Returns whether the contracts accept a signature that the owner's key did not make: one that the code of the owner's
+ * account accepts and, for cancellations of single orders, one of a delegate.
+ */
+export function makeContractCheck(
+  options: Pick<RelayExaminerOptions, 'client' | 'contracts' | 'stablecoin' | 'recover'>,
+) {
+  const { client, contracts, recover } = options
+  return async (operation: RelayOperation, nonces: MessageNonces): Promise<boolean> => {
+    const [message] = signedMessages(operation, partsOf(options), nonces)
+    if (message === undefined) return false
+    const signature = signatureText(message)
+    const { signer, digest } = recover(message, signature)
+    const delegate = typeof signer === 'string' ? signer : undefined
+    return acceptsSignature(client, contracts.settlement, {
+      ...{ account: operation.owner, digest, signature },
+      ...(operation.kind === 'cancel-orders' && delegate !== undefined ? { delegate } : {}),
+    })
+  }
+}
+
+function partsOf({
+  contracts,
+  stablecoin,
+}: Pick<RelayExaminerOptions, 'contracts' | 'stablecoin'>) {
+  const { settlement, conditionalTokens } = contracts
+  return { settlement, conditionalTokens, stablecoin }
 }
 
 function signatureText({ signature: { v, r, s } }: SignedMessage): string {

@@ -1,0 +1,48 @@
+/**
+ * Delegated keys: an account appoints keys that sign its orders, within limits, and revokes them. The account signs, and
+ * the relayer sends it and pays the gas.
+ */
+
+import type { Relayed } from '#protocol/shapes/relayer.ts'
+import type { DelegateList } from '#protocol/shapes/users.ts'
+import type { DelegationIntent, Relayer } from './relayer.ts'
+import type { CallOptions, Transport } from './transport.ts'
+
+/** A delegate of an account, with its limits. */
+export type Delegate = DelegateList['delegates'][number]
+
+export type ClientDelegates = {
+  /** Appoints a key of the signer's account, or changes its time and limits. */
+  create(intent: DelegationIntent, options?: CallOptions): Promise<Relayed>
+  /** Revokes a key: the exchange accepts no more of its orders, and cancels the open ones. */
+  revoke(delegate: string, options?: CallOptions): Promise<Relayed>
+  /** Returns the delegates of an account, by default the signer's; revoked ones until their trades have settled. */
+  list(
+    of?: { readonly address?: string; readonly chainId?: number },
+    options?: CallOptions,
+  ): Promise<readonly Delegate[]>
+}
+
+/** Returns the named user and chain, by default the signer's. */
+export type UserOf = (
+  of: { readonly address?: string | undefined; readonly chainId?: number | undefined },
+  options: CallOptions | undefined,
+) => Promise<{ readonly user: string; readonly chainId: number }>
+
+export function createDelegates(ports: {
+  readonly send: Transport
+  readonly relayer: Pick<Relayer, 'setDelegate'>
+  readonly userOf: UserOf
+}): ClientDelegates {
+  const { send, relayer } = ports
+  return {
+    create: (intent, call) => relayer.setDelegate(intent, call),
+    revoke: (delegate, call) => relayer.setDelegate({ delegate, until: 0 }, call),
+    async list(of = {}, call) {
+      const { user, chainId } = await ports.userOf(of, call)
+      const path = `/api/v1/users/${encodeURIComponent(user)}/delegates`
+      const query = { chain_id: chainId }
+      return (await send<DelegateList>({ method: 'GET', path, query }, call)).delegates
+    },
+  }
+}

@@ -1,0 +1,110 @@
+/** The session key of this browser: creates it, shows what it may do, and revokes it. */
+
+import { useSignal } from '@preact/signals'
+import { money, shares } from '../format.ts'
+import { changing, createSessionKey, revokeSessionKey, sessionKey } from '../state/session-key.ts'
+import { showError } from '../state/toasts.ts'
+
+export function SessionPanel() {
+  return (
+    <section class="panel permissions" aria-labelledby="session-key">
+      <div>
+        <h2 id="session-key">Session key</h2>
+        {sessionKey.value === undefined ? (
+          <p class="quiet">
+            One wallet signature, then orders need none. The key stays in this browser. It can trade
+            for you within its limits, but it cannot move, approve or redeem anything.
+          </p>
+        ) : (
+          <Allowed />
+        )}
+      </div>
+      <span class="space" />
+      {sessionKey.value === undefined ? <Create /> : <Revoke />}
+    </section>
+  )
+}
+
+function Allowed() {
+  const used = sessionKey.value
+  if (used === undefined) return null
+  const { maxOrderSize, maxOpenNotional } = used
+  return (
+    <p class="quiet">
+      Signs your orders until {new Date(used.until * 1_000).toLocaleString()}: up to{' '}
+      {maxOrderSize === 0 ? 'any number of' : shares(maxOrderSize)} shares each,{' '}
+      {maxOpenNotional === 0 ? 'any amount' : money(maxOpenNotional)} open at once. It cannot move,
+      approve or redeem anything.
+    </p>
+  )
+}
+
+function Create() {
+  const hours = useSignal('24')
+  const maxOrderSize = useSignal('100')
+  const maxOpenNotional = useSignal('500')
+  const isBusy = changing.value !== undefined
+  return (
+    <>
+      <label>
+        Hours
+        <input
+          inputMode="decimal"
+          size={4}
+          value={hours}
+          onInput={(event) => {
+            hours.value = event.currentTarget.value
+          }}
+        />
+      </label>
+      <label>
+        Shares per order
+        <input
+          inputMode="decimal"
+          size={6}
+          value={maxOrderSize}
+          onInput={(event) => {
+            maxOrderSize.value = event.currentTarget.value
+          }}
+        />
+      </label>
+      <label>
+        Dollars open
+        <input
+          inputMode="decimal"
+          size={6}
+          value={maxOpenNotional}
+          onInput={(event) => {
+            maxOpenNotional.value = event.currentTarget.value
+          }}
+        />
+      </label>
+      <button
+        type="button"
+        disabled={isBusy || !(Number(hours.value) > 0)}
+        onClick={() =>
+          void createSessionKey({
+            hours: Number(hours.value),
+            maxOrderSize: maxOrderSize.value.trim(),
+            maxOpenNotional: maxOpenNotional.value.trim(),
+          }).catch(showError)
+        }
+      >
+        {isBusy ? 'Waiting …' : 'Create a session key'}
+      </button>
+    </>
+  )
+}
+
+function Revoke() {
+  const isBusy = changing.value !== undefined
+  return (
+    <button
+      type="button"
+      disabled={isBusy}
+      onClick={() => void revokeSessionKey().catch(showError)}
+    >
+      {isBusy ? 'Waiting …' : 'Revoke'}
+    </button>
+  )
+}
