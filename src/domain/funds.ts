@@ -73,9 +73,12 @@ export type NeedsTrade = Pick<
   | 'seller'
   | 'buyOrderHash'
   | 'sellOrderHash'
+  | 'kind'
 > & {
   /** Nonce of the permit of its buy order. */
   readonly permit: Uint64 | undefined
+  /** Nonce of the permit of its sell order; only in a mint, in which the seller pays too. */
+  readonly sellPermit?: Uint64 | undefined
   /** True if it had been submitted when it was read: the chain may have settled it. */
   readonly sent?: boolean
 }

@@ -154,7 +154,7 @@ export type PendingTrade = {
   readonly price?: Price
   /** Absent: an ordinary trade. */
   readonly kind?: FillKind
-  /** In a mint, the limit of the NO side, which pays too. */
+  /** In a mint, the limit of the seller, who buys the other outcome and pays too. */
   readonly sellPrice?: Price
   readonly buyer: Address
   readonly seller: Address

@@ -9,7 +9,7 @@ export type Category = (typeof CATEGORIES)[number]
  * Which orders of a market match: orders of one outcome only, or also a buy of YES with a buy of NO, and a sell of YES
  * with a sell of NO. It is chosen when the market is created and never changes.
  */
-type Matching = 'same-outcome' | 'complementary'
+export type Matching = 'same-outcome' | 'complementary'
 
 export type Market = {
   readonly id: MarketId

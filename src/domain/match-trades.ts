@@ -1,9 +1,8 @@
 /** Trades of a match. */
 
 import { tradeId } from './ids.ts'
-import type { Fill, OrdersMatched } from './market-event.ts'
-import { complementOf, type Price } from './money.ts'
-import { BUY, NO, type Order, type Outcome, SELL, YES } from './order.ts'
+import type { OrdersMatched } from './market-event.ts'
+import { BUY, type Order, type Outcome, otherOutcome, SELL, type Side } from './order.ts'
 import type { FillKind, Trade } from './trade.ts'
 
 /** Returns the trades of a match, in order. */
@@ -15,8 +14,8 @@ export function tradesOf({ marketId, seq, atMs, taker, fills }: OrdersMatched): 
       marketId,
       seq,
       fillIndex,
-      outcome: fill.kind === undefined ? taker.outcome : YES,
-      price: tradePrice(taker, fill),
+      outcome: makerOutcome(taker, fill),
+      price: fill.price,
       size: fill.size,
       buyer: isBuyer ? taker.trader : fill.maker,
       seller: isBuyer ? fill.maker : taker.trader,
@@ -29,33 +28,35 @@ export function tradesOf({ marketId, seq, atMs, taker, fills }: OrdersMatched): 
   })
 }
 
-/** Returns whether the taker is the buyer of the trade: in a mint or merge, the side of YES. */
+/** Returns whether the taker is the buyer of the trade; in a mint or merge it stands in for the counter-order. */
 export function isTakerBuyer(
-  { side, outcome }: OrdersMatched['taker'],
-  { kind }: Pick<Fill, 'kind'>,
+  { side }: Pick<Order, 'side'>,
+  { kind }: { readonly kind?: FillKind | undefined },
 ): boolean {
-  return kind === undefined ? side === BUY : outcome === YES
-}
-
-/** Returns the kind of a trade between the order of YES, `buy`, and that of NO; undefined for any other pair. */
-export function kindOf(
-  buy: Pick<Order, 'side' | 'outcome'>,
-  sell: Pick<Order, 'side' | 'outcome'>,
-): FillKind | undefined {
-  if (buy.side !== sell.side || buy.outcome !== YES || sell.outcome !== NO) return undefined
-  return buy.side === BUY ? 'mint' : 'merge'
+  return (side === BUY) === (kind === undefined)
 }
 
 /** Returns the outcome in whose book the maker of a fill rested. */
 export function makerOutcome(
-  { outcome }: OrdersMatched['taker'],
-  { kind }: Pick<Fill, 'kind'>,
+  { outcome }: Pick<Order, 'outcome'>,
+  { kind }: { readonly kind?: FillKind | undefined },
 ): Outcome {
-  if (kind === undefined) return outcome
-  return outcome === YES ? NO : YES
+  return kind === undefined ? outcome : otherOutcome(outcome)
 }
 
-/** Returns the price of the trade: in a mint or merge, that of YES. */
-function tradePrice({ outcome }: OrdersMatched['taker'], { kind, price }: Fill): Price {
-  return kind !== undefined && outcome === YES ? complementOf(price) : price
+/** Returns the side of the book in which the maker of a fill rested. */
+export function makerSide(
+  { side }: Pick<Order, 'side'>,
+  { kind }: { readonly kind?: FillKind | undefined },
+): Side {
+  return (side === BUY) === (kind === undefined) ? SELL : BUY
+}
+
+/** Returns the kind of a trade between two orders with one side and different outcomes; undefined for any other. */
+export function kindOf(
+  buy: Pick<Order, 'side' | 'outcome'>,
+  sell: Pick<Order, 'side' | 'outcome'>,
+): FillKind | undefined {
+  if (buy.side !== sell.side || buy.outcome === sell.outcome) return undefined
+  return buy.side === BUY ? 'mint' : 'merge'
 }

@@ -50,6 +50,16 @@ export function complementOf(price: Price): Price {
 }
 
 /**
+ * Returns what the taker of a mint pays, or of a merge receives, for `size` shares at the maker's price. The maker's
+ * amount is `costCeil(price, size)`, as in any fill, and both together are exactly `size` units of collateral.
+ *
+ * An example: 3 units at 0.40. The maker's amount is 1.2, rounded up to 2, and the taker's is 1.
+ */
+export function complementCost(price: Price, size: Shares): number {
+  return size - costCeil(price, size)
+}
+
+/**
  * Returns the value of `size` at `price`, rounded down. It is below an integer limit exactly if the unrounded product
  * is.
  */

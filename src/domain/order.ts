@@ -27,6 +27,10 @@ export type Outcome = typeof YES | typeof NO
 
 export const OUTCOMES: readonly Outcome[] = [YES, NO]
 
+export function otherOutcome(outcome: Outcome): Outcome {
+  return outcome === YES ? NO : YES
+}
+
 /** The nine fields of the EIP-712 type `Order`. */
 export type Order = {
   readonly marketId: MarketId

@@ -1,6 +1,7 @@
 /** The two legs of a trade: what its buyer and its seller do. */
 
-import { BUY, NO, type Outcome, SELL, type Side, YES } from './order.ts'
+import { complementCost, costCeil, type Price, type Shares } from './money.ts'
+import { BUY, NO, type Outcome, otherOutcome, SELL, type Side, YES } from './order.ts'
 import type { FillKind } from './trade.ts'
 
 /** One side buys or sells shares of an outcome. A buy takes dollars from it, a sell shares. */
@@ -18,13 +19,24 @@ const SELLS: readonly [Leg, Leg] = [
   { side: SELL, outcome: NO },
 ]
 
-/** Returns the leg of the buyer; in a mint or merge, the side of YES. */
+/** Returns the leg of the buyer; in a merge the buyer is the taker, who sells the other outcome. */
 export function buyerLeg({ kind, outcome }: Parted): Leg {
-  return kind === 'merge' ? SELLS[YES] : BUYS[outcome]
+  return kind === 'merge' ? SELLS[otherOutcome(outcome)] : BUYS[outcome]
 }
 
-/** Returns the leg of the seller; in a mint or merge, the side of NO. */
+/** Returns the leg of the seller; in a mint the seller is the taker, who buys the other outcome. */
 export function sellerLeg({ kind, outcome }: Parted): Leg {
-  if (kind === undefined) return SELLS[outcome]
-  return kind === 'mint' ? BUYS[NO] : SELLS[NO]
+  return kind === 'mint' ? BUYS[otherOutcome(outcome)] : SELLS[outcome]
+}
+
+type Priced = Parted & { readonly price: Price; readonly size: Shares }
+
+/** Returns what the buyer pays in collateral, or receives in a merge. */
+export function buyerAmount({ kind, price, size }: Priced): number {
+  return kind === 'merge' ? complementCost(price, size) : costCeil(price, size)
+}
+
+/** Returns what the seller receives in collateral, or pays in a mint. */
+export function sellerAmount({ kind, price, size }: Priced): number {
+  return kind === 'mint' ? complementCost(price, size) : costCeil(price, size)
 }

@@ -18,8 +18,9 @@ export const TRADE_STATUSES = ['matched', 'submitted', 'confirmed', 'failed', 'r
 export type TradeStatus = (typeof TRADE_STATUSES)[number]
 
 /**
- * One fill. If it is a mint or merge, the buyer is the side of YES, the seller the side of NO, `outcome` is YES, and
- * `price` is that of YES.
+ * One fill. A mint or merge is recorded as a trade of the maker's outcome at the maker's price. The taker stands in for
+ * the counter-order: in a mint the maker is the buyer and the taker, who buys the other outcome, the seller; in a merge
+ * the maker is the seller and the taker, who sells the other outcome, the buyer.
  */
 export type Trade = {
   readonly tradeId: TradeId

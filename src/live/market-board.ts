@@ -7,7 +7,7 @@ import type { MarketId, Sequence, TradeId } from '#domain/ids.ts'
 import { MARKETS_GONE_KNOWN_MAX, TRADES_LISTED_MAX } from '#domain/limits.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
 import type { MarketEvent, MarketFact, OrdersMatched } from '#domain/market-event.ts'
-import { tradesOf } from '#domain/match-trades.ts'
+import { makerOutcome, makerSide, tradesOf } from '#domain/match-trades.ts'
 import { BUY, NO, type Outcome, SELL, type Side, YES } from '#domain/order.ts'
 import type { Trade, TradeStatus } from '#domain/trade.ts'
 import type { MarketView } from '#protocol/market.ts'
@@ -235,11 +235,13 @@ function follow(shown: ShownMarket, event: MarketEvent): void {
       forgetWritten(shown, event.outcome)
       break
     case 'OrdersMatched': {
-      const { outcome, side } = event.taker
-      const makers = side === BUY ? SELL : BUY
-      for (const { price, size } of event.fills) shown.books[outcome].take(makers, price, size)
+      const { taker } = event
+      for (const fill of event.fills) {
+        const outcome = makerOutcome(taker, fill)
+        shown.books[outcome].take(makerSide(taker, fill), fill.price, fill.size)
+        forgetWritten(shown, outcome)
+      }
       rememberTrades(shown, event)
-      forgetWritten(shown, outcome)
       break
     }
     case 'OrderClosed':

@@ -1,7 +1,8 @@
 /** Events of markets, as each channel shows them. */
 
 import type { MarketEvent } from '#domain/market-event.ts'
-import { BUY, OUTCOMES, SELL } from '#domain/order.ts'
+import { makerOutcome, makerSide } from '#domain/match-trades.ts'
+import { OUTCOMES } from '#domain/order.ts'
 import type { ShownMarket } from '#live/market-board.ts'
 import type { ChannelParts } from './channel-parts.ts'
 
@@ -33,9 +34,13 @@ export function followEvent<M>(
       break
     case 'OrdersMatched': {
       const { taker, fills } = event
-      const makers = taker.side === BUY ? SELL : BUY
-      const prices = [...new Set(fills.map(({ price }) => price as number))]
-      books.changed(of, { outcome: taker.outcome, side: makers }, prices, seq)
+      for (const outcome of OUTCOMES) {
+        const made = fills.filter((fill) => makerOutcome(taker, fill) === outcome)
+        const [first] = made
+        if (first === undefined) continue
+        const prices = [...new Set(made.map(({ price }) => price as number))]
+        books.changed(of, { outcome, side: makerSide(taker, first) }, prices, seq)
+      }
       trades.matched(of, event)
       orders.matched(event)
       break

@@ -3,7 +3,7 @@
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { Address } from '#domain/ids.ts'
 import type { MarketClosed, OrderClosed, OrderRested, OrdersMatched } from '#domain/market-event.ts'
-import { BUY, SELL } from '#domain/order.ts'
+import { makerOutcome, makerSide } from '#domain/match-trades.ts'
 import type { OrdersFeed } from './feeds.ts'
 import * as messages from './messages.ts'
 import type { TopicRegistry } from './topic-registry.ts'
@@ -49,21 +49,15 @@ export function makeOrdersChannel<M>(registry: TopicRegistry<M>): OrdersChannel<
     },
     matched({ taker, takerRemaining, takerTags, fills, marketId, seq, atMs }) {
       if (feeds.size === 0) return
-      const { outcome } = taker
-      const side = taker.side === BUY ? SELL : BUY
       // A filled order is reported by the following `OrderClosed`.
       if (takerRemaining > 0) {
         const change = { ...taker, remaining: takerRemaining, marketId, seq, atMs, tags: takerTags }
         tellOpen(taker.trader, change)
       }
-      for (const {
-        maker,
-        makerHash: orderHash,
-        makerRemaining: remaining,
-        price,
-        makerTags,
-      } of fills) {
+      for (const fill of fills) {
+        const { maker, makerHash: orderHash, makerRemaining: remaining, price, makerTags } = fill
         if (remaining === 0 || !feeds.has(maker)) continue
+        const [side, outcome] = [makerSide(taker, fill), makerOutcome(taker, fill)]
         const change = { orderHash, marketId, side, outcome, price, size: undefined } as const
         tellOpen(maker, { ...change, remaining, seq, atMs, tags: makerTags })
       }

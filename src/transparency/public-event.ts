@@ -12,9 +12,9 @@ import {
   ZERO_ADDRESS,
 } from '#domain/ids.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
-import type { Fill, OrderCloseReason } from '#domain/market-event.ts'
+import type { ExcusedSide, Fill, OrderCloseReason } from '#domain/market-event.ts'
 import type { Price, Shares } from '#domain/money.ts'
-import type { Order, Outcome, Side } from '#domain/order.ts'
+import { BUY, type Order, type Outcome, type Side } from '#domain/order.ts'
 import type { FaultySide } from '#domain/trade.ts'
 import type { EntryHead } from './entry-head.ts'
 
@@ -83,7 +83,7 @@ export type PublicEvent =
   | (Head<'TradeFailed'> & {
       readonly tradeId: TradeId
       readonly fault: FaultySide
-      readonly excused?: 'seller'
+      readonly excused?: ExcusedSide
     })
   | (Head<'TradeReverted'> & { readonly tradeId: TradeId })
 
@@ -196,8 +196,14 @@ function readRested(cells: Cells, head: ReadHead): PublicRested {
 
 function readMatched(cells: Cells, head: ReadHead): PublicMatched {
   const fills: Fill[] = []
-  for (let at = MATCHED_CELLS + SIGNED_CELLS; at < cells.length; at += FILL_CELLS) {
+  const last = cells.at(-1)
+  const hasTail = typeof last === 'object' && last !== null
+  const others = new Set(hasTail ? (last as { others?: readonly number[] }).others : [])
+  const kind = cells[6] === BUY ? 'mint' : 'merge'
+  const end = hasTail ? cells.length - 1 : cells.length
+  for (let at = MATCHED_CELLS + SIGNED_CELLS; at < end; at += FILL_CELLS) {
     fills.push({
+      ...(others.has(fills.length) ? { kind } : {}),
       makerHash: cells[at] as OrderHash,
       maker: cells[at + 1] as Address,
       price: cells[at + 2] as Price,

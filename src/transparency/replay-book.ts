@@ -11,6 +11,8 @@ export type ReplayOrder = {
   readonly size: number
   readonly expiresAtSec: number
   remaining: number
+  /** Number of the event by which it came to rest. */
+  arrival: number
 }
 
 export class ReplayBook {

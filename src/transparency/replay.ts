@@ -7,7 +7,8 @@ import type { MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import { tradeId } from '#domain/ids.ts'
 import { MAKERS_PER_ORDER_MAX } from '#domain/limits.ts'
 import type { Market } from '#domain/market.ts'
-import { BUY, expiresAtSec, type Outcome } from '#domain/order.ts'
+import { ONE } from '#domain/money.ts'
+import { BUY, expiresAtSec, NO, type Outcome, SELL, YES } from '#domain/order.ts'
 import type {
   OrderTerms,
   PublicClosed,
@@ -164,7 +165,7 @@ function introduce(market: ReplayMarket, order: PublicOrder, check: Check, noted
   const expires = expiresAtSec(order.expiration)
   const known: Known = {
     ...{ orderHash, trader, side, outcome, price, size, expiresAtSec: expires },
-    ...{ remaining: size, closed: '' },
+    ...{ remaining: size, closed: '', arrival: 0 },
   }
   market.orders.set(orderHash, known)
   noted.order(order)
@@ -190,11 +191,12 @@ function applyMatched(
     left = matched + event.takerRemaining
     useReturned(market, order, left, check)
   }
-  const book = market.books[order.outcome]
   for (const [at, fill] of fills.entries()) {
-    const maker = book.crossing(order.side, order.price)
+    const maker = crossing(market, order)
     check(maker !== undefined, `fill ${at}: no order rests at a price that the taker accepts`)
     const best = maker!
+    const kind = kindOf(order, best)
+    check(fill.kind === kind, `fill ${at}: it must be ${kind ?? 'an ordinary fill'}`)
     check(
       fill.makerHash === best.orderHash,
       `fill ${at}: order ${best.orderHash} at ${best.price} comes before ${fill.makerHash}`,
@@ -213,7 +215,7 @@ function applyMatched(
     )
     market.trades.set(tradeId(event.marketId, event.seq, at), tradeOf(order, best, size))
     if (best.remaining > 0) continue
-    book.remove(best)
+    market.books[best.outcome].remove(best)
     market.filled.add(best.orderHash)
   }
   check(event.takerRemaining === left, `${left} of the taker remain, not ${event.takerRemaining}`)
@@ -222,9 +224,34 @@ function applyMatched(
   noted.fills(fills.length)
 }
 
-function tradeOf(taker: Known, maker: ReplayOrder, size: number): FilledTrade {
-  const [buy, sell] = taker.side === BUY ? [taker, maker] : [maker, taker]
+/** Two buys are a mint, two sells a merge. */
+function kindOf(taker: Known, maker: Known): 'mint' | 'merge' | undefined {
+  if (taker.side !== maker.side) return undefined
+  return taker.side === BUY ? 'mint' : 'merge'
+}
+
+/** The maker of a mint is its buyer, the maker of a merge its seller. */
+function tradeOf(taker: Known, maker: Known, size: number): FilledTrade {
+  const isBuyer = taker.side === maker.side ? maker.side === SELL : taker.side === BUY
+  const [buy, sell] = isBuyer ? [taker, maker] : [maker, taker]
   return { buyHash: buy.orderHash, sellHash: sell.orderHash, size }
+}
+
+/**
+ * Returns the order that this one would match first. In a complementary market that may be an order of the other
+ * outcome with the same side: a buy at q is worth as much as a sell at 1 − q. At one price the older order comes first.
+ */
+function crossing({ market, books, orders }: ReplayMarket, order: Known): Known | undefined {
+  const { side, outcome, price } = order
+  const known = (maker: ReplayOrder | undefined) => maker && orders.get(maker.orderHash)
+  const same = known(books[outcome].crossing(side, price))
+  if (market.matching !== 'complementary') return same
+  const opposite = side === BUY ? SELL : BUY
+  const other = known(books[outcome === YES ? NO : YES].crossing(opposite, ONE - price))
+  if (same === undefined || other === undefined) return same ?? other
+  const gap = same.price - (ONE - other.price)
+  if (gap === 0) return same.arrival < other.arrival ? same : other
+  return gap < 0 === (side === BUY) ? same : other
 }
 
 function applyRested(market: ReplayMarket, event: PublicRested, check: Check, noted: Noted): void {
@@ -249,10 +276,11 @@ function applyRested(market: ReplayMarket, event: PublicRested, check: Check, no
     order.closed = ''
     if (book.has(order)) return
   }
-  const maker = book.crossing(order.side, order.price)
+  const maker = crossing(market, order)
   check(maker === undefined, `it rests although it would match ${maker?.orderHash}`)
   order.remaining = remaining
   order.closed = ''
+  order.arrival = event.seq
   book.rest(order)
 }
 
@@ -270,7 +298,7 @@ function applyClosed(market: ReplayMarket, event: PublicClosed, check: Check): v
   if (taking?.orderHash === orderHash) {
     const isFilled = reason === 'filled' || reason === 'taken'
     check(isFilled === (taking.remaining === 0), `${taking.remaining} of the order remain`)
-    const maker = book.crossing(order.side, order.price)
+    const maker = crossing(market, order)
     check(
       isFilled || maker === undefined || taking.makers >= MAKERS_PER_ORDER_MAX,
       `its rest ended although it would match ${maker?.orderHash}`,
@@ -299,8 +327,9 @@ function applyFailed(
   const give = (orderHash: OrderHash): void => {
     market.returnable.set(orderHash, (market.returnable.get(orderHash) ?? 0) + size)
   }
-  if (!isBuyerAtFault) give(buyHash)
-  if (!isSellerAtFault && excused === undefined) give(sellHash)
+  const isExcused = (side: 'buyer' | 'seller') => excused === side || excused === 'both'
+  if (!isBuyerAtFault && !isExcused('buyer')) give(buyHash)
+  if (!isSellerAtFault && !isExcused('seller')) give(sellHash)
 }
 
 /** Uses quantity that failed trades have returned to an order. */

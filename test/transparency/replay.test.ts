@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
+import type { Matching } from '#domain/market.ts'
 import type { MarketEvent, OrdersMatched } from '#domain/market-event.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { JsonBytes } from '#log/json-bytes.ts'
@@ -12,6 +13,7 @@ import { makeEventReader } from '#transparency/public-event.ts'
 import { makeReplay } from '#transparency/replay.ts'
 import { given } from '../services/market/market-fixture.ts'
 import { randomFlow } from '../services/market/random-flow.ts'
+import { buy, hashNamed, sell } from '../support/orders.ts'
 import { randomFrom } from '../support/random.ts'
 
 const STEPS = 3_000
@@ -39,12 +41,18 @@ function replay(events: readonly MarketEvent[]) {
   return { ...run.counts, placed: orders.length }
 }
 
-function lifeOf(seed: number, selfTrade: 'allow' | 'cancel-resting'): MarketEvent[] {
-  const market = given({ selfTrade })
+function lifeOf(
+  seed: number,
+  selfTrade: 'allow' | 'cancel-resting',
+  matching: Matching = 'same-outcome',
+): MarketEvent[] {
+  const market = given({ selfTrade, market: { matching } })
   const flow = randomFlow(market, randomFrom(seed))
   for (let step = 0; step < STEPS; step++) flow.step()
   return [...market.events]
 }
+
+const isMatch = (event: MarketEvent): event is OrdersMatched => event.type === 'OrdersMatched'
 
 const life = lifeOf(7, 'allow')
 const opened = life.findIndex(({ type }) => type === 'MarketOpened')
@@ -64,6 +72,36 @@ for (const [seed, selfTrade] of [
   })
 }
 
+for (const [seed, selfTrade] of [
+  [1, 'allow'],
+  [2, 'cancel-resting'],
+] as const) {
+  test(`the replay agrees with a complementary market, seed ${seed}, ${selfTrade}`, () => {
+    const events = lifeOf(seed, selfTrade, 'complementary')
+    const kinds = new Set(events.flatMap((e) => (isMatch(e) ? e.fills.map((f) => f.kind) : [])))
+    assert.deepEqual(kinds, new Set([undefined, 'mint', 'merge']))
+    assert.equal(replay(events).events, events.length)
+  })
+}
+
+test('a mint that is called an ordinary fill, and an older order that was passed over, are found', () => {
+  const market = given({ market: { matching: 'complementary' } })
+  market.place(buy('NO').at(0.4).size(1).named('a'))
+  market.place(sell('YES').at(0.6).size(1).named('b'))
+  market.place(buy('YES').at(0.6).size(1).by('bob').named('t'))
+  const events = [...market.events]
+  replay(events)
+  const changed = (fill: object) =>
+    events.map((event) =>
+      isMatch(event) ? { ...event, fills: [{ ...event.fills[0]!, ...fill }] } : event,
+    )
+  const { kind, ...ordinary } = events.find(isMatch)!.fills[0]!
+  assert.equal(kind, 'mint')
+  const plain = events.map((event) => (isMatch(event) ? { ...event, fills: [ordinary] } : event))
+  assert.throws(() => replay(plain), /it must be mint/)
+  assert.throws(() => replay(changed({ makerHash: hashNamed('b') })), /comes before/)
+})
+
 /** Changes some events of a market's life, numbers them anew, and expects this difference. */
 function finds(change: (events: MarketEvent[]) => MarketEvent[], difference: RegExp): void {
   assert.equal(opened, 0)
@@ -71,8 +109,6 @@ function finds(change: (events: MarketEvent[]) => MarketEvent[], difference: Reg
   const numbered = changed.map((event, at) => ({ ...event, seq: at + 1 }))
   assert.throws(() => replay(numbered), difference)
 }
-
-const isMatch = (event: MarketEvent): event is OrdersMatched => event.type === 'OrdersMatched'
 
 test('a pair of orders at one price that were swapped is found', () => {
   // Two orders that rest at one price and are matched one after the other.

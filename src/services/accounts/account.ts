@@ -3,10 +3,18 @@
  * change of a need goes through here, so the sums are always current and never recounted.
  */
 
-import { type FundsToken, type NeedsOrder, needMinOf, needOf, outcomeToken } from '#domain/funds.ts'
-import type { Address, OrderHash } from '#domain/ids.ts'
-import { costCeil, type Shares } from '#domain/money.ts'
+import {
+  type FundsToken,
+  type NeedsOrder,
+  type NeedsTrade,
+  needMinOf,
+  needOf,
+  outcomeToken,
+} from '#domain/funds.ts'
+import type { Address, OrderHash, Uint64 } from '#domain/ids.ts'
+import type { Shares } from '#domain/money.ts'
 import { BUY, SELL } from '#domain/order.ts'
+import { buyerAmount, buyerLeg, sellerAmount, sellerLeg } from '#domain/trade-legs.ts'
 import { addAllowed, dropPermit, holdPermit, newSums } from './permits.ts'
 import type {
   Account,
@@ -196,28 +204,67 @@ export function noteEnded(state: AccountsState, orderHash: OrderHash): void {
 export function countBuyer(state: AccountsState, need: TradeNeed, counted: boolean): void {
   const { buyer, trade } = need
   if (buyer === undefined || need.isBuyerCounted === counted) return
-  const cost = BigInt(costCeil(trade.price, trade.size))
-  const more = counted ? cost : -cost
-  buyer.cash.pending += more
-  if (counted) need.permit = holdPermit(buyer, trade.buyOrderHash, trade.permit)
-  addAllowed(buyer, need.permit, { pending: more })
-  if (!counted) {
-    dropPermit(buyer, need.permit)
-    need.permit = undefined
-  }
+  const { side, outcome } = buyerLeg(trade)
+  if (side === BUY) need.permit = countPaid(buyer, need.permit, paidByBuyer(trade), counted)
+  else countDelivered(state, buyer, { ...trade, outcome }, counted)
   need.isBuyerCounted = counted
   changed(state, buyer)
+}
+
+/** The order, the permit and the collateral of a side that pays. */
+type Paid = {
+  readonly orderHash: OrderHash
+  readonly permit: Uint64 | undefined
+  readonly cost: bigint
+}
+
+function paidByBuyer(trade: NeedsTrade): Paid {
+  const { buyOrderHash: orderHash, permit } = trade
+  return { orderHash, permit, cost: BigInt(buyerAmount(trade)) }
+}
+
+function paidBySeller(trade: NeedsTrade): Paid {
+  const { sellOrderHash: orderHash, sellPermit: permit } = trade
+  return { orderHash, permit, cost: BigInt(sellerAmount(trade)) }
+}
+
+/** Counts collateral; returns the permit that it uses from now on. */
+function countPaid(
+  account: Account,
+  before: TradeNeed['permit'],
+  { orderHash, permit, cost }: Paid,
+  counted: boolean,
+): TradeNeed['permit'] {
+  const more = counted ? cost : -cost
+  account.cash.pending += more
+  const held = counted ? holdPermit(account, orderHash, permit) : before
+  addAllowed(account, held, { pending: more })
+  if (counted) return held
+  dropPermit(account, held)
+  return undefined
+}
+
+function countDelivered(
+  state: AccountsState,
+  account: Account,
+  { marketId, outcome, size }: Pick<NeedsTrade, 'marketId' | 'outcome' | 'size'>,
+  counted: boolean,
+): void {
+  const holding = holdingOf(account, outcomeToken(marketId, outcome))
+  const need = BigInt(size)
+  holding.pending += counted ? need : -need
+  // A taker that was filled at once does not grow an order, and its promise may be from before a reorg.
+  if (counted) state.grown.push({ account, holding, need })
 }
 
 export function countSeller(state: AccountsState, need: TradeNeed, counted: boolean): void {
   const { seller, trade } = need
   if (seller === undefined || need.isSellerCounted === counted) return
-  const holding = holdingOf(seller, outcomeToken(trade.marketId, trade.outcome))
-  const size = BigInt(trade.size)
-  holding.pending += counted ? size : -size
+  const { side, outcome } = sellerLeg(trade)
+  if (side === BUY)
+    need.sellPermit = countPaid(seller, need.sellPermit, paidBySeller(trade), counted)
+  else countDelivered(state, seller, { ...trade, outcome }, counted)
   need.isSellerCounted = counted
-  // A taker that was filled at once does not grow an order, and its promise may be from before a reorg.
-  if (counted) state.grown.push({ account: seller, holding, need: size })
   changed(state, seller)
 }
 

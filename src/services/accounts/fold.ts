@@ -13,7 +13,7 @@ import type {
   OrdersMatched,
   TradeOutcome,
 } from '#domain/market-event.ts'
-import { BUY } from '#domain/order.ts'
+import { isTakerBuyer, makerOutcome } from '#domain/match-trades.ts'
 import { noteEnded, openOrder, setRemaining } from './account.ts'
 import { keepPromise } from './promises.ts'
 import type { AccountsState, LoadedAccounts, MarketNeeds } from './state.ts'
@@ -120,22 +120,24 @@ function rested(state: AccountsState, market: MarketNeeds, event: OrderRested): 
 function matched(state: AccountsState, market: MarketNeeds, event: OrdersMatched): void {
   const { taker, fills, marketId, seq } = event
   const { outcome } = taker
-  const buys = taker.side === BUY
   const takerPermit = taker.permit?.nonce
   for (let fillIndex = 0; fillIndex < fills.length; fillIndex++) {
-    const { makerHash, maker, price, size, makerRemaining } = fills[fillIndex]!
+    const { makerHash, maker, price, size, makerRemaining, kind } = fills[fillIndex]!
     const resting = state.orders.get(makerHash)
+    const buys = isTakerBuyer(taker, { kind })
+    const makerPermit = resting?.permit?.nonce
     addTrade(state, market.chain, {
       tradeId: tradeId(marketId, seq, fillIndex),
       marketId,
-      outcome,
+      outcome: makerOutcome(taker, { kind }),
       price,
       size,
       buyer: buys ? taker.trader : maker,
       seller: buys ? maker : taker.trader,
       buyOrderHash: buys ? taker.orderHash : makerHash,
       sellOrderHash: buys ? makerHash : taker.orderHash,
-      permit: buys ? takerPermit : resting?.permit?.nonce,
+      permit: buys ? takerPermit : makerPermit,
+      ...(kind === undefined ? {} : { kind, sellPermit: buys ? makerPermit : takerPermit }),
     })
     if (resting !== undefined) setRemaining(state, resting, makerRemaining)
   }

@@ -270,6 +270,8 @@ export type TradeNeed = {
   seller: Account | undefined
   /** Permit of the buy order, while the trade counts for the buyer. */
   permit: PermitNeed | undefined
+  /** Permit of the sell order of a mint, while the trade counts for the seller. */
+  sellPermit: PermitNeed | undefined
   isBuyerCounted: boolean
   isSellerCounted: boolean
   /** Block in which the chain settled it. */

@@ -31,6 +31,7 @@ export function addTrade(
     buyer: undefined,
     seller: undefined,
     permit: undefined,
+    sellPermit: undefined,
     isBuyerCounted: false,
     isSellerCounted: false,
     settledBlock: undefined,

@@ -27,11 +27,10 @@ import type { Shares } from '#domain/money.ts'
 import {
   BUY,
   expiresAtSec,
-  NO,
   type Outcome,
+  otherOutcome,
   type Side,
   type VerifiedOrder,
-  YES,
 } from '#domain/order.ts'
 import { type CancelCause, echoOf, type OrderTags } from '#domain/order-tags.ts'
 import type { ClosedOrder } from '#log/event-log.ts'
@@ -216,11 +215,7 @@ export function admit(
 
 /** Returns the books of a complementary market as an order of this outcome meets them. */
 export function pairOf({ books }: MarketState, outcome: Outcome): BookPair {
-  return { same: books[outcome], other: books[otherOf(outcome)] }
-}
-
-function otherOf(outcome: Outcome): Outcome {
-  return outcome === YES ? NO : YES
+  return { same: books[outcome], other: books[otherOutcome(outcome)] }
 }
 
 /** Rests an order. In a complementary market, its place among the arrivals is the number of its event. */
@@ -298,7 +293,7 @@ function emitFills(
     else emit(state, context, held === undefined ? event : { ...event, held })
     for (let index = from; index < to; index++) {
       const { makerHash, makerRemaining, kind } = fills[index - from]!
-      const outcome = kind === undefined ? taker.outcome : otherOf(taker.outcome)
+      const outcome = kind === undefined ? taker.outcome : otherOutcome(taker.outcome)
       if (makerRemaining === 0) closeOne(state, outcome, list, index, makerHash, context)
     }
   }
@@ -446,7 +441,7 @@ export function closeAll(
 ): void {
   for (let index = 0; index < list.length; index++) {
     const order = list.order(index)
-    const its = order.side === met ? otherOf(outcome) : outcome
+    const its = order.side === met ? otherOutcome(outcome) : outcome
     close(state, its, order, order.orderHash, reason, context)
   }
 }

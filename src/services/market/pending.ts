@@ -15,8 +15,8 @@ import {
 } from '#domain/ids.ts'
 import { MAKERS_PER_EVENT_MAX } from '#domain/limits.ts'
 import type { MarketEvent, OrdersMatched, PendingTrade, TradeFailed } from '#domain/market-event.ts'
-import { isTakerBuyer } from '#domain/match-trades.ts'
-import { BUY, type Outcome, YES } from '#domain/order.ts'
+import { isTakerBuyer, makerOutcome } from '#domain/match-trades.ts'
+import { BUY, type Outcome } from '#domain/order.ts'
 import { buyerLeg, sellerLeg } from '#domain/trade-legs.ts'
 
 /** Number of pending trades of each trader on a chain, in all markets of a thread. */
@@ -214,7 +214,10 @@ export class PendingTrades {
         numberOf(seq, index),
         kind === undefined
           ? trade
-          : { ...trade, outcome: YES, kind, ...(kind === 'mint' ? { sellPrice } : {}) },
+          : {
+              ...{ ...trade, outcome: makerOutcome(taker, { kind }), kind },
+              ...(kind === 'mint' ? { sellPrice } : {}),
+            },
       )
     }
   }

@@ -123,7 +123,7 @@ export function reported(
 function tradeOf({ size, buy, sell }: TradeReport): PendingTrade {
   const kind = kindOf(buy, sell)
   return {
-    outcome: buy.outcome,
+    outcome: kind === 'mint' ? buy.outcome : sell.outcome,
     size,
     price: buy.price,
     buyer: buy.trader,

@@ -40,6 +40,7 @@ export async function createMarket(
       expires_at_sec: market.expiration,
       created_at_sec: market.createdAt,
       quick: market.quick ? 1 : 0,
+      matching: market.matching ?? null,
       asset: quick?.asset.toWellFormed() ?? null,
       start_sec: quick?.startSec ?? null,
       start_price_e8: quick === undefined ? null : String(quick.startPrice),

@@ -42,6 +42,7 @@ export type SettledTrade = {
   readonly logIndex: number
   readonly buyer: Address
   readonly seller: Address
+  readonly outcome: Outcome
   readonly size: bigint
   readonly cost: bigint
 }
@@ -99,9 +100,13 @@ export function applyConversion(
  * Returns the price that the receiver of a movement paid. The contract emits the report of a trade right after it moves
  * the tokens. So the price is in the first report after the movement with the same two traders and the same size. Each
  * report is used for one movement.
+ *
+ * In a mint or merge each trader's tokens come from the settlement contract, or go to it. The tokens of the trade's
+ * outcome have its cost, those of the other outcome the rest of `size`. Each report is used once per outcome.
  */
 export function makeCostOf(trades: readonly SettledTrade[]): (move: Move) => bigint {
   const byTransaction = new Map<string, SettledTrade[]>()
+  const used = new Map<SettledTrade, Set<Outcome>>()
   for (const trade of [...trades].sort((a, b) => a.logIndex - b.logIndex)) {
     const list = byTransaction.get(trade.txHash)
     if (list === undefined) byTransaction.set(trade.txHash, [trade])
@@ -114,15 +119,25 @@ export function makeCostOf(trades: readonly SettledTrade[]): (move: Move) => big
     }
     if (move.kind !== 'trade') return 0n
     const reports = byTransaction.get(move.txHash) ?? []
-    const at = reports.findIndex(
-      ({ logIndex, buyer, seller, size }) =>
-        logIndex > move.logIndex &&
-        buyer === move.to &&
-        seller === move.from &&
-        size === move.amount,
+    const trade = reports.find(
+      (report) =>
+        report.logIndex > move.logIndex &&
+        report.size === move.amount &&
+        !used.get(report)?.has(move.outcome) &&
+        isOf(report, move),
     )
-    if (at < 0) return 0n
-    const [trade] = reports.splice(at, 1)
-    return trade?.cost ?? 0n
+    if (trade === undefined) return 0n
+    used.set(trade, (used.get(trade) ?? new Set()).add(move.outcome))
+    return trade.outcome === move.outcome ? trade.cost : trade.size - trade.cost
   }
+}
+
+/** Returns whether the movement is between the traders of a report, or one leg of its mint or merge. */
+function isOf({ buyer, seller, outcome }: SettledTrade, { from, to, ...move }: Move): boolean {
+  if (outcome === move.outcome && buyer === to && seller === from) return true
+  const isMint =
+    to === (outcome === move.outcome ? buyer : seller) && from !== buyer && from !== seller
+  const isMerge =
+    from === (outcome === move.outcome ? seller : buyer) && to !== buyer && to !== seller
+  return isMint || isMerge
 }

@@ -242,10 +242,11 @@ async function tradesOfMoves(
       log_index: number
       buyer: Uint8Array
       seller: Uint8Array
+      outcome: number
       size: string
       cost: string
     }>(
-      `select tx_hash, log_index, buyer, seller, cast(size_e6 as char) as size,
+      `select tx_hash, log_index, buyer, seller, outcome, cast(size_e6 as char) as size,
           cast(cost_e6 as char) as cost
         from chain_trades where settled = 1 and tx_hash in (${part.map(() => '?').join(', ')})`,
       part.map(bytesOf),
@@ -256,6 +257,7 @@ async function tradesOfMoves(
         logIndex: row.log_index,
         buyer: hexOf(row.buyer) as Address,
         seller: hexOf(row.seller) as Address,
+        outcome: row.outcome === YES ? 0 : 1,
         size: BigInt(row.size),
         cost: BigInt(row.cost),
       })

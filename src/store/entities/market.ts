@@ -2,7 +2,7 @@
 
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
 import type { Address, MarketId } from '#domain/ids.ts'
-import type { Category, CloseReason } from '#domain/market.ts'
+import type { Category, CloseReason, Matching } from '#domain/market.ts'
 import { HexType } from '../engine/hex.ts'
 
 export const MarketEntity = defineEntity({
@@ -19,6 +19,7 @@ export const MarketEntity = defineEntity({
     expiration: p.bigint('number').fieldName('expires_at_sec'),
     createdAt: p.bigint('number').fieldName('created_at_sec'),
     quick: p.boolean(),
+    matching: p.string().$type<Matching>().length(16).nullable(),
     openedAtMs: p.bigint('number'),
     closeReason: p.string().$type<CloseReason>().length(16).nullable(),
     closedAtMs: p.bigint('number').nullable(),

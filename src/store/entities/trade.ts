@@ -7,7 +7,7 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Outcome, Side } from '#domain/order.ts'
-import type { TradeStatus } from '#domain/trade.ts'
+import type { FillKind, TradeStatus } from '#domain/trade.ts'
 import { HexType } from '../engine/hex.ts'
 
 export const TradeEntity = defineEntity({
@@ -36,6 +36,7 @@ export const TradeEntity = defineEntity({
     attempts: p.integer(),
     failedAtMs: p.bigint('number').nullable(),
     updatedAtMs: p.bigint('number'),
+    kind: p.string().$type<FillKind>().length(16).nullable(),
   },
 })
 

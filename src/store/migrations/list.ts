@@ -9,6 +9,7 @@ import { marketCategoriesOf } from './023-market-categories.ts'
 import { delegatesOf } from './024-delegates.ts'
 import { orderTagsOf } from './025-order-tags.ts'
 import { eventsOf } from './026-events.ts'
+import { complementaryOf } from './027-complementary.ts'
 
 export const migrationsOf = (dialect: 'sqlite' | 'mysql') => [
   { name: '018-baseline', class: baselineOf(dialect) },
@@ -20,4 +21,5 @@ export const migrationsOf = (dialect: 'sqlite' | 'mysql') => [
   { name: '024-delegates', class: delegatesOf(dialect) },
   { name: '025-order-tags', class: orderTagsOf(dialect) },
   { name: '026-events', class: eventsOf(dialect) },
+  { name: '027-complementary', class: complementaryOf(dialect) },
 ]

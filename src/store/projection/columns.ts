@@ -32,6 +32,7 @@ export const MARKET_COLUMNS: Columns = {
   opened_at_ms: 'int',
   log_partition: 'int',
   last_seq: 'int',
+  matching: 'text',
 }
 
 export function marketValues({ market, seq, atMs }: MarketRow, partition: number): Value[] {
@@ -49,6 +50,7 @@ export function marketValues({ market, seq, atMs }: MarketRow, partition: number
     atMs,
     partition,
     seq,
+    market.matching ?? null,
   ]
 }
 
@@ -151,6 +153,7 @@ export const TRADE_COLUMNS: Columns = {
   attempts: 'int',
   failed_at_ms: 'int',
   updated_at_ms: 'int',
+  kind: 'text',
 }
 
 export function tradeValues(trade: CollapsedBatch['trades'][number], chainId: number): Value[] {
@@ -177,6 +180,7 @@ export function tradeValues(trade: CollapsedBatch['trades'][number], chainId: nu
     state.attempts,
     state.status === 'failed' ? state.atMs : null,
     state.atMs,
+    trade.kind ?? null,
   ]
 }
 

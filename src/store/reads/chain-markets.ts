@@ -1,7 +1,7 @@
 /** Reads the indexer's tables: markets, their resolution, tokens and trades. */
 
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
-import type { Category, Market } from '#domain/market.ts'
+import type { Category, Market, Matching } from '#domain/market.ts'
 import type { Outcome } from '#domain/order.ts'
 import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { bytesOf, hexColumn, hexOf } from '../engine/hex.ts'
@@ -419,7 +419,7 @@ export async function tokensHeldBy(
 const MARKET_COLUMNS = `market_id, chain_id, contract_address, maker, question, description, category,
   expires_at_sec, created_at_sec, quick, asset, start_sec, start_price_e8, price_source,
   end_start_price_e8, end_price_e8, end_source, created_block, created_tx, resolved,
-  winning_outcome, resolved_at_sec, resolved_tx, payouts, withdrawn`
+  winning_outcome, resolved_at_sec, resolved_tx, payouts, withdrawn, matching`
 
 function marketOf(row: Raw): Market {
   return {
@@ -433,6 +433,7 @@ function marketOf(row: Raw): Market {
     chainId: Number(row.chain_id),
     createdAt: Number(row.created_at_sec),
     quick: Number(row.quick) === 1,
+    ...(row.matching === null ? {} : { matching: row.matching as Matching }),
   }
 }
 

@@ -151,6 +151,7 @@ function marketRecord(row: MarketEntity): MarketRecord {
     chainId: row.chainId,
     createdAt: row.createdAt,
     quick: row.quick,
+    ...(row.matching == null ? {} : { matching: row.matching }),
     openedAtMs: row.openedAtMs,
     closeReason: row.closeReason ?? null,
     closedAtMs: row.closedAtMs ?? null,

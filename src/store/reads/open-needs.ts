@@ -143,14 +143,17 @@ function marketOf({ market_id, chain_id, close_reason }: MarketRowRead): NeedsMa
 type TradeNeedRow = TradeTermsRow &
   Pick<TradeRowRead, 'matched_at_ms' | 'status'> & {
     readonly permit: string | null
+    readonly sell_permit: string | null
     readonly place: number | string
   }
 
 /** The permit is looked up per row, not joined, so that the index order is kept. */
 function tradesWhere(wanted: string, row: string): string {
   return `select market_id, seq, fill_index, outcome, price_e6, size_e6, buyer, seller,
-      buy_order_hash, sell_order_hash, matched_at_ms, status, ${row} as place,
-      (select permit from orders where orders.order_hash = trades.buy_order_hash) as permit
+      buy_order_hash, sell_order_hash, matched_at_ms, status, kind, ${row} as place,
+      (select permit from orders where orders.order_hash = trades.buy_order_hash) as permit,
+      case when kind = 'mint' then
+        (select permit from orders where orders.order_hash = trades.sell_order_hash) end as sell_permit
     from trades where ${wanted}`
 }
 
@@ -162,6 +165,7 @@ function tradeOf(row: TradeNeedRow): NeedsTrade {
   return {
     ...termsOfRow(row),
     permit: nonceOf(row.permit),
+    ...(row.kind === 'mint' ? { sellPermit: nonceOf(row.sell_permit) } : {}),
     sent: row.status !== 'matched',
   }
 }

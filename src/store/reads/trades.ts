@@ -7,7 +7,7 @@ import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { tradeId } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Outcome, Side } from '#domain/order.ts'
-import type { Trade, TradeStatus } from '#domain/trade.ts'
+import type { FillKind, Trade, TradeStatus } from '#domain/trade.ts'
 import type { Database } from '../engine/database.ts'
 import { bytesOf, hexColumn, hexOf, hexOfDigits } from '../engine/hex.ts'
 import { rowsOf } from '../engine/prepared.ts'
@@ -239,6 +239,7 @@ export type TradeRowRead = {
   readonly attempts: number
   readonly failed_at_ms: number | string | null
   readonly updated_at_ms: number | string
+  readonly kind: FillKind | null
 }
 
 /** Columns of a trade's terms. */
@@ -254,6 +255,7 @@ export type TradeTermsRow = Pick<
   | 'seller'
   | 'buy_order_hash'
   | 'sell_order_hash'
+  | 'kind'
 >
 
 /** Reads lists without the ORM: creating entities costs many times more than reading the rows. */
@@ -279,6 +281,7 @@ export function termsOfRow(row: TradeTermsRow) {
     seller: hexOf(row.seller) as Address,
     buyOrderHash: hexOf(row.buy_order_hash) as OrderHash,
     sellOrderHash: hexOf(row.sell_order_hash) as OrderHash,
+    ...(row.kind === null ? {} : { kind: row.kind }),
   }
 }
 
@@ -323,5 +326,6 @@ export function tradeRecord(row: TradeEntity): TradeRecord {
     attempts: row.attempts,
     failedAtMs: row.failedAtMs ?? null,
     updatedAtMs: row.updatedAtMs,
+    ...(row.kind == null ? {} : { kind: row.kind }),
   }
 }

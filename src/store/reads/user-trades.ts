@@ -34,6 +34,7 @@ type UserTradeRecord = Pick<
   | 'matchedAtMs'
   | 'takerSide'
   | 'txHash'
+  | 'kind'
 > & {
   /** The user's role; `buyer` for a trade with themselves. */
   readonly role: Role
@@ -46,7 +47,7 @@ type UserTradeRecord = Pick<
 type Role = 'buyer' | 'seller'
 
 const COLUMNS = `${hexColumn('t.market_id')} as market, t.seq, t.fill_index, t.outcome, t.price_e6,
-  t.size_e6, t.cost_e6, t.status, t.matched_at_ms, t.taker_side, ${hexColumn('t.tx_hash')} as tx, g.label, g.order_group`
+  t.size_e6, t.cost_e6, t.status, t.matched_at_ms, t.taker_side, t.kind, ${hexColumn('t.tx_hash')} as tx, g.label, g.order_group`
 
 const ORDER_OF = { buyer: 't.buy_order_hash', seller: 't.sell_order_hash' } as const
 
@@ -61,6 +62,7 @@ type Row = Pick<
   | 'status'
   | 'matched_at_ms'
   | 'taker_side'
+  | 'kind'
 > &
   TagsRow & {
     readonly market: string
@@ -170,5 +172,6 @@ function recordOf(row: Placed, market: MarketTexts): UserTradeRecord {
     txHash: hexOfDigits(row.tx),
     orderHash: hexOfDigits(row.order_hash) as OrderHash,
     tags: tagsOf(row),
+    ...(row.kind === null ? {} : { kind: row.kind }),
   }
 }

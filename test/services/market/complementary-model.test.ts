@@ -9,11 +9,11 @@ import { Book } from '#book/book.ts'
 import type { OrderHash } from '#domain/ids.ts'
 import type { MarketEvent, OrdersMatched } from '#domain/market-event.ts'
 import { tradesOf } from '#domain/match-trades.ts'
-import { costCeil, ONE, type Price, type Shares } from '#domain/money.ts'
+import { complementCost, costCeil, ONE, type Price, type Shares } from '#domain/money.ts'
 import { BUY, OUTCOMES, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
 import type { Trade } from '#domain/trade.ts'
-import { buyerLeg, sellerLeg } from '#domain/trade-legs.ts'
+import { buyerAmount, buyerLeg, sellerAmount, sellerLeg } from '#domain/trade-legs.ts'
 import { JsonBytes } from '#log/json-bytes.ts'
 import { PACKED } from '#log/packed-event.ts'
 import type { PlacedOrder, TradeReport } from '#protocol/market.ts'
@@ -58,6 +58,7 @@ class Pair {
     this.#state = newMarket(this.#opened, this.#rules, { closed: new Map(), trades: new Map() })
     market.OpenMarket(this.#state, { market: this.#opened }, this.#context())
     this.#events.push(...this.#step)
+    this.#step = []
   }
 
   #context() {
@@ -176,17 +177,14 @@ class Pair {
     assert.deepEqual([first.side, first.outcome], Object.values(buyerLeg(trade)))
     assert.deepEqual([second.side, second.outcome], Object.values(sellerLeg(trade)))
     const maker = first.orderHash === taker.orderHash ? second : first
-    const makerPrice = kind !== undefined && maker === second ? ONE - price : price
-    assert.equal(makerPrice, maker.price)
-    const takerPrice = kind !== undefined && taker === second ? ONE - price : price
+    assert.equal(price, maker.price)
+    const takerPrice = kind === undefined ? price : ONE - price
     assert.ok(taker.side === BUY ? takerPrice <= taker.price : takerPrice >= taker.price)
     if (kind === undefined) return
-    const [yes, no] = [costCeil(price, size), size - costCeil(price, size)]
-    assert.equal(yes + no, size)
-    assert.ok(yes >= 0 && no >= 0)
-    if (kind === 'merge') return
-    // Neither buyer pays more than was reserved for the order.
-    assert.ok(yes <= costCeil(first.price, size) && no <= costCeil(second.price, size))
+    const rest = complementCost(price, size)
+    assert.ok(rest >= 0 && costCeil(price, size) + rest === size)
+    // Neither buyer of a mint pays more than was reserved for the order.
+    if (kind === 'mint') assert.ok(rest <= costCeil(taker.price, size))
   }
 
   #cancel(): void {
@@ -282,13 +280,12 @@ class Pair {
 
   /** Moves dollars and shares of a settled trade as the contract does. */
   #move(trade: Trade): void {
-    const { kind, price, size, buyer, seller } = trade
+    const { kind, size, buyer, seller } = trade
     const add = (to: Map<string, number>, key: string, amount: number) =>
       void to.set(key, (to.get(key) ?? 0) + amount)
-    const first = costCeil(price, size)
     const legs = [
-      [buyer, buyerLeg(trade), first],
-      [seller, sellerLeg(trade), kind === undefined ? first : size - costCeil(price, size)],
+      [buyer, buyerLeg(trade), buyerAmount(trade)],
+      [seller, sellerLeg(trade), sellerAmount(trade)],
     ] as const
     for (const [trader, { side, outcome }, cost] of legs) {
       add(this.#cash, trader, side === BUY ? -cost : cost)

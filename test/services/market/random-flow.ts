@@ -6,8 +6,9 @@
 import type { OrderHash } from '#domain/ids.ts'
 import { tradeId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
+import { isTakerBuyer } from '#domain/match-trades.ts'
 import type { Price, Shares } from '#domain/money.ts'
-import { BUY, type TimeInForce, type VerifiedOrder } from '#domain/order.ts'
+import type { TimeInForce, VerifiedOrder } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
 import type { OrderAccepted, TradeReport } from '#protocol/market.ts'
 import { buy, sell } from '../../support/orders.ts'
@@ -76,10 +77,11 @@ export function randomFlow(market: Given, random: Random): Flow {
       if (event.type === 'OrderClosed') ended.set(event.orderHash, event.reason)
       if (event.type === 'OrderRested') ended.delete(event.orderHash)
       if (event.type !== 'OrdersMatched') continue
-      for (const [index, { makerHash, size }] of event.fills.entries()) {
+      for (const [index, fill] of event.fills.entries()) {
+        const { makerHash, size } = fill
         const maker = byHash.get(makerHash)!
         const taker = event.taker
-        const [bought, sold] = taker.side === BUY ? [taker, maker] : [maker, taker]
+        const [bought, sold] = isTakerBuyer(taker, fill) ? [taker, maker] : [maker, taker]
         const id = tradeId(market.marketId, event.seq, index)
         flow.trades.push({ report: { tradeId: id, size: size as Shares, buy: bought, sell: sold } })
       }

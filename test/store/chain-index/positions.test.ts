@@ -472,6 +472,56 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.match((await auditPositions(database)).differences[0]?.what ?? '', /^holdings of/)
   })
 
+  it('cost what each side of a mint paid, and end with what each side of a merge received', async () => {
+    const settlement = person(999)
+    const [dan, fay] = [person(104), person(105)]
+    await happen(created(9))
+    // Dan, the maker, buys 3 NO at 0.40 and pays 2; Fay buys YES and pays the rest, 1.
+    const [, minted] = traded(9, 1, fay, dan, 3n, 2n)
+    await happen(
+      ...split(9, settlement, 3n),
+      moved(9, 1, settlement, dan, 3n, 'trade'),
+      moved(9, 0, settlement, fay, 3n, 'trade'),
+      minted!,
+    )
+    assert.deepEqual(
+      [await has(dan, 9), await has(fay, 9)],
+      [
+        [0, 0, 3, 2],
+        [3, 1, 0, 0],
+      ],
+    )
+    assert.deepEqual(await has(settlement, 9), [])
+    assert.equal((await holdersOf(database, { marketId: market(9), limit: 9 })).holders.length, 2)
+    assert.equal(await openInterestOf(database, { marketId: market(9) }), 3n)
+    // Dan, the maker, sells 2 NO at 0.90 and receives 2; Fay sells 2 YES and receives nothing.
+    const [, merged] = traded(9, 1, dan, fay, 2n, 2n)
+    await happen(
+      moved(9, 1, dan, settlement, 2n, 'trade'),
+      moved(9, 0, fay, settlement, 2n, 'trade'),
+      ...merge(9, settlement, 2n),
+      merged!,
+    )
+    assert.deepEqual(
+      [await has(dan, 9), await has(fay, 9)],
+      [
+        [0, 0, 1, 1],
+        [1, 1, 0, 0],
+      ],
+    )
+    // 2 − 1 (two thirds of 2, rounded down), and 0 − 0.
+    assert.deepEqual([await made(dan), await made(fay), await made(settlement)], [1, 0, 0])
+    await undo(1)
+    assert.deepEqual(
+      [await has(dan, 9), await has(fay, 9)],
+      [
+        [0, 0, 3, 2],
+        [3, 1, 0, 0],
+      ],
+    )
+    assert.deepEqual([await made(dan), await made(settlement)], [0, 0])
+  })
+
   /** A few things that the balances allow. */
   async function randomEvents(random: Random): Promise<Bare[]> {
     const people = [ann, bob, eve]

@@ -11,7 +11,7 @@ import { onBothDatabases, type TestDatabases } from '../../support/databases.ts'
 
 const MARKET = `insert into markets values
   (x'${'ab'.repeat(32)}', 31337, 'Will it?', '', 'general', x'${'cd'.repeat(20)}', x'${'ef'.repeat(20)}',
-   2000000000, 1, 0, 1, null, null, 0, 7)`
+   2000000000, 1, 0, 1, null, null, 0, 7, null)`
 
 class Later extends Migration {
   override up(): void {

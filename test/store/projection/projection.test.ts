@@ -98,6 +98,7 @@ await onBothDatabases('the projection', (databases) => {
         description: `first line\nsecond line ${'x'.repeat(70_000)}`,
         category: 'defi',
         quick: true,
+        matching: 'complementary',
       })
       const permitted = order('permitted', {
         side: SELL,
@@ -112,7 +113,7 @@ await onBothDatabases('the projection', (databases) => {
           s: id('s'),
         },
       })
-      const fill = trade(7, 3, { price: 333_333 as Price, size: 10 as Shares })
+      const fill = trade(7, 3, { price: 333_333 as Price, size: 10 as Shares, kind: 'mint' })
       await project(
         database,
         batch(1, 8, {
