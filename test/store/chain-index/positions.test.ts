@@ -492,7 +492,7 @@ await onBothDatabases('positions', ({ fresh }) => {
       ],
     )
     assert.deepEqual(await has(settlement, 9), [])
-    assert.equal((await holdersOf(database, { marketId: market(9), limit: 9 })).holders.length, 2)
+    assert.equal((await holdersOf(database, { marketId: market(9), limit: 9 })).total, 2)
     assert.equal(await openInterestOf(database, { marketId: market(9) }), 3n)
     // Dan, the maker, sells 2 NO at 0.90 and receives 2; Fay sells 2 YES and receives nothing.
     const [, merged] = traded(9, 1, dan, fay, 2n, 2n)
