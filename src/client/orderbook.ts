@@ -9,7 +9,7 @@ export type PastMoment = { readonly seq?: number; readonly at?: Date }
 export type ReadOrderbook = (
   marketId: string,
   outcome?: 'YES' | 'NO',
-  options?: CallOptions & PastMoment,
+  options?: CallOptions & PastMoment & { readonly implied?: boolean },
 ) => Promise<Orderbook>
 
 export type MarketRead = {
@@ -22,7 +22,11 @@ export type MarketRead = {
 export type ReadSeen = <T>(asked: MarketRead, call: CallOptions | undefined) => Promise<T>
 
 /** A size beyond 2^53 was read as text. */
-type LevelJson = { readonly price: number; readonly size: number | string }
+type LevelJson = {
+  readonly price: number
+  readonly size: number | string
+  readonly implied?: number | string
+}
 
 type OrderbookJson = Omit<Orderbook, 'bids' | 'asks'> & {
   readonly bids: readonly LevelJson[]
@@ -30,17 +34,21 @@ type OrderbookJson = Omit<Orderbook, 'bids' | 'asks'> & {
 }
 
 export function createOrderbook(send: Transport, readSeen: ReadSeen): ReadOrderbook {
-  return async (marketId, outcome, { seq, at, ...call } = {}) => {
+  return async (marketId, outcome, { seq, at, implied, ...call } = {}) => {
     const path = `/api/v1/orderbook/${encodeURIComponent(marketId)}`
     const isPast = seq !== undefined || at !== undefined
     const query = { outcome, seq, at: at === undefined ? undefined : at.getTime() / 1_000 }
     const book = isPast
       ? await send<OrderbookJson>({ method: 'GET', path, query }, call)
-      : await readSeen<OrderbookJson>({ marketId, path, query: { outcome } }, call)
+      : await readSeen<OrderbookJson>(
+          { marketId, path, query: { outcome, implied: implied === true ? 'true' : undefined } },
+          call,
+        )
     return { ...book, bids: book.bids.map(exactLevel), asks: book.asks.map(exactLevel) }
   }
 }
 
-function exactLevel({ price, size }: LevelJson): Level {
-  return { price, size: BigInt(size) }
+function exactLevel({ price, size, implied }: LevelJson): Level {
+  const level = { price, size: BigInt(size) }
+  return implied === undefined ? level : { ...level, implied: BigInt(implied) }
 }

@@ -97,6 +97,8 @@ export type SibylStream = {
       readonly outcome: 'YES' | 'NO'
       /** Receives combined changes at this rate, instead of every change. */
       readonly maxHz?: 1 | 5 | 10 | 20
+      /** Adds the levels that orders of the other outcome imply in a complementary market. */
+      readonly implied?: boolean
     },
     heard?: (message: BookMessage, book: LocalBook) => void,
   ): BookSubscription

@@ -325,23 +325,27 @@ export function createStream(options: StreamOptions): SibylStream {
       known.add(listener as (event: never) => void)
       return () => void known.delete(listener as (event: never) => void)
     },
-    book({ marketId, outcome, maxHz }, listener) {
+    book({ marketId, outcome, maxHz, implied }, listener) {
       const book = new LocalBook()
       const pace = maxHz === undefined ? {} : { mode: 'conflate', maxHz }
+      const more = implied === true ? { implied } : {}
       const which = outcome === 'YES' ? 0 : 1
-      const subscription = start({ channel: 'book', marketId, outcome: which, ...pace }, (told) => {
-        const message = told as BookMessage
-        const { seq, bids, asks, checksum } = message
-        if (message.type === 'book.snapshot') book.load(seq, bids, asks)
-        else book.apply(seq, bids, asks)
-        const got = book.checksum()
-        if (got !== checksum) {
-          emit('checksum', { sub: message.sub, expected: checksum, got })
-          return false
-        }
-        listener?.(message, book)
-        return true
-      })
+      const subscription = start(
+        { channel: 'book', marketId, outcome: which, ...pace, ...more },
+        (told) => {
+          const message = told as BookMessage
+          const { seq, bids, asks, checksum } = message
+          if (message.type === 'book.snapshot') book.load(seq, bids, asks)
+          else book.apply(seq, bids, asks)
+          const got = book.checksum()
+          if (got !== checksum) {
+            emit('checksum', { sub: message.sub, expected: checksum, got })
+            return false
+          }
+          listener?.(message, book)
+          return true
+        },
+      )
       return { ...subscription, book }
     },
     trades: (marketId, listener) =>

@@ -9,7 +9,8 @@ export type Category = (typeof CATEGORIES)[number]
  * Which orders of a market match: orders of one outcome only, or also a buy of YES with a buy of NO, and a sell of YES
  * with a sell of NO. It is chosen when the market is created and never changes.
  */
-export type Matching = 'same-outcome' | 'complementary'
+export const MATCHINGS = ['same-outcome', 'complementary'] as const
+export type Matching = (typeof MATCHINGS)[number]
 
 export type Market = {
   readonly id: MarketId
@@ -26,6 +27,10 @@ export type Market = {
   readonly quick: boolean
   /** Absent in logs and snapshots of markets without the choice: `same-outcome`. */
   readonly matching?: Matching
+}
+
+export function matchingOf({ matching }: Pick<Market, 'matching'>): Matching {
+  return matching ?? 'same-outcome'
 }
 
 export function isComplementary({ matching }: Pick<Market, 'matching'>): boolean {

@@ -8,7 +8,8 @@ import type { Outcome, Side, VerifiedOrder } from './order.ts'
  * A mint: a buy of YES and a buy of NO, whose dollars are split into both tokens. A merge: a sell of YES and a sell of
  * NO, whose tokens are merged into dollars.
  */
-export type FillKind = 'mint' | 'merge'
+export const FILL_KINDS = ['mint', 'merge'] as const
+export type FillKind = (typeof FILL_KINDS)[number]
 
 /**
  * matched → submitted → confirmed, or failed; confirmed → reverted if a reorg removes it, and reverted → submitted

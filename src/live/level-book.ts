@@ -22,6 +22,12 @@ export class LevelBook {
     this.#made(side).change(price, -size)
   }
 
+  /** Adds to a level a total that may exceed the safe integers. */
+  raise(side: Side, price: number, total: Total): void {
+    const levels = this.#made(side)
+    levels.set(price, plus(levels.total(price), total))
+  }
+
   clear(): void {
     this.#bids = undefined
     this.#asks = undefined

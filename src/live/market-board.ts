@@ -5,10 +5,20 @@
 
 import type { MarketId, Sequence, TradeId } from '#domain/ids.ts'
 import { MARKETS_GONE_KNOWN_MAX, TRADES_LISTED_MAX } from '#domain/limits.ts'
-import type { CloseReason, Market } from '#domain/market.ts'
+import { type CloseReason, isComplementary, type Market } from '#domain/market.ts'
 import type { MarketEvent, MarketFact, OrdersMatched } from '#domain/market-event.ts'
 import { makerOutcome, makerSide, tradesOf } from '#domain/match-trades.ts'
-import { BUY, NO, type Outcome, SELL, type Side, YES } from '#domain/order.ts'
+import { complementOf, ONE, type Price } from '#domain/money.ts'
+import {
+  BUY,
+  NO,
+  OUTCOMES,
+  type Outcome,
+  otherOutcome,
+  SELL,
+  type Side,
+  YES,
+} from '#domain/order.ts'
 import type { Trade, TradeStatus } from '#domain/trade.ts'
 import type { MarketView } from '#protocol/market.ts'
 import { LevelBook, mergedLevels } from './level-book.ts'
@@ -21,6 +31,8 @@ export type ShownMarket = {
   closed: CloseReason | undefined
   updatedAtMs: number
   books: readonly [LevelBook, LevelBook]
+  /** The books of a complementary market with the levels that the other one implies. */
+  implied: readonly [LevelBook, LevelBook] | undefined
   /** Latest trades known to this front, oldest first. */
   readonly trades: Map<TradeId, ShownTrade>
   /** True if these are all trades of the market, so the database need not be read for older ones. */
@@ -32,7 +44,7 @@ export type ShownMarket = {
   /** Changes whenever these trades change; unique over all markets. */
   tradesVersion: number
   /** Orderbook as JSON, by outcome and for both, until it changes. */
-  readonly written: [yes: string, no: string, both: string]
+  readonly written: [yes: string, no: string, both: string, impliedYes: string, impliedNo: string]
 }
 
 export type MarketBoard = {
@@ -138,6 +150,7 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
         shown.books[outcome].load(BUY, view.bids[outcome])
         shown.books[outcome].load(SELL, view.asks[outcome])
       }
+      shown.implied = impliedBooks(shown)
       shown.written.fill('')
       markets.set(view.market.id, shown)
       noteListed()
@@ -202,6 +215,9 @@ class RecentMarkets {
   }
 }
 
+/** Place of the first book with implied levels among the written ones. */
+const IMPLIED = 3
+
 /** Counts over all markets: a market that returns must not have an old version. */
 let versions = 0
 
@@ -217,12 +233,13 @@ function newMarket(market: Market): ShownMarket {
     closed: undefined,
     updatedAtMs: 0,
     books: [new LevelBook(), new LevelBook()],
+    implied: isComplementary(market) ? [new LevelBook(), new LevelBook()] : undefined,
     trades: new Map(),
     hasAllTrades: true,
     untoldSeq: 0,
     tradesSeq: 0,
     tradesVersion: ++versions,
-    written: ['', '', ''],
+    written: ['', '', '', '', ''],
   }
 }
 
@@ -231,14 +248,15 @@ function follow(shown: ShownMarket, event: MarketEvent): void {
   shown.updatedAtMs = event.atMs
   switch (event.type) {
     case 'OrderRested':
-      shown.books[event.outcome].add(event.side, event.price, event.added)
+      addLevel(shown, event, event.added)
       forgetWritten(shown, event.outcome)
       break
     case 'OrdersMatched': {
       const { taker } = event
       for (const fill of event.fills) {
         const outcome = makerOutcome(taker, fill)
-        shown.books[outcome].take(makerSide(taker, fill), fill.price, fill.size)
+        const side = makerSide(taker, fill)
+        addLevel(shown, { outcome, side, price: fill.price }, -fill.size)
         forgetWritten(shown, outcome)
       }
       rememberTrades(shown, event)
@@ -246,13 +264,13 @@ function follow(shown: ShownMarket, event: MarketEvent): void {
     }
     case 'OrderClosed':
       if (event.remaining > 0) {
-        shown.books[event.outcome].take(event.side, event.price, event.remaining)
+        addLevel(shown, event, -event.remaining)
       }
       forgetWritten(shown, event.outcome)
       break
     case 'MarketClosed':
       shown.closed = event.reason
-      for (const book of shown.books) book.clear()
+      for (const book of [...shown.books, ...(shown.implied ?? [])]) book.clear()
       shown.written.fill('')
       break
     case 'TradeSubmitted':
@@ -275,6 +293,49 @@ function follow(shown: ShownMarket, event: MarketEvent): void {
 function forgetWritten(shown: ShownMarket, outcome: Outcome): void {
   shown.written[outcome] = ''
   shown.written[2] = ''
+  if (shown.implied === undefined) return
+  for (const of of OUTCOMES) shown.written[IMPLIED + of] = ''
+}
+
+/** Changes the size at a level, and the level of the other outcome that it implies. */
+function addLevel(
+  shown: ShownMarket,
+  {
+    outcome,
+    side,
+    price,
+  }: { readonly outcome: Outcome; readonly side: Side; readonly price: Price },
+  size: number,
+): void {
+  const change = (book: LevelBook, of: Side, at: Price) =>
+    size < 0 ? book.take(of, at, -size) : book.add(of, at, size)
+  change(shown.books[outcome], side, price)
+  if (shown.implied === undefined) return
+  change(shown.implied[outcome], side, price)
+  change(shown.implied[otherOutcome(outcome)], side === BUY ? SELL : BUY, complementOf(price))
+}
+
+/** Returns both books of a complementary market with the levels that the other one implies. */
+function impliedBooks({
+  market,
+  books,
+}: Pick<ShownMarket, 'market' | 'books'>): ShownMarket['implied'] {
+  if (!isComplementary(market)) return undefined
+  const implied = [new LevelBook(), new LevelBook()] as const
+  for (const outcome of OUTCOMES) {
+    for (const side of [BUY, SELL] as const) {
+      for (const [price, total] of books[outcome].levels(side)) {
+        implied[outcome].raise(side, price, total)
+        implied[otherOutcome(outcome)].raise(side === BUY ? SELL : BUY, ONE - price, total)
+      }
+    }
+  }
+  return implied
+}
+
+/** Returns a book; with `implied`, the orders of the other outcome as levels of this one, if they can match. */
+export function bookOf(shown: ShownMarket, outcome: Outcome, implied: boolean): LevelBook {
+  return (implied ? shown.implied?.[outcome] : undefined) ?? shown.books[outcome]
 }
 
 function rememberTrades(shown: ShownMarket, event: OrdersMatched): void {
@@ -318,6 +379,27 @@ function settle(shown: ShownMarket, id: TradeId, status: TradeStatus, txHash: st
   }
   shown.trades.set(id, { ...trade, status, txHash: txHash || trade.txHash })
   noteTrades(shown, shown.seq)
+}
+
+/** Returns the book of an outcome with the levels that the other one implies, as JSON; written once per change. */
+export function impliedBookJson(shown: ShownMarket, outcome: Outcome): string {
+  const known = shown.written[IMPLIED + outcome] ?? ''
+  if (known !== '') return known
+  const { market, updatedAtMs, seq, books } = shown
+  const book = bookOf(shown, outcome, true)
+  const levels = (side: Side): string =>
+    book
+      .levels(side)
+      .map(([price, size]) => {
+        const own = books[outcome].total(side, price)
+        return `{"price":${price},"size":${size},"implied":${BigInt(size) - BigInt(own)}}`
+      })
+      .join(',')
+  const json =
+    `{"marketId":"${market.id}","bids":[${levels(BUY)}],"asks":[${levels(SELL)}],` +
+    `"lastUpdate":${Math.floor(updatedAtMs / 1_000)},"seq":${seq}}`
+  if (shown.implied !== undefined) shown.written[IMPLIED + outcome] = json
+  return json
 }
 
 /** Returns the orderbook of one outcome, or of both, as JSON; written once per change. */

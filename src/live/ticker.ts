@@ -1,7 +1,7 @@
 /** A market in one row, for lists and the stream: best prices, last prices, the last 24 hours. */
 
 import type { Static } from 'typebox'
-import type { CloseReason } from '#domain/market.ts'
+import { type CloseReason, type Market, matchingOf } from '#domain/market.ts'
 import { BUY, NO, SELL, type Side, YES } from '#domain/order.ts'
 import { exactInteger } from '#http/json.ts'
 import type { Ticker } from '#protocol/shapes/markets.ts'
@@ -11,6 +11,7 @@ import type { MarketFigures } from './market-figures.ts'
 export const TICKER_EXAMPLE = {
   status: 'open',
   quick: false,
+  matching: 'same-outcome',
   bestBidPrices: [410_000, 560_000],
   bestAskPrices: [430_000, 590_000],
   lastPrice: 430_000,
@@ -25,7 +26,7 @@ export const TICKER_EXAMPLE = {
 
 /** `shown` is undefined after the market ended and its thread unloaded it. */
 export function tickerBody(
-  market: { readonly quick: boolean; readonly closed: CloseReason | undefined },
+  market: Pick<Market, 'quick' | 'matching'> & { readonly closed: CloseReason | undefined },
   shown: ShownMarket | undefined,
   figures: MarketFigures | undefined,
 ): Static<typeof Ticker> {
@@ -34,6 +35,7 @@ export function tickerBody(
   return {
     status: market.closed ?? 'open',
     quick: market.quick,
+    matching: matchingOf(market),
     bestBidPrices: best(BUY),
     bestAskPrices: best(SELL),
     ...(figures === undefined ? NOT_KNOWN : figuresBody(figures)),

@@ -5,18 +5,29 @@
 
 import type { Sequence } from '#domain/ids.ts'
 import { BOOK_LEVELS_SHOWN_MAX } from '#domain/limits.ts'
+import { ONE } from '#domain/money.ts'
 import { BUY, type Outcome, SELL, type Side } from '#domain/order.ts'
-import type { ShownLevel } from '#live/level-book.ts'
+import type { LevelBook, ShownLevel } from '#live/level-book.ts'
+import { bookOf as shownBook } from '#live/market-board.ts'
 import type { Clock } from '#runtime/clock.ts'
 import { edgesOf, shownChanges } from './book-window.ts'
-import type { BookFeed, Hz, MarketFeed } from './feeds.ts'
+import type { BookFeed, Hz, MarketFeed, Wanted } from './feeds.ts'
 import * as messages from './messages.ts'
 import { Topic } from './topic.ts'
 import type { TopicRegistry } from './topic-registry.ts'
 
+type WantedBook = Pick<Extract<Wanted, { channel: 'book' }>, 'outcome' | 'maxHz' | 'implied'>
+
 type BookChannel<M> = {
-  feedOf(of: MarketFeed<M>, outcome: Outcome, hz: Hz | undefined): BookFeed<M>
+  feedOf(of: MarketFeed<M>, wanted: WantedBook): BookFeed<M>
   changed(
+    of: MarketFeed<M>,
+    at: { readonly outcome: Outcome; readonly side: Side },
+    prices: readonly number[],
+    seq: Sequence,
+  ): void
+  /** Like `changed`, once per event, for the books with implied levels of both outcomes. */
+  changedImplied(
     of: MarketFeed<M>,
     at: { readonly outcome: Outcome; readonly side: Side },
     prices: readonly number[],
@@ -54,9 +65,9 @@ export function makeBookChannel<M>(ports: {
 
   function flush(feed: BookFeed<M>): void {
     if (!isDirty(feed)) return
-    const { of, outcome, topic } = feed
-    const seq = of.bookSeq[outcome]
-    const book = of.shown.books[outcome]
+    const { topic } = feed
+    const seq = seqOf(feed)
+    const book = levelsOf(feed)
     if (feed.all) tellWhole(feed, seq)
     else {
       const edges = edgesOf(book)
@@ -72,49 +83,65 @@ export function makeBookChannel<M>(ports: {
 
   function tellWhole(feed: BookFeed<M>, seq: Sequence): void {
     registry.say(feed, messages.bookSnapshot(feed.topic.name, bookOf(feed), seq, false), seq)
-    feed.edges = edgesOf(feed.of.shown.books[feed.outcome])
+    feed.edges = edgesOf(levelsOf(feed))
+  }
+
+  /** Sends the change of one side to a feed, or remembers it for the next flush. */
+  function change(feed: BookFeed<M>, side: Side, prices: readonly number[], seq: Sequence): void {
+    if (feed.hz !== undefined) {
+      note(feed, side, prices)
+      tick(feed.hz)
+      return
+    }
+    const book = levelsOf(feed)
+    const edges = edgesOf(book)
+    const levels = shownChanges(book, side, prices, [feed.edges[side], edges[side]])
+    feed.edges = edges
+    const changes = side === BUY ? { bids: levels, asks: [] } : { bids: [], asks: levels }
+    const { name, last } = feed.topic
+    const position = { seq, prevSeq: last }
+    registry.say(feed, messages.bookDelta(name, bookOf(feed), position, changes), seq)
+  }
+
+  function replace(feed: BookFeed<M>, seq: Sequence): void {
+    if (feed.hz === undefined) tellWhole(feed, seq)
+    else {
+      feed.all = true
+      tick(feed.hz)
+    }
   }
 
   return {
-    feedOf(of, outcome, hz) {
-      const name = `book:${of.shown.market.id}:${outcome}${hz === undefined ? '' : `:${hz}`}`
+    feedOf(of, { outcome, maxHz: hz, implied = false }) {
+      const pace = hz === undefined ? '' : `:${hz}`
+      const name = `book:${of.shown.market.id}:${outcome}${pace}${implied ? ':implied' : ''}`
       const known = registry.find(name)
       if (known?.kind === 'book') return known
-      const feed = newBookFeed(name, of, outcome, hz)
-      of.books[outcome].add(feed)
+      const feed = newBookFeed(name, of, { outcome, hz, implied })
+      feedsWith(feed).add(feed)
       if (hz !== undefined) conflated[hz].add(feed)
       return registry.put(feed)
     },
     changed(of, { outcome, side }, prices, seq) {
       of.bookSeq[outcome] = seq
-      for (const feed of of.books[outcome]) {
-        if (feed.hz !== undefined) {
-          note(feed, side, prices)
-          tick(feed.hz)
-          continue
+      for (const feed of of.books[outcome]) change(feed, side, prices, seq)
+    },
+    changedImplied(of, { outcome, side }, prices, seq) {
+      for (const feed of of.implied) {
+        if (feed.outcome === outcome) change(feed, side, prices, seq)
+        else if (of.shown.implied !== undefined) {
+          const mirrored = prices.map((price) => ONE - price)
+          change(feed, side === BUY ? SELL : BUY, mirrored, seq)
         }
-        const book = of.shown.books[outcome]
-        const edges = edgesOf(book)
-        const levels = shownChanges(book, side, prices, [feed.edges[side], edges[side]])
-        feed.edges = edges
-        const changes = side === BUY ? { bids: levels, asks: [] } : { bids: [], asks: levels }
-        const { name, last } = feed.topic
-        const position = { seq, prevSeq: last }
-        registry.say(feed, messages.bookDelta(name, bookOf(feed), position, changes), seq)
       }
     },
     replaced(of, outcome, seq) {
       of.bookSeq[outcome] = seq
-      for (const feed of of.books[outcome]) {
-        if (feed.hz === undefined) tellWhole(feed, seq)
-        else {
-          feed.all = true
-          tick(feed.hz)
-        }
-      }
+      for (const feed of of.books[outcome]) replace(feed, seq)
+      for (const feed of of.implied) if (feed.outcome === outcome) replace(feed, seq)
     },
     forget(feed) {
-      feed.of.books[feed.outcome].delete(feed)
+      feedsWith(feed).delete(feed)
       if (feed.hz !== undefined) conflated[feed.hz].delete(feed)
     },
   }
@@ -123,17 +150,33 @@ export function makeBookChannel<M>(ports: {
 function newBookFeed<M>(
   name: string,
   of: MarketFeed<M>,
-  outcome: Outcome,
-  hz: Hz | undefined,
+  which: Pick<BookFeed<M>, 'outcome' | 'hz' | 'implied'>,
 ): BookFeed<M> {
   return {
     kind: 'book',
-    topic: new Topic<M>(name, of.bookSeq[outcome]),
-    ...{ of, outcome, hz },
+    topic: new Topic<M>(name, seqOf({ of, ...which })),
+    ...{ of, ...which },
     changed: [new Set(), new Set()],
     all: false,
-    edges: edgesOf(of.shown.books[outcome]),
+    edges: edgesOf(levelsOf({ of, ...which })),
   }
+}
+
+type WhichBook<M> = Pick<BookFeed<M>, 'of' | 'outcome' | 'implied'>
+
+/** Returns the feeds that change with this one. */
+function feedsWith<M>({ of, outcome, implied }: WhichBook<M>): Set<BookFeed<M>> {
+  return implied ? of.implied : of.books[outcome]
+}
+
+function levelsOf<M>({ of, outcome, implied }: WhichBook<M>): LevelBook {
+  return shownBook(of.shown, outcome, implied)
+}
+
+/** Returns the number of the last change. In a complementary market orders of both outcomes change implied levels. */
+function seqOf<M>({ of, outcome, implied }: WhichBook<M>): Sequence {
+  const hasBoth = implied && of.shown.implied !== undefined
+  return hasBoth ? Math.max(...of.bookSeq) : of.bookSeq[outcome]
 }
 
 /** Remembers changed levels of a conflated book. */
@@ -150,8 +193,8 @@ function note<M>(feed: BookFeed<M>, side: Side, prices: readonly number[]): void
 }
 
 /** Returns the book of a feed. */
-export function bookOf<M>({ of, outcome }: BookFeed<M>): messages.BookOf {
-  return { shown: of.shown, outcome }
+export function bookOf<M>({ of, outcome, implied }: BookFeed<M>): messages.BookOf {
+  return { shown: of.shown, outcome, implied }
 }
 
 /** Returns whether it has changed since its last message. */
@@ -162,6 +205,6 @@ export function isDirty<M>({ hz, all, changed: [bids, asks] }: BookFeed<M>): boo
 /** Marks the book as sent. */
 export function cleanBook<M>(feed: BookFeed<M>): void {
   feed.all = false
-  feed.edges = edgesOf(feed.of.shown.books[feed.outcome])
+  feed.edges = edgesOf(levelsOf(feed))
   for (const each of feed.changed) each.clear()
 }

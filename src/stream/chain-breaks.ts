@@ -37,7 +37,7 @@ export function makeChainBreaks<M>(
   function restart(of: MarketFeed<M>, seq: Sequence): void {
     of.bookSeq.fill(seq)
     of.tradesSeq = seq
-    for (const feed of [...of.books[0], ...of.books[1], of.trades]) {
+    for (const feed of [...of.books[0], ...of.books[1], ...of.implied, of.trades]) {
       if (feed === undefined) continue
       if (feed.kind === 'book') cleanBook(feed)
       feed.topic.rebase(seq)

@@ -77,6 +77,7 @@ export function makeChannelParts<M>(ports: ChannelPorts<M>) {
         bookSeq: [seq, seq],
         tradesSeq: seq,
         books: [new Set(), new Set()],
+        implied: new Set(),
         trades: undefined,
         market: undefined,
       }

@@ -41,7 +41,7 @@ function marketFeedOf<M>(
     return board.isCurrent() ? reject('MARKET_NOT_FOUND', 'marketId') : reject('OVERLOADED')
   }
   const of = marketFeed(shown)
-  if (wanted.channel === 'book') return books.feedOf(of, wanted.outcome, wanted.maxHz)
+  if (wanted.channel === 'book') return books.feedOf(of, wanted)
   if (wanted.channel === 'market') return marketChannel.oneFeed(of)
   return trades.feedOf(of)
 }

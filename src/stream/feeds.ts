@@ -30,6 +30,7 @@ export type Wanted =
       readonly marketId: MarketId
       readonly outcome: Outcome
       readonly maxHz?: Hz
+      readonly implied?: true
     }
   | { readonly channel: 'trades'; readonly marketId: MarketId }
   | { readonly channel: 'orders'; readonly trader: Address }
@@ -48,6 +49,8 @@ export type BookFeed<M> = {
   readonly of: MarketFeed<M>
   readonly outcome: Outcome
   readonly hz: Hz | undefined
+  /** True for a book with the levels that the other outcome implies. */
+  readonly implied: boolean
   /** For a conflated book: prices changed since its last message, and whether all did. */
   readonly changed: readonly [bids: Set<number>, asks: Set<number>]
   all: boolean
@@ -138,6 +141,8 @@ export type MarketFeed<M> = {
   readonly bookSeq: [Sequence, Sequence]
   tradesSeq: Sequence
   readonly books: readonly [Set<BookFeed<M>>, Set<BookFeed<M>>]
+  /** Books with implied levels: a change of either outcome changes each of them. */
+  readonly implied: Set<BookFeed<M>>
   trades: TradesFeed<M> | undefined
   market: OneMarketFeed<M> | undefined
 }

@@ -2,7 +2,8 @@
 
 import type { MarketEvent } from '#domain/market-event.ts'
 import { makerOutcome, makerSide } from '#domain/match-trades.ts'
-import { OUTCOMES } from '#domain/order.ts'
+import { ONE } from '#domain/money.ts'
+import { BUY, OUTCOMES, SELL } from '#domain/order.ts'
 import type { ShownMarket } from '#live/market-board.ts'
 import type { ChannelParts } from './channel-parts.ts'
 
@@ -30,6 +31,7 @@ export function followEvent<M>(
       break
     case 'OrderRested':
       books.changed(of, event, [event.price], seq)
+      books.changedImplied(of, event, [event.price], seq)
       orders.rested(event)
       break
     case 'OrdersMatched': {
@@ -41,12 +43,21 @@ export function followEvent<M>(
         const prices = [...new Set(made.map(({ price }) => price as number))]
         books.changed(of, { outcome, side: makerSide(taker, first) }, prices, seq)
       }
+      if (of.implied.size > 0) {
+        // Seen from the taker's outcome, all makers are on the other side.
+        const prices = fills.map(({ kind, price }) => (kind === undefined ? price : ONE - price))
+        const side = taker.side === BUY ? SELL : BUY
+        books.changedImplied(of, { outcome: taker.outcome, side }, [...new Set(prices)], seq)
+      }
       trades.matched(of, event)
       orders.matched(event)
       break
     }
     case 'OrderClosed':
-      if (event.remaining > 0) books.changed(of, event, [event.price], seq)
+      if (event.remaining > 0) {
+        books.changed(of, event, [event.price], seq)
+        books.changedImplied(of, event, [event.price], seq)
+      }
       orders.closed(event)
       break
     case 'MarketClosed':

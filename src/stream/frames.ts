@@ -8,7 +8,7 @@ import { TICKERS_NAMED_MAX } from '#domain/limits.ts'
 import type { Outcome } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import { parseJson } from '#http/json.ts'
-import { address, bytes32, oneOf, safeInteger } from '#http/schemas.ts'
+import { address, bytes32, flag, oneOf, safeInteger } from '#http/schemas.ts'
 import { compileValidator, type Validator } from '#http/validate.ts'
 import { Id } from '#protocol/shapes/stream.ts'
 import { type AssetChannel, CONFLATED_HZ, type Hz, type Wanted } from './feeds.ts'
@@ -53,6 +53,12 @@ export const SUBSCRIBE_FRAMES = {
         min: Math.min(...CONFLATED_HZ),
         max: Math.max(...CONFLATED_HZ),
         description: `Only with \`conflate\`: ${PACES}`,
+      }),
+    ),
+    implied: Type.Optional(
+      flag({
+        description:
+          'True to add the levels that orders of the other outcome imply in a complementary market',
       }),
     ),
     since: sinceSeq,
@@ -229,6 +235,7 @@ function readSubscribe(frame: Record<string, unknown>, id: FrameId | undefined):
     outcome: Outcome
     mode?: string
     maxHz?: number
+    implied?: boolean
     trader: Address
     chainId: number
     asset: string
@@ -243,7 +250,11 @@ function readSubscribe(frame: Record<string, unknown>, id: FrameId | undefined):
       if (typeof hz === 'object') return misread(id, hz)
       const { marketId, outcome } = asked as { marketId: MarketId; outcome: Outcome }
       const pace = hz === undefined ? {} : { maxHz: hz }
-      return { ...subscription, wanted: { channel: 'book', marketId, outcome, ...pace } }
+      const implied = asked.implied === true ? ({ implied: true } as const) : {}
+      return {
+        ...subscription,
+        wanted: { channel: 'book', marketId, outcome, ...pace, ...implied },
+      }
     }
     case 'trades':
       return {

@@ -13,7 +13,7 @@ import { BUY, type Outcome, SELL, type Side } from '#domain/order.ts'
 import type { EchoedTags } from '#domain/order-tags.ts'
 import type { TradeStatus } from '#domain/trade.ts'
 import type { ShownLevel } from '#live/level-book.ts'
-import type { ShownMarket, ShownTrade } from '#live/market-board.ts'
+import { bookOf, type ShownMarket, type ShownTrade } from '#live/market-board.ts'
 import type { QuickMarketEvent } from '#live/price-board.ts'
 import type { OrdersPage } from '#protocol/market-host.ts'
 import type { StreamPrice } from '#protocol/shapes/prices.ts'
@@ -37,15 +37,19 @@ export function markStale(text: string): string {
 }
 
 /** Which book it is. */
-export type BookOf = { readonly shown: ShownMarket; readonly outcome: Outcome }
+export type BookOf = {
+  readonly shown: ShownMarket
+  readonly outcome: Outcome
+  readonly implied: boolean
+}
 
 export function bookSnapshot(
   sub: string,
-  { shown, outcome }: BookOf,
+  { shown, outcome, implied }: BookOf,
   seq: number,
   reset: boolean,
 ): string {
-  const book = shown.books[outcome]
+  const book = bookOf(shown, outcome, implied)
   return (
     `{"type":"book.snapshot","sub":"${sub}","marketId":"${shown.market.id}","outcome":${outcome},` +
     `"seq":${seq},"bids":[${levelsText(book.levels(BUY, BOOK_LEVELS_SHOWN_MAX))}],` +
@@ -59,14 +63,14 @@ export type Changes = { readonly bids: readonly ShownLevel[]; readonly asks: rea
 
 export function bookDelta(
   sub: string,
-  { shown, outcome }: BookOf,
+  { shown, outcome, implied }: BookOf,
   position: { readonly seq: number; readonly prevSeq: number },
   { bids, asks }: Changes,
 ): string {
   return (
     `{"type":"book.delta","sub":"${sub}","marketId":"${shown.market.id}","outcome":${outcome},` +
     `"seq":${position.seq},"prevSeq":${position.prevSeq},"bids":[${levelsText(bids)}],` +
-    `"asks":[${levelsText(asks)}],"checksum":${checksumOf(shown.books[outcome])},` +
+    `"asks":[${levelsText(asks)}],"checksum":${checksumOf(bookOf(shown, outcome, implied))},` +
     `"ts":${shown.updatedAtMs}}`
   )
 }

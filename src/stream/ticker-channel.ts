@@ -163,7 +163,7 @@ export function makeTickerChannel<M>(ports: {
     const traded = figures.of(market.id)
     const known = lines.get(shown)
     if (known?.seq === shown.seq && known.traded === traded) return known
-    const { seq, ...rest } = tickerBody({ quick: market.quick, closed }, shown, traded)
+    const { seq, ...rest } = tickerBody({ ...market, closed }, shown, traded)
     const text = writeJson({ marketId: market.id, ...rest, seq })
     const line = { seq: shown.seq, traded, text, brief: Object.values(rest).join() }
     lines.set(shown, line)

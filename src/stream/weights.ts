@@ -6,6 +6,7 @@
 
 import { BOOK_LEVELS_SHOWN_MAX, TICKERS_PER_MESSAGE_MAX } from '#domain/limits.ts'
 import type { Principal } from '#http/route.ts'
+import { bookOf } from '#live/market-board.ts'
 import type { Feed } from './feeds.ts'
 import type { Request } from './frames.ts'
 
@@ -75,7 +76,7 @@ export function tickersWeight(markets: number): number {
 export function snapshotWeight(feed: Feed<unknown>): number {
   switch (feed.kind) {
     case 'book': {
-      const levels = feed.of.shown.books[feed.outcome].levelCount
+      const levels = bookOf(feed.of.shown, feed.outcome, feed.implied).levelCount
       return Math.ceil(Math.min(levels, 2 * BOOK_LEVELS_SHOWN_MAX) / LEVELS_PER_READ)
     }
     case 'trades':

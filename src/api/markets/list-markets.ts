@@ -58,7 +58,7 @@ export function marketBody(
     createdAt: market.createdAt,
     ...(winningOutcome === null ? {} : { winningOutcome }),
     event,
-    ...tickerBody({ quick: market.quick, closed }, shown, figures.of(market.id)),
+    ...tickerBody({ ...market, closed }, shown, figures.of(market.id)),
   }
 }
 

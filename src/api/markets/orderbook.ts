@@ -4,8 +4,13 @@ import Type from 'typebox'
 import type { MarketId } from '#domain/ids.ts'
 import { reject } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
-import { safeInteger } from '#http/schemas.ts'
-import { emptyOrderbookJson, type MarketBoard, orderbookJson } from '#live/market-board.ts'
+import { flag, safeInteger } from '#http/schemas.ts'
+import {
+  emptyOrderbookJson,
+  impliedBookJson,
+  type MarketBoard,
+  orderbookJson,
+} from '#live/market-board.ts'
 import type { SeqWaiters } from '#live/seq-waiters.ts'
 import { markStale } from '#live/stale-reply.ts'
 import { BookAnswer } from '#protocol/shapes/markets.ts'
@@ -33,7 +38,8 @@ export function orderbook(ports: {
     revalidates: true,
     description:
       'With `outcome` the book of that outcome, without it the orders of both, merged by price. ' +
-      'An unknown market has an empty book. The header `sibyl-stale: true` marks a book that may lack the ' +
+      'In a complementary market a buy of the other outcome at q can match like a sell of this one at 1 − q: ' +
+      '`implied=true` shows such levels too. An unknown market has an empty book. The header `sibyl-stale: true` marks a book that may lack the ' +
       'newest orders, because this server has no confirmed connection to the owner of the market. With `seq` or `at` ' +
       'the book is read from the public log as it was then, with the checksum that the stream had; that costs ' +
       `${PAST_BOOK_WEIGHT} reads, and is \`NOT_FOUND\` if the log is not public.`,
@@ -42,6 +48,13 @@ export function orderbook(ports: {
     query: Type.Object(
       {
         outcome: Type.Optional(outcomeParam('Both by default')),
+        implied: Type.Optional(
+          flag({
+            description:
+              'True to add the levels that orders of the other outcome imply; needs `outcome`. Only a complementary ' +
+              'market has any',
+          }),
+        ),
         minSeq: minSeqParam(),
         seq: Type.Optional(
           safeInteger({ min: 1, description: 'The book after the event with this number' }),
@@ -77,6 +90,12 @@ export function orderbook(ports: {
     handle(request) {
       const { path, query } = request
       const { seq, at } = query
+      if (query.implied === true && query.outcome === undefined) {
+        return reject('INVALID_FIELD', 'implied', 'implied needs an outcome')
+      }
+      if (query.implied === true && (seq !== undefined || at !== undefined)) {
+        return reject('INVALID_FIELD', 'implied', 'implied goes with the current book only')
+      }
       if (seq !== undefined || at !== undefined) {
         if (seq !== undefined && at !== undefined) {
           return reject('INVALID_FIELD', 'at', 'give seq or at, not both')
@@ -93,7 +112,7 @@ export function orderbook(ports: {
 
   function answer(
     path: { readonly marketId: MarketId },
-    query: { readonly outcome?: keyof typeof OUTCOME_OF },
+    query: { readonly outcome?: keyof typeof OUTCOME_OF; readonly implied?: boolean },
   ) {
     const shown = board.markets.get(path.marketId)
     if (shown === undefined) {
@@ -101,9 +120,12 @@ export function orderbook(ports: {
       return { status: 200, raw: emptyOrderbookJson(path.marketId) }
     }
     const outcome = query.outcome === undefined ? undefined : OUTCOME_OF[query.outcome]
-    const raw = orderbookJson(shown, outcome)
+    const isImplied = query.implied === true && outcome !== undefined
+    const raw = isImplied ? impliedBookJson(shown, outcome) : orderbookJson(shown, outcome)
     // The book depends only on the market's sequence number, so that is its version.
-    const headers = { etag: `W/"${shown.seq}-${query.outcome ?? ''}"` }
+    const headers = {
+      etag: `W/"${shown.seq}-${query.outcome ?? ''}${isImplied ? '-implied' : ''}"`,
+    }
     return markStale(board, path.marketId, { status: 200, raw, headers })
   }
 }

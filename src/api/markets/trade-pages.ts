@@ -35,10 +35,13 @@ export function matchedJson({
   buyer,
   seller,
   outcome,
-}: Pick<Trade, 'tradeId' | 'price' | 'size' | 'buyer' | 'seller' | 'outcome'>): string {
+  kind,
+}: Pick<Trade, 'tradeId' | 'price' | 'size' | 'buyer' | 'seller' | 'outcome' | 'kind'>): string {
   return (
     `"tradeId":"${tradeId}","price":${price},"size":${size},` +
-    `"buyer":"${checksumAddress(buyer)}","seller":"${checksumAddress(seller)}","outcome":${outcome}`
+    `"buyer":"${checksumAddress(buyer)}","seller":"${checksumAddress(seller)}","outcome":${outcome}${
+      kind === undefined ? '' : `,"kind":"${kind}"`
+    }`
   )
 }
 

@@ -3,7 +3,7 @@
 import type { Order, TimeInForce } from '#domain/order.ts'
 import { BUY, SELL } from '#domain/order.ts'
 import { notFilled, type Rejection, wouldMatch } from '#domain/rejection.ts'
-import type { ShownMarket } from '#live/market-board.ts'
+import { bookOf, type ShownMarket } from '#live/market-board.ts'
 import type { OrderSubmission } from './order-shapes.ts'
 
 type Options = Pick<OrderSubmission, 'postOnly' | 'timeInForce'>
@@ -22,7 +22,7 @@ export function timeInForceFlawNow(
 ): Rejection | undefined {
   let first = 0
   let filled = 0n
-  for (const [at, total] of shown.books[outcome].levels(side === BUY ? SELL : BUY)) {
+  for (const [at, total] of bookOf(shown, outcome, true).levels(side === BUY ? SELL : BUY)) {
     if (side === BUY ? at > price : at < price) break
     first ||= at
     filled += BigInt(total)

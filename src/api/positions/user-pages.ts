@@ -6,6 +6,7 @@
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { EchoedTags } from '#domain/order-tags.ts'
+import type { FillKind } from '#domain/trade.ts'
 import { exactInteger } from '#http/json.ts'
 import { type PagePlace, writePlace } from '#http/page-place.ts'
 
@@ -20,6 +21,7 @@ export type UserTrade = {
   readonly price: number
   readonly size: number
   readonly cost: number
+  readonly kind?: FillKind
   readonly status: string
   readonly matchedAtMs: number
   readonly txHash: string
@@ -123,11 +125,11 @@ function marketJson(market: UserTrade['market']): string {
 }
 
 function tradeJson(trade: UserTrade): string {
-  const { role, outcome, price, size, cost, status, txHash } = trade
+  const { role, outcome, price, size, cost, status, txHash, kind } = trade
   return (
     `{"tradeId":"${trade.tradeId}","marketId":"${trade.marketId}",` +
     `${marketJson(trade.market)},"role":"${role}","outcome":${outcome},` +
-    `"price":${price},"size":${size},"cost":${cost},"status":"${status}",` +
+    `"price":${price},"size":${size},"cost":${cost},${kind === undefined ? '' : `"kind":"${kind}",`}"status":"${status}",` +
     `"timestamp":${Math.floor(trade.matchedAtMs / 1_000)},"txHash":"${txHash}",` +
     `"orderHash":"${trade.orderHash}","takerSide":${trade.takerSide}${tagsJson(trade.tags)}}`
   )

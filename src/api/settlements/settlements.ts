@@ -17,6 +17,7 @@ import type { ReadCache } from '#http/read-cache.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { bytes32, safeInteger } from '#http/schemas.ts'
 import { nextBefore } from '#protocol/shapes/fields.ts'
+import { Trade as TradeShape } from '#protocol/shapes/trades.ts'
 import { MARKET_ID, ORDER_HASH, TRADER } from '../orders/order-examples.ts'
 
 /** A trade in the database. */
@@ -59,6 +60,7 @@ const way = {
   seller: Type.String(),
   buyOrderHash: Type.String(),
   sellOrderHash: Type.String(),
+  kind: TradeShape.properties.kind,
   status: Type.String({ description: 'matched, submitted, failed or reverted' }),
   matchedAt: Type.Integer({ description: 'Unix seconds' }),
   txHash: Type.String({ description: 'Empty if it was never submitted' }),
@@ -103,6 +105,7 @@ function wayBody(trade: StoredWay): Static<typeof PendingTrade> {
     seller: checksumAddress(trade.seller),
     buyOrderHash: trade.buyOrderHash,
     sellOrderHash: trade.sellOrderHash,
+    ...(trade.kind === undefined ? {} : { kind: trade.kind }),
     status: trade.status,
     matchedAt: Math.floor(trade.matchedAtMs / 1_000),
     txHash: trade.txHash,

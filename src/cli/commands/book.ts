@@ -16,6 +16,7 @@ export const book = command({
   about: 'shows the book of an outcome, YES if not said, now or as it was',
   options: {
     depth: { value: '<n>', help: 'prices on each side', default: '10' },
+    implied: { help: 'adds what orders of the other outcome imply, in a complementary market' },
     ...MOMENT_OPTIONS,
     ...READ_OPTIONS,
   },
@@ -24,7 +25,10 @@ export const book = command({
     const depth = readInteger('depth', values.depth, 1, DEPTH_MAX)
     const client = readerOf(values, io)
     const { id, question } = await findMarket(client, market)
-    const whole = await client.orderbook(id, outcome, readMoment(values))
+    const whole = await client.orderbook(id, outcome, {
+      ...readMoment(values),
+      ...(values.implied === true ? { implied: true } : {}),
+    })
     const bids = whole.bids.slice(0, depth)
     const asks = whole.asks.slice(0, depth)
     if (values.json) {

@@ -41,13 +41,13 @@ GET /pending-trades = count trades[${PENDING}]
 GET /settlements/{txHash} = found
   (txHash chainId status blockNumber confirmations submittedAt confirmedAt trades error)
 GET /markets ?chain_id = count markets[id question description category contractAddress maker expiration chainId
-  resolved bestAskPrice createdAt]
+  resolved bestAskPrice createdAt matching]
 GET /stats/{marketId} = marketId contractAddress volume24h totalVolume lastPrice
 GET /holders/{marketId} = totalHolders topHolders[address yesShares noShares totalShares totalInvested]
 GET /activity/{marketId} = marketId count activity[${TRADE} tradeId takerSide status]
 GET /platform/stats ?chain_id = chainId totalMarkets activeMarkets resolvedMarkets totalVolume volume24h
   totalTrades trades24h totalTraders openOrders openInterest
-GET /orderbook/{marketId} ?outcome = marketId asks lastUpdate bids[price size]
+GET /orderbook/{marketId} ?outcome ?implied = marketId asks lastUpdate bids[price size]
 GET /trades/{marketId} = marketId count trades[${TRADE}]
 GET /users/{address}/activity ?chain_id! ?limit = settlements activity[tradeId marketId marketQuestion
   contractAddress role outcome price size cost status timestamp txHash]

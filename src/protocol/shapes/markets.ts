@@ -1,7 +1,7 @@
 /** Markets in REST and the stream: their texts, prices, volumes and endings. */
 
 import Type from 'typebox'
-import { CATEGORIES } from '#domain/market.ts'
+import { CATEGORIES, MATCHINGS } from '#domain/market.ts'
 import { type Answer, ofBoth, orNull, outcome } from './fields.ts'
 
 export const MARKET_STATUSES = ['open', 'expired', 'resolved', 'withdrawn'] as const
@@ -12,6 +12,11 @@ const UNKNOWN = 'null while the database is unavailable'
 export const Ticker = Type.Object({
   status: Type.Enum([...MARKET_STATUSES]),
   quick: Type.Boolean({ description: 'True for a quick market' }),
+  matching: Type.Enum([...MATCHINGS], {
+    description:
+      '`same-outcome`: a buy matches sells of its outcome only. `complementary`: also buys of the other outcome, if ' +
+      'both prices add up to a dollar or more, and sells match sells alike. It never changes',
+  }),
   bestBidPrices: ofBoth(Type.Integer(), 'the best bid; 0 if there is none'),
   bestAskPrices: ofBoth(Type.Integer(), 'the best ask; 0 if there is none'),
   lastPrice: orNull(
@@ -77,6 +82,12 @@ const BookLevel = Type.Object(
   {
     price: Type.Integer({ description: '6 decimals' }),
     size: Type.Integer({ description: 'Total size at this price, 6 decimals; may exceed 2^53' }),
+    implied: Type.Optional(
+      Type.Integer({
+        description:
+          'With `implied=true`: the part of `size` that orders of the other outcome imply',
+      }),
+    ),
   },
   { title: 'Level' },
 )

@@ -1,7 +1,7 @@
 /** Trades as REST and the stream show them. A new field of a trade is declared here. */
 
 import Type from 'typebox'
-import { TRADE_STATUSES } from '#domain/trade.ts'
+import { FILL_KINDS, TRADE_STATUSES } from '#domain/trade.ts'
 import { type Answer, outcome, side, word } from './fields.ts'
 
 /** The fields that a match fixes. The stream has the same ones. */
@@ -12,6 +12,13 @@ const matched = {
   buyer: Type.String(),
   seller: Type.String(),
   outcome: outcome(),
+  kind: Type.Optional(
+    word(
+      FILL_KINDS,
+      'Only in complementary markets. mint: both bought, the buyer this outcome at this price, the seller the other ' +
+        'at the rest of a dollar. merge: both sold, the seller this outcome, the buyer the other',
+    ),
+  ),
 }
 const takerSide = side('The taker: 0 = buyer, 1 = seller')
 

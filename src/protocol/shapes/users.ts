@@ -84,17 +84,34 @@ export type Holders = Answer<typeof Holders>
 
 export const MarketHolders = Type.Object({ marketId: Type.String(), ...Holders.properties })
 
-const { tradeId, outcome: tradeOutcome, price, size, status, timestamp, txHash } = Trade.properties
+const {
+  tradeId,
+  outcome: tradeOutcome,
+  price,
+  size,
+  kind,
+  status,
+  timestamp,
+  txHash,
+} = Trade.properties
 
 const UserTrade = Type.Object(
   {
     tradeId,
     ...inMarket,
-    role: Type.Enum(['buyer', 'seller'], { description: '`buyer` for a trade with oneself' }),
+    role: Type.Enum(['buyer', 'seller'], {
+      description:
+        '`buyer` for a trade with oneself. In a mint or merge the role, the outcome and the price are those of the user: ' +
+        'both sides of a mint are buyers',
+    }),
     outcome: tradeOutcome,
     price,
     size,
-    cost: Type.Integer({ description: 'What the buyer paid, stablecoin, 6 decimals' }),
+    cost: Type.Integer({
+      description:
+        'What the buyer paid, stablecoin, 6 decimals; in a mint or merge what the user paid or received',
+    }),
+    kind,
     status,
     timestamp,
     txHash,

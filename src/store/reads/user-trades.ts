@@ -4,8 +4,10 @@
  */
 
 import { type Address, type MarketId, type OrderHash, tradeId } from '#domain/ids.ts'
-import type { Shares } from '#domain/money.ts'
+import { complementOf, type Shares } from '#domain/money.ts'
+import { BUY, SELL } from '#domain/order.ts'
 import type { EchoedTags } from '#domain/order-tags.ts'
+import { buyerLeg, sellerLeg } from '#domain/trade-legs.ts'
 import type { Database } from '../engine/database.ts'
 import { bytesOf, hexColumn, hexOfDigits } from '../engine/hex.ts'
 import { rowsOf } from '../engine/prepared.ts'
@@ -160,18 +162,29 @@ async function tradesOfSide(
 function recordOf(row: Placed, market: MarketTexts): UserTradeRecord {
   const marketId = hexOfDigits(row.market) as MarketId
   const { seq, fill_index: fillIndex, role, matched_at_ms: matchedAtMs } = row
-  return {
+  const common = {
     tradeId: tradeId(marketId, seq, fillIndex),
-    ...{ marketId, seq, fillIndex, role, matchedAtMs, market },
-    outcome: row.outcome,
-    price: row.price_e6,
+    ...{ marketId, seq, fillIndex, matchedAtMs, market },
     size: Number(row.size_e6) as Shares,
-    cost: Number(row.cost_e6),
     status: row.status,
-    takerSide: row.taker_side,
     txHash: hexOfDigits(row.tx),
     orderHash: hexOfDigits(row.order_hash) as OrderHash,
     tags: tagsOf(row),
-    ...(row.kind === null ? {} : { kind: row.kind }),
+  }
+  const { kind, outcome, price_e6: price } = row
+  const cost = Number(row.cost_e6)
+  if (kind === null) {
+    return { ...common, role, outcome, price, cost, takerSide: row.taker_side }
+  }
+  // Both sides of a mint buy, and both of a merge sell: each sees its own leg.
+  const leg = role === 'buyer' ? buyerLeg({ kind, outcome }) : sellerLeg({ kind, outcome })
+  const isMaker = leg.outcome === outcome
+  return {
+    ...{ ...common, kind, outcome: leg.outcome },
+    role: leg.side === BUY ? 'buyer' : 'seller',
+    price: isMaker ? price : complementOf(price),
+    cost: isMaker ? cost : common.size - cost,
+    // The user is the taker if it is the side of their role.
+    takerSide: (leg.side === BUY) === isMaker ? SELL : BUY,
   }
 }
