@@ -9,16 +9,7 @@ import { type CloseReason, isComplementary, type Market } from '#domain/market.t
 import type { MarketEvent, MarketFact, OrdersMatched } from '#domain/market-event.ts'
 import { makerOutcome, makerSide, tradesOf } from '#domain/match-trades.ts'
 import { complementOf, ONE, type Price } from '#domain/money.ts'
-import {
-  BUY,
-  NO,
-  OUTCOMES,
-  type Outcome,
-  otherOutcome,
-  SELL,
-  type Side,
-  YES,
-} from '#domain/order.ts'
+import { BUY, OUTCOMES, type Outcome, otherOutcome, SELL, type Side } from '#domain/order.ts'
 import type { Trade, TradeStatus } from '#domain/trade.ts'
 import type { MarketView } from '#protocol/market.ts'
 import { LevelBook, mergedLevels } from './level-book.ts'
@@ -145,12 +136,7 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
       shown.seq = view.seq
       shown.closed = view.closed
       shown.updatedAtMs = view.updatedAtMs
-      shown.books = [new LevelBook(), new LevelBook()]
-      for (const outcome of [YES, NO] as const) {
-        shown.books[outcome].load(BUY, view.bids[outcome])
-        shown.books[outcome].load(SELL, view.asks[outcome])
-      }
-      shown.implied = impliedBooks(shown)
+      loadBooks(shown, view)
       shown.written.fill('')
       markets.set(view.market.id, shown)
       noteListed()
@@ -313,6 +299,15 @@ function addLevel(
   if (shown.implied === undefined) return
   change(shown.implied[outcome], side, price)
   change(shown.implied[otherOutcome(outcome)], side === BUY ? SELL : BUY, complementOf(price))
+}
+
+function loadBooks(shown: ShownMarket, view: MarketView): void {
+  shown.books = [new LevelBook(), new LevelBook()]
+  for (const outcome of OUTCOMES) {
+    shown.books[outcome].load(BUY, view.bids[outcome])
+    shown.books[outcome].load(SELL, view.asks[outcome])
+  }
+  shown.implied = impliedBooks(shown)
 }
 
 /** Returns both books of a complementary market with the levels that the other one implies. */

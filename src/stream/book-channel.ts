@@ -45,12 +45,7 @@ export function makeBookChannel<M>(ports: {
   readonly flushed: (feed: BookFeed<M>) => void
 }): BookChannel<M> {
   const { registry, clock } = ports
-  const conflated: Record<Hz, Set<BookFeed<M>>> = {
-    1: new Set(),
-    5: new Set(),
-    10: new Set(),
-    20: new Set(),
-  }
+  const conflated = noFeeds<M>()
   const ticking = new Set<Hz>()
 
   /** Sends the conflated books of this rate at intervals, while there are changes. */
@@ -127,12 +122,10 @@ export function makeBookChannel<M>(ports: {
       for (const feed of of.books[outcome]) change(feed, side, prices, seq)
     },
     changedImplied(of, { outcome, side }, prices, seq) {
+      const mirrored = of.implied.size === 0 ? [] : prices.map((price) => ONE - price)
       for (const feed of of.implied) {
         if (feed.outcome === outcome) change(feed, side, prices, seq)
-        else if (of.shown.implied !== undefined) {
-          const mirrored = prices.map((price) => ONE - price)
-          change(feed, side === BUY ? SELL : BUY, mirrored, seq)
-        }
+        else if (of.shown.implied !== undefined) change(feed, opposite(side), mirrored, seq)
       }
     },
     replaced(of, outcome, seq) {
@@ -145,6 +138,14 @@ export function makeBookChannel<M>(ports: {
       if (feed.hz !== undefined) conflated[feed.hz].delete(feed)
     },
   }
+}
+
+function opposite(side: Side): Side {
+  return side === BUY ? SELL : BUY
+}
+
+function noFeeds<M>(): Record<Hz, Set<BookFeed<M>>> {
+  return { 1: new Set(), 5: new Set(), 10: new Set(), 20: new Set() }
 }
 
 function newBookFeed<M>(

@@ -230,7 +230,7 @@ test('over a socket: one subscription serves a list, also while the database is 
   assert.deepEqual([snapshot.sub, snapshot.count], [sub, 1])
   assert.deepEqual(snapshot.tickers, [
     {
-      ...{ marketId: M, status: 'open', quick: false },
+      ...{ marketId: M, status: 'open', quick: false, matching: 'same-outcome' },
       ...{ bestBidPrices: [0, 0], bestAskPrices: [500_000, 0] },
       ...{ lastPrice: 400_000, lastOutcome: 0, lastPrices: [400_000, 0] },
       ...{ priceChanges24h: [-50_000, null], volume24h: 5, trades24h: 1, totalVolume: 7, seq: 2 },

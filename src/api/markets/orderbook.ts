@@ -19,6 +19,30 @@ import { marketIdParam, minSeqParam } from '../orders/order-shapes.ts'
 import { type History, PAST_BOOK_WEIGHT, pastBook } from './history.ts'
 import { OUTCOME_OF, outcomeParam } from './outcome-param.ts'
 
+const BOOK_QUERY = Type.Object(
+  {
+    outcome: Type.Optional(outcomeParam('Both by default')),
+    implied: Type.Optional(
+      flag({
+        description:
+          'True to add the levels that orders of the other outcome imply; needs `outcome`. Only a complementary ' +
+          'market has any',
+      }),
+    ),
+    minSeq: minSeqParam(),
+    seq: Type.Optional(
+      safeInteger({ min: 1, description: 'The book after the event with this number' }),
+    ),
+    at: Type.Optional(
+      Type.String({
+        pattern: '^[0-9]{1,11}([.][0-9]{1,3})?$',
+        description: 'The book at this time: Unix seconds, with up to three decimals',
+      }),
+    ),
+  },
+  { additionalProperties: false },
+)
+
 export function orderbook(ports: {
   readonly board: MarketBoard
   readonly waiters: Pick<SeqWaiters, 'until'>
@@ -45,29 +69,7 @@ export function orderbook(ports: {
       `${PAST_BOOK_WEIGHT} reads, and is \`NOT_FOUND\` if the log is not public.`,
     weigh: (query) => (query.seq === undefined && query.at === undefined ? 1 : PAST_BOOK_WEIGHT),
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
-    query: Type.Object(
-      {
-        outcome: Type.Optional(outcomeParam('Both by default')),
-        implied: Type.Optional(
-          flag({
-            description:
-              'True to add the levels that orders of the other outcome imply; needs `outcome`. Only a complementary ' +
-              'market has any',
-          }),
-        ),
-        minSeq: minSeqParam(),
-        seq: Type.Optional(
-          safeInteger({ min: 1, description: 'The book after the event with this number' }),
-        ),
-        at: Type.Optional(
-          Type.String({
-            pattern: '^[0-9]{1,11}([.][0-9]{1,3})?$',
-            description: 'The book at this time: Unix seconds, with up to three decimals',
-          }),
-        ),
-      },
-      { additionalProperties: false },
-    ),
+    query: BOOK_QUERY,
     responses: {
       200: BookAnswer,
     },
