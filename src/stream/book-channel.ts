@@ -93,9 +93,8 @@ export function makeBookChannel<M>(ports: {
     const levels = shownChanges(book, side, prices, [feed.edges[side], edges[side]])
     feed.edges = edges
     const changes = side === BUY ? { bids: levels, asks: [] } : { bids: [], asks: levels }
-    const { name, last } = feed.topic
-    const position = { seq, prevSeq: last }
-    registry.say(feed, messages.bookDelta(name, bookOf(feed), position, changes), seq)
+    const position = { seq, prevSeq: feed.topic.last }
+    registry.say(feed, messages.bookDelta(feed.topic.name, bookOf(feed), position, changes), seq)
   }
 
   function replace(feed: BookFeed<M>, seq: Sequence): void {
