@@ -222,7 +222,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
   )
 
   await t.test('the maker is another trader than those of a first trade', async () => {
-    assert.match(await succeed('maker', '--rounds', '1'), /^\d+ orders in [456] markets\n$/)
+    assert.match(await succeed('maker', '--rounds', '1'), /^\d+ orders in \d+ markets\n$/)
     const terms = ['--size', '1', '--price', '0.99', '--account', '10']
     const { orderHash, matches } = await json<{ orderHash: string; matches: number }>(
       ...['order', 'buy', 'Delphi', 'YES', ...terms],

@@ -134,8 +134,8 @@ test('a devnet from its start to its end', async (t) => {
 
   await t.test('the demo maker quotes both outcomes of every market', async () => {
     const { stdout } = await command('demo:maker', '--rounds', '1', '--url', exchange.url)
-    // The four, and the quick markets that are open at this moment.
-    assert.match(stdout, /^\d+ orders in [456] markets$/m)
+    // Those of the demo, the one that was made, and the quick markets that are open at this moment.
+    assert.match(stdout, /^\d+ orders in \d+ markets$/m)
     for (const { id } of await ann.markets()) {
       for (const outcome of ['YES', 'NO'] as const) {
         const { bids, asks } = await ann.orderbook(id, outcome)
