@@ -134,6 +134,7 @@ export const defaults: Settings = {
     withinSeconds: 60,
     fallbackSeconds: 600,
     agreementBps: 10,
+    matching: 'same-outcome',
     pollMs: 250,
   },
   sse: { readersMax: 20_000, keepAliveMs: 15_000, lagMsMax: 15_000, replayEvents: 1_200 },

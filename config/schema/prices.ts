@@ -1,6 +1,7 @@
 /** Settings of asset prices, and of the quick markets on them. */
 
 import Type, { type TObject, type TOptional, type TRecord, type TString } from 'typebox'
+import { MATCHINGS } from '#domain/market.ts'
 import {
   PRICE_SOURCES,
   type PriceSource,
@@ -170,6 +171,12 @@ export const quick = Type.Object({
     description:
       'The largest difference between the price moves of two sources at which one source may decide ' +
       'against the others; beyond it the optimistic oracle decides the market.',
+  }),
+  matching: Type.Enum([...MATCHINGS], {
+    env: 'SIBYL_QUICK_MATCHING',
+    description:
+      '`complementary` opens quick markets in which a buy of YES also matches a buy of NO, and a sell of YES a ' +
+      'sell of NO. Change it between two quick markets: those that are open keep their rule.',
   }),
   pollMs: Type.Integer({
     env: 'SIBYL_QUICK_POLL_MS',

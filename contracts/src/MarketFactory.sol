@@ -61,6 +61,9 @@ contract MarketFactory is EIP712, Ownable2Step {
     mapping(address market => QuickMarket) public quickMarkets;
     /// keccak256 of the metadata of a market's event; zero for a market without an event.
     mapping(address market => bytes32) public eventOf;
+    /// Markets in which the exchange also matches a buy of YES with a buy of NO, and a sell of YES
+    /// with a sell of NO. Chosen at creation; the market's id does not depend on it.
+    mapping(address market => bool) public isComplementary;
 
     event MakerSet(address indexed account, bool allowed);
     event OperatorSet(address indexed account, bool allowed);
@@ -73,6 +76,8 @@ contract MarketFactory is EIP712, Ownable2Step {
         Category category,
         uint64 expiration
     );
+    /// Precedes `MarketCreated` or `QuickMarketCreated` of a complementary market.
+    event ComplementaryMarket(bytes32 indexed marketId, address indexed market);
     event QuickMarketCreated(
         bytes32 indexed marketId,
         address indexed market,
@@ -134,30 +139,18 @@ contract MarketFactory is EIP712, Ownable2Step {
         string calldata description,
         Category category,
         uint64 expiration
-    ) public returns (address market, bytes32 marketId) {
-        if (!isMaker[msg.sender]) revert NotMaker(msg.sender);
-        if (expiration <= block.timestamp) revert ExpirationNotInFuture(expiration);
-        if (
-            bytes(question).length == 0 || bytes(question).length > QUESTION_BYTES_MAX
-                || bytes(description).length > DESCRIPTION_BYTES_MAX
-        ) revert InvalidText();
+    ) external returns (address market, bytes32 marketId) {
+        return _createMarket(question, description, category, expiration, false);
+    }
 
-        bytes32 questionId =
-            questionIdOf(msg.sender, question, description, category, expiration);
-        (market, marketId) = _deploy(
-            Market.Terms({
-                questionId: questionId,
-                maker: msg.sender,
-                expiration: expiration,
-                proposableFrom: expiration,
-                quick: false,
-                question: question,
-                description: description
-            })
-        );
-        emit MarketCreated(
-            marketId, market, msg.sender, question, description, category, expiration
-        );
+    /// `createMarket` of a complementary market.
+    function createComplementaryMarket(
+        string calldata question,
+        string calldata description,
+        Category category,
+        uint64 expiration
+    ) external returns (address market, bytes32 marketId) {
+        return _createMarket(question, description, category, expiration, true);
     }
 
     /// Creates a market of an event. An operator signs `EventMarket(market, keccak256(metadata))` for
@@ -171,7 +164,8 @@ contract MarketFactory is EIP712, Ownable2Step {
         bytes calldata signature
     ) external returns (address market, bytes32 marketId) {
         if (metadata.length == 0 || metadata.length > EVENT_BYTES_MAX) revert InvalidText();
-        (market, marketId) = createMarket(question, description, category, expiration);
+        (market, marketId) =
+            _createMarket(question, description, category, expiration, false);
         _joinEvent(market, marketId, metadata, signature);
     }
 
@@ -184,41 +178,18 @@ contract MarketFactory is EIP712, Ownable2Step {
         uint64 startPrice,
         string calldata source
     ) external returns (address market, bytes32 marketId) {
-        _requireOperator();
-        if (!_isName(asset) || !_isName(source)) revert InvalidText();
-        if (interval == 0 || interval > INTERVAL_MAX) revert InvalidInterval();
-        if (startTime > block.timestamp + QUICK_LEAD) revert StartTooFarAhead(startTime);
-        if (startPrice == 0) revert PriceZero();
+        return _createQuickMarket(asset, startTime, interval, startPrice, source, false);
+    }
 
-        uint64 endTime = startTime + interval;
-        (market, marketId) = _deploy(
-            Market.Terms({
-                questionId: quickQuestionIdOf(asset, startTime, interval),
-                maker: msg.sender,
-                expiration: endTime,
-                proposableFrom: endTime + QUICK_FALLBACK,
-                quick: true,
-                question: string.concat(
-                    "Is the price of ", asset, " at or above its start price at the end?"
-                ),
-                description: string.concat(
-                    "Start price ",
-                    Strings.toString(startPrice),
-                    " (USD, 8 decimals) at Unix time ",
-                    Strings.toString(startTime),
-                    ", end at ",
-                    Strings.toString(endTime),
-                    ", source ",
-                    source,
-                    "."
-                )
-            })
-        );
-        quickMarkets[market] =
-            QuickMarket(startPrice, startTime, endTime, keccak256(bytes(source)));
-        emit QuickMarketCreated(
-            marketId, market, asset, startTime, endTime, startPrice, source
-        );
+    /// `createQuickMarket` of a complementary market.
+    function createComplementaryQuickMarket(
+        string calldata asset,
+        uint64 startTime,
+        uint32 interval,
+        uint64 startPrice,
+        string calldata source
+    ) external returns (address market, bytes32 marketId) {
+        return _createQuickMarket(asset, startTime, interval, startPrice, source, true);
     }
 
     /// Resolves a quick market from two prices of one source: YES if the end is at or above the
@@ -310,13 +281,96 @@ contract MarketFactory is EIP712, Ownable2Step {
         return keccak256(abi.encode("quick", asset, startTime, interval));
     }
 
-    function _deploy(Market.Terms memory terms)
+    function _createMarket(
+        string calldata question,
+        string calldata description,
+        Category category,
+        uint64 expiration,
+        bool complementary
+    ) private returns (address market, bytes32 marketId) {
+        if (!isMaker[msg.sender]) revert NotMaker(msg.sender);
+        if (expiration <= block.timestamp) revert ExpirationNotInFuture(expiration);
+        if (
+            bytes(question).length == 0 || bytes(question).length > QUESTION_BYTES_MAX
+                || bytes(description).length > DESCRIPTION_BYTES_MAX
+        ) revert InvalidText();
+
+        bytes32 questionId =
+            questionIdOf(msg.sender, question, description, category, expiration);
+        (market, marketId) = _deploy(
+            Market.Terms({
+                questionId: questionId,
+                maker: msg.sender,
+                expiration: expiration,
+                proposableFrom: expiration,
+                quick: false,
+                question: question,
+                description: description
+            }),
+            complementary
+        );
+        emit MarketCreated(
+            marketId, market, msg.sender, question, description, category, expiration
+        );
+    }
+
+    function _createQuickMarket(
+        string calldata asset,
+        uint64 startTime,
+        uint32 interval,
+        uint64 startPrice,
+        string calldata source,
+        bool complementary
+    ) private returns (address market, bytes32 marketId) {
+        _requireOperator();
+        if (!_isName(asset) || !_isName(source)) revert InvalidText();
+        if (interval == 0 || interval > INTERVAL_MAX) revert InvalidInterval();
+        if (startTime > block.timestamp + QUICK_LEAD) revert StartTooFarAhead(startTime);
+        if (startPrice == 0) revert PriceZero();
+
+        uint64 endTime = startTime + interval;
+        (market, marketId) = _deploy(
+            Market.Terms({
+                questionId: quickQuestionIdOf(asset, startTime, interval),
+                maker: msg.sender,
+                expiration: endTime,
+                proposableFrom: endTime + QUICK_FALLBACK,
+                quick: true,
+                question: string.concat(
+                    "Is the price of ", asset, " at or above its start price at the end?"
+                ),
+                description: string.concat(
+                    "Start price ",
+                    Strings.toString(startPrice),
+                    " (USD, 8 decimals) at Unix time ",
+                    Strings.toString(startTime),
+                    ", end at ",
+                    Strings.toString(endTime),
+                    ", source ",
+                    source,
+                    "."
+                )
+            }),
+            complementary
+        );
+        quickMarkets[market] =
+            QuickMarket(startPrice, startTime, endTime, keccak256(bytes(source)));
+        emit QuickMarketCreated(
+            marketId, market, asset, startTime, endTime, startPrice, source
+        );
+    }
+
+    function _deploy(Market.Terms memory terms, bool complementary)
         private
         returns (address market, bytes32 marketId)
     {
         (market, marketId) = _predict(terms.questionId);
         if (isMarket[market]) revert MarketExists(market);
         isMarket[market] = true;
+        if (complementary) {
+            isComplementary[market] = true;
+            emit ComplementaryMarket(marketId, market);
+        }
         Clones.cloneDeterministic(address(implementation), terms.questionId);
         Market(market).initialize(terms);
     }

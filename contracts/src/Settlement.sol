@@ -4,6 +4,7 @@ pragma solidity 0.8.37;
 import {Ownable, Ownable2Step} from "@openzeppelin/contracts/access/Ownable2Step.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {IERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Permit.sol";
+import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 import {IERC1155} from "@openzeppelin/contracts/token/ERC1155/IERC1155.sol";
 import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
@@ -16,7 +17,8 @@ import {IConditionalTokens} from "./interfaces/IConditionalTokens.sol";
 
 /// Settles matched trades between traders who signed orders, in batches, without ever holding their
 /// funds: the collateral goes from buyer to seller and the outcome tokens from seller to buyer in
-/// the same call, both or neither.
+/// the same call, both or neither. Two buyers of opposite outcomes trade by a mint: their collateral
+/// is split into both tokens. Two sellers of opposite outcomes trade by a merge of their tokens.
 ///
 /// A batch lists each signed order once; fills refer to orders by index, so that an order which
 /// meets ten others is sent, hashed and recovered once. Three rules shape the code:
@@ -32,7 +34,9 @@ import {IConditionalTokens} from "./interfaces/IConditionalTokens.sol";
 ///    or one that the code of his account accepts (see `Delegates`).
 ///
 /// Worked example: Ann signs BUY 10 YES at 0.60, Bob signs SELL 4 YES at 0.55. A fill of 4 at 0.55
-/// moves 2.20 of collateral from Ann to Bob and 4 YES from Bob to Ann. Ann's order has 6 left.
+/// moves 2.20 of collateral from Ann to Bob and 4 YES from Bob to Ann. Ann's order has 6 left. Carol
+/// signs BUY 6 NO at 0.45: a mint of 6 at 0.60 takes 3.60 from Ann and 2.40 from Carol, splits them,
+/// and delivers 6 YES to Ann and 6 NO to Carol.
 contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient {
     struct Order {
         bytes32 marketId;
@@ -55,6 +59,10 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
 
     /// `buy` and `sell` are indices into the batch's orders; `seq` and `fillIndex` are the
     /// exchange's number of the trade within its market.
+    ///
+    /// A BUY of the other outcome at q may stand in for a SELL at 1 − q: then both are BUY, and the
+    /// fill is a mint. A SELL of the other outcome at q may stand in for a BUY at 1 − q: then both
+    /// are SELL, and the fill is a merge. `price` is that of the order that does not stand in.
     struct Fill {
         uint32 buy;
         uint32 sell;
@@ -161,6 +169,10 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     uint8 private constant BUY = 0;
     uint8 private constant SELL = 1;
     uint8 private constant OUTCOMES = 2;
+    /// How a fill moves funds, see `Fill`. Not an enum, whose comparisons cost every fill 100 gas.
+    uint256 private constant TRADE = 0;
+    uint256 private constant MINT = 1;
+    uint256 private constant MERGE = 2;
     uint256 private constant ONE = 1_000_000;
 
     /// Gas of one fill's own call, and inside it of each of the two transfers. The rest pays for
@@ -172,6 +184,11 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     /// What must be left before a fill: its own gas (the EVM keeps back one part in 64) and enough
     /// to find out and report why it failed.
     uint256 private constant GAS_BEFORE_FILL = (FILL_GAS * 64) / 63 + 150_000;
+    /// The same for a mint or a merge, which has four transfers, and a split or merge of its own
+    /// limit. Most of that limit is for markets whose token ids take long to find.
+    uint256 private constant SET_FILL_GAS = 750_000;
+    uint256 private constant SET_GAS = 250_000;
+    uint256 private constant GAS_BEFORE_SET_FILL = (SET_FILL_GAS * 64) / 63 + 150_000;
 
     /// What must be there for each order that its trader's key did not sign, beside the gas of all
     /// fills: `Delegates.SIGNATURE_GAS` and the calls around it. It is demanded before the first
@@ -252,6 +269,8 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     error OwnershipNotRenounceable();
     error CollateralMoveFailed();
     error SharesMoveFailed();
+    /// The seller of a mint does not take the tokens.
+    error SellerSharesMoveFailed();
     error ProbePassed();
     error ProbeFailed();
 
@@ -278,6 +297,8 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         cancelDelay = cancelDelay_;
         delegates = new Delegates(settlementGrace_, cancelDelay_);
         _setOperator(operator_, true);
+        // For mints. The conditional tokens take collateral from nobody but their caller.
+        SafeERC20.forceApprove(collateral_, address(conditionalTokens_), type(uint256).max);
     }
 
     /// Settles what can be settled of `fills`, in order, and reports the rest. Permits stand in the
@@ -294,7 +315,7 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     ) external nonReentrant whenNotPaused returns (bytes memory verdicts) {
         if (!isOperator[msg.sender]) revert NotOperator(msg.sender);
         Batch memory batch;
-        (batch.hashes, batch.standings) = _hashAndRecover(orders, fills.length);
+        (batch.hashes, batch.standings) = _hashAndRecover(orders, fills);
         verdicts = new bytes(fills.length);
         batch.verdicts = verdicts;
         uint256 permit = 0;
@@ -325,7 +346,6 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
             )
         );
         if (!moved) revert SharesMoveFailed();
-
         emit TradeSettled(
             e.tradeId,
             e.buyer,
@@ -338,6 +358,47 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
             e.size,
             e.cost
         );
+    }
+
+    /// `executeFill` of a mint or a merge. A mint takes the cost from the buyer and the rest of
+    /// `size` from the seller, splits exactly that, and delivers one outcome to each. A merge takes
+    /// one outcome from each, merges them, and pays the cost to the seller and the rest to the buyer.
+    function executeSets(Execution calldata e, bool isMint) external onlySelf {
+        _record(e);
+        (address buyer, address seller, uint256 size) = (e.buyer, e.seller, e.size);
+        (uint256 id, uint256 otherId) = (e.positionId, _positionId(e.marketId, 1 - e.outcome));
+        uint256 held = _held();
+        if (isMint) {
+            if (
+                !_moveCollateral(buyer, address(this), e.cost)
+                    || !_moveCollateral(seller, address(this), size - e.cost)
+                    || !_callSets(IConditionalTokens.splitPosition.selector, e.marketId, size)
+            ) revert CollateralMoveFailed();
+            // Last, because they may call the two: at that point both have paid.
+            if (!_moveShares(address(this), buyer, id, size)) revert SharesMoveFailed();
+            if (!_moveShares(address(this), seller, otherId, size)) revert SellerSharesMoveFailed();
+        } else if (
+            !_moveShares(seller, address(this), id, size)
+                || !_moveShares(buyer, address(this), otherId, size)
+                || !_callSets(IConditionalTokens.mergePositions.selector, e.marketId, size)
+                || !_pay(seller, e.cost) || !_pay(buyer, size - e.cost)
+        ) revert CollateralMoveFailed();
+        if (_held() < held) revert CollateralMoveFailed();
+        _emitSettled(e);
+    }
+
+    /// Receives the outcome tokens of a mint or a merge, `onERC1155Received` and
+    /// `onERC1155BatchReceived` in one: both begin with the account that moves the tokens, and return
+    /// their own selector. Only this contract can move tokens to itself, so none strand here.
+    fallback() external {
+        if (
+            msg.sender != address(conditionalTokens)
+                || uint256(bytes32(msg.data[4:])) != uint160(address(this))
+        ) revert OnlySelf();
+        assembly ("memory-safe") {
+            mstore(0x00, and(calldataload(0x00), shl(224, 0xffffffff)))
+            return(0x00, 0x20)
+        }
     }
 
     /// Tells whether the collateral moves for `account` at all (a stablecoin may have blocked it),
@@ -545,8 +606,9 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
 
         Fault fault;
         Reason reason;
+        uint256 kind;
         if (isSettled(e.tradeId, e.buyHash, e.sellHash)) reason = Reason.AlreadySettled;
-        else reason = _checkMatch(e, buy, sell);
+        else (reason, kind) = _checkMatch(e, buy, sell);
         if (reason == Reason.None) {
             (fault, reason) = _checkOrders(
                 e, buy, sell, batch.standings[fill.buy], batch.standings[fill.sell]
@@ -555,17 +617,38 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         if (reason == Reason.None) {
             e.buyer = buy.trader;
             e.seller = sell.trader;
-            e.outcome = buy.outcome;
             e.cost = costOf(e.price, e.size);
-            e.positionId = _positionId(e.marketId, e.outcome);
-            if (gasleft() < GAS_BEFORE_FILL) revert TooLittleGas(index);
-            (bool done,, uint256 word) =
-                _call(address(this), FILL_GAS, abi.encodeCall(this.executeFill, (e)));
-            if (done) return;
-            (fault, reason) = _diagnose(e, bytes4(bytes32(word)));
+            (fault, reason) = _execute(index, e, kind);
+            if (reason == Reason.None) return;
         }
         emit TradeRejected(e.tradeId, e.buyHash, e.sellHash, fault, reason);
         batch.verdicts[index] = bytes1((uint8(fault) << 6) | uint8(reason));
+    }
+
+    /// Moves the funds of a fill that passed every check, or finds out why they do not move.
+    function _execute(uint256 index, Execution memory e, uint256 kind)
+        private
+        returns (Fault, Reason)
+    {
+        e.positionId = _positionId(e.marketId, e.outcome);
+        bool done;
+        uint256 word;
+        if (kind == TRADE) {
+            if (gasleft() < GAS_BEFORE_FILL) revert TooLittleGas(index);
+            (done,, word) =
+                _call(address(this), FILL_GAS, abi.encodeCall(this.executeFill, (e)));
+        } else {
+            // Only so that it is known: the inner call asks for it.
+            _positionId(e.marketId, 1 - e.outcome);
+            if (gasleft() < GAS_BEFORE_SET_FILL) revert TooLittleGas(index);
+            (done,, word) = _call(
+                address(this),
+                SET_FILL_GAS,
+                abi.encodeCall(this.executeSets, (e, kind == MINT))
+            );
+        }
+        if (done) return (Fault.None, Reason.None);
+        return _diagnose(e, kind, bytes4(bytes32(word)));
     }
 
     /// Whether the two orders and the fill belong together. What is wrong here is the operator's
@@ -573,16 +656,34 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     function _checkMatch(Execution memory e, Order calldata buy, Order calldata sell)
         private
         pure
-        returns (Reason)
+        returns (Reason, uint256 kind)
     {
-        if (buy.side != BUY || sell.side != SELL) return Reason.WrongSide;
-        if (buy.marketId != sell.marketId) return Reason.MarketMismatch;
-        if (buy.outcome != sell.outcome || buy.outcome >= OUTCOMES) return Reason.OutcomeMismatch;
-        if (e.size == 0) return Reason.SizeZero;
-        if (e.price == 0 || e.price >= ONE) return Reason.PriceOutOfRange;
-        if (e.price > buy.price) return Reason.PriceAboveBuyLimit;
-        if (e.price < sell.price) return Reason.PriceBelowSellLimit;
-        return Reason.None;
+        {
+            (uint8 side, uint8 otherSide) = (buy.side, sell.side);
+            if (side == BUY && otherSide == SELL) kind = TRADE;
+            else if (side == BUY && otherSide == BUY) kind = MINT;
+            else if (side == SELL && otherSide == SELL) kind = MERGE;
+            else return (Reason.WrongSide, kind);
+        }
+        if (buy.marketId != sell.marketId) return (Reason.MarketMismatch, kind);
+        (uint8 outcome, uint8 otherOutcome) = (buy.outcome, sell.outcome);
+        if ((outcome == otherOutcome) != (kind == TRADE) || (outcome | otherOutcome) >= OUTCOMES) {
+            // Two of one side can only settle as opposite outcomes.
+            bool isSide = kind != TRADE && outcome == otherOutcome;
+            return (isSide ? Reason.WrongSide : Reason.OutcomeMismatch, kind);
+        }
+        e.outcome = kind == MERGE ? otherOutcome : outcome;
+        uint256 price = e.price;
+        if (e.size == 0) return (Reason.SizeZero, kind);
+        if (price == 0 || price >= ONE) return (Reason.PriceOutOfRange, kind);
+        // The order that stands in has its limit at 1 − q, and q may be any number.
+        if (kind == MERGE ? price + buy.price > ONE : price > buy.price) {
+            return (Reason.PriceAboveBuyLimit, kind);
+        }
+        if (kind == MINT ? price + sell.price < ONE : price < sell.price) {
+            return (Reason.PriceBelowSellLimit, kind);
+        }
+        return (Reason.None, kind);
     }
 
     /// Whether each order is signed, in time, not cancelled, and has room for the fill.
@@ -646,23 +747,32 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
 
     /// Finds out why the funds did not move. The fill has been undone, so the state is what it was
     /// before. Only asked on failure: a good fill does not pay for it.
-    function _diagnose(Execution memory e, bytes4 stage) private returns (Fault, Reason) {
+    function _diagnose(Execution memory e, uint256 kind, bytes4 stage)
+        private
+        returns (Fault, Reason)
+    {
         address tokens = address(conditionalTokens);
         if (
             _read(tokens, abi.encodeCall(conditionalTokens.getOutcomeSlotCount, (e.marketId))) == 0
         ) return (Fault.None, Reason.MarketUnknown);
 
-        Reason buyer = _buyerShortage(e);
-        Reason seller = _sellerShortage(e);
+        Reason buyer = kind == MERGE
+            ? _sharesShortage(e.buyer, _positionId(e.marketId, 1 - e.outcome), e.size)
+            : _collateralShortage(e.buyer, e.cost);
+        // A trader who buys from himself by a mint pays both parts.
+        Reason seller = kind == MINT
+            ? _collateralShortage(e.seller, e.buyer == e.seller ? e.size : e.size - e.cost)
+            : _sharesShortage(e.seller, e.positionId, e.size);
         if (buyer != Reason.None && seller != Reason.None) {
             return (Fault.Both, Reason.BothUnfunded);
         }
         if (buyer != Reason.None) return (Fault.Buyer, buyer);
         if (seller != Reason.None) return (Fault.Seller, seller);
 
-        // Everything is there: either the buyer, who is called when he receives, refused the
+        // Everything is there: either a trader, who is called when he receives, refused the
         // tokens,
         if (stage == SharesMoveFailed.selector) return (Fault.Buyer, Reason.SharesRefused);
+        if (stage == SellerSharesMoveFailed.selector) return (Fault.Seller, Reason.SharesRefused);
         // or the collateral refused one of the two. When it refuses both it is the token's doing.
         bool buyerRefused = !_probe(e.buyer);
         bool sellerRefused = !_probe(e.seller);
@@ -670,24 +780,28 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         return (buyerRefused ? Fault.Buyer : Fault.Seller, Reason.CollateralRefused);
     }
 
-    function _buyerShortage(Execution memory e) private view returns (Reason) {
+    function _collateralShortage(address account, uint256 amount) private view returns (Reason) {
         address token = address(collateral);
-        if (_read(token, abi.encodeCall(IERC20.balanceOf, (e.buyer))) < e.cost) {
+        if (_read(token, abi.encodeCall(IERC20.balanceOf, (account))) < amount) {
             return Reason.InsufficientCollateral;
         }
-        if (_read(token, abi.encodeCall(IERC20.allowance, (e.buyer, address(this)))) < e.cost) {
+        if (_read(token, abi.encodeCall(IERC20.allowance, (account, address(this)))) < amount) {
             return Reason.InsufficientAllowance;
         }
         return Reason.None;
     }
 
-    function _sellerShortage(Execution memory e) private view returns (Reason) {
+    function _sharesShortage(address account, uint256 id, uint256 amount)
+        private
+        view
+        returns (Reason)
+    {
         address token = address(conditionalTokens);
-        if (_read(token, abi.encodeCall(IERC1155.balanceOf, (e.seller, e.positionId))) < e.size) {
+        if (_read(token, abi.encodeCall(IERC1155.balanceOf, (account, id))) < amount) {
             return Reason.InsufficientShares;
         }
         if (
-            _read(token, abi.encodeCall(IERC1155.isApprovedForAll, (e.seller, address(this)))) == 0
+            _read(token, abi.encodeCall(IERC1155.isApprovedForAll, (account, address(this)))) == 0
         ) return Reason.SharesNotApproved;
         return Reason.None;
     }
@@ -699,7 +813,7 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         return bytes4(bytes32(word)) == ProbePassed.selector;
     }
 
-    function _hashAndRecover(SignedOrder[] calldata orders, uint256 fills)
+    function _hashAndRecover(SignedOrder[] calldata orders, Fill[] calldata fills)
         private
         view
         returns (bytes32[] memory hashes, Standing[] memory standings)
@@ -719,8 +833,7 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
             else standings[i] = _standing(o.order, groups);
         }
         if (others == 0) return (hashes, standings);
-        uint256 needed = others * SIGNER_GAS + fills * (FILL_GAS + 50_000) + 150_000;
-        if (gasleft() < needed) revert TooLittleGas(0);
+        if (gasleft() < others * SIGNER_GAS + _gasOf(orders, fills)) revert TooLittleGas(0);
         for (uint256 i = 0; i < orders.length; ++i) {
             if (standings[i] != Standing.Unsigned) continue;
             SignedOrder calldata o = orders[i];
@@ -728,6 +841,19 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
             if (delegates.isSigner(o.order.trader, signer, hashes[i], o.r, o.vs)) {
                 standings[i] = _standing(o.order, groups);
             }
+        }
+    }
+
+    /// The gas of all fills of a batch, whatever their traders do.
+    function _gasOf(SignedOrder[] calldata orders, Fill[] calldata fills)
+        private
+        pure
+        returns (uint256 gas)
+    {
+        gas = 150_000;
+        for (uint256 i = 0; i < fills.length; ++i) {
+            bool isSets = orders[fills[i].buy].order.side == orders[fills[i].sell].order.side;
+            gas += (isSets ? SET_FILL_GAS : FILL_GAS) + 50_000;
         }
     }
 
@@ -772,6 +898,59 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         );
         // Some tokens return nothing when they succeed; others return false when they fail.
         return success && (length == 0 || (length >= 32 && word == 1));
+    }
+
+    function _pay(address to, uint256 amount) private returns (bool) {
+        (bool success, uint256 length, uint256 word) = _call(
+            address(collateral), TRANSFER_GAS, abi.encodeCall(IERC20.transfer, (to, amount))
+        );
+        return success && (length == 0 || (length >= 32 && word == 1));
+    }
+
+    function _moveShares(address from, address to, uint256 id, uint256 amount)
+        private
+        returns (bool success)
+    {
+        (success,,) = _call(
+            address(conditionalTokens),
+            TRANSFER_GAS,
+            abi.encodeCall(IERC1155.safeTransferFrom, (from, to, id, amount, ""))
+        );
+    }
+
+    /// Splits or merges `size` complete sets of the market.
+    function _callSets(bytes4 selector, bytes32 marketId, uint256 size)
+        private
+        returns (bool success)
+    {
+        uint256[] memory partition = new uint256[](OUTCOMES);
+        (partition[0], partition[1]) = (1, 2);
+        (success,,) = _call(
+            address(conditionalTokens),
+            SET_GAS,
+            abi.encodeWithSelector(selector, collateral, bytes32(0), marketId, partition, size)
+        );
+    }
+
+    /// The collateral that was sent here by mistake. No mint or merge may end with less of it: a
+    /// token that keeps a fee or moves less than it says would pay a trader from it.
+    function _held() private view returns (uint256) {
+        return _read(address(collateral), abi.encodeCall(IERC20.balanceOf, (address(this))));
+    }
+
+    function _emitSettled(Execution calldata e) private {
+        emit TradeSettled(
+            e.tradeId,
+            e.buyer,
+            e.seller,
+            e.marketId,
+            e.buyHash,
+            e.sellHash,
+            e.outcome,
+            e.price,
+            e.size,
+            e.cost
+        );
     }
 
     /// A call with a limit on its gas that copies at most one word of what it returns.

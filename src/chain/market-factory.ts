@@ -3,7 +3,7 @@
 import { hexToBytes } from 'viem'
 import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
 import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
-import { CATEGORIES, type Category } from '#domain/market.ts'
+import { CATEGORIES, type Category, isComplementary, type Matching } from '#domain/market.ts'
 import type { Outcome } from '#domain/order.ts'
 import { type Call, callOf, hexAddress } from './call.ts'
 import { type ChainLog, decoded, type Place, placeOf, safeNumber } from './chain-log.ts'
@@ -14,6 +14,7 @@ type NewMarket = {
   readonly description: string
   readonly category: Category
   readonly expirationSec: number
+  readonly matching?: Matching
 }
 
 export type QuickTerms = {
@@ -42,6 +43,8 @@ export type FactoryEvent =
       readonly startPrice: bigint
       readonly source: string
     })
+  /** Precedes one of both above in its transaction. */
+  | (MarketPlace & { readonly type: 'ComplementaryMarket' })
   | (MarketPlace & {
       readonly type: 'QuickMarketResolved'
       readonly winningOutcome: Outcome
@@ -66,7 +69,9 @@ type Predicted = { readonly market: Address; readonly marketId: MarketId }
 type MarketFactory = {
   readonly address: Address
   createCall(market: NewMarket): Call
-  createQuickCall(quick: QuickTerms & { startPrice: bigint; source: string }): Call
+  createQuickCall(
+    quick: QuickTerms & { startPrice: bigint; source: string; matching?: Matching },
+  ): Call
   resolveQuickCall(
     market: Address,
     prices: { startPrice: bigint; endPrice: bigint; source: string },
@@ -90,15 +95,15 @@ export function marketFactory(client: ChainClient, address: Address): MarketFact
     [question, description, CATEGORIES.indexOf(category), BigInt(expirationSec)] as const
   return {
     address,
-    createCall: (market) => callOf(address, marketFactoryAbi, 'createMarket', words(market)),
-    createQuickCall: ({ asset, startSec, intervalSec, startPrice, source }) =>
-      callOf(address, marketFactoryAbi, 'createQuickMarket', [
-        asset,
-        BigInt(startSec),
-        intervalSec,
-        startPrice,
-        source,
-      ]),
+    createCall: (market) => {
+      const name = isComplementary(market) ? 'createComplementaryMarket' : 'createMarket'
+      return callOf(address, marketFactoryAbi, name, words(market))
+    },
+    createQuickCall: ({ asset, startSec, intervalSec, startPrice, source, ...quick }) => {
+      const name = isComplementary(quick) ? 'createComplementaryQuickMarket' : 'createQuickMarket'
+      const args = [asset, BigInt(startSec), intervalSec, startPrice, source] as const
+      return callOf(address, marketFactoryAbi, name, args)
+    },
     resolveQuickCall: (market, { startPrice, endPrice, source }) =>
       callOf(address, marketFactoryAbi, 'resolveQuickMarket', [
         hexAddress(market),
@@ -194,6 +199,15 @@ export function factoryEvent(log: ChainLog): FactoryEvent | undefined {
         endSec: safeNumber(args.endTime),
         startPrice: args.startPrice,
         source: args.source,
+      }
+    }
+    case 'ComplementaryMarket': {
+      const { marketId, market } = event.args
+      return {
+        type: 'ComplementaryMarket',
+        ...place,
+        marketId: marketId as string as MarketId,
+        market: toAddress(market),
       }
     }
     case 'QuickMarketResolved': {

@@ -16,5 +16,7 @@ test('random calls have the results of the model, to the last unit', async (t) =
   assert.ok(report.calls >= CALLS)
   // A run that mostly rejects, or never does, tests nothing.
   assert.ok(report.settled > report.fills * 0.2, `${report.settled} settled`)
+  assert.ok(report.mints > report.settled * 0.05, `${report.mints} mints`)
+  assert.ok(report.merges > report.settled * 0.02, `${report.merges} merges`)
   assert.ok(Object.keys(report.rejected).length >= 8, Object.keys(report.rejected).join())
 })

@@ -75,6 +75,28 @@ describe('a market', () => {
     assert.equal(await read(conditionalTokens, 'getOutcomeSlotCount', [id]), 2n)
   })
 
+  test('is complementary if it is created so, at the same address, for good', async () => {
+    const { maker, carol, chain, factory, read } = world
+    const args = await terms()
+    const [address, id] = await read(factory, 'predictMarket', [maker.address, ...args])
+    const receipt = await chain.send(maker, factory, 'createComplementaryMarket', args)
+    const [chosen, created] = eventsOf(receipt, factory)
+    assert.deepEqual(chosen, {
+      eventName: 'ComplementaryMarket',
+      args: { marketId: id, market: address },
+    })
+    assert.equal(created?.eventName, 'MarketCreated')
+    assert.equal(await read(factory, 'isComplementary', [address]), true)
+    await assertReverts(chain.send(maker, factory, 'createMarket', args), 'MarketExists')
+    await assertReverts(chain.send(carol, factory, 'createComplementaryMarket', args), 'NotMaker', [
+      carol.address,
+    ])
+    const plain = [args[0], 'By another gauge.', args[2], args[3]] as const
+    const [other] = await read(factory, 'predictMarket', [maker.address, ...plain])
+    await chain.send(maker, factory, 'createMarket', plain)
+    assert.equal(await read(factory, 'isComplementary', [other]), false)
+  })
+
   test('a stranger who prepares its condition first cannot stop it', async () => {
     const { maker, carol, chain, factory, conditionalTokens, read } = world
     const args = await terms()
@@ -326,6 +348,22 @@ describe('a quick market', () => {
     ])
     await resolve(market, STRIKE + 9n, STRIKE + 8n, 'binance')
     assert.equal(await read(market, 'winningOutcome', []), NO)
+  })
+
+  test('is complementary if it is created so, with the id that was predicted', async () => {
+    const { carol, quickOperator, chain, factory, read } = world
+    const { id, address, startTime } = await predicted()
+    const args = ['BTC', startTime, INTERVAL, STRIKE, 'pyth'] as const
+    await assertReverts(
+      chain.send(carol, factory, 'createComplementaryQuickMarket', args),
+      'NotOperator',
+      [carol.address],
+    )
+    const receipt = await chain.send(quickOperator, factory, 'createComplementaryQuickMarket', args)
+    const names = eventsOf(receipt, factory).map(({ eventName }) => eventName)
+    assert.deepEqual(names, ['ComplementaryMarket', 'QuickMarketCreated'])
+    assert.equal(await read(factory, 'isComplementary', [address]), true)
+    assert.equal(await read({ address, abi: marketAbi }, 'marketId', []), id)
   })
 
   test('is refused: strangers, names, intervals, starts, prices, twice', async () => {

@@ -19,7 +19,7 @@ contract HostileCollateral is ERC20, ERC20Permit {
         TakeFee
     }
 
-    /// Takes one part in this many of each `transferFrom`, out of what the receiver gets.
+    /// Takes one part in this many of each transfer, out of what the receiver gets.
     uint256 public constant FEE_PART = 50;
     address public constant FEE_RECEIVER = address(0xfee);
 
@@ -51,13 +51,19 @@ contract HostileCollateral is ERC20, ERC20Permit {
     }
 
     function transfer(address to, uint256 value) public override returns (bool) {
-        require(!blocked[msg.sender] && !blocked[to], "account is blocked");
-        return super.transfer(to, value);
+        return _misbehave(msg.sender, to, value, false);
     }
 
     function transferFrom(address from, address to, uint256 value)
         public
         override
+        returns (bool)
+    {
+        return _misbehave(from, to, value, true);
+    }
+
+    function _misbehave(address from, address to, uint256 value, bool spends)
+        private
         returns (bool)
     {
         require(!blocked[from] && !blocked[to], "account is blocked");
@@ -80,7 +86,8 @@ contract HostileCollateral is ERC20, ERC20Permit {
             (bool success, bytes memory returned) = _target.call(_data);
             emit CalledBack(success, returned);
         }
-        super.transferFrom(from, to, value);
+        if (spends) _spendAllowance(from, msg.sender, value);
+        _transfer(from, to, value);
         if (_mode == Mode.TakeFee) _transfer(to, FEE_RECEIVER, value / FEE_PART);
         if (_mode == Mode.ReturnNothing) {
             assembly {

@@ -1,14 +1,15 @@
 /**
  * Random calls against the model. Each fill of a batch is one call of the contract to itself and is
- * predicted and compared one by one; around them traders fund, spend, approve, revoke, cancel,
+ * predicted and compared one by one: trades, mints and merges. Around them traders fund, spend, approve, revoke, cancel,
  * permit, split, merge and redeem, strangers try what they may not and bring the permits of others, and the
  * clock moves. Two traders have hostile code in their accounts, and the collateral turns hostile for a batch
  * now and then (`hostility.ts`).
  *
  * Checked after every transaction: what became of each fill, exactly, by the events and by what `settle` returned, and
- * for some of the batches that a simulation returned the same. Checked every few transactions and at the end: every balance, allowance, approval and filled amount; that
- * collateral is neither created nor lost; that no order is filled beyond its size; that the
- * settlement contract holds nothing. Nobody's balance can differ from the model's, which moves
+ * for some of the batches that a simulation returned the same; that the settlement contract holds no more and no less
+ * than was sent to it by mistake. Checked every few transactions and at the end: every balance, allowance, approval and
+ * filled amount; that collateral is neither created nor lost; that the conditional tokens have locked exactly one unit for
+ * each complete set; that no order is filled beyond its size. Nobody's balance can differ from the model's, which moves
  * funds by genuine signatures only.
  */
 import assert from 'node:assert/strict'
@@ -40,6 +41,7 @@ import {
   holding,
   isCancelled,
   type KnownOrder,
+  kindOf,
   type ModelFill,
   move,
   newModel,
@@ -66,6 +68,9 @@ export type FuzzReport = {
   calls: number
   fills: number
   settled: number
+  /** Of the settled fills. */
+  mints: number
+  merges: number
   rejected: Record<string, number>
   otherCalls: Record<string, number>
   transactions: number
@@ -78,12 +83,18 @@ export type FuzzReport = {
 }
 
 type Signed = KnownOrder & { readonly signed: SignedOrder }
+type Question = {
+  readonly to: Hex
+  readonly data: Hex
+  readonly expected: bigint
+  readonly what: string
+}
 type Rpc = { status: Hex; logs: { address: Hex; topics: Hex[]; data: Hex }[] }
 
 const TRADERS = 8
 /** Of them, those with code in their accounts. */
 const DELEGATED = 2
-const BATCH_MAX = 40
+const BATCH_MAX = 16
 const POOL_MIN = 60
 const MARKET_LIFE_CALLS = 8_000
 /** Batches between two looks at all state, unless the options say otherwise. */
@@ -96,6 +107,10 @@ const GAS = numberToHex(16_777_216)
 const UNKNOWN_MARKET = keccak256('0x')
 const { keccak256: nativeKeccak } = loadKeccak()
 const FIRST_DEPOSIT = 50_000n * UNIT
+/** Sent to the settlement contract by mistake: no trader may ever get any of it. */
+const STRAY = 1_000n * UNIT
+/** The share of fills that are a mint or a merge. */
+const SETS = 0.35
 
 export async function fuzz(options: {
   seed: number
@@ -111,12 +126,15 @@ export async function fuzz(options: {
   const model = newModel({
     grace: SETTINGS.settlementGraceSeconds,
     cancelDelay: SETTINGS.cancelDelaySeconds,
+    tokens: conditionalTokens.address,
   })
   const report: FuzzReport = {
     seed: options.seed,
     calls: 0,
     fills: 0,
     settled: 0,
+    mints: 0,
+    merges: 0,
     rejected: {},
     otherCalls: {},
     transactions: 0,
@@ -348,6 +366,8 @@ export async function fuzz(options: {
   /** A fill that mostly crosses, and sometimes is wrong in one of the ways it can be. */
   function newFill(): ModelFill {
     if (past.length > 0 && random.chance(0.06)) return random.pick(past)
+    const sets = random.chance(SETS) ? newSets() : undefined
+    if (sets !== undefined) return sets
     const open = ({ hash, order }: Signed) => amount(model.filled, hash) < order.size
     const sells = pool.filter((known) => known.order.side === 1 && open(known))
     let sell = random.pick(pool)
@@ -367,10 +387,32 @@ export async function fuzz(options: {
       buy = random.pick(buys)
       break
     }
-    seq += 1n
     const spread = Number(buy.order.price - sell.order.price)
-    let price = sell.order.price + BigInt(spread > 0 ? random.below(spread + 1) : 0)
-    if (random.chance(0.02)) price = BigInt(random.below(1_000_100))
+    const price = sell.order.price + BigInt(spread > 0 ? random.below(spread + 1) : 0)
+    return fillOf(buy, sell, price)
+  }
+
+  /** A mint or a merge of two orders that cross, either of which may be the one that is priced. */
+  function newSets(): ModelFill | undefined {
+    const open = ({ hash, order }: Signed) => amount(model.filled, hash) < order.size
+    const priced = random.pick(pool)
+    const { side, marketId, outcome, price } = priced.order
+    const others = pool.filter(({ order }) => {
+      const isOther = order.marketId === marketId && order.outcome !== outcome
+      const sum = order.price + price
+      return isOther && order.side === side && (side === 0 ? sum >= ONE : sum <= ONE)
+    })
+    const other = random.pick(others.filter(open))
+    if (other === undefined) return undefined
+    const spread = side === 0 ? other.order.price + price - ONE : ONE - other.order.price - price
+    const inside = BigInt(random.below(Number(spread) + 1))
+    if (side === 0) return fillOf(priced, other, price - inside)
+    return fillOf(other, priced, price + inside)
+  }
+
+  function fillOf(buy: Signed, sell: Signed, crossing: bigint): ModelFill {
+    seq += 1n
+    const price = random.chance(0.02) ? BigInt(random.below(1_000_100)) : crossing
     const room = [buy, sell].map(({ hash, order }) => order.size - amount(model.filled, hash))
     let size = randomSize()
     for (const left of room) if (left < size) size = left
@@ -493,15 +535,20 @@ export async function fuzz(options: {
     assert.ok(returned)
     assert.deepEqual(refusalsOf(returned), refusals, `returned, seed ${options.seed}`)
     assert.deepEqual(verdictsOf(receipt), expected, `seed ${options.seed}`)
-    for (const { result } of expected) {
+    expected.forEach(({ result }, index) => {
       report.calls += 1
       report.fills += 1
-      if (result.settled) report.settled += 1
-      else {
+      if (result.settled) {
+        const kind = kindOf(batch[index]!)
+        report.settled += 1
+        if (kind === 'mint') report.mints += 1
+        if (kind === 'merge') report.merges += 1
+      } else {
         const name = `${result.reason} (${result.fault})`
         report.rejected[name] = (report.rejected[name] ?? 0) + 1
       }
-    }
+    })
+    await checkHeld()
     past.push(...batch.slice(0, 4))
     if (past.length > 400) past = past.slice(200)
     if (isHostile) for (const arming of hostility.disarm()) await armed(arming)
@@ -718,20 +765,54 @@ export async function fuzz(options: {
     }
   }
 
+  const balanceOf = (who: Hex) =>
+    encodeFunctionData({ abi: collateral.abi, functionName: 'balanceOf', args: [who] })
+  const sharesOf = (who: Hex, position: bigint) =>
+    encodeFunctionData({
+      abi: conditionalTokens.abi,
+      functionName: 'balanceOf',
+      args: [who, position],
+    })
+
+  /** Checks that the settlement contract has kept nothing and given nothing away. */
+  function checkHeld(): Promise<void> {
+    const to = conditionalTokens.address
+    const tokens = markets.flatMap(({ positions }) => positions)
+    return compare([
+      {
+        ...{ to: collateral.address, data: balanceOf(settlement.address), expected: STRAY },
+        what: 'held by the settlement',
+      },
+      ...tokens.map((position) => ({
+        ...{ to, data: sharesOf(settlement.address, position), expected: 0n },
+        what: 'shares held by the settlement',
+      })),
+    ])
+  }
+
+  /** Asserts that a unit of collateral is locked for each complete set, and for nothing else. */
+  function checkSets(): void {
+    let sets = 0n
+    for (const { id } of markets) {
+      const [yes, no] = [0, 1].map((outcome) =>
+        traders.reduce(
+          (sum, { address }) => sum + amount(model.shares, holding(address, id, outcome)),
+          0n,
+        ),
+      ) as [bigint, bigint]
+      assert.equal(yes, no, 'as many YES as NO')
+      sets += yes
+    }
+    assert.equal(amount(model.collateral, conditionalTokens.address), sets, 'locked for sets')
+  }
+
   /** Compares everything the chain holds with the model. */
   async function checkState(): Promise<void> {
     report.stateChecks += 1
-    const questions: { data: Hex; to: Hex; expected: bigint; what: string }[] = []
+    checkSets()
+    const questions: Question[] = []
     const ask = (to: Hex, data: Hex, expected: bigint, what: string) =>
       questions.push({ to, data, expected, what })
-    const balanceOf = (who: Hex) =>
-      encodeFunctionData({ abi: collateral.abi, functionName: 'balanceOf', args: [who] })
-    const sharesOf = (who: Hex, position: bigint) =>
-      encodeFunctionData({
-        abi: conditionalTokens.abi,
-        functionName: 'balanceOf',
-        args: [who, position],
-      })
     for (const { address } of traders) {
       ask(collateral.address, balanceOf(address), amount(model.collateral, address), 'collateral')
       const allowance = encodeFunctionData({
@@ -755,15 +836,8 @@ export async function fuzz(options: {
     }
     const locked = amount(model.collateral, conditionalTokens.address)
     ask(collateral.address, balanceOf(conditionalTokens.address), locked, 'locked')
-    ask(collateral.address, balanceOf(settlement.address), 0n, 'held by the settlement')
     const fees = amount(model.collateral, model.feeReceiver)
     ask(collateral.address, balanceOf(model.feeReceiver), fees, 'fees of the collateral')
-    for (const { positions } of markets) {
-      for (const position of positions) {
-        const data = sharesOf(settlement.address, position)
-        ask(conditionalTokens.address, data, 0n, 'shares held by the settlement')
-      }
-    }
     for (const { hash, order } of pool) {
       const filled = amount(model.filled, hash)
       assert.ok(filled <= order.size)
@@ -777,7 +851,10 @@ export async function fuzz(options: {
     let total = 0n
     for (const value of model.collateral.values()) total += value
     assert.equal(total, minted, 'collateral created or lost')
+    await compare(questions)
+  }
 
+  async function compare(questions: readonly Question[]): Promise<void> {
     const answer = (await chain.request('eth_call', [
       {
         to: multicall.address,
@@ -804,6 +881,7 @@ export async function fuzz(options: {
   }
 
   try {
+    await deposit(settlement.address, STRAY)
     for (const { address } of traders) {
       await deposit(address, FIRST_DEPOSIT)
       for (const spender of [settlement.address, conditionalTokens.address]) {
@@ -854,6 +932,7 @@ function repeaterCode(target: Hex): Hex {
   ])
 }
 
+const ONE = 1_000_000n
 const TRADE_ID = [
   { type: 'uint256' },
   { type: 'address' },

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { marketAbi } from '../../../contracts/artifacts/Market.abi.ts'
 import type { Fill, SignedOrder, World } from './world.ts'
-import { UNIT } from './world.ts'
+import { NO, UNIT } from './world.ts'
 
 export const BATCHES = [1, 10, 50] as const
 const TRADES = 50
@@ -15,7 +15,7 @@ type Trade = { buy: SignedOrder; sell: SignedOrder; size: bigint; price: bigint 
 export type Flow = { name: string; trades: Trade[] }
 export type GasRow = { flow: string; gasPerFill: number[]; ratio: number }
 
-/** Three flows between the best and the worst case for sharing within a batch. */
+/** Flows between the best and the worst case for sharing within a batch. */
 export async function gasFlows(world: World): Promise<Flow[]> {
   // A fixed time gives a fixed market id, and so the same work to find its position ids.
   const market = await world.createMarket({ expiration: 2_000_000_000n })
@@ -69,10 +69,30 @@ export async function gasFlows(world: World): Promise<Flow[]> {
     strangers.push({ buy: b, sell: s, size: UNIT, price })
   }
 
+  const mintTaker = await world.buy(at(0), market.id, {
+    ...{ price: 500_000n, size: BigInt(TRADES) * UNIT, outcome: NO },
+  })
+  const mintSweep: Trade[] = []
+  const mints: Trade[] = []
+  const merges: Trade[] = []
+  for (let i = 0; i < TRADES; i += 1) {
+    const terms = { price, size: UNIT }
+    mintSweep.push({ ...terms, buy: await buy(at(i + 1), UNIT), sell: mintTaker })
+    const other = { ...terms, outcome: NO }
+    const [first, second] = [at(2 * i), at(2 * i + 1)]
+    const otherBuy = await world.buy(second, market.id, other)
+    mints.push({ ...terms, buy: await buy(first, UNIT), sell: otherBuy })
+    const otherSell = await world.sell(first, market.id, other)
+    merges.push({ ...terms, buy: otherSell, sell: await sell(second, UNIT) })
+  }
+
   return [
     { name: 'one taker sweeps fifty resting orders', trades: sweep },
     { name: 'ten traders, orders that meet several', trades: mixed },
     { name: 'a hundred strangers, one trade each', trades: strangers },
+    { name: 'one taker mints with fifty resting orders', trades: mintSweep },
+    { name: 'a hundred strangers, one mint each', trades: mints },
+    { name: 'a hundred strangers, one merge each', trades: merges },
   ]
 }
 
@@ -111,6 +131,11 @@ export async function measureOperations(world: World): Promise<[string, bigint][
   const args = [...words, expiration] as const
   const [address, id] = await world.read(factory, 'predictMarket', [maker.address, ...args])
   measured('`createMarket`', await chain.send(maker, factory, 'createMarket', args))
+  const otherArgs = [words[0], 'By another price.', words[2], expiration] as const
+  measured(
+    '`createComplementaryMarket`',
+    await chain.send(maker, factory, 'createComplementaryMarket', otherArgs),
+  )
   const market = { address, id, abi: marketAbi, expiration }
   const start = (await chain.now()) + 1n
   const [quick] = await world.read(factory, 'predictQuickMarket', ['BTC', start, 60])

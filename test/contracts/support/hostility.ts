@@ -31,7 +31,7 @@ const RECEIVER_MODES = [
   ['callBack', 6],
 ] as const
 const WILLING = new Set(['accept', 'callBack'])
-/** A token that burns gas would leave no room for a batch of 40 fills. */
+/** A token that burns gas would leave no room for a batch of 16 fills. */
 const TOKEN_MODES = [
   ['returnFalse', 1],
   ['returnNothing', 2],
@@ -124,6 +124,7 @@ export async function makeHostility(
       const [name, mode] = random.pick(TOKEN_MODES)
       model.refusesAll = REFUSING.has(name)
       model.feePart = name === 'takeFee' ? FEE_PART : 0n
+      model.isMute = name === 'returnNothing'
       return [{ name: `token: ${name}`, to, data: armToken(mode) }]
     },
     disarm() {
@@ -134,6 +135,7 @@ export async function makeHostility(
       model.blocked.clear()
       model.refusesAll = false
       model.feePart = 0n
+      model.isMute = false
       return [...calls, { name: 'token: honest', to, data: armToken(0) }]
     },
   }

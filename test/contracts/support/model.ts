@@ -28,9 +28,10 @@ export type Expected =
 
 export type Model = ReturnType<typeof newModel>
 
-export function newModel(settings: { grace: bigint; cancelDelay: bigint }) {
+export function newModel(settings: { grace: bigint; cancelDelay: bigint; tokens: Hex }) {
   return {
     ...settings,
+    /** By holder; under `tokens` what the conditional tokens have locked. */
     collateral: new Map<Hex, bigint>(),
     allowance: new Map<Hex, bigint>(),
     /** By `trader marketId outcome`. */
@@ -48,6 +49,8 @@ export function newModel(settings: { grace: bigint; cancelDelay: bigint }) {
     refusesAll: false,
     /** The collateral keeps one part in this many of what a receiver gets; zero for nothing. */
     feePart: 0n,
+    /** Whether the conditional tokens do not understand the collateral: it returns nothing. */
+    isMute: false,
     feeReceiver: '0x' as Hex,
     /** Accounts whose own code refuses outcome tokens. */
     unwilling: new Set<Hex>(),
@@ -68,13 +71,18 @@ export function settleInModel(model: Model, fill: ModelFill, tradeId: Hex, now: 
   const { buy, sell, price, size } = fill
   const orders = [buy, sell] as const
   if (model.settled.has(tradeId)) return reject('AlreadySettled')
-  if (buy.order.side !== 0 || sell.order.side !== 1) return reject('WrongSide')
+  const kind = kindOf(fill)
+  if (kind === undefined) return reject('WrongSide')
   if (buy.order.marketId !== sell.order.marketId) return reject('MarketMismatch')
-  if (buy.order.outcome !== sell.order.outcome) return reject('OutcomeMismatch')
+  const isSameOutcome = buy.order.outcome === sell.order.outcome
+  if (kind === 'trade' && !isSameOutcome) return reject('OutcomeMismatch')
+  if (kind !== 'trade' && isSameOutcome) return reject('WrongSide')
   if (size === 0n) return reject('SizeZero')
   if (!isPrice(Number(price))) return reject('PriceOutOfRange')
-  if (price > buy.order.price) return reject('PriceAboveBuyLimit')
-  if (price < sell.order.price) return reject('PriceBelowSellLimit')
+  const buyLimit = kind === 'merge' ? 1_000_000n - buy.order.price : buy.order.price
+  const sellLimit = kind === 'mint' ? 1_000_000n - sell.order.price : sell.order.price
+  if (price > buyLimit) return reject('PriceAboveBuyLimit')
+  if (price < sellLimit) return reject('PriceBelowSellLimit')
 
   const failing = (reason: Reason, fails: (known: KnownOrder) => boolean) => {
     const [buyer, seller] = orders.map(fails)
@@ -88,37 +96,120 @@ export function settleInModel(model: Model, fill: ModelFill, tradeId: Hex, now: 
     failing('OrderOverfilled', ({ hash, order }) => amount(model.filled, hash) + size > order.size)
   if (bad !== undefined) return bad
 
-  const [payer, giver] = [buy.order.trader, sell.order.trader]
-  const { marketId, outcome } = buy.order
+  const { marketId } = buy.order
   const cost = costOf(price, size)
-  const poor = amount(model.collateral, payer) < cost
-  const unallowed = amount(model.allowance, payer) < cost
-  const empty = amount(model.shares, holding(giver, marketId, outcome)) < size
-  const unapproved = !model.approved.has(giver)
-  if (poor || unallowed || empty || unapproved) {
-    if (!model.markets.has(marketId)) return reject('MarketUnknown')
-    const buyer = poor || unallowed
-    const seller = empty || unapproved
-    if (buyer && seller) return reject('BothUnfunded', true, true)
-    if (buyer) return reject(poor ? 'InsufficientCollateral' : 'InsufficientAllowance', true)
-    return reject(empty ? 'InsufficientShares' : 'SharesNotApproved', false, true)
+  const legs = legsOf(fill, kind, cost)
+  const [buyer, seller] = legs
+  // A trader who mints with themself pays both parts.
+  const isAlone = kind === 'mint' && buyer.trader === seller.trader
+  const lacks = [
+    shortage(model, marketId, buyer),
+    shortage(model, marketId, isAlone ? { ...seller, pays: size } : seller),
+  ] as const
+  const isKnown = model.markets.has(marketId)
+  if (!isKnown && (kind === 'mint' || lacks.some((reason) => reason !== undefined))) {
+    return reject('MarketUnknown')
   }
+  if (lacks[0] !== undefined && lacks[1] !== undefined) return reject('BothUnfunded', true, true)
+  if (lacks[0] !== undefined) return reject(lacks[0], true)
+  if (lacks[1] !== undefined) return reject(lacks[1], false, true)
 
-  // The collateral moves first, and the contract asks it about each of the two when it does not.
-  const isRefused = (account: Hex) => model.refusesAll || model.blocked.has(account)
-  const [refusesPayer, refusesGiver] = [isRefused(payer), isRefused(giver)]
-  if (refusesPayer && refusesGiver) return reject('CollateralRefused')
-  if (refusesPayer || refusesGiver) return reject('CollateralRefused', refusesPayer, refusesGiver)
-  if (model.unwilling.has(payer)) return reject('SharesRefused', true)
+  const isRefused = ({ trader }: Leg) => model.refusesAll || model.blocked.has(trader)
+  const [refusesBuyer, refusesSeller] = [isRefused(buyer), isRefused(seller)]
+  if (refusesBuyer && refusesSeller) return reject('CollateralRefused')
+  if (refusesBuyer || refusesSeller) {
+    return reject('CollateralRefused', refusesBuyer, refusesSeller)
+  }
+  const isFeeTaken = (value: bigint) => model.feePart > 0n && value >= model.feePart
+  if (kind !== 'trade') {
+    const moved = kind === 'mint' ? [cost, size - cost] : [size]
+    if (model.isMute || moved.some(isFeeTaken)) return reject('CollateralRefused')
+  }
+  if (buyer.gets !== undefined && model.unwilling.has(buyer.trader)) {
+    return reject('SharesRefused', true)
+  }
+  if (seller.gets !== undefined && model.unwilling.has(seller.trader)) {
+    return reject('SharesRefused', false, true)
+  }
 
   model.settled.add(tradeId)
   for (const { hash } of orders) model.filled.set(hash, amount(model.filled, hash) + size)
-  move(model.collateral, payer, giver, cost)
-  if (model.feePart > 0n) move(model.collateral, giver, model.feeReceiver, cost / model.feePart)
-  move(model.shares, holding(giver, marketId, outcome), holding(payer, marketId, outcome), size)
-  const allowance = amount(model.allowance, payer)
-  if (allowance !== UNLIMITED) model.allowance.set(payer, allowance - cost)
+  for (const leg of legs) apply(model, leg, marketId)
+  const locked = model.tokens
+  if (kind === 'mint') model.collateral.set(locked, amount(model.collateral, locked) + size)
+  if (kind === 'merge') model.collateral.set(locked, amount(model.collateral, locked) - size)
+  if (kind === 'trade' && isFeeTaken(cost)) {
+    move(model.collateral, seller.trader, model.feeReceiver, cost / model.feePart)
+  }
   return { settled: true, cost }
+}
+
+type Kind = 'trade' | 'mint' | 'merge'
+
+/** What one of the two brings and takes. */
+type Leg = {
+  readonly trader: Hex
+  readonly size: bigint
+  readonly pays: bigint
+  readonly earns: bigint
+  /** Outcomes of the tokens. */
+  readonly gives?: number
+  readonly gets?: number
+}
+
+export function kindOf({ buy, sell }: Pick<ModelFill, 'buy' | 'sell'>): Kind | undefined {
+  if (buy.order.side === 0) return sell.order.side === 0 ? 'mint' : 'trade'
+  return sell.order.side === 1 ? 'merge' : undefined
+}
+
+function legsOf({ buy, sell, size }: ModelFill, kind: Kind, cost: bigint): [Leg, Leg] {
+  const [buyer, seller] = [buy.order.trader, sell.order.trader]
+  const [b, s] = [buy.order.outcome, sell.order.outcome]
+  const rest = size - cost
+  if (kind === 'mint') {
+    return [
+      { trader: buyer, size, pays: cost, earns: 0n, gets: b },
+      { trader: seller, size, pays: rest, earns: 0n, gets: s },
+    ]
+  }
+  if (kind === 'merge') {
+    return [
+      { trader: buyer, size, pays: 0n, earns: rest, gives: b },
+      { trader: seller, size, pays: 0n, earns: cost, gives: s },
+    ]
+  }
+  return [
+    { trader: buyer, size, pays: cost, earns: 0n, gets: b },
+    { trader: seller, size, pays: 0n, earns: cost, gives: s },
+  ]
+}
+
+function shortage(
+  model: Model,
+  marketId: Hex,
+  { trader, pays, gives, size }: Leg,
+): Reason | undefined {
+  if (gives === undefined) {
+    if (amount(model.collateral, trader) < pays) return 'InsufficientCollateral'
+    return amount(model.allowance, trader) < pays ? 'InsufficientAllowance' : undefined
+  }
+  if (amount(model.shares, holding(trader, marketId, gives)) < size) return 'InsufficientShares'
+  return model.approved.has(trader) ? undefined : 'SharesNotApproved'
+}
+
+function apply(model: Model, leg: Leg, marketId: Hex): void {
+  const { trader, pays, earns, gives, gets, size } = leg
+  model.collateral.set(trader, amount(model.collateral, trader) - pays + earns)
+  const allowance = amount(model.allowance, trader)
+  if (allowance !== UNLIMITED) model.allowance.set(trader, allowance - pays)
+  for (const [outcome, change] of [
+    [gives, -size],
+    [gets, size],
+  ] as const) {
+    if (outcome === undefined) continue
+    const key = holding(trader, marketId, outcome)
+    model.shares.set(key, amount(model.shares, key) + change)
+  }
 }
 
 export function isCancelled(model: Model, { hash, order }: KnownOrder, now: bigint): boolean {

@@ -35,7 +35,10 @@ function placesWith(ask: (type: string, message: object) => Promise<unknown>) {
   const marketOf = ((_marketId: MarketId) => ({ ask })) as unknown as Parameters<
     typeof makeQuickPlaces
   >[0]
-  return makeQuickPlaces(marketOf, traderNamed('operator'))
+  return makeQuickPlaces(marketOf, {
+    maker: traderNamed('operator'),
+    matching: 'same-outcome',
+  })
 }
 
 inFolder('a quick market is opened, opened again after a restart, and closed', async (dataDir) => {

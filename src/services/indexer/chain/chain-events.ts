@@ -59,6 +59,7 @@ const READ = {
   factory: topicsOf(marketFactoryAbi, [
     'MarketCreated',
     'QuickMarketCreated',
+    'ComplementaryMarket',
     'QuickMarketResolved',
     'EventMarketCreated',
   ]),
@@ -96,6 +97,8 @@ type Scene = {
   readonly tokenEvents: readonly (TokenEvent | undefined)[]
   readonly markets: ReadonlySet<string>
   readonly marketContracts: ReadonlySet<Address>
+  /** Markets that these logs create as complementary. */
+  readonly complementary: ReadonlySet<MarketId>
   readonly tokens: ReadonlySet<string>
 }
 
@@ -144,9 +147,11 @@ async function sceneOf(
   const asked = new Set(logs.map(({ address }) => address))
   for (const fixed of [marketFactory, conditionalTokens, settlement, delegates]) asked.delete(fixed)
   for (const event of tokenEvents) if (event?.type === 'ConditionResolved') asked.add(event.oracle)
-  for (const log of logs) {
-    const event = log.address === marketFactory ? factoryEvent(log) : undefined
-    if (event?.type === 'QuickMarketResolved') asked.add(event.market)
+  const factoryEvents = logs.flatMap((log) =>
+    log.address === marketFactory ? (factoryEvent(log) ?? []) : [],
+  )
+  for (const event of factoryEvents) {
+    if (event.type === 'QuickMarketResolved') asked.add(event.market)
   }
   const markets = [...created, ...(await options.knownMarkets([...asked]))]
 
@@ -170,6 +175,11 @@ async function sceneOf(
     tokenEvents,
     markets: new Set(markets.map(({ contract, marketId }) => `${contract}/${marketId}`)),
     marketContracts: new Set(markets.map(({ contract }) => contract)),
+    complementary: new Set(
+      factoryEvents.flatMap((event) =>
+        event.type === 'ComplementaryMarket' ? [event.marketId] : [],
+      ),
+    ),
     tokens,
   }
 }
@@ -221,7 +231,7 @@ function positionsOf(stablecoin: Address, marketId: MarketId): readonly [yes: st
 }
 
 async function fromFactory(
-  { options, node, markets }: Scene,
+  { options, node, markets, complementary }: Scene,
   log: ChainLog,
   event: FactoryEvent,
   atSec: number,
@@ -243,6 +253,7 @@ async function fromFactory(
     contractAddress: event.market,
     chainId: options.client.chainId,
     createdAt: atSec,
+    ...(complementary.has(event.marketId) ? { matching: 'complementary' as const } : {}),
   }
   if (event.type === 'MarketCreated') {
     const { category, maker, expirationSec: expiration } = event
@@ -375,7 +386,9 @@ function fromTokens(scene: Scene, index: number, log: ChainLog, atSec: number): 
   if (event === undefined) return UNREADABLE
   const at = atOf(log, atSec)
   if (event.type === 'TokensMoved') {
-    const { from, to, moves } = event
+    const { moves } = event
+    const { from, to } = tradersOf(event, settlement)
+    if (from === to && from === ZERO_ADDRESS) return []
     const kept = moves.flatMap(({ positionId, amount }, part) =>
       amount > 0n && tokens.has(positionId) ? [{ part, positionId, amount }] : [],
     )
@@ -386,7 +399,7 @@ function fromTokens(scene: Scene, index: number, log: ChainLog, atSec: number): 
   if (isConversion(event)) {
     const indexSets = outcomeSetsOf(event)
     const isPlain = event.collateral === stablecoin && isWithoutParent(event)
-    if (!isPlain || indexSets === undefined) return []
+    if (!isPlain || indexSets === undefined || event.holder === settlement) return []
     const redeems = event.type === 'PayoutRedeemed'
     return [
       {
@@ -405,6 +418,21 @@ function fromTokens(scene: Scene, index: number, log: ChainLog, atSec: number): 
   if (!markets.has(`${oracle}/${marketId}`)) return []
   if (payouts.length !== 2) return { why: `it has ${payouts.length} payouts` }
   return [{ type: 'ConditionResolved', ...at, marketId, payouts }]
+}
+
+/**
+ * Returns between whom tokens move. The settlement contract keeps none: what it moves to itself in a mint or merge counts
+ * as made and burnt there, so that it never holds a position. Its split and its merge then move nothing.
+ */
+function tradersOf(
+  { operator, from, to }: TokenEvent & { type: 'TokensMoved' },
+  settlement: Address,
+): { readonly from: Address; readonly to: Address } {
+  if (operator !== settlement) return { from, to }
+  return {
+    from: from === settlement ? ZERO_ADDRESS : from,
+    to: to === settlement ? ZERO_ADDRESS : to,
+  }
 }
 
 function isOutcome(value: number): value is 0 | 1 {

@@ -78,6 +78,7 @@ export async function startQuickMarkets(ports: {
     journal: makeJournal(store, reads),
     clock,
     policy: { confirmations },
+    matching: quick.matching,
     pollMs: quick.pollMs,
     idlePollMs: IDLE_POLL_MS,
     onTrouble: (where, error) =>
@@ -98,7 +99,7 @@ export async function startQuickMarkets(ports: {
       note: (noted) => askWrite(store, 'noteQuickMarket', noted),
       recordMarks: async (batch) =>
         ports.rowsRefused('mark', await askWrite(store, 'recordMarks', batch)),
-      ...makeQuickPlaces(marketOf, own.address),
+      ...makeQuickPlaces(marketOf, { maker: own.address, matching: quick.matching }),
       create: lane.create,
       report: lane.report,
       openToOracle: lane.openToOracle,

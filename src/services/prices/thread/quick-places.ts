@@ -3,12 +3,15 @@
 import { quickDescription, quickQuestion } from '#chain/market-factory.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address } from '#domain/ids.ts'
-import type { Market } from '#domain/market.ts'
+import type { Market, Matching } from '#domain/market.ts'
 import { endSecOf, type QuickMarket } from '#domain/quick-market.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { isUnanswered, type Unanswered } from '#runtime/channel.ts'
 import type { Writers } from '#services/kit/kit.ts'
 import type { QuickMarketsPorts } from '../quick-markets/state.ts'
+
+/** What all quick markets of an exchange have in common. */
+type Terms = { readonly maker: Address; readonly matching: Matching }
 
 /**
  * A thread does not open a market whose end is past: it was never opened there, or was unloaded. That does not change,
@@ -16,11 +19,11 @@ import type { QuickMarketsPorts } from '../quick-markets/state.ts'
  */
 export function makeQuickPlaces(
   marketOf: Writers['marketOf'],
-  maker: Address,
+  terms: Terms,
 ): Pick<QuickMarketsPorts, 'place' | 'close'> {
   /** Returns false if the market has ended and is not loaded there. */
   async function place(quickMarket: QuickMarket): Promise<boolean> {
-    const market = marketFor(quickMarket, maker)
+    const market = marketFor(quickMarket, terms)
     const answer = await marketOf(market.id).ask('OpenMarket', { market })
     if (isRejection(answer) && answer.rejected === 'MARKET_CLOSED') return false
     done(answer)
@@ -48,7 +51,7 @@ function done(answer: unknown | Unanswered): void {
 }
 
 /** Returns the market with the texts of its contract. */
-function marketFor(quickMarket: QuickMarket, maker: Address): Market {
+function marketFor(quickMarket: QuickMarket, { maker, matching }: Terms): Market {
   const { marketId, contractAddress, chainId, asset, startSec, strike } = quickMarket
   const endSec = endSecOf(quickMarket)
   const { source } = strike
@@ -68,5 +71,6 @@ function marketFor(quickMarket: QuickMarket, maker: Address): Market {
     chainId,
     createdAt: Math.floor(quickMarket.createdAtMs / 1_000),
     quick: true,
+    ...(matching === 'complementary' ? { matching } : {}),
   }
 }

@@ -53,6 +53,7 @@ describe('the lane of quick markets', () => {
       },
       clock,
       policy: { confirmations: 0 },
+      matching: 'same-outcome',
       pollMs: POLL_MS,
       idlePollMs: POLL_MS,
       onTrouble: () => undefined,
