@@ -15,6 +15,7 @@ import { privateKeyToAccount } from 'viem/accounts'
 import type { Client } from '#client/client.ts'
 import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
 import { type EventInfo, eventText } from '#domain/event-info.ts'
+import type { Matching } from '#domain/market.ts'
 import { NATIVE_CURRENCY } from '#domain/native-currency.ts'
 import type { ChainConfig } from '#protocol/shapes/config.ts'
 import { DEVNET_CHAIN_ID } from './accounts.ts'
@@ -43,6 +44,8 @@ type MarketOrder = {
   readonly seconds: number
   /** Event that it belongs to, and the key of an operator of the factory. */
   readonly event?: { readonly info: EventInfo; readonly operatorKey: Hex }
+  /** Matching rule of a market without an event. */
+  readonly matching?: Matching
 }
 
 export async function createMarket(client: Client, order: MarketOrder): Promise<CreatedMarket> {
@@ -100,9 +103,12 @@ type Words = readonly [question: string, description: string, category: number, 
 
 /** Returns the call of the factory, with the operator's signature if the market is of an event. */
 async function creationOf(
-  { chain, event }: MarketOrder,
+  { chain, event, matching }: MarketOrder,
   { words, address }: { readonly words: Words; readonly address: Hex },
 ) {
+  if (event === undefined && matching === 'complementary') {
+    return { functionName: 'createComplementaryMarket', args: words } as const
+  }
   if (event === undefined) return { functionName: 'createMarket', args: words } as const
   const metadata = toHex(eventText(event.info))
   const signature = await signEventMarket(privateKeyToAccount(event.operatorKey), {

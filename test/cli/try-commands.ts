@@ -49,9 +49,10 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     return err
   }
 
-  const { id: made } = await json<{ id: string }>(
-    ...['market', 'create', '--question', 'Is it a test?'],
+  const { id: made, matching } = await json<{ id: string; matching: string }>(
+    ...['market', 'create', '--question', 'Is it a test?', '--matching', 'complementary'],
   )
+  assert.equal(matching, 'complementary')
   const [rain] = await json<Market[]>('markets', 'Delphi')
   assert.ok(rain !== undefined)
   const id = rain.id

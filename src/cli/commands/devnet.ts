@@ -10,7 +10,7 @@ import { CommandError, readInteger } from '#devnet/command.ts'
 import { createMarket } from '#devnet/create-market.ts'
 import { runMaker } from '#devnet/demo-maker.ts'
 import { warpDevnet } from '#devnet/warp.ts'
-import { CATEGORIES } from '#domain/market.ts'
+import { CATEGORIES, MATCHINGS } from '#domain/market.ts'
 import { command, READ_OPTIONS, readWord, SIGN_OPTIONS, URL_OPTION } from '../command.ts'
 import {
   chainFor,
@@ -58,6 +58,7 @@ export const marketCreate = command({
     question: { value: '<text>', help: 'what YES means, at most 1,024 bytes', required: true },
     description: { value: '<text>', help: 'how it is decided, at most 8,192 bytes', default: '' },
     category: { value: '<name>', help: CATEGORIES.join(', '), default: 'general' },
+    matching: { value: '<rule>', help: MATCHINGS.join(', '), default: 'same-outcome' },
     seconds: { value: '<n>', help: 'until it expires', default: String(7 * DAY_SEC) },
     'key-file': { value: '<path>', help: "a file with the maker's key" },
     rpc: { value: '<url>', help: "the way to the chain, if not the devnet's" },
@@ -66,6 +67,7 @@ export const marketCreate = command({
   },
   async run({ values, io }) {
     const category = readWord('--category', values.category, CATEGORIES)
+    const matching = readWord('--matching', values.matching, MATCHINGS)
     const seconds = readInteger('seconds', values.seconds, 61, 10 * YEAR_SEC)
     const client = readerOf(values, io)
     const { chain, rpcUrl } = await chainFor(client, values)
@@ -74,15 +76,15 @@ export const marketCreate = command({
       throw new CommandError(`--key-file is missing: chain ${chain.chainId} is not the devnet's`)
     }
     const { id, address, expiration } = await createMarket(client, {
-      ...{ chain, seconds, rpcUrl },
+      ...{ chain, seconds, matching, rpcUrl },
       key: file === undefined ? devnetKey(MAKER) : readKeyFile('--key-file', file),
       terms: [values.question, values.description, CATEGORIES.indexOf(category)],
     })
     const expires = new Date(expiration * 1_000).toISOString()
     io.out(
       values.json
-        ? showJson({ id, contractAddress: address, expiration }, 2)
-        : showFacts({ market: id, contract: address, expires }),
+        ? showJson({ id, contractAddress: address, expiration, matching }, 2)
+        : showFacts({ market: id, contract: address, expires, matching }),
     )
     return 0
   },

@@ -187,12 +187,15 @@ function wordsOf(chain: Chain, deployment: Deployment) {
   const shares = async (address: Hex, marketId: Hex, outcome: number) =>
     read(conditionalTokens, 'balanceOf', [address, await positionId(marketId, outcome)])
 
-  const createMarket = async (fixed: { expiration?: bigint } = {}): Promise<Market> => {
+  const createMarket = async (
+    fixed: { expiration?: bigint; complementary?: boolean } = {},
+  ): Promise<Market> => {
     const expiration = fixed.expiration ?? (await chain.now()) + 86_400n
     salt += 1n
     const args = [`Will it rain on day ${salt}?`, 'By the city gauge.', 3, expiration] as const
     const [address, id] = await read(factory, 'predictMarket', [maker.address, ...args])
-    await chain.send(maker, factory, 'createMarket', args)
+    const create = fixed.complementary ? 'createComplementaryMarket' : 'createMarket'
+    await chain.send(maker, factory, create, args)
     return { address, abi: marketAbi, id, expiration }
   }
 

@@ -281,6 +281,47 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     assert.deepEqual(await knowledge(database), await readAfresh())
   })
 
+  it('mints and merges move tokens of the traders, and the settlement contract holds none', async () => {
+    const { ann, bob, settlement } = world
+    const database = await freshDatabase()
+    const follower = follow({ database })
+    const market = await world.createMarket({ complementary: true })
+    const plain = await world.createMarket()
+    for (const trader of [ann, bob]) await world.fund(trader, { collateral: 100n * UNIT })
+    const [half, size] = [500_000n, 10n * UNIT]
+    const no = { price: half, size, outcome: 1 }
+    const yes = { price: half, size, outcome: 0 }
+    const mint = {
+      buy: await world.buy(ann, market.id, yes),
+      sell: await world.buy(bob, market.id, no),
+    }
+    const merge = {
+      buy: await world.sell(bob, market.id, no),
+      sell: await world.sell(ann, market.id, yes),
+    }
+    assert.equal((await world.trade(mint.buy, mint.sell, { price: half })).settled, true)
+    const part = { price: half, size: 4n * UNIT }
+    assert.equal((await world.trade(merge.buy, merge.sell, part)).settled, true)
+    await caughtUp(follower)
+    const marketId = market.id as string as MarketId
+    await balancesAgree(database, marketId, [ann, bob, settlement])
+    const open = follower.said.flatMap((news) => (news.type === 'MarketsDue' ? news.open : []))
+    const matching = (id: string) => open.find((each) => each.id === id)?.matching
+    assert.deepEqual([matching(market.id), matching(plain.id)], ['complementary', undefined])
+    const own = toAddress(settlement.address)
+    assert.deepEqual(await tokenBalancesOf(database, own, world.chain.id), [])
+    const moves = await sqlConnection(database).execute<{ kind: string; times: number }[]>(
+      'select kind, count(*) as times from chain_token_moves group by kind order by kind',
+      [],
+      'all',
+    )
+    assert.deepEqual(
+      moves.map(({ kind, times }) => [kind, Number(times)]),
+      [['trade', 4]],
+    )
+    assert.deepEqual(await knowledge(database), await readAfresh())
+  })
+
   async function balancesAgree(
     database: Database,
     marketId: MarketId,
