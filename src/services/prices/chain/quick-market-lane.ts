@@ -43,7 +43,7 @@ type LaneOptions = {
   readonly journal: Journal
   readonly clock: { nowMs(): number; after(delayMs: number, action: () => void): () => void }
   readonly policy: Partial<SenderPolicy>
-  /** Of the markets that it creates. */
+  /** Matching rule of the markets that it creates. */
   readonly matching: Matching
   readonly pollMs: number
   readonly idlePollMs: number

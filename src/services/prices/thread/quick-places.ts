@@ -10,7 +10,7 @@ import { isUnanswered, type Unanswered } from '#runtime/channel.ts'
 import type { Writers } from '#services/kit/kit.ts'
 import type { QuickMarketsPorts } from '../quick-markets/state.ts'
 
-/** What all quick markets of an exchange have in common. */
+/** Terms that all quick markets of an exchange share. */
 type Terms = { readonly maker: Address; readonly matching: Matching }
 
 /**
