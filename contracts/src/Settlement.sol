@@ -373,6 +373,7 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
                 !_moveCollateral(buyer, address(this), e.cost)
                     || !_moveCollateral(seller, address(this), size - e.cost)
                     || !_callSets(IConditionalTokens.splitPosition.selector, e.marketId, size)
+                    || _held() < held
             ) revert CollateralMoveFailed();
             // Last, because they may call the two: at that point both have paid.
             if (!_moveShares(address(this), buyer, id, size)) revert SharesMoveFailed();
@@ -381,9 +382,8 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
             !_moveShares(seller, address(this), id, size)
                 || !_moveShares(buyer, address(this), otherId, size)
                 || !_callSets(IConditionalTokens.mergePositions.selector, e.marketId, size)
-                || !_pay(seller, e.cost) || !_pay(buyer, size - e.cost)
+                || !_pay(seller, e.cost) || !_pay(buyer, size - e.cost) || _held() < held
         ) revert CollateralMoveFailed();
-        if (_held() < held) revert CollateralMoveFailed();
         _emitSettled(e);
     }
 
