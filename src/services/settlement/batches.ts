@@ -3,6 +3,7 @@
 import type { OrderHash, TradeId } from '#domain/ids.ts'
 import { SETTLEMENT_PERMITS_MAX } from '#domain/limits.ts'
 import type { TradeWithOrders } from '#domain/trade.ts'
+import { payersOf } from './chain/settlement-batch.ts'
 import type { OpenSettlement, SettlementUpdate, TradeVerdict } from './chain/settlement-lane.ts'
 import { noteMined } from './mined-since.ts'
 import { applyNote } from './notes.ts'
@@ -227,9 +228,11 @@ function applyVerdict(
   { verdict, txHash }: { readonly verdict: TradeVerdict | undefined; readonly txHash: string },
   context: SettlementContext,
 ): void {
-  const { tradeId, marketId, buy } = pending.trade
+  const { tradeId, marketId } = pending.trade
   if (verdict?.settled === true) {
-    if (buy.permit !== undefined) rememberPermit(state, buy.orderHash)
+    for (const { permit, orderHash } of payersOf(pending.trade)) {
+      if (permit !== undefined) rememberPermit(state, orderHash)
+    }
     end(state, tradeId, { status: 'confirmed', txHash }, context)
     return
   }

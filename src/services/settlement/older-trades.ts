@@ -2,7 +2,7 @@
  * Trades that lack a balance which older trades of the same trader will bring, such as a sale of shares that were
  * bought a moment ago. An older trade brings dollars or shares, and never an allowance, an approval or a permit. So a
  * trade waits only if the side at fault lacks a balance, and if both sides' balances together with their trades in
- * flight cover it, and if the buyer's allowance covers it after these. It waits for these trades and for nothing else.
+ * flight cover it, and if the allowance of each side that pays covers it after these. It waits for these trades and for nothing else.
  * Once they are decided, it is submitted again if they brought the missing balance, and fails if not. Other actions of
  * the trader meanwhile change nothing, and no younger trade takes that balance first (`claims.ts`).
  *
@@ -12,7 +12,14 @@
 
 import type { Address, TradeId } from '#domain/ids.ts'
 import type { Trade, TradeToSettle } from '#domain/trade.ts'
-import { ALLOWANCE, changeOf, takenFrom, unminedTrades } from './balance-changes.ts'
+import {
+  ALLOWANCE,
+  changeOf,
+  SIDES,
+  type TradeSide,
+  takenFrom,
+  unminedTrades,
+} from './balance-changes.ts'
 import type { RefusedTrade } from './chain/simulation.ts'
 import { isPermitBefore, permitOf } from './permit-turns.ts'
 import { leaveQueue, requeue } from './queue.ts'
@@ -64,7 +71,7 @@ function missingOf(
 ): MissingBalance | undefined {
   const sides: MissingSide[] = []
   // The other side must stay covered too: older trades may take from it meanwhile.
-  for (const side of ['buyer', 'seller'] as const) {
+  for (const side of SIDES) {
     const has = refusal.has?.[side]
     if (has === undefined) return undefined
     const { token, amount: needs } = takenFrom(trade, side)
@@ -73,7 +80,7 @@ function missingOf(
     const isAtFault = refusal.fault === side || refusal.fault === 'both'
     if (isAtFault && [...balance.changes.values()].every((change) => change < 0n)) return undefined
     sides.push(balance)
-    const allowance = side === 'buyer' ? allowanceOf(trade, refusal, before, state) : undefined
+    const allowance = allowanceOf(trade, side, { refusal, before, state })
     if (allowance !== undefined) sides.push(allowance)
   }
   if (!sides.every(isCovering)) return undefined
@@ -84,7 +91,7 @@ function missingOf(
 function settlingBefore(
   state: SettlementState,
   trade: TradeToSettle,
-  side: 'buyer' | 'seller',
+  side: TradeSide,
   inFlight: InFlight,
 ): TradeToSettle[] {
   return (inFlight.get(trade[side]) ?? []).flatMap(({ other, isSent }) => {
@@ -96,23 +103,29 @@ function settlingBefore(
 }
 
 /**
- * Returns the buyer's allowance as a side: trades before this one may take so much of it that the rest does not cover it,
- * and the buyer could raise it while the trade waits. Undefined if a permit brings the allowance, or replaces it before.
+ * Returns the allowance of a paying side as a side: trades before this one may take so much of it that the rest does
+ * not cover it, and its trader could raise it while the trade waits. Undefined if a permit brings the allowance, or
+ * replaces it before.
  */
 function allowanceOf(
   trade: TradeToSettle,
-  { has }: RefusedTrade,
-  before: readonly TradeToSettle[],
-  state: SettlementState,
+  side: TradeSide,
+  {
+    refusal: { has },
+    before,
+    state,
+  }: {
+    readonly refusal: RefusedTrade
+    readonly before: readonly TradeToSettle[]
+    readonly state: SettlementState
+  },
 ): MissingSide | undefined {
-  if (has?.allowance === undefined) return undefined
-  if (before.some((other) => isPermitted(state, other, trade.buyer))) return undefined
-  const { amount: needs } = takenFrom(trade, 'buyer')
-  return sideOf({ trader: trade.buyer, token: ALLOWANCE, has: has.allowance, needs }, before)
-}
-
-function isPermitted(state: SettlementState, trade: TradeToSettle, buyer: Address): boolean {
-  return trade.buyer === buyer && permitOf(state, trade) !== undefined
+  const allowance = side === 'buyer' ? has?.allowance : has?.sellerAllowance
+  if (allowance === undefined) return undefined
+  const trader = trade[side]
+  if (before.some((other) => permitOf(state, other, trader) !== undefined)) return undefined
+  const { amount: needs } = takenFrom(trade, side)
+  return sideOf({ trader, token: ALLOWANCE, has: allowance, needs }, before)
 }
 
 function sideOf(

@@ -8,12 +8,16 @@
  *   waiting: A1 (permit 0)  A2 (permit 1)  A3 (no permit)      sent now: A1 A3      A2, once that is mined
  *
  * A trade that waits for others (`older-trades.ts`) keeps its turn only while none of them waits for a turn: two that
- * wait for each other would stop the chain until their deadline.
+ * wait for each other would stop the chain until their deadline. A mint may bring a permit of each side: it needs both
+ * turns.
  */
 
-import type { Address, OrderHash, TradeId } from '#domain/ids.ts'
+import { type Address, type OrderHash, type TradeId, ZERO_ADDRESS } from '#domain/ids.ts'
+import type { PermitSignature, VerifiedOrder } from '#domain/order.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
+import { payersOf } from './chain/settlement-batch.ts'
 import type { PendingSettlement, SettlementState, Stage } from './state.ts'
+import { byAge } from './turns.ts'
 
 const ON_ITS_WAY: ReadonlySet<Stage> = new Set(['submitting', 'sent'])
 
@@ -21,14 +25,38 @@ export function onePermitEach(
   state: SettlementState,
   waiting: readonly TradeToSettle[],
 ): readonly TradeToSettle[] {
-  if (waiting.every((trade) => permitOf(state, trade) === undefined)) return waiting
+  if (waiting.every((trade) => permitsOf(state, trade).length === 0)) return waiting
   const turn = permitsInFlight(state)
-  for (const { buyer, orderHash } of byNonce(state)) {
-    if (!turn.has(buyer)) turn.set(buyer, orderHash)
+  const next = new Map<OrderHash, TradeToSettle>()
+  for (const { trade, order } of byNonce(state)) {
+    if (!turn.has(order.trader)) turn.set(order.trader, order.orderHash)
+    if (!next.has(order.orderHash)) next.set(order.orderHash, trade)
   }
-  return waiting.filter(
-    (trade) => permitOf(state, trade) === undefined || turn.get(trade.buyer) === trade.buyOrderHash,
-  )
+  const waitsFor = (trade: TradeToSettle): PermittedOrder | undefined =>
+    permitsOf(state, trade).find(({ trader, orderHash }) => turn.get(trader) !== orderHash)
+  const blocking = (trade: TradeToSettle): TradeToSettle | undefined => {
+    const first = turn.get(waitsFor(trade)?.trader ?? ZERO_ADDRESS)
+    return first === undefined ? undefined : next.get(first)
+  }
+  return waiting.filter((trade) => waitsFor(trade) === undefined || isFirstOfRing(trade, blocking))
+}
+
+/**
+ * Returns whether the trade is the oldest of a ring of mints that wait for each other's permits: Ann's first permit is in
+ * a mint with Bob's second, and Bob's first in a mint with Ann's second. It is sent with the permits before its own.
+ */
+function isFirstOfRing(
+  trade: TradeToSettle,
+  blocking: (trade: TradeToSettle) => TradeToSettle | undefined,
+): boolean {
+  const passed = new Set<TradeId>()
+  let at: TradeToSettle | undefined = trade
+  while (at !== undefined && !passed.has(at.tradeId)) {
+    if (byAge(at, trade) < 0) return false
+    passed.add(at.tradeId)
+    at = blocking(at)
+  }
+  return at?.tradeId === trade.tradeId
 }
 
 /** Returns by owner the order with a permit in a transaction that is in no block yet. */
@@ -38,26 +66,42 @@ function permitsInFlight(state: SettlementState): Map<Address, OrderHash> {
     if (mined || ended) continue
     for (const tradeId of tradeIds) {
       const trade = state.trades.get(tradeId)?.trade
-      if (trade === undefined || permitOf(state, trade) === undefined) continue
-      inFlight.set(trade.buyer, trade.buyOrderHash)
+      if (trade === undefined) continue
+      for (const { trader, orderHash } of permitsOf(state, trade)) inFlight.set(trader, orderHash)
     }
   }
   return inFlight
 }
 
-export function permitOf({ flight }: SettlementState, { buy }: TradeToSettle) {
-  return flight.usedPermits.has(buy.orderHash) ? undefined : buy.permit
+type PermittedOrder = VerifiedOrder & { readonly permit: PermitSignature }
+
+/** Returns the orders of a trade that bring an unused permit: at most one, or two in a mint. */
+function permitsOf({ flight }: SettlementState, trade: TradeToSettle): PermittedOrder[] {
+  return payersOf(trade).filter(
+    (order): order is PermittedOrder =>
+      order.permit !== undefined && !flight.usedPermits.has(order.orderHash),
+  )
 }
 
-/** True if both buys of one owner carry unused permits and the first has the lower nonce. */
+/** Returns the unused permit of the trader that the trade brings. */
+export function permitOf(
+  state: SettlementState,
+  trade: TradeToSettle,
+  trader: Address,
+): PermitSignature | undefined {
+  return permitsOf(state, trade).find((order) => order.trader === trader)?.permit
+}
+
+/** True if both trades bring unused permits of one owner and the first has the lower nonce. */
 export function isPermitBefore(
   state: SettlementState,
   first: TradeToSettle,
   second: TradeToSettle,
 ): boolean {
-  if (first.buyer !== second.buyer) return false
-  const [before, after] = [permitOf(state, first), permitOf(state, second)]
-  return before !== undefined && after !== undefined && Number(before.nonce) < Number(after.nonce)
+  return permitsOf(state, first).some(({ trader, permit }) => {
+    const after = permitOf(state, second, trader)
+    return after !== undefined && Number(permit.nonce) < Number(after.nonce)
+  })
 }
 
 /** True if all trades that this one waits for end without a permit turn. */
@@ -65,34 +109,24 @@ function waitsForNoTurn(state: SettlementState, { missing }: PendingSettlement):
   const isFree = (tradeId: TradeId): boolean => {
     const pending = state.trades.get(tradeId)
     if (pending === undefined || ON_ITS_WAY.has(pending.stage)) return true
-    return pending.stage === 'queued' && permitOf(state, pending.trade) === undefined
+    return pending.stage === 'queued' && permitsOf(state, pending.trade).length === 0
   }
   return missing?.sides.every(({ changes }) => [...changes.keys()].every(isFree)) === true
 }
 
-/** Returns orders with an unused permit and trades to send, the lowest nonce first. */
+/** Returns orders with an unused permit and their trades to send, the lowest nonce first. */
 function byNonce(
   state: SettlementState,
-): readonly { readonly buyer: Address; readonly orderHash: OrderHash; readonly nonce: number }[] {
+): readonly { readonly trade: TradeToSettle; readonly order: PermittedOrder }[] {
   return [...state.trades.values()]
-    .filter((pending) => pending.retries === 0 && permitOf(state, pending.trade) !== undefined)
+    .filter((pending) => pending.retries === 0 && permitsOf(state, pending.trade).length > 0)
     .filter(
       (pending) =>
         pending.stage === 'queued' ||
         (pending.stage === 'awaitingOlder' && waitsForNoTurn(state, pending)),
     )
-    .flatMap(({ trade }) => {
-      const permit = permitOf(state, trade)
-      if (permit === undefined) return []
-      const nonce = Number(permit.nonce)
-      const last = Number.POSITIVE_INFINITY
-      return [
-        {
-          buyer: trade.buyer,
-          orderHash: trade.buyOrderHash,
-          nonce: Number.isNaN(nonce) ? last : nonce,
-        },
-      ]
-    })
+    .flatMap(({ trade }) => permitsOf(state, trade).map((order) => ({ trade, order })))
+    .map((each) => ({ ...each, nonce: Number(each.order.permit.nonce) }))
+    .map((each) => (Number.isNaN(each.nonce) ? { ...each, nonce: Number.POSITIVE_INFINITY } : each))
     .sort((a, b) => (a.nonce === b.nonce ? 0 : a.nonce - b.nonce))
 }

@@ -19,6 +19,9 @@ import { endTurns, inTurns, takerOf } from './turns.ts'
 /** A trade that was just read does not count as lag until its first submission, for at most this time. */
 const UNTRIED_MS = 5_000
 
+/** The most gas of a mint or merge, in that of an ordinary trade (see contracts/README.md). */
+const SET_WEIGHT = 2.5
+
 /** Returns the pending trade in the given stage; adds it if it is new. */
 export function track(
   state: SettlementState,
@@ -139,7 +142,17 @@ function nextBatch(state: SettlementState, nowMs: number): TradeId[] {
   }
   if (waiting.length < batchMax && nowMs - oldestMs < batchWaitMs) return []
   const sendable = withoutClaimed(state, onePermitEach(state, waiting), nowMs)
-  return inTurns(sendable, state.queue.turns, batchMax).map(({ tradeId }) => tradeId)
+  const chosen = inTurns(sendable, state.queue.turns, batchMax)
+  return withinGas(chosen, batchMax).map(({ tradeId }) => tradeId)
+}
+
+/** Keeps the first trades whose gas is that of `batchMax` ordinary ones, and at least one. */
+function withinGas(trades: readonly TradeToSettle[], batchMax: number): readonly TradeToSettle[] {
+  let room = batchMax
+  return trades.filter(({ kind }, index) => {
+    room -= kind === undefined ? 1 : SET_WEIGHT
+    return index === 0 || room >= 0
+  })
 }
 
 function keep<T>(list: T[], wanted: (each: T) => boolean): void {

@@ -8,6 +8,7 @@ import { SETTLEMENT_REPORTS_MAX } from '#domain/limits.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { TradeStatus } from '#domain/trade.ts'
 import type { TradeReport } from '#protocol/market.ts'
+import { payersOf } from './chain/settlement-batch.ts'
 import { forgetMined } from './mined-since.ts'
 import { leaveQueue } from './queue.ts'
 import {
@@ -152,12 +153,12 @@ function markSentBefore(pending: PendingSettlement, status: TradeStatus): void {
   pending.isConfirmed = status === 'confirmed'
 }
 
-/** Reports a confirmed trade as `reverted`; its permit counts as unused again. */
+/** Reports a confirmed trade as `reverted`; its permits count as unused again. */
 export function revertConfirmed(state: SettlementState, tradeId: TradeId, txHash: string): void {
   const pending = state.trades.get(tradeId)
   if (pending === undefined) return
   pending.isConfirmed = false
-  state.flight.usedPermits.delete(pending.trade.buy.orderHash)
+  for (const { orderHash } of payersOf(pending.trade)) state.flight.usedPermits.delete(orderHash)
   addReport(state, tradeId, { status: 'reverted', txHash, reason: REORGANISED, fault: 'none' })
 }
 

@@ -7,17 +7,10 @@
 import { headerOf } from '#chain/block-reads.ts'
 import type { ChainClient } from '#chain/clients.ts'
 import { Fault } from '#domain/fault.ts'
-import {
-  type BlockPlace,
-  type ChainFunds,
-  type FundsQuestion,
-  type FundsToken,
-  outcomeToken,
-  STABLECOIN,
-} from '#domain/funds.ts'
+import type { BlockPlace, ChainFunds, FundsQuestion, FundsToken } from '#domain/funds.ts'
 import type { Address, OrderHash } from '#domain/ids.ts'
-import { costCeil } from '#domain/money.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
+import { isPaying, SIDES, type TradeSide, takenFrom } from '../balance-changes.ts'
 import { unusedPermit } from './settlement-batch.ts'
 import type { RefusedTrade } from './simulation.ts'
 
@@ -59,23 +52,40 @@ export function makeHoldingsRead(
 }
 
 /**
- * Returns each side's balance of the token that it pays with, and the buyer's allowance. It leaves out a side without
- * allowance or approval, because no trade brings these. An order with a permit may bring its allowance.
+ * Returns each side's balance of the token that it pays with, and the allowance of a side that pays dollars. It leaves out
+ * a side without allowance or approval, because no trade brings these. An order with a permit may bring its allowance.
  */
 function holdingsOf(
   trade: TradeToSettle,
   byOwner: ReadonlyMap<Address, ChainFunds>,
   usedPermits: ReadonlySet<OrderHash>,
 ): NonNullable<RefusedTrade['has']> {
-  const [buyer, seller] = [byOwner.get(trade.buyer), byOwner.get(trade.seller)]
-  const cost = BigInt(costCeil(trade.price, trade.size))
-  const isPermitted = unusedPermit(trade.buy, usedPermits) !== undefined
-  const isAllowed = buyer !== undefined && (isPermitted || buyer.allowance >= cost)
+  const buyer = holdingOf(trade, 'buyer', byOwner, usedPermits)
+  const seller = holdingOf(trade, 'seller', byOwner, usedPermits)
   return {
-    ...(isAllowed ? { buyer: buyer.balance } : {}),
-    ...(isAllowed && !isPermitted ? { allowance: buyer.allowance } : {}),
-    ...(seller?.isApproved === true ? { seller: seller.tokens.get(sharesOf(trade)) ?? 0n } : {}),
+    ...(buyer.balance === undefined ? {} : { buyer: buyer.balance }),
+    ...(buyer.allowance === undefined ? {} : { allowance: buyer.allowance }),
+    ...(seller.balance === undefined ? {} : { seller: seller.balance }),
+    ...(seller.allowance === undefined ? {} : { sellerAllowance: seller.allowance }),
   }
+}
+
+function holdingOf(
+  trade: TradeToSettle,
+  side: TradeSide,
+  byOwner: ReadonlyMap<Address, ChainFunds>,
+  usedPermits: ReadonlySet<OrderHash>,
+): { readonly balance?: bigint; readonly allowance?: bigint } {
+  const funds = byOwner.get(trade[side])
+  if (funds === undefined) return {}
+  const { token, amount } = takenFrom(trade, side)
+  if (!isPaying(trade, side)) {
+    return funds.isApproved ? { balance: funds.tokens.get(token) ?? 0n } : {}
+  }
+  const { balance, allowance } = funds
+  const order = side === 'buyer' ? trade.buy : trade.sell
+  if (unusedPermit(order, usedPermits) !== undefined) return { balance }
+  return allowance >= amount ? { balance, allowance } : {}
 }
 
 async function placeOf(client: ChainClient, block: number): Promise<BlockPlace> {
@@ -96,12 +106,7 @@ function questionsOf(trades: readonly TradeToSettle[]): FundsQuestion[] {
     else asked.push(token)
   }
   for (const trade of trades) {
-    ask(trade.buyer, STABLECOIN)
-    ask(trade.seller, sharesOf(trade))
+    for (const side of SIDES) ask(trade[side], takenFrom(trade, side).token)
   }
   return [...tokens].map(([owner, asked]) => ({ owner, tokens: asked }))
-}
-
-function sharesOf({ marketId, outcome }: TradeToSettle): FundsToken {
-  return outcomeToken(marketId, outcome)
 }

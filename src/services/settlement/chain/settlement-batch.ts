@@ -1,9 +1,9 @@
 /**
  * Builds one transaction of the settlement contract: each order once, fills by index, and the unused permits
- * of buyers, each just before the first fill of its order.
+ * of orders that pay, each just before the first fill of its order: of buyers, and of both sides of a mint.
  *
  * A permit replaces the existing allowance, and the stablecoin accepts the permits of an owner only in the order of
- * their nonces. So the buys of an owner with a permit in the batch change places among themselves: first those that
+ * their nonces. So the payments of an owner with a permit in the batch change places among themselves: first those that
  * use the earlier allowance, then order by order in the order of the permits' nonces. Every other fill keeps its
  * place, because it may need tokens that another fill brings.
  *
@@ -75,7 +75,7 @@ export function batchOf(
   return { trades: arranged, orders, fills, permits }
 }
 
-/** Returns the permit of a buy, unless it is used or cannot be encoded. */
+/** Returns the permit of a buy order, unless it is used or cannot be encoded. */
 export function unusedPermit(
   order: VerifiedOrder,
   usedPermits: ReadonlySet<OrderHash>,
@@ -98,21 +98,33 @@ function permitsInTurn(
   trades: readonly TradeToSettle[],
   usedPermits: ReadonlySet<OrderHash>,
 ): readonly TradeToSettle[] {
-  const turnOf = ({ buy }: TradeToSettle): bigint =>
-    BigInt(unusedPermit(buy, usedPermits)?.nonce ?? -1)
   const owners = new Set<Address>()
-  for (const { buy } of trades) {
-    if (unusedPermit(buy, usedPermits) !== undefined) owners.add(buy.trader)
+  for (const order of trades.flatMap(payersOf)) {
+    if (unusedPermit(order, usedPermits) !== undefined) owners.add(order.trader)
   }
-  if (owners.size === 0) return trades
-  const arranged = [...trades]
-  for (const owner of owners) {
-    const slots: number[] = []
-    for (const [at, { buy }] of trades.entries()) if (buy.trader === owner) slots.push(at)
-    const turns = slots
-      .map((at) => ({ at, turn: turnOf(trades[at]!) }))
-      .sort((a, b) => (a.turn === b.turn ? a.at - b.at : a.turn < b.turn ? -1 : 1))
-    for (const [index, slot] of slots.entries()) arranged[slot] = trades[turns[index]!.at]!
-  }
+  let arranged = trades
+  for (const owner of owners) arranged = inTurnOf(owner, arranged, usedPermits)
   return arranged
+}
+
+function inTurnOf(
+  owner: Address,
+  trades: readonly TradeToSettle[],
+  usedPermits: ReadonlySet<OrderHash>,
+): readonly TradeToSettle[] {
+  const turns = trades.flatMap((trade, at) => {
+    const paid = payersOf(trade).find(({ trader }) => trader === owner)
+    if (paid === undefined) return []
+    return [{ at, turn: BigInt(unusedPermit(paid, usedPermits)?.nonce ?? -1) }]
+  })
+  const slots = turns.map(({ at }) => at)
+  turns.sort((a, b) => (a.turn === b.turn ? a.at - b.at : a.turn < b.turn ? -1 : 1))
+  const arranged = [...trades]
+  for (const [index, slot] of slots.entries()) arranged[slot] = trades[turns[index]!.at]!
+  return arranged
+}
+
+/** Returns the orders of a trade that pay dollars: one, or both of a mint, or none of a merge. */
+export function payersOf({ buy, sell }: Pick<TradeToSettle, 'buy' | 'sell'>): VerifiedOrder[] {
+  return [buy, sell].filter(({ side }) => side === BUY)
 }

@@ -30,12 +30,15 @@ export type RefusedTrade = {
   readonly block?: number
   /**
    * The balance of each side at that block in the token that it pays with, if older trades could bring the missing part;
-   * and the buyer's allowance, unless the order brings a permit.
+   * and the allowance of each side that pays dollars, unless its order brings a permit.
    */
   readonly has?: {
     readonly buyer?: bigint
     readonly seller?: bigint
+    /** The buyer's. */
     readonly allowance?: bigint
+    /** That of the seller of a mint. */
+    readonly sellerAllowance?: bigint
   }
 }
 
@@ -68,6 +71,8 @@ export type Simulate = (
  */
 const GAS_BASE = 171_000
 const GAS_PER_FILL = 350_000
+/** What a mint or a merge needs beyond that. */
+const GAS_PER_SET = 470_000
 const GAS_PER_PERMIT = 110_000
 const GAS_PER_BYTE = 16
 
@@ -191,6 +196,7 @@ export function makeSimulation(options: SimulationOptions): Simulate {
         gasMax,
         GAS_BASE +
           GAS_PER_FILL * batch.fills.length +
+          GAS_PER_SET * batch.trades.filter(({ kind }) => kind !== undefined).length +
           GAS_PER_PERMIT * batch.permits.length +
           GAS_PER_BYTE * (data.length / 2 - 1),
       )

@@ -12,7 +12,7 @@ import { Fault } from '#domain/fault.ts'
 import type { Address, OrderHash } from '#domain/ids.ts'
 import type { PermitSignature } from '#domain/order.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
-import { type EarlierPermits, isCarriable, unusedPermit } from './settlement-batch.ts'
+import { type EarlierPermits, isCarriable, payersOf, unusedPermit } from './settlement-batch.ts'
 
 const OF_OWNER_MAX = 32
 /** Above every nonce. */
@@ -41,10 +41,10 @@ export type SparePermits = (
 export function makeSparePermits({ stored, nonceOf }: SparePermitsOptions): SparePermits {
   return async (trades, usedPermits) => {
     const own = new Map<Address, PermitSignature[]>()
-    for (const { buy } of trades) {
-      const permit = unusedPermit(buy, usedPermits)
+    for (const order of trades.flatMap(payersOf)) {
+      const permit = unusedPermit(order, usedPermits)
       if (permit === undefined) continue
-      own.set(buy.trader, [...(own.get(buy.trader) ?? []), permit])
+      own.set(order.trader, [...(own.get(order.trader) ?? []), permit])
     }
     if (own.size === 0) return { earlier: new Map(), fitting: trades }
     const owners = [...own.keys()]
@@ -95,5 +95,6 @@ function fittingOf(
     if (length <= room) room -= length
     else left.add(owner)
   }
-  return left.size === 0 ? trades : trades.filter(({ buyer }) => !left.has(buyer))
+  if (left.size === 0) return trades
+  return trades.filter((trade) => !payersOf(trade).some(({ trader }) => left.has(trader)))
 }

@@ -69,6 +69,24 @@ test('fills that use the earlier allowance come before the permit that replaces 
   assert.equal(written([fresh, old, plain, fresh], ['Ann1']), 'Ann1 Ann2 Ann3+ Ann3')
 })
 
+test('both sides of a mint bring their permits, and each owner’s payments are in turn', () => {
+  const [ann, bob, plain] = [buy('Ann1', 4), buy('Bob1', 7), buy('Ann2')]
+  const mint = { ...trade(ann), sell: bob, kind: 'mint' } as TradeToSettle
+  const before = { ...trade(buy('Eve1')), sell: plain, kind: 'mint' } as TradeToSettle
+  const { trades, permits } = batchOf([mint, before], new Set())
+  assert.deepEqual(
+    trades.map(({ tradeId }) => tradeId),
+    [before.tradeId, mint.tradeId],
+  )
+  assert.deepEqual(
+    permits.map(({ fill, owner }) => [fill, owner]),
+    [
+      [1, 'Ann'],
+      [1, 'Bob'],
+    ],
+  )
+})
+
 test('a batch without permits keeps its order', () => {
   const [a, b] = [buy('Ann1'), buy('Bob1')]
   assert.equal(written([b, a, b]), 'Bob1 Ann1 Bob1')

@@ -30,6 +30,7 @@ import {
   type Uint64,
   ZERO_ADDRESS,
 } from '#domain/ids.ts'
+import type { Matching } from '#domain/market.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import {
   BUY,
@@ -354,8 +355,9 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
   assert(demo !== undefined, 'the chain is seeded')
   const marketId = demo.id as string as MarketId
 
-  async function openMarket(id: MarketId): Promise<void> {
+  async function openMarket(id: MarketId, matching?: Matching): Promise<void> {
     const market = aMarket({
+      ...(matching === undefined ? {} : { matching }),
       id,
       chainId,
       expiration: Math.floor(nowMs / 1_000) + 86_400,

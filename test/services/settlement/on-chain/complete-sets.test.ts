@@ -1,0 +1,213 @@
+/** Mints and merges from the match to the chain: buyers of opposite outcomes, and sellers of opposite outcomes. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import type { MarketId } from '#domain/ids.ts'
+import { NO, type PermitSignature, SELL, YES } from '#domain/order.ts'
+import { openTestChain, type TestChain } from '../../../support/chain.ts'
+import {
+  type OrderWish,
+  type SettlementWorld,
+  startWorld,
+  type WorldOptions,
+} from './chain-fixture.ts'
+
+const UNIT = 1_000_000n
+
+/** One for all: each test has a market thread, a log and a database of its own. */
+let chain: TestChain
+/** Complementary in these tests; the contract leaves that to the exchange. */
+let market: MarketId
+before(async () => {
+  chain = await openTestChain({ seed: true })
+  market = chain.demoMarkets[1]?.id as string as MarketId
+})
+after(() => chain.close())
+
+type Wish = Omit<OrderWish, 'market'>
+
+type Story = SettlementWorld & { readonly order: (wish: Wish) => Promise<unknown> }
+
+const inWorld =
+  (body: (world: Story) => Promise<void>, options: WorldOptions = {}) =>
+  async () => {
+    const world = await startWorld(chain, options)
+    try {
+      await world.openMarket(market, 'complementary')
+      await body(Object.assign(world, { order: (wish: Wish) => world.place({ ...wish, market }) }))
+      await world.until('every trade is decided', world.allDecided)
+      await world.agree()
+      await assertHoldsNothing()
+    } finally {
+      await world.close()
+    }
+  }
+
+async function assertHoldsNothing(): Promise<void> {
+  assert.deepEqual(await holdings(chain.contracts.settlement), [0n, 0n, 0n])
+}
+
+/** Dollars, YES and NO of an account. */
+async function holdings(account: number | `0x${string}`): Promise<[bigint, bigint, bigint]> {
+  const address = typeof account === 'number' ? chain.chain.account(account).address : account
+  const id = market as string as `0x${string}`
+  return [
+    await chain.balance(address),
+    await chain.shares(address, id, YES),
+    await chain.shares(address, id, NO),
+  ]
+}
+
+/** Returns what an account has won by a story. */
+async function gains(account: number, story: () => Promise<unknown>): Promise<bigint[]> {
+  const before = await holdings(account)
+  await story()
+  return (await holdings(account)).map((value, at) => value - (before[at] ?? 0n))
+}
+
+async function permitsOf(index: number, count: number): Promise<PermitSignature[]> {
+  const owner = chain.chain.account(index)
+  const { settlement } = chain.contracts
+  await chain.chain.send(chain.owner, chain.collateral, 'mint', [owner.address, 100n * UNIT])
+  const next = await chain.read(chain.collateral, 'nonces', [owner.address])
+  const permits: PermitSignature[] = []
+  for (let at = 0n; at < count; at++) {
+    const nonce = next + at
+    const signed = await chain.usdcPermit(owner, settlement, 10n * UNIT, { nonce })
+    const { v, r, s } = signed
+    const [n, value, deadline] = [nonce, 10n * UNIT, signed.deadline].map(
+      String,
+    ) as PermitSignature['nonce'][]
+    const big = value as string as PermitSignature['value']
+    permits.push({ nonce: n!, value: big, deadline: deadline!, v: v as 27 | 28, r, s })
+  }
+  return permits
+}
+
+const faultsOf = async (world: SettlementWorld) =>
+  world.said.flatMap((each) =>
+    each.type === 'TradeEnded' && each.status === 'failed' ? [each.fault] : [],
+  )
+
+describe('settlement of complete sets', () => {
+  it(
+    'mints for two buyers at the price of the maker, and merges for two sellers',
+    inWorld(async (world) => {
+      const makers = await gains(10, async () => {
+        await world.order({ by: 10, outcome: YES, price: 0.6, size: 2 })
+        await world.order({ by: 11, outcome: NO, price: 0.45, size: 2 })
+        await world.until('the mint is confirmed', world.allDecided)
+      })
+      assert.deepEqual(makers, [-1_200_000n, 2n * UNIT, 0n])
+      const takers = await gains(11, async () => {
+        await world.order({ by: 10, side: SELL, outcome: YES, price: 0.3, size: 1 })
+        await world.order({ by: 11, side: SELL, outcome: NO, price: 0.5, size: 1 })
+        await world.until('the merge is confirmed', world.allDecided)
+      })
+      assert.deepEqual(takers, [700_000n, 0n, -UNIT])
+      assert.deepEqual(await world.statuses(), ['confirmed', 'confirmed'])
+    }),
+  )
+
+  it(
+    'sends trades, mints and merges in one transaction',
+    inWorld(async (world) => {
+      await world.order({ by: 10, outcome: YES, price: 0.6, size: 1 })
+      await world.order({ by: 11, outcome: NO, price: 0.4, size: 1 })
+      await world.order({ by: 12, side: SELL, outcome: NO, price: 0.3, size: 1 })
+      await world.order({ by: 13, side: SELL, outcome: YES, price: 0.7, size: 1 })
+      await world.order({ by: 14, outcome: YES, price: 0.5, size: 1 })
+      await world.order({ by: 15, side: SELL, outcome: YES, price: 0.5, size: 1 })
+      await world.until('all are confirmed', world.allDecided)
+      assert.equal(new Set((await world.trades()).map(({ txHash }) => txHash)).size, 1)
+      assert.deepEqual(await world.statuses(), ['confirmed', 'confirmed', 'confirmed'])
+    }),
+  )
+
+  it(
+    'fails a mint at once by the fault of the side that cannot pay',
+    inWorld(async (world) => {
+      await world.order({ by: 10, outcome: YES, price: 0.6, size: 1 })
+      await world.order({ by: 5, outcome: NO, price: 0.4, size: 1 })
+      await world.order({ by: 5, outcome: NO, price: 0.4, size: 1 })
+      await world.order({ by: 10, outcome: YES, price: 0.6, size: 1 })
+      await world.until('both are decided', world.allDecided)
+      assert.deepEqual(await faultsOf(world), ['seller', 'buyer'])
+    }),
+  )
+
+  it(
+    'fails a merge at once by the fault of the side without shares',
+    inWorld(async (world) => {
+      await world.order({ by: 5, side: SELL, outcome: YES, price: 0.6, size: 1 })
+      await world.order({ by: 10, side: SELL, outcome: NO, price: 0.4, size: 1 })
+      await world.until('it is decided', world.allDecided)
+      assert.deepEqual(await faultsOf(world), ['seller'])
+    }),
+  )
+
+  it(
+    'brings the permits of both sides of a mint',
+    inWorld(async (world) => {
+      const [first] = await permitsOf(6, 1)
+      const [second] = await permitsOf(7, 1)
+      await world.order({ by: 6, outcome: YES, price: 0.6, size: 1, permit: first! })
+      await world.order({ by: 7, outcome: NO, price: 0.4, size: 1, permit: second! })
+      await world.until('it is confirmed', world.allDecided)
+      assert.deepEqual(await world.statuses(), ['confirmed'])
+    }),
+  )
+
+  it(
+    'settles mints that wait for the permits of each other',
+    inWorld(async (world) => {
+      const [a0, a1] = await permitsOf(6, 2)
+      const [b0, b1] = await permitsOf(7, 2)
+      await world.order({ by: 6, outcome: YES, price: 0.3, size: 1, permit: a0! })
+      await world.order({ by: 7, outcome: NO, price: 0.3, size: 1, permit: b0! })
+      await world.order({ by: 6, outcome: YES, price: 0.7, size: 1, permit: a1! })
+      await world.order({ by: 7, outcome: NO, price: 0.7, size: 1, permit: b1! })
+      await world.until('both are decided', world.allDecided)
+      assert.deepEqual(await world.statuses(), ['confirmed', 'confirmed'])
+    }),
+  )
+
+  it(
+    'waits for an older mint that brings the shares of a sale',
+    inWorld(
+      async (world) => {
+        await chain.fund(chain.chain.account(8), { collateral: UNIT })
+        await world.order({ by: 10, outcome: YES, price: 0.6, size: 1 })
+        await world.order({ by: 8, outcome: NO, price: 0.4, size: 1 })
+        await world.until('the mint is sent', () => world.state.flight.batches.size === 1)
+        await world.order({ by: 11, outcome: NO, price: 0.3, size: 1 })
+        await world.order({ by: 8, side: SELL, outcome: NO, price: 0.3, size: 1 })
+        await world.step()
+        await chain.mine(3)
+        await world.until('both are confirmed', world.allDecided)
+        assert.deepEqual(await world.statuses(), ['confirmed', 'confirmed'])
+      },
+      { confirmations: 1 },
+    ),
+  )
+
+  it(
+    'settles a mint again after a reorg, once, also if it is killed meanwhile',
+    inWorld(async (world) => {
+      await world.order({ by: 10, outcome: YES, price: 0.6, size: 1 })
+      const reorganise = await chain.fork()
+      const gained = await gains(11, async () => {
+        await world.order({ by: 11, outcome: NO, price: 0.4, size: 1 })
+        await world.until('it is confirmed', world.allDecided)
+        await reorganise()
+        await world.until('it is reverted', () =>
+          world.said.some(({ type }) => type === 'BatchVanished'),
+        )
+        world.kill()
+        await world.until('it is confirmed again', world.allDecided)
+      })
+      assert.deepEqual(gained, [-400_000n, 0n, UNIT])
+      assert.deepEqual(await world.statuses(), ['confirmed'])
+    }),
+  )
+})
