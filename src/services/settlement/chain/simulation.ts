@@ -71,7 +71,7 @@ export type Simulate = (
  */
 const GAS_BASE = 171_000
 const GAS_PER_FILL = 350_000
-/** What a mint or a merge needs beyond that. */
+/** Additional gas of a mint or merge. */
 const GAS_PER_SET = 470_000
 const GAS_PER_PERMIT = 110_000
 const GAS_PER_BYTE = 16
