@@ -12,14 +12,7 @@
 
 import type { Address, TradeId } from '#domain/ids.ts'
 import type { Trade, TradeToSettle } from '#domain/trade.ts'
-import {
-  ALLOWANCE,
-  changeOf,
-  SIDES,
-  type TradeSide,
-  takenFrom,
-  unminedTrades,
-} from './balance-changes.ts'
+import { ALLOWANCE, changeOf, unminedTrades } from './balance-changes.ts'
 import type { RefusedTrade } from './chain/simulation.ts'
 import { isPermitBefore, permitOf } from './permit-turns.ts'
 import { leaveQueue, requeue } from './queue.ts'
@@ -32,6 +25,7 @@ import {
   type SettlementContext,
   type SettlementState,
 } from './state.ts'
+import { SIDES, type TradeSide, takenFrom } from './trade-sides.ts'
 import { byAge } from './turns.ts'
 
 type Judged = {

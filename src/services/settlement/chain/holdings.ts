@@ -10,7 +10,7 @@ import { Fault } from '#domain/fault.ts'
 import type { BlockPlace, ChainFunds, FundsQuestion, FundsToken } from '#domain/funds.ts'
 import type { Address, OrderHash } from '#domain/ids.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
-import { isPaying, SIDES, type TradeSide, takenFrom } from '../balance-changes.ts'
+import { isPaying, SIDES, type TradeSide, takenFrom } from '../trade-sides.ts'
 import { unusedPermit } from './settlement-batch.ts'
 import type { RefusedTrade } from './simulation.ts'
 

@@ -1,0 +1,40 @@
+/** What a trade takes from its two sides and brings to them. */
+
+import { type FundsToken, outcomeToken, STABLECOIN } from '#domain/funds.ts'
+import { BUY } from '#domain/order.ts'
+import type { Trade } from '#domain/trade.ts'
+import { buyerAmount, buyerLeg, sellerAmount, sellerLeg } from '#domain/trade-legs.ts'
+
+type Amount = { readonly token: FundsToken; readonly amount: bigint }
+
+export const SIDES = ['buyer', 'seller'] as const
+export type TradeSide = (typeof SIDES)[number]
+
+/** Returns what a trade takes from a side: dollars if its order buys, else shares. */
+export function takenFrom(trade: Trade, side: TradeSide): Amount {
+  return isPaying(trade, side) ? dollarsOf(trade, side) : sharesOf(trade, side)
+}
+
+/** Returns what a trade brings to a side. */
+export function broughtTo(trade: Trade, side: TradeSide): Amount {
+  return isPaying(trade, side) ? sharesOf(trade, side) : dollarsOf(trade, side)
+}
+
+/** Returns whether the side pays dollars: a buyer, unless it is a merge, and the seller of a mint. */
+export function isPaying(trade: Trade, side: TradeSide): boolean {
+  return legOf(trade, side).side === BUY
+}
+
+function legOf(trade: Trade, side: TradeSide) {
+  return side === 'buyer' ? buyerLeg(trade) : sellerLeg(trade)
+}
+
+function dollarsOf(trade: Trade, side: TradeSide): Amount {
+  const amount = side === 'buyer' ? buyerAmount(trade) : sellerAmount(trade)
+  return { token: STABLECOIN, amount: BigInt(amount) }
+}
+
+function sharesOf(trade: Trade, side: TradeSide): Amount {
+  const { marketId, size } = trade
+  return { token: outcomeToken(marketId, legOf(trade, side).outcome), amount: BigInt(size) }
+}
