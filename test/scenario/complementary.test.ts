@@ -71,7 +71,7 @@ test('wallets with dollars only trade by mints and merges, settle and redeem', a
       assert.deepEqual(statuses, Array(trades).fill('confirmed'))
     })
 
-  await says(`/markets/${id}`, { id, status: 'open', matching: 'complementary' })
+  await says(`/markets/${id}`, { id, status: 'open' })
   const [ann, carol] = [await wallet(), await wallet()]
 
   await t.test('a mint: both pay, and each has the outcome they bought', async () => {
