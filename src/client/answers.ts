@@ -15,6 +15,8 @@ export type Level = {
   readonly price: number
   /** Sum over all orders at the price, which may exceed 2^53. */
   readonly size: bigint
+  /** With `implied`: the part of the size that orders of the other outcome imply. */
+  readonly implied?: bigint
 }
 
 export type Orderbook = Omit<BookAnswer, 'bids' | 'asks'> & {
