@@ -178,7 +178,9 @@ const MATCHED_CELLS = 12
 const SIGNED_CELLS = 5
 const FILL_CELLS = 5
 
-function readRested(cells: Cells, head: ReadHead): PublicRested {
+function readRested(row: Cells, head: ReadHead): PublicRested {
+  // The last cell may be an object with the label and the group of the order.
+  const cells = typeof row.at(-1) === 'object' ? row.slice(0, -1) : row
   const terms = termsIn(cells)
   const rested: PublicRested = {
     ...{ type: 'OrderRested', ...head, ...terms },

@@ -102,6 +102,18 @@ test('a mint that is called an ordinary fill, and an older order that was passed
   assert.throws(() => replay(changed({ makerHash: hashNamed('b') })), /comes before/)
 })
 
+test('the replay reads orders with labels and groups', () => {
+  const label = { label: 'one' }
+  const labelled = life.map((event): MarketEvent => {
+    if (event.type === 'OrderRested') return { ...event, tags: label }
+    if (event.type === 'OrderClosed') return { ...event, tags: label, cause: 'replaced' }
+    if (!isMatch(event)) return event
+    const fills = event.fills.map((fill) => ({ ...fill, makerTags: label }))
+    return { ...event, fills, takerTags: label }
+  })
+  assert.deepEqual(replay(labelled), replay(life))
+})
+
 /** Changes some events of a market's life, numbers them anew, and expects this difference. */
 function finds(change: (events: MarketEvent[]) => MarketEvent[], difference: RegExp): void {
   assert.equal(opened, 0)
