@@ -14,6 +14,7 @@ import { SibylError } from '#client/sibyl-error.ts'
 import { devnetAccount, devnetKey } from '#devnet/accounts.ts'
 import { readChainRecord } from '#devnet/chain-record.ts'
 import type { SignatureScheme } from '#protocol/shapes/config.ts'
+import { settlementAbi } from '../../contracts/artifacts/Settlement.abi.ts'
 import { testUSDCAbi } from '../../contracts/artifacts/TestUSDC.abi.ts'
 import { eventually } from '../support/eventually.ts'
 import type { Exchange } from '../support/exchange.ts'
@@ -34,15 +35,22 @@ export async function tryChain(t: TestContext, { url, dataDir }: Exchange): Prom
   const [config] = (await ann.config()).chains
   assert.ok(config !== undefined)
 
-  await t.test('the contracts are those of the chain, and the devnet says where it is', () => {
-    assert.deepEqual(config.contracts, chain.contracts)
-    assert.equal(config.rpcUrl, chain.url)
-    assert.deepEqual(config.stablecoin, {
-      symbol: 'USDC',
-      decimals: 6,
-      address: chain.contracts.stablecoin,
-    })
-  })
+  await t.test(
+    'the contracts are those of the chain, and the devnet says where it is',
+    async () => {
+      const { delegates, ...contracts } = config.contracts
+      assert.deepEqual(contracts, chain.contracts)
+      const address = contracts.settlement as `0x${string}`
+      const onChain = { address, abi: settlementAbi, functionName: 'delegates' } as const
+      assert.equal(delegates, await publicClient.readContract(onChain))
+      assert.equal(config.rpcUrl, chain.url)
+      assert.deepEqual(config.stablecoin, {
+        symbol: 'USDC',
+        decimals: 6,
+        address: chain.contracts.stablecoin,
+      })
+    },
+  )
 
   await t.test('the stream has its limits there too', async () => {
     const { limits } = await ann.config()

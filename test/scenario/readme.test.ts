@@ -55,7 +55,7 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   'docs/devnet.md: The local chain':
     'docs/settlement.md runs these commands; the last one needs a public chain',
   'docs/prices.md: Where prices come from': 'makes a provider fail for all other blocks',
-  'docs/command-line.md: Who trades': 'needs the key file of a trader',
+  "docs/command-line.md: The trader's key": 'needs the key file of a trader',
   'docs/command-line.md: A devnet': 'runs in the tests of the command line; it moves time',
   'docs/command-line.md: Conformance': 'runs in the tests of the command line',
   'docs/command-line.md: The public log': 'needs files, keys and an order of the reader',
