@@ -138,6 +138,7 @@ export type ConversionKind = 'split' | 'merge' | 'redeem'
 export type TokensConverted = At & {
   readonly type: 'TokensConverted'
   readonly kind: ConversionKind
+  /** The zero address for those of the settlement contract, in a mint or merge of two traders. */
   readonly holder: Address
   readonly marketId: MarketId
   /** For a redemption: the payout. */

@@ -88,8 +88,9 @@ test('wallets with dollars only trade by mints and merges, settle and redeem', a
 
   await t.test('a merge: both give shares, and share the dollar', async () => {
     for (const { client } of [ann, carol]) await client.relayer.ctfApproval()
-    await order(carol, 'sell', 'NO', '0.5', '4')
-    await order(ann, 'sell', 'YES', '0.3', '4')
+    // The exchange sees the approval once its block is read.
+    await eventually(() => order(carol, 'sell', 'NO', '0.5', '4'))
+    await eventually(() => order(ann, 'sell', 'YES', '0.3', '4'))
     await confirmed(2)
     await has(ann, 6, 3.6, 0, 0)
     await has(carol, 0, 0, 6, 2.4)

@@ -11,7 +11,7 @@ import type {
   TokensConverted,
   TokensMoved,
 } from '#domain/chain-event.ts'
-import type { Address, MarketId } from '#domain/ids.ts'
+import { type Address, type MarketId, ZERO_ADDRESS } from '#domain/ids.ts'
 import { OUTCOMES, type Outcome, YES } from '#domain/order.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 import type { Row, Statements } from '../engine/statements.ts'
@@ -140,7 +140,8 @@ async function applyEvents(
   }
   for (const conversion of events.conversions) {
     const { marketId, holder } = conversion
-    applyConversion(conversion, positionIn(positions, marketId, holder))
+    if (holder !== ZERO_ADDRESS)
+      applyConversion(conversion, positionIn(positions, marketId, holder))
   }
   await writePositions(sql, chainId, positions.values())
 }
@@ -193,8 +194,9 @@ export async function foldedMarket(
   for (const { holder, kind, ...row } of conversions) {
     const amount = BigInt(row.amount)
     locked += kind === 'split' ? amount : -amount
-    const position = positionIn(positions, marketId, hexOf(holder) as Address)
-    applyConversion({ kind, amount }, position)
+    const address = hexOf(holder) as Address
+    if (address === ZERO_ADDRESS) continue
+    applyConversion({ kind, amount }, positionIn(positions, marketId, address))
   }
   return { positions, locked }
 }

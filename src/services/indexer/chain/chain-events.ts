@@ -399,14 +399,14 @@ function fromTokens(scene: Scene, index: number, log: ChainLog, atSec: number): 
   if (isConversion(event)) {
     const indexSets = outcomeSetsOf(event)
     const isPlain = event.collateral === stablecoin && isWithoutParent(event)
-    if (!isPlain || indexSets === undefined || event.holder === settlement) return []
+    if (!isPlain || indexSets === undefined) return []
     const redeems = event.type === 'PayoutRedeemed'
     return [
       {
         type: 'TokensConverted',
         ...at,
         kind: redeems ? 'redeem' : event.type === 'PositionSplit' ? 'split' : 'merge',
-        holder: event.holder,
+        holder: event.holder === settlement ? ZERO_ADDRESS : event.holder,
         marketId: event.conditionId,
         amount: redeems ? event.payout : event.amount,
         indexSets,
@@ -422,7 +422,8 @@ function fromTokens(scene: Scene, index: number, log: ChainLog, atSec: number): 
 
 /**
  * Returns between whom tokens move. The settlement contract keeps none: what it moves to itself in a mint or merge counts
- * as made and burnt there, so that it never holds a position. Its split and its merge then move nothing.
+ * as made and burnt there, so that it never holds a position. Its split and its merge then move nothing but collateral,
+ * and have no holder.
  */
 function tradersOf(
   { operator, from, to }: TokenEvent & { type: 'TokensMoved' },
