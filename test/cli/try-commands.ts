@@ -53,7 +53,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     ...['market', 'create', '--question', 'Is it a test?', '--matching', 'complementary'],
   )
   assert.equal(matching, 'complementary')
-  const [rain] = await json<Market[]>('markets', 'Delphi')
+  const [rain] = await json<Market[]>('markets', 'rain')
   assert.ok(rain !== undefined)
   const id = rain.id
   const short = id.slice(0, 12)
@@ -226,7 +226,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     assert.match(await succeed('maker', '--rounds', '1'), /^\d+ orders in \d+ markets\n$/)
     const terms = ['--size', '1', '--price', '0.99', '--account', '10']
     const { orderHash, matches } = await json<{ orderHash: string; matches: number }>(
-      ...['order', 'buy', 'Delphi', 'YES', ...terms],
+      ...['order', 'buy', 'rain', 'YES', ...terms],
     )
     assert.equal(matches, 1)
     const [trade] = await createClient({ url: exchange.url }).trades(id)

@@ -110,10 +110,11 @@ export async function tryConformance(t: TestContext, exchange: Exchange): Promis
     assert.ok(report.ok > 50)
     // This exchange has its limits off, and its log is not public.
     const skipped = report.results.filter(({ result }) => result === 'skipped')
-    assert.deepEqual(
-      skipped.map(({ id }) => id).toSorted(),
-      ['archive.file', 'book.past', 'http.rate-limits'],
-    )
+    assert.deepEqual(skipped.map(({ id }) => id).toSorted(), [
+      'archive.file',
+      'book.past',
+      'http.rate-limits',
+    ])
     const trader = createClient({ url: exchange.url, signer: devnetKey(TRADER) })
     assert.deepEqual(await trader.orders.list(), [], 'it leaves nothing behind')
   })

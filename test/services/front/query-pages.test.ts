@@ -42,6 +42,10 @@ async function activityOf(database: Database, user: Address) {
       status: row.status,
       timestamp: Math.floor(Number(row.matched_at_ms) / 1_000),
       txHash: row.tx_hash === null ? '' : hexOf(row.tx_hash as Buffer),
+      orderHash: hexOf(
+        (hexOf(row.buyer as Buffer) === user ? row.buy_order_hash : row.sell_order_hash) as Buffer,
+      ),
+      takerSide: row.taker_side,
     }))
 }
 
