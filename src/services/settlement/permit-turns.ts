@@ -13,10 +13,10 @@
  */
 
 import { type Address, type OrderHash, type TradeId, ZERO_ADDRESS } from '#domain/ids.ts'
-import type { PermitSignature, VerifiedOrder } from '#domain/order.ts'
+import type { PermitSignature } from '#domain/order.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
-import { payersOf } from './chain/settlement-batch.ts'
 import type { PendingSettlement, SettlementState, Stage } from './state.ts'
+import { isPaying, SIDES } from './trade-sides.ts'
 import { byAge } from './turns.ts'
 
 const ON_ITS_WAY: ReadonlySet<Stage> = new Set(['submitting', 'sent'])
@@ -73,14 +73,19 @@ function permitsInFlight(state: SettlementState): Map<Address, OrderHash> {
   return inFlight
 }
 
-type PermittedOrder = VerifiedOrder & { readonly permit: PermitSignature }
+type PermittedOrder = {
+  readonly trader: Address
+  readonly orderHash: OrderHash
+  readonly permit: PermitSignature
+}
 
 /** Returns the orders of a trade that bring an unused permit: at most one, or two in a mint. */
 function permitsOf({ flight }: SettlementState, trade: TradeToSettle): PermittedOrder[] {
-  return payersOf(trade).filter(
-    (order): order is PermittedOrder =>
-      order.permit !== undefined && !flight.usedPermits.has(order.orderHash),
-  )
+  return SIDES.filter((side) => isPaying(trade, side)).flatMap((side) => {
+    const { orderHash, permit } = side === 'buyer' ? trade.buy : trade.sell
+    if (permit === undefined || flight.usedPermits.has(orderHash)) return []
+    return [{ trader: trade[side], orderHash, permit }]
+  })
 }
 
 /** Returns the unused permit of the trader that the trade brings. */
