@@ -37,6 +37,9 @@ export function adminThread(data: ThreadData): Thread {
     health: () => '',
     metrics: kit.metrics,
     drain: async () => {},
-    stop: async () => server?.close(),
+    async stop() {
+      kit.quiet()
+      await server?.close()
+    },
   }
 }

@@ -261,6 +261,7 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
     drain: async () => bridge?.leave(),
     async stop() {
       stopped = true
+      kit.quiet()
       bridge?.stop()
       logCopy.close()
       for (const front of fronts) front.close()
