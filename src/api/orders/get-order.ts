@@ -34,6 +34,7 @@ export function getOrder(
     operationId: 'getOrder',
     auth: 'public',
     cost: 'read',
+    weight: 10,
     tag: 'orders',
     summary: 'An order, open or ended',
     description:
