@@ -68,7 +68,7 @@ for (const name of asked) {
   })
 }
 
-test('a reader of the settings may close the pipe early', async () => {
+test('the printed settings can be piped into a reader that closes early', async () => {
   const { code, out, err } = await run('settings', '| head -n 1')
   assert.deepEqual({ code, err }, { code: 0, err: '' })
   assert.equal(out, 'SIBYL_PROFILE = "devnet"  # default\n')
@@ -85,14 +85,14 @@ for (const [script, prefix] of [
   ['audit', 'sibyl'],
   ['trader', 'trader'],
 ] as const) {
-  test(`an option that npm run ${script} does not know ends it with 2 and one line`, async () => {
+  test(`npm run ${script} with an unknown option prints one line and ends with exit code 2`, async () => {
     const { code, out, err } = await run(script, '--nonsense')
     assert.deepEqual({ code, out }, { code: 2, out: '' })
     assert.match(err, new RegExp(`^${prefix}: [^\\n]*--nonsense[^\\n]*--help[^\\n]*\\n$`))
   })
 }
 
-test('another Node than 22 gets one helpful line', async () => {
+test('a Node version other than 22 gets one line that explains it', async () => {
   // Node 20 refuses every entry of another ending before it reads a line of it.
   assert.equal(extname(realpathSync(`${ROOT}src/main.ts`)), '.cjs')
   const other = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.20.2' } })`

@@ -17,7 +17,7 @@ import { importsOf, ROOT, sourceFiles, targetOf } from './support/imports.ts'
 
 const textOf = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
 
-test('every alarm is explained in a section of its own, and no section is of no alarm', () => {
+test('every alarm has a runbook section, and every section an alarm', () => {
   const guide = textOf('docs/operating.md')
   const sections = [...guide.matchAll(/^### (Sibyl\w+)\n\n(.*)/gm)]
   assert.deepEqual(
@@ -43,7 +43,7 @@ type Cases = {
   }[]
 }
 
-test('every alarm has a case in which it is silent at first and fires later', () => {
+test('every alarm has a test case in which it is silent at first and fires later', () => {
   const { tests } = parseYaml(textOf('config/monitoring/prometheus-rules.test.yml')) as Cases
   assert.deepEqual(
     tests.map(({ name }) => name),
@@ -55,7 +55,7 @@ test('every alarm has a case in which it is silent at first and fires later', ()
   }
 })
 
-test('the cases of the alarms hold for Prometheus itself', {
+test('Prometheus itself confirms the test cases of the alarms', {
   skip: spawnSync('promtool', ['--version']).status === 0 ? false : 'promtool is not installed',
 }, () => {
   const { status, stdout, stderr } = spawnSync(
@@ -69,7 +69,7 @@ test('the cases of the alarms hold for Prometheus itself', {
 /** A text between back-quotes that begins with a small letter and has a space is a line of the log; `…` stands for any text. */
 const LOG_WORDS = /`([a-z][^`\n]* [^`]*)`/g
 
-test('the lines of the log that the runbook names are in the code, in the same words', () => {
+test('log lines that the runbook quotes are in the code, in the same words', () => {
   const guide = textOf('docs/operating.md')
   const runbook = guide.slice(guide.indexOf('\n## Keys')).replaceAll(/^```[\s\S]*?^```$/gm, '')
   const code = sourceFiles()
@@ -123,7 +123,7 @@ test('settings that the guides and the files of an operator name exist', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('links within the documents lead somewhere', () => {
+test('links within the documents have a target', () => {
   const anchorOf = (title: string): string =>
     title
       .toLowerCase()
@@ -171,7 +171,7 @@ type Compose = {
   readonly volumes: Record<string, unknown>
 }
 
-test('the compose file is whole, and its settings are those of an exchange that starts', () => {
+test('the compose file is complete, and an exchange starts with its settings', () => {
   const { services, secrets, volumes } = parseYaml(textOf('compose.yaml')) as Compose
   assert.deepEqual(Object.keys(services), ['database', 'exchange'])
   for (const { secrets: used = [], volumes: mounted = [], depends_on = {} } of Object.values(
@@ -243,7 +243,7 @@ function loadedFrom(entries: readonly string[]): string[] {
   return [...loaded]
 }
 
-test('an exchange and its commands load nothing that a production install leaves out', () => {
+test('an exchange and its commands load nothing that a production install removes', () => {
   const { scripts, bin, dependencies, optionalDependencies, devDependencies } = JSON.parse(
     textOf('package.json'),
   ) as Record<string, Record<string, string>>
@@ -274,7 +274,7 @@ test('an exchange and its commands load nothing that a production install leaves
   assert(local.includes('hardhat/hre') && local.includes('src/devnet/artifact.ts'))
 })
 
-test('the Dockerfile and the unit name files that exist', () => {
+test('the Dockerfile and the systemd unit name files that exist', () => {
   const copied = [...textOf('Dockerfile').matchAll(/^COPY (?!--from)(.*) \S+$/gm)].flatMap(
     ([, from]) => from!.split(' '),
   )

@@ -168,7 +168,7 @@ test('uncommitted changes prevent a tag', (t) => {
   assert.deepEqual(wrongIn(root), ['everything is committed: 1 files differ, notes.txt for one'])
 })
 
-test('of this repository the version, the changelog, the lock file and the migrations are as a tag needs them', () => {
+test('the version, changelog, lock file and migrations of this repository are ready for a tag', () => {
   const state = ['everything is committed', 'the tag is free']
   // The compiler of the contracts has a test of its own.
   const own = {

@@ -20,7 +20,7 @@ test('the needs of a test file follow from its imports', () => {
   assert.equal(needOf('test/tidy.test.ts'), 'nothing')
 })
 
-test('those that need the most come first, and the fast ones are those that need nothing', () => {
+test('files with the most needs come first, and fast files are those without needs', () => {
   const all = selectTests([])
   assert.equal(new Set(all).size, all.length)
   const fast = selectTests([], { fast: true })
@@ -29,7 +29,7 @@ test('those that need the most come first, and the fast ones are those that need
   assert.equal(needOf(all[0] ?? ''), 'browser')
 })
 
-test('files and folders can be asked for', () => {
+test('files and folders can be selected', () => {
   assert.deepEqual(selectTests(['test/book/match.test.ts']), ['test/book/match.test.ts'])
   const book = selectTests(['test/book/'])
   assert.ok(book.includes('test/book/book.test.ts'))
@@ -37,7 +37,7 @@ test('files and folders can be asked for', () => {
   assert.throws(() => selectTests(['test/nowhere']), /no test files in test\/nowhere/)
 })
 
-test('files share a process, unless they touch global state', () => {
+test('files share a process, unless they change global state', () => {
   assert.ok(sharesProcess('test/book/match.test.ts'))
   // It only reads a seed.
   assert.ok(sharesProcess('test/services/settlement/turns.test.ts'))
@@ -47,7 +47,7 @@ test('files share a process, unless they touch global state', () => {
   assert.ok(!sharesProcess('test/web/browser/page.test.ts'))
 })
 
-test('every file has its process, with files of the same needs, in the order of their needs', () => {
+test('every file has a process with files of the same needs, in the order of needs', () => {
   const all = selectTests([])
   const processes = shareProcesses(all, 3)
   assert.deepEqual(processes.flat().toSorted(), all.toSorted())

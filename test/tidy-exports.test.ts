@@ -61,7 +61,7 @@ test('every export is imported, and an export that only tests import is used in 
   assert.deepEqual(wrong, [])
 })
 
-test('no imports go in a circle, types included', () => {
+test('no imports form a cycle, types included', () => {
   const circles = importCircles(sources.filter(isOurs))
   assert.deepEqual(
     circles.map((files) => files.join(' → ')),
@@ -79,7 +79,7 @@ test('a file of more than 500 lines says in its header why it is long', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('every name that a script lists leads to a file', () => {
+test('every program that a script lists is a file', () => {
   assert.deepEqual(
     commandFiles().filter((file) => !sources.includes(file)),
     [],

@@ -181,7 +181,7 @@ test('rooms import only rooms that the table allows', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('the engine of the database imports no other folder of the store', () => {
+test('the database engine imports no other folder of the store', () => {
   const engine = 'src/store/engine/'
   const wrong = sources
     .filter((file) => file.startsWith(engine))
@@ -205,7 +205,7 @@ test('nothing in src, workers or config imports a test or a load test', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('another room is named by its subpath, not by a way through folders', () => {
+test('another room is imported by its subpath, not by a relative path', () => {
   const wrong: string[] = []
   for (const file of sources.filter((name) => name.startsWith('src/'))) {
     for (const { from } of importsOf(file)) {
@@ -217,7 +217,7 @@ test('another room is named by its subpath, not by a way through folders', () =>
   assert.deepEqual(wrong, [])
 })
 
-test('each library is used only where it is at home', () => {
+test('each library is used only in its listed rooms', () => {
   const wrong: string[] = []
   for (const file of sources.filter((name) => /^(src|config)\//.test(name))) {
     for (const { from } of importsOf(file)) {
@@ -235,7 +235,7 @@ test('each library is used only where it is at home', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('of a folded library, every part that is used is folded', () => {
+test('every used part of a bundled library is bundled', () => {
   const names = new Set(
     FOLDED.map((name) => name.split('/', name.startsWith('@') ? 2 : 1).join('/')),
   )
@@ -260,7 +260,7 @@ test('files are named in kebab-case after their contents', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('no file only passes on exports of others', () => {
+test('no file only re-exports others', () => {
   const wrong = sources.filter((file) =>
     /^export\s+(?:type\s+)?(?:\*|\{[^}]*\})\s+from\s/m.test(textOf(file)),
   )
@@ -274,7 +274,7 @@ test('every file opens with a sentence about its contents', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('a worker only says which threads or jobs it runs', () => {
+test('a worker file only names the threads or jobs that it runs', () => {
   const lines = sources
     .filter((file) => file.startsWith('workers/'))
     .map((file) => ({ file, lines: textOf(file).trimEnd().split('\n').length }))
@@ -300,7 +300,7 @@ test('the environment is read in one place', () => {
 /** A front and price feeds are adapters themselves. */
 const NOT_BEHAVIOURS = /^src\/services\/(front|prices\/feeds)\//
 
-test('a behaviour asks no clock, no chance and no environment', () => {
+test('a behaviour uses no clock, random numbers or environment', () => {
   const wrong = sources
     .filter((file) => /^src\/(services|book)\//.test(file))
     .filter((file) => !COMPOSING.test(file) && !NOT_BEHAVIOURS.test(file))
@@ -330,7 +330,7 @@ const OPENING =
 
 const opensByItself = (code: string): boolean => AMBIENT.test(code) || OPENING.test(code)
 
-test('a service takes time, chance, timers and connections from its world', () => {
+test('a service takes time, random numbers, timers and connections from its world', () => {
   for (const code of [
     'setTimeout(f, 1)',
     'a(Date.now())',
@@ -347,7 +347,7 @@ test('a service takes time, chance, timers and connections from its world', () =
   assert.deepEqual(wrong, [])
 })
 
-test('a function with more than four parameters takes an object, or is known to need them', () => {
+test('a function with more than four parameters takes an object, or is listed as an exception', () => {
   const sample = `function a(b: B, { c, d }: C<D, E>, e = [1, 2], f: (g: G, h: H) => I, j?: J) {}
     const k = (l, m, n, o, p) => q(r, s, t, u, v)
     type W = { x(a: A, b: B, c: C, d: D, e: E): void; y(a: A, b: B, c: C, d: D): void }`
@@ -366,7 +366,7 @@ test('a function with more than four parameters takes an object, or is known to 
   assert.deepEqual(wrong, [])
 })
 
-test('a function has at most 100 lines, or is known to be longer', () => {
+test('a function has at most 100 lines, or is listed as an exception', () => {
   const sample = `const a = () => {\n${'\n'.repeat(8)}}\nclass B { c() {\n\n} }`
   assert.deepEqual(longFunctions('a.ts', sample, 5), [{ name: 'a', lines: 10 }])
   const known = new Set([
@@ -393,7 +393,7 @@ test('a function has at most 100 lines, or is known to be longer', () => {
   )
 })
 
-test('nothing unfinished is left, and every room has a README with its purpose', () => {
+test('the code has no unfinished parts, and every room has a README with its purpose', () => {
   const marks = new RegExp(['TO', 'DO|FIX', 'ME|X', 'XX'].join(''))
   const wrong = sources.filter((file) => marks.test(textOf(file)))
   assert.deepEqual(wrong, [])

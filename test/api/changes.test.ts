@@ -19,7 +19,7 @@ Words before the first version.
 - API: the second.
 `
 
-test('the feed has the entries of the API, the newest first, each in one line', () => {
+test('the feed of API changes lists its entries newest first, each on one line', () => {
   assert.deepEqual(apiChanges(CHANGELOG), [
     { version: '0.3.0', text: 'a field is new.' },
     { version: '0.2.0', day: '2026-11-16', text: 'the second.' },

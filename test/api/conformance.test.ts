@@ -62,10 +62,9 @@ describe('the API of an exchange', () => {
   })
   after(() => exchange.dispose())
 
-  it('has documents', (t) => tryDocuments(t, exchange))
+  it('the API serves its OpenAPI and AsyncAPI documents', (t) => tryDocuments(t, exchange))
 
-  it('has a client, sibyl-client, a package that works in an empty folder', (t) =>
-    tryClientPackage(t, exchange))
+  it('the package sibyl-client works in an empty folder', (t) => tryClientPackage(t, exchange))
 
   async function json<T>(path: string): Promise<T> {
     return (await (await fetch(exchange.url + path)).json()) as T
@@ -104,7 +103,7 @@ describe('the API of an exchange', () => {
       const { method, path, auth, query, body, fields, list, sometimes } = endpoint
       const name = `${method} ${path}`
 
-      it(`${name} is in the document`, () => {
+      it(`${name} is in the OpenAPI document`, () => {
         const operation = document.paths[path]?.[method.toLowerCase()]
         assert(operation !== undefined, `${name} is not in the document`)
         for (const [parameter, need] of Object.entries(query)) {
@@ -138,7 +137,7 @@ describe('the API of an exchange', () => {
         }
       })
 
-      it(`${name} answers as it should`, async () => assertAnswers(endpoint))
+      it(`${name} returns the documented answer`, async () => assertAnswers(endpoint))
     }
 
     it('every fault in a path or a query is refused, and the error names the field', async () => {
@@ -187,7 +186,7 @@ describe('the API of an exchange', () => {
       }
     })
 
-    it('lists go on where the page before ended', async () => {
+    it('each page of a list continues where the previous page ended', async () => {
       const maker = createClient({ url: exchange.url, signer: traderNumbered(51).key })
       const taker = createClient({ url: exchange.url, signer: traderNumbered(52).key })
       const terms = { marketId, outcome: 'NO', price: '0.3', size: '1', ttlSeconds: 3_600 } as const

@@ -57,7 +57,7 @@ function fixture(keepMs = 250) {
   }
 }
 
-test('a page is read once until the index, the markets of the board or the second change', async () => {
+test('a page is read once until the index, the markets of the board or the current second change', async () => {
   const { ask, board, clock, create } = fixture()
   assert.deepEqual(await ask('a'), { count: 1, reads: 1 })
   assert.deepEqual(await ask('a'), { count: 1, reads: 0 })
@@ -82,7 +82,7 @@ test('a market that one page shows is not missing from the next one', async () =
   assert.deepEqual(await ask('a'), { count: 2, reads: 1 })
 })
 
-test('a page is read again if the index changed meanwhile, and is kept only if it did not', async () => {
+test('a page is read again if the index changed during the read, and is cached only if it did not', async () => {
   const { ask, create, setMeanwhile } = fixture()
   let number = 2
   setMeanwhile(() => {
@@ -97,7 +97,7 @@ test('a page is read again if the index changed meanwhile, and is kept only if i
   assert.equal((await ask('b')).reads, 1)
 })
 
-test('simultaneous requests share a read even if nothing is kept, and few pages are kept', async () => {
+test('simultaneous requests share a read even if nothing is cached, and the number of cached pages is limited', async () => {
   const plain = fixture(0)
   assert.deepEqual(await plain.askTwice('a'), { same: true, reads: 1 })
   assert.deepEqual(await plain.askTwice('a'), { same: true, reads: 1 })

@@ -201,7 +201,7 @@ async function live(random: Random): Promise<void> {
   }
 }
 
-test('a kept answer equals a fresh one after any change of the market', async () => {
+test('a cached answer equals a fresh one after any change of the market', async () => {
   for (const seed of seedsOf(1, 2, 3, 4, 5, 6)) {
     await live(randomFrom(seed)).catch((error: Error) => {
       error.message = `TEST_SEED=${seed}: ${error.message}`
@@ -210,7 +210,7 @@ test('a kept answer equals a fresh one after any change of the market', async ()
   }
 })
 
-test('the same bytes go out until a trade comes or goes on; its tag is the seq of that', async () => {
+test('the same bytes are sent until a trade is added or changes, and their tag is the seq of that change', async () => {
   const { say, match, settle, keeping, asked } = fixture()
   say({ type: 'MarketOpened', market })
   say({ type: 'OrderRested', side: 1, outcome: 0, price: 500_000, added: ASKED })
@@ -227,7 +227,7 @@ test('the same bytes go out until a trade comes or goes on; its tag is the seq o
   assert.equal(asked(), 0)
 })
 
-test('the kept bytes of a market are dropped at its next change', async () => {
+test('the cached bytes of a market are dropped at its next change', async () => {
   const { say, keeping } = fixture()
   say({ type: 'MarketOpened', market })
   const first = await ask(keeping.market)
@@ -238,7 +238,7 @@ test('the kept bytes of a market are dropped at its next change', async () => {
   assert.notEqual(second.headers?.etag, first.headers?.etag)
 })
 
-test('a market that no thread holds is read once a moment, and only while all threads are followed', async () => {
+test('a market that no thread holds is read at most once per cache interval, and only while all threads are followed', async () => {
   const clock = simulatedClock(START_MS)
   let isCurrent = true
   let asked = 0
@@ -272,7 +272,7 @@ test('a market that no thread holds is read once a moment, and only while all th
   assert.deepEqual([await asks(), await asks()], [1, 0])
 })
 
-test('kept answers stay within their byte limit, and the least recently used goes first', () => {
+test('cached answers stay within their byte limit, and the least recently used is evicted first', () => {
   const kept = keepAnswers({ bytesMax: 3_000 })
   const body = 'x'.repeat(600)
   for (const name of ['a', 'b', 'c']) kept.keep(name, 1, body)

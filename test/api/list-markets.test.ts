@@ -58,7 +58,7 @@ function fixture(isCurrent: () => boolean = () => true, count = COUNT) {
   return { ask, read, rest, close, sorted, markets, route }
 }
 
-test('the pages of the list of markets are the whole list, oldest first', async () => {
+test('the pages of the list of markets together are the whole list, oldest first', async () => {
   const { ask, read, sorted } = fixture()
   const whole = read(await ask())
   assert.deepEqual([whole.count, whole.nextCursor], [COUNT, null])
@@ -127,7 +127,7 @@ test('the list of markets is compressed for clients that accept it, once for all
   assert.equal((await ask({}, 'br')).headers?.['content-encoding'], undefined)
 })
 
-test('a list of markets costs by how many it lists, and by how many a filter looks at', () => {
+test('a list of markets costs by the number of listed markets and of markets that a filter checks', () => {
   const { route } = fixture()
   const weigh = (query: object) => route.weigh?.(query as never)
   assert.equal(weigh({}), 3)

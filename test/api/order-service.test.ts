@@ -65,7 +65,7 @@ function codeOf(answer: unknown): string | undefined {
   return isRejection(answer) ? answer.rejected : undefined
 }
 
-test('a permit of 2^256 or more is refused by the shape of the order', async () => {
+test('a permit of 2^256 or more is refused by the schema of the order', async () => {
   const fits = (value: unknown) =>
     submissionShape.fits({ ...signed, permitSignature: { ...permit, value } })
   const signed = await signedOrder(market.id)
@@ -80,7 +80,7 @@ test('a permit of 2^256 or more is refused by the shape of the order', async () 
   for (const value of [String(2n ** 256n), '9'.repeat(78), 1, 2n ** 256n]) assert.ok(!fits(value))
 })
 
-test('an order that is void on chain is refused, unless its market has accepted it before', async () => {
+test('an order that is void on chain is refused, unless its market has already accepted it', async () => {
   const submission = await submissionTo(market.id)
   const flaw = reject('ORDER_NONCE_TOO_LOW', 'order.nonce')
   const accepted = { orderHash: hash, status: 'accepted' } as OrderAccepted
@@ -103,7 +103,7 @@ test('an order that is void on chain is refused, unless its market has accepted 
   }
 })
 
-test('while a market thread is away, a market that is not here may exist', async () => {
+test('while a market thread is away, an unknown market may exist, so it is not answered as missing', async () => {
   const unknown = await submissionTo(marketNumbered(0x52).id)
   for (const [current, code] of [
     [true, 'MARKET_NOT_FOUND'],
@@ -153,7 +153,7 @@ test('an order waits while a front that has just started loads its market', asyn
   }
 })
 
-test('a list of markets waits until every thread has sent its own', async () => {
+test('a list of markets waits until every thread has sent its markets', async () => {
   const listed = (board: MarketBoard) =>
     listMarkets({
       ...{ board, storedMarkets: async () => [], nowMs: systemClock.nowMs },
@@ -168,7 +168,7 @@ test('a list of markets waits until every thread has sent its own', async () => 
   assert.equal(codeOf(await listed(boardOf({ whole: true, current: false }))), undefined)
 })
 
-test('a verify pool that is too busy says nothing about the order', async () => {
+test('a verify pool that is too busy gives no verdict about the order', async () => {
   const verifier = verifierOf(reject('OVERLOADED'))
   const gateway = gatewayOf(reject('INTERNAL'))
   const service = makeOrderService({
@@ -183,7 +183,7 @@ test('a verify pool that is too busy says nothing about the order', async () => 
   assert.equal(codeOf(await service.check(structuredClone(submission), later())), 'OVERLOADED')
 })
 
-test('a market that is over and gone from its thread is closed, not unknown', async () => {
+test('a market that has ended and left its thread is reported as closed, not as unknown', async () => {
   const gateway = gatewayOf(reject('MARKET_NOT_FOUND'))
   const place = async (closed: boolean) => {
     const board = boardOf({ closed })
@@ -216,7 +216,7 @@ function threadOf(answer: unknown): MarketRef {
   return { ask: async () => answer, tell: () => {}, isOpen: true } as unknown as MarketRef
 }
 
-test('a thread that is full or away is no empty list, and no end of a cancel of all', async () => {
+test('a full or missing thread is an error, not an empty list or a finished cancel of all orders', async () => {
   const order = { orderHash: hash } as OpenOrder
   const fine = threadOf({ orders: [order], count: 1 })
   const asked = { trader, limit: 10 }
@@ -257,7 +257,7 @@ function threadWith(
   return { ask, tell: () => {}, isOpen: true } as unknown as MarketRef
 }
 
-test('all orders are cancelled step by step, in the markets that have some', async () => {
+test('all orders of a trader are cancelled step by step, in the markets where the trader has orders', async () => {
   const steps: string[] = []
   const other = marketNumbered(0x53).id
   const threads = [
@@ -287,7 +287,7 @@ test('all orders are cancelled step by step, in the markets that have some', asy
   }
 })
 
-test('validation names the current limits of a trader and the smallest order', async () => {
+test("validation names the trader's current limits and the smallest allowed order", async () => {
   const submission = await submissionTo(market.id)
   const paused = { ...reject('TRADER_PAUSED', 'order.trader', 'later'), retryAfterSec: 7 }
   const check = async (refused: Rejection | undefined, minNotional: number) => {
@@ -310,7 +310,7 @@ test('validation names the current limits of a trader and the smallest order', a
   assert.equal(codeOf(await check(reject('OVERLOADED'), 0)), 'OVERLOADED')
 })
 
-test('events missed between two views are read from the database', () => {
+test('events that were missed between two views are read from the database', () => {
   const board = boardOf()
   const shown = board.markets.get(market.id)
   assert.ok(shown !== undefined)
@@ -330,7 +330,7 @@ test('events missed between two views are read from the database', () => {
   assert.deepEqual(shown.books[0].levels(0), [[400_000, 2n ** 60n]])
 })
 
-test('an order is placed once its funds are reserved, and only then', async () => {
+test('an order is placed only after its funds are reserved', async () => {
   const said: string[] = []
   let place: Rejection | OrderAccepted = {
     orderHash: hash,
@@ -401,7 +401,7 @@ test('an order is placed once its funds are reserved, and only then', async () =
   assert.deepEqual(await service.check(structuredClone(submission), later()), short)
 })
 
-test('orders that their traders cannot pay for are counted, and a sender of too many waits', async () => {
+test('orders that their traders cannot pay for are counted, and a client that sends too many must wait', async () => {
   const counted: unknown[] = []
   let waitSec = 0
   let inspections = 0

@@ -101,7 +101,7 @@ function resolved(schema: unknown): unknown {
   return Object.fromEntries(Object.entries(schema).map(([key, part]) => [key, resolved(part)]))
 }
 
-test('the document of the order endpoints is valid, and has all of them', async () => {
+test('the document of the order endpoints is valid and contains all of them', async () => {
   const result = await new Validator().validate(structuredClone(document) as never)
   assert.deepEqual(result.errors ?? [], [])
   assert.deepEqual(operations.map(([name]) => name).sort(), [
@@ -142,13 +142,13 @@ test('every answer, every error and every body has an example that fits its sche
   assert.ok(count > 100, `${count} examples`)
 })
 
-test('an example that does not fit would be found', () => {
+test('an example that does not fit its schema is found', () => {
   const { schema } =
     document.paths['/api/v1/orders']!.post!.responses['200']!.content!['application/json']!
   assert.equal([...Errors(resolved(schema) as never, { orderHash: 1 })].length > 0, true)
 })
 
-test('errors name their fields, and say when to come back', () => {
+test('errors name their fields and the time after which to retry', () => {
   const { responses } = document.paths['/api/v1/orders']!.post!
   const examples = (status: string) => responses[status]?.content?.['application/json']?.examples
   assert.deepEqual(examples('400')?.PRICE_OUT_OF_RANGE?.value, {

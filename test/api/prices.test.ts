@@ -141,7 +141,7 @@ test('a price has its age and its source', async (t) => {
   )
 })
 
-test('unknown assets are 404 everywhere, and symbols come in any case', async (t) => {
+test('unknown assets are 404 on every route, and symbols are accepted in upper and lower case', async (t) => {
   const { url, price } = await start(t)
   price('BTC', 1)
   for (const rest of ['', '/history', '/price', '/price-history', '/price-stream', '/1/evidence']) {
@@ -184,7 +184,7 @@ test('the history has one price a second for twenty minutes', async (t) => {
   })
 })
 
-test('the quick market of the moment, its history and its evidence', async (t) => {
+test('the current quick market, its history and its evidence can be read', async (t) => {
   const { url, board, stored, told } = await start(t)
   const none = await getJson(path(url, 'BTC'))
   assert.deepEqual(none.body, { active: false, asset: 'BTC', nextMarket: null, quickMarket: null })
@@ -287,7 +287,7 @@ test('a contested quick market is unresolved, its evidence shows every source, a
   assert.equal((await getJson(path(url, 'BTC/1/evidence'))).body.decidedBy, 'oracle')
 })
 
-test('a reader gets one price at once and then each new one, of its asset only', async (t) => {
+test('a subscriber gets the last price at once and then each new one, of its asset only', async (t) => {
   const { url, price, hub } = await start(t)
   price('BTC', 100)
   const reader = openReader(url, 'btc')
@@ -344,7 +344,7 @@ test('before the first price, and between prices, comments keep the connection a
   await eventually(() => assert.ok(reader.comments() > before))
 })
 
-test('a reader that does not read is passed over, then cut off, and delays no other', async (t) => {
+test('a reader that does not read its stream skips prices, then is disconnected, and delays no other reader', async (t) => {
   const { url, hub } = await start(t, { lagMsMax: 200, keepAliveMs: 200 })
   const stalled = openReader(url, 'BTC')
   const brisk = openReader(url, 'BTC')
@@ -364,7 +364,7 @@ test('a reader that does not read is passed over, then cut off, and delays no ot
   await eventually(() => assert.equal(brisk.events().length, published))
 })
 
-test('a reader that was slow for a moment goes on with the newest price', async (t) => {
+test('a reader that was slow for a moment continues with the newest price', async (t) => {
   const { url, hub } = await start(t)
   const reader = openReader(url, 'BTC')
   t.after(reader.close)
@@ -382,7 +382,7 @@ test('a reader that was slow for a moment goes on with the newest price', async 
   await eventually(() => assert.equal(reader.events().at(-1)?.data.last, 0))
 })
 
-test('no more readers than allowed, and all end in good order', async (t) => {
+test('the number of readers is limited, and a stop closes all of their streams cleanly', async (t) => {
   const { url, hub, price } = await start(t, { readersMax: 2 })
   price('BTC', 1)
   const readers = [openReader(url, 'BTC'), openReader(url, 'BTC')]

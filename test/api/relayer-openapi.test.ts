@@ -41,7 +41,7 @@ function resolved(schema: unknown): unknown {
   return Object.fromEntries(Object.entries(schema).map(([key, part]) => [key, resolved(part)]))
 }
 
-test('the document of the relayer is valid, and has every path', async () => {
+test('the document of the relayer is valid and contains every path', async () => {
   const result = await new Validator().validate(structuredClone(document) as never)
   assert.deepEqual(result.errors ?? [], [])
   const relayer = (name: string) => `post /api/v1/relayer/${name}`

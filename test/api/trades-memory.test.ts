@@ -102,7 +102,7 @@ function fixture() {
   }
 }
 
-test('of a market that it has known from the start the front has all trades', async () => {
+test('a front has all trades of a market that it has followed from the start', async () => {
   const live = fixture()
   live.board.follow([opened, rested, matchedAt(3), matchedAt(4)])
   assert.deepEqual(await live.list(), { trades: ['4 matched', '3 matched'], asked: 0 })
@@ -113,7 +113,7 @@ test('of a market that it has known from the start the front has all trades', as
   assert.deepEqual(await told.list(), { trades: ['3 matched'], asked: 0 })
 })
 
-test('trades from the database are kept once it has caught up', async () => {
+test('trades read from the database are cached once the database has caught up', async () => {
   const { board, load, store, list } = fixture()
   load(9)
   store(storedAt(4), storedAt(7))
@@ -133,7 +133,7 @@ test('trades from the database are kept once it has caught up', async () => {
   assert.deepEqual(await list(), { trades: after, asked: 0 })
 })
 
-test('news of a trade that is not held here are not overtaken by an older row', async () => {
+test('an older row of the database does not overwrite a newer update of a trade that is not in memory', async () => {
   const { board, load, store, list } = fixture()
   load(9)
   board.follow([matchedAt(10), confirmedAt(11, 7)])
@@ -146,7 +146,7 @@ test('news of a trade that is not held here are not overtaken by an older row', 
   assert.deepEqual(await list(), { trades: ['12 matched', '10 matched', '7 confirmed'], asked: 0 })
 })
 
-test('a view with more events than were received, or dropped ones, cause another read of the database', async () => {
+test('a view with more events than were received, or with dropped events, causes another read of the database', async () => {
   const { board, load, store, list } = fixture()
   board.follow([opened, rested, matchedAt(3)])
   load(20)

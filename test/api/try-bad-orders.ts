@@ -355,7 +355,7 @@ export async function tryBadOrders(t: TestContext, exchange: Exchange): Promise<
     })
   }
 
-  await t.test('a body that is not said to be JSON', async () => {
+  await t.test('a body without the content type application/json is refused', async () => {
     const response = await fetch(`${exchange.url}/api/v1/orders`, {
       method: 'POST',
       headers: { 'content-type': 'text/plain' },
@@ -365,7 +365,7 @@ export async function tryBadOrders(t: TestContext, exchange: Exchange): Promise<
     assert.deepEqual([response.status, body.code], [415, 'UNSUPPORTED_MEDIA_TYPE'])
   })
 
-  await t.test('a batch of none, of 101, or of no list', async () => {
+  await t.test('an empty batch, one of 101 and one that is no list are refused', async () => {
     const many = JSON.stringify({ orders: Array.from({ length: 101 }, () => 0) })
     for (const body of ['{"orders":[]}', many, '{"orders":{}}']) {
       check(await send('/api/v1/orders/batch', body), { ...invalid('orders'), body })
@@ -373,7 +373,7 @@ export async function tryBadOrders(t: TestContext, exchange: Exchange): Promise<
     check(await send('/api/v1/orders/batch', '{}'), { ...missing('orders'), body: '' })
   })
 
-  await t.test('parameters of reads and cancels', async () => {
+  await t.test('wrong parameters of reads and cancels are refused', async () => {
     const hash = `0x${'1'.repeat(64)}`
     const wrong: [string, string, string, string][] = [
       ['GET', '/api/v1/orders', 'MISSING_FIELD', 'trader'],
@@ -409,7 +409,7 @@ export async function tryBadOrders(t: TestContext, exchange: Exchange): Promise<
     }
   })
 
-  await t.test('after all that the good order is accepted, and nothing else was', async () => {
+  await t.test('after all refusals a good order is accepted, and no other was', async () => {
     const { status, body } = await send<{ status: string }>('/api/v1/orders', post(good))
     assert.deepEqual([status, body.status], [200, 'accepted'])
     const listed = await fetch(`${exchange.url}/api/v1/orders?trader=${good.order.trader}`)

@@ -166,7 +166,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     }
   })
 
-  await t.test('the same order again gets the first answer and no second place', async () => {
+  await t.test('a repeated order gets the first answer, and rests once', async () => {
     const market = freshMarket()
     const resting = await signedOrder(market, buy, by(ann))
     const first = await orders.submit(resting)
@@ -199,7 +199,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     assert.deepEqual(await orders.list({ trader: ann.address, market }), [])
   })
 
-  await t.test('a resubmission is not judged by the time that is left', async () => {
+  await t.test('a resubmitted order is not checked for its remaining time', async () => {
     const market = freshMarket()
     const endingIn = async (seconds: number) => {
       const expiration = String(Math.floor(Date.now() / 1_000) + seconds)
@@ -217,7 +217,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     await orders.cancel({ orderHash: first.orderHash, marketId: market })
   })
 
-  await t.test('a cancel needs the right side, and works once', async () => {
+  await t.test('a cancel needs the right side, and succeeds once', async () => {
     const market = freshMarket()
     const [bid, ask, met] = await Promise.all([
       signedOrder(market, buy, by(ann)),
@@ -269,7 +269,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     )
   })
 
-  await t.test('the book without an outcome merges both by price', async () => {
+  await t.test('the book without an outcome merges both outcomes by price', async () => {
     const market = freshMarket()
     const rows: [side: number, outcome: number, price: number, size: number][] = [
       [0, 0, 400_000, 1_000_000],
@@ -304,7 +304,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     assert.equal((await client.markets()).find(({ id }) => id === market)?.bestAskPrice, 450_000)
   })
 
-  await t.test('totals of levels are exact beyond 2^53', async () => {
+  await t.test('level totals above 2^53 are exact', async () => {
     const market = freshMarket()
     const size = Number.MAX_SAFE_INTEGER
     for (let nonce = 0; nonce < 3; nonce++) {
@@ -319,7 +319,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     assert.equal(open?.remainingSize, size)
   })
 
-  await t.test('post-only takes nothing; IOC and FOK never rest', async () => {
+  await t.test('post-only orders never take; IOC and FOK orders never rest', async () => {
     const market = freshMarket()
     await orders.submit(await signedOrder(market, { ...sell, price: 450_000, size: 4 }, by(ann)))
     const bid = (size: number) => signedOrder(market, { ...buy, price: 460_000, size }, by(bob))
@@ -361,7 +361,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     assert.ok(Array.isArray(candles))
   })
 
-  await t.test('64-bit nonces are read exactly, as numbers and as text', async () => {
+  await t.test('64-bit nonces are parsed exactly, as numbers and as text', async () => {
     const market = freshMarket()
     for (const nonce of ['9007199254740993', '18446744073709551615']) {
       const signed = await signedOrder(market, { ...buy, nonce }, by(ann))
@@ -413,7 +413,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     assert.equal((await client.trades(market)).length, 1)
   })
 
-  await t.test('a batch of more than a request takes is cut into requests', async () => {
+  await t.test('a batch that is too large for a request is split', async () => {
     const market = freshMarket()
     const permitSignature = await signedPermit(bob, { value: BigInt('1'.repeat(77)) })
     const intents = Array.from({ length: 130 }, (_, at) => ({
@@ -435,7 +435,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     )
   })
 
-  await t.test('validate tells every failure at once, the digest and who signed', async () => {
+  await t.test('validate returns every failure at once, the digest and the signer', async () => {
     const market = freshMarket()
     const good = await signedOrder(market, buy, by(ann))
     const fine = await orders.validate(good)
@@ -486,7 +486,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     assert.equal((await orders.submit(good)).orderHash, fine.orderHash)
   })
 
-  await t.test('trades are newest first, those of one order by the order of matching', async () => {
+  await t.test('trades are listed newest first, those of one order as matched', async () => {
     const market = freshMarket()
     const asks: [price: number, size: number][] = [
       [300_000, 1_000_000],
@@ -527,7 +527,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     assert.deepEqual((await here.orderbook(expired.id)).bids, [])
   })
 
-  await t.test('lists can be had by chain, and quick markets only when asked for', async () => {
+  await t.test('markets are listed by chain, and quick markets only on request', async () => {
     const here = createClient({ url: exchange.url, chainId: 137, signer: ann.key })
     const placed = await here.orders.place({
       marketId: elsewhere.id,
@@ -569,7 +569,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     assert.deepEqual([error.code, error.field], ['INVALID_FIELD', 'chainId'])
   })
 
-  await t.test('the configuration is what is signed for', async () => {
+  await t.test('the configuration names the contract to sign orders for', async () => {
     const here = createClient({ url: exchange.url })
     const config = await here.config()
     assert.equal(await here.config(), config, 'it is asked for once')
@@ -586,7 +586,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     assert.equal(config.limits.sizeMax, Number.MAX_SAFE_INTEGER)
   })
 
-  await t.test('a permit travels with its order into the database', async () => {
+  await t.test('the permit of an order is stored in the database', async () => {
     const market = freshMarket()
     const here = createClient({ url: exchange.url })
     const signed = await signedOrder(market, buy, by(ann))

@@ -29,7 +29,7 @@ const amount = (random: Random): bigint =>
 const some = <Item>(random: Random, make: () => Item): Item[] =>
   Array.from({ length: random.int(0, 4) }, make)
 
-test('activity is written as its parts are', () => {
+test('activity written as text equals the JSON of its parts', () => {
   withSeeds(SEEDS, (random) => {
     const market = () => ({
       marketId: random.hex(32) as MarketId,
@@ -102,7 +102,7 @@ test('activity is written as its parts are', () => {
   })
 })
 
-test('positions are written as their parts are', () => {
+test('positions written as text equal the JSON of their parts', () => {
   withSeeds(SEEDS, (random) => {
     const positions = some(
       random,

@@ -30,13 +30,13 @@ await onServerDatabase('a database that cannot be reached', (databases) => {
     }
   }
 
-  it('ends the start of an exchange on one machine', async () => {
+  it('a database that cannot be reached ends the start of an exchange on one machine', async () => {
     const told: string[] = []
     await assert.rejects(start({}, told), (error) => error instanceof Fault && error.retryable)
     assert.deepEqual(told, [])
   })
 
-  it('is waited for by a node of several', async () => {
+  it('a node of a cluster waits for a database that cannot be reached', async () => {
     const told: string[] = []
     const node = {
       SIBYL_ROLES: 'front,market,chain,store',

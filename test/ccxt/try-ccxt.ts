@@ -47,11 +47,11 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
   const market = markets.at(-1)!
   const [yes, no] = market.outcomes.map(({ outcome }) => outcome) as [string, string]
 
-  await t.test('ccxt: it tells which methods it has', () =>
+  await t.test('ccxt: the exchange lists the methods that it has', () =>
     checkHas(ann, PredictionExchange.prototype),
   )
 
-  await t.test('ccxt: markets, and outcomes by name and id', async () => {
+  await t.test('ccxt: markets are loaded, and outcomes are found by name and id', async () => {
     for (const one of markets) checkMarket(ann, one)
     assert.equal(new Set(markets.map((one) => one.market)).size, markets.length)
     assert.equal(await ann.fetchOutcome(`${market.id}:NO`), ann.outcome(no))
@@ -62,7 +62,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
     assert.equal((await ann.fetchStatus()).status, 'ok')
   })
 
-  await t.test('ccxt: events, with the markets that belong to them', async () => {
+  await t.test('ccxt: events are loaded with their markets', async () => {
     const events = await ann.fetchEvents({ status: 'all' })
     for (const { id, slug, markets: own } of events) {
       const whole = await ann.fetchEvent(id)
@@ -107,7 +107,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
     assert.deepEqual([ended.status, ended.remaining], ['canceled', 10])
   })
 
-  await t.test('ccxt: books, tickers, trades, candles and fills', async () => {
+  await t.test('ccxt: books, tickers, trades, candles and fills are read', async () => {
     const live = ann.watchOrderBook(yes)
     checkBook(ann, await live)
     const trades = ann.watchTrades(yes)
@@ -159,7 +159,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
     assert.equal((await bob.fetchTradingFee(yes)).taker, 0)
   })
 
-  await t.test('ccxt: balances and positions', async () => {
+  await t.test('ccxt: balances and positions are read', async () => {
     const { USDC } = (await ann.fetchBalance()) as unknown as Record<string, Record<string, number>>
     assert.equal(USDC?.used, 2, 'five shares are bid for at 0.4')
     assert.equal(USDC?.free, USDC!.total! - 2)
@@ -175,7 +175,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
     assert.equal((await stranger.fetchPosition(yes)).contracts, 0)
   })
 
-  await t.test('ccxt: what an order may ask for, and how it is refused', async () => {
+  await t.test('ccxt: a refused order has the error class of its reason', async () => {
     const rejects = (order: Promise<unknown>, error: new (text: string) => Error) =>
       assert.rejects(order, (thrown: Error) => {
         assert.ok(thrown instanceof error, `${thrown.name}: ${thrown.message}`)
@@ -199,7 +199,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
     assert.deepEqual([market_.status, market_.filled], ['closed', 1])
   })
 
-  await t.test('ccxt: many orders at once, groups and the dead-man switch', async () => {
+  await t.test('ccxt: batches, groups and the dead-man switch work', async () => {
     const terms = { type: 'limit', side: 'buy', amount: 5 } as const
     const params = { group: 'quotes' }
     const placed = await ann.createOrders([
@@ -239,7 +239,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
     )
   })
 
-  await t.test('ccxt: a key signs for the account of walletAddress, if it may', async () => {
+  await t.test('ccxt: a key cannot sign for an account that did not appoint it', async () => {
     const privateKey = devnetKey(TAKER)
     const walletAddress = devnetAccount(TAKER).address
     const own = new Sibyl({ urls, privateKey, walletAddress })
@@ -249,7 +249,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
     await assert.rejects(other.createOrder(no, 'limit', 'buy', 2, 0.1), AuthenticationError)
   })
 
-  await t.test('ccxt: a watch that is ended, or a closed exchange, fails its callers', async () => {
+  await t.test('ccxt: watch calls fail when the watch or exchange is closed', async () => {
     const trades = assert.rejects(bob.watchTrades(no), ExchangeClosedByUser)
     await bob.watchTicker(no)
     await bob.unWatchTrades(no)

@@ -68,7 +68,7 @@ async function words(call: Call, from: { address: string }): Promise<string> {
   return `${tried.revert.name}: ${tried.revert.words}`
 }
 
-test('a market from its creation to a redemption, disputed on the way', async () => {
+test('a disputed market is followed from its creation to a redemption', async () => {
   const { chain, maker, ann, bob, owner } = world
   const factory = marketFactory(client, toAddress(world.factory.address))
   const tokens = conditionalTokens(
@@ -195,7 +195,7 @@ test('a market from its creation to a redemption, disputed on the way', async ()
   assert.match(await words(second.proposeCall(true), bob), /^AlreadyResolved: .* YES won/)
 })
 
-test('quick markets have the words of their contract', async () => {
+test('the texts of quick markets equal those in their contract', async () => {
   const { chain, quickOperator } = world
   const factory = marketFactory(client, toAddress(world.factory.address))
   const startSec = Number(await chain.now())
@@ -222,7 +222,7 @@ test('quick markets have the words of their contract', async () => {
   )
 })
 
-test('the lane opens a contested market to the oracle once, and finds it open after a restart', async () => {
+test('the lane opens a contested market to the oracle once, and recognises it as open after a restart', async () => {
   const { chain, quickOperator } = world
   const contracts = {
     marketFactory: toAddress(world.factory.address),
@@ -345,7 +345,7 @@ test('trades settle by the call of the adapter, and each event reports the resul
   assert.equal(SETTLEMENT_FAULTS.length, 4)
 })
 
-test('several calls in one, and why one of them reverts', async () => {
+test('several calls are sent in one, and the reason is returned if one of them reverts', async () => {
   const coin = stablecoin(client, toAddress(world.collateral.address))
   const many = multicall(toAddress(world.multicall.address))
   const calls = [

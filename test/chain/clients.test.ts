@@ -54,7 +54,7 @@ const faultOf = (call: Promise<unknown>): Promise<Fault> =>
     (fault: Fault) => fault,
   )
 
-test('the next address answers when the first is down, slow, ill or of another chain', async () => {
+test('the next RPC address is used when the first is down, slow, failing or of another chain', async () => {
   for (const faults of [
     { down: true },
     { slowMs: 2_000 },
@@ -71,7 +71,7 @@ test('the next address answers when the first is down, slow, ill or of another c
   }
 })
 
-test('with nobody left it is a fault that may pass, and it passes', async () => {
+test('without a working RPC address every call is a retryable fault, until one works again', async () => {
   first.faults = { down: true }
   second.faults = { status: 500 }
   const shared = client()
@@ -82,13 +82,13 @@ test('with nobody left it is a fault that may pass, and it passes', async () => 
   assert.equal(await shared.viem.getBlockNumber(), 0n)
 })
 
-test('addresses of another chain are a fault that does not pass', async () => {
+test('RPC addresses of another chain are a fault that is not retryable', async () => {
   const fault = await faultOf(client([first.url], 5).viem.getBlockNumber())
   assert.deepEqual([fault.code, fault.retryable], ['CHAIN_MISMATCH', false])
   assert.match(fault.message, /serves chain 31337, the settings say 5/)
 })
 
-test('a range that is too long has a name of its own', async () => {
+test('a block range that is too long has its own error', async () => {
   first.faults = { rangeMax: 10 }
   const { viem } = client([first.url])
   const fault = await faultOf(viem.getLogs({ fromBlock: 0n, toBlock: 100n }))
@@ -96,7 +96,7 @@ test('a range that is too long has a name of its own', async () => {
   assert.equal(first.requests.get('eth_getLogs'), 1, 'asking again would be in vain')
 })
 
-test('an address that is busy is asked again until it answers, and is not doubted', async () => {
+test('a busy RPC address is retried until it answers, and stays trusted', async () => {
   for (const code of [-32005, -32001, -32002, 429]) {
     first.requests.clear()
     first.faults = { error: { ...BUSY, code }, errorTimes: { eth_chainId: 2, eth_blockNumber: 4 } }
@@ -117,7 +117,7 @@ test('an address that is busy is asked again until it answers, and is not doubte
   assert.equal(first.requests.get('eth_chainId'), 1)
 })
 
-test('an address that was away shows its chain again before it is believed', async () => {
+test('an RPC address that was away must return the right chain id before it is trusted again', async () => {
   const { viem, failures } = patient()
   await viem.getBlockNumber()
   first.faults = { status: 502, statusTimes: 3 }
@@ -128,7 +128,7 @@ test('an address that was away shows its chain again before it is believed', asy
   assert.equal((await faultOf(viem.getBlockNumber())).code, 'CHAIN_MISMATCH')
 })
 
-test('of two addresses the one that answers is asked from then on', async () => {
+test('of two RPC addresses, the one that answers is used from then on', async () => {
   const rpcUrls = [first.url, second.url]
   first.faults = { error: BUSY, errorTimes: { eth_blockNumber: 3 } }
   second.faults = { error: BUSY, errorTimes: { eth_blockNumber: 2 } }
@@ -142,7 +142,7 @@ test('of two addresses the one that answers is asked from then on', async () => 
   )
 })
 
-test('a budget that is used up is a fault that may pass', async () => {
+test('an exhausted RPC budget is a retryable fault', async () => {
   const rpcUrls = [first.url, second.url]
   first.faults = { error: BUSY }
   second.faults = { down: true }
@@ -153,7 +153,7 @@ test('a budget that is used up is a fault that may pass', async () => {
   assert.equal(none.failures.length, 2, 'each address is asked once')
 })
 
-test('a pause that an address asks for is not cut short', async () => {
+test('a pause that an RPC address requests is not shortened', async () => {
   first.faults = { status: 429, retryAfterSec: 3_600 }
   const late = patient()
   assert.equal((await faultOf(late.viem.getBlockNumber())).code, 'CHAIN_UNAVAILABLE')
@@ -168,7 +168,7 @@ test('a pause that an address asks for is not cut short', async () => {
   assert.equal(await both.viem.getBlockNumber(), 0n)
 })
 
-test('a wrong chain is reported at once, unless another address may have the right one', async () => {
+test('a wrong chain is reported at once, unless another RPC address may have the right one', async () => {
   first.faults = { chainId: 5 }
   second.faults = { chainId: 6 }
   for (const rpcUrls of [[first.url], [first.url, second.url]]) {
@@ -189,7 +189,7 @@ test('a wrong chain is reported at once, unless another address may have the rig
   }
 })
 
-test('a transaction is handed over again for a moment; then its sender decides', async () => {
+test('a transaction is submitted again for a while; then its sender decides', async () => {
   const send = ({ viem }: ReturnType<typeof patient>) =>
     viem.request({ method: 'eth_sendRawTransaction', params: ['0x00'] })
   first.faults = { error: BUSY, errorTimes: { eth_sendRawTransaction: 2 } }
@@ -203,7 +203,7 @@ test('a transaction is handed over again for a moment; then its sender decides',
   assert.equal(slow.failures.length, 1)
 })
 
-test('a pause does not hold a thread that stops', async () => {
+test('a pause between retries does not delay a thread that stops', async () => {
   first.faults = { down: true }
   const thread = new Worker(new URL('./threads/patient-asker.ts', import.meta.url), {
     workerData: first.url,

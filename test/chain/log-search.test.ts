@@ -89,21 +89,21 @@ function settlementAt({ client }: LogNode) {
 }
 
 describe('which transaction settled a trade', () => {
-  it('a node that gives all logs is asked once about all trades', async () => {
+  it('one request is enough for all trades if the node returns all logs', async () => {
     const node = new LogNode({ a: 5, b: HEAD })
     assert.deepEqual(await settlementAt(node)('a', 'b'), { settled: ['a', 'b'], unconfirmed: [] })
     assert.equal(node.questions, 1)
   })
 
   for (const most of [100, 10, 1]) {
-    it(`the limit of a node that returns logs of ${most} blocks at a time is found`, async () => {
+    it(`the search adapts to a node that returns logs of ${most} blocks at a time`, async () => {
       const node = new LogNode({ a: HEAD - 5 })
       node.most = most
       assert.deepEqual(await settlementAt(node)('a'), { settled: ['a'], unconfirmed: [] })
     })
   }
 
-  it('a node with late logs is asked again a few times, and only that trade waits', async () => {
+  it('a node with late logs is queried again a few times, and only that trade waits', async () => {
     const node = new LogNode({ a: HEAD - 5 })
     node.most = 500
     const ask = settlementAt(node)
@@ -114,7 +114,7 @@ describe('which transaction settled a trade', () => {
   })
 
   for (const code of ['CHAIN_REFUSED', 'CHAIN_RANGE_TOO_LARGE', 'CHAIN_UNAVAILABLE'] as const) {
-    it(`a node that gives no logs (${code}) stops no batch`, async () => {
+    it(`a node that refuses log queries (${code}) stops no batch`, async () => {
       const node = new LogNode({ a: HEAD - 5 })
       node.most = 0
       node.refusal = new Fault(code, 'no logs here', { retryable: true })
@@ -125,13 +125,13 @@ describe('which transaction settled a trade', () => {
 })
 
 describe('which transaction resolved a market', () => {
-  it('the limit of a node that returns logs of few blocks at a time is found', async () => {
+  it('the search adapts to a node that returns logs of few blocks at a time', async () => {
     const node = new LogNode({ a: HEAD - 5 })
     node.most = 10
     assert.equal(await resolvedBy(node.client, CONTRACT, 0), hashOf(keyOf('a')))
   })
 
-  it('a node that does not answer at all is a fault', async () => {
+  it('a node that does not answer is a fault', async () => {
     const node = new LogNode()
     node.most = 0
     node.refusal = new Fault('CHAIN_UNAVAILABLE', 'away', { retryable: true })
@@ -140,7 +140,7 @@ describe('which transaction resolved a market', () => {
 })
 
 describe('a search of logs', () => {
-  it('goes on where the one before had to stop, until it has seen every block, and then begins anew', async () => {
+  it('a log search continues where the last one stopped, until it has seen every block, and then starts over', async () => {
     const node = new LogNode()
     node.most = 64
     const search = makeLogSearch()

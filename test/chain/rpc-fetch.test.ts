@@ -51,7 +51,7 @@ const faultOf = (call: Promise<unknown>): Promise<Fault> =>
     (fault: Fault) => fault,
   )
 
-test('an answer that is packed is read', async (t) => {
+test('a compressed answer is read', async (t) => {
   const { url } = await startNode(t, (call, response) => {
     response.setHeader('content-encoding', 'gzip')
     response.end(gzipSync(told(call, BLOCK)))
@@ -59,7 +59,7 @@ test('an answer that is packed is read', async (t) => {
   assert.equal(await clientOf([url]).getBlockNumber(), 42n)
 })
 
-test('an answer that begins and does not go on is none: the next address is asked', async (t) => {
+test('after an answer that stalls, the next RPC address is tried', async (t) => {
   for (const packed of [false, true]) {
     const stalled = await startNode(t, (call, response) => {
       if (packed) response.setHeader('content-encoding', 'gzip')
@@ -75,7 +75,7 @@ test('an answer that begins and does not go on is none: the next address is aske
   }
 })
 
-test('an answer that is cut off is none', async (t) => {
+test('a truncated answer is an error', async (t) => {
   for (const packed of [false, true]) {
     const { url } = await startNode(t, (call, response) => {
       if (packed) response.setHeader('content-encoding', 'gzip')
@@ -87,7 +87,7 @@ test('an answer that is cut off is none', async (t) => {
   }
 })
 
-test('an answer that is too long, or unpacks to one, asks for a shorter range', async (t) => {
+test('an answer that is too long, compressed or not, causes a request for a shorter range', async (t) => {
   const long = Buffer.alloc(ANSWER_BYTES_MAX + 1, ' ')
   for (const packed of [false, true]) {
     const { url } = await startNode(t, (_call, response) => {
@@ -105,7 +105,7 @@ test('an answer that is too long, or unpacks to one, asks for a shorter range', 
   assert.deepEqual(await clientOf([url]).getLogs({ fromBlock: 1n, toBlock: 2_000n }), [])
 })
 
-test('a connection that the node has ended meanwhile costs nothing', async (t) => {
+test('a connection that the node has closed in the meantime causes no error', async (t) => {
   let isEnding = false
   const { url, heard, sockets } = await startNode(t, (call, response) => {
     if (isEnding) response.socket?.resetAndDestroy()
@@ -122,7 +122,7 @@ test('a connection that the node has ended meanwhile costs nothing', async (t) =
   assert.equal(sockets.length, 2)
 })
 
-test('a redirect is not followed: the address may hold a key', async (t) => {
+test('a redirect is not followed, because the RPC address may contain a key', async (t) => {
   const { url } = await startNode(t, (_call, response) => {
     response.writeHead(307, { location: 'http://127.0.0.1:1/' }).end()
   })

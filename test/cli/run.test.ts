@@ -40,7 +40,7 @@ test('every command that prints data can print JSON, and every command for an ex
   assert.deepEqual(without('url'), ['keys list'])
 })
 
-test('wrong usage is answered in one line with a suggestion, and ends with 2', async () => {
+test('wrong usage gets one line with a suggestion, and exit code 2', async () => {
   const wrong = async (...args: string[]) => {
     const { code, out, err } = await callSibyl(args, NOWHERE)
     assert.deepEqual([code, out], [2, ''], args.join(' '))
@@ -73,7 +73,7 @@ test('wrong usage is answered in one line with a suggestion, and ends with 2', a
   assert.equal((await callSibyl([])).code, 2)
 })
 
-test('a key is never taken from an argument, and never shown', async () => {
+test('a private key is never accepted as an argument, and never printed', async () => {
   for (const args of [
     ['orders', '--key', KEY],
     ['orders', `--key=${KEY}`],
@@ -87,7 +87,7 @@ test('a key is never taken from an argument, and never shown', async () => {
   }
 })
 
-test('an exchange that is away is said to be, with 1', async () => {
+test('an unreachable exchange is reported, with exit code 1', async () => {
   for (const args of [['markets'], ['book', 'rain'], ['watch', 'orders', '--account', '10']]) {
     const { code, out, err } = await callSibyl(args, NOWHERE)
     assert.deepEqual([code, out], [1, ''])
@@ -95,7 +95,7 @@ test('an exchange that is away is said to be, with 1', async () => {
   }
 })
 
-test('no keys are kept before one is made, and a strange file is none', async () => {
+test('no keys are stored before one is created, and a foreign file is not read as a key', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'sibyl-cli-'))
   try {
     await writeFile(join(folder, 'other.json'), '{"id": 1}')
@@ -123,7 +123,7 @@ test('amounts are shown exactly, with cents at least', () => {
   assert.equal(showTable(['A', 'B'], [['long', 'x']]), 'A     B\nlong  x\n')
 })
 
-test('a slip of the finger is recognised, another word is not', () => {
+test('a typing error gets a suggestion, an unrelated word does not', () => {
   const known = ['markets', 'market', 'maker', 'book', 'cancel', 'conformance']
   assert.equal(suggest('bok', known), 'book')
   assert.equal(suggest('cancle', known), 'cancel')
@@ -132,7 +132,7 @@ test('a slip of the finger is recognised, another word is not', () => {
   assert.equal(suggest('settle', known), undefined)
 })
 
-test('every line of the guide is one that the command understands', async () => {
+test('every line of the guide is a valid command', async () => {
   const guide = await readFile(new URL('../../docs/command-line.md', import.meta.url), 'utf8')
   const lines = [...guide.matchAll(/^npx sibyl ([^#\n]+)/gm)].map(([, line = '']) => line.trim())
   assert.ok(lines.length > 15)

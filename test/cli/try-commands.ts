@@ -58,7 +58,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
   const id = rain.id
   const short = id.slice(0, 12)
 
-  await t.test('markets are listed, searched and named in three ways', async () => {
+  await t.test('markets are listed, searched, and found by three kinds of names', async () => {
     const ids = (await json<Market[]>('markets')).map((each) => each.id)
     assert.ok(ids.includes(made) && ids.includes(id))
     assert.equal((await json<Market[]>('markets', 'a test'))[0]?.id, made)
@@ -127,7 +127,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     assert.match(await succeed('orders', '--key-file', annFile), /no open orders/)
   })
 
-  await t.test('what the exchange refuses is one line with its field', async () => {
+  await t.test('a refusal by the exchange is printed as one line with its field', async () => {
     const terms = ['--size', '1', '--account', '15']
     const dear = ['order', 'buy', short, 'YES', ...terms, '--price']
     assert.match(await fail(...dear, '1.5'), /PRICE_OUT_OF_RANGE, field order\.price/)
@@ -142,7 +142,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     assert.match(err, /SIBYL_TRADER_KEY; on this local chain also --account 10/)
   })
 
-  await t.test('a key comes from the environment too, as it is or as a file', async () => {
+  await t.test('a private key may come from the environment or a file', async () => {
     for (const key of [devnetKey(14), annFile]) {
       const { code, out } = await call(['orders', '--json'], { SIBYL_TRADER_KEY: key })
       assert.deepEqual([code, out], [0, '[]\n'])
@@ -156,7 +156,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     assert.match(await fail('orders', '--key-file', wrong), /holds no private key/)
   })
 
-  await t.test('positions follow the trade', async () => {
+  await t.test('positions change after a trade', async () => {
     const address = devnetAccount(15).address
     await eventually(async () => {
       const held = await json<{ positions: { marketId: string; yesShares: number }[] }>(
@@ -168,7 +168,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     assert.match(await succeed('positions', '--account', '15'), /Delphi.*realised profit 0\.00/s)
   })
 
-  await t.test('what happens is watched as it happens', async () => {
+  await t.test('books, trades and orders are shown as they change', async () => {
     const stop = new AbortController()
     const lines: string[] = []
     const env = { ...keys }
@@ -199,7 +199,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
   })
 
   await t.test(
-    'an API key is made, used, listed and revoked, and its secret never shown',
+    'an API key is created, used, listed and revoked, and its secret is never printed',
     async () => {
       const made = await json<{ id: string; file: string }>('keys', 'create', '--account', '19')
       const { privateKey } = JSON.parse(await readFile(made.file, 'utf8')) as { privateKey: string }
@@ -222,7 +222,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     },
   )
 
-  await t.test('the maker is another trader than those of a first trade', async () => {
+  await t.test('the demo maker is another trader than those of the first trade', async () => {
     assert.match(await succeed('maker', '--rounds', '1'), /^\d+ orders in \d+ markets\n$/)
     const terms = ['--size', '1', '--price', '0.99', '--account', '10']
     const { orderHash, matches } = await json<{ orderHash: string; matches: number }>(
@@ -275,7 +275,7 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
     },
   )
 
-  await t.test('as a process: its codes, a pipe that is closed, an old Node, a stop', async () => {
+  await t.test('the process handles a closed pipe, an old Node and a stop', async () => {
     const env = { ...process.env, ...keys }
     const { stdout } = await run(process.execPath, [BIN, 'markets', '--all', '--json'], { env })
     assert.deepEqual(JSON.parse(stdout), await json<Market[]>('markets', '--all'))

@@ -104,7 +104,7 @@ export async function tryConformance(t: TestContext, exchange: Exchange): Promis
   }
   const failedOf = ({ results }: Report) => results.filter(({ result }) => result === 'failed')
 
-  await t.test('it holds, line by line, with a trader', async () => {
+  await t.test('an exchange with a trader passes every line of the contract', async () => {
     const report = await check(exchange.url, '--key-file', keyFile)
     assert.deepEqual([report.code, failedOf(report)], [0, []])
     assert.ok(report.ok > 50)
@@ -119,7 +119,7 @@ export async function tryConformance(t: TestContext, exchange: Exchange): Promis
     assert.deepEqual(await trader.orders.list(), [], 'it leaves nothing behind')
   })
 
-  await t.test('without a trader it writes nothing, and says what it left out', async () => {
+  await t.test('without a trader it writes nothing, and lists skipped lines', async () => {
     const written: string[] = []
     const proxy = await startBrokenProxy(exchange.url, {
       answer(request, answer) {
@@ -154,7 +154,7 @@ export async function tryConformance(t: TestContext, exchange: Exchange): Promis
     }
   }
 
-  await t.test('of a server that breaks it, exactly the lines that it breaks fail', () =>
+  await t.test('a server that breaks the contract fails exactly the lines that it breaks', () =>
     demandFailures(
       {
         answer: (request, answer) =>
@@ -174,7 +174,7 @@ export async function tryConformance(t: TestContext, exchange: Exchange): Promis
     ),
   )
 
-  await t.test('some lines can be asked for; none of a name is an error', async () => {
+  await t.test('single lines can be checked, and an unknown name is an error', async () => {
     const report = await check(exchange.url, '--only', 'config.,markets.list')
     assert.deepEqual(
       report.results.map(({ id }) => id.split('.')[0]),

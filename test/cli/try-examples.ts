@@ -45,7 +45,7 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
     reader.orders.list({ trader: devnetAccount(account).address })
   const tried = new Set(['README.md', 'connect.ts', 'python'])
 
-  await t.test('the bot of ccxt', async () => {
+  await t.test('the ccxt bot example runs', async () => {
     tried.add('ccxt-bot.ts')
     const outcome = { SIBYL_OUTCOME: `${market.id}:NO` }
     const said = await node('ccxt-bot.ts', {
@@ -57,7 +57,7 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
     assert.deepEqual(await openOrders(19), [])
   })
 
-  await t.test('the first trade', async () => {
+  await t.test('the first-trade example runs', async () => {
     tried.add('first-trade.ts')
     const said = await node('first-trade.ts')
     assert.match(said, /bob met 1 order\n4 shares at 0\.42\nann has 0 open orders\n$/)
@@ -75,7 +75,7 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
     }
   })
 
-  await t.test('a maker that is killed leaves no order behind', async () => {
+  await t.test('the maker example leaves no order behind when it is killed', async () => {
     tried.add('market-maker.ts')
     const maker = spawn(process.execPath, [...LOADER, 'examples/market-maker.ts'], {
       cwd: ROOT,
@@ -113,7 +113,7 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
     await eventually(async () => assert.deepEqual(await openOrders(12), []))
   })
 
-  await t.test('a book from the stream, every change checked', async () => {
+  await t.test('the stream example checks every change of a book', async () => {
     tried.add('stream-checksums.ts')
     const follower = spawn(process.execPath, [...LOADER, 'examples/stream-checksums.ts'], {
       ...{ cwd: ROOT, env: { ...env, CHANGES: '4' } },
@@ -134,7 +134,7 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
     assert.equal(said.match(/book\.delta \d+: the checksum fits\n/g)?.length, 4, said)
   })
 
-  await t.test('curl', async (subtest) => {
+  await t.test('the curl example runs', async (subtest) => {
     tried.add('curl.sh')
     const missing = await missingOf(['curl', 'jq'])
     if (missing.length > 0) return subtest.skip(`there is no ${missing.join(' and no ')}`)
@@ -153,7 +153,7 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
     }
   })
 
-  await t.test('Python', async (subtest) => {
+  await t.test('the Python example runs', async (subtest) => {
     assert.deepEqual(await readdir(join(ROOT, 'examples/python')), ['trade.py'])
     const python = await pythonWithPackages()
     if (python === undefined) {
@@ -175,7 +175,7 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
     assert.equal(stdout.match(/^change \d+: the checksum fits$/gm)?.length, 2, stdout)
   })
 
-  await t.test('a life without ether', async () => {
+  await t.test('the example of trading without ether runs', async () => {
     tried.add('gasless-life.ts')
     assert.match(await node('gasless-life.ts'), /50 YES\nfay has 105 dollars and 0 ether\n$/)
   })

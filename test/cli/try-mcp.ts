@@ -71,7 +71,7 @@ export async function tryMcp(t: TestContext, exchange: Exchange): Promise<void> 
   const namesOf = async (client: McpClient) =>
     (await client.listTools()).tools.map(({ name }) => name)
 
-  await t.test('without a key it lists reading tools only, and they answer', async () => {
+  await t.test('mcp: without a key it lists only read tools, and they answer', async () => {
     const { client, log } = await overStdio()
     try {
       assert.deepEqual(await namesOf(client), READING)
@@ -96,7 +96,7 @@ export async function tryMcp(t: TestContext, exchange: Exchange): Promise<void> 
     }
   })
 
-  await t.test('with a key and without --live an order is checked and not placed', async () => {
+  await t.test('mcp: with a key but without --live an order is only checked', async () => {
     const { client } = await overStdio('--key-file', keyFile)
     try {
       assert.deepEqual(await namesOf(client), [...READING, ...TRADING])
@@ -112,7 +112,7 @@ export async function tryMcp(t: TestContext, exchange: Exchange): Promise<void> 
     }
   })
 
-  await t.test('with --live it trades within its limits, and refuses beyond them', async () => {
+  await t.test('mcp: with --live it trades, and refuses to exceed its limits', async () => {
     const limits = ['--max-size', '50', '--max-notional', '2']
     const { client, log } = await overStdio('--key-file', keyFile, '--live', ...limits)
     try {
@@ -139,7 +139,7 @@ export async function tryMcp(t: TestContext, exchange: Exchange): Promise<void> 
     }
   })
 
-  await t.test('over HTTP it needs its token and refuses pages of a browser', async () => {
+  await t.test('mcp: over HTTP it requires its token and refuses web pages', async () => {
     const server = spawn(process.execPath, args('--http', '0'), { cwd: ROOT })
     try {
       const [, url = '', token = ''] = await new Promise<RegExpMatchArray>((resolve, reject) => {

@@ -10,14 +10,14 @@ test('the version of the API is two numbers', () => {
   }
 })
 
-test('a client fits an exchange of its own version, and one that has more', () => {
+test('a client fits an exchange of its own version, and one with additions', () => {
   for (const exchange of ['2.3', '2.4', '2.10']) {
     assert.deepEqual(apiFit(exchange, '2.3'), { fits: true, exchange, client: '2.3', why: '' })
   }
   assert.ok(apiFit(API_VERSION).fits)
 })
 
-test('a client says why it does not fit', () => {
+test('a client names the reason if it does not fit the exchange', () => {
   const why = (exchange?: string) => {
     const fit = apiFit(exchange, '2.3')
     assert.equal(fit.fits, false)

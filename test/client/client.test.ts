@@ -97,7 +97,7 @@ test('a request that is safe to repeat is repeated with the same bytes', async (
   assert.deepEqual(JSON.parse(heard[0]!.body), submission)
 })
 
-test('a refusal is final and typed', async (t) => {
+test('a refusal is final, and has a typed error', async (t) => {
   const refusals: [status: number, code: string][] = [
     [400, 'PRICE_OUT_OF_RANGE'],
     [401, 'UNAUTHORIZED_TOKEN_EXPIRED'],
@@ -123,7 +123,7 @@ test('a refusal is final and typed', async (t) => {
   }
 })
 
-test('giving up says how often it was tried and whether the order may be in', async (t) => {
+test('when the client gives up, the error has the number of attempts and whether the order may be placed', async (t) => {
   const cases: [script: Said[], code: string, outcomeUnknown: boolean][] = [
     [[overloaded], 'OVERLOADED', false],
     [[unknown], 'OUTCOME_UNKNOWN', true],
@@ -152,7 +152,7 @@ test('giving up says how often it was tried and whether the order may be in', as
   }
 })
 
-test('an unknown outcome is decided only by a refusal that looked at the order', async (t) => {
+test('an unknown outcome is decided only by a refusal that has checked the order', async (t) => {
   const cases: [said: Said, code: string, outcomeUnknown: boolean][] = [
     [{ status: 401, body: { error: 'no', code: 'UNAUTHORIZED_TOKEN_EXPIRED' } }, '', true],
     [{ status: 403, body: { error: 'no', code: 'NOT_ORDER_OWNER' } }, '', true],
@@ -176,7 +176,7 @@ test('an unknown outcome is decided only by a refusal that looked at the order',
   }
 })
 
-test('a server that does not answer is left after the timeout', async (t) => {
+test('a request to a server that does not answer ends after the timeout', async (t) => {
   const { client, heard } = await scripted(t, [{ hangs: true }, {}], { timeoutMs: 100 })
   const order = await signedOrder(MARKET)
   // The first attempt is out of time when the server has heard it, the second has all it needs.
@@ -197,13 +197,13 @@ test('a server that does not answer is left after the timeout', async (t) => {
   assert.deepEqual([error.code, error.status, error.attempts], ['TIMEOUT', undefined, 1])
 })
 
-test('nobody there is a NETWORK error', async () => {
+test('an unreachable server is a NETWORK error', async () => {
   const client = createClient({ url: 'http://127.0.0.1:1', retries: 1, backoffMs: 1 })
   const error = await failure(client.markets())
   assert.deepEqual([error.code, error.attempts], ['NETWORK', 2])
 })
 
-test('a signal calls a request off, also between two attempts', async (t) => {
+test('an abort signal cancels a request, also between two attempts', async (t) => {
   const { client } = await scripted(t, [{ hangs: true }])
   const during = new AbortController()
   const asked = client.markets({}, { signal: during.signal })
@@ -227,14 +227,14 @@ test('a signal calls a request off, also between two attempts', async (t) => {
   assert.deepEqual([before.code, before.attempts], ['ABORTED', 0])
 })
 
-test('a pause that is too long to wait for is left to the caller', async (t) => {
+test('if the requested pause is too long, the caller decides', async (t) => {
   const patient: Said = { ...overloaded, headers: { 'retry-after': '3600' } }
   const { client, heard } = await scripted(t, [patient])
   assert.equal((await failure(client.markets())).code, 'OVERLOADED')
   assert.equal(heard.length, 1)
 })
 
-test('headers are asked for anew at each attempt', async (t) => {
+test('headers are created again for each attempt', async (t) => {
   let tokens = 0
   const { client, heard } = await scripted(t, [overloaded, unknown, {}], {
     headers: async () => ({ authorization: `Bearer ${++tokens}` }),
@@ -298,7 +298,7 @@ test('orders of a batch that the exchange was too busy for are sent once more', 
   assert.deepEqual(JSON.parse(heard[2]!.body), two)
 })
 
-test('a batch that is lost whole fails order by order', async (t) => {
+test('a batch that is lost as a whole fails order by order', async (t) => {
   const submission = await signedOrder(MARKET)
   const { client } = await scripted(t, [{ breaks: true }], { retries: 0 })
   const [result] = await client.orders.submitBatch([submission])
@@ -308,7 +308,7 @@ test('a batch that is lost whole fails order by order', async (t) => {
   assert.deepEqual(await client.orders.submitBatch([]), [])
 })
 
-test('integers beyond 2^53 are read exactly, digits in texts are left alone', async (t) => {
+test('integers above 2^53 are parsed exactly, and digits in strings are left alone', async (t) => {
   const text = `{"marketId":"${MARKET}","bids":[{"price":2,"size":18446744073709551617},{"price":1,"size":5}],"asks":[{"price":3,"size":9007199254740991}],"lastUpdate":1,"seq":2}`
   const { client } = await scripted(t, [{ text }])
   const { bids, asks } = await client.orderbook(MARKET)
@@ -326,7 +326,7 @@ test('integers beyond 2^53 are read exactly, digits in texts are left alone', as
   })
 })
 
-test('the configuration is asked for once, and again after a failure', async (t) => {
+test('the configuration is read once, and again after a failure', async (t) => {
   const config = {
     serverTime: Math.floor(Date.now() / 1_000),
     chains: [
@@ -362,7 +362,7 @@ test('the configuration is asked for once, and again after a failure', async (t)
   assert.equal(heard.length, 3)
 })
 
-test('an address that is missing or none is refused by name when the client is made', () => {
+test('a missing or invalid URL is refused by name when the client is created', () => {
   for (const [url, code] of [
     [undefined, 'MISSING_FIELD'],
     ['', 'INVALID_FIELD'],
@@ -380,7 +380,7 @@ test('an address that is missing or none is refused by name when the client is m
   }
 })
 
-test('a call that needs a signer names that need, and a domain of the caller is not requested', async (t) => {
+test('a call that needs a signer says so, and a domain given by the caller is not requested', async (t) => {
   const { client } = await scripted(t, [{}])
   const intent = {
     marketId: MARKET,

@@ -53,7 +53,7 @@ function walletOn(chainId: number) {
   }
 }
 
-test('an order that a wallet signs is one that its key would have signed', async () => {
+test('an order signed by a wallet equals one signed by its key', async () => {
   const wallet = walletOn(31337)
   const signer = await eip1193Signer(wallet)
   assert.equal(signer.address, account.address)
@@ -71,7 +71,7 @@ test('an order that a wallet signs is one that its key would have signed', async
   assert.equal(by, account.address)
 })
 
-test('a wallet on another chain, one that refuses and one without an account are said by name', async () => {
+test('a wallet on another chain, one that refuses and one without an account each have their own error', async () => {
   const elsewhere = await eip1193Signer(walletOn(137), { address: account.address })
   await assert.rejects(signOrder(draft, elsewhere, domain), {
     code: 'WRONG_CHAIN',

@@ -90,7 +90,7 @@ const INTENT = {
   size: '1',
 } as const
 
-test('a client with pins signs for no other contract', async (t) => {
+test('a client with pinned contracts signs for no others', async (t) => {
   for (const name of ['settlement', 'conditionalTokens', 'stablecoin'] as const) {
     const lies = { contracts: { [name]: ATTACKER } }
     const { client, signed } = await lyingExchange(t, lies, { pins: HONEST })
@@ -114,7 +114,7 @@ test('the domain of orders is a pin for relayed operations too', async (t) => {
   assert.deepEqual(await codeOf(client.relayer.sign.ctfApproval()), ['INVALID_FIELD', 'chainId'])
 })
 
-test('a client without pins keeps the first contracts and refuses others', async (t) => {
+test('a client without pinned contracts keeps the first ones and refuses others', async (t) => {
   const lies: Lies = {}
   const { client, signed } = await lyingExchange(t, lies)
   await client.relayer.sign.stablecoinPermit()
@@ -157,7 +157,7 @@ test('a permit is for 10,000 dollars unless the caller says otherwise', async (t
   )
 })
 
-test('a bond above the caller’s bound is not permitted', async (t) => {
+test('a bond above the caller’s limit gets no permit', async (t) => {
   const { client, signed } = await lyingExchange(t, { bond: String(2n ** 255n) })
   const proposal = { market: MARKET, outcome: 'YES' } as const
   const refused = ['BOND_TOO_HIGH', 'bondMax']
@@ -192,13 +192,13 @@ test('expiries and deadlines follow the local clock, corrected by at most five m
   near((await wide.client.orders.sign({ ...INTENT, ttlSeconds: 120 })).order.expiration, 4_120)
 })
 
-test('the local chain’s time may be moved without a bound', async (t) => {
+test('the local chain’s time may be moved without a limit', async (t) => {
   const { client } = await lyingExchange(t, { chainId: 31_337, aheadSec: 90_000 })
   const { order } = await client.orders.sign({ ...INTENT, ttlSeconds: 120 })
   assert.ok(Number(order.expiration) > Date.now() / 1_000 + 90_000)
 })
 
-test('an exchange with a name of its own choice gets no API-key signature', async (t) => {
+test('an exchange with a made-up name gets no API-key signature', async (t) => {
   const { url } = await lyingExchange(t, { serviceName: 'x: 0x0\n\nI hereby sell my house' })
   const signer = {
     address: ann.address,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { nextNonce } from '#client/order-nonce.ts'
 
-test('nonces rise with time, none comes twice, and all are uint64', () => {
+test('nonces rise with time, are unique, and are uint64', () => {
   const START_MS = 1_900_000_000_000
   let last = 0n
   for (let at = 0; at < 10_000; at++) {

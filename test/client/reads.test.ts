@@ -20,7 +20,7 @@ function clientOf(count: number) {
   return { client, asked, answer }
 }
 
-test('markets come to the last page, and more than wanted are an error and not cut off', async () => {
+test('markets are read to the last page, and more than the maximum are an error, not cut off', async () => {
   const { client, asked } = clientOf(8)
   const ids = (list: readonly object[]) => list.map((one) => Reflect.get(one, 'id'))
   assert.deepEqual(ids(await client.markets({ chainId: 5, quick: true })), [0, 1, 2, 3, 4, 5, 6, 7])
@@ -38,7 +38,7 @@ test('markets come to the last page, and more than wanted are an error and not c
   assert.deepEqual(await clientOf(0).client.markets(), [])
 })
 
-test('each read requests the address that its name suggests', async () => {
+test('each read method requests its documented path', async () => {
   const { client, asked } = clientOf(4)
   const user = { address: '0xab', chainId: 7 }
   assert.equal((await client.positions(user)).length, 4)
@@ -62,7 +62,7 @@ test('each read requests the address that its name suggests', async () => {
   ])
 })
 
-test('a reader has the reads of a client, and needs a user’s address and chain', async () => {
+test('a reader has the read methods of a client, and needs a user’s address and chain', async () => {
   const { asked, answer } = clientOf(4)
   const reader = createReader({ url: 'http://exchange', fetch: answer as typeof fetch })
   assert.equal((await reader.markets({ status: 'open' })).length, 4)

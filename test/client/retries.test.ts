@@ -50,7 +50,7 @@ async function failure(promise: Promise<unknown>): Promise<SibylError> {
   return error
 }
 
-test('a request that the exchange refuses for now is repeated after the requested pause', async (t) => {
+test('a request that the exchange refuses temporarily is retried after the requested pause', async (t) => {
   const pauses = pausesOf(t)
   const passing = Object.entries(ERRORS).filter(([, { retryAfterSec }]) => retryAfterSec)
   assert.ok(passing.length >= 7)
@@ -69,7 +69,7 @@ test('a request that the exchange refuses for now is repeated after the requeste
   }
 })
 
-test('a pause of its own doubles up to five seconds, and half of it is left to chance', async (t) => {
+test('the client’s own pause doubles up to five seconds, and half of it is random', async (t) => {
   const pauses = pausesOf(t)
   const { client } = scripted([{ status: 502 }], { retries: 8, backoffMs: 100 })
   assert.equal((await failure(client.markets())).attempts, 9)

@@ -58,7 +58,7 @@ function assertRefused(fields: object, code: string, field: string, words: RegEx
   )
 }
 
-test('an intent becomes the integers of the API', () => {
+test('an order intent is converted to the integers of the API', () => {
   assert.deepEqual(draftOf({ nonce: 18_446_744_073_709_551_615n }), {
     marketId: `0x${'ab'.repeat(32)}`,
     side: 0,
@@ -75,7 +75,7 @@ test('an intent becomes the integers of the API', () => {
   assert.equal(dated.expiration, '18446744073709551615')
 })
 
-test('every integer of six decimals survives its decimal text', () => {
+test('every integer with six decimals survives conversion to decimal text and back', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER }), (value) => {
       const digits = String(value).padStart(7, '0')
@@ -125,12 +125,12 @@ test('an order that the exchange would refuse is refused before it is signed', (
   assertRefused({ marketId: '0x12' }, 'INVALID_FIELD', 'order.marketId', /64 hex digits/)
 })
 
-test('two orders that mean the same differ in their nonce', () => {
+test('two orders with the same terms differ in their nonce', () => {
   const nonces = new Set(Array.from({ length: 100 }, () => draftOf().nonce))
   assert.equal(nonces.size, 100)
 })
 
-test('the server verifies the posted body, for every kind of signer', async () => {
+test('the server verifies the posted body for every kind of signer', async () => {
   const ethersWallet = new Wallet(KEY)
   const walletClient = createWalletClient({
     account,
@@ -194,7 +194,7 @@ test('a signer without a plain signature, an address or a key is refused with th
   })
 })
 
-test('the SDK reaches for nothing that a browser lacks', async () => {
+test('the SDK uses nothing that a browser lacks', async () => {
   const { readFile } = await import('node:fs/promises')
   const seen = new Set<string>()
   async function visit(url: URL): Promise<void> {

@@ -37,7 +37,7 @@ function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-test('a subscription that was refused for now waits for a connection that is not open yet', async (t) => {
+test('a temporarily refused subscription waits while the connection is not open', async (t) => {
   const { stream, sockets, pass } = openStream(t)
   stream.trades(M, () => undefined)
   await greet(sockets[0])
@@ -61,7 +61,7 @@ function bookExchange(answer: (socket: ScriptedSocket, sent: Sent) => void) {
 }
 
 for (const code of ['RATE_LIMITED', 'OVERLOADED']) {
-  test(`a gap is repaired after a pause if its repair is refused as ${code}`, async (t) => {
+  test(`a gap is repaired after a pause if the first repair is refused with ${code}`, async (t) => {
     const exchange = bookExchange((socket, sent) => {
       if (socket.asked('snapshot').length < 3) socket.refuse(sent, code)
       else socket.say(bookFrame('b', 9))
@@ -82,7 +82,7 @@ for (const code of ['RATE_LIMITED', 'OVERLOADED']) {
   })
 }
 
-test('a later subscriber is served although the snapshot was refused for now', async (t) => {
+test('a later subscriber gets its snapshot although an earlier one was refused temporarily', async (t) => {
   const exchange = bookExchange((socket, sent) => {
     if (socket.asked('snapshot').length === 1) socket.refuse(sent, 'RATE_LIMITED')
     else socket.say(bookFrame('b', 1))
@@ -96,7 +96,7 @@ test('a later subscriber is served although the snapshot was refused for now', a
   await ready
 })
 
-test('a snapshot that came by itself is not asked for again', async (t) => {
+test('a snapshot that arrives unrequested is not requested again', async (t) => {
   const exchange = bookExchange((socket, sent) => socket.refuse(sent, 'OVERLOADED'))
   const { stream, sockets, pass } = openStream(t, exchange)
   await greet(sockets[0])
@@ -109,7 +109,7 @@ test('a snapshot that came by itself is not asked for again', async (t) => {
   assert.equal(sockets[0]!.asked('snapshot').length, 1)
 })
 
-test('a repair of an unknown subscription is a new subscription from the last position', async (t) => {
+test('a repair of an unknown subscription becomes a new subscription from the last position', async (t) => {
   const exchange = bookExchange((socket, sent) => socket.refuse(sent, 'NOT_FOUND'))
   const { stream, sockets, pass } = openStream(t, exchange)
   await greet(sockets[0])
@@ -144,7 +144,7 @@ const ORDER = { marketId: M, orderHash: M }
 
 const opsOf = (socket: ScriptedSocket | undefined) => socket?.sent.map(({ op }) => op)
 
-test('a new connection authenticates, then holds its orders, and then renews its subscriptions', async (t) => {
+test('a new connection authenticates, then turns on cancel on disconnect, and then renews its subscriptions', async (t) => {
   const { headers, answer } = sessionExchange(() => undefined)
   const { stream, sockets, pass } = openStream(t, answer, { headers })
   stream.trades(M, () => undefined)
@@ -160,7 +160,7 @@ test('a new connection authenticates, then holds its orders, and then renews its
 })
 
 for (const op of ['auth', 'cancelOnDisconnect']) {
-  test(`no order goes out while ${op} is refused for now, and it is asked for again`, async (t) => {
+  test(`no order is sent while ${op} is refused temporarily, and ${op} is retried`, async (t) => {
     const { headers, answer } = sessionExchange((socket, sent) =>
       sent.op === op && socket === sockets[1] && socket.asked(op).length < 3
         ? 'RATE_LIMITED'
@@ -189,7 +189,7 @@ for (const op of ['auth', 'cancelOnDisconnect']) {
   })
 }
 
-test('a stream that can no longer hold its orders follows, but is open only once holding is turned off', async (t) => {
+test('a stream that can no longer cancel on disconnect still receives, but opens only once that is turned off', async (t) => {
   const { headers, answer } = sessionExchange((socket, { op }) =>
     socket === sockets[1] && op === 'auth' ? 'UNAUTHORIZED_KEY_INACTIVE' : undefined,
   )

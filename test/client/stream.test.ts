@@ -96,7 +96,7 @@ function shown(book: LocalBook): string {
   return JSON.stringify([pairs(book.bids()), pairs(book.asks())])
 }
 
-test('the checksum of the SDK is the usual CRC-32', () => {
+test('the checksum of the SDK is the standard CRC-32', () => {
   for (const text of ['', '|', '420000:10000000|', '123456789']) {
     assert.equal(crc32(text), nodeCrc32(text))
   }
@@ -105,7 +105,7 @@ test('the checksum of the SDK is the usual CRC-32', () => {
   assert.equal(book.checksum(), nodeCrc32('420000:27021597764222973|500000:3'))
 })
 
-test('a book is kept, and goes on after a broken connection where it was', async (t) => {
+test('a book is kept up to date, and continues after a lost connection', async (t) => {
   const server = await startStream(t)
   const [market] = server.markets
   const proxy = await startProxy(t, server)
@@ -176,7 +176,7 @@ function lossy(spoil: (text: string) => string | undefined): typeof WebSocket {
   } as typeof WebSocket
 }
 
-test('a lost message is a gap, and is repaired by a snapshot', async (t) => {
+test('a lost message causes a gap, which a snapshot repairs', async (t) => {
   const server = await startStream(t)
   const [market] = server.markets
   let deltas = 0
@@ -195,7 +195,7 @@ test('a lost message is a gap, and is repaired by a snapshot', async (t) => {
   assert.deepEqual(gap, ['gap', { sub: `book:${M}:0`, had: 2, got: 3 }])
 })
 
-test('a message lost at the end shows in the next heartbeat', async (t) => {
+test('a message lost at the end is noticed at the next heartbeat', async (t) => {
   const server = await startStream(t, { settings: { heartbeatMs: 160 } })
   const [market] = server.markets
   const WebSocket = lossy((text) => (text.includes('"book.delta"') ? undefined : text))
@@ -208,7 +208,7 @@ test('a message lost at the end shows in the next heartbeat', async (t) => {
   assert.ok(news.some(([name]) => name === 'gap'))
 })
 
-test('a spoilt message does not fit its checksum, and is repaired by a snapshot', async (t) => {
+test('a corrupted message fails its checksum, and a snapshot repairs the book', async (t) => {
   const server = await startStream(t)
   const [market] = server.markets
   const WebSocket = lossy((text) =>
@@ -223,7 +223,7 @@ test('a spoilt message does not fit its checksum, and is repaired by a snapshot'
   assert.ok(news.some(([name]) => name === 'checksum'))
 })
 
-test('trades of one match that were cut apart are each delivered once', async (t) => {
+test('trades of one match that arrive in several messages are each delivered once', async (t) => {
   const server = await startStream(t)
   const [market] = server.markets
   const proxy = await startProxy(t, server)
@@ -298,7 +298,7 @@ test('two subscriptions to one channel both receive everything, and each is clos
   }
 })
 
-test('two subscriptions go on together after a broken connection, and a third may come meanwhile', async (t) => {
+test('two subscriptions continue together after a lost connection, and a third may be added meanwhile', async (t) => {
   const server = await startStream(t)
   const [market] = server.markets
   const proxy = await startProxy(t, server)
@@ -331,7 +331,7 @@ test('two subscriptions go on together after a broken connection, and a third ma
   for (const bad of ['reset', 'gap', 'error']) assert.ok(!names().includes(bad as never), bad)
 })
 
-test('a subscription that is closed before its answer came leaves nothing at the exchange', async (t) => {
+test('a subscription that is closed before its answer arrives leaves nothing at the exchange', async (t) => {
   const server = await startStream(t)
   const { stream } = openStream(t, server.url.replace('ws', 'http'))
   await stream.ping()
@@ -350,7 +350,7 @@ test('a subscription that is closed before its answer came leaves nothing at the
   await assert.rejects(never, { code: 'ABORTED' })
 })
 
-test('with as many subscriptions as a connection may ask for, it is authenticated also after a break', async (t) => {
+test('with the maximum number of subscriptions a connection is authenticated, also after it was lost', async (t) => {
   const count = 20
   const tokens: string[] = []
   const server = await startStream(t, {
@@ -378,7 +378,7 @@ test('with as many subscriptions as a connection may ask for, it is authenticate
   assert.ok(!names().includes('error'))
 })
 
-test('a subscription that is refused says why', async (t) => {
+test('the error of a refused subscription has the reason', async (t) => {
   const server = await startStream(t)
   const { stream } = openStream(t, server.url.replace('ws', 'http'))
   const { ready } = stream.book({ marketId: marketIdOf(50), outcome: 'NO' })
@@ -387,7 +387,7 @@ test('a subscription that is refused says why', async (t) => {
   assert.ok((await stream.ping()) > 0)
 })
 
-test('a shutdown is followed by a reconnect at the time that was asked for', async (t) => {
+test('after a shutdown the client reconnects at the announced time', async (t) => {
   const server = await startStream(t)
   const { stream, news } = openStream(t, server.url.replace('ws', 'http'))
   await stream.book({ marketId: M, outcome: 'YES' }).ready
@@ -402,7 +402,7 @@ test('a shutdown is followed by a reconnect at the time that was asked for', asy
   assert.deepEqual(told?.[1], { reconnectInMs: closed.reconnectInMs })
 })
 
-test('requests in flight at a stop of the exchange are answered; later ones wait for the next start', async (t) => {
+test('requests in flight when the exchange stops are answered; later ones wait for the next start', async (t) => {
   const gate = Promise.withResolvers<void>()
   const asked: string[] = []
   const server = await startStream(t, {
@@ -436,7 +436,7 @@ test('requests in flight at a stop of the exchange are answered; later ones wait
   await assert.rejects(second, { code: 'ABORTED' })
 })
 
-test('a request that finds no connection in time is not sent, and its error says so', async (t) => {
+test('a request that finds no connection before its deadline is not sent, and its error says so', async (t) => {
   const server = await startStream(t)
   const proxy = await startProxy(t, server)
   proxy.shut()

@@ -42,7 +42,7 @@ function authenticator() {
 const answer = (body: object, status = 200, headers: Record<string, string> = {}) =>
   new Response(JSON.stringify(body), { status, headers })
 
-test('every token that is minted is taken, once', async () => {
+test('every minted token is accepted once', async () => {
   const { identify } = authenticator()
   for (const key of [pair, { ...pair, privateKey: `0x${pair.privateKey.toUpperCase()}` }]) {
     const header = `Bearer ${await mintToken(key, Date.now())}`
@@ -51,7 +51,7 @@ test('every token that is minted is taken, once', async () => {
   }
 })
 
-test('each attempt of a write has a token of its own, reads have none', async () => {
+test('each attempt of a write has its own token, and reads have none', async () => {
   const { identify } = authenticator()
   const seen: [string, string | null][] = []
   const client = createClient(
@@ -84,7 +84,7 @@ test('each attempt of a write has a token of its own, reads have none', async ()
   for (const [, header] of seen.slice(1)) assert.ok('keyId' in (await identify(header ?? '')))
 })
 
-test('a refusal that no clock is to blame for is not tried again', async () => {
+test('a token refusal that a wrong clock does not explain is not retried', async () => {
   for (const [code, offMs, attempts] of [
     ['UNAUTHORIZED_TOKEN_EXPIRED', 0, 1],
     ['UNAUTHORIZED_TOKEN_EXPIRED', 600_000, 2],
@@ -110,7 +110,7 @@ test('a refusal that no clock is to blame for is not tried again', async () => {
   }
 })
 
-test('a private key that is none is refused at once and never repeated', () => {
+test('an invalid private key is refused at once and never printed', () => {
   const privateKey = 'not-a-key-but-maybe-a-secret'
   assert.throws(
     () => withApiKey({ url: 'http://127.0.0.1:1' }, { id: 'a', privateKey }),
@@ -118,7 +118,7 @@ test('a private key that is none is refused at once and never repeated', () => {
   )
 })
 
-test('a kept token is used until it expires, and rubbish is not used', async () => {
+test('a stored token is used until it expires, and invalid stored data is ignored', async () => {
   const wallet = {
     address: `0x${'22'.repeat(20)}`,
     signMessage: async () => `0x${'00'.repeat(65)}`,
@@ -163,7 +163,7 @@ test('a kept token is used until it expires, and rubbish is not used', async () 
   }
 })
 
-test('a given clock is used, not the dates of the answers', async () => {
+test('a clock given by the caller is used instead of the dates of the answers', async () => {
   const aheadMs = 86_400_000
   const seen: number[] = []
   const options = {
@@ -184,7 +184,7 @@ test('a given clock is used, not the dates of the answers', async () => {
   for (const seenMs of seen) assert.ok(Math.abs(seenMs - aheadMs) < 60_000, `${seenMs}`)
 })
 
-test('a connection of the stream has a token of its own, which is taken', async () => {
+test('each connection of the stream has its own token, which is accepted', async () => {
   const { identify } = authenticator()
   const { streamHeaders } = withApiKey({ url: 'http://127.0.0.1:1' }, pair)
   for (let connection = 0; connection < 2; connection++) {

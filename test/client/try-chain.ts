@@ -36,7 +36,7 @@ export async function tryChain(t: TestContext, { url, dataDir }: Exchange): Prom
   assert.ok(config !== undefined)
 
   await t.test(
-    'the contracts are those of the chain, and the devnet says where it is',
+    'the published contracts are those of the chain, and the devnet publishes its RPC address',
     async () => {
       const { delegates, ...contracts } = config.contracts
       assert.deepEqual(contracts, chain.contracts)
@@ -52,14 +52,14 @@ export async function tryChain(t: TestContext, { url, dataDir }: Exchange): Prom
     },
   )
 
-  await t.test('the stream has its limits there too', async () => {
+  await t.test('the configuration contains the limits of the stream', async () => {
     const { limits } = await ann.config()
     for (const name of ['streamHeartbeatMs', 'streamSubscriptionsMax', 'streamPayloadBytesMax']) {
       assert.ok((limits[name] ?? 0) > 0, name)
     }
   })
 
-  await t.test('each signature’s domain is the one its contract has', async () => {
+  await t.test('the domain of each signature is that of its contract', async () => {
     for (const name of ['order', 'ctfApproval', 'ctfRedemption', 'stablecoinPermit'] as const) {
       const { domain }: SignatureScheme = config.signatures[name]
       assert.ok(domain.verifyingContract !== undefined, name)
@@ -79,7 +79,7 @@ export async function tryChain(t: TestContext, { url, dataDir }: Exchange): Prom
     }
   })
 
-  await t.test('a permit that is signed by it, with the nonce it points to, is taken', async () => {
+  await t.test('the token accepts a permit with the published nonce', async () => {
     const { domain, types, primaryType, nonce } = config.signatures.stablecoinPermit
     assert.equal(nonce?.contract, chain.contracts.stablecoin)
     assert.deepEqual([nonce?.function, nonce?.args], ['nonces', ['owner']])
@@ -99,7 +99,7 @@ export async function tryChain(t: TestContext, { url, dataDir }: Exchange): Prom
     assert.ok(await verifyTypedData({ ...data, address: owner.address, signature } as never))
   })
 
-  await t.test('a full set is made of stablecoin, and turned back', async () => {
+  await t.test('a complete set is split from stablecoin, and merged again', async () => {
     const before = await ann.chain.balances({ marketId: market.id })
     assert.deepEqual(
       [before.stablecoin, before.yes, before.no],
@@ -117,7 +117,7 @@ export async function tryChain(t: TestContext, { url, dataDir }: Exchange): Prom
     assert.ok(paid > 0n)
   })
 
-  await t.test('two splits at once are two transactions', async () => {
+  await t.test('two simultaneous splits are two transactions', async () => {
     const [first, second] = await Promise.all([
       ann.chain.split(market.id, '1'),
       ann.chain.split(market.id, '2'),
@@ -127,7 +127,7 @@ export async function tryChain(t: TestContext, { url, dataDir }: Exchange): Prom
     assert.equal(yes, 100_003n * UNIT)
   })
 
-  await t.test('a newcomer approves once, with whichever wallet', async () => {
+  await t.test('a new trader approves once, with any kind of wallet', async () => {
     // #4 has ether and nothing else.
     const account = devnetAccount(4)
     const wallet = createWalletClient({ account, transport: http(chain.url) })
@@ -145,7 +145,7 @@ export async function tryChain(t: TestContext, { url, dataDir }: Exchange): Prom
     assert.equal((await again.chain.balances()).stablecoin, 0n)
   })
 
-  await t.test('what the chain refuses is told in words, and costs nothing', async () => {
+  await t.test('a refusal by the chain is explained, and costs no gas', async () => {
     const { address } = devnetAccount(5)
     const poor = createClient({ url, signer: devnetKey(5) })
     const nonce = await publicClient.getTransactionCount({ address })

@@ -11,7 +11,7 @@ function written(env: Record<string, string>, write: (log: ReturnType<typeof mak
   return lines
 }
 
-test('a line about another thread or node has each key once', () => {
+test('a log line about another thread or node has each key once', () => {
   const [line = ''] = written({}, (log) =>
     log.warn({ thread: 'store', node: 'b', level: 1, time: 2, msg: 'x' }, 'store is back'),
   )
@@ -31,7 +31,7 @@ test('every line has the name of its node, which is the machine outside a cluste
   assert.equal((JSON.parse(named) as { node: string }).node, 'm1')
 })
 
-test('no line has a secret of an address, in a field, a message or the stack of an error', () => {
+test('no log line contains a secret of an address, in a field, a message or the stack of an error', () => {
   const key = 'aB3dE6gH9jK2mN5pQ8sT1vW4yZ7'
   const url = `https://polygon.provider.io/v2/${key}`
   const [line = ''] = written({}, (log) =>

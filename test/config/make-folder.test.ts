@@ -17,7 +17,7 @@ function refusal(folder: string): string {
   return ''
 }
 
-test('a folder is made with all above it, and one that is there is left alone', (t) => {
+test('a folder is created with its parents, and an existing one is left unchanged', (t) => {
   const root = mkdtempSync(join(tmpdir(), 'sibyl-folder-'))
   t.after(() => rmSync(root, { recursive: true }))
   const folder = join(root, 'a', 'b', 'c')
@@ -27,7 +27,7 @@ test('a folder is made with all above it, and one that is there is left alone', 
   assert(existsSync(join(folder, 'kept')))
 })
 
-test('a folder that is a file, or would be below one, is refused in words', (t) => {
+test('a path that is a file, or lies below one, is refused with a sentence', (t) => {
   const root = mkdtempSync(join(tmpdir(), 'sibyl-folder-'))
   t.after(() => rmSync(root, { recursive: true }))
   const file = join(root, 'file')
@@ -37,13 +37,13 @@ test('a folder that is a file, or would be below one, is refused in words', (t) 
   assert.equal(refusal(join(file, 'a', 'b')), expected)
 })
 
-test('where nothing can be made, that is said at once', (t) => {
+test('a folder that cannot be created is reported at once', (t) => {
   if (!existsSync('/proc/self')) return t.skip('there is no /proc here')
   const told = refusal('/proc/x/y')
   assert.match(told, /^SIBYL_DATA_DIR: \/proc\/x\/y cannot be used: [a-z ]+ in \/proc$/)
 })
 
-test('a folder that this user may not write is refused in words', (t) => {
+test('a folder that this user may not write is refused with a sentence', (t) => {
   const root = mkdtempSync(join(tmpdir(), 'sibyl-folder-'))
   t.after(() => rmSync(root, { recursive: true }))
   chmodSync(root, 0o500)

@@ -35,7 +35,7 @@ const gapsWith = (env: Record<string, string>): string[] =>
 const without = (...names: string[]): Record<string, string> =>
   Object.fromEntries(Object.entries(COMPLETE).filter(([name]) => !names.includes(name)))
 
-test('the production profile alone refuses to start and lists every value that it lacks', () => {
+test('the production profile alone refuses to start and lists every missing value', () => {
   assert.throws(
     () => requireComplete(loadSettings({ SIBYL_PROFILE: 'production' })),
     (error: Error) => {
@@ -53,7 +53,7 @@ test('the production profile alone refuses to start and lists every value that i
   )
 })
 
-test('a production exchange with every value starts, and so do the other profiles with none', () => {
+test('a production exchange with every value starts, and the other profiles start without any', () => {
   assert.deepEqual(gapsWith(COMPLETE), [])
   assert.deepEqual(gapsWith({}), [])
   assert.deepEqual(gapsWith({ SIBYL_PROFILE: 'default' }), [])
@@ -65,14 +65,14 @@ for (const name of Object.keys(COMPLETE).filter((each) => each !== 'SIBYL_PROFIL
   })
 }
 
-test('each setting that may be left out has to be listed in SIBYL_ALLOW_MISSING', () => {
+test('each setting that may be missing must be listed in SIBYL_ALLOW_MISSING', () => {
   const keys = ['SIBYL_SETTLEMENT_KEY', 'SIBYL_RELAYER_KEYS', 'SIBYL_OPERATOR_KEY']
   const left = without(...keys, 'SIBYL_PYTH_API_KEY')
   const allowed = { SIBYL_ALLOW_MISSING: `${keys[0]},SIBYL_PYTH_API_KEY` }
   assert.deepEqual(gapsWith({ ...left, ...allowed }), keys.slice(1))
 })
 
-test('an exchange that may go without a chain needs no key of a chain', () => {
+test('an exchange that is allowed to have no chain needs no chain keys', () => {
   const names = Object.keys(COMPLETE).filter((each) => /_CHAINS|_KEYS?$/.test(each))
   const left = { ...without(...names), SIBYL_PYTH_API_KEY: 'hunter2' }
   assert.deepEqual(gapsWith({ ...left, SIBYL_ALLOW_MISSING: 'SIBYL_CHAINS' }), [])
@@ -100,7 +100,7 @@ test('a node of a cluster needs only the settings of its roles', () => {
   assert.deepEqual(gapsWith({ ...rest, SIBYL_ROLES: 'market' }), [])
 })
 
-test('a chain copied from the guide is a placeholder, and its message holds no key of a provider', () => {
+test('a chain copied from the guide is recognised as a placeholder, and the message contains no provider key', () => {
   const copied = {
     ...chain,
     contracts: local?.contracts,
@@ -116,7 +116,7 @@ test('a chain copied from the guide is a placeholder, and its message holds no k
   assert(!problems.join().includes('secretkey'))
 })
 
-test('a key that two settings share is named with both, and is in no message', () => {
+test('a key that two settings share is reported with both names, and is in no message', () => {
   const env = {
     ...COMPLETE,
     SIBYL_RELAYER_KEYS: `${OTHERS[0]},${KEY.toUpperCase().replace('X', 'x')}`,
@@ -129,7 +129,7 @@ test('a key that two settings share is named with both, and is in no message', (
   })
 })
 
-test('an empty SIBYL_CORS_ORIGINS is a choice, and so is a database in a file', () => {
+test('an empty SIBYL_CORS_ORIGINS is accepted, and so is a database in a file', () => {
   const env = { ...COMPLETE, SIBYL_CORS_ORIGINS: '', SIBYL_DATABASE_URL: 'sqlite:/var/lib/x.db' }
   assert.deepEqual(gapsWith(env), [])
 })

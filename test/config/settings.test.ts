@@ -164,7 +164,7 @@ test('the environment wins over the profile, the profile over the defaults', () 
   assert.equal(settings.front.host, '0.0.0.0')
 })
 
-test('a secret is never shown, neither when it is right nor when it is wrong', () => {
+test('a secret is never shown, whether it is valid or not', () => {
   const settings = loadSettings({ SIBYL_DATABASE_URL: 'mysql://sibyl:hunter2@db/sibyl' })
   assert(!JSON.stringify(shownSettings(settings)).includes('hunter2'))
   assert.equal(shownSettings(settings).SIBYL_DATABASE_URL, '(set)')
@@ -175,7 +175,7 @@ test('a secret is never shown, neither when it is right nor when it is wrong', (
   )
 })
 
-test('a private key may be in a file, and is shown neither there nor in the environment', (t) => {
+test('a private key may be in a file, and is never shown', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-keys-'))
   t.after(() => rmSync(folder, { recursive: true }))
   const [first, second] = [`0x${'a1'.repeat(32)}`, `0x${'b2'.repeat(32)}`]
@@ -210,12 +210,12 @@ test('a key file that other users can read, or its group can change, is refused 
   }
 })
 
-test('open writes on a public address are possible when they are asked for', () => {
+test('SIBYL_ALLOW_OPEN_WRITES allows open writes on a public address', () => {
   const env = { SIBYL_HOST: '0.0.0.0', SIBYL_ALLOW_OPEN_WRITES: 'true' }
   assert.equal(loadSettings(env).front.host, '0.0.0.0')
 })
 
-test('every setting has a name of its own, a sentence, and a unit where it is a number', () => {
+test('every setting has its own name, a sentence, and a unit if it is a number', () => {
   const names = new Set<string>()
   for (const { path, leaf } of settingsList()) {
     assert.match(leaf.env, /^SIBYL_[A-Z0-9_]+$/, path)
@@ -226,13 +226,13 @@ test('every setting has a name of its own, a sentence, and a unit where it is a 
   }
 })
 
-test('a change that one start makes in its settings does not reach the next', () => {
+test('settings changed by one start do not affect the next', () => {
   const first = loadSettings({})
   first.front.corsOrigins.push('https://evil.example')
   assert.deepEqual(loadSettings({}).front.corsOrigins, ['*'])
 })
 
-test('every form that a setting must have is said in words, and no regular expression is shown', () => {
+test('the required form of a setting is explained in words, never as a regular expression', () => {
   const patterns = new Set<string>()
   const walk = (schema: object): void => {
     for (const [name, value] of Object.entries(schema)) {
@@ -246,7 +246,7 @@ test('every form that a setting must have is said in words, and no regular expre
   for (const pattern of patterns) assert.match(PATTERN_WORDS[pattern] ?? '', /^must be /, pattern)
 })
 
-test('the shown settings have the names of the environment', () => {
+test('settings are shown under their environment names', () => {
   const shown = shownSettings(loadSettings({ SIBYL_PORT: '9000' }))
   assert.equal(shown.SIBYL_PORT, 9000)
   assert.deepEqual(
@@ -255,7 +255,7 @@ test('the shown settings have the names of the environment', () => {
   )
 })
 
-test('a log in a server beside a database in a file is worth a warning', () => {
+test('a log in a server beside a database in a file causes a warning', () => {
   const log = { SIBYL_LOG_URL: 'mysql://sibyl:hunter2@db/log' }
   assert.deepEqual(settingsWarnings(loadSettings({})), [])
   const both = { ...log, SIBYL_DATABASE_URL: 'mysql://sibyl:hunter2@db/sibyl' }
@@ -265,7 +265,7 @@ test('a log in a server beside a database in a file is worth a warning', () => {
   assert(!warning.includes('hunter2'))
 })
 
-test('a node has its roles, and shows nothing of the secret in the address of NATS', () => {
+test('the shown settings of a node have its roles, and no secret of the NATS address', () => {
   const settings = loadSettings(NODE)
   assert.deepEqual(settings.cluster.roles, ['front'])
   assert.equal(shownSettings(settings).SIBYL_NATS_URL, '(set)')
@@ -281,7 +281,7 @@ test("environment variables of the trader's command are not settings of the exch
   assert.deepEqual(settings, loadSettings({}))
 })
 
-test('all settings that are wrong are named at once, one in each line', () => {
+test('all invalid settings are listed at once, one per line', () => {
   const env = { SIBYL_PROT: '1', SIBYL_PORT: '70000', SIBYL_AUTH_BEARER: 'yes', SIBYL_PROFILE: 'x' }
   assert.throws(
     () => loadSettings(env),

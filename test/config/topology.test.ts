@@ -14,7 +14,7 @@ test('the partition of a market does not depend on the number of threads', () =>
   }
 })
 
-test('a pin wins', () => {
+test('a pinned market has the partition of its pin', () => {
   const topology = { partitions: 8, marketThreads: 1, pins: { [market(5)]: 2 } }
   assert.equal(partitionOf(market(5), topology), 2)
   assert.equal(partitionOf(market(13), topology), 5)

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { manifestOf, readArtifacts, readManifest } from '../../contracts/compile.ts'
 
 // Compiling takes long: `npm run contracts -- --check` does, before a release.
-test('the committed artifacts are those that were compiled from these sources', () => {
+test('the committed artifacts equal those compiled from these sources', () => {
   const { sources, artifacts } = manifestOf(readArtifacts())
   const committed = readManifest()
   assert.equal(sources, committed.sources, 'the sources have changed: run npm run contracts')

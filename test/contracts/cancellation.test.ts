@@ -58,7 +58,7 @@ describe('orders cancelled by a signature', () => {
   const submit = (args: readonly [Hex, Order[], bigint, number, Hex, Hex]) =>
     world.chain.send(world.relayer, world.settlement, 'cancelOrdersWithPermit', args)
 
-  test('are void after the delay, any account may bring it, and it may be brought again', async () => {
+  test('orders cancelled by a signature are void after the delay; any account may submit it, also twice', async () => {
     const { ann, chain, settlement, hashOrder, signCancellation } = world
     const orders = [await pair(1n), await pair(2n), await pair(3n)] as const
     const cancelled = [orders[0][0].order, orders[1][0].order]
@@ -82,7 +82,7 @@ describe('orders cancelled by a signature', () => {
     assert.deepEqual(eventsOf(await submit(signed), settlement), [])
   })
 
-  test('are those that were signed for, by their trader, here and in time', async () => {
+  test('a signed cancellation covers only the signed orders, of its trader, on this chain, before its deadline', async () => {
     const { ann, bob, chain, signCancellation, hashOrder } = world
     const [[buy, sell], [other]] = [await pair(1n), await pair(2n)]
     const good = await signCancellation(ann, [buy.order])
@@ -110,7 +110,7 @@ describe('orders cancelled by a signature', () => {
 })
 
 describe('an epoch', () => {
-  test('voids every order below it after the delay, and none above', async () => {
+  test('an epoch voids every order below it after the delay, and none above', async () => {
     const { ann, chain, settlement, read } = world
     const [below, at] = [await pair(99n), await pair(100n)]
     const events = await cancelAll(ann, 100n)
@@ -130,7 +130,7 @@ describe('an epoch', () => {
     assert.equal(await outcomeOf(later), 'OrderCancelled (Buyer)')
   })
 
-  test('is the trader’s own: the other side of the trade keeps its orders', async () => {
+  test('an epoch applies to its trader only: the other side of the trade keeps its orders', async () => {
     const { ann, bob, chain } = world
     await cancelAll(bob, 5n)
     await chain.warp(DELAY)
@@ -142,7 +142,7 @@ describe('an epoch', () => {
     assert.equal(await outcomeOf(await pair(2n)), 'OrderCancelled (Seller)')
   })
 
-  test('never falls, is never put off and never comes early', async () => {
+  test('an epoch never falls, and is never delayed or moved forward', async () => {
     const { ann, chain, settlement, read } = world
     await cancelAll(ann, 10n)
     const first = (await chain.now()) + DELAY
@@ -161,7 +161,7 @@ describe('an epoch', () => {
     assert.equal(await outcomeOf(await pair(20n)), 'settled')
   })
 
-  test('may be brought by any account with the trader’s signature of it', async () => {
+  test('any account may submit an epoch with the trader’s signature of it', async () => {
     const { ann, bob, relayer, chain, settlement, signEpoch } = world
     const submit = (args: readonly [Hex, bigint, bigint, number, Hex, Hex]) =>
       chain.send(relayer, settlement, 'cancelAllBeforeWithPermit', args)
@@ -188,7 +188,7 @@ describe('an epoch', () => {
     assert.equal(await outcomeOf(await pair(49n)), 'OrderCancelled (Buyer)')
   })
 
-  test('works while settlement is paused', async () => {
+  test('an epoch can be set while settlement is paused', async () => {
     const { owner, ann, chain, settlement } = world
     await chain.send(owner, settlement, 'pause', [])
     assert.equal((await cancelAll(ann, 7n)).length, 1)

@@ -105,7 +105,7 @@ function assertRejected(verdict: Verdict | undefined, fault: Fault, reason: Reas
 const locked = () => world.balance(world.conditionalTokens.address)
 
 describe('a mint', () => {
-  test('takes the price from the buyer and the rest from the seller, and delivers both outcomes', async () => {
+  test('a mint takes the price from the buyer and the rest from the seller, and delivers both outcomes', async () => {
     const { ann, carol, settlement, chain, owner, hashOrder, read } = world
     const orders = await pair(BUY, { price: 600_000n }, { price: 450_000n })
     const before = await locked()
@@ -133,7 +133,7 @@ describe('a mint', () => {
     }
   })
 
-  test('is priced for the buy order, of either outcome', async () => {
+  test('a mint has the price of the buy order, of either outcome', async () => {
     const { ann, carol, settle } = world
     const [yes, no] = await pair(BUY, { price: 600_001n }, { price: 400_001n })
     // The buy order is that of NO: 3 units at 0.400001 are 1.200003, so Carol pays 2 and Ann 1.
@@ -143,7 +143,7 @@ describe('a mint', () => {
     assert.deepEqual(await gains(ann), [-1n, 3n, 0n])
   })
 
-  test('settles once: the same trade again is AlreadySettled', async () => {
+  test('a mint settles once: the same trade again is AlreadySettled', async () => {
     const { settle } = world
     const orders = await pair(BUY)
     const fill = fillOf({ size: UNIT })
@@ -152,7 +152,7 @@ describe('a mint', () => {
     assertRejected(again, 'None', 'AlreadySettled')
   })
 
-  test('of a trader with themself costs its size', async () => {
+  test('a mint of a trader with themselves costs its size', async () => {
     const { ann, settle } = world
     const orders = [await signed(ann, BUY, YES), await signed(ann, BUY, NO)]
     const [verdict] = await settle(orders, [fillOf()])
@@ -160,7 +160,7 @@ describe('a mint', () => {
     assert.deepEqual(await gains(ann), [-10n * UNIT, 10n * UNIT, 10n * UNIT])
   })
 
-  test('of a trader with themself who has one part only is at the seller’s fault', async () => {
+  test('a mint of a trader with themselves fails by the seller’s fault if the trader has only one part', async () => {
     const { ann, chain, collateral, carol, settle } = world
     await chain.send(ann, collateral, 'transfer', [carol.address, STAKE - 6n * UNIT])
     const orders = [await signed(ann, BUY, YES), await signed(ann, BUY, NO)]
@@ -168,7 +168,7 @@ describe('a mint', () => {
     assertRejected(verdict, 'Seller', 'InsufficientCollateral')
   })
 
-  test('works with a permit of each side and no allowance before', async () => {
+  test('a mint works with a permit of each side and without earlier allowances', async () => {
     const { ann, carol, chain, collateral, settlement, settle, usdcPermit } = world
     const permits = []
     for (const trader of [ann, carol]) {
@@ -181,7 +181,7 @@ describe('a mint', () => {
 })
 
 describe('a merge', () => {
-  test('takes one outcome from each, and pays the price to the seller and the rest to the buyer', async () => {
+  test('a merge takes one outcome from each side, and pays the price to the seller and the rest to the buyer', async () => {
     const { ann, carol, settle } = world
     const orders = await pair(SELL, { price: 300_000n }, { price: 600_000n })
     const before = await locked()
@@ -193,7 +193,7 @@ describe('a merge', () => {
     await assertHoldsNothing()
   })
 
-  test('is priced for the sell order, of either outcome', async () => {
+  test('a merge has the price of the sell order, of either outcome', async () => {
     const { ann, carol, settle } = world
     const [yes, no] = await pair(SELL, { price: 400_001n }, { price: 500_000n })
     const [verdict] = await settle([no, yes], [fillOf({ price: 400_001n, size: 3n })])
@@ -202,7 +202,7 @@ describe('a merge', () => {
     assert.deepEqual(await gains(carol), [1n, 0n, -3n])
   })
 
-  test('works after the market is resolved, as the merge of a complete set does', async () => {
+  test('a merge works after the market is resolved, like the merge of a complete set', async () => {
     const { ann, carol, quickOperator, chain, factory, read, fund, settle, sell } = world
     const start = (await chain.now()) + 1n
     const [address, id] = await read(factory, 'predictQuickMarket', ['BTC', start, 60])
@@ -222,7 +222,7 @@ describe('a merge', () => {
   })
 })
 
-test('a mint and then a merge at any price and size move exactly the size, to the unit', async () => {
+test('a mint and a merge at any price and size move exactly the size, to the unit', async () => {
   const { ann, carol, settle } = world
   const cases = fc.sample(
     fc.record({
@@ -304,18 +304,18 @@ describe('the operator cannot make a mint or merge', () => {
     })
   }
 
-  test('of an order with itself', async () => {
+  test('the operator cannot mint or merge an order with itself', async () => {
     const [verdict] = await world.settle([await signed(world.ann, BUY, YES)], [fillOf({ sell: 0 })])
     assertRejected(verdict, 'None', 'WrongSide')
   })
 
-  test('of a market that is not prepared', async () => {
+  test('the operator cannot mint or merge in a market that is not prepared', async () => {
     const terms = { marketId: `0x${'12'.repeat(32)}` } as const
     const [verdict] = await world.settle(await pair(BUY, terms, terms), [fillOf()])
     assertRejected(verdict, 'None', 'MarketUnknown')
   })
 
-  test('of a condition with three outcomes, even with stray collateral to take', async () => {
+  test('the operator cannot mint or merge a condition with three outcomes, even if stray collateral is there', async () => {
     const { owner, chain, conditionalTokens, collateral, settlement, settle, ann, carol } = world
     const question = `0x${'34'.repeat(32)}` as const
     await chain.send(owner, conditionalTokens, 'prepareCondition', [owner.address, question, 3n])
@@ -379,7 +379,7 @@ describe('a mint or merge names the side at fault', () => {
   }
 
   for (const side of [BUY, SELL]) {
-    test(`${side === BUY ? 'a mint' : 'a merge'} whose order is cancelled, expired or forged`, async () => {
+    test(`the side at fault is named for ${side === BUY ? 'a mint' : 'a merge'} with a cancelled, expired or forged order`, async () => {
       const { ann, carol, chain, settlement, settle, sign } = world
       const [yes, no] = await pair(side)
       const forged = await sign(carol, yes.order)
@@ -416,7 +416,7 @@ describe('hostile code in a trader’s account', () => {
     ['refuses hugely', REFUSE_HUGELY],
     ['burns its gas', BURN_GAS],
   ] as const) {
-    test(`that ${name} fails only its own mint, at its own fault, on either side`, async () => {
+    test(`hostile code that ${name} fails only its own mint, by its own fault, on either side`, async () => {
       const { ann, bob, chain, owner, settlement, verdicts, fund } = world
       await fund(bob, { collateral: STAKE })
       await delegate(ann, mode)
@@ -440,7 +440,7 @@ describe('hostile code in a trader’s account', () => {
     })
   }
 
-  test('that calls back cannot settle or move funds from within', async () => {
+  test('hostile code that calls back cannot settle or move funds', async () => {
     const { ann, chain, owner, settlement, verdicts } = world
     const inner = encodeFunctionData({
       abi: settlement.abi,
@@ -459,7 +459,7 @@ describe('hostile code in a trader’s account', () => {
 })
 
 describe('tokens sent to the settlement contract by mistake', () => {
-  test('are refused if they are outcome tokens', async () => {
+  test('outcome tokens sent to the settlement contract by mistake are refused', async () => {
     const { ann, chain, conditionalTokens, settlement } = world
     const errors = settlement.abi.filter(({ type }) => type === 'error')
     const abi = [...conditionalTokens.abi, ...errors] as unknown as typeof conditionalTokens.abi
@@ -471,7 +471,7 @@ describe('tokens sent to the settlement contract by mistake', () => {
     await assertReverts(chain.send(ann, tokens, 'safeBatchTransferFrom', batch), 'OnlySelf')
   })
 
-  test('stay there if they are collateral: no mint and no merge pays from them', async () => {
+  test('collateral sent to the settlement contract by mistake stays there: no mint or merge is paid from it', async () => {
     const { chain, owner, collateral, conditionalTokens, settlement, settle } = world
     await chain.send(owner, collateral, 'mint', [settlement.address, STAKE])
     // The token keeps a part of each transfer, so what arrives is less than what was asked for.
@@ -496,7 +496,7 @@ describe('tokens sent to the settlement contract by mistake', () => {
     assert.equal(await world.balance(conditionalTokens.address), before)
   })
 
-  test('cannot come from a call that is not of the conditional tokens', async () => {
+  test('tokens from a contract other than the conditional tokens are refused', async () => {
     const { ann, chain, settlement } = world
     const abi = hostileReceiverAbi
     const args = [settlement.address, settlement.address, 1n, 1n, '0x'] as const
@@ -515,7 +515,7 @@ describe('a stablecoin that has blocked', () => {
     ['both', ['ann', 'carol'], 'None'],
     ['the settlement contract', [], 'None'],
   ] as const) {
-    test(`${name} is named by mints and merges`, async () => {
+    test(`mints and merges name the side at fault when the stablecoin has blocked ${name}`, async () => {
       const { chain, owner, collateral, settlement, settle } = world
       const hostile = await chain.deploy(owner, ours('test/HostileCollateral'), [])
       const code = await chain.publicClient.getCode({ address: hostile })

@@ -136,7 +136,7 @@ function reasonOf(error: unknown): string {
 }
 
 describe('beside the original', () => {
-  test('ids are the same, nested ones too, and for parents that are no points', async () => {
+  test('all ids equal those of the original contract, also nested ones and those of invalid parents', async () => {
     const { same } = await twins()
     const random = seeded(1)
     const parents: Hex[] = [ZERO_BYTES32]
@@ -164,7 +164,7 @@ describe('beside the original', () => {
     assert.equal(await same('getCollectionId', [negated, parents[1], 1n]), ZERO_BYTES32)
   })
 
-  test('a scripted life gives the same events, balances and reverts', async () => {
+  test('a scripted market life gives the same events, balances and reverts as the original contract', async () => {
     const { chain, owner, ann, bob, collateral } = world
     const { both, same, mine, theirs, free } = await twins()
     const question = keccak256('0x01')
@@ -389,7 +389,7 @@ describe('beside the original', () => {
     ])
   })
 
-  test('a random life gives the same events, balances and reverts', async () => {
+  test('a random market life gives the same events, balances and reverts as the original contract', async () => {
     const { both, same, free } = await twins()
     const seed = Number(process.env.SIBYL_TEST_SEED ?? 20_260)
     const random = seeded(seed)
@@ -462,7 +462,7 @@ describe('beside the original', () => {
 })
 
 describe('an approval by signature', () => {
-  test("anybody can send the owner's signed approval or revocation", async () => {
+  test("any account can submit the owner's signed approval or revocation", async () => {
     const { ann, relayer, chain, settlement, conditionalTokens, read, signApproval } = world
     for (const approved of [true, false]) {
       const { deadline, v, r, s } = await signApproval(ann, settlement.address, approved)
@@ -489,7 +489,7 @@ describe('an approval by signature', () => {
     assert.equal(await read(conditionalTokens, 'nonces', [ann.address]), 2n)
   })
 
-  test('is refused when replayed, late, changed, or for another chain or contract', async () => {
+  test('a signed approval is refused when replayed, late, changed, or for another chain or contract', async () => {
     const { ann, bob, relayer, chain, settlement, conditionalTokens, collateral, signApproval } =
       world
     type Signed = Awaited<ReturnType<typeof signApproval>>
@@ -536,7 +536,7 @@ describe('a redemption by signature', () => {
     return condition
   }
 
-  test("the owner is paid, the owner's tokens are burned, and the owner pays no gas", async () => {
+  test("by a signed redemption the owner is paid, the owner's tokens are burned, and the owner pays no gas", async () => {
     const { ann, relayer, chain, conditionalTokens, collateral, balance, shares } = world
     const condition = await resolved()
     const before = await balance(ann.address)
@@ -565,7 +565,7 @@ describe('a redemption by signature', () => {
     assert.equal(await chain.publicClient.getBalance({ address: ann.address }), ether)
   })
 
-  test('is refused when replayed, late or tampered with', async () => {
+  test('a signed redemption is refused when replayed, late or changed', async () => {
     const { ann, bob, relayer, chain, conditionalTokens, signRedemption } = world
     const condition = await resolved()
     const submit = (args: Awaited<ReturnType<typeof signRedemption>>) =>
@@ -594,7 +594,7 @@ describe('a redemption by signature', () => {
     await assertReverts(submit(good), 'PermitSignerMismatch')
   })
 
-  test('of several markets goes through the multicall in one transaction', async () => {
+  test('signed redemptions of several markets fit into one multicall transaction', async () => {
     const { ann, relayer, chain, conditionalTokens, multicall, balance } = world
     const conditions = [await resolved(), await resolved(), await resolved()]
     const before = await balance(ann.address)
@@ -615,7 +615,7 @@ describe('a redemption by signature', () => {
     )
   })
 
-  test('goes through a multicall that viem itself can read with', async () => {
+  test('viem can read through the deployed multicall contract', async () => {
     const { ann, bob, chain, collateral, multicall, balance } = world
     const results = await chain.publicClient.multicall({
       multicallAddress: multicall.address,
@@ -637,7 +637,7 @@ describe('a redemption by signature', () => {
     })
 })
 
-test('the types that the contract hashes are the published ones', async () => {
+test('the types that the contract hashes equal the published ones', async () => {
   const { conditionalTokens, read } = world
   const hash = (text: string) => keccak256(stringToHex(text))
   assert.equal(

@@ -104,13 +104,13 @@ async function settleBoth(signer = key) {
 }
 
 describe('a contract account', () => {
-  test('trades by signatures that its code accepts, and by no others', async () => {
+  test('a contract account trades by signatures that its code accepts, and by no others', async () => {
     assert.equal((await settleBoth()).reason, 'settled')
     assert.equal(await world.shares(account.address, market.id, YES), UNIT)
     assert.equal((await settleBoth(world.bob)).reason, 'InvalidSignature (Buyer)')
   })
 
-  test('cancels and appoints delegates by signatures that its code accepts', async () => {
+  test('a contract account cancels and appoints delegates by signatures that its code accepts', async () => {
     const { chain, settlement, delegates, relayer } = world
     const { signCancellation, signEpoch, signDelegation, read } = world
     const trader = account.address
@@ -140,7 +140,7 @@ describe('a contract account', () => {
     'burnGas',
     'onlyWithoutGasPrice',
   ] as const) {
-    test(`fails alone and at its own fault if its answer is ${mode}`, async () => {
+    test(`a contract account fails alone and by its own fault if its answer is ${mode}`, async () => {
       const honest = await settleBoth()
       await arm(mode)
       const { reason, gas } = await settleBoth()
@@ -149,7 +149,7 @@ describe('a contract account', () => {
     })
   }
 
-  test('cannot cost more by a long answer than by a short one', async () => {
+  test('a contract account with a long answer costs no more gas than one with a short answer', async () => {
     const honest = await settleBoth()
     await arm('answerHugely')
     const { reason, gas } = await settleBoth()
@@ -157,7 +157,7 @@ describe('a contract account', () => {
     assert.ok(gas < honest.gas + 60_000n, `${gas} gas, honest ${honest.gas}`)
   })
 
-  test('cannot settle or change anything from within its answer', async () => {
+  test('a contract account cannot settle or change anything while it answers', async () => {
     const { chain, owner, settlement, delegates, ann, read } = world
     await chain.send(owner, settlement, 'setOperator', [account.address, true])
     const inner = encodeFunctionData({
@@ -175,7 +175,7 @@ describe('a contract account', () => {
     assert.equal(await read(delegates, 'settlesUntil', [account.address, ann.address]), 0n)
   })
 
-  test('in every order of a batch cannot make a simulated batch run out of gas', async () => {
+  test('contract accounts in every order of a batch cannot make a simulated batch run out of gas', async () => {
     const { chain, bob, owner, settlement, sell, buy, verdicts } = world
     const terms = { price: PRICE, size: UNIT }
     const orders: SignedOrder[] = [await sell(bob, market.id, { ...terms, size: 20n * UNIT })]
@@ -194,7 +194,7 @@ describe('a contract account', () => {
     assert.ok(receipt.gasUsed < 20n * 180_000n, `${receipt.gasUsed} gas`)
   })
 
-  test('that answers by block number or block maker is judged by the block of the transaction', async () => {
+  test('a contract account that answers by block number or block maker is judged by the block of the transaction', async () => {
     const { chain, owner, settlement } = world
     const settleCall = await batch()
     const simulate = async () => {
@@ -216,7 +216,7 @@ describe('a contract account', () => {
 })
 
 describe('a Safe with one owner', () => {
-  test('buys and sells by signatures of its owner', async () => {
+  test('a Safe with one owner buys and sells by signatures of its owner', async () => {
     const { chain, owner, collateral, settlement, trade, shares, bob, sell, hashOrder } = world
     const safe = await makeSafe(chain, owner, key)
     await chain.send(owner, collateral, 'mint', [safe.address, 100n * UNIT])

@@ -67,7 +67,7 @@ async function outcomeOf([buy, sell]: readonly [SignedOrder, SignedOrder]): Prom
 }
 
 describe('a delegate', () => {
-  test('signs orders that settle from the account until its time and the grace have passed', async () => {
+  test('a delegate signs orders that settle from the account until its time and the grace have passed', async () => {
     const { ann, chain, delegates, shares, balance } = world
     const until = (await chain.now()) + 10n * DAY
     const limits = { maxOrderSize: 5n * UNIT, maxOpenNotional: 7n * UNIT, markets: [market.id] }
@@ -92,14 +92,14 @@ describe('a delegate', () => {
     assert.equal(await outcomeOf(orders), 'InvalidSignature (Buyer)')
   })
 
-  test('that the account never appointed is refused, and so is one of another account', async () => {
+  test('a key that the account never appointed is refused, and so is a delegate of another account', async () => {
     const { chain } = world
     assert.equal(await outcomeOf(await pair(bot)), 'InvalidSignature (Buyer)')
     await appoint((await chain.now()) + DAY, UNLIMITED, world.carol)
     assert.equal(await outcomeOf(await pair(bot)), 'InvalidSignature (Buyer)')
   })
 
-  test('that is revoked settles what was matched, for the delay of a cancellation', async () => {
+  test('a revoked delegate’s matched orders still settle during the delay of a cancellation', async () => {
     const { chain, delegates, ann, read } = world
     await appoint((await chain.now()) + 30n * DAY)
     const orders = await pair(bot)
@@ -115,7 +115,7 @@ describe('a delegate', () => {
     assert.equal(await outcomeOf(orders), 'InvalidSignature (Buyer)')
   })
 
-  test('cannot be revoked later and later: a second revocation changes nothing', async () => {
+  test('a second revocation does not delay the first', async () => {
     const { chain, delegates, ann, read } = world
     await appoint((await chain.now()) + 30n * DAY)
     await appoint(0n)
@@ -125,7 +125,7 @@ describe('a delegate', () => {
     assert.equal(await read(delegates, 'settlesUntil', [ann.address, bot.address]), effectiveAt)
   })
 
-  test('can be given more time at once, and less time down to the delay', async () => {
+  test('a delegate can get more time at once, and less time down to the delay', async () => {
     const { chain, delegates, ann, read } = world
     const ends = () => read(delegates, 'settlesUntil', [ann.address, bot.address])
     const now = await chain.now()
@@ -140,7 +140,7 @@ describe('a delegate', () => {
     assert.equal(await ends(), 2n ** 64n - 1n)
   })
 
-  test('is no zero address, not the account itself, and has at most 32 markets', async () => {
+  test('a delegate is not the zero address or the account itself, and has at most 32 markets', async () => {
     const { chain, delegates, ann, read } = world
     const until = (await chain.now()) + DAY
     for (const delegate of [ZERO, ann.address]) {
@@ -155,7 +155,7 @@ describe('a delegate', () => {
     await appoint(until, { ...UNLIMITED, markets: markets.slice(1) })
   })
 
-  test('signs cancellations of single orders, not of all', async () => {
+  test('a delegate signs cancellations of single orders, not of all', async () => {
     const { ann, chain, settlement, relayer, signCancellation, signEpoch } = world
     await appoint((await chain.now()) + DAY)
     const orders = await pair(ann)
@@ -171,7 +171,7 @@ describe('a delegate', () => {
     )
   })
 
-  test('cannot settle an order that the account’s epoch has voided', async () => {
+  test('a delegate cannot settle an order that the account’s epoch has voided', async () => {
     const { ann, chain, settlement } = world
     await appoint((await chain.now()) + 30n * DAY)
     const orders = await pair(bot, { nonce: 5n })
@@ -185,12 +185,12 @@ describe('a delegation by signature', () => {
   const submit = (args: Awaited<ReturnType<World['signDelegation']>>) =>
     world.chain.send(world.relayer, world.delegates, 'setDelegateWithPermit', args)
 
-  test('has the type hash of the published type', async () => {
+  test('a signed delegation has the type hash of the published type', async () => {
     const hash = keccak256(stringToHex(typeString('SetDelegate', SET_DELEGATE_TYPES)))
     assert.equal(await world.read(world.delegates, 'SET_DELEGATE_TYPEHASH', []), hash)
   })
 
-  test('is brought by any account, once', async () => {
+  test('any account can submit a signed delegation, once', async () => {
     const { ann, chain, signDelegation } = world
     const limits = { maxOrderSize: 1n, maxOpenNotional: 2n, markets: [market.id, ZERO_BYTES32] }
     const signed = await signDelegation(ann, bot.address, (await chain.now()) + DAY, { limits })
@@ -199,14 +199,14 @@ describe('a delegation by signature', () => {
     await assertReverts(submit(signed), 'PermitNotSigned', [ann.address])
   })
 
-  test('that is not used before a direct revocation cannot bring the delegate back', async () => {
+  test('a signed delegation that was not used before a direct revocation cannot bring the delegate back', async () => {
     const { ann, chain, signDelegation } = world
     const signed = await signDelegation(ann, bot.address, (await chain.now()) + DAY)
     await appoint(0n)
     await assertReverts(submit(signed), 'PermitNotSigned')
   })
 
-  test('is refused after its deadline, for another chain or contract, and with other limits', async () => {
+  test('a signed delegation is refused after its deadline, for another chain or contract, and with other limits', async () => {
     const { ann, chain, settlement, signDelegation } = world
     const until = (await chain.now()) + DAY
     const sign = (overrides: Parameters<typeof signDelegation>[3]) =>
@@ -227,7 +227,7 @@ describe('the thief of a delegate’s key', () => {
     await world.chain.send(world.owner, world.collateral, 'mint', [bot.address, UNIT])
   })
 
-  test('can trade the account’s money at any price, and nothing more', async () => {
+  test('the thief of a delegate’s key can trade the account’s money at any price, and nothing more', async () => {
     const { ann, bob, buy, sell, chain, balance } = world
     const expiration = (await chain.now()) + DAY
     const dear = { price: 999_999n, size: UNIT, expiration }
@@ -240,7 +240,7 @@ describe('the thief of a delegate’s key', () => {
     assert.equal((await balance(bob.address)) - before, 999_999n)
   })
 
-  test('cannot move, approve, split, merge or redeem the account’s money', async () => {
+  test('the thief of a delegate’s key cannot move, approve, split, merge or redeem the account’s money', async () => {
     const { ann, chain, collateral, conditionalTokens, settlement, positionId } = world
     const { signApproval, signRedemption } = world
     const id = await positionId(market.id, YES)
@@ -271,7 +271,7 @@ describe('the thief of a delegate’s key', () => {
     assert.equal(await world.balance(settlement.address), 0n)
   })
 
-  test('cannot appoint another key, nor prolong its own time, nor put off its end', async () => {
+  test('the thief of a delegate’s key cannot appoint another key, prolong its time, or delay its end', async () => {
     const { ann, carol, chain, delegates, relayer, signDelegation, read } = world
     const until = (await chain.now()) + 60n * DAY
     for (const key of [carol.address, bot.address]) {
@@ -286,7 +286,7 @@ describe('the thief of a delegate’s key', () => {
     assert.equal(await read(delegates, 'settlesUntil', [ann.address, carol.address]), 0n)
   })
 
-  test('cannot void the account’s later orders for good', async () => {
+  test('the thief of a delegate’s key cannot void the account’s later orders permanently', async () => {
     const { ann, chain, settlement, signEpoch } = world
     const all = await signEpoch(bot, 2n ** 64n - 1n, { trader: ann.address })
     await assertReverts(
@@ -295,7 +295,7 @@ describe('the thief of a delegate’s key', () => {
     )
   })
 
-  test('is stopped by the account’s revocation, and by its cancellation of all orders', async () => {
+  test('revoking the delegate, or cancelling all orders, stops the thief of a delegate’s key', async () => {
     const { ann, chain, settlement } = world
     const first = await pair(bot, { nonce: 1n })
     const second = await pair(bot, { nonce: 9n })

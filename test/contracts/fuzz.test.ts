@@ -8,7 +8,7 @@ const CALLS = sampleOf(2_000, 4)
 /** As many looks at all state, however large the sample is. */
 const CHECK_EVERY = sampleOf(40, 4)
 
-test('random calls have the results of the model, to the last unit', async (t) => {
+test('random calls give the results of the model, to the last unit', async (t) => {
   const seed = Number(process.env.SIBYL_TEST_SEED ?? Date.now() % 2 ** 31)
   t.diagnostic(`seed ${seed}`)
   const report = await fuzz({ seed, calls: CALLS, checkEvery: CHECK_EVERY, simulated: 0.5 })

@@ -119,7 +119,7 @@ describe('a buyer with hostile code in the account', () => {
     return { anns, receipt }
   }
 
-  test('is paid as anybody else when it accepts', async () => {
+  test('a buyer’s account with code that accepts tokens receives them like any other', async () => {
     const { anns } = await settleBoth(MODES.receiver.accept)
     assert.equal(anns.settled, true)
     assert.equal(await world.shares(world.ann.address, market.id, YES), UNIT)
@@ -132,7 +132,7 @@ describe('a buyer with hostile code in the account', () => {
     'answerWrongly',
     'burnGas',
   ] as const) {
-    test(`fails alone and at its own fault when it says ${mode}`, async () => {
+    test(`a buyer’s account with code that answers ${mode} fails alone and by its own fault`, async () => {
       const { ann, bob, balance } = world
       const { anns, receipt } = await settleBoth(MODES.receiver[mode])
       assert.deepEqual(!anns.settled && [anns.fault, anns.reason], ['Buyer', 'SharesRefused'])
@@ -142,7 +142,7 @@ describe('a buyer with hostile code in the account', () => {
     })
   }
 
-  test('cannot settle again from within, even as an operator', async () => {
+  test('a buyer’s code cannot settle again while it is called, even as an operator', async () => {
     const { ann, bob, chain, owner, settlement, balance } = world
     await chain.send(owner, settlement, 'setOperator', [ann.address, true])
     const inner = encodeFunctionData({
@@ -157,7 +157,7 @@ describe('a buyer with hostile code in the account', () => {
     assert.equal(await balance(bob.address), 2n * PRICE)
   })
 
-  test('cannot run a fill’s inner call from within', async () => {
+  test('a buyer’s code cannot run the inner call of a fill while it is called', async () => {
     const { bob, ann, settlement, carol } = world
     const inner = encodeFunctionData({
       abi: settlement.abi,
@@ -185,7 +185,7 @@ describe('a buyer with hostile code in the account', () => {
     assert.equal(await world.balance(bob.address), 2n * PRICE)
   })
 
-  test('gives its tokens away at once and harms only itself', async () => {
+  test('a buyer’s code that gives its tokens away at once harms only itself', async () => {
     const { ann, carol, conditionalTokens, shares } = world
     const inner = encodeFunctionData({
       abi: conditionalTokens.abi,
@@ -198,7 +198,7 @@ describe('a buyer with hostile code in the account', () => {
     assert.equal(await shares(carol.address, market.id, YES), 2n * UNIT)
   })
 
-  test('burning gas in each of fifty fills stays within one transaction’s gas', async () => {
+  test('a buyer’s code that burns gas in each of fifty fills stays within the gas of one transaction', async () => {
     const { ann, bob, buy, sell, chain, owner, settlement, verdicts, relayer } = world
     await chain.send(relayer, annsCode, 'arm', [MODES.receiver.burnGas, ZERO, '0x'])
     const orders = [
@@ -296,7 +296,7 @@ describe('a stablecoin that misbehaves', () => {
     return { order, ...compact(signature) }
   }
 
-  test('and returns nothing when it succeeds is understood', async () => {
+  test('a stablecoin that returns nothing on success is supported', async () => {
     assert.equal((await settleOne(MODES.token.returnNothing)).verdict.settled, true)
   })
 
@@ -307,7 +307,7 @@ describe('a stablecoin that misbehaves', () => {
     'answerHugely',
     'burnGas',
   ] as const) {
-    test(`by ${mode} fails the fill at nobody’s fault`, async () => {
+    test(`a stablecoin that misbehaves by ${mode} fails the fill by nobody’s fault`, async () => {
       const { verdict, receipt } = await settleOne(MODES.token[mode])
       assert.deepEqual(!verdict.settled && [verdict.fault, verdict.reason], [
         'None',
@@ -323,7 +323,7 @@ describe('a stablecoin that misbehaves', () => {
     ['the seller', ['bob'], 'Seller'],
     ['both', ['ann', 'bob'], 'None'],
   ] as const) {
-    test(`having blocked ${name} names the side at fault`, async () => {
+    test(`a fill names the side at fault when the stablecoin has blocked ${name}`, async () => {
       const { chain, owner } = hostile
       for (const who of blocked) {
         await chain.send(owner, token, 'setBlocked', [hostile[who].address, true])
@@ -336,7 +336,7 @@ describe('a stablecoin that misbehaves', () => {
     })
   }
 
-  test('cannot reenter the settlement', async () => {
+  test('a stablecoin cannot reenter the settlement', async () => {
     const { chain, owner } = hostile
     await chain.send(owner, settlement, 'setOperator', [token.address, true])
     const inner = encodeFunctionData({
@@ -350,7 +350,7 @@ describe('a stablecoin that misbehaves', () => {
     assert.deepEqual(called?.args, { success: false, returned: '0x3ee5aeb5' })
   })
 
-  test('can pause nobody’s exit: only operators and the owner can', async () => {
+  test('a trader cannot pause settlement: only operators and the owner can', async () => {
     const { chain, bob } = hostile
     await assertReverts(chain.send(bob, settlement, 'pause', []), 'NotOperator')
   })

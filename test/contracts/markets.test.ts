@@ -40,7 +40,7 @@ describe('a market', () => {
     return ['Will it rain?', 'By the gauge.', 1, expiration] as const
   }
 
-  test('is created where and as it was predicted, with its condition prepared', async () => {
+  test('a market is created at its predicted address, with its condition prepared', async () => {
     const { maker, chain, factory, conditionalTokens, read } = world
     const args = await terms()
     const [address, id] = await read(factory, 'predictMarket', [maker.address, ...args])
@@ -75,7 +75,7 @@ describe('a market', () => {
     assert.equal(await read(conditionalTokens, 'getOutcomeSlotCount', [id]), 2n)
   })
 
-  test('is complementary if it is created so, at the same address, for good', async () => {
+  test('a market created as complementary has the same address, and stays complementary', async () => {
     const { maker, carol, chain, factory, read } = world
     const args = await terms()
     const [address, id] = await read(factory, 'predictMarket', [maker.address, ...args])
@@ -97,7 +97,7 @@ describe('a market', () => {
     assert.equal(await read(factory, 'isComplementary', [other]), false)
   })
 
-  test('a stranger who prepares its condition first cannot stop it', async () => {
+  test('a stranger who prepares the condition of a market first cannot stop its creation', async () => {
     const { maker, carol, chain, factory, conditionalTokens, read } = world
     const args = await terms()
     const [address, id] = await read(factory, 'predictMarket', [maker.address, ...args])
@@ -107,7 +107,7 @@ describe('a market', () => {
     assert.equal(await read({ address, abi: marketAbi }, 'marketId', []), id)
   })
 
-  test('is refused: not a maker, in the past, without words, too many words, twice', async () => {
+  test('a market is refused if it has no maker role, an end in the past, no text, too much text, or exists', async () => {
     const { owner, maker, carol, chain, factory } = world
     const [question, description, category, expiration] = await terms()
     const create = (
@@ -132,7 +132,7 @@ describe('a market', () => {
     await create(carol)
   })
 
-  test('with the longest words still fits into a transaction and a claim', async () => {
+  test('a market with the longest texts still fits into a transaction and a claim', async () => {
     const { maker, chain, factory, read } = world
     const expiration = (await chain.now()) + 3_600n
     const args = ['q'.repeat(1_024), 'd'.repeat(8_192), 3, expiration] as const
@@ -143,7 +143,7 @@ describe('a market', () => {
     assert.ok(claim.length > 2 * 9_216)
   })
 
-  test('is initialised and resolved by price through its factory only', async () => {
+  test('only its factory initialises a market and resolves it by price', async () => {
     const { ann, maker, chain, factory, createMarket, read } = world
     const market = await createMarket()
     const terms = await read(market, 'terms', [])
@@ -183,7 +183,7 @@ describe('a market of an event', () => {
     })
   }
 
-  test('is created where it was predicted, with the hash of its signed metadata', async () => {
+  test('a market of an event is created at its predicted address, with the hash of its signed metadata', async () => {
     const { maker, quickOperator, chain, factory, read } = world
     const { args, address, id } = await prepare()
     assert.equal(
@@ -211,7 +211,7 @@ describe('a market of an event', () => {
     assert.equal(await read(factory, 'isMarket', [address]), true)
   })
 
-  test('is refused: signed by a stranger, for another market, for other metadata, without a maker, too long', async () => {
+  test('a market of an event is refused if signed by a stranger, or for other metadata, or without a maker', async () => {
     const { maker, carol, chain, factory } = world
     const { args, address } = await prepare()
     const create = async (
@@ -265,7 +265,7 @@ describe('a quick market', () => {
     )
   }
 
-  test('has its id before it exists, so orders can be signed for it and settle later', async () => {
+  test('a quick market has its id before it exists, so orders for it can be signed early and settle later', async () => {
     const { ann, bob, buy, sell, trade, fund } = world
     const market = await predicted()
     const terms = { price: 500_000n, size: UNIT }
@@ -298,7 +298,7 @@ describe('a quick market', () => {
     ['equal', STRIKE, YES],
     ['below', STRIKE - 1n, NO],
   ] as const) {
-    test(`ends ${outcome === YES ? 'YES' : 'NO'} when the end price is ${name}`, async () => {
+    test(`a quick market ends ${outcome === YES ? 'YES' : 'NO'} when the end price is ${name}`, async () => {
       const { bob, chain, factory, fund, read, balance, conditionalTokens, collateral } = world
       const market = await predicted()
       await create(market)
@@ -337,7 +337,7 @@ describe('a quick market', () => {
     })
   }
 
-  test('keeps its strike: only another source brings a start price of its own', async () => {
+  test('a quick market keeps its strike: only another source brings its own start price', async () => {
     const { chain, read } = world
     const market = await predicted()
     await create(market)
@@ -350,7 +350,7 @@ describe('a quick market', () => {
     assert.equal(await read(market, 'winningOutcome', []), NO)
   })
 
-  test('is complementary if it is created so, with the id that was predicted', async () => {
+  test('a quick market created as complementary has its predicted id', async () => {
     const { carol, quickOperator, chain, factory, read } = world
     const { id, address, startTime } = await predicted()
     const args = ['BTC', startTime, INTERVAL, STRIKE, 'pyth'] as const
@@ -366,7 +366,7 @@ describe('a quick market', () => {
     assert.equal(await read({ address, abi: marketAbi }, 'marketId', []), id)
   })
 
-  test('is refused: strangers, names, intervals, starts, prices, twice', async () => {
+  test('a quick market is refused if its creator, name, interval, start or price is wrong, or it exists', async () => {
     const { carol, quickOperator, owner, chain, factory } = world
     const market = await predicted()
     const { startTime } = market
@@ -414,7 +414,7 @@ describe('a quick market', () => {
     ])
   }
 
-  test('opens to the oracle at once when the operator says that the prices contradict each other', async () => {
+  test('a quick market opens to the oracle at once when the operator reports contradicting prices', async () => {
     const { ann, chain, collateral, factory, fund, read } = world
     const market = await predicted()
     await create(market)
@@ -445,7 +445,7 @@ describe('a quick market', () => {
     await assertReverts(contest(market, evidence), 'AlreadyResolved', [NO])
   })
 
-  test('is contested by its operator only, with words of a bounded length, and through its factory', async () => {
+  test('only its operator contests a quick market, through the factory, with text of limited length', async () => {
     const { carol, chain, factory } = world
     const market = await predicted()
     await create(market)
@@ -463,7 +463,7 @@ describe('a quick market', () => {
     await contest(market, 'e'.repeat(1_024))
   })
 
-  test('opens to the oracle when the operator has disappeared', async () => {
+  test('a quick market opens to the oracle when the operator has disappeared', async () => {
     const { ann, chain, collateral, fund, read } = world
     const market = await predicted()
     await create(market)
@@ -486,7 +486,7 @@ describe('a quick market', () => {
 })
 
 describe('the factory', () => {
-  test('is owned in two steps, cannot be disowned, and lets only its owner set roles', async () => {
+  test('the factory changes its owner in two steps, cannot be disowned, and lets only its owner set roles', async () => {
     const { owner, carol, chain, factory, read } = world
     for (const name of ['setMaker', 'setOperator'] as const) {
       await assertReverts(
@@ -508,7 +508,7 @@ describe('the factory', () => {
   })
 })
 
-test('the test stablecoin is minted by its owner only and has six decimals', async () => {
+test('only its owner mints the test stablecoin, which has six decimals', async () => {
   const { ann, owner, chain, collateral, read, balance } = world
   await assertReverts(
     chain.send(ann, collateral, 'mint', [ann.address, 1n]),

@@ -117,7 +117,7 @@ async function assertBalances(
 }
 
 describe('a market’s life', () => {
-  test('split, traded, expired, proposed, settled after the window, redeemed', async () => {
+  test('a market is split, traded, expired, proposed, settled after the window and redeemed', async () => {
     const { ann, bob, relayer, chain, oracle, conditionalTokens, balance, shares, read } = world
     await tradedAndExpired()
     await assertBalances({ ann: STAKE - 40n * UNIT, bob: STAKE + 40n * UNIT, carol: STAKE })
@@ -192,7 +192,7 @@ describe('a market’s life', () => {
     assert.equal(await balance(conditionalTokens.address), 0n)
   })
 
-  test('disputed and upheld: the asserter takes half the disputer’s bond', async () => {
+  test('when a disputed answer is upheld, the asserter takes half of the disputer’s bond', async () => {
     const { ann, bob, carol, chain, store, oracle, balance, read } = world
     await tradedAndExpired()
     await propose(ann, true)
@@ -223,7 +223,7 @@ describe('a market’s life', () => {
     assert.equal(await redeem(carol), 0n)
   })
 
-  test('disputed and overturned: expired again, proposed again, settled otherwise', async () => {
+  test('when a disputed answer is overturned, the market is proposed again and settled otherwise', async () => {
     const { ann, bob, carol, relayer, chain, balance, read, store } = world
     await tradedAndExpired()
     await propose(ann, true)
@@ -262,7 +262,7 @@ describe('a market’s life', () => {
     assert.equal(await redeem(bob), STAKE)
   })
 
-  test('settled by a stranger directly at the oracle is settled', async () => {
+  test('a market that a stranger settles directly at the oracle is settled', async () => {
     const { ann, carol, chain, oracle, read } = world
     await tradedAndExpired()
     await propose(ann, false)
@@ -275,7 +275,7 @@ describe('a market’s life', () => {
     await assertReverts(chain.send(ann, market, 'settle', []), 'AlreadyResolved', [NO])
   })
 
-  test('without any operator anybody proposes with an own bond, and anybody settles', async () => {
+  test('without an operator, any account proposes with its own bond, and any account settles', async () => {
     const { bob, carol, chain, collateral, read } = world
     await tradedAndExpired()
     await chain.send(carol, collateral, 'approve', [market.address, BOND])
@@ -307,7 +307,7 @@ describe('a proposal', () => {
     await assertBalances({ ann: STAKE - 40n * UNIT, relayer: STAKE })
   })
 
-  test('a proposal goes through although a stranger has used its bond permit', async () => {
+  test('a proposal succeeds although a stranger has already used its bond permit', async () => {
     const { ann, carol, relayer, chain, collateral, signProposal, usdcPermit } = world
     await tradedAndExpired()
     const permit = await usdcPermit(ann, market.address, BOND)
@@ -327,7 +327,7 @@ describe('a proposal', () => {
     assert.equal((await assertion()).asserter, ann.address)
   })
 
-  test('with a bond permit that is not the proposer’s takes nobody’s money', async () => {
+  test('a proposal with a bond permit of another account takes nobody’s money', async () => {
     const { ann, bob, relayer, chain, signProposal, bondPermit } = world
     await tradedAndExpired()
     const proposal = await signProposal(ann, market, true)
@@ -341,7 +341,7 @@ describe('a proposal', () => {
     await assertReverts(submit({ ...bobs, payer: relayer.address, v: 0 }), broke)
   })
 
-  test('is refused before expiry, while one is open, and once resolved', async () => {
+  test('a proposal is refused before expiry, while another is open, and after the resolution', async () => {
     const { ann, bob, chain } = world
     await assertReverts(propose(ann, true), 'NotExpired', [market.expiration])
     await tradedAndExpired()
@@ -357,7 +357,7 @@ describe('a proposal', () => {
     await assertReverts(propose(bob, false), 'AlreadyResolved', [YES])
   })
 
-  test('is refused when replayed, late, tampered with or signed for another market', async () => {
+  test('a proposal is refused when replayed, late, changed or signed for another market', async () => {
     const { ann, bob, relayer, chain, collateral, signProposal, createMarket } = world
     const other = await createMarket()
     await tradedAndExpired()
@@ -392,7 +392,7 @@ describe('a proposal', () => {
     await assertReverts(submit(good), 'SignerMismatch')
   })
 
-  test('says in its claim which market and which answer', async () => {
+  test('the claim of a proposal names its market and its answer', async () => {
     const { read } = world
     const claim = Buffer.from((await read(market, 'claim', [true])).slice(2), 'hex').toString()
     const { question, description } = await read(market, 'terms', [])
@@ -403,7 +403,7 @@ describe('a proposal', () => {
     )
   })
 
-  test('takes the oracle’s minimum as its bond when that is higher', async () => {
+  test('a proposal takes the oracle’s minimum bond if that is higher', async () => {
     const { owner, chain, store, oracle, collateral, read } = world
     assert.equal(await read(market, 'bond', []), BOND)
     await chain.send(owner, store, 'setFinalFee', [collateral.address, { rawValue: BOND }])
@@ -414,7 +414,7 @@ describe('a proposal', () => {
 })
 
 describe('a settlement by signature', () => {
-  test('is refused when replayed, late or tampered with', async () => {
+  test('a signed settlement is refused when replayed, late or changed', async () => {
     const { ann, bob, relayer, chain, signSettlement } = world
     await tradedAndExpired()
     await propose(ann, true)
@@ -436,7 +436,7 @@ describe('a settlement by signature', () => {
 })
 
 describe('the oracle’s callbacks', () => {
-  test('callbacks are accepted from the oracle only', async () => {
+  test('only the oracle may call the callbacks', async () => {
     const { ann, chain } = world
     await tradedAndExpired()
     await propose(ann, true)
@@ -451,7 +451,7 @@ describe('the oracle’s callbacks', () => {
     ])
   })
 
-  test('about a foreign assertion change nothing and do not revert', async () => {
+  test('callbacks about a foreign assertion change nothing and do not revert', async () => {
     const { ann, carol, chain, oracle, collateral, read } = world
     await tradedAndExpired()
     await propose(ann, true)
@@ -487,7 +487,7 @@ describe('the oracle’s callbacks', () => {
     assert.equal(await read(market, 'resolved', []), false)
   })
 
-  test('record the result even if the tokens refuse the report for now', async () => {
+  test('callbacks record the result even if the tokens refuse the report at first', async () => {
     const { owner, chain, oracle, collateral, quickOperator, maker, read, fund, ann } = world
     const tokens: Contract<typeof stubbornTokensAbi> = {
       address: await chain.deploy(owner, ours('test/StubbornTokens'), []),
@@ -571,7 +571,7 @@ describe('an assertion that cannot be settled', () => {
   }
   const ABANDON = 14n * 86_400n
 
-  test('because the winner of the bond is blocked gives way in the end', async () => {
+  test('an assertion that cannot be settled because the bond’s winner is blocked can be abandoned in the end', async () => {
     const { chain, owner, ann, carol, read } = world
     const { token, uma, stuck } = await blockable()
     await chain.send(ann, stuck, 'propose', [true])
@@ -596,7 +596,7 @@ describe('an assertion that cannot be settled', () => {
     assert.equal(await read(stuck, 'winningOutcome', []), NO)
   })
 
-  test('only for want of somebody to do it is settled, not abandoned', async () => {
+  test('an assertion that nobody has settled yet is settled, not abandoned', async () => {
     const { chain, ann, carol, read } = world
     const { uma, stuck } = await blockable()
     await chain.send(ann, stuck, 'propose', [true])
@@ -621,7 +621,7 @@ describe('an assertion that cannot be settled', () => {
   })
 })
 
-test('the types that a market hashes are the published ones', async () => {
+test('the types that a market hashes equal the published ones', async () => {
   const { read } = world
   const hash = (text: string) => keccak256(stringToHex(text))
   assert.equal(

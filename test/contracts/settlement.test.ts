@@ -85,7 +85,7 @@ async function assertHoldsNothing(): Promise<void> {
 }
 
 describe('a fill', () => {
-  test('moves collateral to the seller and shares to the buyer, and nothing else', async () => {
+  test('a fill moves collateral to the seller and shares to the buyer, and nothing else', async () => {
     const { ann, bob, balance, shares, settlement, chain, owner, hashOrder, read } = world
     const [buyOrder, sellOrder] = await crossing()
     const receipt = await chain.send(owner, settlement, 'settle', [
@@ -163,7 +163,7 @@ describe('a fill', () => {
     )
   })
 
-  test('a fill costs the amount of domain/money.ts, at the bounds and at random', async () => {
+  test('a fill costs the amount of domain/money.ts, at the limits and at random', async () => {
     const { settlement, multicall, chain } = world
     const sample = fc.sample(
       fc.tuple(fc.integer({ min: PRICE_MIN, max: PRICE_MAX }), fc.maxSafeNat()),
@@ -208,7 +208,7 @@ describe('a fill', () => {
     })
   })
 
-  test('works on the NO outcome, and never against the other outcome', async () => {
+  test('a fill works for the NO outcome, and never matches the other outcome', async () => {
     const { ann, bob, buy, sell, trade, shares } = world
     const no = { price: 400_000n, size: UNIT, outcome: NO }
     const verdict = await trade(await buy(ann, market.id, no), await sell(bob, market.id, no))
@@ -217,7 +217,7 @@ describe('a fill', () => {
     assert.equal(await shares(ann.address, market.id, YES), 0n)
   })
 
-  test('between a trader and himself changes no balance', async () => {
+  test('a fill of a trader with themselves changes no balance', async () => {
     const { bob, buy, sell, trade, fund, balance, shares } = world
     await fund(bob, { collateral: STAKE })
     const verdict = await trade(
@@ -229,7 +229,7 @@ describe('a fill', () => {
     assert.equal(await shares(bob.address, market.id, YES), STAKE)
   })
 
-  test('of many partial ones never fills an order beyond its size', async () => {
+  test('many partial fills never exceed the size of an order', async () => {
     const { ann, bob, buy, sell, settle, read, settlement, hashOrder } = world
     const buyOrder = await buy(ann, market.id, { price: 600_000n, size: 10n })
     const sellOrder = await sell(bob, market.id, { price: 500_000n, size: 1_000n })
@@ -389,7 +389,7 @@ describe('a fill is rejected alone, with its reason and the side at fault:', () 
     },
   ]
   for (const { name, fault, reason, prepare, ...terms } of cases) {
-    test(`${name} (${reason}, ${fault})`, async () => {
+    test(`a fill is rejected alone: ${name} (${reason}, ${fault})`, async () => {
       const { ann, bob, buy, sell, settle, balance, shares } = world
       await prepare?.()
       const good = await crossing()
@@ -412,7 +412,7 @@ describe('a fill is rejected alone, with its reason and the side at fault:', () 
     })
   }
 
-  test('signatures that are not the traders’ (InvalidSignature)', async () => {
+  test('a fill with signatures of other accounts is rejected alone (InvalidSignature)', async () => {
     const { ann, bob, carol, buy, sell, sign, trade } = world
     const terms = { price: 550_000n, size: UNIT }
     const buyOrder = await buy(ann, market.id, terms)
@@ -441,7 +441,7 @@ describe('a fill is rejected alone, with its reason and the side at fault:', () 
     }
   })
 
-  test('expired orders, but only after the settlement grace (OrderExpired)', async () => {
+  test('a fill of expired orders is rejected alone, but only after the settlement grace (OrderExpired)', async () => {
     const { ann, bob, buy, sell, trade, chain } = world
     const now = await chain.now()
     const terms = { price: 550_000n, size: 10n * UNIT }
@@ -464,7 +464,7 @@ describe('a fill is rejected alone, with its reason and the side at fault:', () 
     assert.deepEqual(!both.settled && both.fault, 'Both')
   })
 
-  test('orders cancelled on chain, but only after the delay (OrderCancelled)', async () => {
+  test('a fill of orders cancelled on chain is rejected alone, but only after the delay (OrderCancelled)', async () => {
     const { ann, bob, buy, sell, trade, chain, settlement, hashOrder, read } = world
     const terms = { price: 550_000n, size: 10n * UNIT, expiration: (await chain.now()) + 100_000n }
     const buyOrder = await buy(ann, market.id, terms)
@@ -495,7 +495,7 @@ describe('a fill is rejected alone, with its reason and the side at fault:', () 
     assert.deepEqual(!both.settled && [both.fault, both.reason], ['Both', 'OrderCancelled'])
   })
 
-  test('an order that somebody else tries to cancel stays', async () => {
+  test('an order that another account tries to cancel stays valid', async () => {
     const { carol, chain, settlement, hashOrder, trade } = world
     const [buyOrder, sellOrder] = await crossing()
     await assertReverts(
@@ -508,7 +508,7 @@ describe('a fill is rejected alone, with its reason and the side at fault:', () 
 })
 
 describe('a replay', () => {
-  test('of a fill, in its own batch or a later one, is refused (AlreadySettled)', async () => {
+  test('a replayed fill, in its own batch or a later one, is refused (AlreadySettled)', async () => {
     const { settle, balance, ann } = world
     const orders = await crossing()
     const fill = fillOf({ size: UNIT })
@@ -525,7 +525,7 @@ describe('a replay', () => {
     assert.equal(await balance(ann.address), before)
   })
 
-  test('is refused wherever the trade is kept: in either order’s slot or its own', async () => {
+  test('a replayed fill is refused wherever the contract stores the trade: in an order’s slot or its own', async () => {
     const { settle, read, settlement, hashOrder } = world
     const orders = await crossing()
     const fills = [0, 1, 2, 3].map((fillIndex) => fillOf({ fillIndex, size: UNIT }))
@@ -543,7 +543,7 @@ describe('a replay', () => {
     assert.equal(await read(settlement, 'isSettled', [buyHash, buyHash, sellHash]), false)
   })
 
-  test('of a rejected fill can settle once its cause is gone', async () => {
+  test('a rejected fill can settle once the cause of its rejection is gone', async () => {
     const { settle, chain, ann, owner, collateral, settlement, verdicts, hashOrder } = world
     const orders = await crossing()
     await chain.send(ann, collateral, 'approve', [settlement.address, 0n])
@@ -568,7 +568,7 @@ describe('a replay', () => {
     assert.equal(second.tradeId, first.tradeId)
   })
 
-  test('of an order signed for another chain or another contract is refused', async () => {
+  test('an order signed for another chain or another contract is refused', async () => {
     const { ann, bob, sell, trade, chain, settlement } = world
     const sellOrder = await sell(bob, market.id, { price: 550_000n, size: UNIT })
     const domains = [
@@ -591,7 +591,7 @@ describe('a replay', () => {
     }
   })
 
-  test('on a chain that forked under another id needs new signatures', async () => {
+  test('on a fork of the chain with another id, orders need new signatures', async () => {
     const other = await startWorld({ chainId: 31_338 })
     try {
       const there = await other.createMarket()
@@ -631,7 +631,7 @@ describe('an order permit', () => {
     return [await buy(ann, market.id, terms), await sell(bob, market.id, terms)]
   }
 
-  test('a permit lets a buyer without any approval pay', async () => {
+  test('a permit lets a buyer without an allowance pay', async () => {
     const { ann, settle, usdcPermit, settlement, read, collateral } = world
     const orders = await withoutAllowance()
     const permit = await usdcPermit(ann, settlement.address, 5n * UNIT)
@@ -640,7 +640,7 @@ describe('an order permit', () => {
     assert.equal(await read(collateral, 'allowance', [ann.address, settlement.address]), 4n * UNIT)
   })
 
-  test('that somebody has submitted before is no failure: the allowance counts', async () => {
+  test('a permit that another account has already submitted is no failure: the allowance counts', async () => {
     const { ann, carol, settle, usdcPermit, settlement, chain, collateral } = world
     const orders = await withoutAllowance()
     const permit = await usdcPermit(ann, settlement.address, 5n * UNIT)
@@ -657,7 +657,7 @@ describe('an order permit', () => {
     assert.equal(verdict?.settled, true)
   })
 
-  test('that has lapsed, is forged or names another spender leaves the buyer short', async () => {
+  test('a permit that has expired, is forged or names another spender leaves the buyer short', async () => {
     const { ann, bob, carol, settle, usdcPermit, settlement, chain } = world
     const orders = await withoutAllowance()
     const permits = [
@@ -677,7 +677,7 @@ describe('an order permit', () => {
 describe('two permits of one owner', () => {
   const terms = { price: 500_000n, size: 2n * UNIT }
 
-  test('are each good for the fills of their own order', async () => {
+  test('two permits of one owner each cover the fills of their own order', async () => {
     const { ann, bob, buy, sell, settle, usdcPermit, settlement, chain, collateral, read } = world
     await chain.send(ann, collateral, 'approve', [settlement.address, 0n])
     const orders = [
@@ -702,7 +702,7 @@ describe('two permits of one owner', () => {
     assert.equal(await read(collateral, 'allowance', [ann.address, settlement.address]), 0n)
   })
 
-  test('that are not in the order of their fills are a bug of the sender', async () => {
+  test('permits that are not in the order of their fills are a bug of the sender', async () => {
     const { ann, usdcPermit, settlement, chain, owner } = world
     const orders = await crossing()
     const fills = [fillOf({ size: UNIT }), fillOf({ size: UNIT, fillIndex: 1 })]
@@ -753,7 +753,7 @@ describe('roles', () => {
     await chain.send(carol, settlement, 'settle', [[], [], []])
   })
 
-  test('ownership moves in two steps and cannot be thrown away', async () => {
+  test('ownership moves in two steps and cannot be renounced', async () => {
     const { owner, carol, chain, settlement, read } = world
     await assertReverts(
       chain.publicClient.readContract({
@@ -769,7 +769,7 @@ describe('roles', () => {
     assert.equal(await read(settlement, 'owner', []), carol.address)
   })
 
-  test('nobody but the contract itself runs a fill’s inner calls', async () => {
+  test('only the contract itself runs the inner calls of a fill', async () => {
     const { owner, ann, chain, settlement } = world
     const execution = {
       tradeId: market.id,
@@ -788,7 +788,7 @@ describe('roles', () => {
     await assertReverts(chain.send(owner, settlement, 'probeCollateral', [ann.address]), 'OnlySelf')
   })
 
-  test('a configuration that would break the promises is refused', async () => {
+  test('a configuration that would break the contract’s promises is refused', async () => {
     const { chain, owner, collateral, conditionalTokens } = world
     const good = [
       collateral.address,
@@ -817,7 +817,7 @@ describe('roles', () => {
 })
 
 describe('the batch', () => {
-  test('that names an order it does not carry reverts', async () => {
+  test('a batch that names an order it does not contain reverts', async () => {
     const { settle } = world
     const orders = await crossing()
     await assertReverts(settle(orders, [fillOf(), fillOf({ sell: 2 })]), 'OrderIndexOutOfRange', [
@@ -826,7 +826,7 @@ describe('the batch', () => {
     await assertReverts(settle(orders, [fillOf({ buy: 2 })]), 'OrderIndexOutOfRange', [0n])
   })
 
-  test('that is short of gas reverts: an honest fill is never rejected for it', async () => {
+  test('a batch that runs short of gas reverts, and never rejects an honest fill for it', async () => {
     const { chain, owner, settlement, verdicts } = world
     const orders = await crossing()
     const fills = Array.from({ length: 5 }, (_, index) => fillOf({ fillIndex: index, size: UNIT }))
@@ -860,7 +860,7 @@ describe('the batch', () => {
     assert.ok(settledAt > 500_000n && settledAt < 1_200_000n)
   })
 
-  test('settles whole with exactly the gas that the node estimates', async () => {
+  test('a batch settles as a whole with exactly the gas that the node estimates', async () => {
     const { chain, owner, settlement, verdicts } = world
     const orders = await crossing()
     const fills = Array.from({ length: 5 }, (_, index) => fillOf({ fillIndex: index, size: UNIT }))
@@ -876,7 +876,7 @@ describe('the batch', () => {
   })
 })
 
-test('the type that the contract hashes is the published one', async () => {
+test('the type that the contract hashes equals the published one', async () => {
   const { settlement, read } = world
   assert.equal(
     await read(settlement, 'ORDER_TYPEHASH', []),

@@ -24,7 +24,7 @@ async function commandsOfReadme(): Promise<string[]> {
   return [...own.matchAll(/```sh\n(.*?)```/gs)].flatMap(([, code]) => code!.trim().split('\n'))
 }
 
-test('a trader cancels, merges and redeems by the commands of the README, without an exchange', async (t) => {
+test('a trader cancels, merges and redeems with the commands of the README, without an exchange', async (t) => {
   const chain = await startTestChain(t)
   const { ann, settlement, read, hashOrder } = chain
   const folder = await mkdtemp(join(tmpdir(), 'sibyl-trader-'))
@@ -94,7 +94,7 @@ test('a trader cancels, merges and redeems by the commands of the README, withou
   assert.ok((await epoch()) > first)
   assert.deepEqual(commands, [])
 
-  await t.test('orders are cancelled by a signature in the same way', async () => {
+  await t.test('a trader cancels orders by a signature in the same way', async () => {
     const other = await chain.buy(ann, market.id, { price: 400_000n, size: UNIT })
     await writeFile(join(folder, 'order.json'), json([other.order]))
     const options = '--rpc $RPC --settlement $SETTLEMENT --key-file trader.key'

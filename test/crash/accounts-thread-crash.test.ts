@@ -52,7 +52,7 @@ async function started(t: TestContext, deadlineMs: number) {
   return { url, supervisor, chainId, marketId }
 }
 
-test('accounts that die under load forget nothing that is reserved, and grant nothing twice', async (t) => {
+test('an accounts thread that dies under load forgets no reservation and grants no funds twice', async (t) => {
   const { url, supervisor, chainId, marketId } = await started(t, 2_000)
   const random = randomFrom(Number(process.env.TEST_SEED ?? 4_712))
   const clients = TRADERS.map((trader) =>
@@ -120,7 +120,7 @@ test('accounts that die under load forget nothing that is reserved, and grant no
   }
 })
 
-test('accounts that die right after the start of the exchange wait, too, for orders under way', async (t) => {
+test('an accounts thread that dies right after the start also waits for orders in flight', async (t) => {
   const { url, supervisor } = await started(t, 120_000)
   await supervisor.kill('accounts-0')
   await eventually(() => {

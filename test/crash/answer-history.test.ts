@@ -11,7 +11,7 @@ function history(
 }
 const NEVER = Number.POSITIVE_INFINITY
 
-test('answers about an order that follow one another are right if each fits the one before', () => {
+test('answers about an order are right if each follows from the previous one', () => {
   assert(
     isRight(history(['place', 'done', 0, 1], ['read', 'open', 2, 3], ['cancel', 'done', 4, 5])),
   )

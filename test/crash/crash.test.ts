@@ -10,7 +10,7 @@ import { crashRun, type KillKind } from './crash-run.ts'
 const KINDS: readonly KillKind[] = ['loaded', 'settled', 'starting']
 const FOLDERS = WHOLE ? 2 : 1
 
-test('kills of every kind lose nothing that was answered and double nothing', async (t) => {
+test('kills of every kind lose nothing that was answered, and duplicate nothing', async (t) => {
   const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
   t.diagnostic(`TEST_SEED=${seed}`)
   const figures = await crashRun({

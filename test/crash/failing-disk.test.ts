@@ -15,7 +15,7 @@ import { holdToAnswers, type Life, makeOrders, newReport, settleAccounts } from 
 const LANES = 8
 const ORDERS_MAX = 400
 
-test('a disk that fails to sync takes no answered order with it', async (t) => {
+test('a disk that fails to sync loses no answered order', async (t) => {
   const scratch = await mkdtemp(join(tmpdir(), 'sibyl-disk-'))
   t.after(() => rm(scratch, { recursive: true }))
   const library = preloadOf('fail-syncs.c', scratch)
@@ -75,7 +75,7 @@ test('a disk that fails to sync takes no answered order with it', async (t) => {
   }
 
   await t.test(
-    'of the log: an answered request is in it, and the others get an unknown outcome',
+    'when a sync of the log fails, it contains every answered request, and the others get OUTCOME_UNKNOWN',
     async () => {
       const heard = await placeBeyondFailure('/partition-0.db-wal')
       assert(heard.has('OUTCOME_UNKNOWN'), [...heard].join())
@@ -84,7 +84,7 @@ test('a disk that fails to sync takes no answered order with it', async (t) => {
   )
 
   await t.test(
-    'of the database: its thread ends, and the next goes on from the stored state',
+    'when a sync of the database fails, its thread ends, and the next one continues from the stored state',
     async () => {
       await placeBeyondFailure('/sibyl.db-wal')
       await eventually(() => {

@@ -7,7 +7,7 @@ const seed = Number(process.env.TEST_SEED ?? 20_260_401)
 /** The second finds what the first has left; `npm run crash -- http` has as many as one likes. */
 const KILLS = 2
 
-test('an exchange that is killed under load keeps its word', async (t) => {
+test('an exchange that is killed under load keeps every answered order', async (t) => {
   const report = await crashOverHttp({
     kills: KILLS,
     seed,

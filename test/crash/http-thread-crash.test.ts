@@ -63,7 +63,7 @@ function startThreads(t: TestContext, environment: Environment = {}, hangs?: Int
   })
 }
 
-test('a market thread that dies under load costs no client more than a 503', async (t) => {
+test('a market thread that dies under load causes at most a 503 for clients', async (t) => {
   const { url, dataDir, supervisor } = await startThreads(t)
   const random = randomFrom(Number(process.env.TEST_SEED ?? 4_711))
   const client = createClient({ url, retries: 0, timeoutMs: 120_000 })
@@ -122,7 +122,7 @@ async function answering(sockets: readonly Socket[]): Promise<Socket[]> {
   return [...answered]
 }
 
-test('a front that hangs is ended and started again, while the other goes on', async (t) => {
+test('a front that hangs is ended and restarted, while the other front continues', async (t) => {
   const hangs = new Int32Array(new SharedArrayBuffer(4))
   const { url, supervisor } = await startThreads(t, HANGING, hangs)
   const port = Number(new URL(url).port)
@@ -145,7 +145,7 @@ test('a front that hangs is ended and started again, while the other goes on', a
   await untilReady(url)
 })
 
-test('a front under attack goes on, and no thread is ended', async (t) => {
+test('a front under attack continues, and no thread is ended', async (t) => {
   const { url, supervisor } = await startThreads(t, ATTACKED)
   await deepenBook(url, 2_000)
   const attacks = await Promise.all([

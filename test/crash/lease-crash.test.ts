@@ -20,7 +20,7 @@ const SENDER = fileURLToPath(new URL('./lease-sender.ts', import.meta.url))
 const HOOKS = fileURLToPath(new URL('../../src/loader/hooks.js', import.meta.url))
 
 await onServerDatabase('a role that changes hands', (databases) => {
-  it('a node that was paused sends nothing that its successor does not know, and ends', async (t) => {
+  it('a node that was paused sends nothing that its successor does not know, and stops', async (t) => {
     const chain = await startTestChain(t)
     const databaseUrl = await databases.fresh()
     const database = await openDatabase(databaseUrl)

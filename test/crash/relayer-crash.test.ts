@@ -13,7 +13,7 @@ import {
   sentByAll,
 } from './relayer-crash.ts'
 
-test('relaying through bad days', async (t) => {
+test('the relayer survives faults of the chain and kills', async (t) => {
   const fragile = await openFragile()
   const { relayed, proxy } = fragile
   let failed = false
@@ -36,7 +36,7 @@ test('relaying through bad days', async (t) => {
   const impatient = (owner: Person) => relayed.again(owner, { retries: 0 })
 
   await t.test(
-    'that cannot be reached is said so, and nothing is lost when it is back',
+    'an unreachable chain is reported, and nothing is lost when it is back',
     async () => {
       const { owner, request } = await someone()
       proxy.faults = { down: true }
@@ -53,7 +53,7 @@ test('relaying through bad days', async (t) => {
     },
   )
 
-  await t.test('a chain that goes away when it is handed a transaction gets it later', async () => {
+  await t.test('a chain that fails during a submission gets it later', async () => {
     const { owner, request } = await someone()
     proxy.before = (method) => {
       if (method !== 'eth_sendRawTransaction') return
@@ -67,7 +67,7 @@ test('relaying through bad days', async (t) => {
     await assertDoneOnce(relayed, owner, request)
   })
 
-  await t.test('a chain that drops a transaction is handed it again', async () => {
+  await t.test('a transaction that the chain drops is submitted again', async () => {
     const { owner, request } = await someone()
     proxy.faults = { dropTransactions: true }
     const { tx_hash } = await owner.client.relayer.submit<{ tx_hash: string }>(request)
@@ -79,7 +79,7 @@ test('relaying through bad days', async (t) => {
     assert.match(tx_hash, /^0x/)
   })
 
-  await t.test('a chain that answers errors now and then is asked again', async () => {
+  await t.test('a chain that answers errors now and then is retried', async () => {
     const { owner, request } = await someone()
     // Everything that an operation asks for. The indexer asks for blocks too, before or after it.
     const errorTimes = {
@@ -98,7 +98,7 @@ test('relaying through bad days', async (t) => {
     proxy.faults = {}
   })
 
-  await t.test('a reorganisation that takes an operation back does not end it', async () => {
+  await t.test('a reorg that removes an operation does not end it', async () => {
     const { owner, request } = await someone()
     const rewind = await relayed.chain.fork()
     await assertDoneOnce(relayed, owner, request)
@@ -113,7 +113,7 @@ test('relaying through bad days', async (t) => {
 
   assert.equal(await sentByAll(fragile), before + operations)
 
-  await t.test('a kill in the middle of operations: each is done once', async (nested) => {
+  await t.test('after a kill during operations each of them is done once', async (nested) => {
     const report = await crashRelayerOnce(fragile, KILL_POINTS)
     nested.diagnostic(JSON.stringify(report))
     assert.equal(report.operations, 6)

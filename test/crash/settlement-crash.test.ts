@@ -4,7 +4,7 @@ import { crashSettlement, killsByStage } from './settlement-crash.ts'
 
 // While a transaction is under way and before or after that, each at a point that is drawn: the run has
 // them all, and test/settlement has them in one process.
-test('an exchange that is killed while it settles settles every trade once', async (t) => {
+test('an exchange that is killed while it settles trades settles every trade once', async (t) => {
   const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
   t.diagnostic(`TEST_SEED=${seed}`)
   const points = killsByStage(seed)

@@ -12,14 +12,14 @@ import { eventually } from '../support/eventually.ts'
 
 const UNIT = 1_000_000n
 
-test('the chain of the devnet', async (t) => {
+test('the local chain of the devnet works', async (t) => {
   const chain = await startTestChain(t, { seed: true })
 
-  await t.test('has its contracts where the settings say', () => {
+  await t.test('the local chain has its contracts at the configured addresses', () => {
     assert.deepEqual(chain.contracts, devnet.chains?.[0]?.contracts)
   })
 
-  await t.test('has demo markets and traders with funds', async () => {
+  await t.test('the local chain has demo markets and traders with funds', async () => {
     assert.equal(chain.demoMarkets.length, DEMO_WORDS.length + DEMO_EVENT.questions.length)
     for (const index of [DEMO_TAKER, DEMO_MAKER, ...DEMO_TRADERS]) {
       const { address } = devnetAccount(index)
@@ -37,7 +37,7 @@ test('the chain of the devnet', async (t) => {
     }
   })
 
-  await t.test('can take blocks back and put others in their place', async () => {
+  await t.test('the local chain can remove blocks and replace them', async () => {
     const { publicClient } = chain
     const replace = await chain.fork()
     const market = await chain.createMarket()
@@ -65,7 +65,7 @@ test('the chain of the devnet', async (t) => {
     assert.equal(offsets.length, 2)
   })
 
-  await t.test('names the transaction of a batch that reverted, and goes on mining', async () => {
+  await t.test('a reverted batch names its transaction, and mining continues', async () => {
     const sender = makeBatchSender(httpBatch(chain.url))
     const stranger = devnetAccount(5)
     await sender.send(chain.owner, chain.collateral, 'mint', [stranger.address, 5n])
@@ -76,13 +76,13 @@ test('the chain of the devnet', async (t) => {
     assert.equal(await chain.balance(stranger.address), 6n)
   })
 
-  await t.test('has its port alone: another chain there says so', async () => {
+  await t.test('a second chain on its port reports that it is in use', async () => {
     const port = Number(new URL(chain.url).port)
     await assert.rejects(startChainProcess({ port }), /did not start: .*EADDRINUSE/)
   })
 })
 
-test('a chain ends when nobody has held on to it for a while, and not before', async () => {
+test('the local chain ends some time after its last lease is released, and not before', async () => {
   const { url } = await startChainProcess({ port: 0, lingerMs: 0 })
   const first = await leaseChain(url)
   const second = await leaseChain(url)
@@ -95,7 +95,7 @@ test('a chain ends when nobody has held on to it for a while, and not before', a
   await eventually(async () => assert.equal((await probeChain(url)).found, 'nothing'))
 })
 
-test('one that does not answer in time is no stranger: it is asked again', async (t) => {
+test('a chain that does not answer in time is reported as silent, not as foreign', async (t) => {
   const server = createServer(() => {}).listen(0, '127.0.0.1')
   t.after(() => server.close())
   await once(server, 'listening')

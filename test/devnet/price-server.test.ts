@@ -5,7 +5,7 @@ import { WebSocket } from 'ws'
 import { startPriceServer } from '#devnet/price-server.ts'
 import { systemClock } from '#runtime/clock.ts'
 
-test('a provider receives a message that comes in fragments', async (t) => {
+test('a provider receives a message that arrives in fragments', async (t) => {
   const server = await startPriceServer({
     seed: 1,
     assets: ['BTC'],

@@ -18,7 +18,7 @@ test('a ladder has as many bids as asks around its price, a cent apart', () => {
   assert.deepEqual(prices('sell'), [520_000, 530_000, 540_000])
 })
 
-test('it never crosses itself and never leaves the range of prices', () => {
+test('a ladder never crosses itself and never leaves the range of prices', () => {
   for (let fair = 1; fair < 1_000_000; fair += 997) {
     for (const spread of [10_000, 40_000, 500_000]) {
       const quotes = ladder({ ...TERMS, spread, fair })
@@ -37,7 +37,7 @@ test('the value of a market drifts, and stays away from certainty', () => {
   assert.equal(drift(900_000, 1), 900_000)
 })
 
-test('a price market is even at its start price and nearly certain a percent away', () => {
+test('YES of a price market is worth 0.5 at its start price, and is nearly certain one percent away', () => {
   assert.equal(fairOfPrice(6_000_000_000_000, 6_000_000_000_000), 500_000)
   assert.equal(fairOfPrice(6_000_000_000_000, 6_060_000_000_000), 900_000)
   assert.equal(fairOfPrice(6_000_000_000_000, 5_000_000_000_000), 100_000)

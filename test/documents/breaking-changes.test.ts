@@ -79,7 +79,7 @@ const POST = 'paths|/orders|post'
 const BODY = `${POST}|requestBody|content|application/json|schema`
 const PLACED = 'components|schemas|Placed'
 
-test('changes that break clients are named', () => {
+test('changes of the API that break clients are found and named', () => {
   for (const [way, value, sentence] of [
     ['paths|/orders', undefined, 'POST /orders is gone'],
     [`${POST}|operationId`, 'postOrder', 'operationId placeOrder is now postOrder'],
@@ -118,7 +118,7 @@ test('changes that break clients are named', () => {
   }
 })
 
-test('changes that break clients of the stream are named', () => {
+test('changes of the stream that break clients are found and named', () => {
   const messages = 'components|messages'
   for (const [way, value, sentence] of [
     [`${messages}|hello`, undefined, 'the message hello is gone'],
@@ -159,7 +159,7 @@ test('an addition, or a wider input, breaks nothing', () => {
   }
 })
 
-test('the contract of a document leaves words out, and fields that are called like them in', () => {
+test('the contract of a document ignores descriptions, but not fields with the name of one', () => {
   const worded = {
     info: { title: 'T', version: '1.0', description: 'long' },
     tags: [{ name: 'a' }],

@@ -65,7 +65,7 @@ export async function tryDocuments(t: TestContext, exchange: Exchange): Promise<
   const openapi = served['openapi.json'] as unknown as Openapi
   const operations = Object.values(openapi.paths).flatMap((methods) => Object.values(methods))
 
-  await t.test('docs has them as they are served; npm run openapi writes them anew', async () => {
+  await t.test('docs has the served documents; npm run openapi updates them', async () => {
     for (const [name, document] of Object.entries(served)) {
       const written = await readFile(documentPath(name), 'utf8')
       const lines = written.split('\n')
@@ -88,7 +88,7 @@ export async function tryDocuments(t: TestContext, exchange: Exchange): Promise<
     }
   })
 
-  await t.test('nothing is broken for clients of the last release', async () => {
+  await t.test('no change breaks clients of the last release', async () => {
     for (const [name, find] of COMPARED) {
       const before = await readDocument(`released/${name}`)
       const released = parseApiVersion((before.info as { version: string }).version)
@@ -102,7 +102,7 @@ export async function tryDocuments(t: TestContext, exchange: Exchange): Promise<
     }
   })
 
-  await t.test('the linter finds nothing but what has a reason', async () => {
+  await t.test('the linter finds nothing except listed exceptions', async () => {
     const config = await createConfig({ extends: ['recommended'] })
     const source = JSON.stringify(openapi)
     const problems = await lintFromString({ source, absoluteRef: '/openapi.json', config })
@@ -123,7 +123,7 @@ export async function tryDocuments(t: TestContext, exchange: Exchange): Promise<
     assert.deepEqual([...excused].sort(), listed.sort(), 'every exception is still needed')
   })
 
-  await t.test('operations are called by verbs, and stand under a heading that explains', () => {
+  await t.test('operation names are verbs, and each operation has a tag with a description', () => {
     const names = operations.map(({ operationId }) => operationId)
     assert.equal(new Set(names).size, names.length)
     const verb = new RegExp(`^(${VERBS.join('|')})[A-Z][A-Za-z]+$`)
@@ -136,7 +136,7 @@ export async function tryDocuments(t: TestContext, exchange: Exchange): Promise<
     }
   })
 
-  await t.test('the document says what an integrator has to know first', () => {
+  await t.test('the document contains the introduction for integrators', () => {
     assert.equal(openapi.info.version, API_VERSION)
     for (const heading of ['Units', 'Signing', 'Authentication', 'Errors', 'The stream']) {
       assert.match(openapi.info.description, new RegExp(`^## ${heading}$`, 'm'))
@@ -168,7 +168,7 @@ export async function tryDocuments(t: TestContext, exchange: Exchange): Promise<
     assert.equal(serverTime, Math.floor(serverTimeMs / 1_000))
   })
 
-  await t.test('types can be generated from it, and hold', async (subtest) => {
+  await t.test('types can be generated from the document, and fit', async (subtest) => {
     const folder = await mkdtemp(join(tmpdir(), 'sibyl-openapi-'))
     subtest.after(() => rm(folder, { recursive: true }))
     await writeFile(join(folder, 'api.ts'), await typesOfOpenapi(served['openapi.json']))

@@ -32,7 +32,7 @@ test('an event is read back from the text that its operator signs', () => {
   })
 })
 
-test('metadata that is no JSON, no UTF-8 or too long is refused', () => {
+test('event metadata that is not JSON, not UTF-8 or too long is refused', () => {
   assert.deepEqual(readEventInfo(bytes('{')), { why: 'the metadata must be JSON in UTF-8' })
   assert.deepEqual(readEventInfo(Uint8Array.of(0x22, 0xff, 0x22)), {
     why: 'the metadata must be JSON in UTF-8',

@@ -15,7 +15,7 @@ const EVENTS = [
   { id: '', event: 'message', data: ' four' },
 ]
 
-test('events are the same however the text is cut', () => {
+test('the parsed events do not depend on how the text is split', () => {
   const random = randomFrom(11)
   for (let round = 0; round < 200; round++) {
     const reader = new EventStreamReader()
@@ -30,7 +30,7 @@ test('events are the same however the text is cut', () => {
   }
 })
 
-test('an event without an end is not gathered for ever', () => {
+test('an event without an end is not buffered without limit', () => {
   const reader = new EventStreamReader()
   assert.throws(() => {
     const line = Buffer.from(`data: ${'x'.repeat(50_000)}\n`)

@@ -17,7 +17,7 @@ test('a link has the words of the question and the start of the id, and leads ba
   }
 })
 
-test('a text that is no link to a market names no id', () => {
+test('a text that is not a link to a market gives no id', () => {
   for (const name of ['', 'will-it-rain', '3fa9c1d2e4b', '3fa9c1d2e4b5-', 'x-3fa9c1d2e4bg']) {
     assert.equal(shortIdOf(name), undefined, name)
   }

@@ -34,7 +34,7 @@ test('a fill costs its price times its size, rounded up, exactly, over the whole
   )
 })
 
-test('costs by hand', () => {
+test('fills have the costs computed by hand', () => {
   assert.equal(costCeil(420_000 as Price, 10_000_000 as Shares), 4_200_000)
   assert.equal(costCeil(1 as Price, 1 as Shares), 1)
   assert.equal(costCeil(PRICE_MAX as Price, 1 as Shares), 1)
@@ -51,7 +51,7 @@ test('splitting a fill never makes it cheaper', () => {
   )
 })
 
-test('cost leaves in proportion and never more than there is', () => {
+test('the cost leaves a position in proportion, and never exceeds the rest', () => {
   const amount = fc.bigInt({ min: 0n, max: 2n ** 80n })
   const whole = fc.bigInt({ min: 1n, max: 2n ** 80n })
   fc.assert(
@@ -68,7 +68,7 @@ test('cost leaves in proportion and never more than there is', () => {
   assert.throws(() => proportionFloor(1n, 0n, 0n), RangeError)
 })
 
-test('the halves of a split add up', () => {
+test('the two halves of a split add up to its cost', () => {
   fc.assert(
     fc.property(fc.bigInt({ min: 0n, max: 2n ** 80n }), (amount) => {
       const [larger, smaller] = halvesCeil(amount)
@@ -78,7 +78,7 @@ test('the halves of a split add up', () => {
   )
 })
 
-test('values that are no price and values that are no size are refused', () => {
+test('values that are not a price or not a size are refused', () => {
   for (const value of [0, -1, 1_000_000, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
     assert.equal(isPrice(value), false, `${value}`)
   }

@@ -81,7 +81,7 @@ test('the hash of any order is the one viem computes', () => {
   )
 })
 
-test('one hasher gives each of many orders its own hash, with the fast keccak too', () => {
+test('one hasher gives each of many orders its own hash, also with the native keccak', () => {
   const domain = { chainId: 31337, verifyingContract: `0x${'5a'.repeat(20)}` as Address }
   const hash = makeOrderHasher(domain, loadKeccak().keccak256)
   fc.assert(
@@ -110,7 +110,7 @@ test('the case of hex digits does not change the hash', () => {
   )
 })
 
-test('a value that is no order causes an error and never a digest', () => {
+test('a value that is not an order causes an error and never a digest', () => {
   const { domain, order } = fixture.vectors[0] as unknown as { domain: OrderDomain; order: Order }
   const broken: object[] = [
     { marketId: '0x12' },

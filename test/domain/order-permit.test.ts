@@ -15,7 +15,7 @@ const buy = (price: number, size: number) =>
   }) as const
 const permit = { value: '4210000' as Uint256, deadline: '1900000000' as Uint64 }
 
-test('a permit covers the order and a unit for each fill, and never needs more than the size', () => {
+test('a permit must cover the order and one unit per fill, and never more than the size', () => {
   assert.equal(permitValueMin(buy(420_000, 10_000_000)), 4_210_000n)
   assert.equal(permitValueMin(buy(333_333, 1)), 1n)
   assert.equal(permitValueMin(buy(333_333, 3)), 3n)
@@ -26,7 +26,7 @@ test('a permit covers the order and a unit for each fill, and never needs more t
   assert.equal(permitValueMin({ ...buy(420_000, 10_000_000), side: SELL }), 0n)
 })
 
-test('a value that is short is refused with the sum that the order needs', () => {
+test('a permit with too low a value is refused with the amount that the order needs', () => {
   assert.deepEqual(permitFlaws(buy(420_000, 10_000_000), permit, 0), [])
   const short = { ...permit, value: '4209999' as Uint256 }
   const [flaw, ...others] = permitFlaws(buy(420_000, 10_000_000), short, 0)
@@ -50,12 +50,12 @@ test('a permit that ends before the last trade of its order can settle is refuse
   }
 })
 
-test('a sell takes no permit', () => {
+test('a sell order with a permit is refused', () => {
   const [flaw] = permitFlaws({ ...buy(420_000, 10_000_000), side: SELL }, permit, 0)
   assert.deepEqual([flaw?.rejected, flaw?.field], ['INVALID_PERMIT', 'permitSignature'])
 })
 
-test('no way to fill an order costs more', () => {
+test('no way to fill an order costs more than its permit must cover', () => {
   const price = fc.integer({ min: PRICE_MIN, max: PRICE_MAX })
   const sizes = fc.array(fc.integer({ min: 1, max: 5_000_000 }), { minLength: 1, maxLength: 50 })
   fc.assert(

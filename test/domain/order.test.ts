@@ -19,7 +19,7 @@ const order: Order = {
   makerFeeRecipient: ZERO_ADDRESS,
 }
 
-test('a right order has no flaw', () => {
+test('a valid order has no flaw', () => {
   assert.deepEqual(orderFlaws(order, NOW_SEC), [])
 })
 
@@ -53,7 +53,7 @@ for (const [what, change, code, field] of FLAWED) {
   })
 }
 
-test('an order may end as far ahead as is allowed, and no second further', () => {
+test('an order may expire at the maximum lifetime, and not one second later', () => {
   const until = (sec: number) => ({ ...order, expiration: String(sec) as Uint64 })
   const last = NOW_SEC + 30 * 86_400
   assert.deepEqual(orderFlaws(until(last), NOW_SEC, 30), [])
@@ -85,7 +85,7 @@ test('an expiration beyond the range of a number is clamped, not rounded up', ()
   )
 })
 
-test('a rejection is a value, a fault is an error', () => {
+test('a rejection is a return value, and a fault is a thrown error', () => {
   assert.deepEqual(reject('NOT_FOUND'), { rejected: 'NOT_FOUND' })
   assert(isRejection(reject('INVALID_FIELD', 'order.price', 'no')))
   assert(!isRejection({ status: 'accepted' }) && !isRejection(null) && !isRejection('rejected'))

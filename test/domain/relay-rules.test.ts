@@ -31,7 +31,7 @@ const proposal: ProposeResolution = {
   outcome: true,
 }
 
-test('on a main chain a proposal needs the proposer’s bond, on a test chain it may have it', () => {
+test('on a main chain the proposer pays the bond; on a test chain the relayer may pay it', () => {
   assert.equal(relayFlaw(proposal, terms, NOW_SEC), undefined)
   const main = { ...terms, role: 'main' } as const
   assert.equal(relayFlaw(proposal, main, NOW_SEC)?.field, 'bondPermitDeadline')
@@ -43,7 +43,7 @@ test('on a main chain a proposal needs the proposer’s bond, on a test chain it
   }
 })
 
-test('a deadline is ahead, and not too far', () => {
+test('a deadline must be in the future, and within the maximum', () => {
   const at = (deadline: number) =>
     relayFlaw({ ...proposal, ...permit(deadline) }, terms, NOW_SEC)?.field
   assert.equal(at(NOW_SEC), 'deadline')
@@ -52,7 +52,7 @@ test('a deadline is ahead, and not too far', () => {
   assert.equal(at(NOW_SEC + 1_001), 'deadline')
 })
 
-test('only our own contracts are given anything', () => {
+test('only our own contracts may receive approvals and permits', () => {
   const spending = (spender: Address): RelayOperation => ({
     ...permit(),
     ...where,

@@ -23,7 +23,7 @@ const chain = {
   stablecoin: { address: address('33'), domainName: 'USD Coin', domainVersion: '2' },
 }
 
-test('the type strings are the published ones', () => {
+test('the type strings equal the published ones', () => {
   const schemes = signatureSchemes(chain)
   const strings = Object.fromEntries(
     Object.entries(schemes).map(([name, { primaryType, types }]) => [
@@ -57,7 +57,7 @@ test('the type strings are the published ones', () => {
   })
 })
 
-test('every domain names its contract, except those that are the market’s', () => {
+test('every domain names its contract, except those of a market', () => {
   const { order, ctfApproval, ctfRedemption, stablecoinPermit, proposeResolution, settleMarket } =
     signatureSchemes(chain)
   assert.deepEqual(order.domain, {
@@ -80,7 +80,7 @@ test('every domain names its contract, except those that are the market’s', ()
   })
 })
 
-test('a scheme goes into an EIP-712 library as it is', () => {
+test('a scheme can be passed to an EIP-712 library unchanged', () => {
   const scheme = signatureSchemes(chain).order
   const message = {
     marketId: `0x${'ab'.repeat(32)}`,

@@ -302,7 +302,7 @@ const ROWS: readonly Row[] = [
   ],
 ]
 
-test('every row of the table of authentication errors, and every way to spoil a token', async (t) => {
+test('each spoilt token gets the documented authentication error', async (t) => {
   const { authenticator } = given()
   const { url } = await startBearerFront(t, authenticator)
   for (const [what, header, expected] of ROWS) {
@@ -327,7 +327,7 @@ test('every row of the table of authentication errors, and every way to spoil a 
   }
 })
 
-test('no character of a token can be another one', async () => {
+test('a token with one changed character is refused', async () => {
   const { authenticator } = given()
   const token = mint(live, NOW_MS)
   const classes = ['A', 'z', '5', '-', '_', '+', '/', '=', '.', '%', '\u00e9']
@@ -346,7 +346,7 @@ test('no character of a token can be another one', async () => {
   assert.deepEqual(answer, { keyId: live.key.id, address: live.key.address })
 })
 
-test('a token is valid once, on every thread, in any case of its nonce', async () => {
+test('a token is valid once, on all threads together, also if its nonce changes case', async () => {
   const memory = makeSharedTable(1_000, 'secret')
   const here = given({ nonces: makeNonceLedger(memory) }).authenticator
   const there = given({ nonces: makeNonceLedger(memory) }).authenticator
@@ -365,7 +365,7 @@ test('a token is valid once, on every thread, in any case of its nonce', async (
   assert.ok('keyId' in ofOther, 'another key may use the same nonce')
 })
 
-test('a token sent a hundred times at once is taken once', async () => {
+test('a token sent a hundred times at once is accepted once', async () => {
   const { authenticator } = given()
   const header = `Bearer ${mint(live, NOW_MS)}`
   const answers = await Promise.all(
@@ -374,7 +374,7 @@ test('a token sent a hundred times at once is taken once', async () => {
   assert.equal(answers.filter((answer) => 'keyId' in answer).length, 1)
 })
 
-test('a nonce is not spent by a token that is not signed', async () => {
+test('an unsigned token does not use up its nonce', async () => {
   const { authenticator } = given()
   const token = mint(live, NOW_MS)
   const [payload] = token.split('.')
@@ -383,7 +383,7 @@ test('a nonce is not spent by a token that is not signed', async () => {
   assert.ok('keyId' in (await authenticator.identify(`Bearer ${token}`)))
 })
 
-test('a nonce may come again after its token’s life, and no sooner', async () => {
+test('a nonce may be used again after its token has expired, and not before', async () => {
   const { authenticator, clock } = given()
   const nonce = freshNonce()
   const send = () => authenticator.identify(`Bearer ${mint(live, clock.nowMs(), { n: nonce })}`)
@@ -394,7 +394,7 @@ test('a nonce may come again after its token’s life, and no sooner', async () 
   assert.ok('keyId' in (await send()))
 })
 
-test('without room for a nonce a token is refused for now, and not forgotten', async () => {
+test('a token whose nonce cannot be stored is refused temporarily, and stays valid', async () => {
   const { authenticator, clock } = given({ nonces: makeNonceLedger(makeSharedTable(1, 'secret')) })
   let room = 0
   for (; ; room++) {
@@ -409,7 +409,7 @@ test('without room for a nonce a token is refused for now, and not forgotten', a
   assert.ok('keyId' in (await authenticator.identify(`Bearer ${mint(live, clock.nowMs())}`)))
 })
 
-test('tokens from before the start are expired, unless tokens may be used again', async () => {
+test('tokens from before the start are expired, unless tokens are reusable', async () => {
   const startedAtMs = NOW_MS - 10_500
   const before = { ts: NOW_SEC - 11 }
   const once = given({ startedAtMs }).authenticator
@@ -420,7 +420,7 @@ test('tokens from before the start are expired, unless tokens may be used again'
   for (let use = 0; use < 3; use++) assert.ok('keyId' in (await often.identify(token)))
 })
 
-test('a body is not looked at before its sender is known', async (t) => {
+test('a body is not parsed before its sender is authenticated', async (t) => {
   const { url } = await startBearerFront(t, given().authenticator)
   const response = await postText(`${url}/orders`, '{ this is no JSON')
   assert.equal(response.status, 401)
@@ -442,7 +442,7 @@ test('a body is not looked at before its sender is known', async (t) => {
   )
 })
 
-test('many requests of one key ask the database once a minute', async () => {
+test('many requests with one key cause one database query per minute', async () => {
   const { authenticator, clock, asked } = given()
   const many = () =>
     Promise.all(
@@ -476,7 +476,7 @@ test('a revocation applies at once where it is received, and within a minute els
   assert.deepEqual(await sendSecond(), { rejected: INACTIVE[0] })
 })
 
-test('a key that was identified is confirmed from memory, and from the database after a silence', async () => {
+test('a key that was looked up is confirmed from memory, and from the database after a lost connection', async () => {
   const { authenticator, clock, byId, asked } = given()
   const principal = await authenticator.identify(bearer())
   assert.deepEqual(await authenticator.confirm(live.key.id), principal)
@@ -490,7 +490,7 @@ test('a key that was identified is confirmed from memory, and from the database 
   })
 })
 
-test('a key that was read before its revocation arrived is not kept', async () => {
+test('a key that was read before its revocation arrived is not cached', async () => {
   const gates = [Promise.withResolvers<ApiKey>(), Promise.withResolvers<ApiKey>()]
   let asked = 0
   const { authenticator } = given({ findKey: () => gates[asked++]!.promise })
@@ -503,7 +503,7 @@ test('a key that was read before its revocation arrived is not kept', async () =
   assert.deepEqual(await late, { rejected: INACTIVE[0] })
 })
 
-test('while the database is away, keys that were known stay in force and no others', async () => {
+test('while the database is away, cached keys stay valid and others are refused', async () => {
   let away = false
   const keys = new Map([live, other].map(({ key }) => [key.id, key]))
   const { authenticator, clock } = given({
@@ -530,7 +530,7 @@ test('while the database is away, keys that were known stay in force and no othe
   await assert.rejects(send(live), { code: 'STORE_UNAVAILABLE' })
 })
 
-test('a database that hangs is waited for half a second where the key is known', async () => {
+test('if the key is cached, a hanging database delays a request by half a second only', async () => {
   let hangs = false
   const never = new Promise<never>(() => undefined)
   const { authenticator, clock } = given({ findKey: async () => (hangs ? never : live.key) })
@@ -544,7 +544,7 @@ test('a database that hangs is waited for half a second where the key is known',
   assert.ok('keyId' in (await waiting))
 })
 
-test('a key that the store has just registered needs no query, and neither does one that is none', async () => {
+test('a key that the store has just registered, and an unknown key, need no query', async () => {
   const { authenticator, clock, asked, byId } = given()
   const send = (by: TestKey) => authenticator.identify(`Bearer ${mint(by, clock.nowMs())}`)
   byId.delete(other.key.id)
@@ -562,7 +562,7 @@ test('a key that the store has just registered needs no query, and neither does 
   assert.equal(asked(), 2)
 })
 
-test('a limited number of unknown keys is looked up at once, and a known key does not wait', async () => {
+test('a limited number of unknown keys is looked up at once, and a cached key does not wait', async () => {
   const never = new Promise<never>(() => undefined)
   const { authenticator, clock } = given({
     findKey: async (id) => (id === live.key.id ? live.key : never),
@@ -592,7 +592,7 @@ async function atOnce<Result>(work: Promise<Result>): Promise<[Result, boolean]>
   return [await work, !turned]
 }
 
-test('a token that may be used again is not verified again; all else about it is', async () => {
+test('a reusable token is not verified again, but its key and expiry are checked each time', async () => {
   const { authenticator, clock, byId } = given({ singleUse: false })
   const header = bearer()
   const principal = { keyId: live.key.id, address: live.key.address }
@@ -624,7 +624,7 @@ test('a token that may be used again is not verified again; all else about it is
   assert.equal(authenticator.remembered, 0)
 })
 
-test('a limited number of tokens is remembered, and none if each is valid once', async () => {
+test('a limited number of reusable tokens is cached, and none if each is valid once', async () => {
   const often = given({ singleUse: false, tokensMax: 3 }).authenticator
   const first = bearer()
   for (const header of [first, bearer(), bearer(), bearer(), bearer(), first]) {

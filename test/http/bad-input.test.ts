@@ -75,7 +75,7 @@ test('every rejection has a status and a sentence', () => {
   }
 })
 
-test('bodies that are not JSON', async (t) => {
+test('bodies that are not JSON are refused', async (t) => {
   const { url } = await startObserved(t)
   for (const body of ['', '{', 'null,', '{"order":}', "{'a':1}", '['.repeat(60_000)]) {
     await assertError(await postText(`${url}/orders`, body), 400, 'INVALID_JSON')
@@ -89,7 +89,7 @@ test('bodies that are not JSON', async (t) => {
   )
 })
 
-test('wrong types, missing fields and unknown fields, each by name', async (t) => {
+test('wrong types, missing fields and unknown fields are each refused by name', async (t) => {
   const { url } = await startObserved(t)
   const cases: [body: string, code: string, field?: string][] = [
     ['[]', 'INVALID_FIELD'],
@@ -157,7 +157,7 @@ test('a long name from outside is not echoed at full length', async (t) => {
   }
 })
 
-test('query parameters that are unknown, repeated, malformed or missing', async (t) => {
+test('query parameters that are unknown, repeated, malformed or missing are refused', async (t) => {
   const { url } = await startObserved(t)
   const cases: [query: string, code: string, field?: string][] = [
     ['limit=1&limit=1', 'INVALID_FIELD', 'limit'],
@@ -188,7 +188,7 @@ test('query parameters that are unknown, repeated, malformed or missing', async 
   assert.equal((await fetch(`${url}/echo/${MARKET}?&limit=1&&`)).status, 200)
 })
 
-test('path parameters that are malformed', async (t) => {
+test('malformed path parameters are refused', async (t) => {
   const { url, front } = await startObserved(t)
   for (const path of ['/echo/0x1', '/echo/abc', `/echo/${MARKET}0`, '/echo/%20']) {
     await assertError(await fetch(`${url}${path}`), 400, 'INVALID_FIELD', 'marketId')
@@ -200,7 +200,7 @@ test('path parameters that are malformed', async (t) => {
   }
 })
 
-test('paths that are not there', async (t) => {
+test('unknown paths are answered with 404', async (t) => {
   const { url, front } = await startObserved(t)
   for (const path of [
     '/',
@@ -218,7 +218,7 @@ test('paths that are not there', async (t) => {
   assert.equal(response?.status, 404)
 })
 
-test('methods that a path does not take are named with those that it does', async (t) => {
+test('a method that a path does not support is refused with the supported ones', async (t) => {
   const { url, front } = await startObserved(t)
   const cases: [method: string, path: string, allow: string][] = [
     ['POST', '/healthz', 'GET, HEAD, OPTIONS'],
@@ -246,7 +246,7 @@ test('methods that a path does not take are named with those that it does', asyn
   assert.deepEqual([refused?.status, served?.status], [405, 200])
 })
 
-test('content types other than JSON in UTF-8', async (t) => {
+test('content types other than JSON in UTF-8 are refused', async (t) => {
   const { url } = await startObserved(t)
   for (const type of [
     'text/plain',
@@ -269,7 +269,7 @@ test('content types other than JSON in UTF-8', async (t) => {
   }
 })
 
-test('bodies that are too large, announced or not', async (t) => {
+test('bodies that are too large are refused, with and without Content-Length', async (t) => {
   const { url, front } = await startObserved(t)
   const fits = order().padEnd(65_536, ' ')
   assert.equal((await postText(`${url}/orders`, fits)).status, 200)
@@ -298,7 +298,7 @@ test('a route for one item accepts only a small body, and the answer names the l
   assert.equal(error, 'the body must be at most 4096 bytes')
 })
 
-test('a request with a body that could end in two places is refused, and its connection closed', async (t) => {
+test('a request whose body could end in two places is refused, and its connection closed', async (t) => {
   const { front } = await startObserved(t)
   const heads = [
     'POST /maybe HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n',
@@ -333,7 +333,7 @@ test('a request with a body that could end in two places is refused, and its con
   assert.equal((await sendRaw(front.port, empty))[0]?.status, 400)
 })
 
-test('a chunked body without end is cut off', async (t) => {
+test('a chunked body without an end is cut off', async (t) => {
   const { front } = await startObserved(t)
   const socket = await openRaw(front.port)
   const responses = readResponses(socket, 1)
@@ -354,7 +354,7 @@ test('a chunked body without end is cut off', async (t) => {
   assert.equal(front.inFlight(), 0)
 })
 
-test('a client that goes away in the middle of its body leaves nothing behind', async (t) => {
+test('a client that disconnects in the middle of its body leaves nothing behind', async (t) => {
   const { front, url } = await startObserved(t)
   const head = 'POST /orders HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n'
   const sockets = await Promise.all(Array.from({ length: 20 }, () => openRaw(front.port)))
@@ -371,7 +371,7 @@ test('a client that goes away in the middle of its body leaves nothing behind', 
   assert.ok(text.includes('sibyl_http_requests_aborted_total{method="POST",route="/orders"} 10'))
 })
 
-test('a client that goes away before its answer leaves nothing behind', async (t) => {
+test('a client that disconnects before its answer leaves nothing behind', async (t) => {
   const { front, url, slowReached, finishSlow, lines } = await startObserved(t)
   const socket = await openRaw(front.port)
   socket.write('GET /slow HTTP/1.1\r\nhost: x\r\n\r\n')
@@ -402,7 +402,7 @@ test('a client that does not finish its body gets an error, and its connection i
   assert.equal(front.inFlight(), 0)
 })
 
-test('a client that never reads its answers costs the others nothing', async (t) => {
+test('a client that never reads its answers does not slow down others', async (t) => {
   const { front, url } = await startObserved(t)
   const sockets = await Promise.all(Array.from({ length: 5 }, () => openRaw(front.port)))
   for (const socket of sockets) {
@@ -415,7 +415,7 @@ test('a client that never reads its answers costs the others nothing', async (t)
   while (front.inFlight() > 0) await fetch(`${url}/healthz`)
 })
 
-test('requests that are not HTTP as it should be', async (t) => {
+test('requests that violate HTTP are refused', async (t) => {
   const { front, url } = await startObserved(t)
   const get = 'GET /healthz HTTP/1.1\r\nhost: x\r\n'
   const post = 'POST /orders HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n'

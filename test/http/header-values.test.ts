@@ -32,7 +32,7 @@ test('every other media type is refused, however long it is', () => {
   }
 })
 
-test('the best encoding that the client takes is chosen, and none that it refuses', () => {
+test('the best encoding that the client accepts is chosen, never one that it refuses', () => {
   const cases: [accepted: string, encoding: 'br' | 'gzip' | undefined][] = [
     ['', undefined],
     ['identity', undefined],

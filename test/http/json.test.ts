@@ -6,7 +6,7 @@ import { sampleOf } from '../support/sample.ts'
 
 const parse = (text: string) => parseJson(Buffer.from(text))
 
-test('any JSON of integers and strings is read as JSON.parse reads it', () => {
+test('any JSON of integers and strings is parsed as by JSON.parse', () => {
   const seed = Date.now()
   const { tree } = fc.letrec((tie) => ({
     tree: fc.oneof(
@@ -30,7 +30,7 @@ test('any JSON of integers and strings is read as JSON.parse reads it', () => {
   )
 })
 
-test('integers beyond 2^53 come out exactly', () => {
+test('integers above 2^53 are parsed exactly', () => {
   for (const digits of ['9007199254740993', '18446744073709551615', '-9007199254740993']) {
     assert.deepEqual(parse(`{"a":[${digits}]}`).value, { a: [BigInt(digits)] })
   }
@@ -38,14 +38,14 @@ test('integers beyond 2^53 come out exactly', () => {
   assert.deepEqual(parse('[1 , 22\n,333]').value, [1, 22, 333])
 })
 
-test('numerals that are not written as integers are no number', () => {
+test('numerals that are not written as integers are refused', () => {
   for (const numeral of ['1.5', '1.0', '1e3', '1E3', '0.1', '-0', '1e999', '9'.repeat(30)]) {
     assert.deepEqual(parse(`{"a":${numeral}}`).value, { a: Number.NaN }, numeral)
   }
   assert.deepEqual(parse('[-7]').value, [-7])
 })
 
-test('a key that is there twice is refused by name, however it is spelt', () => {
+test('a duplicate key is refused by name, also if it is escaped', () => {
   const cases: [string, string][] = [
     ['{"a":1,"a":1}', 'a'],
     ['{"a":1,"\\u0061":2}', 'a'],
@@ -62,7 +62,7 @@ test('a key that is there twice is refused by name, however it is spelt', () => 
   assert.equal(parse('{"a":"a\\\\","b":"\\"a\\":1"}').rejection, undefined)
 })
 
-test('broken text is refused with the place where it broke', () => {
+test('malformed text is refused with its position', () => {
   for (const text of ['', '{', '{"a":}', "{'a':1}", '{"a":1}}', 'nul', '01', '"\u0001"', '{,}']) {
     assert.equal(parse(text).rejection?.rejected, 'INVALID_JSON', text)
   }
@@ -79,14 +79,14 @@ test('bytes that are not UTF-8 are refused', () => {
   }
 })
 
-test('nesting is bounded', () => {
+test('the depth of nesting is limited', () => {
   const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
   assert.equal(parse(nested(JSON_DEPTH_MAX)).rejection, undefined)
   assert.equal(parse(nested(JSON_DEPTH_MAX + 1)).rejection?.rejected, 'INVALID_JSON')
   assert.equal(parse(nested(32_000)).rejection?.rejected, 'INVALID_JSON')
 })
 
-test('text with more values than any request of its length is refused before it is parsed', () => {
+test('text with more values than any valid request of its length is refused before it is parsed', () => {
   const cases = [
     `{"orders":[${Array.from({ length: 20_000 }, () => '{}').join(',')}]}`,
     `[${Array.from({ length: 5_000 }, () => '1').join(',')}]`,
@@ -125,7 +125,7 @@ test('text that ends within a string is refused', () => {
   }
 })
 
-test('__proto__ is a key like any other and pollutes nothing', () => {
+test('__proto__ is an ordinary key and changes no prototype', () => {
   const { value } = parse('{"__proto__":{"polluted":12345678901234567890}}')
   assert.ok(Object.hasOwn(value as object, '__proto__'))
   assert.equal((value as { polluted?: unknown }).polluted, undefined)

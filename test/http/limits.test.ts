@@ -25,7 +25,7 @@ import { ARRIVAL, LIMITS } from './limit-fixture.ts'
 
 const KEY: Principal = { keyId: 'k', address: `0x${'11'.repeat(20)}` as Address }
 
-test('an address never spends more than the burst and the inflow, over any time, on any threads', () => {
+test('an address never spends more than burst and inflow, over any time and on any threads', () => {
   withSeeds([1, 2, 3, 4, 5, 6, 7, 8], (random) => {
     const ipPerSecond = random.int(1, 2_000)
     const ipBurst = random.int(100, 5_000)
@@ -67,7 +67,7 @@ test('an address never spends more than the burst and the inflow, over any time,
   })
 })
 
-test('draws of other machines are applied here too, and never exceed a bucket', () => {
+test('units drawn on other machines are subtracted here too, and never exceed a bucket', () => {
   let nowMs = 5_000
   const here = makeLimiter(LIMITS, makeSharedTable(10, 's'), () => nowMs)
   const draws = makeDraws(2)
@@ -94,14 +94,14 @@ test('draws of other machines are applied here too, and never exceed a bucket', 
   assert.equal(leftOf(here, '10.0.0.1'), LIMITS.ipBurst)
 })
 
-test('reported draws of other machines count only if they are plausible', () => {
+test('units that other machines report as drawn count only if they are plausible', () => {
   for (const said of [undefined, null, 5, 'text', {}]) assert.deepEqual(readDraws(said), [])
   const draw = ['ip 10.0.0.1', 5, 10] as const
   const odd = [null, 5, [], ['a'], ['a', '5', 10], ['a', -5, 10], ['a', 5, null], [1, 5, 10]]
   assert.deepEqual(readDraws([...odd, draw]), [draw])
 })
 
-test('orders that traders cannot pay for have a burst and a rate, on any path', () => {
+test('orders that traders cannot pay for have their own burst and rate, on any path', () => {
   let nowMs = 5_000
   const draws = makeDraws(9)
   const limiter = makeLimiter(LIMITS, makeSharedTable(50, 's'), () => nowMs, draws.note)
@@ -169,7 +169,7 @@ test('the headers name the remaining units, the time until the bucket is full, a
   assert.equal(limit(ARRIVAL, undefined).headers['ratelimit-remaining'], '499')
 })
 
-test('keys and addresses have buckets of their own, an IPv6 network one for all of its /64', () => {
+test('keys and addresses have their own buckets, and all of an IPv6 /64 shares one', () => {
   const { limit, limitMore } = makeLimiter(LIMITS, makeSharedTable(100, 's'), () => 1)
   const left = (ip: string, principal?: Principal) =>
     Number(limit({ ...ARRIVAL, ip }, principal).headers['ratelimit-remaining'])
@@ -183,7 +183,7 @@ test('keys and addresses have buckets of their own, an IPv6 network one for all 
   assert.equal(limitMore(write, KEY, 99).headers['ratelimit-limit'], '500')
 })
 
-test('a crowd of addresses does not push out a client that has spent much', () => {
+test('many new addresses do not evict a client that has spent much', () => {
   const nowMs = 1
   const { limit, limitMore } = makeLimiter(LIMITS, makeSharedTable(1, 's'), () => nowMs)
   assert.ok(limitMore(ARRIVAL, undefined, 500).allowed)
@@ -204,7 +204,7 @@ const RANGES: readonly [ip: string, range: string][] = [
   ['1::', '1:0:0:0::/64'],
 ]
 
-test('all of an IPv6 /48 together may spend a few times as much as one /64 of it', () => {
+test('an IPv6 /48 may spend a few times as much as one of its /64s', () => {
   const { limit, limitConnection } = makeLimiter(
     { ...LIMITS, ipBurst: 10, siteTimes: 2, connectionCost: 1 },
     makeSharedTable(1_000, 's'),
@@ -236,16 +236,11 @@ test('limits count IPv4 by address and IPv6 by /64', () => {
 
 const PROXIES = ['10.0.0.0/8', '192.0.2.10', 'fd00::/8']
 const FORWARDED: readonly [what: string, peer: string, header: string, client: string][] = [
-  ['no proxy: the header proves nothing', '198.51.100.1', '203.0.113.5', '198.51.100.1'],
+  ['without a proxy the header is ignored', '198.51.100.1', '203.0.113.5', '198.51.100.1'],
   ['one proxy', '10.0.0.1', '203.0.113.5', '203.0.113.5'],
-  [
-    'what the client wrote itself is left of the truth',
-    '10.0.0.1',
-    '1.1.1.1, 203.0.113.5',
-    '203.0.113.5',
-  ],
+  ['entries that the client wrote are ignored', '10.0.0.1', '1.1.1.1, 203.0.113.5', '203.0.113.5'],
   ['two proxies', '10.0.0.1', '203.0.113.5, 192.0.2.10', '203.0.113.5'],
-  ['a proxy that says nothing', '10.0.0.1', '', '10.0.0.1'],
+  ['a proxy without the header', '10.0.0.1', '', '10.0.0.1'],
   ['rubbish', '10.0.0.1', '203.0.113.5, unknown', '10.0.0.1'],
   ['rubbish behind a proxy', '10.0.0.1', 'unknown, 192.0.2.10', '192.0.2.10'],
   ['only proxies', '10.0.0.1', '10.1.1.1, 10.2.2.2', '10.1.1.1'],
@@ -254,7 +249,7 @@ const FORWARDED: readonly [what: string, peer: string, header: string, client: s
 ]
 
 for (const [what, peer, header, client] of FORWARDED) {
-  test(`the client behind proxies is found, ${what}`, () => {
+  test(`the client address is found: ${what}`, () => {
     assert.equal(
       makeClientIp(PROXIES)(peer, () => header),
       client,
@@ -330,7 +325,7 @@ const PAID: readonly [what: string, method: string, path: string, status: number
 ]
 
 for (const [what, method, path, status] of PAID) {
-  test(`${what} costs like a read`, async (t) => {
+  test(`${what} costs as much as a read`, async (t) => {
     // One in a quarter of an hour: however slow the machine, none flows in meanwhile.
     const { url } = await startLimitedFront(t, {}, { ipBurst: 5, ipPerSecond: 0.001 })
     for (let left = 4; left >= 0; left--) {
@@ -341,7 +336,7 @@ for (const [what, method, path, status] of PAID) {
   })
 }
 
-test('a read costs its declared weight, and more by the requested amount', async (t) => {
+test('a read costs its declared weight, and more for a larger request', async (t) => {
   const { url } = await startLimitedFront(t, {}, { ipBurst: 100 })
   const left = async (path: string) => {
     const response = await fetch(`${url}${path}`)
@@ -354,7 +349,7 @@ test('a read costs its declared weight, and more by the requested amount', async
   assert.deepEqual(await left('/dear?before=x'), [429, 9], 'it pays for the first of them only')
 })
 
-test('an answer costs by its length, and one that the client has costs as little as any read', async (t) => {
+test('an answer costs by its length, and a 304 costs as little as any read', async (t) => {
   const { url } = await startLimitedFront(t, {}, { ipBurst: 200, ipPerSecond: 0.001 })
   const ask = async (path: string, headers: Record<string, string> = {}) => {
     const response = await fetch(`${url}${path}`, {
@@ -378,7 +373,7 @@ test('an answer costs by its length, and one that the client has costs as little
   assert.ok(refused.bytes < 200, 'no byte of the file is sent')
 })
 
-test('each item of a batch costs, and one that cannot be paid for is refused whole', async (t) => {
+test('each item of a batch costs, and a batch that cannot be paid for is refused as a whole', async (t) => {
   const { url } = await startLimitedFront(t, {}, { ipBurst: 100 })
   const send = (count: number) =>
     postText(`${url}/many`, JSON.stringify({ items: Array.from({ length: count }, () => 1) }))
@@ -392,7 +387,7 @@ test('each item of a batch costs, and one that cannot be paid for is refused who
   assert.equal((await send(14)).status, 200)
 })
 
-test('a body costs by its length before it is parsed, and that counts towards the cost of its items', async (t) => {
+test('a body costs by its length before it is parsed, and that is part of the cost of its items', async (t) => {
   const { url } = await startLimitedFront(t, {}, { ipBurst: 100, ipPerSecond: 0.001 })
   const send = (text: string) => postText(`${url}/many`, text)
   const rubbish = await send('['.padEnd(20_000, ' '))
@@ -407,7 +402,7 @@ test('a body costs by its length before it is parsed, and that counts towards th
   assert.deepEqual([refused.status, remaining(refused)], [429, 0], 'nothing of it is parsed')
 })
 
-test('behind a trusted proxy the client is limited, and every line of the header counts', async (t) => {
+test('behind a trusted proxy the client’s address is limited, and every line of the header counts', async (t) => {
   const { front } = await startLimitedFront(t, { trustedProxies: ['127.0.0.1'] })
   const send = async (...lines: string[]) => {
     const head = lines.map((line) => `x-forwarded-for: ${line}\r\n`).join('')
@@ -420,7 +415,7 @@ test('behind a trusted proxy the client is limited, and every line of the header
   assert.deepEqual(await send('203.0.113.3', '203.0.113.1'), ['203.0.113.1', 18])
 })
 
-test('a connection beyond the limit gets an error and is closed, and an ended one makes room', async (t) => {
+test('a connection above the limit gets an error and is closed, and a closed one makes room', async (t) => {
   const { front } = await startTestFront(t, { connectionsMax: 2 })
   const sockets: Socket[] = [await openRaw(front.port), await openRaw(front.port)]
   t.after(() => {
@@ -440,7 +435,7 @@ test('a connection beyond the limit gets an error and is closed, and an ended on
   })
 })
 
-test('a WebSocket is a connection like any other, and leaves its place when it ends', async (t) => {
+test('a WebSocket counts as a connection, and frees its place when it ends', async (t) => {
   const socket = upgradeRoute({
     kind: 'upgrade',
     method: 'GET',
@@ -466,7 +461,7 @@ test('a WebSocket is a connection like any other, and leaves its place when it e
   }
 })
 
-test('opening connections costs, also without a request', async (t) => {
+test('opening a connection costs, also without a request', async (t) => {
   const { front } = await startLimitedFront(t, {}, { connectionCost: 10, ipPerSecond: 1 })
   const sockets: Socket[] = []
   t.after(() => {
@@ -481,7 +476,7 @@ test('opening connections costs, also without a request', async (t) => {
   assert.equal((JSON.parse(response.body) as { code: string }).code, 'RATE_LIMITED')
 })
 
-test('the kernel reports how many connections an address has', {
+test('the kernel reports the number of connections of an address', {
   skip: process.platform !== 'linux',
 }, async (t) => {
   const { front } = await startTestFront(t)

@@ -36,7 +36,7 @@ test('the document of a running front is valid OpenAPI 3.1', async (t) => {
   assert.equal(document.paths['/docs/show.js'], undefined)
 })
 
-test('each reader gets examples of their own, before those of the route', async (t) => {
+test('each request for the document gets new live examples', async (t) => {
   let made = 0
   const liveExamples = async () => {
     made++
@@ -88,7 +88,7 @@ const described = route({
   handle: () => ({ status: 200, raw: '' }),
 })
 
-test('says which errors a route can answer, each with an example', async () => {
+test('the document lists the errors of each route, each with an example', async () => {
   const document = (await openapiDocument({ title: 'T', version: '1' }, [
     described,
   ])) as unknown as Document
@@ -111,7 +111,7 @@ test('says which errors a route can answer, each with an example', async () => {
   assert.deepEqual(operation.security, [{ bearer: [] }, {}])
 })
 
-test('lists a titled schema once, and writes our scalars as JSON Schema where they stand', async () => {
+test('the document contains a titled schema once, and scalars inline as JSON Schema', async () => {
   const document = (await openapiDocument({ title: 'T', version: '1' }, [
     described,
   ])) as unknown as Document

@@ -41,7 +41,7 @@ function get(
   })
 }
 
-test('the document names its files, and nothing in it is inline', async (t) => {
+test('the page loads only listed files, and nothing in it is inline', async (t) => {
   const { url } = await startTestFront(t, {}, { routes: routes() })
   const answer = await fetch(url)
   assert.equal(answer.status, 200)
@@ -60,7 +60,7 @@ test('the document names its files, and nothing in it is inline', async (t) => {
   }
 })
 
-test('a share link has the title and the price of its market in its tags, as text', async (t) => {
+test('a share link has the title and the price of its market in its meta tags, as text', async (t) => {
   const { url } = await startTestFront(t, {}, { routes: routes() })
   const answer = await fetch(`${url}/m/rain-abababababab`)
   assert.equal(answer.status, 200)
@@ -74,7 +74,7 @@ test('a share link has the title and the price of its market in its tags, as tex
   assert.equal((await fetch(`${url}/m/rain-000000000000`)).status, 404)
 })
 
-test('the policy lets the page reach its own origin and the named node, and nothing else', async (t) => {
+test('the content policy lets the page reach its own origin and the configured node, and nothing else', async (t) => {
   const { url } = await startTestFront(t, {}, { routes: routes() })
   const { headers } = await fetch(url)
   const policy = headers.get('content-security-policy') ?? ''
@@ -89,7 +89,7 @@ test('the policy lets the page reach its own origin and the named node, and noth
   assert.equal(headers.get('referrer-policy'), 'no-referrer')
 })
 
-test('the document is revalidated by its tag', async (t) => {
+test('the page is revalidated by its tag', async (t) => {
   const { url } = await startTestFront(t, {}, { routes: routes() })
   const first = await fetch(url)
   const etag = first.headers.get('etag') ?? ''
@@ -101,7 +101,7 @@ test('the document is revalidated by its tag', async (t) => {
   assert.equal(other.status, 200)
 })
 
-test('files come in the best form that the browser takes', async (t) => {
+test('files of the page are served in the best encoding that the browser accepts', async (t) => {
   const { url } = await startTestFront(t, {}, { routes: routes() })
   const name = [...files.assets.keys()].find((one) => one.startsWith('main-'))
   const at = `${url}/assets/${name}`
@@ -119,7 +119,7 @@ test('files come in the best form that the browser takes', async (t) => {
   assert(brotliDecompressSync(squeezed.bytes).equals(plain.bytes))
 })
 
-test('a name that is none of its files is not found', async (t) => {
+test('a file name that is not part of the page is not found', async (t) => {
   const { url } = await startTestFront(t, {}, { routes: routes() })
   for (const path of ['/assets/main.js', '/assets/..%2fpackage.json', '/assets/', '/market']) {
     assert.equal((await fetch(url + path)).status, 404, path)
@@ -135,7 +135,7 @@ test('the first view is small, and each further view loads its own parts', async
   assert(files.assets.size > names.length, 'some files are for later')
 })
 
-test('no private key is of any use to the page', () => {
+test('the page has no use for a private key', () => {
   const script = [...files.assets]
     .filter(([name]) => name.endsWith('.js'))
     .map(([, { gzip }]) => gunzipSync(gzip).toString())
@@ -145,7 +145,7 @@ test('no private key is of any use to the page', () => {
   assert(!script.includes('fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141'))
 })
 
-test('a page that cannot be made is an error, and is made at the next visit', async (t) => {
+test('a page that cannot be built is an error, and is built at the next visit', async (t) => {
   let attempts = 0
   const load = async () => {
     if (++attempts === 1) throw new Error('no bundler')
@@ -158,7 +158,7 @@ test('a page that cannot be made is an error, and is made at the next visit', as
   assert.equal(attempts, 2)
 })
 
-test('where it is turned off there is no page', () => {
+test('there is no page if it is turned off', () => {
   const web = { enabled: false, reload: false }
   assert.deepEqual(pageRoutes({ ...defaults, web }, {} as never, preview), [])
   assert.equal(pageRoutes(defaults, {} as never, preview).length, 3)

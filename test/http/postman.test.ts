@@ -27,14 +27,14 @@ const requests = new Map(
   collection.item.flatMap(({ item }) => item.map(({ name, request }) => [name, request])),
 )
 
-test('a Postman collection has a folder per heading and no empty one', () => {
+test('a Postman collection has a folder per tag and no empty one', () => {
   assert.match(collection.info.schema, /v2\.1\.0/)
   assert.equal(collection.info.name, 'Test API 1.0')
   assert.ok(!collection.item.some(({ name }) => name === 'empty'))
   assert.equal(requests.size, routes.filter(({ hidden }) => hidden !== true).length)
 })
 
-test('parameters of a path are variables, and optional ones of a query are switched off', () => {
+test('path parameters are variables, and optional query parameters are disabled', () => {
   const echo = requests.get('get-echo-marketId')
   assert.deepEqual(echo?.url.path, ['echo', ':marketId'])
   assert.deepEqual(
@@ -47,7 +47,7 @@ test('parameters of a path are variables, and optional ones of a query are switc
   assert.equal(needs?.url.query[0]?.disabled, undefined)
 })
 
-test('reads carry no token, writes inherit it and have a JSON body', () => {
+test('reads have no token, and writes inherit it and have a JSON body', () => {
   assert.equal(requests.get('get-needs')?.auth?.type, 'noauth')
   const post = requests.get('post-orders')
   assert.equal(post?.auth, undefined)

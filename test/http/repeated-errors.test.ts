@@ -20,7 +20,7 @@ test('the same error is logged once per interval, with its count', () => {
   assert.deepEqual(lines.slice(1), [{ moreLikeIt: 999, err: error }])
 })
 
-test('another error is logged at once, and a thousand kinds of errors are not a thousand lines', () => {
+test('a different error is logged at once, but a thousand kinds of errors are not a thousand lines', () => {
   const { lines, tell } = start()
   tell(new Error('one'))
   tell(new Error('two'))

@@ -23,7 +23,7 @@ import {
   TRADER,
 } from './front-fixture.ts'
 
-test('path and query reach the handler as the schemas promise', async (t) => {
+test('path and query parameters reach the handler as the schemas define them', async (t) => {
   const { url } = await startTestFront(t)
   const response = await fetch(`${url}/echo/${MARKET}?limit=7&side=sell&quick=true&name=a%20b%2Bc+`)
   assert.equal(response.status, 200)
@@ -36,7 +36,7 @@ test('path and query reach the handler as the schemas promise', async (t) => {
   assert.deepEqual(await bare.json(), { marketId: MARKET.toLowerCase(), query: {} })
 })
 
-test('a body reaches the handler in canonical form, whole or in pieces', async (t) => {
+test('a body reaches the handler in normalised form, whether it arrives whole or in pieces', async (t) => {
   const { url, front } = await startTestFront(t)
   const body = `{"order":{"nonce":18446744073709551615,"price":"500000","trader":"${TRADER}","side":1},"more":[1,"2"]}`
   const got = {
@@ -75,12 +75,12 @@ test('a body reaches the handler in canonical form, whole or in pieces', async (
   socket.destroy()
 })
 
-test('a body that is optional may be left out', async (t) => {
+test('an optional body may be left out', async (t) => {
   const { url } = await startTestFront(t)
   assert.deepEqual(await (await fetch(`${url}/maybe`, { method: 'POST' })).json(), { body: null })
 })
 
-test('a sane request id is kept and echoed, any other replaced', async (t) => {
+test('a valid request id is kept and echoed, any other is replaced', async (t) => {
   const { url } = await startTestFront(t)
   const idFor = async (sent?: string) => {
     const headers = sent === undefined ? {} : { 'x-request-id': sent }
@@ -132,7 +132,7 @@ test('no answer names the server or its version', async (t) => {
   }
 })
 
-test('any page may read the answers where the origins are *', async (t) => {
+test('any page may read the answers if the allowed origins are *', async (t) => {
   const { url } = await startTestFront(t)
   const headers = { origin: 'https://a.example', 'access-control-request-method': 'DELETE' }
   const preflight = await fetch(`${url}/orders/${MARKET}`, { method: 'OPTIONS', headers })
@@ -144,7 +144,7 @@ test('any page may read the answers where the origins are *', async (t) => {
   assert.equal(refused.headers.get('access-control-allow-origin'), '*')
 })
 
-test('only listed pages may read the answers where origins are listed', async (t) => {
+test('only listed origins may read the answers if origins are listed', async (t) => {
   const { url } = await startTestFront(t, { corsOrigins: ['https://a.example'] })
   for (const [origin, allowed] of [
     ['https://a.example', 'https://a.example'],
@@ -158,7 +158,7 @@ test('only listed pages may read the answers where origins are listed', async (t
   }
 })
 
-test('requests that come in one packet are answered in their order', async (t) => {
+test('requests that arrive in one packet are answered in order', async (t) => {
   const { front } = await startTestFront(t)
   const paths = ['/healthz', '/nowhere', `/echo/${MARKET}?limit=1`, '/readyz', '/throws', '/sums']
   const text = paths.map((path) => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`).join('')
@@ -166,7 +166,7 @@ test('requests that come in one packet are answered in their order', async (t) =
   assert.deepEqual(statuses, [200, 404, 200, 200, 500, 200])
 })
 
-test('a large answer arrives whole, also when it is read slowly', async (t) => {
+test('a large answer arrives completely, also when it is read slowly', async (t) => {
   const { front, url } = await startTestFront(t)
   assert.equal((await (await fetch(`${url}/large`)).text()).length, LARGE.length)
   const socket = await openRaw(front.port)
@@ -187,13 +187,13 @@ test('an integer beyond 2^53 goes out as an integer', async (t) => {
   assert.equal(await (await fetch(`${url}/sums`)).text(), '{"total":18446744073709551615}')
 })
 
-test('the handler sees the headers it declared and the address of the peer', async (t) => {
+test('a handler receives its declared headers and the address of the peer', async (t) => {
   const { url } = await startTestFront(t)
   const response = await fetch(`${url}/who`, { headers: { 'user-agent': 'test', 'x-b': 'c' } })
   assert.deepEqual(await response.json(), { ip: '127.0.0.1', agent: 'test' })
 })
 
-test('/readyz is 503 and says why as long as a part is not ready', async (t) => {
+test('/readyz is 503 with the reason while a part is not ready', async (t) => {
   const checks: Record<string, { ok: boolean; why?: string }> = { log: { ok: true } }
   const services = { readiness: () => checks }
   const { url } = await startTestFront(t, {}, { services, operation: 'alone' })
@@ -204,7 +204,7 @@ test('/readyz is 503 and says why as long as a part is not ready', async (t) => 
   assert.deepEqual(await response.json(), { status: 'not ready', checks })
 })
 
-test('/readyz shows the public whether the exchange is ready, and none of its parts', async (t) => {
+test('/readyz shows the public only whether the exchange is ready', async (t) => {
   const checks: Record<string, { ok: boolean; why?: string }> = { log: { ok: true } }
   const services = { readiness: () => checks }
   const [open, closed] = [
@@ -218,7 +218,7 @@ test('/readyz shows the public whether the exchange is ready, and none of its pa
   assert.deepEqual(await told(closed), { status: 'not ready', checks })
 })
 
-test('the routes for operators may have their own port', async (t) => {
+test('the operator routes may have their own port', async (t) => {
   const statuses = async ({ url }: { url: string }) => {
     const paths = ['/healthz', '/readyz', '/metrics', '/openapi.json', '/who']
     return Promise.all(paths.map(async (path) => (await fetch(url + path)).status))
@@ -229,7 +229,7 @@ test('the routes for operators may have their own port', async (t) => {
   assert.deepEqual((await statuses(alone)).slice(0, 4), [200, 200, 200, 404])
 })
 
-test('/metrics counts by route and status, and several threads add up', async (t) => {
+test('/metrics counts by route and status, summed over threads', async (t) => {
   const { url, front } = await startTestFront(t)
   for (const path of [`/echo/${MARKET}`, '/echo/0x1', '/nowhere', '/nowhere']) {
     await fetch(`${url}${path}`)
@@ -251,7 +251,7 @@ test('/metrics counts by route and status, and several threads add up', async (t
   assert.ok(all.includes(`sibyl_http_requests_total{${echo},status="200"} 2`))
 })
 
-test('/docs is a page of local files only, under a policy that allows them', async (t) => {
+test('/docs is a page of local files only, with a policy that allows only them', async (t) => {
   const { url } = await startTestFront(t)
   const page = await fetch(`${url}/docs`)
   assert.match(page.headers.get('content-security-policy') ?? '', /script-src 'self'/)
@@ -277,7 +277,7 @@ test('/docs is a page of local files only, under a policy that allows them', asy
   assert.ok(plain > 100_000)
 })
 
-test('documents carry tags, are compressed, and are not sent to a client that has them', async (t) => {
+test('documents have tags, are compressed, and are not sent again to a client that has them', async (t) => {
   const { url } = await startTestFront(t)
   for (const path of ['/docs', '/docs/show.js', '/docs/swagger-ui.css', '/openapi.json']) {
     const first = await fetch(`${url}${path}`)
@@ -291,7 +291,7 @@ test('documents carry tags, are compressed, and are not sent to a client that ha
   }
 })
 
-test('a deadline answers for a handler that does not', async (t) => {
+test('a request whose handler does not answer is answered at its deadline', async (t) => {
   const clock = simulatedClock(Date.now())
   const { url, slowReached, lines, finishSlow, front } = await startTestFront(
     t,
@@ -341,7 +341,7 @@ test('a handler that throws causes a 500 without details, and a line in the log'
   )
 })
 
-test('beyond the requests in flight the answer is 503, but health still answers', async (t) => {
+test('above the limit of requests in flight the answer is 503, but health checks still answer', async (t) => {
   const { url, finishSlow, slowReached, front } = await startTestFront(t, {
     requestsInFlightMax: 1,
   })
@@ -358,7 +358,7 @@ test('beyond the requests in flight the answer is 503, but health still answers'
   assert.equal((await fetch(`${url}/echo/${MARKET}`)).status, 200)
 })
 
-test('authentication guards writes, and limits guard all routes but the free ones', async (t) => {
+test('authentication applies to writes, and limits to all routes except the free ones', async (t) => {
   const seen: [string, boolean][] = []
   const { url } = await startTestFront(
     t,
@@ -414,7 +414,7 @@ test('authentication guards writes, and limits guard all routes but the free one
   ])
 })
 
-test('a port that is in use is a clear fault', async (t) => {
+test('a port that is in use is a clear error', async (t) => {
   const { front } = await startTestFront(t)
   await assert.rejects(
     startTestFront(t, { port: front.port }),
@@ -426,7 +426,7 @@ test('a port that is in use is a clear fault', async (t) => {
   await assert.rejects(named, /in use; SIBYL_PORT=<another port> chooses another$/)
 })
 
-test('several fronts share a port that was claimed first', async (t) => {
+test('several fronts share a port that was claimed before', async (t) => {
   const port = await claimPort('127.0.0.1', 0)
   const first = await startTestFront(t, { port, sharePort: true })
   const second = await startTestFront(t, { port, sharePort: true })
@@ -450,7 +450,7 @@ test('closing finishes the requests in flight, and accepts no new ones', async (
   assert.equal(front.close(), front.close())
 })
 
-test('closing does not wait for ever', async (t) => {
+test('closing does not wait without limit', async (t) => {
   const { url, front, slowReached } = await startTestFront(t)
   const slow = fetch(`${url}/slow`)
   const lost = assert.rejects(slow)
@@ -484,7 +484,7 @@ const START = `startFront({
   log: console,
 })`
 
-test('a process and a worker thread end by themselves after closing', async (t: TestContext) => {
+test('a process and a worker thread end on their own after closing', async (t: TestContext) => {
   const inProcess = await exitOf(`
     import { startFront } from '#http/server.ts'
     const front = await ${START}
@@ -510,7 +510,7 @@ test('a process and a worker thread end by themselves after closing', async (t: 
   assert.deepEqual(inWorker, { code: 0, output: '200\nexit 0\n' })
 })
 
-test('a wrong route table is found at the start', async () => {
+test('a wrong route table fails the start', async () => {
   const start = (routes: Parameters<typeof startFront>[0]['routes']): Promise<Front> =>
     startFront({
       routes,

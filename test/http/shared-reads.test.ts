@@ -10,7 +10,7 @@ function keeping(keepMs: number, entriesMax = 10) {
   return { clock, lists, read, made: () => made }
 }
 
-test('a read is done once for all callers at the same time and shortly after', async () => {
+test('callers at the same time and shortly after share one read', async () => {
   const { clock, read, made } = keeping(250)
   assert.deepEqual(await Promise.all([read('a'), read('a'), read('b')]), [1, 1, 2])
   clock.now += 249
@@ -20,13 +20,13 @@ test('a read is done once for all callers at the same time and shortly after', a
   assert.equal(made(), 3)
 })
 
-test('with no time to keep, only callers at the same time share a read', async () => {
+test('with a cache time of 0, only simultaneous callers share a read', async () => {
   const { read } = keeping(0)
   assert.deepEqual(await Promise.all([read('a'), read('a')]), [1, 1])
   assert.equal(await read('a'), 2)
 })
 
-test('a failed read is not kept, and every waiting caller gets the error', async () => {
+test('a failed read is not cached, and every waiting caller gets the error', async () => {
   const { lists, read } = keeping(250)
   const fails = () => lists.read('a', () => Promise.reject(new Error('away')))
   const [one, other] = await Promise.allSettled([fails(), fails()])
@@ -34,7 +34,7 @@ test('a failed read is not kept, and every waiting caller gets the error', async
   assert.equal(await read('a'), 1)
 })
 
-test('there is never more kept than allowed', async () => {
+test('the cache never exceeds its limit', async () => {
   const { read, made } = keeping(250, 2)
   for (const name of ['a', 'b', 'c']) await read(name)
   await read('c')
@@ -44,7 +44,7 @@ test('there is never more kept than allowed', async () => {
   assert.equal(made(), 4, 'the oldest was forgotten')
 })
 
-test('a heavy read makes room, and one that is too heavy is not kept', async () => {
+test('a large result evicts others, and one that is too large is not cached', async () => {
   const clock = { nowMs: () => 0 }
   const weigh = (value: number) => value
   const reads = shareReads<number>({ keepMs: 250, entriesMax: 10, clock, weightMax: 100, weigh })

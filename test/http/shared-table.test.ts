@@ -32,7 +32,7 @@ async function hammer(
   return (await Promise.all(results)) as HammerResult[]
 }
 
-test('threads that add to the same counters lose nothing', async () => {
+test('threads that add to the same counters lose no addition', async () => {
   const memory = makeSharedTable(1, 'secret')
   const rounds = 50_000
   await hammer('count', memory, rounds)
@@ -51,14 +51,14 @@ test('threads that add to the same counters lose nothing', async () => {
   }
 })
 
-test('of threads that use the same nonces, one is the first for each', async () => {
+test('if several threads use the same nonces, exactly one is the first for each nonce', async () => {
   const rounds = 20_000
   const results = await hammer('nonces', makeSharedTable(rounds, 'secret'), rounds)
   const first = results.reduce((sum, { allowed }) => sum + allowed, 0)
   assert.equal(first, rounds)
 })
 
-test('threads that draw from one bucket get its burst and its inflow', async () => {
+test('threads that draw from one bucket get exactly its burst and inflow together', async () => {
   const results = await hammer('draw', makeSharedTable(100, 'secret'), 20_000)
   const allowed = results.reduce((sum, result) => sum + result.allowed, 0)
   const startedAtMs = Math.min(...results.map((result) => result.startedAtMs))
@@ -87,7 +87,7 @@ test('a lock is taken over when its holder has died', () => {
   assert.equal(Atomics.load(words, 0), 0)
 })
 
-test('the table agrees with a map while there is room', () => {
+test('the table agrees with a map while it has room', () => {
   withSeeds([1, 2, 3], (random) => {
     const table = new SharedTable(makeSharedTable(2_000, 'secret'))
     const map = new Map<string, number>()
@@ -119,7 +119,7 @@ test('the table has room for its declared number of entries, in any distribution
   })
 })
 
-test('in a full set the lowest record gives way, if it may', () => {
+test('in a full set the lowest record is evicted, if it may be', () => {
   const table = new SharedTable(makeSharedTable(1, 'secret'))
   let kept = 0
   while (

@@ -26,7 +26,7 @@ test('an array with too many items is refused before its items are checked', () 
   assert.equal(flaw.detail, 'a must not have more than 3 items')
 })
 
-test('every flaw of a value of usual size is reported', () => {
+test('every flaw of a value of normal size is reported', () => {
   assert.deepEqual(told({ a: [{}, { c: 'x' }], b: keys(3) }).toSorted(), [
     'INVALID_FIELD a[1].c',
     'INVALID_FIELD b.k0',

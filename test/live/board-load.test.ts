@@ -220,7 +220,7 @@ for (const [seed, dozes] of seedsOf(1, 2, 3, 4).flatMap((seed) => [
   [seed, true] as const,
 ])) {
   const what = dozes ? 'and lets partitions doze ' : ''
-  test(`a front that stalls ${what}at random loads the events that it lost, seed ${seed}`, async (t) => {
+  test(`a front that stalls ${what}at random reloads the events that it lost, seed ${seed}`, async (t) => {
     const random = randomFrom(seed)
     const link = startLink(random)
     t.after(link.close)
@@ -270,7 +270,7 @@ for (const [seed, dozes] of seedsOf(1, 2, 3, 4).flatMap((seed) => [
   })
 }
 
-test('a front with a dozing partition only learns which of its markets open and close, until it wakes', async (t) => {
+test('a front with an idle partition only receives which of its markets open and close, until it is active again', async (t) => {
   const link = startLink(randomFrom(1))
   t.after(link.close)
   const { figures, board, load, markets } = link
@@ -324,7 +324,7 @@ test('a front with a dozing partition only learns which of its markets open and 
   assert.equal(figures.facts, 1)
 })
 
-test('a market thread of an older version gets no doze request, and sends everything', async (t) => {
+test('a market thread of an older version gets no idle request, and sends everything', async (t) => {
   const link = startLink(randomFrom(1), true)
   t.after(link.close)
   const { figures, board, load, markets } = link

@@ -22,7 +22,7 @@ function rejectedOf(answer: unknown): string {
   return (answer as { rejected?: string }).rejected ?? String(answer)
 }
 
-test('a contract is asked once per block about the same signature', async () => {
+test('a contract is queried once per block about the same signature', async () => {
   let asked = 0
   const contracts = makeContractSignatures({
     ask: async () => {
@@ -43,7 +43,7 @@ test('a contract is asked once per block about the same signature', async () => 
   assert.equal(asked, 2)
 })
 
-test('an unreachable chain is reported, and not remembered', async () => {
+test('an unreachable chain is reported, and the result is not cached', async () => {
   let away = true
   const contracts = makeContractSignatures({
     async ask() {
@@ -56,7 +56,7 @@ test('an unreachable chain is reported, and not remembered', async () => {
   assert.equal(await contracts.accepts(question('a'), {}), true)
 })
 
-test('few contracts are asked at once, and too many waiting questions are refused', async () => {
+test('few contracts are queried at once, and too many waiting queries are refused', async () => {
   const release: (() => void)[] = []
   const contracts = makeContractSignatures({
     ask: () => new Promise((resolve) => release.push(() => resolve(true))),
@@ -77,7 +77,7 @@ test('few contracts are asked at once, and too many waiting questions are refuse
   )
 })
 
-test('questions are limited per client and per account, whoever asks', async () => {
+test('queries to contracts are limited per client and per account', async () => {
   const settings = {
     ...{ ipPerSecond: 1, ipBurst: 1, siteTimes: 1, keyPerSecond: 1, keyBurst: 1, readCost: 1 },
     ...{ writeCost: 1, registrationCost: 1, unfundedPerSecond: 1, unfundedBurst: 1 },

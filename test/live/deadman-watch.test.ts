@@ -40,7 +40,7 @@ const ann = (dueAtMs: number): DeadmanSwitch => ({
   ...{ keyId: 'k1', address: traderNamed('ann'), dueAtMs },
 })
 
-test('a switch fires when it is due, once, and not before', async () => {
+test('a dead-man switch fires once when it is due, and not before', async () => {
   const { world, watch, stored } = given([ann(1_005_000)])
   await watch.turn()
   assert.deepEqual(world.cancelled, [])
@@ -51,7 +51,7 @@ test('a switch fires when it is due, once, and not before', async () => {
   assert.deepEqual(stored, [])
 })
 
-test('a switch that was renewed at another front does not fire', async () => {
+test('a dead-man switch that was renewed at another front does not fire', async () => {
   const { world, watch, stored } = given([ann(1_005_000)])
   await watch.turn()
   stored[0] = ann(1_050_000)
@@ -60,7 +60,7 @@ test('a switch that was renewed at another front does not fire', async () => {
   assert.deepEqual(world.cancelled, [])
 })
 
-test('a switch that is known fires while the database is away', async () => {
+test('a loaded dead-man switch fires while the database is away', async () => {
   const { world, watch, stored } = given([ann(1_005_000)])
   await watch.turn()
   world.isAway = true
@@ -74,7 +74,7 @@ test('a switch that is known fires while the database is away', async () => {
   assert.deepEqual(stored, [])
 })
 
-test('a switch whose cancels were not confirmed is tried again', async () => {
+test('a dead-man switch whose cancels were not confirmed is retried', async () => {
   const { world, watch, stored } = given([ann(1_000_000)])
   world.isRefusing = true
   await watch.turn()

@@ -86,7 +86,7 @@ test('a delegate may act until its time ends', async () => {
   assert.equal(await delegates.mayAct(ann, bot), false)
 })
 
-test('after a reorg or a lost message everything is loaded again', async () => {
+test('after a reorg or a lost message all delegations are loaded again', async () => {
   const { delegates, asked, appoint, turn, count } = given()
   await turn()
   appoint('ann', NOW_SEC + 100, false)
@@ -96,7 +96,7 @@ test('after a reorg or a lost message everything is loaded again', async () => {
   assert.equal(asked.loads, 2)
 })
 
-test('while the database is away orders of delegates wait, and others are read when it is back', async () => {
+test('while the database is away orders of unknown delegates are refused, and read when it is back', async () => {
   const { its, appoint, turn, again, count } = given()
   its.away = true
   await turn()
@@ -108,7 +108,7 @@ test('while the database is away orders of delegates wait, and others are read w
   assert.equal(await count('bob'), 0)
 })
 
-test('with more accounts than fit, every account is read', async () => {
+test('if more accounts have delegates than fit in memory, every account is read from the database', async () => {
   const { asked, appoint, turn, count } = given({ accountsMax: 1 })
   await turn()
   appoint('ann')

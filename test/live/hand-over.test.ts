@@ -30,7 +30,7 @@ test('a hand-over lasts from its announcement until the next owner is current', 
   assert.equal(handOver.isUnderWay(), false, 'the death of the next owner is no hand-over')
 })
 
-test('a hand-over that no node takes up ends with the deadline of a request', () => {
+test('a hand-over that no node takes up ends at the deadline of a request', () => {
   const { world, handOver } = start()
   handOver.began()
   world.current = false
@@ -42,7 +42,7 @@ test('a hand-over that no node takes up ends with the deadline of a request', ()
   assert.equal(handOver.isUnderWay(), true, 'the next announcement has a deadline of its own')
 })
 
-test('a thread that is gone without an announcement is not handed over', () => {
+test('a thread that leaves without an announcement does not count as handed over', () => {
   const { world, handOver } = start()
   world.current = false
   assert.equal(handOver.isUnderWay(), false)

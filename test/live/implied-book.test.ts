@@ -33,7 +33,7 @@ test('a bid of NO is an ask of YES in the book with implied levels, and only the
   ])
 })
 
-test('implied levels that follow events are those that a fresh view has', () => {
+test('implied levels updated by events equal those of a fresh view', () => {
   const market = given({ market: { matching: 'complementary' } })
   const flow = randomFlow(market, randomFrom(5))
   const followed = makeBoard({

@@ -24,7 +24,7 @@ const closed = (n: number, seq: number): MarketEvent => ({
   reason: 'resolved',
 })
 
-test('markets that their thread has let go of leave the board, and of all that went some are known', () => {
+test('markets that their thread has removed leave the board, and the newest of them are remembered as gone', () => {
   const forgotten: MarketId[] = []
   const board = makeBoard(
     { isWhole: () => true, isCurrent: () => true },

@@ -78,7 +78,7 @@ function fixture(options: { readonly restarted: boolean }) {
   return { market, clock, asked, database, board, figures, trade, now }
 }
 
-test('a market that was followed from its first day needs no read of the database', async () => {
+test('a market that was followed from its first day needs no database read', async () => {
   const { market, asked, clock, trade, now } = fixture({ restarted: false })
   assert.deepEqual(await now(), {
     ...{ lastPrices: [0, 0], lastOutcome: null, priceChanges24h: [null, null] },
@@ -136,7 +136,7 @@ test('after a restart the figures come from the database, and each later trade i
   assert.equal(asked.length, 2)
 })
 
-test('figures that the board lacks are read again until the database has caught up', async () => {
+test('figures that are not on the board are read again until the database has caught up', async () => {
   const { market, clock, asked, database, trade, now } = fixture({ restarted: true })
   database.says = [stored()]
   await now()
@@ -170,7 +170,7 @@ test('figures that the board lacks are read again until the database has caught 
   assert.equal(asked.length, 7)
 })
 
-test('while the database is away, known figures stay, and unknown ones are not invented', async () => {
+test('while the database is away, known figures stay, and unknown ones are left out', async () => {
   const { asked, database, trade, clock, figures, now } = fixture({ restarted: true })
   database.says = new Fault('gone', 'the database is away', { retryable: true })
   assert.equal(await now(), undefined)
@@ -185,7 +185,7 @@ test('while the database is away, known figures stay, and unknown ones are not i
   await assert.rejects(figures.prepare([MARKET_ID]), /will not come back/)
 })
 
-test('a page is one question, however many ask for it at once', async () => {
+test('simultaneous requests for a page share one database query', async () => {
   const { asked, figures } = fixture({ restarted: true })
   const page = Array.from(
     { length: 1_000 },

@@ -21,7 +21,7 @@ function watched() {
   return { watch, asked, wait }
 }
 
-test('an owner is confirmed for a second from when it was asked, not from when it answered', async () => {
+test('an owner is confirmed for one second from the request, not from the answer', async () => {
   const { watch, asked, wait } = watched()
   assert.equal(watch.isConfirmed(), false)
   const done = watch.ask()
@@ -33,7 +33,7 @@ test('an owner is confirmed for a second from when it was asked, not from when i
   assert.equal(watch.isConfirmed(), false)
 })
 
-test('an owner that is not sure, or gives no answer, is not confirmed', async () => {
+test('an owner that is unsure, or does not answer, is not confirmed', async () => {
   const { watch, asked } = watched()
   for (const answer of [reject('OUTCOME_UNKNOWN'), reject('OVERLOADED'), { unanswered: 'late' }]) {
     const done = watch.ask()
@@ -43,7 +43,7 @@ test('an owner that is not sure, or gives no answer, is not confirmed', async ()
   }
 })
 
-test('an answer over a link that has ended confirms nothing, and the next link is asked at once', async () => {
+test('an answer over a closed link confirms nothing, and the next link is queried at once', async () => {
   const { watch, asked } = watched()
   const old = watch.ask()
   void watch.ask()

@@ -47,7 +47,7 @@ function start() {
   }
 }
 
-test('a front that has just started follows nothing', () => {
+test('a front that has just started follows no partition', () => {
   const { dozing, state } = start()
   assert.deepEqual([...dozing].sort(), [0, 1, 2, 3])
   // One message for each market thread.
@@ -57,7 +57,7 @@ test('a front that has just started follows nothing', () => {
   ])
 })
 
-test('a reader of a market wakes its partition and no other, and waits for it', async () => {
+test('a reader of a market activates its partition and no other, and waits for it', async () => {
   const { use, dozing, woken } = start()
   const waiting = use.need(idOf(2))
   assert(waiting !== undefined)
@@ -72,14 +72,14 @@ test('a reader of a market wakes its partition and no other, and waits for it', 
   assert.equal(dozing.size, 0)
 })
 
-test('a market that nobody knows wakes nothing', () => {
+test('a request for an unknown market activates no partition', () => {
   const { use, dozing } = start()
   assert.equal(use.need(UNKNOWN), undefined)
   assert.equal(use.needThese([UNKNOWN]), true)
   assert.equal(dozing.size, PARTITIONS)
 })
 
-test('a partition that nobody has needed for long dozes again, and a watched one does not', () => {
+test('a partition that is not needed for long becomes idle again, and a watched one does not', () => {
   const { use, state, woken, rest } = start()
   use.needThese('all')
   woken()

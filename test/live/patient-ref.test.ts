@@ -27,7 +27,7 @@ function place(t: TestContext, answer: (value: number) => unknown) {
   return { here: new Channel<P>(port1, OPTIONS, { heard() {} }), there, heard }
 }
 
-test('a request waits for a thread that is away, and is repeated if it was not accepted', async (t) => {
+test('a request waits for a thread that is away, and is retried if it was not accepted', async (t) => {
   const ref = makePatientRef(makeRef<P>(), PATIENCE)
   t.after(() => ref.close())
   const early = ref.ask('Ask', { value: 1 })
@@ -52,7 +52,7 @@ test('a request waits for a thread that is away, and is repeated if it was not a
   assert.deepEqual(second.heard.sort(), [3, 4])
 })
 
-test('a request that was sent and has no answer is not repeated', async (t) => {
+test('a request that was sent but not answered is not retried', async (t) => {
   const ref = makePatientRef(makeRef<P>(), PATIENCE)
   t.after(() => ref.close())
   const first = place(t, () => undefined)
@@ -63,7 +63,7 @@ test('a request that was sent and has no answer is not repeated', async (t) => {
   assert.deepEqual(await asked, { unanswered: 'closed' })
 })
 
-test('a request that waits too long, or is one too many, is refused as not sent', async (t) => {
+test('a request that waits too long, or exceeds the limit, is refused as not sent', async (t) => {
   const ref = makePatientRef(makeRef<P>(), PATIENCE)
   t.after(() => ref.close())
   const waiting = [1, 2].map((value) => ref.ask('Ask', { value }, 40))

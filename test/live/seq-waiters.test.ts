@@ -23,7 +23,7 @@ function waitersAt(seq: number, asleep: readonly MarketId[] = []) {
   return { waiters, advance, clock, dozing }
 }
 
-test('a read that needs nothing more than is there waits for nothing', () => {
+test('a read whose seq is already reached does not wait', () => {
   const { waiters } = waitersAt(5)
   assert.equal(waiters.until(id, undefined, { deadlineAtMs: 10_000 }), undefined)
   assert.equal(waiters.until(id, 5, { deadlineAtMs: 10_000 }), undefined)
@@ -54,7 +54,7 @@ test('a seq that does not arrive in time is refused before the deadline of the r
   }
 })
 
-test('a market that is not known may still come', async () => {
+test('a read of an unknown market waits, because the market may still arrive', async () => {
   const { waiters, clock } = waitersAt(5)
   const other = `0x${'b'.repeat(64)}` as MarketId
   const waiting = waiters.until(other, 1, { deadlineAtMs: 60_000 })
@@ -73,7 +73,7 @@ test('a limited number of reads waits at once', async () => {
   assert.equal(await waiting[0], undefined)
 })
 
-test('a bounded number of reads of one address can wait at once, and other addresses still can', async () => {
+test('reads of one address that wait are limited, and other addresses still can', async () => {
   const { waiters, advance } = waitersAt(5)
   const wait = (ip: string) => waiters.until(id, 6, { deadlineAtMs: 60_000, ip })
   const waiting = Array.from({ length: 50 }, () => wait('192.0.2.1'))
@@ -87,7 +87,7 @@ test('a bounded number of reads of one address can wait at once, and other addre
   assert.equal(await later, undefined, 'reads that are over leave their places')
 })
 
-test('a read of a market that is not followed waits until it is, and then for its seq', async () => {
+test('a read of a market that is not followed waits until it is followed, and then for its seq', async () => {
   const { waiters, advance, dozing, clock } = waitersAt(5, [id])
   const other = `0x${'b'.repeat(64)}` as MarketId
   const context = { deadlineAtMs: 10_000 }

@@ -84,7 +84,7 @@ const anOrder = (name: string) => ({
   nonce: '1' as Uint64,
 })
 
-test('an order below the epoch of its trader is refused, and the database is asked once', async () => {
+test('an order below the epoch of its trader is refused, and the database is queried once', async () => {
   const its = given()
   await its.turn()
   its.withdrawBelow('ann', 500)
@@ -108,7 +108,7 @@ test('an order that was withdrawn by its hash is refused, and others of its trad
   assert.equal(await its.flaw('ann', 'other'), 'good')
 })
 
-test('withdrawals from before the start are loaded, also when the database is away at first', async () => {
+test('withdrawals from before the start are loaded, also if the database is away at first', async () => {
   const its = given()
   its.setAway(true)
   its.withdrawBelow('ann', 500, false)
@@ -121,7 +121,7 @@ test('withdrawals from before the start are loaded, also when the database is aw
   assert.equal(await its.flaw('ann', 'a'), 'ORDER_NONCE_TOO_LOW order.nonce')
 })
 
-test('a withdrawal that a reorg took back voids nothing', async () => {
+test('a withdrawal that a reorg removed voids nothing', async () => {
   const its = given()
   await its.turn()
   its.withdrawBelow('ann', 500)
@@ -132,7 +132,7 @@ test('a withdrawal that a reorg took back voids nothing', async () => {
   assert.equal(await its.flaw('ann', 'a'), 'good')
 })
 
-test('with more withdrawers than are remembered, every trader is read from the database once', async () => {
+test('if more traders have withdrawals than fit in memory, every trader is read from the database once', async () => {
   const its = given({ tradersMax: 2 })
   for (const name of ['t1', 't2', 't3']) its.withdrawBelow(name, 500, false)
   its.known.reload()

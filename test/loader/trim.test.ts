@@ -62,7 +62,7 @@ test('an install for developers keeps every file', () => {
   assert.deepEqual(trimmed(all, true), all)
 })
 
-test('native parts stay as they are where none is named for this system', () => {
+test('native parts stay unchanged if none is listed for this system', () => {
   const foreign = NEVER_LOADED.filter((file) => file.endsWith('.node'))
   assert.deepEqual(trimmed(foreign, false), foreign.toSorted())
 })

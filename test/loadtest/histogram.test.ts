@@ -23,7 +23,7 @@ test('quantiles are within a thirtieth of the true ones, for any values', () => 
   })
 })
 
-test('two histograms add up to one, also after a round trip as JSON', () => {
+test('two histograms add up to one, also after conversion to JSON and back', () => {
   withSeeds([4], (random) => {
     const [whole, some, others] = [new Histogram(), new Histogram(), new Histogram()]
     for (let at = 0; at < 2_000; at++) {
@@ -38,7 +38,7 @@ test('two histograms add up to one, also after a round trip as JSON', () => {
   })
 })
 
-test('the smallest and the largest have a place, and nothing is nothing', () => {
+test('the smallest and largest values have a bucket, and an empty histogram has no values', () => {
   const histogram = new Histogram()
   assert(Number.isNaN(histogram.quantileMs(0.5)) && Number.isNaN(histogram.maxMs))
   assert.deepEqual(Histogram.from(histogram.toJSON()).toJSON(), histogram.toJSON())

@@ -41,7 +41,7 @@ async function startTls(t: TestContext, folder: string, to: number): Promise<str
   return `https://localhost:${(server.address() as AddressInfo).port}`
 }
 
-test('the load tester at an exchange with a chain', async (t) => {
+test('the load tester works with an exchange that has a chain', async (t) => {
   const environment = { SIBYL_AUTH_BEARER: 'true' }
   const exchange = await startExchange(t, { devnet: true, environment })
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-load-devnet-'))
@@ -54,7 +54,7 @@ test('the load tester at an exchange with a chain', async (t) => {
   // It hears of its markets from the chain.
   await eventually(async () => assert((await count('markets')) >= 3))
 
-  await t.test('the traders have funds and shares, and every trade settles', async () => {
+  await t.test('the load tester’s traders have funds, and every trade settles', async () => {
     const report = await runLoad(readOptions(['--url', exchange.url, ...SMALL], 0))
     assert.equal(report.ended, '')
     assert.match(report.funds, /^given to every trader/)
@@ -71,7 +71,7 @@ test('the load tester at an exchange with a chain', async (t) => {
     assert.equal(await count('failed-trades'), 0)
   })
 
-  await t.test('over TLS', async (t2) => {
+  await t.test('the load tester works over TLS', async (t2) => {
     const hasOpenssl = process.env.PATH?.split(':').some((at) => existsSync(join(at, 'openssl')))
     if (hasOpenssl !== true) return t2.skip('openssl is not installed')
     const url = await startTls(t2, folder, Number(new URL(exchange.url).port))

@@ -43,7 +43,7 @@ async function cli(args: readonly string[], shell = '') {
 const wrongIn = ({ truth }: LoadReport): string[] =>
   truth.filter(({ ok }) => !ok).map(({ name }) => name)
 
-test('the load tester', async (t) => {
+test('the load tester checks an exchange and reports the figures', async (t) => {
   const exchange = await startExchange(t, { environment: { SIBYL_DEMO_MARKETS_MORE: '5' } })
   const { url } = exchange
   const folder = await mkdtemp(join(tmpdir(), 'sibyl-load-test-'))
@@ -65,7 +65,7 @@ test('the load tester', async (t) => {
     assert.deepEqual(stages, ['parse', 'verify', 'queue', 'match', 'commit', 'answer'])
   })
 
-  await t.test('the page has every plot, and needs nothing from elsewhere', () => {
+  await t.test('the report page has every plot, and needs no other files', () => {
     const hostile = '<script>alert(1)</script>'
     const html = reportHtml({ ...honest, ended: hostile })
     assert(!html.includes(hostile) && html.includes('&lt;script&gt;'))
@@ -78,7 +78,7 @@ test('the load tester', async (t) => {
     assert.doesNotMatch(html, /NaN|Infinity|undefined/)
   })
 
-  await t.test('two runs are compared by their medians', () => {
+  await t.test('two load test runs are compared by their medians', () => {
     const slower = {
       ...honest,
       server: { ...honest.server, cpuMsPerWrite: honest.server.cpuMsPerWrite * 2 },
@@ -109,7 +109,7 @@ test('the load tester', async (t) => {
       },
       found: 'accepted orders are found',
     },
-    'a book shows more than there is': {
+    'a book shows too large a size': {
       lie: {
         change: (_method, path, body) =>
           path.startsWith('/api/v1/orderbook/') ? body.replace(/"size":/, '"size":1') : body,
@@ -120,7 +120,7 @@ test('the load tester', async (t) => {
       lie: { passes: (message) => !message.includes('"book.delta"') || ++deltas !== 30 },
       found: 'no gap goes unnoticed',
     },
-    'an answer tells of a match that was none': {
+    'an answer reports a match that did not happen': {
       lie: {
         change: (method, path, body) =>
           method === 'POST' && path === '/api/v1/orders'
@@ -131,7 +131,7 @@ test('the load tester', async (t) => {
     },
   }
   for (const [name, { lie, found }] of Object.entries(lies)) {
-    await t.test(`it is found out when ${name}`, async (t2) => {
+    await t.test(`the load tester finds the fault if ${name}`, async (t2) => {
       const proxy = await startLyingProxy(url, lie)
       t2.after(() => proxy.close())
       const report = await runLoad(optionsFor(proxy.url, '--seconds', '1', '--rate', '120'), {
@@ -143,7 +143,7 @@ test('the load tester', async (t) => {
     })
   }
 
-  await t.test('no file handles left: one line, a report, and 1', async () => {
+  await t.test('without file handles the load tester prints one line and fails', async () => {
     const out = join(folder, 'handles')
     const args = ['--url', url, '--sockets', '300', '--seconds', '1', '--out', out]
     const { code, complaints } = await cli(args, 'ulimit -n 120')
@@ -154,7 +154,7 @@ test('the load tester', async (t) => {
   })
 
   await t.test(
-    'when the exchange dies midway, there is one line and the figures until then',
+    'when the exchange dies midway, the load tester prints one line and the figures until then',
     async () => {
       let died: Promise<void> | undefined
       const report = await runLoad(optionsFor(url, '--seconds', '20'), {
@@ -170,7 +170,7 @@ test('the load tester', async (t) => {
     },
   )
 
-  await t.test('it is not there: one line, no report, and 1', async () => {
+  await t.test('without an exchange the load tester prints one line and fails', async () => {
     const out = join(folder, 'nobody')
     const { code, complaints } = await cli(['--url', url, '--out', out])
     assert.equal(code, 1)
@@ -179,7 +179,7 @@ test('the load tester', async (t) => {
   })
 })
 
-test('a command that makes no sense is one line and 2', async () => {
+test('a wrong option of the load tester gets one line and exit code 2', async () => {
   for (const [args, line] of [
     [['--profile', 'huge'], /^load: there is no profile "huge"; there are smoke, .*\n$/],
     [['--rate', '-5'], /^load: --rate must be a number from .*, not "-5"\n$/],

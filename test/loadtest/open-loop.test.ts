@@ -24,7 +24,7 @@ async function serverOf(t: TestContext, handle: Handler): Promise<{ server: Serv
 
 const REQUEST = writeRequest('GET', '/', '')
 
-test('a server that stalls shows up in the latency of everything that was due meanwhile', async (t) => {
+test('a server that stalls increases the latency of every request that was due meanwhile', async (t) => {
   const STALL_MS = 400
   const held: (() => void)[] = []
   let stalled = true
@@ -50,7 +50,7 @@ test('a server that stalls shows up in the latency of everything that was due me
   assert(slow >= 95, `${slow} of 200 were seen to be slow`)
 })
 
-test('a lost answer is reported, its connection is opened again, and the run goes on', async (t) => {
+test('a lost answer is reported, its connection is reopened, and the run continues', async (t) => {
   let seen = 0
   const { url } = await serverOf(t, (answer, response) => {
     if (++seen === 3) response.socket?.destroy()
@@ -71,7 +71,7 @@ test('a lost answer is reported, its connection is opened again, and the run goe
   assert.equal(driver.connected, 1)
 })
 
-test('a connection that was idle for too long is opened anew before its next request', async (t) => {
+test('a connection that was idle for too long is reopened before its next request', async (t) => {
   const sockets = new Set<unknown>()
   const { url } = await serverOf(t, (answer, response) => {
     sockets.add(response.socket)
@@ -90,6 +90,6 @@ test('a connection that was idle for too long is opened anew before its next req
   assert.equal(await ask(0), 3)
 })
 
-test('a missing exchange is reported at once', async () => {
+test('an unreachable exchange is reported at once', async () => {
   await assert.rejects(openDriver('http://127.0.0.1:1', 2), /ECONNREFUSED/)
 })

@@ -11,7 +11,7 @@ import { sampleReport } from './sample-report.ts'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-test('no bar begins left of its axis', () => {
+test('no bar starts left of its axis', () => {
   const html = reportHtml(sampleReport())
   const lefts = [...html.matchAll(/<rect x="([\d.-]+)"[^>]* width="([\d.]+)"/g)]
   assert(lefts.length >= 30)
@@ -23,13 +23,13 @@ test('no bar begins left of its axis', () => {
   }
 })
 
-test('failures on chain are red, and unchecked figures are not called true', () => {
+test('failures on chain are red, and unchecked figures are not marked as true', () => {
   const html = reportHtml(sampleReport())
   assert.match(html, /<td class="failed">wrong<\/td><td>no trade failed on chain/)
   assert.match(html, /<td class="skipped">not checked<\/td><td>trades add up/)
 })
 
-test('the page fits a telephone and can be read, in light and in dark', async (t) => {
+test('the report page fits a phone and is readable in light and dark mode', async (t) => {
   if (findBrowser() === undefined) return t.skip(MISSING_BROWSER)
   const browser = await openBrowser()
   t.after(() => browser.close())

@@ -7,7 +7,7 @@ import { resultsPage } from '../../loadtest/results.ts'
 const page = (name: string): string =>
   readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8')
 
-test('the results are of benchmarks that can be run', () => {
+test('every result in RESULTS.md is of a benchmark that exists', () => {
   const names = [...page('loadtest/RESULTS.md').matchAll(/^\| `([^`]+)`/gm)]
   assert(names.length > 10)
   for (const [, name = ''] of names) {
@@ -15,7 +15,7 @@ test('the results are of benchmarks that can be run', () => {
   }
 })
 
-test('a result that misses its bar, and a command that failed, are plain to see', () => {
+test('a result below its bar and a failed command are marked', () => {
   const result = {
     bench: 'x',
     figure: 12_345.6,

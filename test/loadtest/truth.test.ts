@@ -91,13 +91,13 @@ const orders = (
   return watched({ orders: all })
 }
 
-test('consistent figures pass as true', () => {
+test('consistent figures are reported as true', () => {
   assert.deepEqual(wrongIn({}), [])
   assert(isTrue(checkTruth(facts())))
   assert(!isTrue([]), 'a run without a comparison proves nothing')
 })
 
-test('each lie is found, by the check that is there for it', () => {
+test('each wrong figure is found by its own check', () => {
   const { told } = facts()
   const lies: [string, Partial<TruthFacts>, string][] = [
     ['an accepted order vanishes', orders([['0xtaker', undefined]]), 'accepted orders are found'],
@@ -145,7 +145,7 @@ test('each lie is found, by the check that is there for it', () => {
   for (const [lie, changed, check] of lies) assert(wrongIn(changed).includes(check), lie)
 })
 
-test('trades of others in the same markets are no contradiction', () => {
+test('trades of other traders in the same markets are not reported as wrong', () => {
   const trades = [{ ...facts().watched.trades[0]!, count: 2, newest: ['t0', 't1'], foreign: 1 }]
   const told = { ...facts().told, trades: [['t1', 't0']] }
   assert.deepEqual(wrongIn({ ...watched({ trades }), told, booksWereEmpty: false }), [])

@@ -85,7 +85,7 @@ function fault(code: string, pattern: RegExp) {
   }
 }
 
-test('events are in the archive before they are cut, and both together are the whole log', async () => {
+test('events are archived before they are cut, and archive and log together are the whole log', async () => {
   let log = open()
   await appendTo(log, 200)
   await snapshot(log)
@@ -116,7 +116,7 @@ test('events are in the archive before they are cut, and both together are the w
   await reader.close()
 })
 
-test('few events wait for more, and an archive that cannot be written keeps the log', async () => {
+test('few events wait for more, and if the archive cannot be written nothing is cut', async () => {
   const log = open({ segmentEventsMin: 50, segmentWaitMs: 3_600_000 })
   await appendTo(log, 60)
   await snapshot(log)
@@ -140,7 +140,7 @@ test('few events wait for more, and an archive that cannot be written keeps the 
   assert.deepEqual(segments(log), ['1-55.events'])
 })
 
-test('a bound removes the oldest segments, never the newest', async () => {
+test('a size limit removes the oldest segments, never the newest', async () => {
   const log = open({ bytesMax: 1 })
   for (const last of [50, 100, 150]) {
     await appendTo(log, last)
@@ -169,7 +169,7 @@ test('a log that ends before its archive has lost answered commands', async () =
   )
 })
 
-test('an archive that begins late says so once; one that is damaged keeps the log as it is', async () => {
+test('an archive that begins late is reported once, and with a damaged one nothing is cut', async () => {
   let log = open()
   await appendTo(log, 100)
   await snapshot(log)

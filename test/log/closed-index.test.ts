@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { ClosedIndex } from '#log/closed/closed-index.ts'
 import { withSeeds } from '../support/random.ts'
 
-test('the index agrees with a map through growth, removal and fingerprints that are shared', () => {
+test('the index agrees with a map through growth, removal and shared fingerprints', () => {
   withSeeds([1, 2], (random) => {
     const index = new ClosedIndex()
     const model = new Map<number, number[]>()

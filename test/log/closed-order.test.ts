@@ -14,7 +14,7 @@ import {
 import { withSeeds } from '../support/random.ts'
 import { closedOrder } from './flow.ts'
 
-test('orders of several markets come back as they were, and are found by the same fingerprint', () => {
+test('orders of several markets are read back unchanged, and are found by their fingerprint', () => {
   withSeeds([1, 2], (random) => {
     const markets = [random.hex(32), random.hex(32)] as MarketId[]
     const orders = Array.from({ length: 200 }, () => closedOrder(random, random.pick(markets)))
@@ -27,7 +27,7 @@ test('orders of several markets come back as they were, and are found by the sam
   })
 })
 
-test('hashes that a trader made with equal beginnings are distinguished by their fingerprints', () => {
+test('hashes with deliberately equal beginnings are distinguished by their fingerprints', () => {
   withSeeds([1, 2], (random) => {
     const hashes = Array.from({ length: 1_000 }, () => `0x00c0ffee${random.hex(28).slice(2)}`)
     const fingerprints = new Set(hashes.map((hash) => fingerprintOf(hash as OrderHash)))

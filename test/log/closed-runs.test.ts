@@ -110,7 +110,7 @@ const some = (count: number, forgetAfterSec = 2_000) =>
 
 const hashesOf = (orders: readonly ClosedOrder[]) => orders.map(({ orderHash }) => orderHash)
 
-test('orders that are closed, opened and closed again stay known through runs, merges and reopening', async () => {
+test('closed, reopened and closed orders stay known through runs, merges and restarts', async () => {
   for (let round = 0; round < 2; round++) {
     const known: Known = new Map()
     const chance = randomFrom(SEED + round)
@@ -182,7 +182,7 @@ function check(partition: Partition<Noted>, known: Known, nowSec: number): void 
   }
 }
 
-test('a run takes less than two bytes of memory for an order, and no more than it may', async () => {
+test('a run uses less than two bytes of memory per order, and filters stay within their limit', async () => {
   const orders = some(8_000)
   let partition = open({ tailMax: 500, runOrdersMax: 100_000 })
   fill(partition, orders, 500)
@@ -199,7 +199,7 @@ test('a run takes less than two bytes of memory for an order, and no more than i
   }
 })
 
-test('when there is no room for all filters in memory, those of the newest runs are there', async () => {
+test('if not all filters fit in memory, those of the newest runs are kept', async () => {
   const small = { tailMax: 200, runOrdersMax: 200, filterBytesMax: 8_192 }
   const partition = open(small)
   const batches = [some(200), some(200), some(200)]
@@ -223,7 +223,7 @@ test('when there is no room for all filters in memory, those of the newest runs 
   assert.throws(() => partition.closedOrders(hashesOf(oldest!)), /page 0 of its filter is damaged/)
 })
 
-test('runs of which all may be forgotten go, and one of which half may be is made anew', async () => {
+test('runs with only expired orders are deleted, and a run with half of them expired is rewritten', async () => {
   const partition = open({ runOrdersMax: 200 })
   const early = some(200, 1_500)
   const mixed = [...some(120, 1_600), ...some(80, 9_000)]
@@ -262,7 +262,7 @@ function openMergingBy(merge: typeof mergeClosed): Partition<Noted> {
   return held
 }
 
-test('a merge that fails changes nothing and is tried again', async () => {
+test('a failed merge changes nothing and is retried', async () => {
   const orders = some(200)
   let fails = true
   const partition = openMergingBy((job) => {
@@ -282,7 +282,7 @@ test('a merge that fails changes nothing and is tried again', async () => {
   assert.deepEqual(partition.closedOrders(hashesOf(orders)), orders)
 })
 
-test('a new run that cannot be opened takes the place of nothing, and is made again', async () => {
+test('a new run that cannot be opened replaces nothing, and is written again', async () => {
   const orders = some(200)
   const spoils = [
     (path: string) => {
@@ -314,7 +314,7 @@ test('a new run that cannot be opened takes the place of nothing, and is made ag
   assert.equal(runFiles().length, 1)
 })
 
-test('a run that is asked for after the thread has failed is made by the next one', async () => {
+test('a run requested after the thread has failed is written by the next thread', async () => {
   const orders = some(100)
   fill(open(), orders)
   const { database, runs: folder } = partitionPaths(dataDir, 0)
@@ -350,7 +350,7 @@ function mergedElsewhere(what: Pick<MergeJob, 'source'>, fileKiBMax: number) {
 
 const onLinux = { skip: !existsSync('/proc/self/fd') && 'Linux is needed' }
 
-test('a run that finds no room for its end leaves no file, and none open', onLinux, () => {
+test('a run that does not fit on the disk leaves no file and no open handle', onLinux, () => {
   fill(open(), some(400))
   const { database } = partitionPaths(dataDir, 0)
   // Room for the orders, which take 50 KiB, and for half of the filter.
@@ -359,7 +359,7 @@ test('a run that finds no room for its end leaves no file, and none open', onLin
   assert.deepEqual(runFiles(), [])
 })
 
-test('a merge that cannot open one of its runs leaves none open', onLinux, async () => {
+test('a merge that cannot open one of its runs leaves no open handle', onLinux, async () => {
   const partition = open({ tailMax: 100 })
   for (const _ of [1, 2]) {
     fill(partition, some(100))
@@ -376,7 +376,7 @@ test('a merge that cannot open one of its runs leaves none open', onLinux, async
   assert.deepEqual(said, { failed: 'LOG_CORRUPT', leftOpen: 0 })
 })
 
-test('a damaged or missing run is refused, and stays as it is', async () => {
+test('a damaged or missing run is refused, and left unchanged', async () => {
   const orders = some(400)
   let partition = open({ tailMax: 400 })
   fill(partition, orders)
@@ -416,7 +416,7 @@ test('a damaged or missing run is refused, and stays as it is', async () => {
   assert.deepEqual(partition.closedOrders(hashesOf(orders)), orders)
 })
 
-test('a log with a damaged filter is not copied: nobody could open the copy', async () => {
+test('a log with a damaged filter is not copied, because the copy could not be opened', async () => {
   const partition = open({ tailMax: 400 })
   fill(partition, some(400))
   await settle(partition, 1_000)
@@ -432,7 +432,7 @@ test('a log with a damaged filter is not copied: nobody could open the copy', as
   )
 })
 
-test('the row that names a run is missed, and a file that none names goes', async () => {
+test('a log that lacks the row of a run is refused, and a file without a row is deleted', async () => {
   let partition = open()
   fill(partition, some(200))
   await settle(partition, 1_000)
@@ -447,7 +447,7 @@ test('the row that names a run is missed, and a file that none names goes', asyn
   assert.throws(() => open(), /runs of closed orders were written/)
 })
 
-test('a log from before there were runs can be copied and opens, with all that it has', async () => {
+test('a log from before runs existed can be copied and opened with all of its orders', async () => {
   const orders = some(100)
   let partition = open()
   fill(partition, orders)

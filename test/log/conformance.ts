@@ -67,7 +67,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     return log.append(0, { events: range(from, to).map(note), nowMs: NOW + to })
   }
 
-  test('whatever was appended is there after opening again', async () => {
+  test('all appended events are there after opening again', async () => {
     const flow = flowOf(23, 40)
     const log = await open()
     for (const batch of flow.batches) await log.append(0, batch)
@@ -75,7 +75,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     assert.equal(contentOf(await reopened(log), 0, flow), content)
   })
 
-  test('what is appended is read back in order, from any offset and in any portions', async () => {
+  test('appended events are read back in order, from any offset and in pages of any size', async () => {
     let log = await open()
     assert.deepEqual(log.state(0), {
       partition: 0,
@@ -127,7 +127,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     )
   })
 
-  test('the clock and the values of the owner survive, and the clock never goes back', async () => {
+  test('the clock and the stored values of the owner survive, and the clock never goes back', async () => {
     let log = await open()
     await log.append(0, { events: [], nowMs: NOW, meta: { a: '1', b: '2' } })
     await log.append(0, { events: [note(1)], nowMs: NOW - 5, meta: { b: '3' } })
@@ -153,7 +153,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     }
   })
 
-  test('an order that is open again is no longer closed, and can be closed anew', async () => {
+  test('an order that is open again is no longer closed, and can be closed again', async () => {
     let log = await open()
     const orders = range(1, 3).map(() => closedOrder(random, market))
     const hashes = orders.map((order) => order.orderHash)
@@ -174,7 +174,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     }
   })
 
-  test('closed orders are forgotten after their time, in small steps', async () => {
+  test('closed orders are removed after their retention time, in small steps', async () => {
     let log = await open({ closedOrdersMax: 1_000 })
     const orders = range(1, 100).map((number) => closedOrder(random, market, 1_000 + (number % 10)))
     for (let from = 0; from < 100; from += 5) {
@@ -227,7 +227,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     }
   })
 
-  test('truncation stops at the projector, at what a market needs, and at the last batch', async () => {
+  test('truncation stops at the projector, at the oldest event that a market needs, and at the last batch', async () => {
     let log = await open()
     for (let from = 1; from <= 40; from += 4) await appendNotes(log, from, from + 3)
     const otherNote = notes(other)
@@ -262,7 +262,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     assert.equal(log.reopen(0).lastOffset, 2)
   })
 
-  test('the rows of an append are its own, whatever is appended later', async () => {
+  test('the rows of an append do not change with later appends', async () => {
     const log = await open()
     const append = (seq: number) =>
       log.append(0, { events: [note(seq)], nowMs: NOW, wantsRows: true })
@@ -273,7 +273,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     assert.deepEqual(texts(second), [[note(2)]])
   })
 
-  test('closed orders of many rows are found in any order, each as often as it is asked for', async () => {
+  test('closed orders in many rows are found in any order, also repeatedly', async () => {
     let log = await open()
     const random = randomFrom(41)
     const orders = Array.from({ length: 900 }, () => closedOrder(random, market))

@@ -131,11 +131,11 @@ function tally(counts: Map<number | string, number>, found: number | string): vo
 /** Of the places that can be damaged, one in so many. */
 const PART = 4
 
-test('a killed writer loses nothing', async () => {
+test('a killed writer loses no acknowledged event', async () => {
   assert.equal(await opened({}), BATCHES)
 })
 
-test('a last batch cut at any byte before it was known durable is dropped whole', async () => {
+test('a last batch that was cut before it was durable is dropped as a whole', async () => {
   const { from, step } = sweep(lastBegin, 1, PART)
   for (let length = from; length < lastEnd; length += step) {
     const left = await opened({ wal: killed.wal.subarray(0, length), mark: earlierMark })
@@ -144,14 +144,14 @@ test('a last batch cut at any byte before it was known durable is dropped whole'
   assert.equal(await opened({ mark: earlierMark }), BATCHES)
 })
 
-test('a last batch that was known durable and is cut is refused', async () => {
+test('a durable last batch that was cut is refused', async () => {
   const { from, step } = sweep(lastBegin, 13, PART)
   for (let length = from; length < lastEnd; length += step) {
     assert.equal(await opened({ wal: killed.wal.subarray(0, length) }), 'LOG_LOST', `at ${length}`)
   }
 })
 
-test('a write-ahead file cut anywhere gives whole batches, and none that was known durable goes', async () => {
+test('a write-ahead file that is cut anywhere gives whole batches, including every durable one', async () => {
   const { from, step } = sweep(0, 61, PART)
   for (let length = from; length < lastBegin; length += step) {
     const wal = killed.wal.subarray(0, length)
@@ -180,7 +180,7 @@ test('a bit flipped in the write-ahead file never changes or hides durable event
   t.diagnostic(`seed ${SEED}: ${JSON.stringify([...counts])}`)
 })
 
-test('a bit flipped in the database file is found, or lies where nothing is', async (t) => {
+test('a bit flipped in the database file is found, unless it is in unused space', async (t) => {
   assert.equal(await opened({}), BATCHES)
   const log = open(dataDir)
   const content = contentOf(log, 0, flow)
@@ -223,7 +223,7 @@ test('a bit flipped in any byte of a closed hash is found when the log is opened
   assert(places > 3)
 })
 
-test('a row that is gone is missed', async () => {
+test('a deleted row is noticed', async () => {
   for (const table of ['closed_orders', 'trade_status', 'markets', 'batches']) {
     assert.equal(await opened({}), BATCHES)
     const log = open(dataDir)
@@ -238,7 +238,7 @@ test('a row that is gone is missed', async () => {
   }
 })
 
-test('a write-ahead file that is gone is noticed', async () => {
+test('a deleted write-ahead file is noticed', async () => {
   assert.equal(await opened({ wal: Buffer.alloc(0) }), 'LOG_LOST')
 })
 
@@ -265,7 +265,7 @@ function withoutBlock(at: number): Buffer {
   return wal
 }
 
-test('a block of the last batch that the disk lost with the power is a torn end, one before it is damage', async () => {
+test('a lost block of the last batch is a torn end, and a lost block before it is damage', async () => {
   for (let at = 512; at + 512 <= ends[BATCHES - 3]!; at += 512) {
     assert.equal(await opened({ wal: withoutBlock(at), mark: noMark }), 'LOG_CORRUPT', `${at}`)
   }

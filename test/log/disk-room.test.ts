@@ -31,7 +31,7 @@ function fill(folder: string, leaving: number): void {
   writeFileSync(path, Buffer.alloc(before + bavail * bsize - leaving))
 }
 
-test('on a full disk orders are refused and cancels work, and it goes on when there is room', async (t) => {
+test('on a full disk orders are refused and cancels work, and orders are accepted again when there is room', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-full-'))
   const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=24m', 'tmpfs', folder])
   if (mounted.status !== 0) {

@@ -52,7 +52,7 @@ await onServerDatabase('a copy of the log', ({ fresh }) => {
   const follower = (url: string, dataDir: string) =>
     openLogFollower<Noted>({ url, dataDir, partitions: 2 })
 
-  test('a follower has the rows of the owner, takes nothing from it, and readers can read it', async (t) => {
+  test('a follower copies the rows of the owner, does not disturb it, and readers can read the copy', async (t) => {
     const url = await fresh()
     const { folder, kept } = disposer(t)
     const [here, there] = [folder(), folder()]
@@ -73,7 +73,7 @@ await onServerDatabase('a copy of the log', ({ fresh }) => {
     await log.append(0, batch(101))
   })
 
-  test('closed orders of a follower leave the memory for runs, and the next owner knows them', async (t) => {
+  test('closed orders of a follower are moved from memory into runs, and the next owner knows them', async (t) => {
     const url = await fresh()
     const { folder, kept } = disposer(t)
     const [here, there] = [folder(), folder()]
@@ -107,7 +107,7 @@ await onServerDatabase('a copy of the log', ({ fresh }) => {
     assert.deepEqual(found, orders)
   })
 
-  test('a released partition can be taken over, and its former owner writes no more', async (t) => {
+  test('a released partition can be taken over, and its former owner writes nothing more', async (t) => {
     const url = await fresh()
     const { folder, kept } = disposer(t)
     const [here, there] = [folder(), folder()]
@@ -127,7 +127,7 @@ await onServerDatabase('a copy of the log', ({ fresh }) => {
     await assert.rejects(log.append(0, batch(12)), fault('LOG_APPEND_FAILED'))
   })
 
-  test('a copy with rows that have become a base begins with it, and readers see the new files', async (t) => {
+  test('a copy whose rows were replaced by a base restarts from the base, and readers see the new files', async (t) => {
     const url = await fresh()
     const { folder, kept } = disposer(t)
     const [here, there] = [folder(), folder()]
@@ -153,7 +153,7 @@ await onServerDatabase('a copy of the log', ({ fresh }) => {
     assert.deepEqual(reader.read(0, 1, 10), log.read(0, 1, 10))
   })
 
-  test('a database that has lost rows already read is neither followed nor taken over', async (t) => {
+  test('a database that has lost rows which were already read is neither followed nor taken over', async (t) => {
     const url = await fresh()
     const { folder, kept } = disposer(t)
     const [here, there] = [folder(), folder()]

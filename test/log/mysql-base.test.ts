@@ -106,7 +106,7 @@ function tests(databases: TestDatabases): void {
   ] as const
 
   for (const [what, statement] of PAUSES) {
-    test(`an owner that is paused right before it ${what} takes nothing from the base of a new owner`, async () => {
+    test(`an owner that is paused right before it ${what} does not damage the base of a new owner`, async () => {
       const { take, base, names, server, url } = await place()
       const first = await take()
       await append(first, 1)
@@ -151,7 +151,7 @@ function tests(databases: TestDatabases): void {
     })
   }
 
-  test('a file that a base names and that is not whole is written again with the next base', async () => {
+  test('an incomplete file of a base is written again with the next base', async () => {
     const { take, base, server } = await place()
     const first = await take()
     await append(first, 1)
@@ -168,7 +168,7 @@ function tests(databases: TestDatabases): void {
     )
   })
 
-  test('remains of interrupted bases go with the next base, under any owner', async () => {
+  test('files of interrupted bases are deleted with the next base, by any owner', async () => {
     const { take, base, names, server } = await place()
     const first = await take()
     // Files of another partition are not this one's to delete.

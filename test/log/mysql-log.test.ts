@@ -25,7 +25,7 @@ const market = marketNamed(random)
 const note = notes(market)
 const NOW = 1_790_000_000_000
 
-test('an address names one or more servers and a database', () => {
+test('a database address names one or more servers and a database', () => {
   assert.deepEqual(parseMysqlAddress('mysql://u:p%40ss@a:1,b,[::1]:3/log'), {
     servers: [
       { host: 'a', port: 1 },
@@ -48,14 +48,14 @@ test('an address names one or more servers and a database', () => {
   for (const url of wrong) assert.equal(parseMysqlAddress(url), undefined, url)
 })
 
-test('an error that is not in the table leaves the result of the statement open', () => {
+test('an error that is not in the table leaves the result of the statement unknown', () => {
   assert.equal(meaningOf({ errno: 1062 }), 'taken')
   assert.equal(meaningOf({ errno: 1213 }), 'again')
   assert.equal(meaningOf({ errno: 1180 }), 'unknown')
   assert.equal(meaningOf(new Error('lost')), 'unknown')
 })
 
-test('the properties of a server are checked before the log is trusted to it', () => {
+test('a server’s settings are checked before the log is stored on it', () => {
   const doubts = (variables: Record<string, string>) =>
     doubtsOf('here', new Map(Object.entries(variables)))
   const safe = {
@@ -129,7 +129,7 @@ function tests(databases: TestDatabases): void {
 
   const batch = (seq: number) => ({ events: [note(seq)], nowMs: NOW + seq })
 
-  test('on another machine, or without its copy, the log is the same', async () => {
+  test('on another machine, or without its local copy, the log is the same', async () => {
     const place = await placed()
     const flow = flowOf(5, 30)
     const log = await place.open()
@@ -145,7 +145,7 @@ function tests(databases: TestDatabases): void {
     assert.equal(contentOf(renewed, 0, flow), content)
   })
 
-  test('an owner that was taken over appends nothing more, and the log goes on with the new owner', async () => {
+  test('a fenced owner appends nothing more, and the log continues with the new owner', async () => {
     const place = await placed()
     const first = kept(await place.open())
     await first.append(0, batch(1))
@@ -192,7 +192,7 @@ function tests(databases: TestDatabases): void {
     assert.deepEqual(await log.takenOver?.(), [])
   })
 
-  test('owners that race for a partition leave one row for each acknowledgement', async () => {
+  test('owners that race for a partition leave exactly one row per acknowledgement', async () => {
     const place = await placed()
     const acknowledged: string[] = []
     const own = [1, 2, 3].map(async (owner) => {
@@ -218,7 +218,7 @@ function tests(databases: TestDatabases): void {
     for (const text of acknowledged) assert(there.includes(text), text)
   })
 
-  test('rows below a base go, and a machine that has nothing begins with the base', async () => {
+  test('rows below a base are deleted, and an empty machine starts from the base', async () => {
     const place = await placed()
     const flow = flowOf(31, 60)
     let based = 0
@@ -271,7 +271,7 @@ function tests(databases: TestDatabases): void {
     await assert.rejects(place.open({ dataDir: folder() }), fault('LOG_CORRUPT'))
   })
 
-  test('a row that was changed in the database is found', async () => {
+  test('a row that was changed in the database is noticed', async () => {
     const place = await placed()
     const log = await place.open()
     for (const seq of range(1, 4)) await log.append(0, batch(seq))
@@ -283,7 +283,7 @@ function tests(databases: TestDatabases): void {
     await assert.rejects(place.open({ dataDir: folder() }), fault('LOG_CORRUPT'))
   })
 
-  test('an answer that is lost on the way is found out, and the row is there once', async () => {
+  test('after a lost answer the log finds out whether the row was written, and writes it once', async () => {
     const place = await placed()
     const cut = await cuttingProxy(place.url)
     disposed.push(cut.close)
@@ -299,7 +299,7 @@ function tests(databases: TestDatabases): void {
     assert.deepEqual(events, range(1, 6).map(note))
   })
 
-  test('a server that is away fails the append, and the log mends itself when it is back', async () => {
+  test('an unreachable server fails the append, and the log recovers when it is back', async () => {
     const place = await placed()
     const cut = await cuttingProxy(place.url)
     disposed.push(cut.close)
@@ -315,7 +315,7 @@ function tests(databases: TestDatabases): void {
     assert.equal(log.read(0, 1, 10).length, lastOffset + 1)
   })
 
-  test('a row that arrives after its append was given up does not go in, and its owner goes on', async () => {
+  test('a row that arrives after its append was given up and the log reopened is refused', async () => {
     const place = await placed()
     const cut = await cuttingProxy(place.url)
     disposed.push(cut.close)
@@ -335,7 +335,7 @@ function tests(databases: TestDatabases): void {
     assert.deepEqual(events, [note(1), another, note(3)])
   })
 
-  test('a row that arrives after its append was given up, and before the log is mended, is there', async () => {
+  test('a row that arrives after its append was given up but before the log is reopened is kept', async () => {
     const place = await placed()
     const cut = await cuttingProxy(place.url)
     disposed.push(cut.close)
@@ -352,7 +352,7 @@ function tests(databases: TestDatabases): void {
     assert.deepEqual(events, range(1, 3).map(note))
   })
 
-  test('an owner that takes its partition anew knows its fence again when the answer was lost', async () => {
+  test('an owner that claims its partition again knows its fence although the answer was lost', async () => {
     const place = await placed()
     const cut = await cuttingProxy(place.url)
     disposed.push(cut.close)
@@ -375,7 +375,7 @@ function tests(databases: TestDatabases): void {
     assert.equal((await server.rows(fences)).length, 2, 'one fence, and the row behind it')
   })
 
-  test('an owner that was taken over while its append was undecided stays closed', async () => {
+  test('an owner that was fenced during an undecided append stays closed', async () => {
     const place = await placed()
     const cut = await cuttingProxy(place.url)
     disposed.push(cut.close)
@@ -393,7 +393,7 @@ function tests(databases: TestDatabases): void {
     assert.deepEqual(events, range(1, 3).map(note))
   })
 
-  test('a log that was in files goes on in a database, complete for every opener', async () => {
+  test('a log that was in files continues in a database, complete for every node', async () => {
     const place = await placed()
     const flow = flowOf(41, 30)
     const dataDir = folder()
@@ -419,7 +419,7 @@ function tests(databases: TestDatabases): void {
     await assert.rejects(place.open({ dataDir: folder() }), fault('LOG_HALF_MADE'))
   })
 
-  test('a folder with another log is refused, and so are other partitions', async () => {
+  test('a folder with another log is refused, and so is another number of partitions', async () => {
     const [place, stranger] = [await placed(), await placed()]
     await (await place.open()).close()
     await (await stranger.open()).close()

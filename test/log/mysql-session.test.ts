@@ -87,7 +87,7 @@ describe('a server with other defaults', { skip: missing ?? false }, () => {
     }
   }
 
-  test('an append that was acknowledged is there although the server does not commit by itself', async () => {
+  test('an acknowledged append is durable although the server has autocommit turned off', async () => {
     const log = await openMysqlLog<Noted>({
       ...{ url: servers.url(), dataDir: file('data'), partitions: 1, own: [0] },
       checkpointThread: false,
@@ -100,7 +100,7 @@ describe('a server with other defaults', { skip: missing ?? false }, () => {
     assert.equal(Number(row?.events), 1)
   })
 
-  test('a single statement on the database commits although the server does not by itself', async () => {
+  test('a single statement is committed although the server has autocommit turned off', async () => {
     const database = await openDatabase(servers.url(0, 'sibyl'))
     const run = (sql: string) =>
       transact(database, (transaction, connection) =>
@@ -141,7 +141,7 @@ describe('a server with other defaults', { skip: missing ?? false }, () => {
   }
 
   // After a Galera server was away from its cluster, its old sessions may answer every statement with this error.
-  test('a connection of the log that reports a lock wait is left for the next server', async () => {
+  test('after a lock wait error the log moves to the next server', async () => {
     const url = servers.urlOf(0, 'sibyl')
     const twice = url.replace(/@(.*)\//, '@$1,$1/')
     await whileLocked(async () => {
@@ -157,7 +157,7 @@ describe('a server with other defaults', { skip: missing ?? false }, () => {
     })
   })
 
-  test('a connection of a clustered database that reports a lock wait is left for the next server', async () => {
+  test('after a lock wait error a clustered database moves to the next server', async () => {
     const twice = servers.urlOf(0, 'sibyl').replace(/@(.*)\//, '@$1,$1/')
     const database = await openDatabase(twice, { connectionsMax: 1 })
     const session = () =>
@@ -182,7 +182,7 @@ describe('a server with other defaults', { skip: missing ?? false }, () => {
       return row?.Value ?? ''
     })
 
-  test('the log and the database are read over TLS if the certificate is trusted and names the host', async () => {
+  test('the log and the database use TLS if the certificate is trusted and names the host', async () => {
     assert.equal(await cipherOf(named), '')
     assert.notEqual(await cipherOf(`${named}?tls=true&ca=${file('server.pem')}`), '')
     const database = await openDatabase(`${named}?tls=true&ca=${file('server.pem')}`)
@@ -193,7 +193,7 @@ describe('a server with other defaults', { skip: missing ?? false }, () => {
     assert.notEqual(row?.Value, '')
   })
 
-  test('a certificate that is not trusted, or names another host, ends the connection', async () => {
+  test('a certificate that is untrusted, or names another host, ends the connection', async () => {
     const isRefused = { message: /certificate|altname/i }
     await assert.rejects(cipherOf(`${named}?tls=true`), isRefused)
     await assert.rejects(cipherOf(`${named}?tls=true&ca=${file('other.pem')}`), isRefused)

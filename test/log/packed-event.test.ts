@@ -23,7 +23,7 @@ function fixture(version: number): { events: MarketEvent[]; rows: unknown[] } {
   return JSON.parse(readFileSync(path, 'utf8'))
 }
 
-test('every event comes back from its short form as it was', () => {
+test('every event is read back unchanged from its packed form', () => {
   const market = given({ selfTrade: 'cancel-resting' })
   const flow = randomFlow(market, randomFrom(31))
   for (let step = 0; step < 2_000; step++) flow.step()
@@ -34,7 +34,7 @@ test('every event comes back from its short form as it was', () => {
   for (const event of market.events) assert.deepEqual(stored([event]), [event])
 })
 
-test('mints and merges come back, with the labels of their makers', () => {
+test('mints and merges are read back unchanged, with the labels of their makers', () => {
   const market = given({ market: { matching: 'complementary' } })
   market.place(buy('NO').at(0.4).size(1).named('a'), undefined, { tags: { label: 'quote' } })
   market.place(sell('YES').at(0.6).size(1).named('b'))
@@ -48,7 +48,7 @@ test('mints and merges come back, with the labels of their makers', () => {
   assert.deepEqual(stored(market.events), market.events)
 })
 
-test('the session of an order comes back, and a flag that is none of the known ones is refused', () => {
+test('the session of an order is read back, and an unknown flag is refused', () => {
   const market = given()
   const place = (order: OrderBuilder) =>
     market.ask('PlaceOrder', { order: signed(order, market.marketId), session: 's-1' })
@@ -69,7 +69,7 @@ test('the session of an order comes back, and a flag that is none of the known o
   }
 })
 
-test('events of several markets in one row come back each with its own', () => {
+test('events of several markets in one row are read back with their market', () => {
   withSeeds([1, 2, 3], (random) => {
     const markets = Array.from({ length: 3 }, () => {
       const market = given()
@@ -97,7 +97,7 @@ function inMarket(event: MarketEvent, marketId: MarketId): MarketEvent {
   return { ...event, marketId }
 }
 
-test('rows are written and read as they lie in the logs that there are', () => {
+test('rows of existing logs are written and read unchanged', () => {
   const { events, rows } = fixture(2)
   assert.deepEqual(packed(events), rows)
   assert.deepEqual(PACKED.read(rows), events)
@@ -107,7 +107,7 @@ test('rows are written and read as they lie in the logs that there are', () => {
   assert.deepEqual(PACKED.read(events), events)
 })
 
-test('rows of the first version are read from a log that goes on in this one', () => {
+test('rows of the first version are read from a log that continues in this version', () => {
   const home = { logId: 'log', partition: 0 }
   const { events, rows } = fixture(1)
   const payload = Buffer.from(JSON.stringify(rows))
@@ -120,7 +120,7 @@ test('rows of the first version are read from a log that goes on in this one', (
   )
 })
 
-test('a batch that is cut into several rows can be read from each of them', () => {
+test('a batch that is split into several rows can be read from each of them', () => {
   const market = given()
   const flow = randomFlow(market, randomFrom(7))
   while (market.events.length < 9_000) flow.step()
@@ -145,7 +145,7 @@ test('a row with a first event without a market, or of an unknown kind, is an as
   assert.throws(() => PACKED.read([first.with(0, 'X')]), /kind X/)
 })
 
-test('a permit, a fee recipient and numbers of 64 bits come back too', () => {
+test('a permit, a fee recipient and 64-bit numbers are read back unchanged', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(1).named('maker'))
   const order = {
@@ -175,7 +175,7 @@ test('a permit, a fee recipient and numbers of 64 bits come back too', () => {
   assert.deepEqual(stored(events), events)
 })
 
-test('rows of the log are read as readers get them', () => {
+test('the bytes that readers get decode to the events of the log', () => {
   const market = given()
   market.place(buy('YES').named('a'))
   const bytes = new Uint8Array(Buffer.from(JSON.stringify(packed(market.events))))

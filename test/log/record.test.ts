@@ -37,7 +37,7 @@ function rowOf({ firstOffset, count, version, crc, payload }: Fixture): BatchRow
 }
 
 for (let version = 1; version <= RECORD_VERSION; version++) {
-  test(`records of version ${version} read as they were written`, () => {
+  test(`records of version ${version} are read as they were written`, () => {
     const stored = fixture(version)
     const records = decodeBatch(stored, rowOf(stored), UPCASTERS, WHOLE)
     assert.deepEqual(
@@ -47,7 +47,7 @@ for (let version = 1; version <= RECORD_VERSION; version++) {
   })
 }
 
-test('the encoder writes the current version exactly as its fixture has it', () => {
+test('the encoder writes the current version exactly as in its fixture', () => {
   const stored = fixture(RECORD_VERSION)
   const rows: BatchRow[] = []
   new BatchEncoder().encode(
@@ -61,7 +61,7 @@ test('the encoder writes the current version exactly as its fixture has it', () 
   assert.deepEqual(rows, [rowOf(stored)])
 })
 
-test('an older version is brought up by its upcaster, and by none it is refused', () => {
+test('an older version is converted by its upcaster, and refused without one', () => {
   const home = { logId: 'old', partition: 3 }
   const payload = Buffer.from('[\n{"kind":"Noted","market":"0x1","seq":1}\n]')
   const row = { first_offset: 8, count: 1, version: 0, payload }
@@ -88,7 +88,7 @@ test('an older version is brought up by its upcaster, and by none it is refused'
   )
 })
 
-test('a row with a correct checksum that cannot be read is refused as damaged, with its place', () => {
+test('a row with a correct checksum that cannot be read is refused as damaged, with its offset', () => {
   const home = { logId: 'log', partition: 3 }
   const rowWith = (text: string, count = 1): BatchRow => {
     const row = { first_offset: 8, count, version: RECORD_VERSION, payload: Buffer.from(text) }
@@ -105,7 +105,7 @@ test('a row with a correct checksum that cannot be read is refused as damaged, w
   assert.throws(() => decodeBatch(home, rowWith(`[${event}]`), UPCASTERS, picky), refused)
 })
 
-test('a batch is cut before its rows are much larger than 4 MiB', () => {
+test('a batch is split before its rows are much larger than 4 MiB', () => {
   const MIB = 1024 * 1024
   const events = Array.from({ length: 12 }, (_, index) => ({
     type: 'Noted',
@@ -129,7 +129,7 @@ test('a batch is cut before its rows are much larger than 4 MiB', () => {
   ])
 })
 
-test('a batch that failed to be written leaves nothing', () => {
+test('a batch that could not be written leaves nothing behind', () => {
   const encoder = new BatchEncoder()
   const home = { logId: 'log', partition: 0 }
   const event = { type: 'Noted', marketId: '0x1' as MarketId, seq: 1 }
@@ -148,7 +148,7 @@ test('a batch that failed to be written leaves nothing', () => {
   })
 })
 
-test('a row is refused when anything about it has changed', () => {
+test('a row is refused if any of its columns has changed', () => {
   const stored = fixture(1)
   const row = rowOf(stored)
   const payload = Buffer.from(row.payload)

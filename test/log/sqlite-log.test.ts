@@ -119,7 +119,7 @@ test('many trade statuses are checked in steps after opening, while they change'
   }, fault('LOG_CORRUPT'))
 })
 
-test('a snapshot is seen when it is complete, and replaces the one before', async () => {
+test('a snapshot is visible once it is complete, and replaces the previous one', async () => {
   let log = open()
   await appendNotes(log, 1, 10)
   const chunks = (value: number, count: number) =>
@@ -177,7 +177,7 @@ test('a snapshot is seen when it is complete, and replaces the one before', asyn
   assert.deepEqual(stored()?.chunks, chunks(100, 2))
 })
 
-test('a snapshot that cannot be written says so, leaves nothing, and the log goes on', async () => {
+test('a failed snapshot is reported, leaves nothing behind, and the log continues', async () => {
   const log = open()
   await appendNotes(log, 1, 10)
   const { snapshots } = partitionPaths(dataDir, 0)
@@ -196,7 +196,7 @@ test('a snapshot that cannot be written says so, leaves nothing, and the log goe
   assert.equal(log.readSnapshot(0, market)?.meta.atOffset, 12)
 })
 
-test('a snapshot under way is given up when its partition is opened again', async () => {
+test('an unfinished snapshot is abandoned when its partition is opened again', async () => {
   const log = open()
   await appendNotes(log, 1, 10)
   const begun = log.beginSnapshot(0, market, 10, 10)
@@ -210,7 +210,7 @@ test('a snapshot under way is given up when its partition is opened again', asyn
   assert.deepEqual(readdirSync(partitionPaths(dataDir, 0).snapshots), [])
 })
 
-test('a snapshot does not run ahead of the disk, and is whole however large', async () => {
+test('a snapshot does not run ahead of the disk, and is complete at any size', async () => {
   let log = open()
   await appendNotes(log, 1, 10)
   const writer = log.beginSnapshot(0, market, 10, 10)
@@ -235,7 +235,7 @@ test('a snapshot does not run ahead of the disk, and is whole however large', as
   assert.deepEqual(read, range(0, 39))
 })
 
-test('a snapshot that the log cannot do without is missed, and one it can is not', async () => {
+test('a missing or damaged snapshot is refused if the log needs it, and ignored otherwise', async () => {
   let log = open()
   for (let from = 1; from <= 40; from += 4) await appendNotes(log, from, from + 3)
   const writer = log.beginSnapshot(0, market, 30, 30)
@@ -280,7 +280,7 @@ test('a snapshot that the log cannot do without is missed, and one it can is not
   assert(existsSync(`${path}.aside`))
 })
 
-test('a snapshot that is ahead of its log shows that the log has lost something', async () => {
+test('a snapshot that is ahead of its log shows that the log has lost events', async () => {
   const log = open()
   await appendNotes(log, 1, 4)
   await close(log)
@@ -324,7 +324,7 @@ test('a refused log keeps all of its snapshots, even if the operator accepts a l
   assert.equal(log.snapshots(0)[0]?.atOffset, 44)
 })
 
-test('a damaged snapshot that is not needed does not stop an open', async () => {
+test('a damaged snapshot that is not needed does not prevent opening', async () => {
   const log = open()
   await appendNotes(log, 1, 12)
   await log.beginSnapshot(0, market, 12, 12).commit()
@@ -377,7 +377,7 @@ test('a retired market leaves nothing behind', async () => {
   assert.deepEqual(open().snapshots(0), [])
 })
 
-test('a failed append reports it, and after reopening the log is unchanged', async () => {
+test('a failed append is reported, and after reopening the log is unchanged', async () => {
   const flow = flowOf(11, 3)
   const log = open({ partitionBytesMax: 400_000 })
   await log.append(0, flow.batches[0]!)
@@ -397,7 +397,7 @@ test('a failed append reports it, and after reopening the log is unchanged', asy
   assert.equal(contentOf(await reopened(log), 0, flow), after)
 })
 
-test('a data folder keeps its number of partitions, and all of them', async () => {
+test('a data folder keeps its number of partitions, and needs all of them', async () => {
   const log = open({ own: [0, 1] })
   await log.append(1, { events: [note(1)], nowMs: NOW })
   await close(log)
@@ -423,7 +423,7 @@ test('a data folder keeps its number of partitions, and all of them', async () =
   assert.equal(open({ own: [0, 1] }).lastOffset(1), 1)
 })
 
-test('every commit waits for the disk', () => {
+test('every commit is synced to the disk', () => {
   const { id: logId } = createLog(dataDir, 2)
   const paths = partitionPaths(dataDir, 0)
   const home = { logId, partition: 0 }
@@ -464,7 +464,7 @@ test('a partition has one writer, within the process and beyond', async () => {
   await appendNotes(log, 1, 2)
 })
 
-test('a step of forgetting ends when it has forgotten enough, and says that there is more', async () => {
+test('a step of forgetting ends when it has removed its limit, and reports that there is more', async () => {
   const log = open()
   const random = randomFrom(43)
   const orders = Array.from({ length: 6_000 }, () => closedOrder(random, market, 1_000))
@@ -483,7 +483,7 @@ test('a step of forgetting ends when it has forgotten enough, and says that ther
   assert.equal(log.closedOrderRoom(0), 8_000_000)
 })
 
-test('a commit that the system refuses midway leaves exactly the answered events', () => {
+test('a commit that the operating system refuses midway leaves exactly the answered events', () => {
   createLog(dataDir, 1)
   const writer = fileURLToPath(new URL('./full-writer.ts', import.meta.url))
   const command = 'ulimit -S -f 300 && exec "$0" "$@"'
@@ -509,7 +509,7 @@ test('a commit that the system refuses midway leaves exactly the answered events
   }
 })
 
-test('a writer that is killed leaves no lock behind', async () => {
+test('a killed writer leaves no lock behind', async () => {
   createLog(dataDir, 2)
   const rival = fileURLToPath(new URL('./rival-writer.ts', import.meta.url))
   const child = spawn(process.execPath, [...process.execArgv, rival, dataDir, '2', '0'], {
@@ -561,7 +561,7 @@ test('a reader in another thread follows the log while it is written', async () 
   await reader.close()
 })
 
-test('the checkpoint thread copies the files it is asked for, and only those', async () => {
+test('the checkpoint thread copies only the requested files', async () => {
   const paths = [0, 1, 2].map((partition) => partitionPaths(dataDir, partition))
   const bytesOf = (partition: number) => statSync(paths[partition]!.database).size
   const log = open({ partitions: 3, own: [0, 1, 2] })
@@ -589,7 +589,7 @@ test('the checkpoint thread copies the files it is asked for, and only those', a
   }
 })
 
-test('markets of other partitions are no business of this one', async () => {
+test('each partition has only the events of its own markets', async () => {
   const log = open({ own: [0, 1] })
   await log.append(0, { events: [note(1)], nowMs: NOW })
   await log.append(1, { events: [notes(other)(1)], nowMs: NOW + 1 })

@@ -16,7 +16,7 @@ import { CHAIN, market, person } from '../store/chain-index/chain-events.ts'
 
 const [steady, hasty] = [person(101), person(102)] as const
 
-test('a difference counts only if it is there in every look', async (t) => {
+test('a difference of funds counts only if every read shows it', async (t) => {
   const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-audit-'))
   createLog(dataDir, 1)
   const database = await openDatabase(`sqlite:${join(dataDir, 'sibyl.db')}`)

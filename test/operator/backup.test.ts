@@ -130,7 +130,7 @@ async function everything(database: Database): Promise<Record<string, string[]>>
 }
 
 await onBothDatabases('a backup', ({ fresh, dialect }) => {
-  it('of trading that goes on is of one instant, and a start goes on from it', async () => {
+  it('a backup during trading is of one instant, and an exchange starts from it', async () => {
     const dataDir = newFolder()
     const host = startTrading(dataDir, { closedTailMax: 100 })
     const trading = newTrading(41)
@@ -206,7 +206,7 @@ await onBothDatabases('a backup', ({ fresh, dialect }) => {
     await restore(again, { ...placesOf(join(newFolder(), 'data'), next), logUrl: next }, quiet)
   })
 
-  it('of a newer version is refused before anything is placed', async () => {
+  it('a backup of a newer version is refused before any file is written', async () => {
     const dataDir = newFolder()
     const host = startTrading(dataDir)
     const places = placesOf(dataDir, await fresh())
@@ -228,7 +228,7 @@ await onBothDatabases('a backup', ({ fresh, dialect }) => {
     else assert.deepEqual(await tablesOnServer(there.databaseUrl), [])
   })
 
-  it('answers resubmissions as before, and keeps data that is in no log', async () => {
+  it('after a restore resubmissions get their first answers, and data outside of the log is there', async () => {
     const dataDir = newFolder()
     const host = startTrading(dataDir, { closedTailMax: 100 })
     const trading = newTrading(43)
@@ -283,7 +283,7 @@ await onBothDatabases('a backup', ({ fresh, dialect }) => {
 await onBothDatabases('a backup that is not whole', ({ fresh, dialect }) => {
   // What is checked does not depend on the database.
   if (dialect === 'mysql') return
-  it('is refused, and says which file', async () => {
+  it('an incomplete backup is refused, and the message names the file', async () => {
     const dataDir = newFolder()
     const host = startTrading(dataDir)
     const places = placesOf(dataDir, await fresh())
@@ -317,7 +317,7 @@ await onBothDatabases('a backup that is not whole', ({ fresh, dialect }) => {
     assert.deepEqual(existsSync(into.dataDir) ? readdirSync(into.dataDir) : [], [])
   })
 
-  it('a wrong option ends with 2 and a line that names it', async () => {
+  it('a wrong option of the backup ends with exit code 2 and a line that names it', async () => {
     const places = placesOf(newFolder(), await fresh())
     const inside = join(places.dataDir, 'inside')
     mkdirSync(inside)

@@ -43,7 +43,7 @@ function segments(dataDir: string, logId: string, partition: number): string[] {
 }
 
 await onBothDatabases('a database that is lost', ({ fresh }) => {
-  it('is built again, from nothing or from an older copy, row by row as it was', async () => {
+  it('a lost database is rebuilt from nothing or from an older copy, with the same rows', async () => {
     const dataDir = newFolder()
     const host = startTrading(dataDir)
     const trading = newTrading(31)
@@ -96,7 +96,7 @@ await onBothDatabases('a database that is lost', ({ fresh }) => {
 await onBothDatabases('a rebuild', ({ fresh, dialect }) => {
   // What is checked does not depend on the database.
   if (dialect === 'mysql') return
-  it('names missing and damaged files before it writes anything', async () => {
+  it('a rebuild names missing and damaged files before it writes anything', async () => {
     const dataDir = newFolder()
     const host = startTrading(dataDir)
     const trading = newTrading(32)

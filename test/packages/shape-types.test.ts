@@ -57,14 +57,14 @@ async function differences(written: ReadonlyMap<string, string>): Promise<string
   }
 }
 
-test('every shape has the same type in the package of the SDK as in this repository', async () => {
+test('every shape has the same type in the SDK package as in this repository', async () => {
   const written = await shapeTypes()
   const names = [...written.values()].join('').match(/^export type /gm) ?? []
   assert(names.length > 40, `${names.length} shapes`)
   assert.equal(await differences(written), '')
 })
 
-test('a type that is written otherwise is noticed: its member, its optionality and its values', async () => {
+test('a type that differs in a member, its optionality or its values is noticed', async () => {
   const written = new Map(await shapeTypes())
   for (const [file, before, after] of [
     ['trades.ts', 'readonly price: number', 'readonly price: string'],

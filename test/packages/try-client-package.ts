@@ -155,9 +155,11 @@ export async function tryClientPackage(t: TestContext, { url }: Exchange): Promi
   const stranger = await strangersFolder(t)
   const { folder, manifest, read, examples } = stranger
 
-  await t.test('it has all that it imports, and depends on nothing else', () => isWhole(stranger))
+  await t.test('the package contains all of its imports, and has no dependencies', () =>
+    isWhole(stranger),
+  )
 
-  await t.test('its version is in its changelog, and its ranges begin where we test', async () => {
+  await t.test('its changelog has its version, and its ranges are tested', async () => {
     assert.match(await read('CHANGELOG.md'), new RegExp(`^## ${manifest.version}$`, 'm'))
     const ours = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as Manifest
     for (const [name, range] of Object.entries(manifest.dependencies)) {
@@ -169,7 +171,7 @@ export async function tryClientPackage(t: TestContext, { url }: Exchange): Promi
     ['nodenext', 'nodenext'],
     ['esnext', 'bundler'],
   ] as const) {
-    await t.test(`its types hold under ${moduleResolution}`, async () => {
+    await t.test(`the types of the package compile under ${moduleResolution}`, async () => {
       const tries = 'types.ts'
       await writeFile(
         join(folder, tries),
@@ -195,20 +197,18 @@ export async function tryClientPackage(t: TestContext, { url }: Exchange): Promi
     })
   }
 
-  await t.test(
-    'a project needs neither the types of a browser nor to skip those of libraries',
-    () =>
-      compiles(folder, {
-        ...{ module: 'nodenext', target: 'es2022', lib: ['es2022'], types: ['node'] },
-        ...{ strict: true, skipLibCheck: false, files: ['quick.ts'] },
-      }),
+  await t.test('the package compiles without browser types and skipLibCheck', () =>
+    compiles(folder, {
+      ...{ module: 'nodenext', target: 'es2022', lib: ['es2022'], types: ['node'] },
+      ...{ strict: true, skipLibCheck: false, files: ['quick.ts'] },
+    }),
   )
 
   const env = { PATH: process.env.PATH, SIBYL_URL: url, SIBYL_KEY: devnetKey(12) }
   const execute: Execute = async (file) =>
     (await run(process.execPath, [file], { cwd: folder, env, timeout: 300_000 })).stdout
 
-  await t.test('a CommonJS project has its types, and can require it', async () => {
+  await t.test('a CommonJS project can require the package and has its types', async () => {
     const options = { target: 'es2022', types: ['node'], strict: true, files: ['common.cts'] }
     await compiles(folder, { ...options, module: 'node16', skipLibCheck: false })
     const required = "const { createReader } = require('sibyl-client/reader')\n"
@@ -216,15 +216,15 @@ export async function tryClientPackage(t: TestContext, { url }: Exchange): Promi
     assert.equal(await execute('common.cjs'), 'function\n')
   })
 
-  await t.test('the order of its README is placed', async () => {
+  await t.test('the order in the README of the package is placed', async () => {
     assert.match(await execute(examples[0]!), /^accepted 0x[0-9a-f]{64}\n$/)
   })
 
-  await t.test('the stream of its README is heard', async () => {
+  await t.test('the stream example in the README of the package runs', async () => {
     assert.match(await execute(examples[1]!), /^\[\] \[\]\n/)
   })
 
-  await t.test('a WebSocket can be passed in', async () => {
+  await t.test('the package accepts a WebSocket from the caller', async () => {
     const code = (await readFile(join(folder, examples[1]!), 'utf8'))
       .replace('client.stream()', 'client.stream({ WebSocket: Counted })')
       .replace(
@@ -243,7 +243,7 @@ export async function tryClientPackage(t: TestContext, { url }: Exchange): Promi
     assert.match(await execute('own-socket.ts'), / ms\nopened 1\n$/)
   })
 
-  await t.test('a page that only lists markets is a bundle below 40 kB, gzipped', async () => {
+  await t.test('a page that only lists markets bundles to less than 40 kB, gzipped', async () => {
     const entry = join(folder, 'reads.ts')
     await writeFile(
       entry,
@@ -261,11 +261,11 @@ export async function tryClientPackage(t: TestContext, { url }: Exchange): Promi
     assert.equal(await execute('reads.js'), 'true\n')
   })
 
-  await t.test('sibyl-ccxt stands on it, and places the order of its README', () =>
+  await t.test('sibyl-ccxt works with the package, and its README order is placed', () =>
     tryCcxtPackage(stranger, execute),
   )
 
-  await t.test('without a WebSocket the stream asks for one', async () => {
+  await t.test('without a WebSocket the stream names the missing option', async () => {
     await writeFile(
       join(folder, 'no-socket.js'),
       `import { createClient } from 'sibyl-client'
@@ -282,7 +282,7 @@ export async function tryClientPackage(t: TestContext, { url }: Exchange): Promi
     )
   })
 
-  await t.test('it can be bundled for browsers', async () => {
+  await t.test('the package can be bundled for browsers', async () => {
     const entry = join(folder, 'page.ts')
     await writeFile(
       entry,

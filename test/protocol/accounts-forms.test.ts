@@ -29,7 +29,7 @@ const order: AccountsProtocol['Reserve']['takes']['order'] = {
   permit: '18446744073709551615' as Uint64,
 }
 
-test('requests and answers of a front arrive as they were sent', async () => {
+test('requests and answers of a front arrive unchanged', async () => {
   const { port1, port2 } = new MessageChannel()
   const heard: [string, unknown][] = []
   const answers = [{ granted: true }, reject('INSUFFICIENT_FUNDS', 'size', 'too little')]

@@ -115,19 +115,19 @@ async function exchange(near: ChannelOptions, far: ChannelOptions) {
 
 const formed = { ...OPTIONS, forms: MARKET_FORMS }
 
-test('orders, cancels and answers arrive as they were sent, with every field', async () => {
+test('orders, cancels and answers arrive unchanged, with every field', async () => {
   const { heard, all, got, wanted } = await exchange(formed, formed)
   assert.deepEqual(heard, all)
   assert.deepEqual(got, wanted)
 })
 
-test('a caller that asks without forms is answered without', async () => {
+test('a caller that does not use packed forms gets unpacked answers', async () => {
   const { heard, all, got, wanted } = await exchange(OPTIONS, formed)
   assert.deepEqual(heard, all)
   assert.deepEqual(got, wanted)
 })
 
-test('the frequent ones do travel in their forms', () => {
+test('frequent messages are sent in their packed forms', () => {
   const fits = (form: Form<unknown> | undefined, message: object): boolean => {
     const cells: unknown[] = []
     const isWritten = form?.write(message, cells) ?? false

@@ -41,7 +41,7 @@ function pair(options: Partial<ChannelOptions> = {}) {
   }
 }
 
-test('each request gets its own answer, in any order of answers', async () => {
+test('each request gets its own answer, in whichever order they are answered', async () => {
   const { near, far, heard, onHeard } = pair()
   onHeard(() => {
     if (heard.length < 50) return
@@ -56,7 +56,7 @@ test('each request gets its own answer, in any order of answers', async () => {
   near.close()
 })
 
-test('messages of one turn travel in one batch, and more than a batch in several', async () => {
+test('messages of one turn are sent in one batch, and more than a batch in several', async () => {
   const { port1, port2 } = new MessageChannel()
   const batches: number[] = []
   const all = new Promise<void>((resolve) => {
@@ -88,7 +88,7 @@ test('a message sent before an answer arrives before it', async () => {
   near.close()
 })
 
-test('one request too many is answered full at once and never sent', async () => {
+test('a request above the limit is answered as full at once and never sent', async () => {
   const { near, heard, far, onHeard } = pair({ inFlightMax: 2 })
   const first = near.ask('Echo', { n: 1 })
   const second = near.ask('Echo', { n: 2 })
@@ -101,7 +101,7 @@ test('one request too many is answered full at once and never sent', async () =>
   near.close()
 })
 
-test('a request without an answer in time is late, and a later answer does no harm', async () => {
+test('a request without an answer before its deadline is late, and a later answer is ignored', async () => {
   const { near, far, heard, onHeard } = pair()
   const late = await near.ask('Echo', { n: 1 }, 30)
   assert.deepEqual(late, { unanswered: 'late' })
@@ -115,7 +115,7 @@ test('a request without an answer in time is late, and a later answer does no ha
   near.close()
 })
 
-test('a closed channel answers waiting and further requests, and reports it once', async () => {
+test('a closed channel answers waiting and later requests, and reports it once', async () => {
   const { near, far, closedCount } = pair()
   const waiting = near.ask('Echo', { n: 1 })
   far.close()
@@ -143,7 +143,7 @@ test('a thread that is ended leaves no request without an answer', async () => {
   assert(answers.every((answer) => isUnanswered(answer) && answer.unanswered === 'closed'))
 })
 
-test('messages that have a form and messages that have none share a batch', async () => {
+test('packed and unpacked messages share a batch', async () => {
   const number: Form<{ n: number }> = {
     cells: 2,
     write({ n }, into) {
@@ -243,7 +243,7 @@ test('a caller that requests times gets them before its answer; others do not', 
   near.close()
 })
 
-test('a peer that reads nothing loses messages, learns it before any answer, and then receives again', async () => {
+test('a peer that does not read loses messages, learns it before any answer, and then receives again', async () => {
   const { port1, port2 } = new MessageChannel()
   let dropped = 0
   const missed = Promise.withResolvers<void>()

@@ -41,7 +41,7 @@ function guarded() {
   }
 }
 
-test('while the clocks agree, the wall clock is the time, also when it drifts or is put right a little', () => {
+test('while the clocks agree, the wall clock is used, also when it drifts or is corrected slightly', () => {
   const { pass, jump, now, said, wall } = guarded()
   pass(100)
   assert.equal(now(), 100_000)
@@ -56,7 +56,7 @@ test('while the clocks agree, the wall clock is the time, also when it drifts or
   assert.deepEqual(said, [])
 })
 
-test('a jump is not the time before anybody has looked, and time goes on without it', () => {
+test('a jump of the wall clock is not used before a check, and time continues without it', () => {
   const { pass, jump, now, said, guard } = guarded()
   pass(10)
   jump(3_600_000)
@@ -73,7 +73,7 @@ test('a jump is not the time before anybody has looked, and time goes on without
   assert.deepEqual(said.slice(1), [{ type: 'back' }])
 })
 
-test('a jump by which the clock stays is believed after a while: a laptop that was suspended goes on by itself', () => {
+test('a jump that persists is accepted after a while, as after a laptop was suspended', () => {
   const { pass, jump, now, said } = guarded()
   jump(8 * 3_600_000)
   pass(300)
@@ -83,7 +83,7 @@ test('a jump by which the clock stays is believed after a while: a laptop that w
   assert.deepEqual(said.at(-1), { type: 'confirmed', byMs: 8 * 3_600_000, by: 'time' })
 })
 
-test('a clock that jumps about is not believed until it goes on evenly', () => {
+test('a clock that keeps jumping is not accepted until it advances evenly', () => {
   const { pass, jump, now, said } = guarded()
   for (let at = 0; at < 10; at++) {
     jump(at % 2 === 0 ? 7_200_000 : 600_000)
@@ -94,7 +94,7 @@ test('a clock that jumps about is not believed until it goes on evenly', () => {
   assert.ok(!said.some(({ type }) => type === 'confirmed'))
 })
 
-test('a new block with that time confirms a jump, one with the time of before contradicts it', () => {
+test('a new block with the new time confirms a jump, and one with the old time contradicts it', () => {
   const { pass, jump, now, said, guard, wall } = guarded()
   jump(3_600_000)
   pass(5)
@@ -113,7 +113,7 @@ test('a new block with that time confirms a jump, one with the time of before co
   assert.deepEqual(said.at(-1), { type: 'confirmed', byMs: 3_600_000, by: 'chain' })
 })
 
-test('a jump back is held too, and the time of a local chain is added as ever', () => {
+test('a jump back is held too, and the offset of a local chain is still added', () => {
   const { pass, jump, now, memory } = guarded()
   pass(10)
   jump(-600_000)
@@ -124,7 +124,7 @@ test('a jump back is held too, and the time of a local chain is added as ever', 
   assert.equal(now(), 7_200_000 - 600_000 + 311_000)
 })
 
-test('no unconfirmed second is skipped, for any behaviour of the wall clock', () => {
+test('no second is skipped without confirmation, for any behaviour of the wall clock', () => {
   const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
   const random = randomFrom(seed)
   const { pass, jump, now, said } = guarded()

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { followClock, makeClockMemory, moveClock, systemClock } from '#runtime/clock.ts'
 import { simulatedClock } from '../support/simulated-clock.ts'
 
-test('the simulated clock runs due timers in the order of time, then of creation', () => {
+test('the simulated clock runs due timers by time, then by creation', () => {
   const clock = simulatedClock(1_000)
   const ran: string[] = []
   clock.after(20, () => ran.push(`b at ${clock.nowMs()}`))
@@ -38,7 +38,7 @@ test('the system clock returns Unix milliseconds and runs timers', async () => {
   clearTimeout(hold)
 })
 
-test('the system clock is as far ahead of the machine as its shared memory says', (t) => {
+test('the system clock is ahead of the machine by the offset in its shared memory', (t) => {
   const memory = makeClockMemory()
   followClock(memory)
   t.after(() => followClock(makeClockMemory()))

@@ -26,7 +26,7 @@ function gathering(
   return { sent, ask, tasks: () => sent.map(({ tasks }) => tasks) }
 }
 
-test('a single piece of work goes at once; later ones go together, in their order', async () => {
+test('a single task is sent at once; later ones are sent together, in order', async () => {
   const { sent, ask, tasks } = gathering()
   const results = [1, 2, 3, 4, 5].map(ask)
   assert.deepEqual(tasks(), [[1]])
@@ -52,7 +52,7 @@ test('work that was not done in time waits again, before later work', async () =
   assert.deepEqual(await Promise.all(results), [1, 4, 9, 16, 25])
 })
 
-test('no more is under way than may be, and no more waits than may', async () => {
+test('tasks in flight and waiting tasks stay within their limits', async () => {
   const { sent, ask, tasks } = gathering({ underWayMax: 2, waitingMax: 2 })
   const results = [1, 2, 3, 4].map(ask)
   assert.deepEqual(tasks(), [[1], [2]])
@@ -68,7 +68,7 @@ test('no more is under way than may be, and no more waits than may', async () =>
   assert.deepEqual(await Promise.all([...results, last]), [1, 4, 9, 16, 36])
 })
 
-test('with no room to wait, work that finds a place goes', async () => {
+test('without room to wait, a task that can start at once is accepted', async () => {
   const { sent, ask } = gathering({ waitingMax: 0 })
   const first = ask(3)
   await assert.rejects(ask(4), PoolFull)

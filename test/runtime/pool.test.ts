@@ -4,7 +4,7 @@ import { makePool } from '#runtime/pool.ts'
 
 const ENTRY = new URL('./threads/gated.ts', import.meta.url)
 
-test('tasks of a pool are begun in the order in which they came', async (t) => {
+test('tasks of a pool start in the order of arrival', async (t) => {
   const pool = makePool({ entry: ENTRY, threads: 1, data: {}, queueMax: 100 })
   t.after(() => pool.close())
   const gate = new SharedArrayBuffer(4)
@@ -52,7 +52,7 @@ test('a pool with a full queue refuses work', async (t) => {
   assert(ends.slice(0, 3).every(({ status }) => status === 'fulfilled'))
 })
 
-test('a pool reports the processor time of its threads, also during long work', async (t) => {
+test('a pool reports the CPU time of its threads, also during long work', async (t) => {
   const pool = makePool({ entry: ENTRY, threads: 1, data: {}, queueMax: 2 })
   t.after(() => pool.close())
   const gate = new SharedArrayBuffer(4)

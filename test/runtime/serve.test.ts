@@ -81,7 +81,7 @@ function served(options: Partial<ServeOptions<Counter, CounterProtocol, Added>> 
   return { actor, state, story, clock, ask, timesOf }
 }
 
-test('a batch is committed, then said, then answered, in the order of arrival', async () => {
+test('a batch is committed, then published, then answered, in the order of arrival', async () => {
   const { ask, story } = served()
   await Promise.all([1, 2, 3].map((amount) => ask('Add', { amount })))
   assert.deepEqual(story, [
@@ -93,7 +93,7 @@ test('a batch is committed, then said, then answered, in the order of arrival', 
   ])
 })
 
-test('a batch that has said enough is over, and the rest of it comes next, in order', async () => {
+test('a batch ends when it has enough events, and the rest of it follows in order', async () => {
   const observed: number[] = []
   const { ask, story } = served({
     eventsMax: 2,
@@ -110,7 +110,7 @@ test('a batch that has said enough is over, and the rest of it comes next, in or
   assert.deepEqual(observed, [2, 2, 1])
 })
 
-test('commands that come during a commit share the next one', async () => {
+test('commands that arrive during a commit share the next commit', async () => {
   let release: () => void = () => {}
   const commits: number[] = []
   const { ask, actor } = served({
@@ -133,7 +133,7 @@ test('commands that come during a commit share the next one', async () => {
   assert.deepEqual(commits, [1, 3])
 })
 
-test('a full mailbox answers at once and keeps its messages', async () => {
+test('a full mailbox refuses at once and keeps its messages', async () => {
   const { ask, state } = served()
   const answers = await Promise.all(Array.from({ length: 12 }, () => ask('Add', { amount: 1 })))
   assert.equal(answers.filter((answer) => JSON.stringify(answer) === '{"full":true}').length, 2)
@@ -152,7 +152,7 @@ test('after a failed commit the batch is answered as recover decides', async () 
   assert(!story.some((entry) => 'said' in (entry as object)))
 })
 
-test('both ends of outside work come back as messages and answer the deferred request', async () => {
+test('success and failure of outside work come back as messages and answer the deferred request', async () => {
   const { ask, actor, state } = served()
   assert.deepEqual(await ask('AddLater', { amount: Promise.resolve(5) }), { total: 5 })
   const away = Promise.reject(new Error('away'))
@@ -204,12 +204,12 @@ test('the time of an actor never goes back', async () => {
   assert.deepEqual(await ask('WhatTime', {}), { nowMs: 1_001 })
 })
 
-test('a command for no actor is answered in its place', async () => {
+test('a command for an unknown actor is answered in its place', async () => {
   const { ask } = served({ select: () => ({ answer: { nobody: true } }) })
   assert.deepEqual(await ask('Add', { amount: 1 }), { nobody: true })
 })
 
-test('a batch is handled as arranged, and each caller still gets its own answer', async () => {
+test('a batch is handled in the arranged order, and each caller still gets its own answer', async () => {
   const { ask, story } = served({ arrange: (batch) => batch.toReversed() })
   const answers = await Promise.all([1, 2, 3].map((amount) => ask('Add', { amount })))
   assert.deepEqual(answers, [{ total: 6 }, { total: 5 }, { total: 3 }])

@@ -68,7 +68,7 @@ async function countsOf(supervisor: Supervisor): Promise<Counts> {
   return all.find((metric) => metric.asked !== undefined) as Counts
 }
 
-test('a thread killed under requests comes back, and every request is answered', async () => {
+test('a thread that is killed under requests is restarted, and every request is answered', async () => {
   const { supervisor, start } = supervisorOf([echo, asker])
   await start()
   for (let kill = 1; kill <= 3; kill++) {
@@ -92,7 +92,7 @@ test('a thread killed under requests comes back, and every request is answered',
   assert.equal(before.wrong, 0)
 })
 
-test('a thread has the memory for new objects that it was given, the others the usual', async () => {
+test('a thread has its configured memory for new objects, and the others have the default', async () => {
   const roomy = { ...echo, name: 'roomy', links: [], youngMb: 120 }
   const { supervisor, start } = supervisorOf([{ ...echo, links: [] }, roomy])
   await start()
@@ -102,7 +102,7 @@ test('a thread has the memory for new objects that it was given, the others the 
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a thread that dies again and again is given up', async () => {
+test('a thread that dies repeatedly is given up', async () => {
   const { supervisor, start, gaveUp } = supervisorOf([echo], { restartsMax: 2 })
   await start()
   for (let kill = 0; kill < 3; kill++) {
@@ -114,7 +114,7 @@ test('a thread that dies again and again is given up', async () => {
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a thread with a failed restart is started again', async () => {
+test('a thread with a failed restart is restarted again', async () => {
   const failStarts = new Int32Array(new SharedArrayBuffer(4))
   const { supervisor, start } = supervisorOf([{ ...echo, data: { failStarts } }])
   await start()
@@ -126,7 +126,7 @@ test('a thread with a failed restart is started again', async () => {
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a start that fails says which thread and why, and leaves nothing running', async () => {
+test('a failed start names the thread and the reason, and leaves nothing running', async () => {
   const failStarts = new Int32Array(new SharedArrayBuffer(4))
   Atomics.store(failStarts, 0, 1)
   const { supervisor, start } = supervisorOf([asker, { ...echo, data: { failStarts } }])
@@ -134,7 +134,7 @@ test('a start that fails says which thread and why, and leaves nothing running',
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a thread that does not end by itself is logged and terminated', async () => {
+test('a thread that does not end on its own is logged and terminated', async () => {
   const { supervisor, start, lines } = supervisorOf([{ ...echo, data: { keepAlive: true } }], {
     stopTimeoutMs: 300,
   })
@@ -143,7 +143,7 @@ test('a thread that does not end by itself is logged and terminated', async () =
   assert(lines.includes('echo did not stop in time'))
 })
 
-test('a port that is handed to a thread while it stops does not keep it from ending', async () => {
+test('a port that a thread receives while it stops does not keep it from ending', async () => {
   const data = { stopsAfter: new Int32Array(new SharedArrayBuffer(4)) }
   const linker: ThreadSpec = {
     ...{ name: 'linker', kind: 'linker', data, links: [], terminable: true },
@@ -154,7 +154,7 @@ test('a port that is handed to a thread while it stops does not keep it from end
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a thread that hangs is ended and started again', async () => {
+test('a thread that hangs is ended and restarted', async () => {
   const hangs = new Int32Array(new SharedArrayBuffer(4))
   const { supervisor, start, lines } = supervisorOf([{ ...echo, data: { hangs } }], {
     healthIntervalMs: 100,
@@ -166,7 +166,7 @@ test('a thread that hangs is ended and started again', async () => {
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a thread that is busy for long goes on, however many health checks it misses', async () => {
+test('a thread that is busy for long continues, however many health checks it misses', async () => {
   const busy = new Int32Array(new SharedArrayBuffer(8))
   let steps = 0
   let isOver = false
@@ -216,7 +216,7 @@ async function threadIdOf(supervisor: Supervisor): Promise<number> {
   return metric.threadId
 }
 
-test('a thread with sockets that spins is broken off and started again, and nothing else ends', async () => {
+test('a thread with sockets that spins is interrupted and restarted, and nothing else ends', async () => {
   const hangs = new Int32Array(new SharedArrayBuffer(4))
   const threads = [
     { ...bound, data: { hangs } },
@@ -234,7 +234,7 @@ test('a thread with sockets that spins is broken off and started again, and noth
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a thread that gets no core is not ended where one that spins would be', async () => {
+test('a thread that gets no CPU time is not ended, unlike one that spins', async () => {
   const waits = new Int32Array(new SharedArrayBuffer(4))
   const { supervisor, start, lines } = supervisorOf([{ ...bound, data: { waits } }], {
     healthIntervalMs: 100,
@@ -251,7 +251,7 @@ test('a thread that gets no core is not ended where one that spins would be', as
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a thread that cannot be ended is reported and tried again, while the others go on', async (t) => {
+test('a thread that cannot be ended is reported and retried, while the others continue', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'sibyl-gate-'))
   t.after(() => rm(folder, { recursive: true }))
   const gate = join(folder, 'gate')
@@ -309,7 +309,7 @@ test('threads of one host share a worker, each with its own links, health and me
   assert.equal(await supervisor.stop(), true)
 })
 
-test('of threads that share a worker, the one that does not start is named', async () => {
+test('if a thread that shares a worker does not start, the error names it', async () => {
   const failStarts = new Int32Array(new SharedArrayBuffer(4))
   Atomics.store(failStarts, 0, 1)
   const shared = { host: 'pair', links: [] }
@@ -321,7 +321,7 @@ test('of threads that share a worker, the one that does not start is named', asy
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a worker that was loaded ahead is the one that starts; one that is not needed ends', async () => {
+test('a preloaded worker is used for the start, and one that is not needed ends', async () => {
   const { supervisor, start } = supervisorOf([{ ...echo, links: [] }])
   supervisor.preload([echo, { ...echo, name: 'nobody' }])
   await start()
@@ -335,7 +335,7 @@ test('a stop while workers load waits for them as long as a start may take, and 
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a stop while a thread is started again waits for it and ends it', async () => {
+test('a stop during the restart of a thread waits for it and ends it', async () => {
   const startsUnderWay = new Int32Array(new SharedArrayBuffer(4))
   const { supervisor, start, lines } = supervisorOf([
     { ...echo, links: [], data: { startsUnderWay } },
@@ -348,7 +348,7 @@ test('a stop while a thread is started again waits for it and ends it', async ()
   assert(!lines.includes('echo did not stop in time'))
 })
 
-test('a stop before a thread is started again starts nothing', async () => {
+test('a stop before a thread is restarted starts nothing', async () => {
   const { supervisor, start, lines } = supervisorOf([{ ...echo, links: [] }], {
     restartPauseMs: () => 600_000,
   })
@@ -358,7 +358,7 @@ test('a stop before a thread is started again starts nothing', async () => {
   assert.equal(await supervisor.stop(), true)
 })
 
-test('an optional thread is started again however often it dies, with pauses that grow', async () => {
+test('an optional thread is restarted however often it dies, with growing pauses', async () => {
   const pauses: number[] = []
   const { supervisor, start, gaveUp } = supervisorOf([{ ...echo, links: [], optional: true }], {
     restartsMax: 1,
@@ -380,7 +380,7 @@ test('an optional thread is started again however often it dies, with pauses tha
   assert.equal(await supervisor.stop(), true)
 })
 
-test('the pauses of an optional thread that was well for a while begin anew', async () => {
+test('the pauses of an optional thread that was healthy for a while start over', async () => {
   const pauses: number[] = []
   let now = 0
   const { supervisor, start } = supervisorOf([{ ...echo, links: [], optional: true }], {
@@ -401,7 +401,7 @@ test('the pauses of an optional thread that was well for a while begin anew', as
   assert.equal(await supervisor.stop(), true)
 })
 
-test('an optional thread that does not start keeps nothing else from starting', async () => {
+test('an optional thread that does not start prevents no other from starting', async () => {
   const failStarts = new Int32Array(new SharedArrayBuffer(4))
   Atomics.store(failStarts, 0, 3)
   const optional = { ...echo, data: { failStarts }, optional: true }
@@ -414,7 +414,7 @@ test('an optional thread that does not start keeps nothing else from starting', 
   assert.equal(await supervisor.stop(), true)
 })
 
-test('metrics do not wait for a thread that died when it was asked', async () => {
+test('metrics do not wait for a thread that died while it was queried', async () => {
   const { supervisor, start } = supervisorOf([echo, asker], { healthIntervalMs: 600_000 })
   await start()
   const asked = supervisor.metrics()
@@ -431,7 +431,7 @@ test('an optional thread that does not fit its settings stops the start', async 
   assert.equal(await supervisor.stop(), true)
 })
 
-test('a necessary thread that does not fit any more is given up at once', async () => {
+test('a necessary thread that no longer fits its settings is given up at once', async () => {
   const data = { unfit: false }
   const { supervisor, start, gaveUp, lines } = supervisorOf([{ ...echo, data, links: [] }])
   await start()
@@ -442,7 +442,7 @@ test('a necessary thread that does not fit any more is given up at once', async 
   assert.equal(await supervisor.stop(), true)
 })
 
-test('optional threads get a worker each when their shared worker dies again and again', async () => {
+test('optional threads get a worker each when their shared worker dies repeatedly', async () => {
   const diesInRow = new Int32Array(new SharedArrayBuffer(4))
   Atomics.store(diesInRow, 0, 1_000)
   const shared = { host: 'pair', optional: true }
@@ -475,7 +475,7 @@ test('a stop while optional threads wait for their restart starts nothing and is
   assert.equal(Atomics.load(failStarts, 0), 999)
 })
 
-test('a thread on call is started by another and linked to it, and its end is reported instead of repaired', async () => {
+test('a thread on call is started by another and linked to it, and is not restarted when it ends', async () => {
   const failStarts = new Int32Array(new SharedArrayBuffer(4)).fill(1)
   const caller: ThreadSpec = {
     ...{ name: 'caller', kind: 'caller', data: {}, links: [], terminable: true },

@@ -104,7 +104,7 @@ const authorized = async (key: ApiKeyPair) => ({
   authorization: `Bearer ${await mintToken(key, Date.now())}`,
 })
 
-test('API keys of a real exchange with two front threads', async (t) => {
+test('API keys work on an exchange with two front threads', async (t) => {
   const exchange = await startExchange(t, { environment: BEARER })
   const { url } = exchange
   const keys = `${url}/api/v1/api-keys`
@@ -198,7 +198,7 @@ test('API keys of a real exchange with two front threads', async (t) => {
     })
   }
 
-  await t.test('reads and checks need no token, writes do', async () => {
+  await t.test('reads and checks need no token, and writes do', async () => {
     const order = await signedOrder(MARKET)
     assert.equal((await fetch(`${url}/api/v1/markets`)).status, 200)
     assert.equal((await post(`${url}/api/v1/orders/validate`, order)).status, 200)
@@ -210,7 +210,7 @@ test('API keys of a real exchange with two front threads', async (t) => {
     }
   })
 
-  await t.test('a token is used once, whichever thread it comes to', async () => {
+  await t.test('a token is accepted once, on whichever thread it arrives', async () => {
     const agents = await agentsOfAllFronts(t, url)
     const key = await registerApiKey({ url }, annWallet)
     for (const first of agents) {
@@ -251,7 +251,7 @@ test('API keys of a real exchange with two front threads', async (t) => {
   })
 
   await t.test(
-    'a wallet revokes its keys without their private half, and no other wallet’s',
+    'a wallet revokes its keys without their private half, and no other wallet’s keys',
     async () => {
       const key = await registerApiKey({ url }, annWallet)
       const path = `${keys}/${key.id}`
@@ -291,7 +291,7 @@ test('API keys of a real exchange with two front threads', async (t) => {
     },
   )
 
-  await t.test('a key ends at its time', async () => {
+  await t.test('a key stops working when it expires', async () => {
     const keyFor = async (seconds: number) => {
       const expiresAt = Math.floor(Date.now() / 1_000) + seconds
       const key = await registerApiKey({ url }, bobWallet, { expiresAt })
@@ -310,7 +310,7 @@ test('API keys of a real exchange with two front threads', async (t) => {
     )
   })
 
-  await t.test('the twenty-first key revokes the oldest', async () => {
+  await t.test('the twenty-first key of a wallet revokes the oldest', async () => {
     const wallet = privateKeyToAccount(traderNumbered(13).key)
     const made: ApiKeyPair[] = []
     for (let at = 0; at < 21; at++) made.push(await registerApiKey({ url }, wallet))
@@ -327,7 +327,7 @@ test('API keys of a real exchange with two front threads', async (t) => {
     assert.deepEqual(outcomes, ['UNAUTHORIZED_KEY_INACTIVE', ...Array<string>(20).fill('active')])
   })
 
-  await t.test('any key may submit any trader’s order, and cancel its own only', async () => {
+  await t.test('any key may submit any trader’s order, but cancel only its own', async () => {
     const annClient = createClient(withApiKey({ url }, await registerApiKey({ url }, annWallet)))
     const bobClient = createClient(withApiKey({ url }, await registerApiKey({ url }, bobWallet)))
     const byAnn = await signedOrder(MARKET, { price: 100_000 }, { trader: ann })
@@ -364,7 +364,7 @@ test('API keys of a real exchange with two front threads', async (t) => {
     assert.equal((await annClient.orders.cancelAll()).count, 0)
   })
 
-  await t.test('the SDK keeps a key, and sets its clock by the exchange’s', async () => {
+  await t.test('the SDK stores a key, and follows the clock of the exchange', async () => {
     const kept = new Map<string, string>()
     const storage = {
       getItem: (name: string) => kept.get(name) ?? null,
@@ -403,26 +403,26 @@ test('API keys of a real exchange with two front threads', async (t) => {
     }
   })
 
-  await t.test('a write reports its stages on request, and the metrics have them all', () =>
+  await t.test('a write returns its stages on request, and the metrics have all of them', () =>
     reportStages(exchange),
   )
 
-  await t.test('orders of a session go with it, and others stay', (nested) =>
+  await t.test('orders placed with cancel on disconnect end with the session', (nested) =>
     endSession(nested, exchange),
   )
 
-  await t.test("a session cannot hold another trader's order", (nested) =>
+  await t.test("a session cannot cancel another trader's order when it ends", (nested) =>
     holdAnothersOrder(nested, exchange),
   )
 
   const session = await openSession(t, exchange)
   await exchange.kill()
   await exchange.start()
-  await t.test('orders of a session go when the exchange is killed, and others stay', () =>
+  await t.test('orders of a session end when the exchange is killed, and others stay', () =>
     session.afterKill(),
   )
 
-  await t.test('after a restart old tokens are expired, keys are as they were', async () => {
+  await t.test('after a restart old tokens are expired, and keys are unchanged', async () => {
     const { url } = exchange
     const key = await registerApiKey({ url }, annWallet)
     const revoked = await registerApiKey({ url }, annWallet)
@@ -440,7 +440,7 @@ test('API keys of a real exchange with two front threads', async (t) => {
     assert.equal(dead.body.code, 'UNAUTHORIZED_KEY_INACTIVE')
   })
 
-  await t.test('after a second kill no more of them go', () => session.afterSecondKill())
+  await t.test('a second kill ends no more orders', () => session.afterSecondKill())
 
   // Those that it was started with after the kill.
   await t.test('the limits in force are the published ones', async () => {
@@ -523,7 +523,7 @@ async function tradeAndMisbehave(url: string): Promise<string[]> {
   return secrets
 }
 
-test('nothing secret is in the logs of a full run, not even at the lowest level', async (t) => {
+test('the logs of a full run contain no secret, even at the lowest level', async (t) => {
   const password = randomBytes(12).toString('hex')
   const database = `sibyl_test_${randomBytes(6).toString('hex')}`
   const served = await onServer(`create database ${database}`).then(

@@ -20,7 +20,7 @@ type Listed = {
 }
 type Page = { markets: Listed[]; count: number; nextCursor: string | null }
 
-test('the markets of the exchange are those of its chain', async (t) => {
+test('an exchange lists the markets of its chain', async (t) => {
   const chain = await startTestChain(t)
   const proxy = await startRpcProxy(chain.url)
   t.after(() => proxy.close())
@@ -39,7 +39,7 @@ test('the markets of the exchange are those of its chain', async (t) => {
     SIBYL_HEALTH_INTERVAL_MS: '1000',
   }
 
-  await t.test('a chain that differs from the settings is refused', async () => {
+  await t.test('a chain that does not match the settings is refused', async () => {
     const withSettings = (changed: object) => ({
       ...environment,
       SIBYL_CHAINS: JSON.stringify([{ ...chain.settings, ...changed }]),
@@ -88,9 +88,11 @@ test('the markets of the exchange are those of its chain', async (t) => {
     })
   })
 
-  await t.test('a sync without confirmations', (nested) => syncWithoutConfirmations(nested, place))
+  await t.test('a sync on an exchange without confirmations shows the newest block', (nested) =>
+    syncWithoutConfirmations(nested, place),
+  )
 
-  await t.test('the list is filtered and read page by page', async () => {
+  await t.test('the list of markets is filtered and read page by page', async () => {
     const all = await ids()
     const one = await page('?limit=1')
     assert.deepEqual([one.markets[0]?.id, one.count], [all[0], 1])
@@ -111,7 +113,7 @@ test('the markets of the exchange are those of its chain', async (t) => {
   })
 
   await t.test(
-    'while the chain is away the exchange says so and goes on; then it catches up',
+    'an unreachable chain is reported, and the exchange catches up afterwards',
     async () => {
       proxy.faults = { down: true }
       await eventually(async () => {
@@ -147,7 +149,7 @@ test('the markets of the exchange are those of its chain', async (t) => {
   )
 
   await t.test(
-    'killed and started again, it has the same markets, and those that came meanwhile',
+    'after a kill the exchange has the same markets, and those created meanwhile',
     async () => {
       const before = await page()
       await exchange.kill()
@@ -157,23 +159,20 @@ test('the markets of the exchange are those of its chain', async (t) => {
     },
   )
 
-  await t.test(
-    'a reorg takes a market away: it is not listed, and takes no orders any more',
-    async () => {
-      const before = await ids()
-      const replace = await chain.fork()
-      const gone = await chain.createMarket()
-      await chain.mine(4)
-      await lists([...before, gone.id])
-      await replace(3)
-      await eventually(async () => assert.deepEqual(await ids(), before))
-      // Its book is closed: the event after its opening has said so.
-      await eventually(async () => {
-        const book = (await (await get(`/api/v1/orderbook/${gone.id}`)).json()) as { seq: number }
-        assert.equal(book.seq, 2)
-      })
-    },
-  )
+  await t.test('a market that a reorg removes is not listed and accepts no orders', async () => {
+    const before = await ids()
+    const replace = await chain.fork()
+    const gone = await chain.createMarket()
+    await chain.mine(4)
+    await lists([...before, gone.id])
+    await replace(3)
+    await eventually(async () => assert.deepEqual(await ids(), before))
+    // Its book is closed: the event after its opening has said so.
+    await eventually(async () => {
+      const book = (await (await get(`/api/v1/orderbook/${gone.id}`)).json()) as { seq: number }
+      assert.equal(book.seq, 2)
+    })
+  })
 
   async function sendBuy(nonce?: bigint) {
     const terms = { price: 400_000n, size: 5n, ...(nonce === undefined ? {} : { nonce }) }
@@ -253,5 +252,7 @@ test('the markets of the exchange are those of its chain', async (t) => {
     await eventually(async () => assert.deepEqual(await ids('?resolved=true'), [first.id]))
   })
 
-  await t.test('a sync does not wait for confirmations', () => syncBeforeConfirmations(place))
+  await t.test('a sync shows shares before they are confirmed', () =>
+    syncBeforeConfirmations(place),
+  )
 })

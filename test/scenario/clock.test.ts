@@ -15,7 +15,7 @@ import { traderNumbered } from '../support/signed-orders.ts'
 const DAY_MS = 86_400_000
 const PRELOAD = new URL('../support/jumping-clock.ts', import.meta.url)
 
-test('a clock that jumps by years closes no market and no order until it is believed', async (t) => {
+test('a clock that jumps by years closes no market and no order until it is accepted', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'sibyl-clock-'))
   t.after(() => rm(folder, { recursive: true, force: true }))
   const file = join(folder, 'ahead')

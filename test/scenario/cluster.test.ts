@@ -26,7 +26,7 @@ type Levels = readonly { readonly price: number; readonly size: unknown }[]
 const prices = (levels: Levels): number[] => levels.map(({ price }) => price)
 
 await onServerDatabase('a cluster', ({ fresh }) => {
-  test('trades over several nodes, goes on when the one with the books is killed, stopped or paused', {
+  test('a cluster trades on, when the node with the books is killed, stopped or paused', {
     skip: natsMissing,
   }, async (t) => {
     const chain = await startTestChain(t, { seed: true })
@@ -63,7 +63,7 @@ await onServerDatabase('a cluster', ({ fresh }) => {
       return [listed[0]!, listed[1]!]
     })
     await t.test(
-      'a front receives nothing of an unneeded market, and everything once somebody needs it',
+      'a front receives no events of an unneeded market, and all of them once a client needs it',
       (nested) =>
         dozeAndWake(nested, {
           ...{ nats: cluster.nats, names: ['front-a', 'front-b'], marketId: another },

@@ -11,18 +11,20 @@ import { tryMcp } from '../cli/try-mcp.ts'
 import { tryOpenapiExample } from '../cli/try-openapi-example.ts'
 import { startExchange } from '../support/exchange.ts'
 
-test('the command line and the examples of an exchange', async (t) => {
+test('the command line and the examples work with an exchange', async (t) => {
   const exchange = await startExchange(t, { devnet: true })
   await t.test('the example of an order in the document is accepted as it stands', () =>
     tryOpenapiExample(exchange),
   )
-  await t.test('the contract', (subtest) => tryConformance(subtest, exchange))
-  await t.test('the tools of sibyl mcp', (subtest) => tryMcp(subtest, exchange))
-  await t.test('the exchange of ccxt', (subtest) => tryCcxt(subtest, exchange))
+  await t.test('the exchange passes the contract checks', (subtest) =>
+    tryConformance(subtest, exchange),
+  )
+  await t.test('the tools of sibyl mcp work', (subtest) => tryMcp(subtest, exchange))
+  await t.test('the ccxt exchange class works', (subtest) => tryCcxt(subtest, exchange))
   // They move time, by some hours and then by days.
-  await t.test('the examples', (subtest) => tryExamples(subtest, exchange))
-  await t.test('the commands', (subtest) => tryCommands(subtest, exchange))
-  await t.test('the contract still holds when time was moved', async () => {
+  await t.test('the examples run', (subtest) => tryExamples(subtest, exchange))
+  await t.test('the commands run', (subtest) => tryCommands(subtest, exchange))
+  await t.test('the contract checks still pass after time was moved', async () => {
     const line = ['conformance', '--url', exchange.url, '--account', '13']
     const { code, out } = await callSibyl(line)
     assert.equal(code, 0, out)

@@ -74,7 +74,7 @@ test('wallets with dollars only trade by mints and merges, settle and redeem', a
   await says(`/markets/${id}`, { id, status: 'open' })
   const [ann, carol] = [await wallet(), await wallet()]
 
-  await t.test('a mint: both pay, and each has the outcome they bought', async () => {
+  await t.test('in a mint both traders pay, and each gets the outcome they bought', async () => {
     await order(ann, 'buy', 'YES', '0.6', '10')
     const { matches } = await order(carol, 'buy', 'NO', '0.45', '10')
     assert.equal(matches, 1)
@@ -86,7 +86,7 @@ test('wallets with dollars only trade by mints and merges, settle and redeem', a
     await says(`/holders/${id}`, { totalHolders: 2 })
   })
 
-  await t.test('a merge: both give shares, and share the dollar', async () => {
+  await t.test('in a merge both traders give shares, and share the dollar', async () => {
     for (const { client } of [ann, carol]) await client.relayer.ctfApproval()
     // The exchange sees the approval once its block is read.
     await eventually(() => order(carol, 'sell', 'NO', '0.5', '4'))
@@ -98,7 +98,7 @@ test('wallets with dollars only trade by mints and merges, settle and redeem', a
     await says(`/stats/${id}`, { openInterest: 6 * USDC })
   })
 
-  await t.test('an ordinary trade comes first at the same price', async () => {
+  await t.test('at the same price an ordinary trade comes before a mint', async () => {
     const dan = await wallet()
     await order(carol, 'sell', 'NO', '0.4', '1')
     await order(ann, 'buy', 'YES', '0.6', '1')

@@ -42,7 +42,7 @@ async function refusal(name: string, ...args: string[]): Promise<string> {
   return failed.stderr
 }
 
-test('a devnet from its start to its end', async (t) => {
+test('a devnet works from its start to its end', async (t) => {
   const exchange = await startExchange(t, { devnet: true })
   const ann = createClient({ url: exchange.url, signer: devnetKey(10) })
   const chainNow = () => {
@@ -64,13 +64,13 @@ test('a devnet from its start to its end', async (t) => {
     return listed
   })
 
-  await t.test('its markets are those on the chain', () => {
+  await t.test('the devnet lists the markets on its chain', () => {
     const questions = [...DEMO_WORDS.map(({ question }) => question), ...DEMO_EVENT.questions]
     assert.deepEqual(demo.map(({ question }) => question).sort(), questions.sort())
     assert.deepEqual(new Set(demo.map(({ chainId }) => chainId)), new Set([31_337]))
   })
 
-  await t.test('its demo event has its markets, and each names it', async () => {
+  await t.test('the demo event has its markets, and each names the event', async () => {
     const event = await ann.event(DEMO_EVENT.info.slug)
     assert.deepEqual(
       event.markets.map(({ question }) => question),
@@ -81,7 +81,7 @@ test('a devnet from its start to its end', async (t) => {
     assert.equal(named.length, DEMO_EVENT.questions.length)
   })
 
-  await t.test('the trade that it shows works as it is copied', async () => {
+  await t.test('the printed trade command works when copied', async () => {
     const [, code] = /^npx node --input-type=module -e "\n(.*?)^"$/ms.exec(exchange.output()) ?? []
     assert.ok(code !== undefined, 'the banner has a trade to copy')
     assert.ok(code.includes(devnetKey(10)), 'and the key of a demo trader')
@@ -95,7 +95,7 @@ test('a devnet from its start to its end', async (t) => {
     assert.match(stdout, /price: 420000,\s+size: 4000000/)
   })
 
-  await t.test('time moves for the chain and for the exchange at once', async () => {
+  await t.test('moving time moves the chain and the exchange together', async () => {
     const order = { marketId: demo[0]!.id, side: 'buy', outcome: 'NO', price: '0.01' } as const
     const { orderHash } = await ann.orders.place({ ...order, size: '1', ttlSeconds: 1_800 })
     const beforeMs = Date.now()
@@ -122,7 +122,7 @@ test('a devnet from its start to its end', async (t) => {
     )
   })
 
-  await t.test('a market is made by a command', async () => {
+  await t.test('a command creates a market', async () => {
     const words = ['--question', 'Will this work?', '--category', 'protocol', '--seconds', '3600']
     const { stdout } = await command('market:create', ...words, '--url', exchange.url)
     const [, id] = /^market +(0x[0-9a-f]{64})$/m.exec(stdout) ?? []
@@ -200,7 +200,7 @@ test('a devnet from its start to its end', async (t) => {
     assert.ok(serverTime >= timeBefore / 1_000 + 3_599, 'its time is still ahead')
   })
 
-  await t.test('its port and its data are its own while it runs', async () => {
+  await t.test('a second devnet cannot use the same port or data', async () => {
     const { port } = new URL(chain.url)
     const taken = await chainRefusal({ SIBYL_DEVNET_PORT: port })
     assert.match(taken, new RegExp(`^port ${port} is the local chain of .*SIBYL_DEVNET_PORT`))
@@ -212,23 +212,20 @@ test('a devnet from its start to its end', async (t) => {
     assert.equal((await fetch(`${exchange.url}/readyz`)).status, 200)
   })
 
-  await t.test(
-    'a stop ends the chain; the next start has a fresh one and mixes nothing',
-    async () => {
-      await exchange.stop()
-      assert.equal((await probeChain(chain.url)).found, 'nothing')
-      await exchange.start({ SIBYL_RISK_FUNDS: 'reserve', SIBYL_AUTO_SETTLE: 'true' })
-      assert.notEqual(chainNow().genesis, chain.genesis)
-      const [aside] = readdirSync(exchange.dataDir).filter((name) => name.startsWith('aside-'))
-      assert.ok(aside !== undefined)
-      assert.ok(existsSync(join(exchange.dataDir, aside, 'log', 'log.json')))
-      assert.match(exchange.output(), /the data of another chain was moved to/)
-      const fresh = createClient({ url: exchange.url, signer: devnetKey(11) })
-      assert.deepEqual(await fresh.orders.list(), [])
-    },
-  )
+  await t.test('a stop ends the chain, and the next start has a fresh one', async () => {
+    await exchange.stop()
+    assert.equal((await probeChain(chain.url)).found, 'nothing')
+    await exchange.start({ SIBYL_RISK_FUNDS: 'reserve', SIBYL_AUTO_SETTLE: 'true' })
+    assert.notEqual(chainNow().genesis, chain.genesis)
+    const [aside] = readdirSync(exchange.dataDir).filter((name) => name.startsWith('aside-'))
+    assert.ok(aside !== undefined)
+    assert.ok(existsSync(join(exchange.dataDir, aside, 'log', 'log.json')))
+    assert.match(exchange.output(), /the data of another chain was moved to/)
+    const fresh = createClient({ url: exchange.url, signer: devnetKey(11) })
+    assert.deepEqual(await fresh.orders.list(), [])
+  })
 
-  await t.test('alarms and dashboard name metrics that it exports', async () => {
+  await t.test('alarms and dashboard use only metrics that the exchange exports', async () => {
     await assertMetricsExported(exchange.url)
     await exchange.stop()
   })

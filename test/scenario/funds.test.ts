@@ -73,7 +73,7 @@ describe('an exchange that reserves funds', () => {
     return bids.length + asks.length
   }
 
-  it('says so', async () => {
+  it('an exchange that reserves funds says so in its configuration', async () => {
     const { risk } = await s.clientOf(ANN).config()
     assert.equal(risk.funds, 'reserve')
   })
@@ -94,7 +94,7 @@ describe('an exchange that reserves funds', () => {
     assert.equal(await bookSize(), 0)
   })
 
-  it('a sender of too many such orders can only cancel for a while', async () => {
+  it('a client that sends too many unfunded orders can only cancel for a while', async () => {
     const from = (account: number, ip: string) =>
       createClient({
         ...{ url: s.exchange.url, signer: devnetKey(account), retries: 0 },
@@ -131,7 +131,7 @@ describe('an exchange that reserves funds', () => {
     assert.equal(await bookSize(), 0)
   })
 
-  it('funds are reserved for open orders, and for their rest after a settled trade', async () => {
+  it('funds are reserved for open orders, and for the rest after a settled trade', async () => {
     const ann = s.clientOf(ANN)
     const bob = s.clientOf(BOB)
     const heard: FundsMessage[] = []
@@ -170,7 +170,7 @@ describe('an exchange that reserves funds', () => {
     stream.close()
   })
 
-  it('a replacement reserves for itself, and frees the funds of the order that leaves', async () => {
+  it('a replacement reserves its funds and frees those of the replaced order', async () => {
     const bob = s.clientOf(BOB)
     const reserves = (amount: string) =>
       eventually(async () => assert.equal(cashOf(await bob.funds()).reservedForOrders, amount))
@@ -195,7 +195,7 @@ describe('an exchange that reserves funds', () => {
     await reserves('3010000')
   })
 
-  it('orders that are no longer covered are withdrawn, the newest first', async () => {
+  it('orders that are no longer covered are withdrawn, newest first', async () => {
     const bob = s.clientOf(BOB)
     const kept = await bob.orders.place(terms('buy', '2', '0.25'))
     const lost = await bob.orders.place(terms('buy', '4', '0.25'))

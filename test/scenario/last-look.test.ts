@@ -18,7 +18,7 @@ type Answer = { readonly status: number; readonly body: Record<string, unknown> 
 
 const MIN_REDEMPTION = 10_000n
 
-test('the relayer does not help a trader out of a match', async (t) => {
+test('the relayer does not help a trader to escape a match', async (t) => {
   const relayed = await startRelayed(t, {
     environment: { ...SETTLING, SIBYL_RELAYER_MIN_REDEMPTION: String(MIN_REDEMPTION) },
   })
@@ -69,7 +69,7 @@ test('the relayer does not help a trader out of a match', async (t) => {
     return one
   }
 
-  await t.test('a revocation right after a match is refused, four times of four', async () => {
+  await t.test('a revocation right after a match is refused, four times out of four', async () => {
     for (let time = 0; time < 4; time++) {
       const [ann, bob] = [await seller(), await buyer()]
       await eventually(() => ann.client.orders.place(terms('sell')))
@@ -86,7 +86,7 @@ test('the relayer does not help a trader out of a match', async (t) => {
     }
   })
 
-  await t.test('of an order and a revocation sent together, one goes through', async () => {
+  await t.test('if an order and a revocation are sent together, one succeeds', async () => {
     for (let time = 0; time < 4; time++) {
       const ann = await seller()
       const bob = await buyer()
@@ -137,7 +137,7 @@ test('the relayer does not help a trader out of a match', async (t) => {
     assert.equal((await relay(await sign.stablecoinPermit({ value: 0 }))).status, 200)
   })
 
-  await t.test('invented orders are not cancelled, accepted ones are', async () => {
+  await t.test('only orders that the exchange has accepted are cancelled on chain', async () => {
     const dan = await person(10n * UNIT)
     const invented = await Promise.all(
       Array.from({ length: 20 }, () => dan.client.orders.sign(terms('buy', '2', '0.1'))),

@@ -17,7 +17,7 @@ const ROLE = 'settlement/31338'
 const LONG_MS = 600_000
 
 await onServerDatabase('a role that another node plays', ({ fresh }) => {
-  it('is stood by for, taken over, and given away again, and every trade settles once', async (t) => {
+  it('a standby node takes over a lease and returns it, and every trade settles once', async (t) => {
     const url = await fresh()
     const database = await openDatabase(url)
     t.after(() => closeDatabase(database))

@@ -84,7 +84,7 @@ test('every read is correct through the life of a market', async (t) => {
   const statuses = async (list: string): Promise<unknown[]> =>
     ((await get(list)).activity as { status: string }[]).map(({ status }) => status)
 
-  await t.test('created', async () => {
+  await t.test('a created market is listed with zeros', async () => {
     // It is opened once the indexer has seen it.
     await says(`/markets/${id}`, { id, status: 'open', resolved: false, chainId: 31_337 })
     await says(`/stats/${id}`, {
@@ -107,7 +107,7 @@ test('every read is correct through the life of a market', async (t) => {
     })
   })
 
-  await t.test('split into shares', async () => {
+  await t.test('a split shows as shares of both outcomes', async () => {
     await chain.fund(ann, { collateral: 1_000_000_000n })
     await chain.fund(bob, { shares: 100_000_000n, market: id })
     await position(bob, [100, 50, 100, 50])
@@ -119,7 +119,7 @@ test('every read is correct through the life of a market', async (t) => {
     })
   })
 
-  await t.test('traded', async () => {
+  await t.test('a trade shows in every read', async () => {
     await trade(bob, ann, 'YES', '0.4', '10')
     await trade(bob, ann, 'NO', '0.7', '5')
     await eventually(async () =>
@@ -189,7 +189,7 @@ test('every read is correct through the life of a market', async (t) => {
     })
   })
 
-  await t.test('a trade that the chain refuses is taken back from every number', async () => {
+  await t.test('a trade that the chain refuses is removed from every figure', async () => {
     await trade(bob, carol, 'YES', '0.45', '20')
     await eventually(async () =>
       assert.deepEqual(await statuses(`/users/${carol.address}/activity?chain_id=31337`), [
@@ -219,7 +219,7 @@ test('every read is correct through the life of a market', async (t) => {
     await says(`/holders/${id}`, { totalHolders: 2 })
   })
 
-  await t.test('expired', async () => {
+  await t.test('an expired market is closed, and its orders end', async () => {
     await chain.warp(86_500n)
     await says(`/markets/${id}`, { status: 'expired', resolved: false, bestAskPrice: 0 })
     await says('/platform/stats', { activeMarkets: 0, resolvedMarkets: 0, openOrders: 0 })
@@ -229,7 +229,7 @@ test('every read is correct through the life of a market', async (t) => {
     await position(ann, [10, 4, 5, 3.5])
   })
 
-  await t.test('settled', async () => {
+  await t.test('a settled market shows its outcome', async () => {
     const { send } = chain.chain
     await send(chain.owner, chain.collateral, 'mint', [bob.address, 10n ** 12n])
     await send(bob, chain.collateral, 'approve', [market.address, 10n ** 12n])
@@ -246,7 +246,7 @@ test('every read is correct through the life of a market', async (t) => {
     )
   })
 
-  await t.test('redeemed', async () => {
+  await t.test('a redemption shows in every read', async () => {
     const { send } = chain.chain
     const what = [chain.collateral.address, NONE, id, [1n, 2n]] as const
     await send(ann, chain.conditionalTokens, 'redeemPositions', what)
@@ -275,7 +275,7 @@ test('every read is correct through the life of a market', async (t) => {
     )
   })
 
-  await t.test('a sync finds known balances', async () => {
+  await t.test('a sync confirms the known balances', async () => {
     const response = await fetch(`${exchange.url}/api/v1/positions/${id}/sync`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -301,7 +301,7 @@ test('every read is correct through the life of a market', async (t) => {
     )
   })
 
-  await t.test('the gain of one trader is the loss of the other', async () => {
+  await t.test('one trader’s gain is the other’s loss', async () => {
     const { send } = chain.chain
     const what = (sets: bigint[]) => [chain.collateral.address, NONE, id, sets] as const
     await send(bob, chain.conditionalTokens, 'redeemPositions', what([2n]))

@@ -158,7 +158,7 @@ export async function tryOrderLife(
     assert.equal((await owner.orders.cancelAll({ group: 'g2', market: marketId })).count, 1)
   })
 
-  await t.test('a group is cancelled, and a switch is set, over the stream', async (subtest) => {
+  await t.test('the stream cancels a group and sets a dead-man switch', async (subtest) => {
     const key = await registerApiKey({ url: exchange.url }, privateKeyToAccount(maker.key))
     const owner = createClient(withApiKey({ url: exchange.url, signer: maker.key }, key))
     const stream = owner.stream()
@@ -221,7 +221,7 @@ export async function tryOrderLife(
   assert.equal((await openLabels()).length, 3)
 
   return async (after) => {
-    await after.test('a group is protected across a restart', async () => {
+    await after.test('a group limit still applies after a restart', async () => {
       const reader = createClient({ url: exchange.url, chainId: 31_337, signer: maker.key })
       const other = createClient({ url: exchange.url, chainId: 31_337, signer: taker.key })
       await other.orders.place({ ...terms, side: 'buy', price: '0.70', size: '1' })
@@ -231,14 +231,11 @@ export async function tryOrderLife(
         ['else'],
       )
     })
-    await after.test(
-      'a dead-man switch fires after a restart, and one that is not due does not',
-      async () => {
-        const open = async ({ address }: { address: string }) =>
-          (await createClient({ url: exchange.url }).orders.list({ trader: address })).length
-        await eventually(async () => assert.equal(await open(silent), 0))
-        assert.equal(await open(quiet), 1)
-      },
-    )
+    await after.test('after a restart a due dead-man switch fires, and others do not', async () => {
+      const open = async ({ address }: { address: string }) =>
+        (await createClient({ url: exchange.url }).orders.list({ trader: address })).length
+      await eventually(async () => assert.equal(await open(silent), 0))
+      assert.equal(await open(quiet), 1)
+    })
   }
 }

@@ -94,7 +94,7 @@ export async function syncWithoutConfirmations(t: TestContext, place: SyncPlace)
   const { ann, bob } = chain
   await indexed(0, 100)
 
-  await t.test('tells at once what was mined, and no share twice afterwards', async () => {
+  await t.test('a sync shows mined shares at once, and counts none twice', async () => {
     await give(10)
     assert.deepEqual([await sync(ann), await sync(bob)], [10, 90])
     assert.deepEqual([await shown(ann), await shown(bob)], [10, 90])
@@ -102,7 +102,7 @@ export async function syncWithoutConfirmations(t: TestContext, place: SyncPlace)
     assert.deepEqual([await shown(ann), await shown(bob)], [10, 90])
   })
 
-  await t.test('while the indexer stands still, and again when more has happened', async () => {
+  await t.test('a sync works while the indexer is stopped, also repeatedly', async () => {
     hold(true)
     await give(5)
     assert.equal(await sync(ann), 15)
@@ -116,7 +116,7 @@ export async function syncWithoutConfirmations(t: TestContext, place: SyncPlace)
     assert.deepEqual([await shown(ann), await shown(bob)], [16, 84])
   })
 
-  await t.test('over a reorganisation', async () => {
+  await t.test('a sync is right after a reorg', async () => {
     const reorganise = await chain.fork()
     await give(4)
     await indexed(20, 80)
@@ -131,7 +131,7 @@ export async function syncWithoutConfirmations(t: TestContext, place: SyncPlace)
     assert.deepEqual([await shown(ann), await shown(bob)], [23, 77])
   })
 
-  await t.test('of a block that a reorganisation removes', async () => {
+  await t.test('a sync of a block that a reorg removes is dropped', async () => {
     const reorganise = await chain.fork()
     await give(50)
     assert.equal(await sync(ann), 73)
@@ -147,7 +147,7 @@ export async function syncWithoutConfirmations(t: TestContext, place: SyncPlace)
     assert.deepEqual([await sync(ann), await sync(bob)], [23, 77])
   })
 
-  await t.test('is unavailable while the chain is', async () => {
+  await t.test('a sync is unavailable while the chain is unreachable', async () => {
     await give(2)
     await indexed(25, 75)
     proxy.faults = { down: true }

@@ -56,7 +56,7 @@ test('a quick market is opened, traded, resolved and redeemed', async (t) => {
   }, PATIENCE_MS)
   const { marketId } = quick
 
-  await t.test('it is decided by prices of one source, and clients can see how', async () => {
+  await t.test('one price source decides a quick market, and clients can see how', async () => {
     assert.equal(resolved.startPrice, quick.startPrice)
     assert.equal(resolved.outcome, resolved.endPrice! >= resolved.startPrice ? 0 : 1)
     const evidence = await ann.quickMarkets.evidence('BTC', quick.id)
@@ -117,7 +117,7 @@ test('a quick market is opened, traded, resolved and redeemed', async (t) => {
     }, PATIENCE_MS)
   })
 
-  await t.test('prices come over both streams', async () => {
+  await t.test('prices are sent over both streams', async () => {
     const prices = ann.prices.stream('btc')
     const { value } = await prices.next()
     await prices.return(undefined)

@@ -71,7 +71,7 @@ const NOT_RUN: Readonly<Record<string, string>> = {
 test('the examples of the README and of the guides run as they are written', async (t) => {
   const exchange = await startExchange(t, { devnet: true })
   // It counts on what the demo traders begin with.
-  await t.test('the configuration and the chain, as an integrator finds them', (subtest) =>
+  await t.test('the examples find the configuration and the chain', (subtest) =>
     tryChain(subtest, exchange),
   )
   const reader = createClient({ url: exchange.url })
@@ -84,7 +84,7 @@ test('the examples of the README and of the guides run as they are written', asy
   const moving = scripts.filter(({ code }) => MOVES_TIME.test(code))
   const all = async (blocks: readonly Block[], how: string) => {
     for (const { name, code } of blocks) {
-      await t.test(`${name}, ${how}`, async () => {
+      await t.test(`${name} runs, ${how}`, async () => {
         const expected = PRINTED[name]
         assert.ok(expected !== undefined, 'say above what it prints')
         assert.match(await runners.script(code), expected)
@@ -92,8 +92,8 @@ test('the examples of the README and of the guides run as they are written', asy
     }
   }
   const others = async (how: string) => {
-    await t.test(`curl, ${how}`, (subtest) => runners.curl(subtest))
-    await t.test(`the command line, ${how}`, () => runners.commands())
+    await t.test(`the curl example runs, ${how}`, (subtest) => runners.curl(subtest))
+    await t.test(`the command line example runs, ${how}`, () => runners.commands())
   }
   await all(still, 'alone')
   await others('alone')
@@ -101,7 +101,7 @@ test('the examples of the README and of the guides run as they are written', asy
   const stopMaker = await startMaker(t, exchange)
   await all(still, 'beside the maker')
   await others('beside the maker')
-  await t.test('the examples, beside the maker', async () => {
+  await t.test('the examples run beside the maker', async () => {
     assert.match(await runners.example('first-trade.ts'), /bob met 1 order\n4 shares at/)
     assert.match(await runners.example('market-maker.ts'), /round 1: [12] quotes/)
     assert.match(await runners.example('stream-checksums.ts'), /book\.delta \d+: the checksum fits/)

@@ -13,7 +13,7 @@ import { marketNumbered, seedMarkets } from '../support/seeded-markets.ts'
 type Checks = { checks: Record<string, { ok: boolean; why?: string }> }
 
 await onServerDatabase('a login that is refused while the exchange runs', ({ fresh }) => {
-  it('stops the projection and nothing else, and the projection resumes when it is accepted again', async (t) => {
+  it('a refused database login stops only the projection, which resumes when it is accepted again', async (t) => {
     const url = new URL(await fresh())
     const name = url.pathname.slice(1)
     const user = `sibyl_${randomBytes(4).toString('hex')}`

@@ -94,7 +94,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
   const requests = Object.entries(signed)
   const redemptions = ((signed.batch as RelayRequest).body as { redemptions: Body[] }).redemptions
 
-  await t.test('what is no JSON object', async () => {
+  await t.test('a body that is not a JSON object is refused', async () => {
     for (const path of PATHS) {
       for (const raw of ['{', 'owner=1', '', '[]', '"text"', '7', 'null', '{"a":1}}']) {
         await refused(`${path} ${raw}`, { path, body: {}, raw }, 400, 'Invalid request body')
@@ -102,7 +102,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
     }
   })
 
-  await t.test('fields that are missing, of the wrong type, or too many', async () => {
+  await t.test('fields that are missing, wrong or unknown are refused', async () => {
     for (const [name, request] of requests) {
       const body = request.body as Body
       for (const field of Object.keys(body)) {
@@ -203,7 +203,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
     }
   })
 
-  await t.test('chains, deadlines and contracts that are not ours', async () => {
+  await t.test('foreign chains and contracts and wrong deadlines are refused', async () => {
     for (const [name, request] of requests) {
       for (const chainId of [1, 0, -5, 999_999]) {
         await refused(
@@ -270,7 +270,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
     )
   })
 
-  await t.test('batches that are empty, too large, or name a market twice', async () => {
+  await t.test('batches that are empty, too large or repeat a market are refused', async () => {
     const [first, second] = redemptions
     const batch = (items: unknown[]) => changed(signed.batch!, { redemptions: items })
     await refused('none', batch([]), 400, 'redemptions must have at least one element')
@@ -298,7 +298,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
     )
   })
 
-  await t.test('signatures of another account, and of something else', async () => {
+  await t.test('signatures of another account or another message are refused', async () => {
     const lea = await person(UNIT)
     for (const [name, request] of requests) {
       const who = { proposal: 'proposer', settlement: 'settler' }[name] ?? 'owner'
@@ -352,7 +352,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
     )
   })
 
-  await t.test('markets that are unknown, not resolved, not expired', async () => {
+  await t.test('markets that are unknown, unresolved or not expired are refused', async () => {
     const { redemption, proposal, settlement } = signed
     await refused(
       'an unknown condition',
@@ -392,7 +392,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
     await refused('an open market', settlement!, 422, /^there is no proposal/)
   })
 
-  await t.test('owners who hold nothing', async () => {
+  await t.test('owners without tokens are refused', async () => {
     const ned = await person()
     for (const request of [
       await ned.client.relayer.sign.ctfApproval(TTL),
@@ -403,7 +403,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
     }
   })
 
-  await t.test('other methods, other paths, other types', async () => {
+  await t.test('other methods, paths and content types are refused', async () => {
     const get = await fetch(`${exchange.url}/api/v1/relayer/ctf-approval`)
     assert.equal(get.status, 405)
     assert.equal(((await get.json()) as Refusal).success, false)

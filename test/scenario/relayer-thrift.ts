@@ -33,7 +33,7 @@ export async function payForNothing(t: TestContext, relayed: Relayed): Promise<v
     chain.read(conditionalTokens, 'isApprovedForAll', [address, settlement.address])
 
   await t.test(
-    'the same approval and the same permit eight times are one transaction each',
+    'eight equal approvals and eight equal permits are one transaction each',
     async () => {
       const ann = await person(UNIT)
       const before = await relayed.sent()
@@ -76,7 +76,7 @@ export async function payForNothing(t: TestContext, relayed: Relayed): Promise<v
     assert.equal(await relayed.sent(), before)
   })
 
-  await t.test('what a pending trade needs is not taken back', async () => {
+  await t.test('an allowance that a pending trade needs cannot be revoked', async () => {
     // A trade that is to stay unsettled must not settle.
     await chain.chain.send(chain.owner, settlement, 'pause', [])
     const market = await chain.createMarket()
@@ -144,20 +144,17 @@ export async function payForNothing(t: TestContext, relayed: Relayed): Promise<v
     assert.equal(await isApproved(buyer), false)
   })
 
-  await t.test(
-    'on the devnet a wallet that holds nothing yet may approve and permit, once',
-    async () => {
-      await exchange.stop()
-      await exchange.start({ ...relayed.environment, SIBYL_RELAYER_MIN_HOLDING: '0' })
-      const dan = await person()
-      const before = await relayed.sent()
-      for (let at = 0; at < 3; at++) {
-        await approve(dan, true, at)
-        await permit(dan, 5n, at)
-      }
-      await eventually(async () => assert.equal(await isApproved(dan), true))
-      await eventually(async () => assert.equal(await allowance(dan), 5n))
-      assert.equal(await relayed.sent(), before + 2)
-    },
-  )
+  await t.test('on the devnet an empty wallet may approve and permit once', async () => {
+    await exchange.stop()
+    await exchange.start({ ...relayed.environment, SIBYL_RELAYER_MIN_HOLDING: '0' })
+    const dan = await person()
+    const before = await relayed.sent()
+    for (let at = 0; at < 3; at++) {
+      await approve(dan, true, at)
+      await permit(dan, 5n, at)
+    }
+    await eventually(async () => assert.equal(await isApproved(dan), true))
+    await eventually(async () => assert.equal(await allowance(dan), 5n))
+    assert.equal(await relayed.sent(), before + 2)
+  })
 }

@@ -13,7 +13,7 @@ import { type Person, SETTLING, startRelayed, TTL } from '../support/relayed.ts'
 import { refuseBadInput } from './relayer-bad-input.ts'
 import { payForNothing } from './relayer-thrift.ts'
 
-test('people without ether', async (t) => {
+test('traders without ether use the relayer', async (t) => {
   const relayed = await startRelayed(t, { environment: SETTLING })
   const { chain, person, resolvedMarket, give } = relayed
   const { settlement, conditionalTokens, collateral } = chain
@@ -38,7 +38,7 @@ test('people without ether', async (t) => {
     return error
   }
 
-  await t.test('approve and revoke the exchange for outcome tokens', async () => {
+  await t.test('a trader without ether approves and revokes the exchange', async () => {
     const ann = await person(UNIT)
     const { success, tx_hash } = await ann.client.relayer.ctfApproval()
     assert.equal(success, true)
@@ -49,7 +49,7 @@ test('people without ether', async (t) => {
     await assertPenniless(ann)
   })
 
-  await t.test('permit stablecoin, under both names, and for a split', async () => {
+  await t.test('a trader without ether permits stablecoin, also for a split', async () => {
     const bob = await person(UNIT)
     const unlimited = await bob.client.relayer.sign.stablecoinPermit({ value: 'unlimited' })
     await mined((await bob.client.relayer.submit(unlimited)).tx_hash)
@@ -67,7 +67,7 @@ test('people without ether', async (t) => {
     await assertPenniless(bob)
   })
 
-  await t.test('redeem winning shares, and see it as a claim until it is confirmed', async () => {
+  await t.test('a trader without ether redeems, and sees a claim meanwhile', async () => {
     const market = await resolvedMarket('NO')
     const cem = await person()
     await give(cem, market, { yes: 3n * UNIT, no: 10n * UNIT })
@@ -138,7 +138,7 @@ test('people without ether', async (t) => {
     assert.match(lost.message, /there is nothing to redeem: the owner holds only losing tokens/)
   })
 
-  await t.test('redeem three markets in one transaction', async () => {
+  await t.test('a trader without ether redeems three markets in one transaction', async () => {
     const eve = await person()
     const winners = ['YES', 'NO', 'YES'] as const
     const markets = []
@@ -175,7 +175,7 @@ test('people without ether', async (t) => {
     assert.equal(await relayed.sent(), before + 1)
   })
 
-  await t.test('propose with a bond of one’s own and with the relayer’s, and settle', async () => {
+  await t.test('a trader proposes with their own bond or the relayer’s, and settles', async () => {
     const soon = (await chain.chain.now()) + 100n
     const own = await chain.createMarket({ expiration: soon })
     const lent = await chain.createMarket({ expiration: soon })
@@ -269,7 +269,7 @@ test('people without ether', async (t) => {
     for (const one of [fay, gus]) await assertPenniless(one)
   })
 
-  await t.test('withdraw orders on chain, some and all', async () => {
+  await t.test('a trader without ether withdraws some and all orders on chain', async () => {
     const ida = await person(10n * UNIT)
     const market = await chain.createMarket()
     await eventually(async () => {
@@ -306,7 +306,7 @@ test('people without ether', async (t) => {
     await assertPenniless(ida)
   })
 
-  await t.test('a cancellation by another’s signature, or of other orders', async () => {
+  await t.test('a cancellation with another’s signature or other orders is refused', async () => {
     const [jan, kay] = [await person(UNIT), await person(UNIT)]
     const { order } = await jan.client.orders.sign({
       ...{ marketId: `0x${'5'.repeat(64)}`, outcome: 'NO', side: 'sell', price: '0.5', size: '1' },
@@ -329,7 +329,7 @@ test('people without ether', async (t) => {
     }
   })
 
-  await t.test('the same request many times at once is one transaction', async () => {
+  await t.test('the same request sent many times at once is one transaction', async () => {
     const hal = await person(UNIT)
     const before = await relayed.sent()
     const request = await hal.client.relayer.sign.ctfApproval(TTL)
@@ -342,7 +342,7 @@ test('people without ether', async (t) => {
     assert.equal(await relayed.sent(), before + 1)
   })
 
-  await t.test('operations of one owner that follow each other', async () => {
+  await t.test('consecutive operations of one owner all succeed', async () => {
     const ida = await person(UNIT)
     const { conditionalTokens: nonce } = await ida.client.relayer.nonces()
     assert.equal(nonce, '0')
@@ -360,5 +360,7 @@ test('people without ether', async (t) => {
   )
 
   // The last one: it starts the exchange with other settings.
-  await t.test('the relayer does not pay for nothing', (nested) => payForNothing(nested, relayed))
+  await t.test('the relayer does not pay for operations without use', (nested) =>
+    payForNothing(nested, relayed),
+  )
 })

@@ -14,7 +14,7 @@ import { randomFrom } from '../support/random.ts'
 import { WHOLE } from '../support/sample.ts'
 import { ANN, environmentOn, fundBonds, liveAndEnd, STEPS, TTL, WINDOW } from './resolution-life.ts'
 
-test('how a market ends', async (t) => {
+test('markets are resolved through the oracle', async (t) => {
   const chain = await startTestChain(t)
   await fundBonds(chain)
   const environment = environmentOn(chain)
@@ -22,41 +22,38 @@ test('how a market ends', async (t) => {
     environment: { ...environment, SIBYL_AUTO_SETTLE: 'true', SIBYL_RESOLUTION_POLL_MS: '100' },
   })
 
-  await t.test(
-    'settled by the exchange itself once the window has passed, across a kill',
-    async () => {
-      const market = await chain.createMarket({ expiration: (await chain.chain.now()) + 60n })
-      const client = () => createClient({ url: exchange.url, signer: ANN })
-      await chain.warp(100n)
-      const proposal = {
-        market: { contractAddress: market.address },
-        outcome: 'NO',
-        ...TTL,
-      } as const
-      await eventually(() => client().resolution.propose(proposal))
-      await client().resolution.waitFor(market.id, 'proposed', { everyMs: 20, waitMs: 120_000 })
-      await exchange.kill()
-      await chain.warp(BigInt(WINDOW) + 1n)
-      await exchange.start()
-      const status = await client().resolution.waitFor(market.id, 'resolved', {
-        everyMs: 20,
-        waitMs: 120_000,
-      })
-      assert.equal(status.winningOutcome, 1)
-      assert.equal(status.assertion?.settled, true)
-      assert.equal(await chain.read(market, 'winningOutcome', []), 1)
-    },
-  )
+  await t.test('the exchange settles a market after its window, across a kill', async () => {
+    const market = await chain.createMarket({ expiration: (await chain.chain.now()) + 60n })
+    const client = () => createClient({ url: exchange.url, signer: ANN })
+    await chain.warp(100n)
+    const proposal = {
+      market: { contractAddress: market.address },
+      outcome: 'NO',
+      ...TTL,
+    } as const
+    await eventually(() => client().resolution.propose(proposal))
+    await client().resolution.waitFor(market.id, 'proposed', { everyMs: 20, waitMs: 120_000 })
+    await exchange.kill()
+    await chain.warp(BigInt(WINDOW) + 1n)
+    await exchange.start()
+    const status = await client().resolution.waitFor(market.id, 'resolved', {
+      everyMs: 20,
+      waitMs: 120_000,
+    })
+    assert.equal(status.winningOutcome, 1)
+    assert.equal(status.assertion?.settled, true)
+    assert.equal(await chain.read(market, 'winningOutcome', []), 1)
+  })
 
   // It still settles by itself when this life begins; from the first kill on, only when it is asked.
-  await t.test('a market’s whole life, with the process killed between steps', async (t2) => {
+  await t.test('a market is resolved although the process is killed between steps', async (t2) => {
     const random = randomFrom(Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31)))
     const killedAfter = WHOLE ? STEPS : [random.pick(STEPS)]
     t2.diagnostic(`TEST_SEED=${random.seed}: killed after ${killedAfter.join(', ')}`)
     await liveAndEnd({ chain, exchange, environment }, killedAfter)
   })
 
-  await t.test('the same without kills, each state and each event as it is', async () => {
+  await t.test('a market is resolved without kills, with each state and event', async () => {
     await liveAndEnd({ chain, exchange, environment })
   })
 })

@@ -99,7 +99,7 @@ describe('an exchange that is killed with trades of an attacker in its database'
     return orderHashes
   }
 
-  it('settles the others beside a permit that cannot be encoded, also after another kill', async () => {
+  it('after a kill, trades settle beside a permit that cannot be encoded, also after another kill', async () => {
     const poisoned = await plant(
       async () => [await trade(MAKER, ATTACKER, '0.5')],
       () => ({ ...FORGED, nonce: '0', value: String(2n ** 256n) }),
@@ -112,7 +112,7 @@ describe('an exchange that is killed with trades of an attacker in its database'
     await ends([later, ...poisoned], ['confirmed', 'failed InsufficientAllowance'])
   })
 
-  it('fails trades with forged permits at once, and none settles when their buyer allows it later', async () => {
+  it('after a kill, trades with forged permits fail at once, and none settles by a later allowance', async () => {
     const forged = await plant(
       async () => {
         const made: string[] = []

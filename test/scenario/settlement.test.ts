@@ -122,7 +122,7 @@ describe('two demo traders over HTTP', () => {
     for (const account of [10, 11]) await assertPosition(account)
   })
 
-  it('a trade that cannot be paid for is listed with its reason, and the seller has the shares back', async () => {
+  it('an unfunded trade is listed with its reason, and the seller has the shares back', async () => {
     // Account 6 has no stablecoin.
     await trade(12, 6, '3')
     const failed = await answered(async () => {
@@ -141,7 +141,7 @@ describe('two demo traders over HTTP', () => {
     )
   })
 
-  it('a trader at fault pauses: an order is refused with the remaining time, and validation reports it', async () => {
+  it('a trader at fault pauses: orders are refused with the remaining time, and validation reports it', async () => {
     const { orders } = s.clientOf(6)
     const signed = await orders.sign({ ...terms('1'), side: 'buy' })
     const refused = await fetch(`${s.exchange.url}/api/v1/orders`, {
@@ -168,14 +168,14 @@ describe('two demo traders over HTTP', () => {
     })
   })
 
-  it('a transaction never sent is not found, and one that cannot be is refused', async () => {
+  it('an unknown transaction hash is not found, and a malformed one is refused', async () => {
     assert.deepEqual(await s.get(`/api/v1/settlements/0x${'1'.repeat(64)}`), { found: false })
     const bad = await fetch(`${s.exchange.url}/api/v1/settlements/0x12`)
     assert.equal(bad.status, 400)
     assert.equal(((await bad.json()) as { field: string }).field, 'txHash')
   })
 
-  it('the metrics count batches, gas, ends and reasons', async () => {
+  it('the settlement metrics count batches, gas, outcomes and reasons', async () => {
     // A thread that is busy when it is asked is left out of an answer.
     await eventually(async () => {
       const metrics = await (await fetch(`${s.exchange.url}/metrics`)).text()

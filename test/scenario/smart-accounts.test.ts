@@ -112,7 +112,7 @@ before(async () => {
 after(() => s.dispose())
 
 describe('a delegated bot', () => {
-  it('is refused before the account appoints it, and trades for it afterwards', async () => {
+  it('a bot is refused before the account appoints it, and trades for it afterwards', async () => {
     const unknown = await validated(botClient())
     assert.equal(unknown.signer, null)
     assert.deepEqual(
@@ -128,7 +128,7 @@ describe('a delegated bot', () => {
     assert.equal((await validated(s.clientOf(10))).signer, 'owner')
   })
 
-  it('cannot exceed the limits that the account signed', async () => {
+  it('a delegated bot cannot exceed the limits that the account signed', async () => {
     const limits = { maxOrderSize: 5n * UNIT, maxOpenNotional: 3n * UNIT, markets: [market.id] }
     await appoint((await s.chain.chain.now()) + DAY, limits)
     await eventually(async () => {
@@ -145,7 +145,7 @@ describe('a delegated bot', () => {
     })
   })
 
-  it('cannot exceed its open notional by many orders at once, nor after a restart', async () => {
+  it('a delegated bot cannot exceed its open notional by many orders at once, nor after a restart', async () => {
     // Each order is worth 1 dollar, and the limit is 3.
     const place = () => botClient().orders.place({ ...terms('5', '0.2'), side: 'buy' })
     const placed = await Promise.allSettled(Array.from({ length: 8 }, place))
@@ -165,7 +165,7 @@ describe('a delegated bot', () => {
     assert.notEqual(again, orderHash)
   })
 
-  it('that is revoked loses its open orders and places no more', async () => {
+  it('a revoked bot loses its open orders and places no more', async () => {
     const open = () => s.clientOf(10).orders.list({ market: market.id })
     assert.equal((await open()).length, 3)
     const own = await s.clientOf(10).orders.place({ ...terms('5', '0.1'), side: 'buy' })
@@ -182,7 +182,7 @@ describe('a delegated bot', () => {
     await s.clientOf(10).orders.cancel({ ...own, marketId: market.id, side: 'buy' })
   })
 
-  it('whose appointment a reorg removes is no delegate again, and its orders leave', async () => {
+  it('a bot whose appointment a reorg removes is no longer a delegate, and its orders end', async () => {
     const undo = await s.chain.fork()
     await appoint((await s.chain.chain.now()) + DAY)
     await eventually(async () => assert.equal((await validated(botClient())).valid, true))
@@ -201,7 +201,7 @@ describe('the relayer', () => {
   const second = privateKeyToAccount(secondKey)
   const until = async () => Number(await s.chain.chain.now()) + 86_400
 
-  it('appoints a delegate by one signature of the account, which trades and is revoked the same way', async () => {
+  it('the relayer appoints a delegate by one signature of the account, which trades and is revoked the same way', async () => {
     const client = s.clientOf(10)
     const limits = { maxOrderSize: '2', maxOpenNotional: '5', markets: [market.id] }
     await client.delegates.create({ delegate: second.address, until: await until(), ...limits })
@@ -222,7 +222,7 @@ describe('the relayer', () => {
     await eventually(async () => assert.equal((await validated(secondClient)).valid, false))
   })
 
-  it('appoints a delegate of a Safe, and refuses what neither the account nor its code signed', async () => {
+  it('the relayer appoints a delegate of a Safe, and refuses signatures of other accounts', async () => {
     const client = clientWith(signerFor(safe.address, safe.sign))
     await client.delegates.create({ delegate: second.address, until: await until() })
     await eventually(async () => {
@@ -237,7 +237,7 @@ describe('the relayer', () => {
     await assert.rejects(client.delegates.create(soon), { code: 'INVALID_FIELD' })
   })
 
-  it('withdraws an order on chain by the signature of a delegate', async () => {
+  it('the relayer withdraws an order on chain by the signature of a delegate', async () => {
     const client = clientWith(delegateSigner(safe.address, secondKey))
     const submission = await client.orders.sign({ ...terms('5', '0.1'), side: 'buy' })
     await client.orders.submit(submission)
@@ -251,7 +251,7 @@ describe('the relayer', () => {
 })
 
 describe('a contract account', () => {
-  it('with one owner, a Safe, trades by signatures that its code accepts', async () => {
+  it('a Safe with one owner trades by signatures that its code accepts', async () => {
     const client = clientWith(signerFor(safe.address, safe.sign))
     assert.equal((await validated(client)).signer, 'contract')
     await buyFromBob(client, safe.address)
@@ -259,7 +259,7 @@ describe('a contract account', () => {
     assert.equal((await validated(stranger)).errors[0]?.code, 'INVALID_SIGNATURE')
   })
 
-  it('registers and revokes an API key by a signature that its code accepts', async () => {
+  it('a contract account registers and revokes an API key by a signature that its code accepts', async () => {
     const send = (path: string, method: string, body: object) =>
       fetch(`${s.exchange.url}/api/v1/api-keys${path}`, {
         ...{ method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) },
@@ -276,7 +276,7 @@ describe('a contract account', () => {
     assert.equal((await send(`/${id}`, 'DELETE', { address, signature: revoking })).status, 200)
   })
 
-  it('whose key signs (EIP-7702) is an ordinary signer', async () => {
+  it('an account with code whose key signs (EIP-7702) is an ordinary signer', async () => {
     const { chain } = s
     const code = await chain.chain.deploy(chain.chain.account(0), ours('test/HostileReceiver'), [])
     const authorization = await chain.chain
@@ -289,7 +289,7 @@ describe('a contract account', () => {
     await buyFromBob(s.clientOf(12), coded.address)
   })
 
-  it('that is not deployed yet is refused, with that reason (ERC-6492)', async () => {
+  it('a contract account that is not deployed yet is refused with that reason (ERC-6492)', async () => {
     const wrapped = `0x${'ab'.repeat(96)}${'6492'.repeat(16)}` as Hex
     const signed = await s.clientOf(10).orders.sign({ ...terms(), side: 'buy' })
     const response = await fetch(`${s.exchange.url}/api/v1/orders`, {
@@ -301,7 +301,7 @@ describe('a contract account', () => {
     assert.match(((await response.json()) as { error: string }).error, /not deployed \(ERC-6492\)/)
   })
 
-  it('that changes its mind after the match fails its trade at its own fault', async () => {
+  it('a contract account that rejects its signature after the match fails the trade by its own fault', async () => {
     const { chain } = s
     const address = await chain.chain.deploy(chain.chain.account(0), ours('test/HostileSigner'), [
       bot.address,
@@ -328,7 +328,7 @@ describe('a contract account', () => {
 })
 
 describe('after the resolution', () => {
-  it('the delegating account, the Safe and the account with code redeem', async () => {
+  it('after the resolution the delegating account, the Safe and the account with code redeem', async () => {
     const { chain } = s
     await chain.chain.warpTo(market.expiration)
     const proposal = await chain.signProposal(ann, market, true)

@@ -73,7 +73,7 @@ function stepsIn(output: string): readonly string[] {
   return output.match(/(?<=^ +[0-9.]+ s {2}).*(?= …$)/gm) ?? []
 }
 
-test('an exchange from its start to its stop, and again', async (t) => {
+test('an exchange starts, stops, and starts again', async (t) => {
   const exchange = await startExchange(t, {
     environment: {
       SIBYL_FRONT_THREADS: '2',
@@ -86,7 +86,7 @@ test('an exchange from its start to its stop, and again', async (t) => {
     (await (await fetch(`${exchange.url}/api/v1/markets`)).json()) as { markets: { id: string }[] }
   let before = await markets()
 
-  await t.test('a start prints the addresses and what to try', async () => {
+  await t.test('a start prints the addresses and the commands to try', async () => {
     const { url } = exchange
     await eventually(() => {
       for (const words of ['Sibyl', url, 'threads', 'database', 'signatures', 'curl', '/docs']) {
@@ -97,7 +97,7 @@ test('an exchange from its start to its stop, and again', async (t) => {
     assert.equal(ready.status, 'ready')
   })
 
-  await t.test('a request id is in the logs of the thread that the request leads to', async () => {
+  await t.test('a request id is in the logs of every thread that handles the request', async () => {
     const path = `/api/v1/orders/0x${'1'.repeat(64)}?marketId=${before.markets[0]?.id}`
     const headers = { 'x-request-id': 'follow-me-through' }
     const answer = await fetch(exchange.url + path, { method: 'DELETE', headers })
@@ -110,7 +110,7 @@ test('an exchange from its start to its stop, and again', async (t) => {
   })
 
   let sameTrading = async (): Promise<void> => assert.fail('nothing was traded')
-  await t.test('several fronts and several market threads are one exchange', async () => {
+  await t.test('several fronts and market threads act as one exchange', async () => {
     sameTrading = await tradeOverThreads(exchange)
     before = await markets()
   })
@@ -129,7 +129,7 @@ test('an exchange from its start to its stop, and again', async (t) => {
     assert.deepEqual(others, [])
   })
 
-  await t.test('a second exchange on the same data is refused, and the first goes on', async () => {
+  await t.test('a second exchange on the same data is refused', async () => {
     const { code, said } = await runToEnd({
       SIBYL_PORT: '0',
       SIBYL_DATA_DIR: exchange.dataDir,
@@ -140,16 +140,13 @@ test('an exchange from its start to its stop, and again', async (t) => {
     assert.equal((await fetch(`${exchange.url}/readyz`)).status, 200)
   })
 
-  await t.test(
-    'a stop ends with 0 and finishes requests under way, with connections open',
-    async () => {
-      const requests = Array.from({ length: 20 }, () => fetch(`${exchange.url}/api/v1/markets`))
-      const answers = await Promise.all(requests)
-      assert(answers.every(({ status }) => status === 200))
-      // The bodies are not read yet: the connections of the pool are open.
-      await exchange.stop()
-    },
-  )
+  await t.test('a stop finishes requests in flight and ends with exit code 0', async () => {
+    const requests = Array.from({ length: 20 }, () => fetch(`${exchange.url}/api/v1/markets`))
+    const answers = await Promise.all(requests)
+    assert(answers.every(({ status }) => status === 200))
+    // The bodies are not read yet: the connections of the pool are open.
+    await exchange.stop()
+  })
 
   await t.test('a start with JSON output prints no steps', () => {
     assert.deepEqual(stepsIn(exchange.output()), [])
@@ -174,7 +171,7 @@ test('an exchange from its start to its stop, and again', async (t) => {
     ])
   })
 
-  await t.test('data of a newer version is refused with advice, and left as it is', async () => {
+  await t.test('data of a newer version is refused with advice, and left unchanged', async () => {
     const { dataDir } = exchange
     const start = () =>
       runToEnd({ SIBYL_PORT: '0', SIBYL_DATA_DIR: dataDir, SIBYL_LOG_LEVEL: 'silent' })
@@ -211,14 +208,14 @@ test('a wrong setting stops the start with one line', async () => {
   assert.equal(said, 'sibyl: SIBYL_PORT: must be an integer from 0 to 65535, but it is "eighty"\n')
 })
 
-test('a data folder that cannot be made stops the start with one line', async (t) => {
+test('a data folder that cannot be created stops the start with one line', async (t) => {
   if (!existsSync('/proc/self')) return t.skip('there is no /proc here')
   const { code, said } = await runToEnd({ SIBYL_PORT: '0', SIBYL_DATA_DIR: '/proc/sibyl' })
   assert.equal(code, 1)
   assert.match(said, /^sibyl: SIBYL_DATA_DIR: \/proc\/sibyl cannot be used: [^\n]+\n$/)
 })
 
-test('a port that is taken stops the start with one line', async () => {
+test('a port in use stops the start with one line', async () => {
   const server = createServer()
   const port = await new Promise<number>((resolve) => {
     server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port))
@@ -230,7 +227,7 @@ test('a port that is taken stops the start with one line', async () => {
   assert.equal(said, `sibyl: cannot listen on 127.0.0.1:${port}: ${hint}\n`)
 })
 
-test('a database that is away stops the start with one line, without its password', async () => {
+test('an unreachable database stops the start with one line, without its password', async () => {
   const said = await databaseRefusal({
     SIBYL_DATABASE_URL: 'mysql://sibyl:hunter2@127.0.0.1:1/sibyl',
   })
@@ -238,7 +235,7 @@ test('a database that is away stops the start with one line, without its passwor
   assert(!said.includes('hunter2'))
 })
 
-test('the settings can be shown, and secrets are not', async () => {
+test('the settings can be printed, without secrets', async () => {
   const environment = { SIBYL_DATABASE_URL: 'mysql://a:hunter2@b/c' }
   const { code, said } = await runToEnd(environment, ['--settings'])
   assert.equal(code, 0)

@@ -81,7 +81,7 @@ export async function changeFronts(
   const orders = await other.next('orders.snapshot')
   assert.deepEqual([orders.reset, (orders.orders as unknown[]).length], [true, 4])
 
-  await t.test('streams of one address count across fronts', async () => {
+  await t.test('the limit of streams per address counts all fronts', async () => {
     const stream = `${exchange.url.replace('http', 'ws')}/api/v1/stream`
     const openStreams = async () => {
       const text = await (await fetch(`${exchange.url}/metrics`)).text()

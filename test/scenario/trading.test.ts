@@ -19,7 +19,7 @@ const [crossed, followed, streamed, grouped] = [1, 2, 3, 4].map((number) =>
 ) as [Market, Market, Market, Market]
 const ENVIRONMENT = { SIBYL_CHAINS: ORDER_CHAINS }
 
-test('trading', async (t) => {
+test('trading works on an exchange with several fronts and markets', async (t) => {
   const exchange = await startExchange(t, {
     environment: ENVIRONMENT,
     prepare: (dataDir) =>
@@ -55,7 +55,7 @@ test('trading', async (t) => {
   await t.test('open orders survive a restart', sameOrders)
   await stillProtected(t)
   await t.test('orders and trades of two traders survive a restart', sameBook)
-  await t.test('a stream goes on at another front where it was', (nested) =>
+  await t.test('a stream continues at another front where it left off', (nested) =>
     changeFronts(nested, exchange, streamed.id),
   )
   const following = await part('two traders follow the same book live', () =>

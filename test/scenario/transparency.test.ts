@@ -40,7 +40,7 @@ const GO_ENVIRONMENT = {
 
 type Logs = { logs: { origin: string; path: string; verifierKeys: string[]; size: number }[] }
 
-test('the log of a running exchange is public', async (t) => {
+test('the log of a running exchange is public and verifiable', async (t) => {
   const exchange = await startExchange(t, { environment: { SIBYL_TRANSPARENCY: 'on' } })
   const { url } = exchange
   const ann = createClient({ url, signer: devnetKey(10) })
@@ -88,7 +88,7 @@ test('the log of a running exchange is public', async (t) => {
     assert.match(Buffer.from(/extra (.*)/.exec(text)?.[1] ?? '', 'base64').toString(), /\n\["M",/)
   })
 
-  await t.test('checkpoint, tiles and entries agree, and nothing secret is in them', async () => {
+  await t.test('checkpoint, tiles and entries agree, and contain nothing secret', async () => {
     for (const log of await logsNow()) {
       const key = parseVerifierKey(log.verifierKeys[0] ?? '')
       assert.ok(key !== undefined)
@@ -145,7 +145,7 @@ test('the log of a running exchange is public', async (t) => {
   })
 
   await t.test(
-    'a receipt is signed, redeemable, and found out if one character changes',
+    'a receipt is signed, can be redeemed, and fails if one character changes',
     async () => {
       const folder = await mkdtemp(join(tmpdir(), 'sibyl-receipt-'))
       t.after(() => rm(folder, { recursive: true }))
@@ -224,7 +224,7 @@ test('the log of a running exchange is public', async (t) => {
     assert.equal(without.receipt, undefined)
   })
 
-  await t.test('the SDK verifies the proof of an order and of a trade itself', async () => {
+  await t.test('the SDK verifies the proof of an order and of a trade', async () => {
     const proven = await ann.transparency.proveOrder(offer.orderHash)
     assert.ok(proven.entry.includes(offer.orderHash) && proven.index < proven.size)
     const [trade] = await ann.trades(market.id)
@@ -244,7 +244,7 @@ test('the log of a running exchange is public', async (t) => {
     await assert.rejects(pinned.transparency.proveOrder(orderHash), invalid)
   })
 
-  await t.test('the command shows a book as it was', async () => {
+  await t.test('the command shows a past book', async () => {
     const then = await ann.orderbook(market.id, 'YES')
     const later = await ann.orders.place({ ...terms, side: 'sell', size: '5', price: '0.66' })
     await proofOf(`/api/v1/orders/${later.orderHash}/proof`)
@@ -264,7 +264,7 @@ test('the log of a running exchange is public', async (t) => {
     assert.equal((await callSibyl(['log', 'book', market.id, '--url', url])).code, 2)
   })
 
-  await t.test('a book as it was has the checksum that the stream had', async () => {
+  await t.test('a past book has the checksum that the stream had', async () => {
     const stream = ann.stream()
     t.after(() => stream.close())
     const seen: { seq: number; checksum: number; bids: unknown; asks: unknown }[] = []
@@ -303,7 +303,7 @@ test('the log of a running exchange is public', async (t) => {
     }
   })
 
-  await t.test('the events of a day are a file with a hash', async () => {
+  await t.test('the events of a day are served as a file with its hash', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'sibyl-archive-'))
     t.after(() => rm(folder, { recursive: true }))
     const day = new Date().toISOString().slice(0, 10)
@@ -333,7 +333,7 @@ test('the log of a running exchange is public', async (t) => {
     assert.equal(headers.get('content-type'), 'application/gzip')
   })
 
-  await t.test('Go’s own packages verify it', { skip: missingGo() }, async () => {
+  await t.test('Go’s own packages verify the public log', { skip: missingGo() }, async () => {
     const folder = await mkdtemp(join(tmpdir(), 'sibyl-go-'))
     t.after(() => rm(folder, { recursive: true }))
     const older = join(folder, 'checkpoint')
@@ -351,7 +351,7 @@ test('the log of a running exchange is public', async (t) => {
     )
   })
 
-  await t.test('signatures are shown once their order has ended', async () => {
+  await t.test('signatures are published once their order has ended', async () => {
     const shown = async (...hashes: string[]) => {
       const response = await fetch(`${url}/api/v1/transparency/signatures?orders=${hashes}`)
       return ((await response.json()) as { orders?: { orderHash: string }[] }).orders
@@ -384,7 +384,7 @@ test('the log of a running exchange is public', async (t) => {
     assert.equal((await fetch(`${url}/api/v1/trades/nonsense/proof`)).status, 400)
   })
 
-  await t.test('after a kill the log goes on where it was', async () => {
+  await t.test('after a kill the public log continues where it was', async () => {
     const before = await logsNow()
     await exchange.kill()
     await exchange.start()

@@ -19,7 +19,7 @@ async function assertHolds(options: SimulationOptions): Promise<void> {
   assert.equal(violation, undefined, `${again}\n${trace.lines.slice(-30).join('\n')}`)
 }
 
-test('a paused process acts in the order in which its acts became due, also if the pause grows', async () => {
+test('a paused process runs its actions in the order in which they became due, even if the pause grows', async () => {
   const scheduler = new Scheduler(0)
   const life = newLife('paused')
   const acts: string[] = []
@@ -59,7 +59,7 @@ test('every promise of projection, settlement and accounts holds under simulated
 
 const NEW_SEEDS = process.env.TEST_WHOLE === '1' ? 100 : 3
 
-test('every promise holds for seeds that were never tried', async () => {
+test('every promise holds for new random seeds', async () => {
   for (let count = 0; count < NEW_SEEDS; count++)
     await assertHolds({ seed: randomInt(2 ** 31), minutes: 1 })
 })
@@ -77,7 +77,7 @@ async function firstFailure(
   assert.fail('no seed has found it')
 }
 
-test('a log that acknowledges before it is durable is found', async () => {
+test('the simulator finds a log that acknowledges before it is durable', async () => {
   const early = (log: Log): Log => ({
     ...log,
     async append(partition, batch) {
@@ -90,7 +90,7 @@ test('a log that acknowledges before it is durable is found', async () => {
   assert.equal(result.violation?.invariant, 'accepted-logged')
 })
 
-test('an owner that does not confirm its ownership is found, and the faults shrink', async () => {
+test('the simulator finds an owner that does not confirm its ownership, and shrinks the faults', async () => {
   const careless = (log: Log): Log => ({ ...log, takenOver: async () => [] })
   const { options, result } = await firstFailure(careless, 'server')
   const shrunk = await shrink(result, options, 12)
@@ -102,7 +102,7 @@ test('an owner that does not confirm its ownership is found, and the faults shri
   )
 })
 
-test('a log that forgets closed orders is found', async () => {
+test('the simulator finds a log that forgets closed orders', async () => {
   const forgetful = (log: Log): Log => ({
     ...log,
     closedOrders: (_, hashes) => hashes.map(() => undefined),

@@ -24,7 +24,7 @@ test('every front sees the open streams of all fronts', () => {
   }
 })
 
-test('the streams of a front end with it', () => {
+test('the streams of a front are no longer counted when it ends', () => {
   const memory = makeConnectionCountMemory(2, 'secret')
   const stays = makeConnectionCount(memory, 0)
   const dies = makeConnectionCount(memory, 1)
@@ -37,7 +37,7 @@ test('the streams of a front end with it', () => {
   assert.equal(stays.of('10.0.0.1'), 2)
 })
 
-test('more ranges than there is room for: those with many streams are still counted', () => {
+test('if there are more address ranges than fit, those with many streams are still counted', () => {
   const memory = makeConnectionCountMemory(2, 'secret')
   const here = makeConnectionCount(memory, 0)
   const there = makeConnectionCount(memory, 1)

@@ -45,7 +45,7 @@ async function startDozing(t: TestContext) {
   }
 }
 
-test('the book of a dozing market is sent when it wakes, and goes on without a gap', async (t) => {
+test('the book of an idle market is sent once it is active, and continues without a gap', async (t) => {
   const { stream, needed, place, doze, wake } = await startDozing(t)
   const client = await stream.connect()
   doze()
@@ -75,7 +75,7 @@ for (const happens of [false, true]) {
   const becomes = happens
     ? 'starts over where something happened'
     : 'goes on where nothing happened'
-  test(`a client that returns to a dozing market ${becomes}`, async (t) => {
+  test(`a client that returns to an idle market ${becomes}`, async (t) => {
     const { stream, place, doze, wake } = await startDozing(t)
     place()
     stream.flow()

@@ -26,7 +26,7 @@ function viewOf(held: number): FundsView {
   }
 }
 
-test('followers of funds get all of them, then each change, however many happen at once', async () => {
+test('a subscriber of funds gets all of them, then each change, however many happen at once', async () => {
   const clock = simulatedClock(1_800_000_000_000)
   const published: string[] = []
   const flushed: Feed<object>[] = []
@@ -95,7 +95,7 @@ test('followers of funds get all of them, then each change, however many happen 
   assert.equal(asked.length, 0)
 })
 
-test('funds of an unknown chain, or where nothing is reserved, cannot be followed', () => {
+test('funds of an unknown chain, or without reservations, cannot be subscribed to', () => {
   const clock = simulatedClock(1_800_000_000_000)
   const registry = {} as never
   const none = { chainIds: new Set([7]), flushed() {} }

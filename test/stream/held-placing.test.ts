@@ -113,7 +113,7 @@ async function givenReserving(t: TestContext) {
   }
 }
 
-test('an order with funds being reserved when its client leaves does not stay', async (t) => {
+test('an order whose client disconnects while its funds are reserved is not placed', async (t) => {
   const { held, reserving, gone, resting, placed, atThread } = await givenReserving(t)
   await gone()
   await held.settled()
@@ -125,7 +125,7 @@ test('an order with funds being reserved when its client leaves does not stay', 
   })
 })
 
-test('an order with funds being reserved when its session lets orders stay does stay', async (t) => {
+test('an order stays if its session turns cancel on disconnect off while its funds are reserved', async (t) => {
   const { client, held, reserving, gone, resting, atThread } = await givenReserving(t)
   await client.ask({ op: 'cancelOnDisconnect', enabled: false }, 'cancelOnDisconnect')
   reserving.resolve(undefined)
@@ -137,7 +137,7 @@ test('an order with funds being reserved when its session lets orders stay does 
   assert.equal(resting(), 1)
 })
 
-test('an order that was to stay for a moment only goes with its session', async (t) => {
+test('an order whose session turned cancel on disconnect off and on again ends with the session', async (t) => {
   const { client, held, reserving, gone, resting, atThread } = await givenReserving(t)
   for (const enabled of [false, true]) {
     await client.ask({ op: 'cancelOnDisconnect', enabled }, 'cancelOnDisconnect')
@@ -163,7 +163,7 @@ test('an order that its market refuses after its client has left is held nowhere
   })
 })
 
-test('a session that cancels on disconnect cannot hold the order of another trader', async (t) => {
+test('a session that cancels on disconnect cannot place the order of another trader', async (t) => {
   const order = signed(buy('YES').by('ann').named('a'), marketIdOf(0))
   const { orderHash: _, signature, ...terms } = order
   const thread = marketThread(() => stream.markets[0]!)

@@ -22,7 +22,7 @@ function fixture(unitsOf: (name: string) => number) {
   return { intake, handled, emptied, connection, take }
 }
 
-test('frames beyond the budget of a turn wait for the next ones, in order', async () => {
+test('frames above the budget of a turn wait for the next ones, in order', async () => {
   const { handled, emptied, connection, take } = fixture(() => 10)
   const one = connection('one')
   const names = Array.from({ length: 35 }, (_, index) => `${index}`)
@@ -40,7 +40,7 @@ test('frames beyond the budget of a turn wait for the next ones, in order', asyn
   assert.equal(handled.at(-1), 'later', 'nothing waits: it is handled at once')
 })
 
-test('a frame that comes after a turn that was full is handled', async () => {
+test('a frame that arrives after a full turn is handled', async () => {
   const { handled, connection, take } = fixture(() => TURN_UNITS)
   const one = connection('one')
   const names = ['first', 'second', 'third', 'fourth']
@@ -52,7 +52,7 @@ test('a frame that comes after a turn that was full is handled', async () => {
   assert.deepEqual(handled, names)
 })
 
-test('a connection with thousands of frames does not hold up another one', async () => {
+test('a connection with thousands of frames does not delay another one', async () => {
   const { intake, handled, connection, take } = fixture(() => 50)
   const [greedy, modest] = [connection('greedy'), connection('modest')]
   for (let count = 0; count < 1_000; count++) take(greedy, `greedy ${count}`)
@@ -67,7 +67,7 @@ test('a connection with thousands of frames does not hold up another one', async
   assert(handled.length <= 8, 'what a closed connection has sent is dropped')
 })
 
-test('frames of all connections that wait are bounded in bytes', async () => {
+test('the bytes of waiting frames of all connections are limited', async () => {
   const { intake, connection } = fixture(() => TURN_UNITS)
   const many = connection('many')
   const frame = new ArrayBuffer(1024 * 1024)

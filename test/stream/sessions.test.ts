@@ -44,7 +44,7 @@ function fixture() {
 
 const AWAY = new Fault('STORE_UNAVAILABLE', 'away', { retryable: true })
 
-test('after a silence each key is looked up once, and only sessions of those revoked end', async () => {
+test('after a lost connection each key is looked up once, and only sessions of revoked keys end', async () => {
   const { sessions, clock, ended, asked, parts, principalOf, open, goesOn } = fixture()
   const good = [await open('good'), await open('good')]
   const bad = await open('bad')
@@ -57,7 +57,7 @@ test('after a silence each key is looked up once, and only sessions of those rev
   assert.deepEqual([...good, bad].map(goesOn), [true, true, false])
 })
 
-test('a key that cannot be looked up is asked for again, and ends its sessions when its time is over', async () => {
+test('a key that cannot be looked up is retried, and its sessions end when their time is over', async () => {
   const { sessions, clock, ended, asked, parts, principalOf, open, goesOn } = fixture()
   const [slow, lost] = [await open('slow'), await open('lost')]
   parts.confirm = async () => Promise.reject(AWAY)
@@ -75,7 +75,7 @@ test('a key that cannot be looked up is asked for again, and ends its sessions w
   assert.deepEqual([goesOn(slow), goesOn(lost)], [true, false])
 })
 
-test('a lookup from before a silence confirms nothing after it', async () => {
+test('a lookup from before a lost connection confirms nothing after it', async () => {
   const { sessions, ended, parts, principalOf, open, goesOn } = fixture()
   const session = await open('k')
   const early = Promise.withResolvers<Principal>()
@@ -88,7 +88,7 @@ test('a lookup from before a silence confirms nothing after it', async () => {
   assert.equal(goesOn(session), false)
 })
 
-test('a silence while a token is looked at has its key looked up again', async () => {
+test('if the connection is lost while a token is checked, its key is looked up again', async () => {
   const { sessions, parts, principalOf, open, goesOn } = fixture()
   parts.confirm = async (keyId) =>
     keyId === 'revoked' ? reject('UNAUTHORIZED_KEY_INACTIVE') : principalOf(keyId)

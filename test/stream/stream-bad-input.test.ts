@@ -120,7 +120,7 @@ test('frames that are too large end the connection', async (t) => {
   await othersAreServed(stream)
 })
 
-test('a flood gets errors, and then its connection is closed', async (t) => {
+test('a flood of frames gets errors, and then its connection is closed', async (t) => {
   const stream = await startStream(t, { settings: { messagesPerSecond: 10, messagesBurst: 20 } })
   const client = await stream.connect()
   for (let count = 0; count < 25; count++) client.say({ op: 'ping', id: count })
@@ -133,7 +133,7 @@ test('a flood gets errors, and then its connection is closed', async (t) => {
   await othersAreServed(stream)
 })
 
-test('connections of one address, and of all, are limited', async (t) => {
+test('connections per address and in total are limited', async (t) => {
   const stream = await startStream(t, { settings: { connectionsPerIp: 2 } })
   const first = await stream.connect()
   await stream.connect()
@@ -185,7 +185,7 @@ function gapsOf(frames: readonly Frame[]): string[] {
   return gaps
 }
 
-test('a slow reader gets a notice and new snapshots, and slows no other reader', async (t) => {
+test('a slow reader gets a notice and new snapshots, and delays no other reader', async (t) => {
   const stream = await startStream(t)
   const slow = new RawStreamClient(`${stream.url}/api/v1/stream`)
   t.after(() => slow.close())
@@ -220,7 +220,7 @@ test('a slow reader gets a notice and new snapshots, and slows no other reader',
   assert.ok(Number(lag?.dropped) >= 100)
 })
 
-test('a client that never reads is closed in the end, and the process stays up', async (t) => {
+test('a client that never reads is closed in the end, and the process keeps running', async (t) => {
   const stream = await startStream(t, { settings: { lagMsMax: 50, heartbeatMs: 160 } })
   const dead = new RawStreamClient(`${stream.url}/api/v1/stream`)
   t.after(() => dead.close())
@@ -241,7 +241,7 @@ test('a client that never reads is closed in the end, and the process stays up',
   await othersAreServed(stream)
 })
 
-test('a reader that asks and does not read is closed with the reason', async (t) => {
+test('a client that sends requests and does not read is closed with the reason', async (t) => {
   const stream = await startStream(t)
   const slow = new RawStreamClient(`${stream.url}/api/v1/stream`)
   t.after(() => slow.close())
@@ -265,7 +265,7 @@ test('a reader that asks and does not read is closed with the reason', async (t)
   await eventually(() => assert.equal(stream.hub.figures().connections, 0))
 })
 
-test('clients that vanish leave nothing behind', async (t) => {
+test('clients that disconnect silently leave nothing behind', async (t) => {
   const stream = await startStream(t, { settings: { heartbeatMs: 160, lingerMs: 1 } })
   for (let count = 0; count < 20; count++) {
     const client = new RawStreamClient(`${stream.url}/api/v1/stream`)
@@ -281,7 +281,7 @@ test('clients that vanish leave nothing behind', async (t) => {
   })
 })
 
-test('every request draws from the limit of its address, an authentication as much as a write', async (t) => {
+test('every request draws from the limit of its address, and an authentication as much as a write', async (t) => {
   const drawn: string[] = []
   let left = 7
   const draw = ({ cost }: { readonly cost: string }) => {

@@ -34,7 +34,7 @@ function counted(
   return calls
 }
 
-test('a deep conflated book is written once per change, and its snapshots are paid by levels', async (t) => {
+test('a deep conflated book is encoded once per change, and its snapshots cost by their levels', async (t) => {
   const drawn: Draw[] = []
   const draw = (what: Draw) => {
     drawn.push(what)
@@ -81,7 +81,7 @@ test('a deep conflated book is written once per change, and its snapshots are pa
 const snapshots = (frames: readonly Frame[]) =>
   frames.filter(({ type }) => type === 'book.snapshot')
 
-test('a market is written once for all the sets of markets that name it', async (t) => {
+test('a market is encoded once for all sets of markets that contain it', async (t) => {
   const markets = 40
   const stream = await startStream(t, { markets, settings: { subscriptionsMax: 1_000 } })
   const ids = stream.markets.map((_, index) => marketIdOf(index))
@@ -107,7 +107,7 @@ test('a market is written once for all the sets of markets that name it', async 
   await eventually(() => assert.equal(stream.hub.figures().topics, 0, 'sets do not linger'))
 })
 
-test('subscriptions are bounded by size, per connection and per address', async (t) => {
+test('the size of subscriptions is limited per connection and per address', async (t) => {
   const stream = await startStream(t, {
     markets: 30,
     settings: { subscriptionsMax: 10, subscriptionsPerIp: 15 },
@@ -137,7 +137,7 @@ test('subscriptions are bounded by size, per connection and per address', async 
   await three.ask(set(0, 30), 'subscribed')
 })
 
-test('the subscriptions of all connections of a front are bounded', async (t) => {
+test('the subscriptions of all connections of a front are limited', async (t) => {
   const stream = await startStream(t, { settings: { subscriptionsTotal: 21 } })
   const [one, two] = [await stream.connect(), await stream.connect()]
   await one.ask({ op: 'subscribe', channel: 'ticker' }, 'subscribed')
@@ -196,7 +196,7 @@ test('the flaws of a frame are listed only if the address can pay for that', asy
   assert.deepEqual(drawn, [1, 5, 1, 5])
 })
 
-test('a frame that is refused is not parsed, and its answer repeats the id', () => {
+test('a refused frame is not parsed, and its answer repeats the id', () => {
   const idIn = (text: string) => idOf(new TextEncoder().encode(text).buffer as ArrayBuffer)
   assert.equal(idIn('{"op":"ping","id":7}'), 7)
   assert.equal(idIn('{"op":"ping", "id": "seven é"}'), 'seven é')
@@ -222,7 +222,7 @@ test('a flood of pings ends the connection', async (t) => {
   assert.equal(code, 4429)
 })
 
-test('a set of markets is paid for before its topic is made, once', async (t) => {
+test('a set of markets is paid for once, before its topic is created', async (t) => {
   const markets = 40
   const drawn: number[] = []
   let left = 1_000

@@ -71,7 +71,7 @@ test('events of the chain and of the log of a market form one sequence', async (
   assert.deepEqual([refused.code, refused.field], ['INVALID_FIELD', 'since'])
 })
 
-test('prices: the last at once, then each new one, and those in between after a break', async (t) => {
+test('a subscriber of prices gets the last price at once, then each new one, and missed ones after a break', async (t) => {
   const stream = await startStream(t, { parts: { assets: ['BTC'] } })
   const client = await stream.connect()
   assert.equal((await client.ask({ ...PRICE, asset: 'DOGE' })).code, 'ASSET_NOT_FOUND')
@@ -98,7 +98,7 @@ test('prices: the last at once, then each new one, and those in between after a 
   assert.deepEqual((await back.next()).last, priceOf(9, 'ETH'))
 })
 
-test('quick markets: the open one at once, then as they are resolved and opened', async (t) => {
+test('a subscriber of quick markets gets the open one at once, then each resolution and opening', async (t) => {
   const stream = await startStream(t)
   const one = quickMarketOf(1)
   const two = quickMarketOf(2)

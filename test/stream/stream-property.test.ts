@@ -361,6 +361,6 @@ async function live(t: TestContext, random: Random): Promise<void> {
 }
 
 for (const seed of seedsOf(1, 2)) {
-  test(`every client's book is the server's at every seq it has reached, TEST_SEED=${seed}`, (t) =>
+  test(`every client's book equals the server's at every seq that it has reached, TEST_SEED=${seed}`, (t) =>
     live(t, randomFrom(seed)))
 }

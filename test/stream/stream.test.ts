@@ -20,7 +20,7 @@ function place(market: Given, builder: ReturnType<typeof buy>): void {
   market.place(builder)
 }
 
-test('a subscription begins with a snapshot and goes on with each change', async (t) => {
+test('a subscription starts with a snapshot and continues with each change', async (t) => {
   const stream = await startStream(t)
   const [market] = stream.markets
   place(market!, buy('YES').at(0.42).size(10).by('ann').named('a'))
@@ -74,7 +74,7 @@ test('sizes beyond 2^53 are exact', async (t) => {
   ws.close()
 })
 
-test('all trades of a match are sent, and their states on chain', async (t) => {
+test('all trades of a match are sent, with their states on chain', async (t) => {
   const stream = await startStream(t)
   const [market] = stream.markets
   place(market!, sell('YES').at(0.4).size(1).by('ann').named('a'))
@@ -157,7 +157,7 @@ function hashOf(market: Given, name: string) {
   return { orderHash: order.orderHash, side: order.side }
 }
 
-test('later messages are replayed from memory, else a snapshot marks a reset', async (t) => {
+test('missed messages are replayed from memory, else a snapshot marks a reset', async (t) => {
   const stream = await startStream(t, { settings: { replayMessages: 3 } })
   const [market] = stream.markets
   const first = await stream.connect()
@@ -207,7 +207,7 @@ test('orders resume by their cursor', async (t) => {
   )
 })
 
-test('a market that was loaded again is sent whole to each of its followers', async (t) => {
+test('a market that was loaded again is sent whole to each of its subscribers', async (t) => {
   const stream = await startStream(t)
   const [market] = stream.markets
   const client = await stream.connect()
@@ -241,7 +241,7 @@ test('a market that was loaded again is sent whole to each of its followers', as
   assert.equal(order.prevCursor, orders?.cursor)
 })
 
-test('markets are sent as they open and close', async (t) => {
+test('the opening and closing of markets are sent', async (t) => {
   const stream = await startStream(t)
   const [market] = stream.markets
   const client = await stream.connect()
@@ -304,7 +304,7 @@ test('heartbeats have the last position of each subscription', async (t) => {
   })
 })
 
-test('order entry, with authentication where it is asked for', async (t) => {
+test('orders are placed over the stream, with authentication if it is required', async (t) => {
   const address = traderNamed('ann')
   const accepted: OrderAccepted = {
     orderHash: signed(buy('YES').named('a')).orderHash,
@@ -373,7 +373,7 @@ test('order entry, with authentication where it is asked for', async (t) => {
   assert.equal((await client.ask(submit)).code, 'UNAUTHORIZED_MISSING_HEADER')
 })
 
-test('an order of a session that cancels on disconnect names it, and none is placed without it', async (t) => {
+test('an order of a session that cancels on disconnect names the session, and none is placed without it', async (t) => {
   const order = signed(buy('YES').by('ann').named('a'), M)
   const verifying = Promise.withResolvers<VerifiedOrder>()
   const story: unknown[] = []
@@ -424,7 +424,7 @@ test('an order of a session that cancels on disconnect names it, and none is pla
   assert.deepEqual(story, [{ ended: session }])
 })
 
-test('a session ends when its key expires, and its subscriptions go on', async (t) => {
+test('a session ends when its key expires, but its subscriptions continue', async (t) => {
   const address = traderNamed('ann')
   const clock = simulatedClock(START_SEC * 1_000)
   const identities: Record<string, Principal> = {
@@ -473,7 +473,7 @@ test('a session ends when its key expires, and its subscriptions go on', async (
   assert.equal((await soon.ask(cancel, 'cancelled')).type, 'cancelled')
 })
 
-test('a key that is revoked while its token is looked at opens no session', async (t) => {
+test('a key that is revoked while its token is checked opens no session', async (t) => {
   const gate = Promise.withResolvers<void>()
   const asked = Promise.withResolvers<void>()
   const stream = await startStream(t, {
@@ -497,7 +497,7 @@ test('a key that is revoked while its token is looked at opens no session', asyn
   assert.deepEqual([answer.id, answer.code], [1, 'UNAUTHORIZED_KEY_INACTIVE'])
 })
 
-test('on shutdown every client gets its time to reconnect', async (t) => {
+test('on shutdown every client receives its time to reconnect', async (t) => {
   const stream = await startStream(t)
   const client = await stream.connect()
   stream.hub.shutdown()
@@ -518,7 +518,7 @@ test('pings are answered', async (t) => {
   assert.deepEqual([pong.type, pong.id, typeof pong.ts], ['pong', 3, 'number'])
 })
 
-test('on shutdown requests under way are answered before their client is closed', async (t) => {
+test('on shutdown requests in flight are answered before their client is closed', async (t) => {
   const gate = Promise.withResolvers<void>()
   const asked = Promise.withResolvers<void>()
   const stream = await startStream(t, {
@@ -557,7 +557,7 @@ test('on shutdown requests under way are answered before their client is closed'
   await done
 })
 
-test('a shutdown at once waits for no answer', async (t) => {
+test('an immediate shutdown waits for no answer', async (t) => {
   const asked = Promise.withResolvers<void>()
   const stream = await startStream(t, {
     parts: {

@@ -91,7 +91,7 @@ function fixture(stored: () => Promise<StoredFigures[]> = async () => []) {
   return { clock, registry, board, channel, nth, open, rest, take, turn, feed, snapshot, flushed }
 }
 
-test('all markets: the newest open ones at once, then changes, at intervals', async () => {
+test('a subscriber of all tickers gets the newest open markets at once, then changes at intervals', async () => {
   const { board, channel, nth, open, rest, take, turn, feed, snapshot, flushed } = fixture()
   const many = TICKERS_PER_MESSAGE_MAX + 20
   for (let n = 1; n <= many; n++) open(n)
@@ -141,7 +141,7 @@ test('all markets: the newest open ones at once, then changes, at intervals', as
   )
 })
 
-test('some markets: only their changes are sent, and a client without any costs nothing', async () => {
+test('a subscriber of some tickers gets only their changes, and other changes cost nothing', async () => {
   const { clock, registry, channel, nth, open, rest, turn, feed, snapshot } = fixture()
   for (let n = 1; n <= 3; n++) open(n)
   assert.equal(clock.pending, 0, 'nobody follows')
@@ -181,7 +181,7 @@ test('a client that subscribes between a change and its message misses nothing',
   assert.deepEqual(Reflect.get(news?.tickers[0] ?? {}, 'bestBidPrices'), [10, 0])
 })
 
-test('a database that does not answer holds no price back', async () => {
+test('a database that does not answer delays no price', async () => {
   const { clock, board, nth, open, turn, feed } = fixture(() => new Promise(() => undefined))
   open(1)
   feed()
@@ -202,7 +202,7 @@ test('a database that does not answer holds no price back', async () => {
   assert.equal(Reflect.get(line ?? {}, 'volume24h'), null)
 })
 
-test('over a socket: one subscription serves a list, also while the database is slow', async (t) => {
+test('one ticker subscription over a socket serves a list, even while the database is slow', async (t) => {
   const asked: PromiseWithResolvers<StoredFigures[]>[] = []
   const stream = await startStream(t, {
     markets: 2,
@@ -249,7 +249,7 @@ test('over a socket: one subscription serves a list, also while the database is 
   assert.deepEqual([none.code, none.field], ['INVALID_FIELD', 'marketIds'])
 })
 
-test('the tickers of an event begin with its markets and go on with those that join it', async () => {
+test('the tickers of an event start with its markets and continue with those that join it', async () => {
   const { channel, registry, nth, open, rest, turn, snapshot } = fixture()
   const event = { slug: 'games', chainId: 5 }
   for (const n of [1, 2, 3]) open(n)

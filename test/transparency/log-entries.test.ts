@@ -28,7 +28,7 @@ function rowOf(events: readonly MarketEvent[], first = 1) {
   return { first, count: events.length, payload: Buffer.from(text.bytes) }
 }
 
-test('an entry has every event of its row, with hashes in the place of signatures and permits', () => {
+test('an entry has every event of its row, with hashes instead of signatures and permits', () => {
   const [entry, ...others] = entriesOf(rowOf(fixture.events, 17), sha256)
   assert.equal(others.length, 0)
   assert.ok(entry !== undefined)
@@ -74,7 +74,7 @@ test('the entries of known rows have known hashes, in every version', () => {
   )
 })
 
-test('a long row becomes several entries, each readable alone, and a long event several pieces', () => {
+test('a long row is split into several entries, each readable alone, and a long event into pieces', () => {
   const [matched] = fixture.events.filter((event) => event.type === 'OrdersMatched')
   assert.ok(matched?.type === 'OrdersMatched')
   const long = { ...matched, fills: Array.from({ length: 1_000 }, () => matched.fills[0]!) }
@@ -99,7 +99,7 @@ test('a long row becomes several entries, each readable alone, and a long event 
   }
 })
 
-test('missing, repeated and torn entries are found', () => {
+test('missing, repeated and incomplete entries are found', () => {
   const entries = entriesOf(rowOf(Array.from({ length: 600 }, () => fixture.events).flat()), sha256)
   const [first, second] = entries
   assert.ok(first !== undefined && second !== undefined)

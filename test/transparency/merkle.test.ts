@@ -61,7 +61,7 @@ function naiveRoot(leaves: readonly Uint8Array[]): Uint8Array {
   return hasher.node(naiveRoot(leaves.slice(0, split)), naiveRoot(leaves.slice(split)))
 }
 
-test('the tree of the standard leaves has the roots of the standard', () => {
+test('the tree of the standard’s leaves has the standard’s roots', () => {
   const builder = new TreeBuilder(treeHasher)
   assert.equal(hexOf(builder.root()), ROOTS[0])
   for (const [at, leaf] of LEAVES.entries()) {
@@ -151,7 +151,7 @@ test('a tree of 70,000 leaves has the tiles that the standard lists for it', () 
   assert.equal(tileWidth(256, { level: 0, index: 1 }), 0)
 })
 
-test('a tile has the one address of the standard', () => {
+test('a tile has the path that the standard defines', () => {
   assert.equal(tilePath({ level: 3, index: 1_234_067, width: TILE_WIDTH }), 'tile/3/x001/x234/067')
   assert.equal(tilePath({ level: 'entries', index: 5, width: 17 }), 'tile/entries/005.p/17')
   for (const path of ['tile/3/x001/x234/067', 'tile/0/000.p/255', 'tile/entries/x001/000']) {

@@ -15,7 +15,7 @@ import { makeMemoryLog, newWitnessSigner } from './memory-log.ts'
 const names = (count: number, from = 0): string[] =>
   Array.from({ length: count }, (_, at) => `entry ${from + at}`)
 
-test('a log is verified from its entries on, and again as it grows', async () => {
+test('a log is verified from its entries, and again as it grows', async () => {
   const log = makeMemoryLog()
   const builder = new TreeBuilder(treeHasher)
   const seen: number[] = []
@@ -62,7 +62,7 @@ test('one changed byte of any file of a log is found', async () => {
   }
 })
 
-test('a history that was rewritten is found by the checkpoint of before', async () => {
+test('a rewritten history is found by comparison with an earlier checkpoint', async () => {
   const log = makeMemoryLog()
   log.grow(...names(100))
   const older = await readCheckpoint(log.remote)
@@ -74,7 +74,7 @@ test('a history that was rewritten is found by the checkpoint of before', async 
   )
 })
 
-test('a witness cosigns a log that grows, and nothing else', async () => {
+test('a witness cosigns only a log that grows', async () => {
   const log = makeMemoryLog()
   const { origin } = { origin: log.signer.key.name }
   const kept = new Map<string, string>()

@@ -84,7 +84,7 @@ for (const [seed, selfTrade] of [
   })
 }
 
-test('a mint that is called an ordinary fill, and an older order that was passed over, are found', () => {
+test('the replay finds a mint recorded as an ordinary fill, and an older order that was skipped', () => {
   const market = given({ market: { matching: 'complementary' } })
   market.place(buy('NO').at(0.4).size(1).named('a'))
   market.place(sell('YES').at(0.6).size(1).named('b'))
@@ -122,7 +122,7 @@ function finds(change: (events: MarketEvent[]) => MarketEvent[], difference: Reg
   assert.throws(() => replay(numbered), difference)
 }
 
-test('a pair of orders at one price that were swapped is found', () => {
+test('the replay finds two swapped orders at one price', () => {
   // Two orders that rest at one price and are matched one after the other.
   const match = life.find(
     (event) =>
@@ -145,7 +145,7 @@ test('a pair of orders at one price that were swapped is found', () => {
   }, /comes before|has no order|would match|must rest/)
 })
 
-test('a fill that skips a better price is found', () => {
+test('the replay finds a fill that skips a better price', () => {
   finds((events) => {
     const at = events.findIndex(
       (event) => isMatch(event) && new Set(event.fills.map(({ price }) => price)).size > 1,
@@ -157,7 +157,7 @@ test('a fill that skips a better price is found', () => {
   }, /comes before/)
 })
 
-test('a fill beyond the size of an order is found', () => {
+test('the replay finds a fill beyond the size of an order', () => {
   finds((events) => {
     const at = events.findIndex(isMatch)
     const match = events[at] as OrdersMatched
@@ -167,7 +167,7 @@ test('a fill beyond the size of an order is found', () => {
   }, /its size must be/)
 })
 
-test('a fill at another price than the maker named is found', () => {
+test('the replay finds a fill at another price than the maker’s', () => {
   finds((events) => {
     const at = events.findIndex(isMatch)
     const match = events[at] as OrdersMatched
@@ -177,7 +177,7 @@ test('a fill at another price than the maker named is found', () => {
   }, /the price must be the maker's/)
 })
 
-test('an order that rests although it would match is found', () => {
+test('the replay finds an order that rests although it would match', () => {
   finds((events) => {
     const at = events.findIndex((event) => isMatch(event) && event.known !== true)
     const { taker, atMs, marketId } = events[at] as OrdersMatched
@@ -191,7 +191,7 @@ test('an order that rests although it would match is found', () => {
   }, /although it would match/)
 })
 
-test('an order that is placed twice, a removed event and an early expiry are found', () => {
+test('the replay finds an order placed twice, a removed event and an early expiry', () => {
   finds((events) => {
     const rested = events.find((event) => event.type === 'OrderRested' && event.order)!
     return [...events, { ...rested, atMs: events.at(-1)!.atMs }]
@@ -208,7 +208,7 @@ test('an order that is placed twice, a removed event and an early expiry are fou
   assert.throws(() => replay(life.toSpliced(100, 1)), /the event before has the number/)
 })
 
-test('quantity that no failed trade returned is found', () => {
+test('the replay finds quantity that no failed trade returned', () => {
   finds((events) => {
     const at = events.findIndex((event) => event.type === 'OrderRested' && event.returned)
     const rested = events[at] as MarketEvent & { type: 'OrderRested' }

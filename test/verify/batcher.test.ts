@@ -54,7 +54,7 @@ function codeOf(answer: string | Rejection): string {
   return isRejection(answer) ? answer.rejected : answer
 }
 
-test('a single request goes out alone as the turn ends', async () => {
+test('a single request is sent alone at the end of the turn', async () => {
   const { batcher, tasks, endTurn } = createBench()
   const answer = batcher.ask(7)
   assert.equal(tasks.length, 0)
@@ -86,7 +86,7 @@ test('the requests of one turn are spread evenly over the workers', () => {
   }
 })
 
-test('a worker has one batch ahead and no more; the rest waits and goes out together', async () => {
+test('a worker has at most one batch in advance; later requests wait and are sent together', async () => {
   const { tasks, askAll, endTurn, settle } = createBench({ workers: 1 })
   for (let index = 0; index < 10; index++) {
     void askAll(1, index)
@@ -98,7 +98,7 @@ test('a worker has one batch ahead and no more; the rest waits and goes out toge
   assert.deepEqual(tasks.at(-1)!.items, [2, 3, 4, 5, 6, 7, 8, 9])
 })
 
-test('too many requests are answered at once, and room comes back', async () => {
+test('requests above the limit are refused at once, until there is room again', async () => {
   const { batcher, tasks, askAll, endTurn, settle } = createBench({ heldMax: 10 })
   void askAll(10)
   assert.equal(codeOf(await batcher.ask(10)), 'OVERLOADED')
@@ -112,7 +112,7 @@ test('too many requests are answered at once, and room comes back', async () => 
   assert.equal(await answer, 'answer 12')
 })
 
-test('a late request is answered, waiting or with a worker, and a later word changes nothing', async (t) => {
+test('a late request is answered, waiting or sent, and a later result changes nothing', async (t) => {
   mock.timers.enable({ apis: ['setTimeout'] })
   t.after(() => mock.timers.reset())
   const { batcher, tasks, askAll, endTurn, clock, settle } = createBench({
@@ -141,7 +141,7 @@ test('a late request is answered, waiting or with a worker, and a later word cha
   assert.equal(batcher.held(), 0)
 })
 
-test('a batch with a worker that died is retried, one by one', async () => {
+test('the batch of a worker that died is retried, one by one', async () => {
   const { tasks, failures, askAll, endTurn, settle } = createBench({ workers: 1 })
   const answers = askAll(3)
   endTurn()
@@ -171,7 +171,7 @@ test('requests that were given up are not retried when their worker dies', async
   await batcher.close()
 })
 
-test('poison fails alone, after a second attempt', async () => {
+test('a request that kills its worker fails alone, after a second attempt', async () => {
   const { tasks, failures, askAll, endTurn, settle } = createBench({ workers: 1 })
   const answers = askAll(4)
   endTurn()
@@ -186,7 +186,7 @@ test('poison fails alone, after a second attempt', async () => {
   assert.equal(failures.length, 2)
 })
 
-test('a pool that throws, or answers in part, fails the batch and not the caller', async () => {
+test('a pool that throws, or answers only a part, fails the batch and not the caller', async () => {
   for (const run of [
     () => {
       throw new Error('the pool is gone')
@@ -205,7 +205,7 @@ test('a pool that throws, or answers in part, fails the batch and not the caller
   }
 })
 
-test('closing refuses new requests and waits for those that it has', async () => {
+test('closing refuses new requests and waits for the current ones', async () => {
   const { batcher, tasks, askAll, endTurn } = createBench()
   const answers = askAll(3)
   let closed = false
@@ -221,7 +221,7 @@ test('closing refuses new requests and waits for those that it has', async () =>
   await batcher.close()
 })
 
-test('each request always gets its own answer once, and every bound holds', async () => {
+test('each request always gets its own answer once, within every limit', async () => {
   const steps = fc.array(
     fc.oneof(
       fc.record({ ask: fc.integer({ min: 1, max: 60 }) }),

@@ -85,7 +85,7 @@ test('a signature of another library is verified', async () => {
   }
 })
 
-test('v is taken in both countings and any case, and kept in one', async () => {
+test('v is accepted as 0, 1, 27 or 28 in any case, and normalised', async () => {
   for (const trader of [alice, bob]) {
     const signed = await signedOrder(trader)
     const parts = partsOf(signed.signature)
@@ -108,14 +108,14 @@ test('any other v is refused', async () => {
   }
 })
 
-test('the mirror image of a signature is refused', async () => {
+test('the malleable twin of a signature is refused', async () => {
   const signed = await signedOrder(alice)
   const { r, s, v } = partsOf(signed.signature)
   const mirrored = { ...signed, signature: signatureOf({ r, s: CURVE_ORDER - s, v: 55 - v }) }
   assertRefused(mirrored, /s must be in the lower half/)
 })
 
-test('s is taken up to half the order of the curve and no further', async () => {
+test('s is accepted up to half the order of the curve', async () => {
   const signed = await signedOrder(alice)
   const { r, v } = partsOf(signed.signature)
   const half = CURVE_ORDER / 2n
@@ -134,7 +134,7 @@ test('r and s out of range are refused', async () => {
   }
 })
 
-test('an r that is no point of the curve is refused', async () => {
+test('an r that is not a point of the curve is refused', async () => {
   const signed = await signedOrder(alice)
   // 5³ + 7 has no square root in the field.
   const unfit = { ...signed, signature: signatureOf({ ...partsOf(signed.signature), r: 5n }) }
@@ -142,7 +142,7 @@ test('an r that is no point of the curve is refused', async () => {
   assert.equal(inspect(unfit).recovered, null)
 })
 
-test('a signature of another length or other characters is refused', async () => {
+test('a signature with another length or other characters is refused', async () => {
   const signed = await signedOrder(alice)
   const { signature } = signed
   for (const text of [
@@ -162,7 +162,7 @@ test('a signature of another length or other characters is refused', async () =>
   }
 })
 
-test('a changed order names the recovered and the expected signer', async () => {
+test('the refusal of a changed order names the recovered and the expected signer', async () => {
   const signed = await signedOrder(alice)
   for (const fields of [
     { size: 10_000_001 as Shares },
@@ -189,7 +189,7 @@ test('a changed signature is refused', async () => {
   }
 })
 
-test('an order of somebody else is refused, and the signer named', async () => {
+test('an order of another account is refused, and the signer is named', async () => {
   const signed = await signedOrder(alice, { trader: addressOf(bob) })
   assertRefused(signed, new RegExp(`recovered ${alice.address}, expected ${bob.address};`))
   assert.equal(inspect(signed).recovered, addressOf(alice))
@@ -204,7 +204,7 @@ test('a signature for another chain or another contract is refused', async () =>
   assertRefused(other, /recovered 0x.*, expected 0x/)
 })
 
-test('a chain without a settlement contract is a rejection of that order alone', async () => {
+test('a chain without a settlement contract rejects that order alone', async () => {
   const signed = await signedOrder(alice)
   for (const inspectOrders of engines) {
     const [unknown, known] = inspectOrders([{ ...signed, chainId: 5 }, signed])
@@ -215,7 +215,7 @@ test('a chain without a settlement contract is a rejection of that order alone',
   }
 })
 
-test('a batch is answered in its order', async () => {
+test('a batch is answered in order', async () => {
   const batch: SignedOrder[] = []
   for (let index = 1; index <= 40; index++) {
     const signed = await signedOrder(index % 3 === 0 ? bob : alice, { size: index as Shares })

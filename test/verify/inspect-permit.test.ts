@@ -84,7 +84,7 @@ test('a permit of another account is refused with the recovered and the expected
   assert.deepEqual([answer.rejected, answer.field], ['INVALID_PERMIT', 'permitSignature'])
 })
 
-test('a permit over other terms than it states is refused', async () => {
+test('a permit signed for other terms than it states is refused', async () => {
   const order = await signedOrder(alice)
   const good = await permitOf(alice)
   const stranger = `0x${'9'.repeat(40)}` as Address
@@ -113,7 +113,7 @@ test('a permit with a high s is refused, as the token refuses it', async () => {
   assert.match(flawOf(signed) ?? 'no flaw', /s must be in the lower half of its range/)
 })
 
-test('an order with a permit is inspected beside orders without in one batch', async () => {
+test('an order with a permit is inspected in one batch with orders without', async () => {
   const memory = makePackedMemory(1)
   const recovery = await loadRecovery()
   const shared = { memory, domains: [DOMAIN] }

@@ -37,7 +37,7 @@ async function someOrders(): Promise<SignedOrder[]> {
   ]
 }
 
-test('orders as bytes are answered word by word as orders as objects are', async () => {
+test('packed orders get the same answers, word by word, as orders as objects', async () => {
   const orders = await someOrders()
   for (const { recovery, keccak } of engines) {
     const memory = makePackedMemory(1)
@@ -50,7 +50,7 @@ test('orders as bytes are answered word by word as orders as objects are', async
   }
 })
 
-test('an order that cannot be hashed fails its batch and gives its place back', async () => {
+test('an order that cannot be hashed fails its batch and frees its place', async () => {
   const { recovery, keccak } = engines[0]!
   const memory = makePackedMemory(1)
   const inspectPacked = makePackedInspector({ memory, domains, recovery, keccak })
@@ -62,7 +62,7 @@ test('an order that cannot be hashed fails its batch and gives its place back', 
   assert.ok(answer !== undefined && 'flaw' in answer && answer.flaw === null)
 })
 
-test('batches that are under way at once lie in places of their own', async () => {
+test('batches in flight use separate places', async () => {
   const { recovery, keccak } = engines[0]!
   const memory = makePackedMemory(1)
   const inspectPacked = makePackedInspector({ memory, domains, recovery, keccak })

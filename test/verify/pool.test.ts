@@ -47,7 +47,7 @@ async function signMany(count: number): Promise<SignedOrder[]> {
   return orders
 }
 
-test('orders pass through real threads and come back in order, the bad ones refused', async () => {
+test('orders pass through real threads and return in order, with the bad ones refused', async () => {
   const pool = createPool('../../workers/verify.ts', {})
   try {
     assert.match(await pool.run(undefined, { name: 'engines' }), / secp256k1, .* keccak$/)
@@ -70,7 +70,7 @@ test('orders pass through real threads and come back in order, the bad ones refu
   }
 })
 
-test('a thread that dies costs nobody an answer', async () => {
+test('a thread that dies causes no missing answer', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-verify-'))
   const deathNote = join(folder, 'die')
   const pool = createPool('mortal-worker.ts', { deathNote })

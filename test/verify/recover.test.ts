@@ -37,7 +37,7 @@ test('every engine recovers the signer that viem recovers', async () => {
   )
 })
 
-test('a character that only ends like a hex digit is none', async () => {
+test('a character whose low byte is a hex digit is refused', async () => {
   const hash = `0x${'42'.repeat(32)}` as const
   const signature = await sign({ hash, privateKey: `0x${'1'.repeat(64)}`, to: 'hex' })
   assert.equal(typeof fast(bytesOf(hash), signature), 'string')
@@ -50,7 +50,7 @@ test('a character that only ends like a hex digit is none', async () => {
   }
 })
 
-test('the engines agree on bytes that nobody signed', () => {
+test('the engines agree on random bytes', () => {
   const words = fc.oneof(
     fc.bigInt({ min: 0n, max: 2n ** 256n - 1n }),
     fc.bigInt({ min: 1n, max: CURVE_ORDER / 2n }),
@@ -68,7 +68,7 @@ test('the engines agree on bytes that nobody signed', () => {
   )
 })
 
-test('the native keccak, where it is built, is keccak for any length', (t) => {
+test('the native keccak, if built, equals keccak for any length', (t) => {
   const native = nativeKeccak()
   if (native === undefined) return t.skip('keccak was not built here')
   fc.assert(
@@ -80,13 +80,13 @@ test('the native keccak, where it is built, is keccak for any length', (t) => {
   return undefined
 })
 
-test('the fastest engine that is there is the one in use', async () => {
+test('the fastest available engine is used', async () => {
   assert.equal((await loadRecovery()).name, engines[0]?.name)
   assert.equal(engines.at(-1)?.name, 'wasm secp256k1')
   assert.equal(loadKeccak().name, nativeKeccak()?.name ?? 'portable keccak')
 })
 
-test('the library of the system takes nothing that has another length than it reads', (t) => {
+test('the system’s library refuses input of another length', (t) => {
   const system = systemRecovery()
   if (system === undefined) {
     assert(!servicesRequired, 'libsecp256k1 is not installed')
@@ -99,7 +99,7 @@ test('the library of the system takes nothing that has another length than it re
   return undefined
 })
 
-test('a library that does not recover a known key is not the one in use', async () => {
+test('a library that does not recover a known key is not used', async () => {
   // A process of its own, in which every call says that it went well and writes nothing.
   const script = `
     import { registerHooks } from 'node:module'
@@ -123,7 +123,7 @@ test('a library that does not recover a known key is not the one in use', async 
   assert.equal(stdout, '1, undefined')
 })
 
-test('where nothing native was built, the portable engines take over and say so', async () => {
+test('without native builds the portable engines are used, and this is logged', async () => {
   // A process of its own, in which the native modules cannot be found.
   const script = `
     import { registerHooks } from 'node:module'

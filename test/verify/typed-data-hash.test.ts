@@ -97,7 +97,7 @@ test('the digest of every message equals that of other libraries', async () => {
   assert.equal(messages, 11)
 })
 
-test('a batch counts its nonces up, and a bond has the stablecoin’s', () => {
+test('a batch increments its nonces, and a bond has the stablecoin’s nonce', () => {
   const [, , , , batch, proposal] = operations
   assert.ok(batch && proposal)
   const nonces = { nonce: 4n, bond: { nonce: 9n, amount: 500_000_000n } }

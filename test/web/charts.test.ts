@@ -73,7 +73,7 @@ test('a depth chart sums both sides from the mid, and shows the result of an ord
   )
 })
 
-test('a depth chart of one side has no other, and an empty book has none', () => {
+test('a depth chart of a one-sided book has one side, and of an empty book none', () => {
   const depth = depthOf([], [{ price: 10_000, size: 5n }])
   assert.ok(depth !== undefined)
   assert.equal(depth.low, 0)
@@ -88,7 +88,7 @@ const quick = {
   ...{ endPrice: null, outcome: null, resolved: false, priceSource: 'pyth', verdict: 'open' },
 } as unknown as QuickMarket
 
-test('the line of a quick market begins at the strike and leaves the time that is left empty', () => {
+test('the line of a quick market starts at the strike and leaves the remaining time empty', () => {
   const at = (sec: number, dollars: number) => ({ sec, price: dollars * DOLLAR })
   let points = withPrice([at(100, 49_000)], at(101, 50_010))
   points = withPrice(points, at(101, 50_020))
@@ -125,7 +125,7 @@ test('the line of a quick market begins at the strike and leaves the time that i
 const report = (source: string, dollars: number) =>
   ({ source, price: dollars * DOLLAR }) as PriceObservation
 
-test('evidence has a row for every source and says which one decided, and why', () => {
+test('evidence has a row for every source, and names the deciding one and the reason', () => {
   const evidence = {
     quickMarket: { ...quick, verdict: 'prices' },
     decidedBy: 'pyth',

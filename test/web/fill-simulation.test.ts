@@ -12,7 +12,7 @@ const levels = (...pairs: readonly (readonly [number, number])[]) =>
 const ASKS = levels([420_000, 10_000_000], [430_000, 5_000_000], [500_000, 100_000_000])
 const BIDS = levels([410_000, 10_000_000], [400_000, 5_000_000])
 
-test('a buyer meets the cheapest first, up to the limit', () => {
+test('a simulated buy takes the cheapest levels first, up to the limit', () => {
   const fill = simulateFill({ side: 'buy', price: 430_000, size: 20_000_000 }, ASKS)
   assert.deepEqual(fill, {
     filled: 15_000_000,
@@ -25,7 +25,7 @@ test('a buyer meets the cheapest first, up to the limit', () => {
   assert.equal(costAtMost({ price: 430_000, size: 20_000_000 }, fill), 8_500_000n)
 })
 
-test('a seller meets the dearest first, and the average is rounded down', () => {
+test('a simulated sell takes the highest levels first, and the average is rounded down', () => {
   const fill = simulateFill({ side: 'sell', price: 400_000, size: 13_000_000 }, BIDS)
   assert.equal(fill.filled, 13_000_000)
   assert.equal(fill.cost, 5_300_000n)
@@ -76,14 +76,14 @@ test('an order that matches nothing has no average', () => {
   assert.equal(costAtMost({ price: 419_999, size: 1_000_000 }, fill), 419_999n)
 })
 
-test('a level of more than 2^53 is matched by the requested size', () => {
+test('a level above 2^53 is matched by the requested size', () => {
   const deep = [{ price: 500_000, size: 2n ** 60n }]
   const fill = simulateFill({ side: 'buy', price: 500_000, size: Number.MAX_SAFE_INTEGER }, deep)
   assert.equal(fill.rest, 0)
   assert.equal(fill.cost, BigInt(costCeil(500_000 as Price, Number.MAX_SAFE_INTEGER as Shares)))
 })
 
-test('an amount never buys more than it pays for, and no unit less than it could', () => {
+test('an amount never buys more than it pays for, and no unit less than possible', () => {
   const amounts = fc.integer({ min: 1, max: 10 ** 12 })
   fc.assert(
     fc.property(amounts, fc.integer({ min: 1, max: 999_999 }), (amount, price) => {

@@ -21,7 +21,7 @@ import {
   timeLeft,
 } from '#web/format.ts'
 
-test('an amount is cut to its places, never rounded up', () => {
+test('an amount is cut to its decimals, never rounded up', () => {
   assert.equal(decimal(1_999_999, 2), '1.99')
   assert.equal(decimal(-1_999_999n, 2), '−1.99')
   assert.equal(decimal(1_234_567_890_123n, 2), '1,234,567.89')
@@ -30,14 +30,14 @@ test('an amount is cut to its places, never rounded up', () => {
   assert.equal(decimal(2n ** 80n, 0), '1,208,925,819,614,629,174')
 })
 
-test('an exact amount has all its places and no more', () => {
+test('an exact amount has all its decimals and no more', () => {
   assert.equal(exactDecimal(1_500_000, 2), '1.50')
   assert.equal(exactDecimal(1_234_567, 2), '1.234567')
   assert.equal(exactDecimal(5_000_000, 0), '5')
   assert.equal(exactDecimal(0, 2), '0.00')
 })
 
-test('money, shares and prices', () => {
+test('money, shares and prices are formatted with their units', () => {
   assert.equal(money(1_234_560_000), '$1,234.56')
   assert.equal(money(-5_000_000), '−$5.00')
   assert.equal(signedMoney(5_000_000), '+$5.00')
@@ -57,7 +57,7 @@ test('money, shares and prices', () => {
   assert.equal(assetPrice(6_415_243_000_000), '64,152.43')
 })
 
-test('large sums are short', () => {
+test('large sums are abbreviated', () => {
   assert.equal(shortMoney(12_340_000), '$12.34')
   assert.equal(shortMoney(999_990_000), '$999')
   assert.equal(shortMoney(43_100_000_000), '$43.1K')
@@ -65,7 +65,7 @@ test('large sums are short', () => {
   assert.equal(shortMoney(3n * 10n ** 15n), '$3.0B')
 })
 
-test('times left and past', () => {
+test('remaining and past times are formatted', () => {
   assert.equal(timeLeft(0), 'ended')
   assert.equal(timeLeft(59), '00:59')
   assert.equal(timeLeft(3_599), '59:59')
@@ -78,6 +78,6 @@ test('times left and past', () => {
   assert.equal(ago(7_200), '2h ago')
 })
 
-test('an address is known by its ends', () => {
+test('an address is shortened to its ends', () => {
   assert.equal(shortAddress('0x71bE63f3384f5fb98995898A86B02Fb2426c5788'), '0x71bE…5788')
 })

@@ -23,7 +23,7 @@ test('a share is worth the middle of its book, else the complement of the other 
   assert.equal(markPrice(undefined, 0), undefined)
 })
 
-test('each outcome that is held is a line, and profit is value less cost', () => {
+test('each held outcome is a line, and profit is value less cost', () => {
   const held = position({ yesShares: 2_000_000, yesCost: 700_000, noShares: 1, noCost: 1 })
   const lines = holdingsOf(
     [held],
@@ -40,7 +40,7 @@ test('each outcome that is held is a line, and profit is value less cost', () =>
   assert.deepEqual(totalsOf(lines), { value: 900_000n, profit: 199_999n, isWhole: true })
 })
 
-test('when a market is decided, one side is worth a dollar and the other nothing', () => {
+test('after the resolution one outcome is worth a dollar and the other nothing', () => {
   const held = position({ resolved: true, yesShares: 5, noShares: 3, noCost: 2 })
   const decided = holdingsOf(
     [held],

@@ -43,7 +43,7 @@ test('the chance is between bid and ask, else the last price, else unknown', () 
   assert.equal(chanceOf(market('d', { lastPrices: null })), undefined)
 })
 
-test('the chance of a market crosses both books: the tighter price on each side counts', () => {
+test('the chance of a market uses both books: the tighter price on each side counts', () => {
   // NO is bid at 0.42 and asked at 0.46, so YES is worth at most 0.58 and at least 0.54.
   const crossed = market('a', {
     bestBidPrices: [500_000, 420_000],
@@ -57,13 +57,13 @@ test('the chance of a market crosses both books: the tighter price on each side 
   assert.equal(chanceOf(halves), undefined, 'two bids of YES have no ask')
 })
 
-test('a market is over when its time is, before anything else says so', () => {
+test('a market counts as over at its end time, before any message says so', () => {
   assert.equal(isOver(market('a', { expiration: NOW }), NOW), true)
   assert.equal(isOver(market('b', { status: 'resolved' }), NOW), true)
   assert.equal(isOver(market('c'), NOW), false)
 })
 
-test('markets are found by words, category and state; quick ones have a place of their own', () => {
+test('markets are filtered by words, category and state, and quick ones are listed separately', () => {
   const all = [
     market('a', { question: 'Will it RAIN?', description: 'In Delphi' }),
     market('b', { category: 'defi' }),
@@ -78,7 +78,7 @@ test('markets are found by words, category and state; quick ones have a place of
   assert.deepEqual(categoriesOf(all), ['defi', 'general'])
 })
 
-test('markets come in the order that is asked for', () => {
+test('markets are sorted by the chosen order', () => {
   const all = [
     market('a', { volume24h: 1, expiration: NOW + 3, createdAt: 2, lastPrices: [5, 0] }),
     market('b', { volume24h: null, expiration: NOW + 1, createdAt: 3 }),
@@ -104,7 +104,7 @@ test('messages of the stream replace older values', () => {
   assert.equal(applyTickers(undefined, [told('a', {})]), undefined)
 })
 
-test('the address has the settings of the list, and an impossible address gives the defaults', () => {
+test('the URL contains the settings of the list, and an invalid URL gives the defaults', () => {
   assert.equal(writeFilter(filter), '')
   const all: Filter = {
     ...{ words: 'rain & sun?', category: 'defi', status: 'over', sort: 'ends' },
@@ -115,7 +115,7 @@ test('the address has the settings of the list, and an impossible address gives 
   assert.equal(readFilter(`search=${'a'.repeat(9_999)}`).words.length, 200)
 })
 
-test('each order goes both ways, and the watchlist narrows the list', () => {
+test('each sort order works in both directions, and the watchlist narrows the list', () => {
   const all = [market('a', { volume24h: 1 }), market('b', { volume24h: 3 }), market('c')]
   assert.deepEqual(ids(listedMarkets(all, filter, NOW)), ['b', 'a', 'c'])
   const reversed = { ...filter, isReversed: true }
@@ -124,7 +124,7 @@ test('each order goes both ways, and the watchlist narrows the list', () => {
   assert.deepEqual(ids(listedMarkets(all, isWatched, NOW, new Set(['a', 'x']))), ['a'])
 })
 
-test('the watchlist is bounded, and survives foreign data in its place', () => {
+test('the watchlist is limited in size, and survives foreign data in its storage', () => {
   const id = (n: number) => `0x${String(n).padStart(64, '0')}`
   const many = Array.from({ length: 500 }, (_, n) => id(n))
   assert.equal(parseWatchlist(JSON.stringify(many)).length, 200)

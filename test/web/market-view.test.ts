@@ -18,7 +18,7 @@ import { quickStanding } from '#web/market/quick-standing.ts'
 import { deedOf, resolutionSteps } from '#web/market/resolution-steps.ts'
 import { applyTrades, joinTapes, ownSideOf, TAPE_MAX } from '#web/market/tape-merge.ts'
 
-test('a ladder sums up from the best price, marks own orders, and has one measure for both sides', () => {
+test('a ladder sums from the best price, marks own orders, and uses one scale for both sides', () => {
   const { bids, asks } = ladderRows(
     [
       { price: 410_000, size: 10n },
@@ -46,7 +46,7 @@ const trade = (seq: number, ts = seq) => ({
 const told = (message: object) => ({ sub: '1', ...message }) as TradesMessage
 const ids = (tape: readonly { tradeId: string }[]) => tape.map(({ tradeId }) => tradeId)
 
-test('a tape begins with a snapshot, grows at its head, and shows the way to the chain', () => {
+test('the tape starts with a snapshot, grows at its head, and shows each trade’s status', () => {
   const past = [trade(1), trade(2)].map((one) => ({ ...one, status: 'matched', txHash: '' }))
   let tape = applyTrades([], told({ type: 'trades.snapshot', trades: past }))
   assert.deepEqual(ids(tape), ['0xm-2-0', '0xm-1-0'])
@@ -62,7 +62,7 @@ test('a tape begins with a snapshot, grows at its head, and shows the way to the
   assert.equal(applyTrades(tape, told({ ...status, tradeId: 'gone' })), tape)
 })
 
-test('two tapes are one, the newest first, the first one’s word counts, and it has an end', () => {
+test('two lists of trades are merged newest first, with a limit, and the first list wins', () => {
   const shown = (seq: number, status: string, takerSide: 0 | 1 | undefined) => ({
     ...trade(seq, 7),
     ...{ status, takerSide, txHash: '', reason: '' },
@@ -77,7 +77,7 @@ test('two tapes are one, the newest first, the first one’s word counts, and it
   assert.equal(joinTapes(many, []).length, TAPE_MAX)
 })
 
-test("own trades are found in any case of the address's letters", () => {
+test('own trades are found regardless of the case of the address', () => {
   assert.equal(ownSideOf(trade(1), '0xaB'), 'buy')
   assert.equal(ownSideOf(trade(1), '0xcd'), 'sell')
   assert.equal(ownSideOf(trade(1), '0xef'), undefined)
@@ -101,7 +101,7 @@ test('a trade changes the last candle or opens the next from its close', () => {
   assert.equal(nextCandle(first, { price: 1, sec: 119 }, 60), undefined)
 })
 
-test('trades that the candles lack are added, and those that they have change nothing', () => {
+test('trades missing in the candles are added, and those included change nothing', () => {
   const trades = [10, 65, 70].map((sec, at) => ({ sec, price: 40 + at }))
   const all = withTrades([], trades, 60)
   assert.deepEqual(all, [candle(0, 40), { ...candle(60, 40), high: 42, close: 42 }])
@@ -109,7 +109,7 @@ test('trades that the candles lack are added, and those that they have change no
   assert.deepEqual(withTrades(all.slice(0, 1), trades, 60), all)
 })
 
-test('candles without trades stay at the price before, up to now', () => {
+test('candles without trades stay at the previous price, up to now', () => {
   const filled = withoutHoles([candle(60, 40), candle(240, 50)], 60, 310)
   const expected = [candle(60, 40), candle(120, 40), candle(180, 40), candle(240, 50)]
   assert.deepEqual(filled, [...expected, candle(300, 50)])
@@ -130,7 +130,7 @@ const assertion = {
 const steps = (standing: Parameters<typeof resolutionSteps>[0]) =>
   resolutionSteps(standing).map(({ name, state }) => (state === 'now' ? `[${name}]` : name))
 
-test('the resolution goes from open to redeemed, and names the possible actions', () => {
+test('the resolution goes from open to redeemed, and lists the possible actions', () => {
   const at = (nowSec: number, status: ResolutionStatus | undefined) => ({
     ...market,
     nowSec,
@@ -156,7 +156,7 @@ test('the resolution goes from open to redeemed, and names the possible actions'
   assert.equal(deedOf({ ...at(1_300, over), hasShares: true }), 'redeem')
 })
 
-test('the outcome of a quick market is proposed by no one', () => {
+test('the outcome of a quick market cannot be proposed', () => {
   const quick = { ...market, quick: true, nowSec: 1_000, status: none }
   assert.deepEqual(steps(quick), ['open', '[expired]', 'settled', 'redeem'])
   assert.equal(deedOf(quick), undefined)
@@ -178,7 +178,7 @@ test('a quick market shows the side that is ahead, its end, and the winner', () 
   })
 })
 
-test('a chart has a text of its content, also without any trade', () => {
+test('a chart has a text description, also without any trade', () => {
   const candles = [
     { timestamp: 0, open: 400_000, high: 450_000, low: 390_000, close: 420_000 },
     { timestamp: 60, open: 420_000, high: 430_000, low: 410_000, close: 425_000 },

@@ -12,7 +12,7 @@ const order = (orderHash: string, marketId = 'm', remainingSize = 10) => ({
 const told = (message: object) => ({ sub: '1', ...message }) as OrdersMessage
 const hashes = (orders: ReturnType<typeof applyOrders>) => orders?.map(({ orderHash }) => orderHash)
 
-test('a snapshot begins, each message changes one, an end takes the market’s', () => {
+test('own orders start with a snapshot, each message changes one, and a closed market removes its orders', () => {
   const first = { type: 'orders.snapshot', orders: [order('a'), order('b')], nextCursor: null }
   let open = applyOrders(undefined, told(first))
   assert.deepEqual(hashes(open), ['b', 'a'], 'the newest first')
@@ -29,7 +29,7 @@ test('a snapshot begins, each message changes one, an end takes the market’s',
   assert.deepEqual(hashes(open), ['c'])
 })
 
-test('orders that a snapshot leaves out have to be read', () => {
+test('orders that a snapshot leaves out must be read', () => {
   const part = { type: 'orders.snapshot', orders: [order('a')], nextCursor: 'more' }
   assert.equal(applyOrders(undefined, told(part)), undefined)
   assert.equal(applyOrders(undefined, told({ type: 'order', ...order('b') })), undefined)

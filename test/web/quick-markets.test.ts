@@ -9,7 +9,7 @@ import { shownAfter } from '#web/state/quick-markets.ts'
 const market = (marketId: string, resolved = false) => ({ marketId, resolved }) as QuickMarket
 const told = (quickMarket: QuickMarket | null) => ({ quickMarket }) as QuickMarketMessage
 
-test('the market of the moment is shown, and the verdict on the one before does not take its place', () => {
+test('the current quick market is shown, and the verdict on the previous one does not replace it', () => {
   const now = market('b')
   assert.equal(shownAfter(undefined, told(now)), now)
   assert.equal(shownAfter(now, told(market('a', true))), now)

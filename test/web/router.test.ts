@@ -6,7 +6,7 @@ import { eventLink, marketLink, readRoute } from '#web/state/router.ts'
 
 const ID = `0x${'ab'.repeat(32)}`
 
-test('addresses lead to views', () => {
+test('each path leads to its view', () => {
   assert.deepEqual(readRoute(''), { view: 'markets' })
   assert.deepEqual(readRoute('#/'), { view: 'markets' })
   assert.deepEqual(readRoute('#/?search=rain&sort=ends'), { view: 'markets' })
@@ -19,7 +19,7 @@ test('addresses lead to views', () => {
   })
 })
 
-test('a link to a market can prepare a trade, and nothing else', () => {
+test('a link to a market can prefill a trade, and nothing else', () => {
   const intent = { side: 'sell', outcome: 'NO' } as const
   assert.deepEqual(readRoute(marketLink(ID, intent)), { view: 'market', marketId: ID, intent })
   for (const query of ['buy=no', 'buy=YES&size=1', 'sell', '']) {
@@ -27,7 +27,7 @@ test('a link to a market can prepare a trade, and nothing else', () => {
   }
 })
 
-test('an unknown address says so', () => {
+test('an unknown path shows a not-found view', () => {
   for (const text of [
     '#/m/',
     '#/m/0x12',

@@ -16,7 +16,7 @@ import {
   readShares,
 } from '#web/market/ticket-text.ts'
 
-test('the first price is the mid, rounded so that it crosses nothing', () => {
+test('the first price is the mid, rounded so that it does not cross', () => {
   assert.equal(firstPrice('buy', { bid: 410_000, ask: 420_000 }), 415_000)
   assert.equal(firstPrice('buy', { bid: 410_000, ask: 411_000 }), 410_000)
   assert.equal(firstPrice('sell', { bid: 410_000, ask: 411_000 }), 411_000)
@@ -28,7 +28,7 @@ test('the first price is the mid, rounded so that it crosses nothing', () => {
   assert.equal(midOf({ bid: 0, ask: 0 }), undefined)
 })
 
-test('a step leads to the next tenth of a cent and stays in range', () => {
+test('a step moves to the next tenth of a cent and stays in range', () => {
   assert.equal(stepped(415_000, 1), 416_000)
   assert.equal(stepped(415_500, 1), 416_000)
   assert.equal(stepped(415_500, -1), 415_000)
@@ -36,7 +36,7 @@ test('a step leads to the next tenth of a cent and stays in range', () => {
   assert.equal(stepped(1_000, -1), 1)
 })
 
-test('typed input is read exactly or refused in words', () => {
+test('typed input is parsed exactly or refused with a sentence', () => {
   assert.deepEqual(readCents('42.3'), { value: 423_000 })
   assert.deepEqual(readCents('.5'), { value: 5_000 })
   assert.deepEqual(readShares('2.5'), { value: 2_500_000 })
@@ -51,7 +51,7 @@ test('typed input is read exactly or refused in words', () => {
   assert.ok('error' in readDollars('0'))
 })
 
-test('grouped digits are groups, as the page writes them, and an ambiguous comma is refused', () => {
+test('digits may be grouped as the page writes them, and an ambiguous comma is refused', () => {
   assert.deepEqual(readShares('1,000'), { value: 1_000_000_000 })
   assert.deepEqual(readShares('1,234,567.5'), { value: 1_234_567_500_000 })
   assert.deepEqual(readShares('1 000'), { value: 1_000_000_000 })
@@ -76,7 +76,7 @@ test('grouped digits are groups, as the page writes them, and an ambiguous comma
   }
 })
 
-test('the page asks about a price below a cent that looks like dollars', () => {
+test('the page asks for confirmation of a price below a cent that looks like dollars', () => {
   assert.equal(meantCents('0.42'), '42')
   assert.equal(meantCents(' .5 '), '50')
   assert.equal(meantCents('0.425'), '42.5')
@@ -93,7 +93,7 @@ test('a market order accepts prices up to its slippage limit and no others', () 
   assert.equal(worstPrice('buy', { bid: 470_000, ask: 0 }, 20_000), undefined)
 })
 
-test('numbers are written as they are typed', () => {
+test('numbers are written in the form in which they are typed', () => {
   assert.equal(plainText(2_500_000), '2.5')
   assert.equal(plainText(10_000_000), '10')
   assert.equal(plainText(1), '0.000001')
@@ -110,7 +110,7 @@ test('a position is worth its shares at the price, rounded down', () => {
   assert.equal(worthOf({ shares: 0, cost: 0 }, 1)?.averageCost, undefined)
 })
 
-test('a refusal speaks of cents and shares', () => {
+test('refusals are in cents and shares', () => {
   const refused = (code: string, message: string) => orderWords(new SibylError(code, message))
   const met = refused('POST_ONLY_WOULD_MATCH', 'the post-only order would match at once, at 710000')
   assert.equal(met, 'Post only: the order would have traded at once, at 71.0¢.')

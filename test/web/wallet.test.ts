@@ -18,7 +18,7 @@ import { readFunds } from '#web/wallet/token-reads.ts'
 
 const ACCOUNT = `0x${'11'.repeat(20)}`
 
-test("a wallet on another chain is asked to change, and gets an unknown chain's details", async () => {
+test('a wallet on another chain is asked to switch, with the details of an unknown chain', async () => {
   const asked: { method: string; params?: readonly unknown[] }[] = []
   const chain = { chainId: 31_337, role: 'test', rpcUrl: 'http://127.0.0.1:8545' } as ChainConfig
   const wallet = (chainId: string) => ({
@@ -41,7 +41,7 @@ test("a wallet on another chain is asked to change, and gets an unknown chain's 
   )
 })
 
-test('funds are read by plain calls, and a wrong chain is no balance of zero', async () => {
+test('funds are read by plain calls, and a wrong chain is not shown as a balance of zero', async () => {
   const contracts = {
     stablecoin: `0x${'aa'.repeat(20)}`,
     conditionalTokens: `0x${'bb'.repeat(20)}`,
@@ -68,7 +68,7 @@ test('funds are read by plain calls, and a wrong chain is no balance of zero', a
   await assert.rejects(readFunds(node({}), chain, ACCOUNT), /another chain/)
 })
 
-test('every error is shown in words', () => {
+test('every error is shown as a sentence', () => {
   assert.equal(wordsOf({ code: 4001, message: 'User rejected' }), 'You declined in the wallet.')
   assert.equal(
     wordsOf(new SibylError('MARKET_EXPIRED', 'the market has expired')),
@@ -84,7 +84,7 @@ test('every error is shown in words', () => {
   assert.equal(wordsOf(undefined), 'Something went wrong.')
 })
 
-test('the page encodes its transactions as the contracts have them', () => {
+test('the page encodes its transactions as the contracts expect', () => {
   const [stablecoin, conditionalTokens, oracle, trader] = [1, 2, 3, 4].map(
     (digit) => `0x${String(digit).repeat(40)}` as const,
   ) as [Hex, Hex, Hex, Hex]

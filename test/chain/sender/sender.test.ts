@@ -61,7 +61,7 @@ describe('a lane', () => {
     assert.deepEqual(lane.open(), [])
   })
 
-  it('stores a transaction before anybody outside sees it', async () => {
+  it('a transaction is stored before it is sent to any node', async () => {
     const lane = f.lane()
     f.intercept = ({ method }) => {
       if (method === 'eth_sendRawTransaction') assert.equal(f.rows.size, 1)
@@ -76,7 +76,7 @@ describe('a lane', () => {
     assert.equal(row.nonce, 1, 'the nonce of what was not stored is used by the next')
   })
 
-  it('killed between signing and broadcasting: the same bytes go out after the restart', async () => {
+  it('after a kill between signing and broadcasting, the same bytes are sent after the restart', async () => {
     cutSending()
     const row = await send(f.lane())
     assert.equal(await pooled(), 0)
@@ -95,7 +95,7 @@ describe('a lane', () => {
     assert.equal(await f.count(), 1)
   })
 
-  it('after a kill behind the broadcast nothing is sent twice, and the end is reported', async () => {
+  it('after a kill that follows the broadcast, nothing is sent twice, and the end is reported', async () => {
     await send(f.lane())
     await f.mine(2)
     const lane = f.lane()
@@ -115,7 +115,7 @@ describe('a lane', () => {
     assert.deepEqual(await kinds(f.lane()), [])
   })
 
-  it('a node that answers nothing costs nothing but time', async () => {
+  it('a node that does not answer causes only a delay', async () => {
     const lane = f.lane()
     f.intercept = () => Promise.reject(new Error('ECONNREFUSED'))
     await assert.rejects(send(lane), (error: unknown) => {
@@ -144,7 +144,7 @@ describe('a lane', () => {
     assert.deepEqual(await kinds(lane), ['mined', 'succeeded'])
   })
 
-  it('a base fee that has passed the offer is met at once, by an eighth or more in both fields', async () => {
+  it('when the base fee exceeds the offer, both fee fields are raised at once by an eighth or more', async () => {
     const lane = f.lane()
     const row = await send(lane)
     const jump = BigInt(row.maxFeePerGas) * 3n
@@ -179,7 +179,7 @@ describe('a lane', () => {
     assert.equal(await pooled(), 1)
   })
 
-  it('whichever form is mined, its hash is named', async () => {
+  it('the hash of the mined form of a transaction is reported, whichever form it is', async () => {
     const lane = f.lane()
     const row = await send(lane)
     await lane.poll()
@@ -193,7 +193,7 @@ describe('a lane', () => {
     assert.equal(end.receipt?.txHash, row.hashes[0])
   })
 
-  it('"already known" and "nonce too low" are no failures', async () => {
+  it('"already known" and "nonce too low" do not count as failures', async () => {
     const lane = f.lane()
     await send(lane)
     f.nowMs += 1_000
@@ -229,7 +229,7 @@ describe('a lane', () => {
     assert.deepEqual(await kinds(lane), ['mined', 'succeeded'])
   })
 
-  it('"replacement underpriced": it offers more at once', async () => {
+  it('after "replacement underpriced" the sender offers higher fees at once', async () => {
     const account = f.chain.account(5)
     const { baseFeePerGas } = await f.chain.publicClient.getBlock()
     // Somebody used the key elsewhere, and pays three times as much.
@@ -249,7 +249,7 @@ describe('a lane', () => {
     assert(end?.type === 'finished' && end.outcome === 'succeeded')
   })
 
-  it('a transaction that a node refuses for good makes room for those behind it', async () => {
+  it('a transaction that a node refuses permanently makes room for those after it', async () => {
     const lane = f.lane()
     const bad = await lane.send({
       to: f.target,
@@ -276,7 +276,7 @@ describe('a lane', () => {
     assert.equal(good.nonce, 1)
   })
 
-  it('a transaction that a node refuses for good makes room even at the highest allowed fee', async () => {
+  it('a transaction that a node refuses permanently makes room even at the highest allowed fee', async () => {
     const cap = 3_000_000_000n
     await f.setBaseFee(2_000_000_000n)
     await f.mine()
@@ -305,7 +305,7 @@ describe('a lane', () => {
     )
   })
 
-  it('an abandoned transaction is replaced by one that does nothing', async () => {
+  it('an abandoned transaction is replaced by one without effect', async () => {
     const lane = f.lane()
     const row = await send(lane)
     lane.abandon(row)
@@ -316,7 +316,7 @@ describe('a lane', () => {
     assert.equal(await f.chain.publicClient.getBalance({ address: f.target }), before)
   })
 
-  it('a nonce that nobody has a transaction for is filled', async () => {
+  it('a nonce without a transaction is filled', async () => {
     const lane = f.lane()
     await send(lane, 'one')
     await send(lane, 'two')
@@ -357,7 +357,7 @@ describe('a lane', () => {
     assert.deepEqual(await kinds(next), ['mined', 'succeeded', 'mined', 'succeeded'])
   })
 
-  it('a nonce that somebody else has used is lost, after a while', async () => {
+  it('a transaction whose nonce another sender has used is lost after a while', async () => {
     const lane = f.lane()
     cutSending()
     const row = await send(lane)
@@ -396,7 +396,7 @@ describe('a lane', () => {
     assert.equal(await f.count(), 1)
   })
 
-  it('a reorg while nobody looked is noticed after the restart', async () => {
+  it('a reorg during downtime is noticed after the restart', async () => {
     const first = f.lane()
     const undo = await f.chain.snapshot()
     const row = await send(first)
@@ -413,7 +413,7 @@ describe('a lane', () => {
     assert.deepEqual(await kinds(lane), ['mined', 'succeeded'])
   })
 
-  it('a node that lags behind is not believed that something is gone', async () => {
+  it('a node that lags behind is not trusted when it reports that a block is gone', async () => {
     const lane = f.lane()
     const row = await send(lane)
     await f.mine(2)
@@ -477,7 +477,7 @@ describe('a lane', () => {
     assert.deepEqual(await kinds(lane), ['vanished', 'vanished'])
   })
 
-  it('a node that is behind the reported head and knows no reorg is asked again', async () => {
+  it('a node that is behind the reported head and knows no reorg is queried again', async () => {
     const lane = f.lane()
     const undo = await f.chain.snapshot()
     const row = await send(lane)
@@ -505,7 +505,7 @@ describe('a lane', () => {
     assert.deepEqual(await kinds(lane), ['vanished'])
   })
 
-  it('refuses one more than may be open', async () => {
+  it('a lane refuses more than the maximum number of open transactions', async () => {
     const lane = f.lane({ openMax: 2 })
     await send(lane)
     await send(lane)

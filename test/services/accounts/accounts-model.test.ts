@@ -25,10 +25,10 @@ function run(honest: boolean): Counts {
   return sum as Counts
 }
 
-test('accounts always know the reservations, grant covered orders and withdraw no more than they must', (t) => {
+test('accounts always know the reservations, grant covered orders and withdraw no more than necessary', (t) => {
   t.diagnostic(JSON.stringify(run(false)))
 })
 
-test('where nobody takes funds out, every order that was granted stays and every trade settles', (t) => {
+test('if no trader moves funds, every granted order stays and every trade settles', (t) => {
   t.diagnostic(JSON.stringify(run(true)))
 })

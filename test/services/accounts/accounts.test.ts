@@ -192,14 +192,14 @@ function started(more: More = {}) {
 
 const ann = (name: string) => buy('YES').at(0.42).size(10).by('ann').named(name)
 
-test('an order needs its cost and a unit for each fill, at most its size; a sell its shares', () => {
+test('a buy needs its cost and one unit per fill, at most its size, and a sell needs its shares', () => {
   const price = 420_000 as Price
   assert.equal(needOf({ side: BUY, price }, 10_000_000 as Shares), 4_210_000)
   assert.equal(needOf({ side: BUY, price }, 3 as Shares), 3)
   assert.equal(needOf({ side: SELL, price }, 10_000_000 as Shares), 10_000_000)
 })
 
-test('an order is promised its funds, and the next one finds them taken', () => {
+test('funds promised to one order are not granted to the next', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 100 })
   its.step()
@@ -213,7 +213,7 @@ test('an order is promised its funds, and the next one finds them taken', () => 
   assert.equal(its.reserve(ann('c').size(1)), 'granted')
 })
 
-test('without an allowance a buy is refused, and with a permit it is not', () => {
+test('without an allowance a buy is refused, unless it has a permit', () => {
   const its = started()
   its.fund('ann', { dollars: 50, allowed: 5 })
   its.step()
@@ -252,7 +252,7 @@ function withPermits() {
   }
 }
 
-test('a permit counts only with the next nonce of the token, behind those of open orders', () => {
+test('a permit counts only if its nonce follows the token’s nonce and those of open orders', () => {
   const its = withPermits()
   const wrong = (nonce: number) => its.reserve(ann('x'), permitted(nonce))
   const next5 =
@@ -268,7 +268,7 @@ test('a permit counts only with the next nonce of the token, behind those of ope
   assert.deepEqual(its.withdrawn(), [])
 })
 
-test('an order with a permit that another account used leaves unless the allowance covers it', () => {
+test('an order whose permit another account has submitted is withdrawn, unless the allowance covers it', () => {
   const its = withPermits()
   its.placeWith('a', 5)
   its.placeWith('b', 6)
@@ -283,7 +283,7 @@ test('an order with a permit that another account used leaves unless the allowan
   assert.deepEqual(its.withdrawn(), ['b', 'a'])
 })
 
-test('a nonce that the trader used elsewhere stops covering the order at once', () => {
+test('a permit whose nonce the trader used elsewhere stops covering its order at once', () => {
   const its = withPermits()
   its.placeWith('a', 5)
   its.chain.change(traderNamed('ann'), { nonce: 6n })
@@ -291,7 +291,7 @@ test('a nonce that the trader used elsewhere stops covering the order at once', 
   assert.deepEqual(its.withdrawn(), ['a'])
 })
 
-test('permits behind an order that ends do not count until the gap is filled', () => {
+test('when an order ends, permits with later nonces do not count until the gap is filled', () => {
   const its = withPermits()
   its.placeWith('a', 5)
   its.placeWith('b', 6)
@@ -313,7 +313,7 @@ test('a trader has at most 32 permits that wait for each other', () => {
   )
 })
 
-test('after a restart permits of open orders and pending trades are held again', () => {
+test('after a restart permits of open orders and pending trades are reserved again', () => {
   const orders = [
     { ...RESTING, permit: '5' as Uint64 },
     { ...RESTING, orderHash: hashNamed('new'), permit: '6' as Uint64 },
@@ -345,7 +345,7 @@ test('a sell needs tokens and the approval', () => {
   assert.match(its.reserve(offer.named('b')), /^INSUFFICIENT_FUNDS: .*YES of this market: 10000000/)
 })
 
-test('a check promises nothing', () => {
+test('a check of an order reserves nothing', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
@@ -391,7 +391,7 @@ test('a settled trade is not counted twice before it is confirmed, nor after', (
   assert.equal(its.actor.state.trades.size, 0)
 })
 
-test('a trade that is confirmed before a step has reported it stays reserved until then', () => {
+test('a trade that is confirmed before a step has reported it stays reserved until the step', () => {
   const its = traded()
   its.settle('a')
   its.chain.mine()
@@ -401,7 +401,7 @@ test('a trade that is confirmed before a step has reported it stays reserved unt
   assert.equal(its.funds('ann'), '8.4 held, 8.4 allowed, 0 open, 0 pending, 8.4 free')
 })
 
-test('a confirmed trade that no step has reported is looked up', () => {
+test('a confirmed trade that no step has reported is looked up on the chain', () => {
   const its = traded()
   const { tradeId } = its.market.reportOf('a', {})
   its.chain.minedIn.set(`key ${tradeId}`, its.chain.head)
@@ -411,7 +411,7 @@ test('a confirmed trade that no step has reported is looked up', () => {
   assert.equal(its.actor.state.trades.size, 0)
 })
 
-test('a trade that is settled before its match has been read is no need at all', () => {
+test('a trade that settled before its match was read needs no funds', () => {
   const its = started()
   its.fund('ann', { dollars: 10, allowed: 10 })
   its.fund('bob', { yes: 4, approved: true })
@@ -426,7 +426,7 @@ test('a trade that is settled before its match has been read is no need at all',
   assert.equal(its.funds('ann'), '8.4 held, 8.4 allowed, 0 open, 0 pending, 8.4 free')
 })
 
-test('nothing is withdrawn because of a sale alone: a match that is not read yet is awaited', () => {
+test('a sale alone withdraws nothing: its match may not have been read yet', () => {
   for (const isShort of [false, true]) {
     const its = started()
     its.fund('ann', { dollars: 10, allowed: 10 })
@@ -449,7 +449,7 @@ test('nothing is withdrawn because of a sale alone: a match that is not read yet
   }
 })
 
-test('a reorg makes a settled trade a need again, also one that was confirmed', () => {
+test('after a reorg a settled trade needs its funds again, even if it was confirmed', () => {
   for (const confirmed of [false, true]) {
     const its = traded()
     its.settle('a')
@@ -466,7 +466,7 @@ test('a reorg makes a settled trade a need again, also one that was confirmed', 
   }
 })
 
-test("after a gap in the chain's events, trades that settled in it are looked up like at the start", () => {
+test("after a gap in the chain's events, trades that settled in it are looked up as at the start", () => {
   for (const isRead of [true, false]) {
     const its = started()
     its.fund('ann', { dollars: 5.9, allowed: 5.9 })
@@ -495,7 +495,7 @@ test("after a gap in the chain's events, trades that settled in it are looked up
   }
 })
 
-test('while a trade that came back is unknown nothing is granted; then it is a need', () => {
+test('while the state of a trade removed by a reorg is unknown nothing is granted; then its funds are reserved', () => {
   const its = traded()
   its.settle('a')
   its.step()
@@ -541,7 +541,7 @@ test('the quantity that a failed trade returns is open again, with its permit', 
   assert.deepEqual(its.withdrawn(), [], 'its permit is known')
 })
 
-test('also where the trade was forgotten, came back with a reorg and failed before it was read', () => {
+test('a forgotten trade that a reorg brings back and that then fails returns its quantity with its permit', () => {
   const its = boughtWithPermit()
   its.chain.change(traderNamed('ann'), { allowance: units(10) })
   its.settle('a')
@@ -556,7 +556,7 @@ test('also where the trade was forgotten, came back with a reorg and failed befo
   assert.deepEqual(its.withdrawn(), [], 'its permit is known')
 })
 
-test('events that are read twice change nothing, and a gap is a bug', () => {
+test('events that are read twice change nothing, and a gap is an assertion failure', () => {
   const its = traded()
   const { events } = its.market
   its.actor.ask('Logged', { partition: 0, events, toOffset: events.length })
@@ -568,7 +568,7 @@ test('events that are read twice change nothing, and a gap is a bug', () => {
   )
 })
 
-test('a promise is released once for each asker', () => {
+test('a promise of funds is released once for each request', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
@@ -580,7 +580,7 @@ test('a promise is released once for each asker', () => {
   assert.equal(its.reserve(ann('b')), 'granted')
 })
 
-test('a promise without an order ends when the logs are read past its time', () => {
+test('a promise of funds whose order never arrives ends when the logs are read past its deadline', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
@@ -592,7 +592,7 @@ test('a promise without an order ends when the logs are read past its time', () 
   assert.equal(its.reserve(ann('b')), 'granted')
 })
 
-test('a known order is answered by its market, with any funds of its trader', () => {
+test('a repeated order is passed to its market, whatever funds its trader has', () => {
   const its = traded()
   its.fund('ann', { dollars: 0 })
   its.step()
@@ -600,7 +600,7 @@ test('a known order is answered by its market, with any funds of its trader', ()
   assert.equal(its.actor.state.promises.size, 0)
 })
 
-test('when funds leave, the newest orders are withdrawn, and only as many as it takes', () => {
+test('when funds leave, the newest orders are withdrawn, and only as many as necessary', () => {
   const its = started()
   its.fund('ann', { dollars: 20, allowed: 20 })
   its.step()
@@ -653,7 +653,7 @@ test('a revoked approval withdraws all sells, a short allowance only buys withou
   assert.deepEqual(its.withdrawn(), ['s', 'a'])
 })
 
-test('an order that appears without funds is withdrawn; a promise withdraws nothing', () => {
+test('an order that appears without funds is withdrawn, and a promise withdraws nothing', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
@@ -679,7 +679,7 @@ const RESTING: NeedsOrder = {
 }
 const MARKETS = [{ marketId: MARKET_ID, chainId: CHAIN_ID, closed: false }]
 
-test('a sale that was promised and filled at once counts against the open sales from its match on', () => {
+test('a promised sale that is filled at once counts against the open sales from its match on', () => {
   const its = started()
   its.fund('ann', { dollars: 10, allowed: 10 })
   its.fund('bob', { yes: 8, approved: true })
@@ -696,7 +696,7 @@ test('a sale that was promised and filled at once counts against the open sales 
   assert.deepEqual(its.withdrawn(), ['open'])
 })
 
-test('at the start orders of before are counted, the uncovered withdrawn, oldest kept', () => {
+test('at the start open orders are counted, and uncovered ones are withdrawn, newest first', () => {
   const newer = { ...RESTING, orderHash: hashNamed('new'), placedAtMs: START_SEC * 1_000 + 1 }
   const its = unstarted({ loaded: { markets: MARKETS, orders: [newer, RESTING] } })
   its.fund('ann', { dollars: 5, allowed: 9 })
@@ -713,7 +713,7 @@ test('at the start orders of before are counted, the uncovered withdrawn, oldest
   assert.deepEqual(its.actor.said('CheckpointsLoaded').length, 1)
 })
 
-test('a pending trade that was settled before the start is no need', () => {
+test('a pending trade that settled before the start needs no funds', () => {
   const trade: NeedsTrade = {
     tradeId: `${MARKET_ID}-7-0` as TradeId,
     marketId: MARKET_ID,
@@ -741,12 +741,12 @@ test('a pending trade that was settled before the start is no need', () => {
   }
 })
 
-test('after a restart nothing is granted until earlier promises are kept or impossible', () => {
+test('after a restart no funds are granted until every earlier promise has arrived or expired', () => {
   const its = started({ rules: { quietMs: 60_000 } })
   assert.match(its.reserve(ann('a')), /^OVERLOADED: orders accepted before a restart/)
 })
 
-test('a database that is away is asked again', () => {
+test('accounts load again if the database was away', () => {
   const its = unstarted()
   its.database.isAway = true
   its.tick()
@@ -756,7 +756,7 @@ test('a database that is away is asked again', () => {
   assert.equal(its.actor.state.phase, 'loaded')
 })
 
-test('a chain that cannot be read grants nothing and withdraws nothing', () => {
+test('while the chain cannot be read, nothing is granted or withdrawn', () => {
   const its = started()
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
@@ -771,7 +771,7 @@ test('a chain that cannot be read grants nothing and withdraws nothing', () => {
   assert.equal(its.reserve(ann('b').size(1)), 'granted')
 })
 
-test('requests that wait for funds are bounded, and answered at their deadline', () => {
+test('the number of requests that wait for funds is limited, and each is answered by its deadline', () => {
   const its = started({ rules: { waitingPerOwnerMax: 2 } })
   const first = its.reserving(ann('a'))
   its.reserving(ann('b'))
@@ -787,7 +787,7 @@ test('requests that wait for funds are bounded, and answered at their deadline',
   assert.equal(its.actor.state.waiting, 0)
 })
 
-test('an owner who is new during a step is read again after it', () => {
+test('an owner who is added during a step is read again after it', () => {
   const its = started()
   its.actor.nowMs += 1_000
   its.actor.ask('Tick', {})
@@ -799,7 +799,7 @@ test('an owner who is new during a step is read again after it', () => {
   assert.equal(its.reserve(ann('b').by('dan')), 'granted')
 })
 
-test('accounts with nothing open are kept as long as there is room', () => {
+test('accounts without open orders are kept while there is room', () => {
   const its = started({ rules: { idleMax: 2 } })
   for (const name of ['ann', 'bob', 'cat', 'dan']) its.funds(name)
   const { accounts, watched } = its.actor.state.chains.get(CHAIN_ID)!
@@ -807,7 +807,7 @@ test('accounts with nothing open are kept as long as there is room', () => {
   assert.deepEqual([...watched], [...accounts.keys()])
 })
 
-test('everybody with something open is read again within the time of a sweep', () => {
+test('every account with open orders is read again within the sweep time', () => {
   const its = started({ rules: { sweepMs: 3_000 } })
   its.fund('ann', { dollars: 5, allowed: 5 })
   its.step()
@@ -819,7 +819,7 @@ test('everybody with something open is read again within the time of a sweep', (
   assert(account.block > before)
 })
 
-test('a market that closes takes its orders with it, in steps', () => {
+test('orders of a market that closes are removed in steps', () => {
   const orders = Array.from({ length: 12_000 }, (_, index) => ({
     ...RESTING,
     orderHash: hashNamed(`o${index}`),
@@ -849,7 +849,7 @@ test('a market that closes takes its orders with it, in steps', () => {
   assert.equal(its.actor.state.orders.size, 0)
 })
 
-test('a market that is over is forgotten, once no trade of it can come back', () => {
+test('a market that has ended is forgotten once none of its trades can come back', () => {
   const its = traded()
   const { state } = its.actor
   its.market.ask('CloseMarket', { marketId: MARKET_ID, reason: 'resolved' })
@@ -882,7 +882,7 @@ test('a market that is over is forgotten, once no trade of it can come back', ()
   assert.equal(state.markets.size, 0)
 })
 
-test('accounts of other shards are passed over', () => {
+test('accounts of other shards are skipped', () => {
   const isMine = (trader: string) => trader === traderNamed('bob')
   const its = started({ rules: { isMine } })
   its.fund('bob', { yes: 4, approved: true })
@@ -894,7 +894,7 @@ test('accounts of other shards are passed over', () => {
   assert.equal(its.funds('bob', YES_TOKEN), '4 held, 4 allowed, 0 open, 4 pending, 0 free')
 })
 
-test('the audit finds a sum that was not kept', () => {
+test('the audit finds a wrong sum', () => {
   const its = traded()
   const loaded: LoadedAccounts = {
     checkpoints: [{ partition: 0, offset: 0 }],
@@ -909,7 +909,7 @@ test('the audit finds a sum that was not kept', () => {
   assert.equal(difference?.kept, '0 for open orders, 1600001 for pending trades')
 })
 
-test('a shadow knows needs and possible settlements from the events alone', () => {
+test('a standby copy derives needs and possible settlements from the events alone', () => {
   const its = traded()
   const { events } = its.market
   const shadow = makeShadow([CHAIN_ID], { checkpoints: [], markets: [], orders: [], trades: [] })

@@ -83,7 +83,7 @@ const events = lives()
 const seen = followed(events)
 
 await onBothDatabases('past books', ({ migrated, giveBack }) => {
-  test('a book at a number or a time is the book that was followed, also beyond stored segments', async (t) => {
+  test('a past book at a seq or a time equals the followed book, also beyond stored segments', async (t) => {
     const url = await migrated()
     const database = await openDatabase(url)
     const reads = makeReads(url)
@@ -144,7 +144,7 @@ await onBothDatabases('past books', ({ migrated, giveBack }) => {
       assert.deepEqual(await bookAt(marketId, { atMs }, outcome), { ...then, seq: lastThen.seq })
     }
 
-    await t.test('the files of all days have each event once, with their hash', async () => {
+    await t.test('the files of all days have each event once', async () => {
       const marketId = last.marketId
       const own = events.filter((event) => event.marketId === marketId)
       const found: { seq: number; atMs: number; type: string }[] = []
@@ -170,7 +170,7 @@ await onBothDatabases('past books', ({ migrated, giveBack }) => {
       assert.deepEqual(facts(found), facts(own))
     })
 
-    await t.test('a market that the log lacks is unknown', async () => {
+    await t.test('a market that is not in the log is unknown', async () => {
       const ask = { marketId: `0x${'9'.repeat(64)}` as MarketId, partition: 0, until: { seq: 1 } }
       assert.deepEqual(answerOf(await jobs.pastBook(ask)), { state: 'unknown' })
     })

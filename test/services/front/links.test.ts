@@ -5,7 +5,7 @@ import { defaults } from '#config/default.ts'
 import { linkFront } from '#services/front/links.ts'
 import { eventually } from '../../support/eventually.ts'
 
-test('when the link to the store ends and when there is another, all keys are looked up again', async () => {
+test('all keys are looked up again when the link to the store ends and when a new one opens', async () => {
   const heard: string[] = []
   const links = linkFront(
     { ...defaults, markets: { ...defaults.markets, threads: 1 } },

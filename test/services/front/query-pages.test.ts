@@ -50,7 +50,7 @@ async function activityOf(database: Database, user: Address) {
 }
 
 await onBothDatabases('pages of a user', (databases) => {
-  it('have the rows of the tables, page by page', async () => {
+  it('the pages of a user have the rows of the tables, page by page', async () => {
     await withStore(databases, async (database, url) => {
       // With seven users, some trade with themselves.
       await seedTrades(database, { trades: 400, markets: 10, users: 7 })
@@ -99,7 +99,7 @@ await onBothDatabases('pages of a user', (databases) => {
 const MARKET = `0x${'3'.padStart(64, '0')}` as MarketId
 
 await onBothDatabases('answers of the query pool', (databases) => {
-  it('a page of earlier trades has the rows of the market before the place', async () => {
+  it('a page of earlier trades has the market’s rows before the given position', async () => {
     await withStore(databases, async (database, url) => {
       await seedTrades(database, { trades: 400, markets: 10, users: 7 })
       const rows = await sqlConnection(database).execute<Trade[]>('select * from trades')
@@ -136,7 +136,7 @@ await onBothDatabases('answers of the query pool', (databases) => {
     })
   })
 
-  it('a position by id or contract and a settlement by any of its hashes are found', async () => {
+  it('a position is found by id or contract, and a settlement by any of its hashes', async () => {
     await withStore(databases, async (database, url) => {
       await seedTrades(database, { trades: 40, markets: 10, users: 7 })
       await saveTransaction(database, { row: SETTLEMENT })
@@ -194,7 +194,7 @@ async function withPages(
   }
 }
 
-it('a fault of one page is its answer, and the others are written', async () => {
+it('a failed page gets an error, and the other pages are written', async () => {
   const fault = new Fault('STORE_UNAVAILABLE', 'the database is away', { retryable: true })
   const writePages = makePageWriter(
     async (name) => {

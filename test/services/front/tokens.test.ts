@@ -52,14 +52,14 @@ function startFront(t: TestContext, databaseUrl: string, clock: Clock = systemCl
   }
 }
 
-it('one process alone remembers tokens in its memory, and needs no database for that', () => {
+it('a single process remembers tokens in its memory, without the database', () => {
   const settings = loadSettings({ SIBYL_LOG_LEVEL: 'silent' })
   const kit = makeThreadContext({ name: 'front-0', settings, isTerminal: false } as never)
   assert.equal(openTokenClaims(settings, systemClock, kit, ''), undefined)
   assert.throws(() => loadSettings({ SIBYL_NONCES: 'database' }), SettingsError)
 })
 
-it('while the database is away no token is taken, and the client is to come again', async (t) => {
+it('while the database is away no token is accepted, and the client is asked to retry', async (t) => {
   const identify = startFront(t, 'mysql://root@127.0.0.1:1/none')
   assert.equal(await identify(tokenAt(nowSec())), 'OVERLOADED')
 })
@@ -73,7 +73,7 @@ await onServerDatabase('tokens that several fronts take', (databases) => {
     return { url, database }
   }
 
-  it('each is used once, whichever front it comes to, also after the death of one', async (t) => {
+  it('each token is accepted once by all fronts together, also after one of them dies', async (t) => {
     const { url, database } = await migrated(t)
     // As if the cluster had been there for a while.
     await claimsSince(database, nowSec() - 100)
@@ -94,7 +94,7 @@ await onServerDatabase('tokens that several fronts take', (databases) => {
     assert.equal(await next(spare), 'accepted', 'one from before its start that nobody has used')
   })
 
-  it('tokens from before uses were recorded are refused as expired', async (t) => {
+  it('tokens issued before the record of used tokens begins are refused as expired', async (t) => {
     const { url } = await migrated(t)
     const identify = startFront(t, url)
     const early = tokenAt(nowSec() - 10)
@@ -102,7 +102,7 @@ await onServerDatabase('tokens that several fronts take', (databases) => {
     assert.equal(await identify(early), 'UNAUTHORIZED_TOKEN_EXPIRED')
   })
 
-  it('the first token of a cluster is accepted, however long the database takes to be opened for it', async (t) => {
+  it('the first token of a cluster is accepted, however long opening the database takes', async (t) => {
     const { url } = await migrated(t)
     let aheadMs = 0
     const clock: Clock = { ...systemClock, nowMs: () => Date.now() + aheadMs }
@@ -113,7 +113,7 @@ await onServerDatabase('tokens that several fronts take', (databases) => {
     assert.equal(await identify(token), 'UNAUTHORIZED_TOKEN_USED')
   })
 
-  it('a token with a claim that was answered too late is accepted once when it comes again', async (t) => {
+  it('a token whose claim was answered too late is accepted once on a retry', async (t) => {
     const { url, database } = await migrated(t)
     await claimsSince(database, nowSec() - 100)
     const proxy = await losingProxy(url)
@@ -130,7 +130,7 @@ await onServerDatabase('tokens that several fronts take', (databases) => {
     assert.equal(await elsewhere(token), 'UNAUTHORIZED_TOKEN_USED')
   })
 
-  it('a repeated claim has the earlier answer, and expired ones are forgotten', async (t) => {
+  it('a repeated claim gets the earlier answer, and expired claims are deleted', async (t) => {
     const { database } = await migrated(t)
     const claim = (nonce: string, untilSec: number) => ({
       ...{ keyId: key.key.id, nonce, claim: randomBytes(8) },
@@ -151,7 +151,7 @@ await onServerDatabase('tokens that several fronts take', (databases) => {
     assert.equal(await claimsSince(database, 2_000), 900, 'since when does not expire')
   })
 
-  it('a front with a wrong clock forgets nothing that could be used again', async (t) => {
+  it('a front with a wrong clock deletes no claim of a token that is still valid', async (t) => {
     const { url, database } = await migrated(t)
     await claimsSince(database, nowSec() - 100)
     const token = tokenAt(nowSec())
@@ -161,7 +161,7 @@ await onServerDatabase('tokens that several fronts take', (databases) => {
     assert.equal(await startFront(t, url)(token), 'UNAUTHORIZED_TOKEN_USED')
   })
 
-  it('however many have expired, all of them are forgotten', async (t) => {
+  it('all expired claims are deleted, however many there are', async (t) => {
     const { database } = await migrated(t)
     const used = Array.from({ length: 6_000 }, (_, at) => ({
       ...{ keyId: 'a key', nonce: at.toString(16).padStart(32, '0'), claim: randomBytes(8) },

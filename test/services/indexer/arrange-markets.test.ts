@@ -23,7 +23,7 @@ function arranging(answerOf: (n: number) => object) {
   return { ...arranger, take: () => asked.splice(0) }
 }
 
-test('a market that is rejected while the disk is full or its thread busy is asked for again', async () => {
+test('a market that is rejected while the disk is full or its thread is busy is retried', async () => {
   for (const code of ['STORAGE_FULL', 'OVERLOADED'] as const) {
     let isFull = true
     const { arrange, take } = arranging((n) => (n === 1 && isFull ? reject(code) : {}))
@@ -37,7 +37,7 @@ test('a market that is rejected while the disk is full or its thread busy is ask
   }
 })
 
-test('a market that is rejected for good is not asked for again until the chain or a thread changes', async () => {
+test('a market that is rejected permanently is not retried until the chain or a thread changes', async () => {
   const { arrange, forget, take } = arranging(() => reject('MARKET_CLOSED'))
   await arrange(due(1))
   await arrange(due(1))

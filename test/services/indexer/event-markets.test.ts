@@ -83,7 +83,7 @@ async function caughtUp({ state }: Follower = follower): Promise<void> {
 
 const reasons = async () => (await auditSetAside(database)).map(({ why }) => why)
 
-test('indexer: markets of a signed event are its markets, in the order of the chain', async () => {
+test('indexer: markets with a signed event belong to it, in the order of the chain', async () => {
   const event = info('games')
   const ids = [await create(event), await create(event)]
   await caughtUp()
@@ -105,7 +105,7 @@ test('indexer: markets of a signed event are its markets, in the order of the ch
   )
 })
 
-test('indexer: changed, foreign and broken metadata is set aside, and its markets are listed without an event', async () => {
+test('indexer: changed, foreign and broken metadata is ignored, and its markets are listed without an event', async () => {
   const before = (await reasons()).length
   const bad = [
     await create(info('games', { title: 'Who wins now?' })),

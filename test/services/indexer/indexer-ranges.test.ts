@@ -14,7 +14,7 @@ import {
 import { mark } from '../../store/chain-index/chain-events.ts'
 import { eventually } from '../../support/eventually.ts'
 
-test('a range with too many events is halved, and a block with too many is read once', async () => {
+test('a range with too many events is halved, and a block with too many is read from receipts once', async () => {
   const asked: [first: number, last: number][] = []
   const written: number[] = []
   const never = () => assert.fail('nothing is undone here')

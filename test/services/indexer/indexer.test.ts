@@ -199,7 +199,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     return market
   }
 
-  it('follows a market from its creation to a redemption, to the last token', async () => {
+  it('the indexer follows a market from its creation to a redemption, to the last token', async () => {
     const { ann, bob, chain, conditionalTokens, collateral } = world
     const database = await freshDatabase()
     const follower = follow({ database })
@@ -281,7 +281,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     assert.deepEqual(await knowledge(database), await readAfresh())
   })
 
-  it('mints and merges move tokens of the traders, and the settlement contract holds none', async () => {
+  it('mints and merges move the traders’ tokens, and the settlement contract holds none', async () => {
     const { ann, bob, settlement } = world
     const database = await freshDatabase()
     const follower = follow({ database })
@@ -339,7 +339,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     }
   }
 
-  it('quick markets come with their prices and their maker', async () => {
+  it('quick markets are indexed with their prices and their maker', async () => {
     const { chain, quickOperator, factory } = world
     const database = await freshDatabase()
     const follower = follow({ database })
@@ -554,7 +554,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     assert.deepEqual(await knowledge(database), await readAfresh())
   })
 
-  it('five blocks are replaced across the creation of a market', async (t: TestContext) => {
+  it('the index is right after a reorg of five blocks that removes a market’s creation', async (t: TestContext) => {
     const database = await freshDatabase()
     const follower = follow({ database })
     const kept = await world.createMarket()
@@ -594,7 +594,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     assert.deepEqual(await knowledge(database), await readAfresh())
   })
 
-  it('a market that a reorg moves to another block is neither lost nor there twice', async () => {
+  it('a market that a reorg moves to another block is listed exactly once', async () => {
     const database = await freshDatabase()
     const follower = follow({ database, confirmations: 2 })
     await mine(3)
@@ -620,7 +620,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     assert.deepEqual(withdrawn, [])
   })
 
-  it('a stranger who splits any amount of a worthless token stops nothing', async () => {
+  it('a stranger who splits any amount of a worthless token does not stop the indexer', async () => {
     const { ann, bob, chain, conditionalTokens } = world
     const database = await freshDatabase()
     const follower = follow({ database })
@@ -658,7 +658,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     assert.deepEqual(await knowledge(database), await readAfresh())
   })
 
-  it('a redemption that names its outcomes forty times over is one of both', async () => {
+  it('a redemption that names its outcomes forty times counts as one redemption of both', async () => {
     const { ann, bob, chain, conditionalTokens, collateral } = world
     const database = await freshDatabase()
     const follower = follow({ database })
@@ -680,7 +680,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     assert.deepEqual((await auditPositions(database)).differences, [])
   })
 
-  it('a holder who acts while a split is under way makes no profit of it', async () => {
+  it('a holder who acts during a split makes no profit from it', async () => {
     const { ann, chain, conditionalTokens, collateral } = world
     const database = await freshDatabase()
     const follower = follow({ database })
@@ -719,7 +719,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     assert.equal(await realisedProfitOf(database, of), 0n)
   })
 
-  it('open interest is of our markets alone, with other splits of our collateral', async () => {
+  it('open interest counts our markets only, not other splits of our collateral', async () => {
     const { ann, bob, chain, conditionalTokens, collateral, factory, maker } = world
     const database = await freshDatabase()
     const follower = follow({ database })
@@ -823,7 +823,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     assert.deepEqual(await listed(database), [market.id])
   })
 
-  it('an event that the database refuses is set aside, and those around it count', async () => {
+  it('an event that the database refuses is skipped, and those around it count', async () => {
     const database = await freshDatabase()
     const market = await busyMarket()
     const follower = follow({ database })
@@ -923,7 +923,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     await chain.send(ann, market, 'settle', [])
   }
 
-  it('after kills in the middle of ranges the indexer ends with the full state', async () => {
+  it('after kills in the middle of ranges the indexer reaches the complete state', async () => {
     const database = await freshDatabase()
     for (let round = 0; round < 3; round++) {
       await world.createMarket()

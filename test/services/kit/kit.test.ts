@@ -17,7 +17,7 @@ const settings = loadSettings({ SIBYL_MARKET_THREADS: '3', SIBYL_LOG_PARTITIONS:
 const options = channelOptions(settings)
 const parts = { links: linkMeters(new Registry()), loop: eventLoop }
 
-test('a thread reports the processor time of its worker, which only grows, and its heap', async () => {
+test('a thread reports the CPU time of its worker, which only grows, and its heap', async () => {
   const registry = new Registry()
   workerMeters(registry)
   const read = async (name: string) =>
@@ -31,7 +31,7 @@ test('a thread reports the processor time of its worker, which only grows, and i
   assert(((await read('sibyl_thread_heap_bytes')) ?? 0) > 0)
 })
 
-test('a port goes to the thread of its name, and others are distinguished', () => {
+test('a port is given to the thread of its name only', () => {
   const writers = linkWriters(settings, parts)
   const take = (peer: string) => writers.take(peer, new MessageChannel().port1)
   assert.equal(take('store'), 'store')
@@ -47,7 +47,7 @@ test('a port goes to the thread of its name, and others are distinguished', () =
   assert(!writers.store.isOpen)
 })
 
-test('a market is asked for at its own thread', () => {
+test('a request for a market is sent to its own thread', () => {
   const { markets, marketOf } = linkWriters(settings, parts)
   for (let number = 0; number < 20; number++) {
     const marketId = `0x${number.toString(16).padStart(64, '0')}` as MarketId
@@ -55,7 +55,7 @@ test('a market is asked for at its own thread', () => {
   }
 })
 
-test('a follower is received, answered and sent messages until it leaves', async () => {
+test('a follower is registered and receives messages until it leaves', async () => {
   const followers = makeFollowers<WriteQueueProtocol>(settings, parts)
   const { port1, port2 } = new MessageChannel()
   const told = Promise.withResolvers<string>()

@@ -9,7 +9,7 @@ import { onServerDatabase } from '../../support/databases.ts'
 import { eventually } from '../../support/eventually.ts'
 
 await onServerDatabase('leases of a thread', (databases) => {
-  it('64 leases taken at the start are one line of the log, and one taken later is another', async (t) => {
+  it('64 leases taken at the start are one log line, and a lease taken later is another', async (t) => {
     const url = await databases.migrated()
     const settings = loadSettings({ SIBYL_DATABASE_URL: url })
     const data = { name: 'store', settings, isTerminal: false } as ThreadData

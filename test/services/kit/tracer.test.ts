@@ -44,7 +44,7 @@ function openTracer(environment: Record<string, string>) {
 
 const ON = { SIBYL_TRACES_URL: 'http://127.0.0.1:4318/v1/traces' }
 
-test('a traceparent is read as the standard says, and anything else is none', () => {
+test('a traceparent is parsed as in the standard, and an invalid one is ignored', () => {
   assert.deepEqual(parseTraceparent(`${PARENT}-01`), {
     ...{ traceId: 'ab'.repeat(16), spanId: 'cd'.repeat(8), isSampled: true },
   })
@@ -62,11 +62,11 @@ test('a traceparent is read as the standard says, and anything else is none', ()
   }
 })
 
-test('traces are off without an address', () => {
+test('tracing is off without a collector address', () => {
   assert.equal(openTracer({}).tracer, undefined)
 })
 
-test('every nth request is traced, and those that ask for it up to ten in a second', () => {
+test('every nth request is traced, and at most ten per second that ask for it', () => {
   const { tracer, state } = openTracer({ ...ON, SIBYL_TRACES_EVERY: '4' })
   const begun = (header: string, times: number) =>
     Array.from({ length: times }, () => tracer?.begin('POST /x', header)).filter(Boolean).length
@@ -77,7 +77,7 @@ test('every nth request is traced, and those that ask for it up to ten in a seco
   assert.equal(begun(`${PARENT}-01`, 4), 4)
 })
 
-test('spans wait in a bounded queue, and a collector that fails costs spans, not memory', async () => {
+test('spans wait in a bounded queue, and a failing collector loses spans, not memory', async () => {
   const { tracer, warnings, bodies, state, counted, tick } = openTracer({
     ...ON,
     SIBYL_TRACES_EVERY: '1',

@@ -18,7 +18,7 @@ test('a cancelled order leaves the book with its resting size', () => {
   assert.deepEqual(market.book(), [])
 })
 
-test('cancelling needs the right side, before and after', () => {
+test('a cancel needs the right side, also after the order has ended', () => {
   const market = given()
   market.place(sell('NO').named('a'))
   assert.deepEqual(market.cancel('a', 'buy'), { rejected: 'ORDER_NOT_FOUND' })
@@ -27,11 +27,11 @@ test('cancelling needs the right side, before and after', () => {
   assert.deepEqual(market.cancel('a', 'sell'), { rejected: 'ORDER_CLOSED' })
 })
 
-test('an unknown hash is not found', () => {
+test('a cancel of an unknown hash is answered as not found', () => {
   assert.deepEqual(given().cancel('nobody', 'buy'), { rejected: 'ORDER_NOT_FOUND' })
 })
 
-test('only the owner cancels where an owner is asked for', () => {
+test('only the owner may cancel if an owner is required', () => {
   const market = given()
   market.place(buy('YES').by('ann').named('a'))
   assert.deepEqual(market.cancel('a', 'buy', 'bob'), { rejected: 'NOT_ORDER_OWNER' })
@@ -41,7 +41,7 @@ test('only the owner cancels where an owner is asked for', () => {
   assert.deepEqual(market.cancel('a', 'buy', 'ann'), { rejected: 'ORDER_CLOSED' })
 })
 
-test('an order that is filled and settled, or expired, is closed', () => {
+test('a cancel of an order that is filled and settled, or expired, is answered as closed', () => {
   const market = given()
   market.place(buy('YES').at(0.4).size(1).named('filled'))
   market.place(sell('YES').at(0.4).size(1).named('taker'))
@@ -59,7 +59,7 @@ test('an order that is filled and settled, or expired, is closed', () => {
   assert.deepEqual(market.said(), ['old ended: expired, 1 rested'])
 })
 
-test('in a closed market nothing is left to cancel', () => {
+test('in a closed market there is nothing to cancel', () => {
   const market = given()
   market.place(buy('YES').named('a'))
   market.place(buy('YES').named('b'))
@@ -104,7 +104,7 @@ test('all orders of a trader are cancelled at once, on both outcomes, and no oth
   assert.deepEqual(market.book(), ['NO buy 0.1 d 1'])
 })
 
-test('of a list only the own and open orders are cancelled', () => {
+test('a cancel of a list cancels only the trader’s own open orders', () => {
   const market = given()
   market.place(buy('YES').by('ann').named('a'))
   market.place(buy('YES').by('ann').named('b'))
@@ -134,7 +134,7 @@ test('orders that lost their funds end as unfunded, and stay ended', () => {
   assert.deepEqual(market.book(), ['YES buy 0.5 a 1'])
 })
 
-test('an order is recalled as it was first answered; one that is new is unknown', () => {
+test('a lookup returns the first answer of an order, and unknown for a new one', () => {
   const market = given()
   market.place(buy('YES').named('open'))
   market.place(buy('YES').named('gone'))

@@ -15,7 +15,7 @@ const complementary = (more: Given = {}) =>
 const failedBy = (fault: 'buyer' | 'seller' | 'both' | 'none', reason = 'InsufficientShares') =>
   ({ status: 'failed', fault, reason }) as const
 
-test('a buyer of YES and a buyer of NO trade without anybody selling: a mint, in which the maker is the buyer', () => {
+test('a buyer of YES and a buyer of NO trade without a seller: a mint, in which the maker is the buyer', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('YES').at(0.65).size(25).by('bob').named('b'))
@@ -72,7 +72,7 @@ test('the best effective price comes first, and at one price the order that came
   )
 })
 
-test('orders of both outcomes that do not add up to a dollar rest, in a market of one outcome all do', () => {
+test('buys of both outcomes below a dollar together rest, and in an ordinary market all do', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).named('a'))
   market.place(buy('YES').at(0.59).size(10).named('b'))
@@ -85,7 +85,7 @@ test('orders of both outcomes that do not add up to a dollar rest, in a market o
   assert.equal(ordinary.book().length, 2)
 })
 
-test('a post-only order is refused by the other book too, at its effective price', () => {
+test('a post-only order that would match the other book is refused, with its effective price', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).named('a'))
   const answer = market.place(buy('YES').at(0.6).size(1).named('t'), 'POST_ONLY')
@@ -108,7 +108,7 @@ test('fill or kill counts the orders of both books', () => {
   assert.ok(!isRejection(enough) && enough.filled === 15_000_000 && enough.matches === 2)
 })
 
-test('immediate or cancel takes a mint and drops the rest', () => {
+test('an immediate-or-cancel order takes a mint and drops the rest', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   const answer = market.place(buy('YES').at(0.7).size(12).named('t'), 'IOC')
@@ -116,7 +116,7 @@ test('immediate or cancel takes a mint and drops the rest', () => {
   assert.deepEqual(market.book(), [])
 })
 
-test('a replacement does not meet the order of the other outcome that it replaces', () => {
+test('a replacement does not match the order of the other outcome that it replaces', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   const replaces = hashNamed('a')
@@ -127,7 +127,7 @@ test('a replacement does not meet the order of the other outcome that it replace
   assert.deepEqual(market.book(), ['YES buy 0.6 t 1'])
 })
 
-test("a trader's own order of the other outcome leaves instead of trading with them", () => {
+test("a trader's own order of the other outcome is cancelled instead of matched", () => {
   const market = complementary({ selfTrade: 'cancel-resting' })
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('NO').at(0.4).size(3).by('bob').named('b'))
@@ -144,7 +144,7 @@ test("a trader's own order of the other outcome leaves instead of trading with t
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('an expired order of the other outcome leaves as expired when an order meets it', () => {
+test('an expired order of the other outcome ends as expired when an order reaches it', () => {
   const market = complementary()
   market.place(
     buy('NO')
@@ -159,7 +159,7 @@ test('an expired order of the other outcome leaves as expired when an order meet
   assert.deepEqual(market.said(), ['a ended: expired, 10 rested', 't rests: buy YES 5 at 0.6'])
 })
 
-test('a failed mint returns the quantity of the side without fault, and ends the orders of the other', () => {
+test('a failed mint returns the quantity of the side without fault, and ends the other side’s orders', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('YES').at(0.3).size(1).by('bob').named('bid'))
@@ -174,7 +174,7 @@ test('a failed mint returns the quantity of the side without fault, and ends the
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('a returned buy of NO meets a buy of YES that came meanwhile', () => {
+test('a returned buy of NO matches a buy of YES that arrived meanwhile', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('YES').at(0.6).size(10).by('bob').named('b'))
@@ -188,7 +188,7 @@ test('a returned buy of NO meets a buy of YES that came meanwhile', () => {
   ])
 })
 
-test('a side of a merge that lacks only shares of a failed mint is excused', () => {
+test('a merge side that lacks only the shares of a failed mint is excused', () => {
   const market = complementary()
   // Gus, who has no dollars, mints with Bob; Bob sells the YES shares he expects in a merge with Cat.
   market.place(buy('NO').at(0.4).size(10).by('gus').named('g'))
@@ -233,7 +233,7 @@ test('a protected group counts a mint as a fill', () => {
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('an unsettled mint counts for both traders, and both may cancel what would return', () => {
+test('an unsettled mint counts for both traders, and both may cancel the quantity that could return', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('YES').at(0.6).size(10).by('bob').named('b'))
@@ -247,7 +247,7 @@ test('an unsettled mint counts for both traders, and both may cancel what would 
   assert.deepEqual(market.said().slice(1), ['b rests: buy YES 10 at 0.6 (10 came back)'])
 })
 
-test('a report of a mint is refused in a market of one outcome', () => {
+test('a report of a mint is refused in an ordinary market', () => {
   const market = complementary()
   market.place(buy('NO').at(0.4).size(10).by('ann').named('a'))
   market.place(buy('YES').at(0.6).size(10).by('bob').named('b'))

@@ -50,7 +50,7 @@ test('the order in which the two failures are reported does not matter', () => {
   assert.equal(stateHashOf(market.replayed()), market.hash())
 })
 
-test('the next in the chain, who resold too, is excused as well', () => {
+test('the next trader in the chain, who resold too, is also excused', () => {
   const market = resold()
   market.place(sell('YES').at(0.6).size(10).by('cat').named('r2'))
   market.place(buy('YES').at(0.6).size(10).by('dan').named('d'))
@@ -67,7 +67,7 @@ for (const [when, told] of [
   ['after it failed', true],
   ['while it is pending', false],
 ] as const) {
-  test(`a buy excuses sales of as much as it would have brought, ${when}`, () => {
+  test(`a buy excuses sales up to its own size, ${when}`, () => {
     const market = given()
     market.place(sell('YES').at(0.4).size(10).by('gus').named('g'))
     market.place(buy('YES').at(0.4).size(10).by('bob').named('b'))
@@ -114,7 +114,7 @@ for (const [why, story] of guilty) {
   })
 }
 
-test('a buy of the other outcome, one of after the sale, and one of himself excuse nobody', () => {
+test('a buy of the other outcome, a buy after the sale, and a trade with oneself excuse nobody', () => {
   const market = given()
   market.place(sell('NO').at(0.4).size(10).by('gus').named('g'))
   market.place(buy('NO').at(0.4).size(10).by('bob').named('other'))
@@ -130,7 +130,7 @@ test('a buy of the other outcome, one of after the sale, and one of himself excu
 })
 
 for (const reason of ['SharesNotApproved', 'OrderCancelled', 'GasBudgetSpent']) {
-  test(`tokens that are owed to a seller do not excuse ${reason}`, () => {
+  test(`a seller who is owed tokens is not excused for ${reason}`, () => {
     const market = resold()
     market.report('c', { ...failedBy('seller'), reason })
     assert.equal(market.said()[0], 'TradeFailed 7-0 0xaa')
@@ -138,7 +138,7 @@ for (const reason of ['SharesNotApproved', 'OrderCancelled', 'GasBudgetSpent']) 
   })
 }
 
-test('with both at fault the buyer is, and the excused seller gets nothing back', () => {
+test('if both sides are at fault, the buyer’s fault counts, and the excused seller gets nothing back', () => {
   const market = resold()
   market.place(buy('NO').at(0.2).size(1).by('cat').named('cats'))
   market.report('b', failedBy('seller'))

@@ -23,7 +23,7 @@ function crowded(market = given()): ReturnType<typeof given> {
   return market
 }
 
-test('a trader who cancels very many orders has them cancelled step by step', () => {
+test('a trader’s very many orders are cancelled step by step', () => {
   const market = crowded()
   market.place(buy('YES').at(0.1).by('bob').named('bobs'))
   const cancelled = new Set<OrderHash>()

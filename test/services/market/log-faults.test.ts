@@ -11,7 +11,7 @@ import { orderStream } from './order-stream.ts'
 
 // Both wait most of their time for a file that another connection holds.
 suite('a log that cannot be written', { concurrency: true }, () => {
-  test('an append that fails is unknown, and the thread goes on when it can', () =>
+  test('a failed append gives an unknown outcome, and the thread continues when it can', () =>
     withExchanges(async (start, dataDir) => {
       const exchange = await start({
         store: false,
@@ -44,7 +44,7 @@ suite('a log that cannot be written', { concurrency: true }, () => {
       assertOpen(expectedFrom(dataDir), await openOrders(exchange))
     }))
 
-  test('messages to the whole thread are received while a partition is away', () =>
+  test('messages to the whole thread are received while a partition is unavailable', () =>
     withExchanges(async (start, dataDir) => {
       const exchange = await start({
         store: false,
@@ -80,7 +80,7 @@ suite('a log that cannot be written', { concurrency: true }, () => {
       intruder.close()
     }))
 
-  test('orders that go with their front go also when the log is away as it dies', () =>
+  test('orders that end with their front are cancelled even if the log is unavailable when the front dies', () =>
     withExchanges(async (start, dataDir) => {
       const exchange = await start({
         store: false,

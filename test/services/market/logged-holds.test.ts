@@ -41,7 +41,7 @@ function replayed(market: ReturnType<typeof given>): MarketState {
   return again
 }
 
-test('the log always has the held orders: those of sessions that are not over', () => {
+test('the log always has the orders held by sessions that have not ended', () => {
   withSeeds([1, 2, 3], (random) => {
     const market = given({ selfTrade: random.chance(0.5) ? 'allow' : 'cancel-resting' })
     /** Those that were ever placed in a session, and not let go since. */
@@ -100,7 +100,7 @@ test('the log always has the held orders: those of sessions that are not over', 
   })
 })
 
-test('an order of a session that trades and comes back is still held', () => {
+test('an order of a session that trades and returns is still held', () => {
   const market = given()
   const order = signed(buy('YES').at(0.5).size(2).by('ann').named('held'), market.marketId)
   market.place(sell('YES').at(0.5).size(1).by('bob').named('maker'))
@@ -117,7 +117,7 @@ test('an order of a session that trades and comes back is still held', () => {
   assert.deepEqual(heldIn(market), [])
 })
 
-test('an order of a session that has settled is held no more', () => {
+test('an order of a session that has settled is no longer held', () => {
   const market = given()
   const order = signed(buy('YES').at(0.5).size(1).by('ann').named('held'), market.marketId)
   market.ask('PlaceOrder', { order, session: 's' })
@@ -128,7 +128,7 @@ test('an order of a session that has settled is held no more', () => {
   assert.deepEqual(heldIn(market), [])
 })
 
-test('a snapshot has the held orders', () => {
+test('a snapshot contains the held orders', () => {
   const market = given()
   const order = signed(buy('YES').at(0.5).size(2).by('ann').named('held'), market.marketId)
   market.ask('PlaceOrder', { order, session: 's' })
@@ -176,7 +176,7 @@ test('a session holds the maximum number of orders in all markets of its thread'
   assert.deepEqual(index.sessions(), [], 'markets that are unloaded leave nothing behind')
 })
 
-test('an order that failed by the fault of its trader does not count as held', () => {
+test('an order that failed by its trader’s fault does not count as held', () => {
   const index = new SessionIndex()
   const market = given({ sessions: { index, ordersMax: 1 } })
   const order = signed(buy('YES').at(0.5).size(1).by('ann').named('a'), market.marketId)
@@ -188,7 +188,7 @@ test('an order that failed by the fault of its trader does not count as held', (
   assert.equal(index.sizeOf('s'), 0)
 })
 
-test('an order that a reorg brings back ends with its session, also after a snapshot', () => {
+test('an order that a reorg returns ends with its session, also after a snapshot', () => {
   const index = new SessionIndex()
   const market = given({ sessions: { index, ordersMax: 1 } })
   const order = signed(buy('YES').at(0.5).size(1).by('ann').named('a'), market.marketId)

@@ -15,7 +15,7 @@ test('a market opens once', () => {
   assert.equal(market.events.length, 1)
 })
 
-test('orders leave the book when their expiration comes, and not before', () => {
+test('orders leave the book at their expiration, and not before', () => {
   const market = given()
   market.place(
     buy('YES')
@@ -40,7 +40,7 @@ test('orders leave the book when their expiration comes, and not before', () => 
   assert.deepEqual(market.said(), ['b ended: expired, 1 rested'])
 })
 
-test('a market closes when its expiration comes, with all of its orders in one event', () => {
+test('a market closes at its expiration, with all of its orders in one event', () => {
   const market = given()
   market.place(buy('YES').named('a'))
   market.place(sell('NO').named('b'))
@@ -55,7 +55,7 @@ test('a market closes when its expiration comes, with all of its orders in one e
   assert.deepEqual(market.book(), [])
 })
 
-test('closing twice is closing once; an expired market is resolved later', () => {
+test('closing a market twice has no further effect, and an expired market is resolved later', () => {
   const market = given()
   const close = (reason: 'expired' | 'resolved' | 'withdrawn') =>
     market.ask('CloseMarket', { marketId: MARKET_ID, reason })

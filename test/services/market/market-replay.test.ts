@@ -94,7 +94,7 @@ test('sequence numbers have no gap, and the time of events never goes back', () 
   })
 })
 
-test('no order trades or rests for more than its size, through any failures and returns', () => {
+test('no order trades or rests beyond its size, through any failures and returns', () => {
   withSeeds(SEEDS, (random) => {
     const market = given()
     const flow = randomFlow(market, random)
@@ -117,7 +117,7 @@ test('no order trades or rests for more than its size, through any failures and 
   })
 })
 
-test('every resubmission is answered from the first answer', () => {
+test('every resubmission gets the first answer', () => {
   withSeeds(SEEDS, (random) => {
     const market = given()
     const flow = randomFlow(market, random)
@@ -140,7 +140,7 @@ test('every resubmission is answered from the first answer', () => {
   })
 })
 
-test('the state after replaying the events is the state that said them', () => {
+test('replaying the events gives the state that emitted them', () => {
   withSeeds(SEEDS, (random) => {
     const market = given({ selfTrade: random.chance(0.5) ? 'allow' : 'cancel-resting' })
     const flow = randomFlow(market, random)
@@ -152,7 +152,7 @@ test('the state after replaying the events is the state that said them', () => {
   })
 })
 
-test('a snapshot taken while the market goes on, and the events after it, give the same state', () => {
+test('a snapshot taken during changes, and the events after it, give the same state', () => {
   withSeeds(SEEDS, (random) => {
     const market = given()
     const flow = randomFlow(market, random)

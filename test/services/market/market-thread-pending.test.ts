@@ -206,7 +206,7 @@ inFolder('pauses come back from the log, and are told and asked', async (dataDir
   await host.stop()
 })
 
-test('a snapshot of before pending trades or held orders were in it is read as one without any', () => {
+test('a snapshot from before pending trades and held orders existed is read as having none', () => {
   const market = aMarket()
   const head = { version: 1, market, seq: 7, closed: null, updatedAtMs: 5, unsettled: 2 }
   const chunks = [Buffer.from(JSON.stringify(head))]

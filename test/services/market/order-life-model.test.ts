@@ -322,7 +322,7 @@ function makeModel(random: Random, dataDir: string) {
   }
 }
 
-test('nothing late rests, nothing protected survives, and every answer repeats, whatever is killed', async () => {
+test('no late order rests, no protected group exceeds its limit, and every answer repeats, through any kills', async () => {
   for (const seed of seedsOf(1, 2, 3, 4)) {
     const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-life-'))
     const model = makeModel(randomFrom(seed), dataDir)

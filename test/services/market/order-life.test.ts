@@ -26,7 +26,7 @@ function holds(market: Market): void {
   assert.equal(stateHashOf(market.replayed()), market.hash())
 }
 
-test('an order that reaches its market after bookByMs is refused, and repeats its first answer', () => {
+test('an order that reaches its market after bookByMs is refused, also when repeated', () => {
   const market = given()
   const nowMs = START_SEC * 1_000
   const late = place(market, buy('YES').at(0.4).size(5).named('late'), { bookByMs: nowMs - 1 })
@@ -73,7 +73,7 @@ test('replacing cancels and places in one step', () => {
   holds(market)
 })
 
-test('a replacement of an order that is gone, or of another trader, is refused and changes nothing', () => {
+test('a replacement of an order that has ended, or of another trader, is refused and changes nothing', () => {
   const market = given()
   place(market, buy('YES').at(0.4).size(5).by('ann').named('anns'))
   place(market, buy('YES').at(0.4).size(5).by('bob').named('bobs'))
@@ -94,7 +94,7 @@ test('a replacement of an order that is gone, or of another trader, is refused a
   holds(market)
 })
 
-test('a replacement that is refused for its time in force leaves the old order where it was', () => {
+test('a replacement that is refused for its time in force leaves the old order in place', () => {
   const market = given()
   place(market, sell('YES').at(0.5).size(5).by('bob').named('ask'))
   place(market, buy('YES').at(0.4).size(5).by('ann').named('old'))
@@ -179,7 +179,7 @@ test('a group with too many fills within its window is cancelled in the step of 
   holds(market)
 })
 
-test('shares are counted too, and the taker that exceeds its own group does not rest', () => {
+test('a group limit counts shares too, and a taker that exceeds it does not rest', () => {
   const market = given()
   const tags = { group: 'mm', protection: { windowMs: 60_000, sharesMax: 3_000_000 as never } }
   place(market, sell('YES').at(0.5).size(3).by('bob').named('a'))
@@ -190,7 +190,7 @@ test('shares are counted too, and the taker that exceeds its own group does not 
   holds(market)
 })
 
-test('a group is cancelled by its name, with filled orders that could come back', () => {
+test('a group is cancelled by its name, including filled orders that could return', () => {
   const market = given()
   const tags = { group: 'g' }
   place(market, sell('YES').at(0.5).size(2).by('ann').named('filled'), { tags })
@@ -209,7 +209,7 @@ test('a group is cancelled by its name, with filled orders that could come back'
   holds(market)
 })
 
-test('a group has a bounded number of orders, so that one step can cancel all of them', () => {
+test('a group has a limited number of orders, so that one step can cancel all of them', () => {
   const market = given()
   const order = (at: number) => buy('YES').at(0.1).size(1).by('ann').named(`o${at}`)
   for (let at = 0; at < GROUP_ORDERS_MAX; at++) place(market, order(at), { tags: { group: 'g' } })

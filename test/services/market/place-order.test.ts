@@ -20,7 +20,7 @@ const again = (name: string, matches: number, afterSec = 0) => ({
   duplicate: true,
 })
 
-test('an order that meets no other rests', () => {
+test('an order that matches nothing rests', () => {
   const market = given()
   assert.deepEqual(market.place(buy('YES').at(0.42).size(10).named('a')), accepted('a', 0))
   assert.deepEqual(market.said(), ['a rests: buy YES 10 at 0.42'])
@@ -56,7 +56,7 @@ test('an order that is filled at once never rests', () => {
   assert.deepEqual(market.book(), ['NO sell 0.3 a 6'])
 })
 
-test('YES never meets NO', () => {
+test('an order of YES never matches one of NO', () => {
   const market = given()
   market.place(sell('NO').at(0.3).named('a'))
   assert.deepEqual(market.place(buy('YES').at(0.9).named('t')), accepted('t', 0))
@@ -112,14 +112,14 @@ const refusals: [
   ],
 ]
 for (const [name, act, why] of refusals) {
-  test(`refused: ${name}`, () => {
+  test(`an order is refused: ${name}`, () => {
     const market = given()
     assert.deepEqual(act(market), why)
     assert.deepEqual(market.book(), [])
   })
 }
 
-test('an order exactly 60 s ahead is taken', () => {
+test('an order that expires in exactly 60 s is accepted', () => {
   const market = given()
   const answer = market.place(
     buy('YES')
@@ -129,7 +129,7 @@ test('an order exactly 60 s ahead is taken', () => {
   assert.deepEqual(answer, accepted('a', 0))
 })
 
-test('full books refuse new orders, both outcomes together', () => {
+test('when the books of both outcomes together are full, new orders are refused', () => {
   const market = given({ ordersMax: 2 })
   market.place(buy('YES').named('a'))
   market.place(buy('NO').named('b'))
@@ -153,7 +153,7 @@ test('a trader has a limit of open orders in a market', () => {
   assert.deepEqual(market.place(buy('YES').by('bob').named('b')), accepted('b', 0))
 })
 
-test('the same order again gets the first answer, in any later state', () => {
+test('a repeated order gets the first answer, in any later state', () => {
   const market = given()
   const resting = buy('YES').at(0.4).size(10).named('a')
   market.place(resting)
@@ -182,7 +182,7 @@ test('a cancelled order cannot be placed again', () => {
   assert.deepEqual(market.place(order), { rejected: 'ORDER_CLOSED' })
 })
 
-test('an expired order cannot be placed again, whether the timer has seen it or not', () => {
+test('an expired order cannot be placed again, before and after the timer has run', () => {
   const market = given()
   const order = buy('YES')
     .until(START_SEC + 100)
@@ -211,7 +211,7 @@ test('a known order is answered before any check of time or state', () => {
   assert.deepEqual(market.place(filled), again('a', 0), 'the market is closed')
 })
 
-test('an expired maker is not matched, before and after the timer', () => {
+test('an expired maker is not matched, before and after the timer has run', () => {
   const market = given()
   market.place(
     sell('YES')
@@ -238,7 +238,7 @@ test('self-trade is allowed by default', () => {
   assert.deepEqual(market.place(buy('YES').at(0.4).by('ann').named('t')), accepted('t', 1))
 })
 
-test('with cancel-resting the own resting orders leave without a trade', () => {
+test('with cancel-resting the trader’s own resting orders are cancelled without a trade', () => {
   const market = given({ selfTrade: 'cancel-resting' })
   market.place(sell('YES').at(0.4).size(3).by('ann').named('own'))
   market.place(sell('YES').at(0.4).size(5).by('bob').named('other'))
@@ -319,7 +319,7 @@ test('one order matches a limited number of makers, and the rest of it is cancel
   })
 })
 
-test('an order that matches only ended orders is refused rather than half known', () => {
+test('an order that would match only ended orders is refused, instead of being half processed', () => {
   const market = crowd(MAKERS_PER_ORDER_MAX + 1, START_SEC + 100)
   market.at(100)
   const order = buy('YES').at(0.4).named('t')

@@ -21,7 +21,7 @@ const confirmed = { status: 'confirmed', txHash: '0x01' } as const
 const reverted = { status: 'reverted', txHash: '0x01' } as const
 const failed = { status: 'failed', txHash: '0x01' } as const
 
-test('a trade goes from matched over submitted to confirmed, each published once', () => {
+test('a trade is matched, submitted and confirmed, and each step is published once', () => {
   const market = traded(10)
   assert.deepEqual(market.report('b', submitted), { status: 'submitted' })
   assert.deepEqual(market.report('b', submitted), { status: 'submitted' })
@@ -38,7 +38,7 @@ test('a trade goes from matched over submitted to confirmed, each published once
   assert.equal(market.state.unsettled, 0)
 })
 
-test('a market returns the state of a trade, and nothing changes', () => {
+test('a market returns the state of a trade without changing it', () => {
   const market = traded(10)
   const asked = { status: 'matched', txHash: '' } as const
   assert.deepEqual(market.report('b', asked), { status: 'matched' })
@@ -50,7 +50,7 @@ test('a market returns the state of a trade, and nothing changes', () => {
   assert.deepEqual(market.said(), [])
 })
 
-test('a reorg takes a confirmed trade back, and it is submitted and confirmed again', () => {
+test('a reorg reverts a confirmed trade, which is submitted and confirmed again', () => {
   const market = traded(10)
   assert.deepEqual(market.report('b', reverted), { status: 'matched' })
   market.report('b', confirmed)
@@ -91,7 +91,7 @@ const consequences: [fault: TradeReport['fault'], said: string[], book: string[]
   ],
 ]
 for (const [fault, said, book] of consequences) {
-  test(`a trade that failed by fault of ${fault}`, () => {
+  test(`the orders of both sides are right after a trade failed by fault of ${fault}`, () => {
     const market = traded(10)
     market.place(buy('NO').at(0.1).size(7).by('ann').named('extra-ann'))
     market.place(sell('NO').at(0.9).size(7).by('bob').named('extra-bob'))
@@ -119,7 +119,7 @@ test('an order that still rests gets its quantity back and keeps its place', () 
   assert.deepEqual(market.book(), ['YES sell 0.4 s 10', 'YES sell 0.4 later 1'])
 })
 
-test('a returned quantity matches the orders that wait for it, as a new arrival', () => {
+test('a returned quantity matches waiting orders, like a new order', () => {
   const market = traded(10)
   market.place(buy('YES').at(0.45).size(6).by('eve').named('e'))
   market.said()
@@ -133,7 +133,7 @@ test('a returned quantity matches the orders that wait for it, as a new arrival'
   assert.equal(market.state.unsettled, 1)
 })
 
-test('quantity of several failed trades comes back to one order', () => {
+test('quantities of several failed trades return to one order', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(4).by('bob').named('s1'))
   market.place(sell('YES').at(0.4).size(6).by('eve').named('s2'))
@@ -154,7 +154,7 @@ test('quantity of several failed trades comes back to one order', () => {
   ])
 })
 
-test('an order that came back is answered from its first answer, and can be cancelled', () => {
+test('an order whose quantity returned repeats its first answer, and can be cancelled', () => {
   const market = traded(10)
   market.at(7)
   market.report('b', { ...failed, fault: 'seller' })
@@ -191,7 +191,7 @@ const nothingComesBack: [
   ['the order expired meanwhile', 500, (market) => market.at(500)],
 ]
 for (const [why, livesSec, meanwhile] of nothingComesBack) {
-  test(`nothing comes back when ${why}`, () => {
+  test(`no quantity returns when ${why}`, () => {
     const market = given()
     const selling = sell('YES').at(0.4).size(10).by('bob').named('s')
     market.place(selling.until(START_SEC + livesSec))
@@ -212,7 +212,7 @@ test('a trader who failed a trade with themselves gets nothing back', () => {
   assert.deepEqual(market.said(), ['TradeFailed 3-0 0x01', 's ended: unfunded, 2 rested'])
 })
 
-test('a report that cannot be about a trade of this market is refused and changes nothing', () => {
+test('a report about a trade that cannot exist here is refused and changes nothing', () => {
   const market = traded(10)
   const report = market.reportOf('b', { ...failed, fault: 'buyer' })
   const ask = (told: TradeReport) =>

@@ -68,7 +68,7 @@ test('a session that ends twice is confirmed only when its cancels are answered'
   assert.equal(done, 2, 'each end is confirmed once')
 })
 
-test('the end of a session is confirmed only when every command before it is durable', () => {
+test('the end of a session is confirmed only when every earlier command is durable', () => {
   const index = new SessionIndex()
   const proofs: ((isSure: boolean) => void)[] = []
   const sent: HeldOrder[] = []
@@ -91,14 +91,14 @@ test('the end of a session is confirmed only when every command before it is dur
   assert.equal(sent.length, 1)
 })
 
-test('a session without orders has ended at once', () => {
+test('a session without orders ends at once', () => {
   const { ends, take } = fixture({})
   let done = 0
   ends.end('s', 0, () => done++)
   assert.deepEqual([done, take().length], [1, 0])
 })
 
-test('the end of a session is confirmed only after markets that were away are loaded again', () => {
+test('the end of a session is confirmed only after unavailable markets are loaded again', () => {
   let isAway = true
   const { index, ends, take } = fixture({}, () => isAway)
   let done = 0
@@ -144,7 +144,7 @@ test('cancels are repeated until the market has decided, 256 at a time', () => {
   assert.deepEqual([done, index.sizeOf('s')], [1, 0])
 })
 
-test('a market that refuses at once is asked again later, and not in a circle', () => {
+test('a market that refuses at once is retried later, not in a tight loop', () => {
   const index = new SessionIndex()
   for (let at = 0; at < 50_000; at++) index.add('s', order(`o${at}`))
   let asked = 0
@@ -174,7 +174,7 @@ test('an order that reaches its market after its session has ended is cancelled'
   assert.deepEqual(take(), [], 'an ended session is forgotten; a restart finds what is left')
 })
 
-test('a session with a returning front keeps the orders that are not cancelled yet', () => {
+test('a session whose front returns keeps the orders that are not cancelled yet', () => {
   const { ends, take } = fixture({ s: ['a'] })
   let done = 0
   ends.end('s', 0, () => done++)
@@ -184,7 +184,7 @@ test('a session with a returning front keeps the orders that are not cancelled y
   assert.deepEqual([take(), done], [[], 1])
 })
 
-test('orders that stay are marked until their market has recorded it', () => {
+test('orders that are to stay are marked until their market has recorded it', () => {
   const { index, ends, take } = fixture({ s: ['a', 'b'] })
   ends.keep('s')
   const [a, b] = take()

@@ -42,7 +42,7 @@ function fixture() {
   }
 }
 
-test('a front that is lost takes its sessions along, and no others', () => {
+test('when a front is lost, its sessions end, and no others', () => {
   const { sessions, cancelled, hold } = fixture()
   const [one, other] = [sessions.link(), sessions.link()]
   one.placed('s', hashNamed('a'))
@@ -55,7 +55,7 @@ test('a front that is lost takes its sessions along, and no others', () => {
   assert.deepEqual(cancelled, ['a'], 'this thread stops; the front lives')
 })
 
-test('a session that ended or keeps its orders is not the front’s to lose', () => {
+test('a session that has ended or keeps its orders is not affected by the loss of its front', () => {
   const { sessions, cancelled, kept, hold } = fixture()
   const front = sessions.link()
   const answers: unknown[] = []
@@ -88,7 +88,7 @@ test('after a restart, the orders of sessions that no front claims are cancelled
   assert.deepEqual(cancelled, ['left', 'claimed'])
 })
 
-test('an order that was under way when its front died is cancelled when it has arrived', () => {
+test('an order in flight when its front died is cancelled on arrival', () => {
   const { sessions, cancelled, hold, look } = fixture()
   const front = sessions.link()
   front.placed('s', hashNamed('a'))
@@ -98,7 +98,7 @@ test('an order that was under way when its front died is cancelled when it has a
   assert.deepEqual(cancelled, ['a'])
 })
 
-test('a thread that dies takes its sessions along', async () => {
+test('when a thread dies, its sessions end', async () => {
   const { sessions, cancelled, hold } = fixture()
   const { port1, port2 } = new MessageChannel()
   const front = sessions.link()

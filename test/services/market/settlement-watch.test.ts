@@ -4,7 +4,7 @@ import { makeSettlementWatch } from '#services/market/host/settlement-watch.ts'
 
 const chains = new Set([1, 137])
 
-test('a settlement that is away for as long as it may be behind counts as behind, once', () => {
+test('a settlement that is away for its maximum lag counts as behind, once', () => {
   const watch = makeSettlementWatch({ maxMs: 1_000, chains }, 0)
   assert.deepEqual(watch.look(1_000), [])
   assert.deepEqual(watch.look(1_001), [1, 137], 'it has never come')
@@ -16,7 +16,7 @@ test('a settlement that is away for as long as it may be behind counts as behind
   assert.deepEqual(watch.look(101_001), [1, 137], 'it has left')
 })
 
-test('a settlement with a new link before the last one ends is not away', () => {
+test('a settlement with a new link before the last one ends does not count as away', () => {
   const watch = makeSettlementWatch({ maxMs: 1_000, chains }, 0)
   watch.linked()
   watch.linked()
@@ -24,6 +24,6 @@ test('a settlement with a new link before the last one ends is not away', () => 
   assert.deepEqual(watch.look(50_000), [])
 })
 
-test('without a highest lag nothing is behind', () => {
+test('without a maximum lag settlement never counts as behind', () => {
   assert.deepEqual(makeSettlementWatch({ maxMs: 0, chains }, 0).look(1e12), [])
 })

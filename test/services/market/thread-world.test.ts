@@ -45,7 +45,7 @@ function simulatedWorld(startMs: number) {
   return { clock, world }
 }
 
-test('a market thread lives in the time of the world that it is given', async (t) => {
+test('a market thread uses the clock of the world that it is given', async (t) => {
   const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-world-'))
   const settings = loadSettings({ SIBYL_DATA_DIR: dataDir, SIBYL_LOG_LEVEL: 'silent' })
   const { clock, world } = simulatedWorld(START_SEC * 1_000)

@@ -19,7 +19,7 @@ const hashesOf = (events: ReturnType<typeof eventsOf>['events']) => {
   return hashes
 }
 
-test('an answered command is durable, and a single command waits for no other', () =>
+test('an answered command is durable, and a single command does not wait for others', () =>
   withExchanges(async (start, dataDir) => {
     const exchange = await start({ store: false })
     const stream = orderStream(1, 4)
@@ -33,7 +33,7 @@ test('an answered command is durable, and a single command waits for no other', 
     }
   }))
 
-test('every reader receives the events before the answers to them', () =>
+test('every reader receives events before the answers to their commands', () =>
   withExchanges(async (start, dataDir) => {
     const exchange = await start({ store: false, relays: 2 })
     const stream = orderStream(2, 3)
@@ -73,7 +73,7 @@ test('every reader receives the events before the answers to them', () =>
     }
   }))
 
-test('a market thread that is killed under requests comes back as it was', () =>
+test('a market thread that is killed under requests has the same state after its restart', () =>
   withExchanges(async (start, dataDir) => {
     const exchange = await start({
       store: false,
@@ -135,7 +135,7 @@ test('a market thread that is killed keeps the orders of sessions that a front c
     assert.deepEqual(await open(), stays.filter(isFree), 'an answer means that they are cancelled')
   }))
 
-test('an unanswered order is resubmitted, and exists once', () =>
+test('an unanswered order can be sent again, and exists once', () =>
   withExchanges(async (start, dataDir) => {
     const exchange = await start({ store: false })
     const stream = orderStream(4, 3)
@@ -153,7 +153,7 @@ test('an unanswered order is resubmitted, and exists once', () =>
     assert.equal(expected.orders.size, placed.length)
   }))
 
-test('a full mailbox is an answer', () =>
+test('a full mailbox gets an answer', () =>
   withExchanges(async (start, dataDir) => {
     const env = { SIBYL_MARKET_MAILBOX_MAX: '20' }
     const exchange = await start({ store: false, env })
@@ -195,7 +195,7 @@ test('the number of market threads may change between starts', () =>
     }
   }))
 
-test('an order that names a session goes with its front, which may die before it is answered', () =>
+test('an order of a session ends with its front, even if the front dies before the answer', () =>
   withExchanges(async (start) => {
     const exchange = await start({ store: false, relays: 2 })
     const stream = orderStream(9, 1)

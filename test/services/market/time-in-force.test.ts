@@ -18,7 +18,7 @@ const accepted = (name: string, matches: number) => ({
   timestamp: START_SEC,
 })
 
-test('an order that is post-only rests, or is refused with the price it would have met', () => {
+test('a post-only order rests, or is refused with the price that it would have matched', () => {
   const market = given()
   market.place(sell('YES').at(0.43).size(5).named('a'))
   market.place(
@@ -45,7 +45,7 @@ test('an order that is post-only rests, or is refused with the price it would ha
   assert.deepEqual(market.said(), ['b ended: expired, 1 rested', 'u rests: buy YES 3 at 0.42'])
 })
 
-test('immediate or cancel: the part that is not filled at once is cancelled, and never rests', () => {
+test('the unfilled part of an immediate-or-cancel order is cancelled, and never rests', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(4).by('ann').named('a'))
   market.said()
@@ -72,7 +72,7 @@ test('immediate or cancel: the part that is not filled at once is cancelled, and
   })
 })
 
-test('fill or kill: all of it at once, or nothing happens', () => {
+test('a fill-or-kill order is filled completely at once, or nothing happens', () => {
   const market = given({ selfTrade: 'cancel-resting' })
   market.place(sell('YES').at(0.4).size(4).by('ann').named('a'))
   market.place(sell('YES').at(0.41).size(4).by('bob').named('own'))
@@ -102,7 +102,7 @@ test('fill or kill: all of it at once, or nothing happens', () => {
   assert.deepEqual(market.book(), ['YES sell 0.4 a 4'])
 })
 
-test('post-only never takes, and an order to be filled at once never rests, in any history', () => {
+test('post-only orders never take, and orders to be filled at once never rest, in any history', () => {
   withSeeds([1, 2, 3], (random) => {
     const selfTrade = random.chance(0.5) ? 'allow' : 'cancel-resting'
     const market = given({ selfTrade })
@@ -136,7 +136,7 @@ test('post-only never takes, and an order to be filled at once never rests, in a
   })
 })
 
-test('the market refuses the orders that the naive book would, and no others', () => {
+test('the market refuses exactly the orders that the naive book would', () => {
   withSeeds([4, 5], (random) => {
     const selfTrade = random.chance(0.5) ? 'allow' : 'cancel-resting'
     const market = given({ selfTrade })

@@ -25,7 +25,7 @@ const spending = (trader: Address, some: object = {}) => ({
 })
 const asking = (some: object = {}) => ({ pending: 0, openOrders: () => 0, nowMs: NOW, ...some })
 
-test('a taker pays for the last fill of its match, and each maker that was used up before for its own', () => {
+test('a taker pays for the last fill of its match, and each maker used up before it for its own fill', () => {
   const market = given()
   for (let n = 0; n < 5; n++) market.place(sell('YES').at(0.4).size(1).by('eve').named(`s${n}`))
   market.place(buy('YES').at(0.4).size(5).by('ann').named('b'))
@@ -33,7 +33,7 @@ test('a taker pays for the last fill of its match, and each maker that was used 
   assert.deepEqual([counts.paidBy(eve), counts.paidBy(ann)], [4, 1])
 })
 
-test('a maker pays nothing for takers that take its order piece by piece', () => {
+test('a maker pays nothing for takers that fill its order piece by piece', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(5).by('ann').named('s'))
   for (let n = 0; n < 5; n++) market.place(buy('YES').at(0.4).size(1).by('eve').named(`b${n}`))
@@ -41,7 +41,7 @@ test('a maker pays nothing for takers that take its order piece by piece', () =>
   assert.deepEqual([counts.paidBy(eve), counts.paidBy(ann)], [5, 0])
 })
 
-test('a trader pays for each fill of trades with itself once, until it is decided', () => {
+test('a trader pays once for each fill with themselves, until it is decided', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(1).by('eve').named('s'))
   market.place(buy('YES').at(0.4).size(1).by('eve').named('b'))
@@ -67,7 +67,7 @@ test('the refusal names the used amount, the limit, and when the budget is free 
   assert.equal(budgets.flaw(CHAIN, eve, asking({ nowMs: untilMs })), undefined, 'another day')
 })
 
-test('each of the three budgets refuses by itself, and 0 is no limit', () => {
+test('each of the three budgets refuses on its own, and 0 means no limit', () => {
   const over = spending(eve, { fills: 10, gas: 1_000, failedGas: 500 })
   for (const some of [{ fillsPerDay: 10 }, { gasPerDay: 1_000 }, { failedGasPerDay: 500 }]) {
     const budgets = new TraderBudgets(limits(some), 1)
@@ -88,7 +88,7 @@ test('an exempt trader has no limits', () => {
   assert.equal(budgets.flaw(CHAIN, eve, asking({ pending: 9 })), undefined)
 })
 
-test('open orders and unsettled fills count once for each market thread', () => {
+test('open orders and unsettled fills count once per market thread', () => {
   const budgets = new TraderBudgets(limits({ fillsPerDay: 10 }), 4)
   budgets.merge(CHAIN, dayOf(NOW), [spending(eve, { fills: 1 })])
   assert.equal(budgets.flaw(CHAIN, eve, asking({ pending: 1, openOrders: () => 1 })), undefined)
@@ -112,7 +112,7 @@ test('a trader with failed fills above the budget is named once, and sums of an 
   assert(isRejection(budgets.flaw(CHAIN, eve, asking())))
 })
 
-test('a bounded number of traders is remembered: those charged last', () => {
+test('a limited number of traders is remembered: those charged last', () => {
   const budgets = new TraderBudgets(limits({ fillsPerDay: 1 }), 1)
   const many = Array.from({ length: SPENDING_TRADERS_MAX + 1 }, (_, n) =>
     spending(`0x${n.toString(16).padStart(40, '0')}` as Address, { fills: 1 }),

@@ -18,7 +18,7 @@ const free = { minNotional: 0, pendingTradesMax: 1_000_000 }
 const failedBy = (fault: TradeReport['fault']) => ({ status: 'failed', fault }) as const
 const untilMs = (pauses: TraderPauses, trader = ann) => pauses.of(CHAIN, trader)?.untilMs
 
-test('a pause doubles with each further fault, up to the longest', () => {
+test('a pause doubles with each further fault, up to the maximum', () => {
   const pauses = new TraderPauses({ firstMs: 10_000, maxMs: 60_000 })
   const ends: (number | undefined)[] = []
   for (let atMs = 0; ends.length < 5; atMs = untilMs(pauses)!) {
@@ -30,13 +30,13 @@ test('a pause doubles with each further fault, up to the longest', () => {
   assert.equal(pauses.of(1, ann), undefined, 'another chain')
 })
 
-test('trades that fail while a trader pauses are of the same fault', () => {
+test('trades that fail while a trader pauses count as the same fault', () => {
   const pauses = new TraderPauses({ firstMs: 10_000, maxMs: 60_000 })
   for (let atMs = 0; atMs < 10_000; atMs += 10) pauses.fault(CHAIN, ann, atMs)
   assert.deepEqual([untilMs(pauses), pauses.of(CHAIN, ann)?.faults], [10_000, 1])
 })
 
-test('twice the longest pause without a fault forgets the earlier ones', () => {
+test('after twice the maximum pause without a fault, earlier faults are forgotten', () => {
   const pauses = new TraderPauses({ firstMs: 10_000, maxMs: 60_000 })
   pauses.fault(CHAIN, ann, 0)
   pauses.fault(CHAIN, ann, 120_000)
@@ -62,7 +62,7 @@ test('messages between threads give the same result in any order', () => {
   assert.deepEqual(two.all(), one.all())
 })
 
-test('a limited number of pauses is remembered, the newest', () => {
+test('a limited number of pauses is remembered, the newest ones', () => {
   const pauses = new TraderPauses({ firstMs: 10_000, maxMs: 60_000 })
   for (let n = 0; n <= PAUSED_TRADERS_MAX; n++) pauses.fault(CHAIN, traderNamed(`t${n}`), n)
   assert.equal(pauses.all().length, PAUSED_TRADERS_MAX)
@@ -80,7 +80,7 @@ function pausing() {
   return { market, pauses }
 }
 
-test('a trader at fault places nothing for a while, and can still cancel', () => {
+test('a trader at fault cannot place orders for a while, but can cancel', () => {
   const { market, pauses } = pausing()
   const order = buy('NO').at(0.2).size(1).by('ann')
   market.place(order.named('before'))
@@ -127,7 +127,7 @@ test('a trader who is excused, or was not at fault, does not pause', () => {
   )
 })
 
-test('a replay comes to the same pauses', () => {
+test('a replay gives the same pauses', () => {
   const terms = { firstMs: 1_000, maxMs: 60_000 }
   const risk = { ...free, pauses: new TraderPauses(terms) }
   const market = given({ risk })
@@ -145,7 +145,7 @@ test('a replay comes to the same pauses', () => {
   assert.deepEqual(sorted(fresh.all()), sorted(before), 'and from nothing')
 })
 
-test('a trader at the limit of unsettled trades places nothing until the chain has settled some', () => {
+test('a trader at the limit of unsettled trades cannot place orders until some have settled', () => {
   const market = given({ risk: { ...free, pendingTradesMax: 2 } })
   const offer = sell('YES').at(0.4).by('bob')
   market.place(offer.size(10).named('s'))
@@ -164,7 +164,7 @@ test('a trader at the limit of unsettled trades places nothing until the chain h
   assert('status' in market.place(offer.named('more')))
 })
 
-test('an order of too small a value is refused; the rest of a larger one may be smaller', () => {
+test('an order below the minimum value is refused, but the rest of a larger one may be smaller', () => {
   const market = given({ risk: { ...free, minNotional: ONE } })
   const least = buy('YES').at(0.3).exactly(3_333_334).by('ann')
   assert.deepEqual(market.place(least.exactly(3_333_333).named('small')), {

@@ -31,7 +31,7 @@ for (const [name, side, fault] of [
   ['s', 'sell', 'buyer'],
   ['b', 'buy', 'seller'],
 ] as const) {
-  test(`a cancel of the filled ${side} is remembered: nothing comes back when the trade fails`, () => {
+  test(`a cancel of the filled ${side} is recorded, and no quantity returns when its trade fails`, () => {
     const market = filled()
     assert.deepEqual(market.cancel(name, side), cancelled(name, 10))
     assert.deepEqual(market.said(), [`${name} ended: cancelled, 0 rested, 10 pending`])
@@ -46,7 +46,7 @@ for (const [name, side, fault] of [
   })
 }
 
-test('an order that was not cancelled still comes back', () => {
+test('the quantity of an order that was not cancelled still returns', () => {
   const market = filled()
   market.cancel('b', 'buy')
   market.report('b', failedBy('none'))
@@ -63,7 +63,7 @@ test('a cancelled order with a confirmed trade stays cancelled', () => {
   assert.equal(market.state.pending.size, 0)
 })
 
-test('of an order that still rests, the rest is cancelled and the pending part does not return', () => {
+test('cancelling a partly filled order cancels its rest, and the pending part does not return', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(10).by('bob').named('s'))
   market.place(buy('YES').at(0.5).size(3).by('ann').named('b1'))
@@ -76,7 +76,7 @@ test('of an order that still rests, the rest is cancelled and the pending part d
   assert.deepEqual(market.book(), [])
 })
 
-test('a fill that a reorganisation took back is pending again, and its order can be cancelled', () => {
+test('a fill that a reorg reverted is pending again, and its order can be cancelled', () => {
   const market = filled()
   market.report('b', confirmed)
   assert.deepEqual(market.cancel('s', 'sell'), closed, 'settled')
@@ -87,7 +87,7 @@ test('a fill that a reorganisation took back is pending again, and its order can
   assert.deepEqual(market.book(), [])
 })
 
-test('the side, the owner, the time and the market are asked for as before', () => {
+test('a cancel of a filled order checks side, owner, time and market as before', () => {
   const market = given()
   const selling = sell('YES').at(0.4).size(1).by('bob')
   market.place(selling.until(START_SEC + 500).named('short'))
@@ -101,7 +101,7 @@ test('the side, the owner, the time and the market are asked for as before', () 
   assert.deepEqual(market.cancel('long', 'sell'), closed, 'the market is over')
 })
 
-test('where no trade is ever settled, none is kept and a filled order is closed', () => {
+test('in a market without settlement no trade stays pending and a filled order is closed', () => {
   const market = given({ settled: false })
   market.place(sell('YES').at(0.4).size(10).by('bob').named('s'))
   market.place(buy('YES').at(0.5).size(10).by('ann').named('b'))
@@ -110,7 +110,7 @@ test('where no trade is ever settled, none is kept and a filled order is closed'
   assert.deepEqual(market.cancel('s', 'sell'), closed)
 })
 
-test('all orders of a trader are cancelled, those that were filled and may come back too', () => {
+test('all orders of a trader are cancelled, including filled ones that could return', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(4).by('bob').named('filled'))
   market.place(sell('YES').at(0.4).size(4).by('bob').named('half'))
@@ -165,7 +165,7 @@ function pendingOf(market: ReturnType<typeof given>, flow: ReturnType<typeof ran
   return { counts, sizes, total }
 }
 
-test('after every step the counts are those of the pending trades', () => {
+test('after every step the counts equal those of the pending trades', () => {
   withSeeds([1, 2, 3], (random) => {
     const market = given({ selfTrade: random.chance(0.5) ? 'allow' : 'cancel-resting' })
     const flow = randomFlow(market, random)
@@ -194,7 +194,7 @@ test('after every step the counts are those of the pending trades', () => {
   })
 })
 
-test('a cancelled order never rests or trades again, with any end of its fills', () => {
+test('a cancelled order never rests or trades again, however its fills end', () => {
   withSeeds([1, 2, 3, 4], (random) => {
     const market = given()
     const flow = randomFlow(market, random)

@@ -178,7 +178,7 @@ async function again(
   })
 }
 
-test('an address of NATS has servers, credentials and perhaps TLS', () => {
+test('an address of NATS has servers, credentials and optionally TLS', () => {
   assert.deepEqual(parseNatsUrl('nats://a:4222,b'), {
     ...{ servers: ['a:4222', 'b'], tls: false, user: '', password: '' },
   })
@@ -190,7 +190,7 @@ test('an address of NATS has servers, credentials and perhaps TLS', () => {
   }
 })
 
-test('a server that wants credentials takes those of the address, and no others', {
+test('a server that requires credentials accepts those of the address, and no others', {
   skip: natsMissing,
 }, async (t) => {
   const nats = await startNats(t, ['--user', 'sibyl', '--pass', 's3cret'])
@@ -231,7 +231,7 @@ test('requests and messages cross NATS in order, with any content', {
   )
 })
 
-test('a broadcast of a node reaches all others', { skip: natsMissing }, async (t) => {
+test('a broadcast of a node reaches all other nodes', { skip: natsMissing }, async (t) => {
   const { back, front } = await pair(t)
   front.bridge.sayAll({ draws: [['ip a', 5, 10]] })
   await eventually(() => assert.deepEqual(back.said, [{ draws: [['ip a', 5, 10]] }]))
@@ -246,7 +246,7 @@ test('a batch larger than a message of NATS arrives whole', { skip: natsMissing 
   assert.deepEqual(answer.value, value)
 })
 
-test('a missing frame ends the link, also when it is the last; then there is a new one', {
+test('a missing frame ends the link, even if it is the last one, and a new link follows', {
   skip: natsMissing,
 }, async (t) => {
   const { front } = await pair(t)
@@ -256,7 +256,7 @@ test('a missing frame ends the link, also when it is the last; then there is a n
   await again(front, first, 'here')
 })
 
-test('a waiting request is answered at once when the thread of its peer dies, and is linked to the next', {
+test('a waiting request is answered at once when its peer’s thread dies, and is linked to the next', {
   skip: natsMissing,
 }, async (t) => {
   const { back, front } = await pair(t)
@@ -268,7 +268,7 @@ test('a waiting request is answered at once when the thread of its peer dies, an
   await again(front, first, 1)
 })
 
-test('a node that is gone ends its links, and another that offers the slot takes it', {
+test('when a node is gone its links end, and another node that offers the slot takes it', {
   skip: natsMissing,
 }, async (t) => {
   const { nats, back, front } = await pair(t)
@@ -289,7 +289,7 @@ test('a node that is gone ends its links, and another that offers the slot takes
   assert.deepEqual([back.taken, spare.taken], [['store 1'], ['store 2']])
 })
 
-test('a leaving node hands its slot over, and nobody waits for its timeout', {
+test('a leaving node hands its slot over without waiting for a timeout', {
   skip: natsMissing,
 }, async (t) => {
   const { nats, back, front } = await pair(t)
@@ -301,7 +301,7 @@ test('a leaving node hands its slot over, and nobody waits for its timeout', {
   assert(spare.heard.length > 0)
 })
 
-test('another node serves a released slot before its old thread is gone, and the leaving node waits for that', {
+test('a released slot is served by another node before its old thread ends, and the leaving node waits for that', {
   skip: natsMissing,
 }, async (t) => {
   const nats = await startNats(t)
@@ -321,7 +321,7 @@ test('another node serves a released slot before its old thread is gone, and the
   await leaving
 })
 
-test('a front that reads nothing loses messages and learns it, across machines too', {
+test('a front on another machine that does not read loses messages and learns it', {
   skip: natsMissing,
 }, async (t) => {
   const { back, front } = await pair(t)
@@ -336,7 +336,7 @@ test('a front that reads nothing loses messages and learns it, across machines t
   await eventually(() => assert.equal(front.told.at(-1), -1))
 })
 
-test('after NATS was away the links are made anew', { skip: natsMissing }, async (t) => {
+test('after an outage of NATS the links are opened again', { skip: natsMissing }, async (t) => {
   const { nats, front } = await pair(t)
   const first = front.front()
   await nats.kill()
@@ -388,7 +388,7 @@ test('a foreign message on the subjects of the nodes changes nothing', {
   assert.deepEqual([back.said, front.said], [[], []])
 })
 
-test('nodes that sign their messages drop those of a client that lacks the key', {
+test('nodes that sign their messages drop those of a client without the key', {
   skip: natsMissing,
 }, async (t) => {
   const nats = await startNats(t)
@@ -441,7 +441,7 @@ test('nodes that sign their messages drop those of a client that lacks the key',
   await eventually(() => assert.equal(back.bridge.nodes().length, 3))
 })
 
-test('a slot that is let go of before its thread has begun does not begin behind its next owner', {
+test('a slot that is released before its thread has started does not start after its next owner', {
   skip: natsMissing,
 }, async (t) => {
   const nats = await startNats(t)
@@ -471,7 +471,7 @@ test('a slot that is let go of before its thread has begun does not begin behind
   assert.deepEqual([...slow.running.keys()], ['store'])
 })
 
-test('a node that finds another of its name, which joined while it was away, cannot stay', {
+test('a node that finds another of the same name, which joined during its absence, leaves', {
   skip: natsMissing,
 }, async (t) => {
   const nats = await startNats(t)

@@ -61,7 +61,7 @@ function world({ moveAfterMs = 0 } = {}) {
 
 const SLOTS = ['market-0', 'market-1', 'market-2', 'market-3', 'market-4', 'market-5']
 
-test('a single node takes all that it offers, but only after it has listened', () => {
+test('a single node takes all slots that it offers, but only after a listening period', () => {
   const w = world()
   const a = w.add('a', SLOTS)
   w.pass(BEAT_MS)
@@ -131,7 +131,7 @@ test('a node that returns after a pause releases the slots taken over, and takes
   )
 })
 
-test('a node that was started again is another: its claims are gone at once', () => {
+test('a restarted node is a new incarnation, and its old claims end at once', () => {
   const w = world()
   w.add('a', SLOTS)
   const b = w.add('b', SLOTS)
@@ -154,7 +154,7 @@ test('a node that was started again is another: its claims are gone at once', ()
   for (const slot of SLOTS) assert.notEqual(b.ownerOf(slot)?.incarnation, 'a')
 })
 
-test('a leaving node hands over without a wait, and says goodbye', () => {
+test('a leaving node hands over without a wait, and announces that it leaves', () => {
   const w = world()
   const a = w.add('a', SLOTS)
   const b = w.add('b', SLOTS)
@@ -171,7 +171,7 @@ test('a leaving node hands over without a wait, and says goodbye', () => {
   assert(w.duties.some((duty) => duty.type === 'gone' && duty.why === 'it has left'))
 })
 
-test('a slot with a thread that does not start is left to others for a while', () => {
+test('a slot whose thread does not start is left to other nodes for a while', () => {
   const w = world()
   const a = w.add('a', ['store'])
   w.pass(2 * SILENCE_MS)
@@ -195,7 +195,7 @@ test('a slot with a thread that does not start is left to others for a while', (
   assert.equal(a.ownerOf('store')?.epoch, 1)
 })
 
-test('a thread that has served and dies is started again at once by the same node', () => {
+test('a thread that has served and dies is restarted at once by the same node', () => {
   const w = world()
   const a = w.add('a', ['store'])
   w.pass(20 * SILENCE_MS)
@@ -203,7 +203,7 @@ test('a thread that has served and dies is started again at once by the same nod
   assert.deepEqual(duty, { type: 'take', slot: 'store', epoch: 2 })
 })
 
-test('of two claims with one epoch, one node lets go', () => {
+test('if two nodes claim a slot with one epoch, one of them releases it', () => {
   const w = world()
   const a = w.add('a', ['store'])
   const b = w.add('b', ['store'])
@@ -222,7 +222,7 @@ test('of two claims with one epoch, one node lets go', () => {
   assert.equal(a.ownerOf('store')?.node, 'b')
 })
 
-test('a newcomer with the name of another, or with another shape, says why it cannot join', () => {
+test('a new node with the name of another, or with other settings, reports why it cannot join', () => {
   const w = world()
   const a = w.add('a', SLOTS)
   w.pass(3 * SILENCE_MS)
@@ -253,7 +253,7 @@ test('a newcomer with the name of another, or with another shape, says why it ca
   assert.deepEqual(w.owners(SLOTS), before)
 })
 
-test('the goodbye of another incarnation of a node takes nothing from the one that is there', () => {
+test('the leave message of an older incarnation of a node does not affect the current one', () => {
   const w = world()
   const a = w.add('a', SLOTS)
   const b = w.add('b', [])
@@ -263,7 +263,7 @@ test('the goodbye of another incarnation of a node takes nothing from the one th
   assert.equal(b.ownerOf('market-0')?.incarnation, 'a')
 })
 
-test('of two nodes with one name, the one that was away while the other joined ends when it is back', () => {
+test('if two nodes have one name, the one that was away while the other joined ends', () => {
   const w = world()
   const a = w.add('a', SLOTS)
   const b = w.add('b', SLOTS)
@@ -287,7 +287,7 @@ test('of two nodes with one name, the one that was away while the other joined e
   for (const slot of SLOTS) assert.notEqual(b.ownerOf(slot)?.incarnation, 'a')
 })
 
-test('of two nodes with one name that a cut network has kept apart, one goes', () => {
+test('if a network split has hidden two nodes of one name from each other, one of them leaves', () => {
   const w = world()
   const [one, two] = ['1', '2'].map((incarnation) => {
     const directory = w.add('a', SLOTS, { incarnation })
@@ -303,7 +303,7 @@ test('of two nodes with one name that a cut network has kept apart, one goes', (
   assert.deepEqual([goes(one!, two!), goes(two!, one!)], [true, false])
 })
 
-test('after any flow of deaths, cuts and returns every slot has one owner that all agree on', () => {
+test('after any deaths, splits and returns every slot has one owner that all nodes agree on', () => {
   withSeeds([1, 2, 3, 4, 5, 6, 7, 8], (random) => {
     const w = world({ moveAfterMs: random.chance(0.5) ? 0 : random.int(1, 3_000) })
     const names = ['a', 'b', 'c', 'd']
@@ -348,7 +348,7 @@ test('slots that may move are shared evenly, for any hash of their names', () =>
   }
 })
 
-test('slots move to a node that came later and is ready, one at a time, and then stay', () => {
+test('slots move to a node that joined later and is ready, one at a time, and then stay', () => {
   const moveAfterMs = 10 * SILENCE_MS
   const w = world({ moveAfterMs })
   w.add('a', SLOTS).warmed()
@@ -374,7 +374,7 @@ test('slots move to a node that came later and is ready, one at a time, and then
   assert.equal(w.duties.length, pairs.length)
 })
 
-test('while a slot is on its way, or nobody serves one, no other moves', () => {
+test('while a slot is moving, or has no owner, no other slot moves', () => {
   const moveAfterMs = 2 * SILENCE_MS
   const w = world({ moveAfterMs })
   w.add('a', SLOTS)
@@ -388,7 +388,7 @@ test('while a slot is on its way, or nobody serves one, no other moves', () => {
   assert.equal(releases.length, 1)
 })
 
-test('a slot that could not be started where it belongs comes back, and waits twice as long', () => {
+test('a slot that could not start on its preferred node returns, and waits twice as long', () => {
   const moveAfterMs = 10 * SILENCE_MS
   const w = world({ moveAfterMs })
   w.add('a', SLOTS)

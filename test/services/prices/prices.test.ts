@@ -71,7 +71,7 @@ function actor(recorded: readonly PriceRecord[] = []) {
   }
 }
 
-test('a price leaves when the speaker has a new one, and not too often', () => {
+test('a price is published when the active source has a new one, at a limited rate', () => {
   const { say, pass, published } = actor()
   say('binance', 99.9)
   assert.deepEqual(published(), [])
@@ -90,7 +90,7 @@ test('a price leaves when the speaker has a new one, and not too often', () => {
   assert.equal(published().length, 2, 'nothing new, nothing said')
 })
 
-test('time never goes back, with any source', () => {
+test('published times never go back, whichever source is active', () => {
   const { say, pass, published } = actor()
   for (let second = 0; second < 60; second++) {
     pass(1_000)
@@ -112,7 +112,7 @@ test('time never goes back, with any source', () => {
   }
 })
 
-test('silence is said, with its reason', () => {
+test('missing prices are reported with their reason', () => {
   const { say, pass, events, state } = actor()
   say('pyth', 100)
   pass(11_000)
@@ -126,7 +126,7 @@ test('silence is said, with its reason', () => {
   assert.equal(whyUnpriced(state), 'BTC: no provider is fresh; ETH: no provider is fresh')
 })
 
-test('a report of a suspect source is published to nobody', () => {
+test('a report of a suspect source is not published', () => {
   const { say, pass, events } = actor()
   for (let second = 0; second < 20; second++) {
     for (const source of PRICE_SOURCES) say(source, 100)
@@ -154,7 +154,7 @@ test('the history has twenty minutes, one price a second, and is written in batc
   assert.ok(rows.length >= 1_290 && rows.length < 2_000, String(rows.length))
 })
 
-test('the last price of a second is written, also when the one before it is being written', () => {
+test('the last price of a second is written, even while the one before it is being written', () => {
   const { say, pass, batches, written } = actor()
   say('pyth', 100)
   pass(250)
@@ -182,7 +182,7 @@ test('while the database is away the queue is bounded, and the newest prices are
   assert.equal(state.trouble, 'away')
 })
 
-test('after a restart the history goes on', () => {
+test('after a restart the history continues', () => {
   const recorded = [1, 2, 3].map((second) => ({
     ...{ asset: 'BTC', price: 100e8, source: 'pyth' as const },
     atMs: START_MS - 10_000 + second * 1_000,

@@ -63,7 +63,7 @@ inFolder('one that ended before it could be opened has both steps behind it', as
   await host.stop()
 })
 
-test('a thread without an answer is asked again', async () => {
+test('a request without an answer from the thread is retried', async () => {
   for (const answer of [reject('MARKET_NOT_FOUND'), reject('OVERLOADED'), { unanswered: 'late' }]) {
     const { place, close } = placesWith(async () => answer)
     await assert.rejects(place(aQuickMarket()) as Promise<unknown>)

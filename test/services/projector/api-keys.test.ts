@@ -111,7 +111,7 @@ test('a request that its caller has given up is not written', async () => {
   ])
 })
 
-test('a failure is answered and does not stop those behind it', async () => {
+test('a failure is answered and does not stop later changes', async () => {
   const { ask, begun, heard, writes, said } = start()
   ask('RegisterApiKey', register('a'))
   ask('RegisterApiKey', register('b'))
@@ -131,7 +131,7 @@ test('a failure is answered and does not stop those behind it', async () => {
   ])
 })
 
-test('more than may wait are refused at once', async () => {
+test('changes above the queue limit are refused at once', async () => {
   const { ask, begun, heard, said } = start()
   for (let at = 0; at < API_KEY_WRITES_WAITING_MAX + 2; at++)
     ask('RegisterApiKey', register(`${at}`))

@@ -83,7 +83,7 @@ test('orders left by an earlier process are found and ended, step by step', asyn
   ])
 })
 
-test('a market that closes has its orders ended, and a failure is tried again', async () => {
+test('the orders of a market that closes are ended, and a failure is retried', async () => {
   const away = new Fault('STORE_UNAVAILABLE', 'away', { retryable: true })
   const { tell, steps, clock, drained } = ending(new Map([[marketId(7), 2]]), [away])
   tell('MarketsClosed', { marketIds: [marketId(7)] })
@@ -94,7 +94,7 @@ test('a market that closes has its orders ended, and a failure is tried again', 
   assert.deepEqual(steps, ['end 7', 'end 7', 'end 7'])
 })
 
-test('a stop waits for the step under way only', async () => {
+test('a stop waits only for the current step', async () => {
   const { tell, steps, drained } = ending(new Map([[marketId(7), 1_000_000]]))
   tell('MarketsClosed', { marketIds: [marketId(7)] })
   tell('Stop')

@@ -66,7 +66,7 @@ function projected(events: readonly MarketEvent[], random: Random): Tables {
   return tables
 }
 
-test('the rows that follow from the events agree with the market, however they are cut', () => {
+test('rows derived from the events agree with the market, however the events are batched', () => {
   withSeeds([11, 12, 13], (random) => {
     const market = given({ selfTrade: random.chance(0.5) ? 'allow' : 'cancel-resting' })
     const flow = randomFlow(market, random)
@@ -139,7 +139,7 @@ test('a trade row names buyer and seller, whichever of them was the taker', () =
   assert.equal(bought.seller, sold.seller)
 })
 
-test('a batch is cut where its rows would be too many for one transaction, never to nothing', () => {
+test('a batch is split before its rows are too many for one transaction, but never empty', () => {
   const market = given()
   const makers = PROJECTION_ROWS_MAX / 4
   for (let n = 0; n < 3 * makers; n++) market.place(sell('YES').at(0.4).size(1).named(`m${n}`))

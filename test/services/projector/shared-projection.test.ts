@@ -77,7 +77,7 @@ async function startNode(url: string, holder: string, log: LogReader<MarketEvent
 
 await onServerDatabase('projectors that share a database', ({ fresh }) => {
   for (const seed of seedsOf(1, 2)) {
-    it(`write the events of the log once, through any changes of the lease (seed ${seed})`, async () => {
+    it(`several projectors write the events of the log once, through any changes of the lease (seed ${seed})`, async () => {
       const random = randomFrom(seed)
       const market = given()
       const flow = randomFlow(market, random)

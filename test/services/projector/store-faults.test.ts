@@ -14,7 +14,7 @@ import { openMarkets, openOrders, withExchanges } from '../market/exchange-fixtu
 import { orderStream } from '../market/order-stream.ts'
 
 await onBothDatabases('a store that is killed between batches', ({ fresh }) => {
-  it('loses nothing and writes nothing twice', () =>
+  it('a store that is killed between batches loses nothing and writes nothing twice', () =>
     withExchanges(async (start, dataDir) => {
       const databaseUrl = await fresh()
       const exchange = await start({ env: { SIBYL_DATABASE_URL: databaseUrl } })
@@ -32,7 +32,7 @@ await onBothDatabases('a store that is killed between batches', ({ fresh }) => {
 })
 
 await onServerDatabase('a database that is away', ({ fresh }) => {
-  it('stops nothing but the projection, which catches up', () =>
+  it('an unreachable database stops nothing but the projection, which catches up', () =>
     withExchanges(async (start, dataDir) => {
       const databaseUrl = await fresh()
       const door = await doorTo(new URL(databaseUrl))

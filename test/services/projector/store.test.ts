@@ -106,7 +106,7 @@ function following(
   return { state, written, said, actor, look, later, events, looks: () => looks }
 }
 
-test('it says that there are new trades once they are written, and only then', async () => {
+test('the store announces new trades only after they are written', async () => {
   const { look, said, events } = following(1, {})
   const market = given()
   market.place(sell('YES').named('s'))
@@ -120,7 +120,7 @@ test('it says that there are new trades once they are written, and only then', a
   assert.deepEqual(said.map(({ type }) => type).slice(-2), ['Projected', 'TradesWritten'])
 })
 
-test('it claims the database, then writes batch after batch, each from where the last ended', async () => {
+test('the store claims the database, then writes batch after batch, each from the last offset', async () => {
   const { look, written, said, events } = following(5_000, {})
   await look()
   assert.deepEqual(
@@ -138,7 +138,7 @@ test('it claims the database, then writes batch after batch, each from where the
   )
 })
 
-test('a claim that fails is tried again', async () => {
+test('a failed claim of the database is retried', async () => {
   const { look, later, written, state } = following(3, { claim: [away, away] })
   await look()
   assert.equal(whyBehind(state), 'no server answers')
@@ -149,7 +149,7 @@ test('a claim that fails is tried again', async () => {
   assert.equal(written.length, 1)
 })
 
-test('a write that fails is tried again from the same offset', async () => {
+test('a failed write is retried from the same offset', async () => {
   const { look, later, written, state } = following(3, { write: [away] })
   await look()
   assert.equal(whyBehind(state), 'no server answers')
@@ -161,7 +161,7 @@ test('a write that fails is tried again from the same offset', async () => {
   assert.equal(whyBehind(state), '')
 })
 
-test('a write that was done and not answered is continued, with any later appends', async () => {
+test('a write that succeeded without an answer is continued, with any later appends', async () => {
   const { look, later, written, state } = following(3, { unanswered: [{ more: 4 }] })
   await look()
   assert.equal(whyBehind(state), 'no server answers')
@@ -176,7 +176,7 @@ test('a write that was done and not answered is continued, with any later append
   assert.equal(whyBehind(state), '')
 })
 
-test('a log that cannot be read for now is read later', async () => {
+test('a log that cannot be read is read later', async () => {
   const fault = new Fault('LOG_READ_FAILED', 'the disk is busy', { retryable: true })
   const { look, later, written, state } = following(3, { read: [fault] })
   await look()
@@ -196,7 +196,7 @@ test('a database that contradicts the log is not written any more', async () => 
   }
 })
 
-test('a row that the database refuses stops its partition, and no other', async () => {
+test('a row that the database refuses stops its own partition only', async () => {
   const refused = new Fault('STORE_CONSTRAINT', 'a row is refused', { retryable: false })
   const { look, later, written, state, events } = following(3, { refuse: { 1: refused } }, 3)
   await look()
@@ -216,7 +216,7 @@ test('a row that the database refuses stops its partition, and no other', async 
   assert.equal(whyBehind(state), 'a row is refused', 'it stays behind, and says so')
 })
 
-test('it reports its position, and receives the positions of the logs', async () => {
+test('the store reports its position, and receives the positions of the logs', async () => {
   const { actor, look } = following(3, {})
   await look()
   const answers: unknown[] = []
@@ -238,7 +238,7 @@ test('it reports its position, and receives the positions of the logs', async ()
   assert.deepEqual(answers, [{ partitions: [partition], why: '' }])
 })
 
-test('appended events gather for a moment, and many are written at once', async () => {
+test('appended events are collected for a moment, and many are written at once', async () => {
   const { actor, look, later, written, events } = following(3, {})
   await look()
   const append = async (count: number) => {
@@ -263,7 +263,7 @@ test('appended events gather for a moment, and many are written at once', async 
   assert.equal(written.at(-1)?.to, 2_006)
 })
 
-test('partitions gather together, and enough of all of them is written at once', async () => {
+test('partitions are collected together, and enough events of all of them are written at once', async () => {
   const { actor, look, later, written, events } = following(1, {}, 3)
   await look()
   const last = events.at(-1)
@@ -292,7 +292,7 @@ test('partitions gather together, and enough of all of them is written at once',
   )
 })
 
-test('a log of several partitions that cannot be read is looked at no more often for that', async () => {
+test('a log of several partitions that cannot be read is not read more often for that', async () => {
   const fault = new Fault('LOG_READ_FAILED', 'the disk is busy', { retryable: true })
   const { look, later, looks } = following(3, { read: Array<Fault>(300).fill(fault) }, 3)
   await look()
@@ -303,13 +303,13 @@ test('a log of several partitions that cannot be read is looked at no more often
   assert(looks() - before <= 3 * 3 * 2, `${looks() - before} looks`)
 })
 
-test('a look writes everything there is, without waiting', async () => {
+test('a manual check writes all pending events without waiting', async () => {
   const { look, written } = following(2_500, {})
   await look()
   assert.equal(written.at(-1)?.to, 2_500)
 })
 
-test('a leaving projector ends its write and begins no other, with any number of appends', async () => {
+test('a leaving projector finishes its write and starts no other, with any number of appends', async () => {
   const { look, later, actor, written, events } = following(5_000, {})
   const all = events.splice(3)
   await look()

@@ -41,7 +41,7 @@ function open(
     })
 }
 
-test('writes are done in order, one at a time, and a failed one stops none after it', async () => {
+test('writes are done in order, one at a time, and a failed write does not stop later ones', async () => {
   const begun: string[] = []
   let underWay = 0
   const ask = open(async ({ write }) => {
@@ -61,7 +61,7 @@ test('writes are done in order, one at a time, and a failed one stops none after
   ])
 })
 
-test('one write too many is refused and those before it are done', async () => {
+test('a write above the limit is refused, and those before it are done', async () => {
   const gate = Promise.withResolvers<void>()
   const ask = open(async () => {
     await gate.promise
@@ -74,7 +74,7 @@ test('one write too many is refused and those before it are done', async () => {
   assert.ok(replies.every((reply) => (reply as StoreReply).ok))
 })
 
-test('writes that can share a commit do, in their order, and never with one that cannot', async () => {
+test('writes that can share a commit do so, in order, and never with one that cannot', async () => {
   const commits: string[][] = []
   const ask = open(
     async () => assert.fail(),

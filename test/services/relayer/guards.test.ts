@@ -64,7 +64,7 @@ test('new orders of the owner are held from the check until the chain has decide
   assert.equal(world.held.size, 0)
 })
 
-test('every end of an operation before it is sent lifts its hold', async () => {
+test('an operation that ends before it is sent lifts its hold', async () => {
   const broken = new Fault('CHAIN_AWAY', 'the node is away', { retryable: true })
   for (const port of ['hold', 'attempt', 'open', 'send'] as const) {
     const world = new World()
@@ -204,7 +204,7 @@ test('wallets without trades use up only their part of the day’s gas, and trad
   assert.match(stranger.detail ?? '', /for wallets without a settled trade/)
 })
 
-test('an owner’s gas of a day grows with settled trades, up to the limit of any owner', async () => {
+test('an owner’s daily gas grows with settled trades, up to the maximum per owner', async () => {
   for (const [trades, expected] of [
     [0, 5],
     [1, 6],

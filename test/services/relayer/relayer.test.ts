@@ -24,7 +24,7 @@ import {
   World,
 } from './relayer-fixture.ts'
 
-test('an operation is answered when it is sent, and its end is written before it is acknowledged', async () => {
+test('an operation is answered when it is sent, and its end is stored before it is acknowledged', async () => {
   const { world, relay, advance, state, events } = await start()
   const operation = approval('a')
   assert.deepEqual(await relay(operation), { txHash: hashOf(0), status: 'pending' })
@@ -48,7 +48,7 @@ test('an operation is answered when it is sent, and its end is written before it
   assert.equal(world.examined.length, 1)
 })
 
-test('the same request joins the one that is under way', async () => {
+test('a repeated request joins the one in flight', async () => {
   const { world, relay, settle } = await start()
   const answers = [relay(approval('a')), relay(approval('a')), relay(approval('a'))]
   await settle()
@@ -59,7 +59,7 @@ test('the same request joins the one that is under way', async () => {
   assert.equal(world.sent.length, 1)
 })
 
-test('one owner’s operations go one after the other, others pass by', async () => {
+test('operations of one owner are done one after the other, and other owners do not wait', async () => {
   const { world, relay, settle, advance } = await start()
   const first = relay(approval('a', 1))
   const second = relay(approval('a', 2))
@@ -74,7 +74,7 @@ test('one owner’s operations go one after the other, others pass by', async ()
   assert.equal(world.sent.length, 3)
 })
 
-test('an operation that nobody waits for any more is not begun', async () => {
+test('an operation that no client waits for any more is not started', async () => {
   const { world, relay, settle, advance } = await start()
   const first = relay(approval('a', 1))
   const second = relay(approval('a', 2), 50)
@@ -88,7 +88,7 @@ test('an operation that nobody waits for any more is not begun', async () => {
   assert.equal(world.sent.length, 2)
 })
 
-test('a refusal leaves no trace and lets the next one go', async () => {
+test('a refused operation leaves nothing behind, and the next one starts', async () => {
   const { world, relay, settle, state } = await start()
   world.verdict = reject('WOULD_REVERT', 'marketAddress', 'no')
   const refused = relay(approval('a', 1))
@@ -122,7 +122,7 @@ test('an outside failure is reported, and the operation may be requested again',
   assert.equal(world.sent.length, 1)
 })
 
-test('a row that was written although its answer was lost is sent once, by the next request', async () => {
+test('an operation whose row was stored without an answer is sent once, by the next request', async () => {
   const { world, relay } = await start()
   const operation = approval('a')
   world.lostAfter = 'open'
@@ -134,7 +134,7 @@ test('a row that was written although its answer was lost is sent once, by the n
   assert.equal(world.sent.length, 1)
 })
 
-test('after a restart sent operations are followed and unsent ones are failed', async () => {
+test('after a restart sent operations are followed and unsent ones fail', async () => {
   const world = new World()
   const [sent, unsent] = [approval('a'), approval('b')]
   for (const operation of [sent, unsent]) {
@@ -165,7 +165,7 @@ test('a transaction that reverts fails its operation, which may then be sent aga
   assert.deepEqual(await relay(approval('a')), { txHash: hashOf(1), status: 'pending' })
 })
 
-test('a reorganisation opens an operation again', async () => {
+test('a reorg reopens an operation', async () => {
   const { world, relay, advance } = await start()
   await relay(approval('a'))
   world.tell(0, 'finished')
@@ -179,7 +179,7 @@ test('a reorganisation opens an operation again', async () => {
   assert.equal(world.rows.get(keyOf(approval('a')))?.status, 'confirmed')
 })
 
-test('an older change that could not be written does not undo a newer one', async () => {
+test('an older change that could not be stored does not undo a newer one', async () => {
   const { world, relay, advance, clock } = await start()
   world.fault = { change: AWAY }
   await relay(approval('a'))
@@ -195,7 +195,7 @@ test('an older change that could not be written does not undo a newer one', asyn
   assert.ok(clock.nowMs() > NOON_MS)
 })
 
-test('the key with the least to wait for sends, and a stuck one only if there is no other', async () => {
+test('the key with the shortest queue sends, and a stuck key only if there is no other', async () => {
   const { world, relay, advance } = await start()
   await relay(approval('a'))
   await relay(approval('b'))
@@ -213,7 +213,7 @@ test('the key with the least to wait for sends, and a stuck one only if there is
   )
 })
 
-test('a key that runs low is warned about, one that is empty is not used, none left is said', async () => {
+test('a key that runs low is logged, an empty one is not used, and no usable key is an error', async () => {
   const world = new World()
   world.balances = ['50', '5']
   const { relay, advance, events } = await start(world)
@@ -232,7 +232,7 @@ test('a key that runs low is warned about, one that is empty is not used, none l
   assert.match(answer.detail ?? '', /no ether left for gas/)
 })
 
-test('an owner has a limited number of operations a minute, counted once the signature is good', async () => {
+test('an owner has a limited number of operations per minute, counted once the signature is valid', async () => {
   const { world, relay, advance } = await start(new World(), {
     ownerRate: { perMinute: 2, burst: 2 },
   })
@@ -258,7 +258,7 @@ test('an owner has a limited number of operations a minute, counted once the sig
   assert.equal(await next(4), 'pending')
 })
 
-test('gas is limited by owner and in all, counted as it was used, and anew each day', async () => {
+test('gas is limited per owner and in total, counted as used, and reset each day', async () => {
   const { world, relay, advance, clock } = await start(new World(), {
     gasPerDay: { ...RULES.gasPerDay, other: { ownerGas: 250_000, allGas: 400_000 } },
   })
@@ -299,7 +299,7 @@ test('an operation without effect is answered with the earlier one, and nothing 
   assert.equal(events.filter(({ type }) => type === 'unneeded').length, 9)
 })
 
-test('approvals that have used up their gas leave that of redemptions untouched, and the other way round', async () => {
+test('approvals that have used up their gas leave that of redemptions untouched, and vice versa', async () => {
   const tight = { ownerGas: 250_000, allGas: 400_000 }
   const { relay, world, advance, state } = await start(new World(), {
     gasPerDay: { redemption: tight, other: tight },
@@ -325,7 +325,7 @@ test('approvals that have used up their gas leave that of redemptions untouched,
   assert.deepEqual(state.gasToday, { redemption: 180_000, other: 360_000 })
 })
 
-test('when much is under way the last places are for redemptions', async () => {
+test('when many operations are in flight the last places are for redemptions', async () => {
   const { world, relay, state } = await start()
   // Requests that the database does not answer, as many as there may be of other operations.
   let answer = (): void => {}
@@ -349,7 +349,7 @@ test('when much is under way the last places are for redemptions', async () => {
   assert.equal(code(await waiting[0]!), 'pending')
 })
 
-test("requests forged in one owner’s name fill that owner's queue, and not the relayer for everybody", async () => {
+test("requests forged in one owner’s name fill only that owner's queue", async () => {
   const { world, relay, state } = await start()
   world.verdict = reject('INVALID_SIGNATURE')
   const { promise: held, resolve: answer } = Promise.withResolvers<void>()
@@ -378,7 +378,7 @@ test("requests forged in one owner’s name fill that owner's queue, and not the
   assert.equal(code(await relay(redemption('a', 9_999))), 'pending', 'his line is free again')
 })
 
-test('the line for the relayer’s own bond is everybody’s: one name does not fill it', async () => {
+test('the queue for the relayer’s own bond is shared: one owner cannot fill it', async () => {
   const { world, relay, state } = await start()
   world.verdict = reject('INVALID_SIGNATURE')
   const { promise: held, resolve: answer } = Promise.withResolvers<void>()
@@ -395,7 +395,7 @@ test('the line for the relayer’s own bond is everybody’s: one name does not 
   assert.equal(code(await other), 'INVALID_SIGNATURE')
 })
 
-test('relayer: a step of an operation that the table does not have is a bug', () => {
+test('relayer: a step that the table of operations does not allow is an assertion failure', () => {
   const stages = Object.keys(STEPS) as Stage[]
   for (const from of stages) {
     for (const to of stages) {

@@ -161,7 +161,7 @@ test('after a restart open entries of the journal are followed and not sent agai
   assert.deepEqual(world.acknowledged, [1])
 })
 
-test('faults outside stop nothing for good', async () => {
+test('outside faults stop no resolution permanently', async () => {
   for (const part of ['journal', 'database', 'chain', 'send', 'acknowledge']) {
     const world = new World()
     world.due = [settle(1)]
@@ -184,7 +184,7 @@ test('faults outside stop nothing for good', async () => {
   }
 })
 
-test('no more than the limit are under way at once', async () => {
+test('at most the configured number of resolutions is in flight', async () => {
   const world = new World()
   world.due = Array.from({ length: RESOLUTIONS_UNDERWAY_MAX + 5 }, (_, each) => settle(each))
   await world.look()

@@ -67,7 +67,7 @@ test('a market thread that is linked again receives its own pauses', async () =>
   assert.deepEqual(back.paused(), [ann])
 })
 
-test('market threads are not asked for pauses where pauses are off', () => {
+test('market threads are not asked for pauses if pauses are off', () => {
   const one = thread()
   makePauseRelay([one.ref], { firstMs: 0, maxMs: 60_000 }).linked(one.ref)
   assert.equal(one.asked(), 0)

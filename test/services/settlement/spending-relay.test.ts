@@ -48,7 +48,7 @@ function relayOf(read: ReturnType<typeof journalOf>['read']) {
   return { relay, told, fills: () => told.at(-1)?.spending[0]?.fills }
 }
 
-test('the first read goes back page by page to the beginning of the day, and no further than it must', async () => {
+test('the first read goes back page by page to the beginning of the day, and no further', async () => {
   // Of three days, ten hours are today: 600 transactions and the one at midnight.
   const { asked, read } = journalOf(3 * 1_440)
   const { relay, fills } = relayOf(read)
@@ -58,7 +58,7 @@ test('the first read goes back page by page to the beginning of the day, and no 
   assert(asked.every(({ except }) => except.length === 0))
 })
 
-test('later reads start behind the last transaction that is charged', async () => {
+test('later reads start after the last charged transaction', async () => {
   const { rows, asked, read } = journalOf(10)
   const { relay, told, fills } = relayOf(read)
   await relay.tick(NOW)
@@ -71,7 +71,7 @@ test('later reads start behind the last transaction that is charged', async () =
   assert.equal(fills(), 11)
 })
 
-test('an open transaction is charged once, when it has ended, and those behind it are not charged twice', async () => {
+test('an open transaction is charged once, when it has ended, and later ones are not charged twice', async () => {
   const { rows, read } = journalOf(10, (nonce) =>
     nonce === 4 ? { isOpen: true, charges: [] } : {},
   )
@@ -85,7 +85,7 @@ test('an open transaction is charged once, when it has ended, and those behind i
   assert.equal(fills(), 10)
 })
 
-test('a transaction with trades that are not decided in the database waits for ten seconds', async () => {
+test('a transaction with trades that are undecided in the database waits for ten seconds', async () => {
   const { read } = journalOf(1, () => ({ isUndecided: true }))
   const { relay, fills } = relayOf(read)
   await relay.tick(NOW + 9_999)
@@ -94,7 +94,7 @@ test('a transaction with trades that are not decided in the database waits for t
   assert.equal(fills(), 1)
 })
 
-test('a new day begins with nothing spent, and a read that fails is made good by the next', async () => {
+test('a new day starts with nothing spent, and the next read makes up for a failed one', async () => {
   const { rows, read } = journalOf(3)
   let isAway = false
   const { relay, told, fills } = relayOf(async (filter) => {
@@ -112,7 +112,7 @@ test('a new day begins with nothing spent, and a read that fails is made good by
   assert.deepEqual([told.at(-1)?.day, fills()], [20_001, 1])
 })
 
-test('nothing is read where there are no limits', async () => {
+test('nothing is read if there are no limits', async () => {
   const { asked, read } = journalOf(3)
   const limits = { fillsPerDay: 0, gasPerDay: 0, failedGasPerDay: 0, exempt: new Set<Address>() }
   const relay = makeSpendingRelay({ markets: [], limits, read })

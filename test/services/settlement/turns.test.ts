@@ -37,7 +37,7 @@ describe('settlement: turns of takers', () => {
     assert.deepEqual(second, [a[2], a[3], a[4], c2])
   })
 
-  it('a round begins with the taker that has waited longest since the last turn', () => {
+  it('a round starts with the taker that has waited longest since its last turn', () => {
     const [a, b, c] = [tradeOf(ANN), tradeOf(BOB), tradeOf(CID)]
     assert.deepEqual(inTurns([a, b, c], new Set([CID, ANN, BOB]), 2), [a, c])
   })
@@ -116,7 +116,7 @@ describe('settlement: takers with thousands of trades', () => {
     assert.equal(world.state.queue.turns.size, 0)
   })
 
-  it('more such takers than a batch has room for delay others by at most a few batches', async () => {
+  it('more such takers than fit into a batch delay others by at most a few batches', async () => {
     const world = new World({ batchMax: 4, inFlightMax: 1 })
     for (let round = 0; round < 100; round++) {
       for (let trader = 0; trader < 20; trader++)

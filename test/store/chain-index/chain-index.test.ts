@@ -153,7 +153,7 @@ await onBothDatabases('what comes from the chain', ({ fresh }) => {
     )
   }
 
-  it('a range is written once, with the cursor, and only where the cursor stands', async () => {
+  it('a range is written once, together with the cursor, and only from the position of the cursor', async () => {
     const { indexed } = await claim(CHAIN)
     assert.deepEqual(indexed, markOf(0))
     const first = range(CHAIN, indexed, [markOf(5)], block(markOf(5), created(1), created(2, true)))
@@ -209,7 +209,7 @@ await onBothDatabases('what comes from the chain', ({ fresh }) => {
     assert.deepEqual(await ids({ limit: 1, after }), [2])
   })
 
-  it('open markets come before ended ones, page by page', async () => {
+  it('open markets are listed before ended ones, page by page', async () => {
     // The oldest one ends first.
     const expire = (seconds: number) =>
       sqlConnection(database).execute(
@@ -238,7 +238,7 @@ await onBothDatabases('what comes from the chain', ({ fresh }) => {
     await expire(1)
   })
 
-  it('a resolution is returned step by step, and a reorg takes its steps back', async () => {
+  it('a resolution is returned step by step, and a reorg removes its steps', async () => {
     const chainId = 2
     await claim(chainId)
     const market = word(1_001) as MarketId
@@ -300,7 +300,7 @@ await onBothDatabases('what comes from the chain', ({ fresh }) => {
     assert.equal(await dump(chainId), before)
   })
 
-  it('a market that a reorg removes is out of sight, may come back, or is given up', async () => {
+  it('a market that a reorg removes is hidden, and may return or be given up', async () => {
     const chainId = 3
     await claim(chainId)
     const id = word(2_001) as MarketId
@@ -328,7 +328,7 @@ await onBothDatabases('what comes from the chain', ({ fresh }) => {
     assert.equal(await chainMarketById(database, id), undefined)
   })
 
-  it('balances are the sum of the movements, and undone ones leave no trace', async () => {
+  it('balances are the sums of the movements, and undone movements leave no trace', async () => {
     const seed = Number(process.env.TEST_SEED ?? Date.now() % 1e9)
     const random = randomFrom(seed)
     const chainId = 4
@@ -379,7 +379,7 @@ await onBothDatabases('what comes from the chain', ({ fresh }) => {
     assert.deepEqual(new Map([...stored].sort()), new Map(expected.sort()), `TEST_SEED=${seed}`)
   })
 
-  it('the balance of a holder is returned by market and outcome, trades by their id on chain', async () => {
+  it('a holder’s balance is found by market and outcome, and trades by their id on chain', async () => {
     const chainId = 5
     await claim(chainId)
     const own = created(3_001)

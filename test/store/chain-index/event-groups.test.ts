@@ -86,7 +86,7 @@ await onBothDatabases('events', (databases) => {
       assert.equal(found?.title, 'Who wins games?')
     }))
 
-  it('events: an event takes no market that is not listed, and no more than its limit', () =>
+  it('events: an event contains only listed markets, up to its limit', () =>
     withStore(databases, async (database) => {
       await claim(database)
       const games = info('games')
@@ -108,7 +108,7 @@ await onBothDatabases('events', (databases) => {
       )
     }))
 
-  it('events: a reorg removes events and frees their slugs for the branch that stays', () =>
+  it('events: a reorg removes events and frees their slugs for the remaining branch', () =>
     withStore(databases, async (database) => {
       await claim(database)
       await write(database, mark(0), mark(1), ...joined(1, 100, info('games')))
@@ -152,7 +152,7 @@ await onBothDatabases('events', (databases) => {
       assert.equal(await volume(), 9_007_199_258_240_993n)
     }))
 
-  it('events: the pages of every order are the whole list, also with equal values', () =>
+  it('events: in every sort order the pages together are the whole list, also with equal values', () =>
     withStore(databases, async (database) => {
       await claim(database)
       const categories = ['defi', 'general', 'protocol', 'stablecoin'] as const
@@ -221,7 +221,7 @@ await onBothDatabases('events', (databases) => {
       assert.equal((await pages({ chainId: 5 }, 5)).length, 0)
     }))
 
-  it('events: a page of a filtered list scans a bounded part, and its cursor continues', () =>
+  it('events: a page of a filtered list scans a limited part, and its cursor continues', () =>
     withStore(databases, async (database) => {
       await fillEvents(database, EVENTS_SCANNED_MAX + 500)
       // The oldest event is the last one by age.

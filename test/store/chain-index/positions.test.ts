@@ -132,7 +132,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual((await auditPositions(database)).differences, [])
   }
 
-  it('cost the price paid, and lose their proportion of it with shares that leave', async () => {
+  it('positions cost the price paid, and shares that leave take their part of the cost', async () => {
     await happen(created(1))
     assert.deepEqual(await has(ann, 1), [])
     await happen(...split(1, bob, 1_001n))
@@ -164,7 +164,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     await assertAudited()
   })
 
-  it('are gone when everything is redeemed, and the payout is returned', async () => {
+  it('positions are gone when everything is redeemed, and the payout is returned', async () => {
     const holders = await holdersOf(database, { marketId: market(1), limit: 10 })
     assert.deepEqual(
       holders.top.map(({ holder, yesShares, noShares }) => [holder, yesShares, noShares]),
@@ -198,7 +198,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     await assertAudited()
   })
 
-  it('go back with the blocks that made them', async () => {
+  it('positions are undone with the blocks that created them', async () => {
     // Back to right after the split, and another way from there.
     await undo(4)
     assert.deepEqual(await has(bob, 1), [1_001, 501, 1_001, 500])
@@ -211,7 +211,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     await assertAudited()
   })
 
-  it('a trade with oneself is a sale and then a purchase', async () => {
+  it('a trade with oneself counts as a sale and then a purchase', async () => {
     await happen(...traded(1, 0, bob, bob, 500n, 90n))
     // 501 × 500 / 1001 = 250 leave, 90 come.
     assert.deepEqual(await has(bob, 1), [1_001, 341, 0, 0])
@@ -220,7 +220,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     await assertAudited()
   })
 
-  it('are known of a market with tokens that moved before it was created', async () => {
+  it('positions include tokens that moved before their market was created', async () => {
     await happen(...split(2, ann, 50n))
     assert.deepEqual(await has(ann, 2), [])
     await happen(created(2), ...traded(2, 0, ann, bob, 10n, 4n))
@@ -230,7 +230,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     await assertAudited()
   })
 
-  it('of a user are listed page by page', async () => {
+  it('positions of a user are listed page by page', async () => {
     const of = async (limit: number, after?: MarketId) =>
       (await positionsOfUser(database, { user: bob, chainId: CHAIN, limit, after })).map(
         ({ marketId, question, contractAddress, expiration, resolved }) => [
@@ -263,7 +263,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     })
   let syncs = 0
 
-  it('are overwritten by a sync at the very block, which scales the cost down with the missing shares', async () => {
+  it('a sync at the same block overwrites positions, and scales the cost to the shares left', async () => {
     const { number: blockNumber, hash: blockHash } = mark(at)
     const answer = { yesShares: 40n, yesCost: 20n, noShares: 50n, noCost: 25n }
     assert.deepEqual(await sync(40, 50), { ...answer, blockNumber, blockHash })
@@ -297,7 +297,7 @@ await onBothDatabases('positions', ({ fresh }) => {
       ],
     )
 
-  it('show a sync that is ahead of the indexer until it has passed that block', async () => {
+  it('positions show a sync that is ahead of the indexer until it has passed that block', async () => {
     const before = await holdersOf(database, { marketId: market(2), limit: 10 })
     const ahead = mark(at + 2)
     const synced = await sync(30, 70, ahead)
@@ -317,7 +317,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     await assertAudited()
   })
 
-  it('show a sync of nothing, and one where nothing was before', async () => {
+  it('positions show a sync without shares, and one of a new position', async () => {
     assert.deepEqual(await listed(bob), [
       [1, 1_001, 0, true],
       [2, 40, 0, true],
@@ -339,7 +339,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual(await has(eve, 2), [])
   })
 
-  it('drop a sync when blocks are undone, and count nothing twice afterwards', async () => {
+  it('positions drop a sync when blocks are undone, and count nothing twice afterwards', async () => {
     const [from] = [await has(ann, 2)]
     // The chain has another block at this height than the indexer has seen, with a transfer in it.
     const other = mark(at, 7)
@@ -400,7 +400,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     ['of a market', POSITION_SYNCS_PER_MARKET_MAX, { id: 1_000 }],
     ['of a chain', POSITION_SYNCS_MAX, {}],
   ] as const) {
-    it(`show a limited number of syncs ${what}: the oldest makes room`, async () => {
+    it(`positions show a limited number of syncs ${what}: the oldest is evicted`, async () => {
       await laySyncs(count, named)
       const place = (n: number): [number, Address] => [
         'id' in named ? named.id : 1_000 + n,
@@ -418,7 +418,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     })
   }
 
-  it('of markets and chains that nobody knows are noticed by an audit', async () => {
+  it('an audit notices positions of unknown markets and chains', async () => {
     const left = [
       `market_holdings (market_id, chain_id, holders, locked_e6) values (?, ${CHAIN}, 1, '5')`,
       `position_profits (market_id, holder, chain_id, profit_e6) values (?, ?, ${CHAIN}, '5')`,
@@ -448,7 +448,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     await assertAudited()
   })
 
-  it('agree with the movements after any flow and any undoing', async () => {
+  it('positions agree with the movements after any history and any undoing', async () => {
     for (const seed of seedsOf(1, 2)) {
       const random = randomFrom(seed)
       for (let step = 0; step < 25; step++) {
@@ -472,7 +472,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.match((await auditPositions(database)).differences[0]?.what ?? '', /^holdings of/)
   })
 
-  it('cost what each side of a mint paid, and end with what each side of a merge received', async () => {
+  it('positions cost the part that each side of a mint paid, and end with the part of a merge', async () => {
     const settlement = person(999)
     const [dan, fay] = [person(104), person(105)]
     await happen(created(9))

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { Fault } from '#domain/fault.ts'
 import { describeDatabaseUrl, parseDatabaseUrl } from '#store/engine/database-url.ts'
 
-test('a file is named after sqlite:, relative to where the process runs', () => {
+test('a database file is given after sqlite:, relative to the working directory', () => {
   assert.deepEqual(parseDatabaseUrl('sqlite:data/sibyl.db'), {
     dialect: 'sqlite',
     path: resolve('data/sibyl.db'),
@@ -15,7 +15,7 @@ test('a file is named after sqlite:, relative to where the process runs', () => 
   })
 })
 
-test('a server is named with its user, its password, its port and its database', () => {
+test('a server address has user, password, port and database', () => {
   assert.deepEqual(parseDatabaseUrl('mysql://ann:p%40ss%2Fword@db.example:3307/sibyl?tls=true'), {
     dialect: 'mysql',
     host: 'db.example',
@@ -36,7 +36,7 @@ test('a server is named with its user, its password, its port and its database',
   })
 })
 
-test('an address with TLS may name the file of the certificates to trust', () => {
+test('an address with TLS may name the file of trusted certificates', () => {
   const address = parseDatabaseUrl('mysql://ann@db.one,db.two/sibyl?tls=true&ca=/etc/ca.pem')
   assert.deepEqual(
     { ...address },
@@ -54,7 +54,7 @@ test('an address with TLS may name the file of the certificates to trust', () =>
   )
 })
 
-test('several servers of a cluster are named one after the other', () => {
+test('the servers of a cluster are listed one after the other', () => {
   const text = 'mysql://ann:p%2Cw@db.one:3307,db.two,[::1]:3308/sibyl'
   const address = parseDatabaseUrl(text)
   assert.deepEqual(address, {
@@ -73,7 +73,7 @@ test('several servers of a cluster are named one after the other', () => {
   assert.equal(describeDatabaseUrl(text), 'mysql://ann@db.one:3307,db.two:3306,::1:3308/sibyl')
 })
 
-test('a wrong address is refused without repeating it', () => {
+test('an invalid address is refused without repeating it', () => {
   const wrong = [
     '',
     'sqlite:',

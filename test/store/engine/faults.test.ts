@@ -57,7 +57,7 @@ function nameOf(database: Database): string {
   return database.address.name
 }
 
-test('a server that is away is a retryable fault, and no password is in it', async () => {
+test('an unreachable server is a retryable fault, without its password', async () => {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as { port: number }
@@ -81,7 +81,7 @@ test('a server that is away is a retryable fault, and no password is in it', asy
   }
 })
 
-test('every end of a connection can be retried on another, and so can a refused login', () => {
+test('every kind of lost connection is retried on another, and so is a refused login', () => {
   const thrown = (fields: object) => Object.assign(new Error('it broke'), fields)
   for (const error of [
     thrown({ fatal: true }),
@@ -100,7 +100,7 @@ test('every end of a connection can be retried on another, and so can a refused 
   assert.ok(fault('STORE_FAILED', false)(storeFault(thrown({ code: 'ER_PARSE_ERROR' }))))
 })
 
-test('a file that is no database is refused for good, and a missing one may come', async () => {
+test('a file that is not a database is refused permanently, and a missing one may appear', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-store-'))
   try {
     const path = join(folder, 'letter.txt')
@@ -116,7 +116,7 @@ test('a file that is no database is refused for good, and a missing one may come
 })
 
 await onBothDatabases('a store', (databases) => {
-  it('is not opened anew by a query that comes after it was closed', async () => {
+  it('a query after closing does not open the store again', async () => {
     const url = await databases.fresh()
     const database = await openDatabase(url)
     const reads = makeReads(url)
@@ -134,7 +134,7 @@ await onBothDatabases('a store', (databases) => {
     await assert.rejects(reads.query('openMarketContracts', { chainId: 1, limit: 1 }), closed)
   })
 
-  it('that is not migrated says so', async () => {
+  it('a store that is not migrated says so', async () => {
     const database = await openDatabase(await databases.fresh())
     try {
       await assert.rejects(
@@ -146,7 +146,7 @@ await onBothDatabases('a store', (databases) => {
     }
   })
 
-  it('refuses a value that does not fit its column', async () => {
+  it('a store refuses a value that does not fit its column', async () => {
     await withStore(databases, async (database) => {
       const broken = orderRow(order('o'), { remaining: 0.5 })
       const overlong = orderRow(order('o', { signature: `0x${'ab'.repeat(66)}` }))
@@ -165,7 +165,7 @@ await onBothDatabases('a store', (databases) => {
     })
   })
 
-  it('that was opened for reading never writes', async () => {
+  it('a store opened for reading never writes', async () => {
     await withStore(databases, async (database, url) => {
       const reader = await openDatabase(url, { readOnly: true })
       try {
@@ -180,7 +180,7 @@ await onBothDatabases('a store', (databases) => {
     })
   })
 
-  it('reads committed rows while a writer is under way', async () => {
+  it('a store reads committed rows during a write', async () => {
     await withStore(databases, async (database, url) => {
       const reader = await openDatabase(url, { readOnly: true })
       try {
@@ -199,7 +199,7 @@ await onBothDatabases('a store', (databases) => {
 })
 
 await onServerDatabase('a store whose connections were killed', (databases) => {
-  it('reads on, without its callers noticing', async () => {
+  it('after a lost connection reads continue, unnoticed by callers', async () => {
     await withStore(databases, async (database) => {
       await project(database, batch(1, 2, { trades: [trade(2, 0)] }))
       for (let time = 0; time < 3; time++) {
@@ -213,7 +213,7 @@ await onServerDatabase('a store whose connections were killed', (databases) => {
     })
   })
 
-  it('loses the batch it was writing, and takes it the next time', async () => {
+  it('after a lost connection a batch is lost as a whole, and accepted when repeated', async () => {
     await withStore(databases, async (database) => {
       await assert.rejects(
         transact(database, async (transaction, connection) => {
@@ -231,7 +231,7 @@ await onServerDatabase('a store whose connections were killed', (databases) => {
     })
   })
 
-  it('applies every batch once, with a kill somewhere in each of them', async () => {
+  it('a store applies every batch once, with a kill somewhere in each of them', async () => {
     await withStore(databases, async (database) => {
       const batches = Array.from({ length: 40 }, (_, n) =>
         batch(n + 1, n + 2, { trades: [trade(n + 2, 0)] }),
@@ -259,7 +259,7 @@ await onServerDatabase('a store whose connections were killed', (databases) => {
     })
   })
 
-  it('waits twice as long before each further login while logins are refused, up to 30 s', async (t) => {
+  it('after a refused login the store waits twice as long before the next, up to 30 s', async (t) => {
     const url = new URL(TEST_MYSQL_URL)
     const user = `sibyl_${randomBytes(4).toString('hex')}`
     await onServer(`create user ${user}@'%' identified by 'new'`)
@@ -288,7 +288,7 @@ await onServerDatabase('a store whose connections were killed', (databases) => {
     assert.deepEqual(await ask(), [{ one: 1 }])
   })
 
-  it('says that a login is refused without naming the password', async () => {
+  it('a refused login is reported without the password', async () => {
     const url = new URL(TEST_MYSQL_URL)
     url.username = 'nobody_of_that_name'
     url.password = 'opensesame'

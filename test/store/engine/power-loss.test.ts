@@ -43,7 +43,7 @@ function layOut(folder: string, disk: ReturnType<typeof diskAfter>): void {
   }
 }
 
-test('whenever the power fails, the database is whole and has all that was answered', (t) => {
+test('after a power failure at any moment, the database is intact and has every answered write', (t) => {
   const { scratch, folder, path, start } = makeDatabase(t)
   const writer = new URL('./recorded-database.ts', import.meta.url)
   const ops = recordWrites(writer, [folder, `${COMMITS}`], { below: folder, scratch })
@@ -78,7 +78,7 @@ test('whenever the power fails, the database is whole and has all that was answe
   t.diagnostic(`seed ${SEED}: ${ops.length} operations, more than was answered in ${beyond} rounds`)
 })
 
-test('after a sync that failed the next store answers nothing that the power can take', (t) => {
+test('after a failed sync the next store answers nothing that a power failure could lose', (t) => {
   const { scratch, folder, path, start } = makeDatabase(t)
   const program = new URL('./recorded-stores.ts', import.meta.url)
   const ops = recordWrites(program, [folder, join(scratch, 'fail-sync')], {

@@ -60,7 +60,7 @@ async function withReader(
 }
 
 await onBothDatabases('prepared reads', (databases) => {
-  it('return the same as those by the ORM, each time', async () => {
+  it('prepared reads return the same as those by the ORM, each time', async () => {
     await withReader(databases, async (reader, writer) => {
       await seedTrades(writer, { trades: 2_000, markets: 40, users: 20 })
       await fillSums(writer)
@@ -72,7 +72,7 @@ await onBothDatabases('prepared reads', (databases) => {
     })
   })
 
-  it('see later writes, and replace no other statement', async () => {
+  it('prepared reads see later writes, and replace no other statement', async () => {
     await withReader(databases, async (reader, writer) => {
       const count = async () =>
         Number((await rowsOf<{ n: number }>(reader, 'select count(*) as n from trades', []))[0]?.n)
@@ -88,7 +88,7 @@ await onBothDatabases('prepared reads', (databases) => {
     })
   })
 
-  it('wait while a snapshot of the same connection is open, and then see new rows', async () => {
+  it('prepared reads wait while a snapshot of the same connection is open, and then see new rows', async () => {
     await withReader(databases, async (reader, writer) => {
       const rows = () => rowsOf<{ n: number }>(reader, 'select count(*) as n from trades', [])
       await rows()
@@ -107,7 +107,7 @@ await onBothDatabases('prepared reads', (databases) => {
     })
   })
 
-  it('that go together see one instant of a file, and those after it see new rows', async () => {
+  it('prepared reads in a group see one instant of a file, and later ones see new rows', async () => {
     await withReader(databases, async (reader, writer) => {
       const count = async () =>
         Number((await rowsOf<{ n: number }>(reader, 'select count(*) as n from trades', []))[0]?.n)
@@ -129,7 +129,7 @@ await onBothDatabases('prepared reads', (databases) => {
     })
   })
 
-  it('know the words of a market from when it is there', async () => {
+  it('prepared reads return the texts of a market once it exists', async () => {
     await withReader(databases, async (reader, writer) => {
       const digits = Array.from({ length: 20 }, (_, at) => at.toString(16).padStart(64, '0'))
       const ask = async () => digits.map(await textsOfMarkets(reader, digits))
@@ -148,7 +148,7 @@ await onBothDatabases('prepared reads', (databases) => {
     })
   })
 
-  it('say of a statement that is wrong that it is, and go on', async () => {
+  it('a wrong prepared read fails, and later ones work', async () => {
     await withReader(databases, async (reader) => {
       await assert.rejects(rowsOf(reader, 'select nothing from nowhere', []), { name: 'Fault' })
       assert.equal((await rowsOf(reader, 'select 1 as one', [])).length, 1)

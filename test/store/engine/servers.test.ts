@@ -21,7 +21,7 @@ async function listen(t: TestContext, hear: (socket: Socket) => void): Promise<A
 
 const placeOf = ({ address: host, port }: AddressInfo) => ({ host, port })
 
-test('a server that cannot be reached is left for the next, and that one is kept', async (t) => {
+test('if a server cannot be reached the next one is used, and kept', async (t) => {
   const away = createServer().listen(0, '127.0.0.1')
   await once(away, 'listening')
   const closed = away.address() as AddressInfo
@@ -39,7 +39,7 @@ test('a server that cannot be reached is left for the next, and that one is kept
   }
 })
 
-test('a server that takes a question and says nothing is left with all its connections', async (t) => {
+test('all connections to a server that accepts a query without answering are closed', async (t) => {
   const mute = await listen(t, (socket) => socket.write('hello'))
   const servers = makeServers([placeOf(mute), { host: '127.0.0.1', port: 1 }], 20)
   const [asking, idle] = [servers.dial(), servers.dial()]
@@ -51,7 +51,7 @@ test('a server that takes a question and says nothing is left with all its conne
 })
 
 await onServerDatabase('several servers of which the first is away', ({ fresh }) => {
-  test('reads and transactions go to the next', async () => {
+  test('after a lost server, reads and transactions use the next one', async () => {
     const url = (await fresh()).replace('@', '@127.0.0.1:1,')
     const database = await openDatabase(url)
     try {

@@ -35,7 +35,7 @@ function openFile() {
   }
 }
 
-test('another thread copies the write-ahead file back, and it starts over while it is written', async () => {
+test('another thread copies the write-ahead file back, and the file starts over during writes', async () => {
   const { path, file, insert, starts, close } = openFile()
   const writeAhead = keepWriteAhead(file, databaseCopier(path), AT_ONCE)
   try {
@@ -76,7 +76,7 @@ function slowCopier(): { copier: Copier; asked: () => number; end: () => Promise
   }
 }
 
-test('no thread begins before the file is large', () => {
+test('no copy starts before the file is large', () => {
   const { file, insert, close } = openFile()
   const { copier, asked } = slowCopier()
   const writeAhead = keepWriteAhead(file, copier, { ...AT_ONCE, pages: 100 })
@@ -92,7 +92,7 @@ test('no thread begins before the file is large', () => {
   close()
 })
 
-test('most is copied while the writer goes on, the rest before its next transaction', async () => {
+test('most of the file is copied while the writer continues, the rest before its next transaction', async () => {
   const { file, insert, close } = openFile()
   const { copier, asked, end } = slowCopier()
   const writeAhead = keepWriteAhead(file, copier, AT_ONCE)
@@ -121,7 +121,7 @@ test('most is copied while the writer goes on, the rest before its next transact
   close()
 })
 
-test('a thread with a commit that cannot be made durable ends, and leaves it and the next undecided', async () => {
+test('a thread whose commit cannot be synced ends, and leaves it and the next one undecided', async () => {
   const { path, file, close } = openFile()
   file.close()
   const worker = new Worker(new URL('./failing-sync.ts', import.meta.url), { workerData: path })

@@ -39,7 +39,7 @@ await onServerDatabase('leases', (databases) => {
     })
   })
 
-  it('a lease is renewed by its holder only, also one that ran out before anybody took it', async () => {
+  it('only its holder renews a lease, even one that has expired but was not taken', async () => {
     await withDatabases(1, async ([database]) => {
       await takeLease(database, { role: 'projector/0', holder: 'a', forMs: 1 })
       await takeLease(database, { role: 'projector/1', holder: 'a', forMs: LONG_MS })
@@ -75,7 +75,7 @@ await onServerDatabase('leases', (databases) => {
     })
   })
 
-  it('a long transaction does not keep its node from renewing, and the next holder of the lease ends it', async () => {
+  it('a long transaction does not prevent its node from renewing, and the next holder aborts it', async () => {
     await withDatabases(2, async ([database, other]) => {
       await takeLease(database, { role, holder: 'a', forMs: LONG_MS })
       const lease = { role, epoch: 1 }
@@ -100,7 +100,7 @@ await onServerDatabase('leases', (databases) => {
     })
   })
 
-  it('a row of the node that took the lease is no fault, but shows that the lease is lost', async () => {
+  it('a row of the node that took the lease is not a fault, but shows that the lease is lost', async () => {
     await withDatabases(2, async ([database, other]) => {
       await takeLease(database, { role, holder: 'a', forMs: LONG_MS })
       const lease = { role, epoch: 1 }
@@ -121,7 +121,7 @@ await onServerDatabase('leases', (databases) => {
     })
   })
 
-  it('a holder that stands still within a commit keeps no other from taking over', async (t) => {
+  it('a holder that stalls within a commit does not prevent another from taking over', async (t) => {
     await withDatabases(2, async ([database, other]) => {
       const version = 'select version() as version'
       const [server] = await database.orm.em.getConnection().execute<{ version: string }[]>(version)
@@ -144,7 +144,7 @@ await onServerDatabase('leases', (databases) => {
   })
 
   for (const seed of [1, 2, 3]) {
-    it(`of nodes that race, no two have the same epoch and none writes after its own (seed ${seed})`, async () => {
+    it(`nodes that race never have the same epoch, and none writes after its own (seed ${seed})`, async () => {
       await withDatabases(3, async (nodes) => {
         const random = randomFrom(seed)
         const taken: number[] = []

@@ -35,7 +35,7 @@ await onBothDatabases('the schema', (databases) => {
   const baseline = migrationsOf(dialect)
   const names = baseline.map(({ name }) => name)
 
-  it('is upgraded with the rows that it has, and then refused by the version before', async () => {
+  it('the schema is upgraded with its rows, and the previous version then refuses it', async () => {
     await withFresh(databases, async (database) => {
       const upgraded = [...baseline, { name: '999-later', class: Later as never }]
       assert.deepEqual(await migrate(database), names)
@@ -52,7 +52,7 @@ await onBothDatabases('the schema', (databases) => {
     })
   })
 
-  it('of a version before the baseline is refused, and stays as it is', async () => {
+  it('a schema from before the baseline is refused, and left unchanged', async () => {
     await withFresh(databases, async (database) => {
       const first = '001-markets-orders-trades'
       await migrate(database, [{ name: first, class: Later as never }])
@@ -70,7 +70,7 @@ await onBothDatabases('the schema', (databases) => {
     })
   })
 
-  it('has every column that the entities name, with the same key and the same nulls', async () => {
+  it('the schema has every column of the entities, with the same keys and nulls', async () => {
     const database = await openDatabase(await databases.migrated())
     try {
       const entities = [...database.orm.getMetadata().getAll().values()]

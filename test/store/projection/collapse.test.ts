@@ -30,7 +30,7 @@ test('changes of a new order are folded into its row', () => {
   ])
 })
 
-test('of several changes of an older order the last is left', () => {
+test('of several changes of an older order only the last is kept', () => {
   const maker = order('maker').orderHash
   const change = (remaining: number): OrderChange => ({
     orderHash: maker,
@@ -73,7 +73,7 @@ test('the submissions of a trade are counted, and its last transaction is kept',
   ])
 })
 
-test('a collapsed batch leaves every order as its changes one by one would', () => {
+test('a collapsed batch leaves every order as single changes would', () => {
   for (const seed of [1, 2, 3, 4, 5]) {
     const random = randomFrom(seed)
     const rows = Array.from({ length: 20 }, (_, index) => orderRow(order(`o${index}`)))

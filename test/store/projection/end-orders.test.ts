@@ -20,7 +20,7 @@ async function countOf(database: Database, status: string): Promise<number> {
 }
 
 await onBothDatabases('the orders of a closed market', (databases) => {
-  it('are read as ended at once, and end in steps, also after a restart between two', async () => {
+  it('orders of a closed market read as ended at once, and end in steps, also across a restart', async () => {
     await withStore(databases, async (database, url) => {
       const other = { market: market('other'), seq: 1, atMs: START_MS }
       await project(database, batch(1, 2, { markets: [other] }))

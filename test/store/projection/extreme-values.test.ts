@@ -22,7 +22,7 @@ const REASONS = [
 ]
 
 await onBothDatabases('a projection', (databases) => {
-  it('takes orders and trades of the largest amounts, nonces, times and permits', async () => {
+  it('a projection stores orders and trades with the largest amounts, nonces, times and permits', async () => {
     await withStore(databases, async (database) => {
       const [r, s] = [`0x${'ff'.repeat(32)}`, `0x${'ff'.repeat(32)}`]
       const largest = order('largest', {
@@ -46,7 +46,7 @@ await onBothDatabases('a projection', (databases) => {
     })
   })
 
-  it('takes every reason of a node, for a trade of the batch and for one before it', async () => {
+  it('a projection stores every reason of a node, for new and earlier trades', async () => {
     await withStore(databases, async (database) => {
       const drawn = fc.sample(fc.string({ unit: 'binary', maxLength: 1_200 }), 20)
       let offset = 1
@@ -67,7 +67,7 @@ await onBothDatabases('a projection', (databases) => {
     })
   })
 
-  it('takes a market with words of the greatest length, in characters of four bytes', async () => {
+  it('a projection stores a market with the longest texts, in characters of four bytes', async () => {
     await withStore(databases, async (database) => {
       const words = '🦉'.repeat(MARKET_TEXT_CHARS_MAX / 2)
       const long = market('long', {

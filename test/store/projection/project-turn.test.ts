@@ -31,7 +31,7 @@ const offsets = async (database: Database) =>
   (await checkpoints(database)).map(({ offset }) => offset)
 
 await onBothDatabases('the batches of a turn', (databases) => {
-  it('are written together, also where one of them was before', async () => {
+  it('the batches of a turn are written together, even if one was written before', async () => {
     await withStore(databases, async (database) => {
       const write = makeTurnProjector(database)
       const first = batch(1, 2, { orders: [orderRow(order('a'))], trades: [trade(3, 0)] })
@@ -55,7 +55,7 @@ await onBothDatabases('the batches of a turn', (databases) => {
     })
   })
 
-  it('are written without the one that the database refuses, of which nothing is left', async () => {
+  it('the batches of a turn are written without one that the database refuses, which leaves nothing', async () => {
     await withStore(databases, async (database) => {
       const write = makeTurnProjector(database)
       const batches = contradictory({ orders: [orderRow(order('a'))] })
@@ -71,7 +71,7 @@ await onBothDatabases('the batches of a turn', (databases) => {
     })
   })
 
-  it('that do not fit into one transaction have several', async () => {
+  it('batches of a turn that do not fit into one transaction use several', async () => {
     await withStore(databases, async (database) => {
       const orders = Array.from({ length: PROJECTION_ROWS_MAX }, (_, n) => orderRow(order(`a${n}`)))
       const ends = await Promise.allSettled(

@@ -55,7 +55,7 @@ async function rowCounts(database: Database): Promise<Record<string, number>> {
 }
 
 await onBothDatabases('the projection', (databases) => {
-  it('migrates an empty database once, and again without doing anything', async () => {
+  it('the projection migrates an empty database once, and again without effect', async () => {
     const database = await openDatabase(await databases.fresh())
     try {
       assert.deepEqual(await migrate(database), MIGRATIONS)
@@ -66,7 +66,7 @@ await onBothDatabases('the projection', (databases) => {
     }
   })
 
-  it('finishes a migration that was killed before it was recorded', async () => {
+  it('the projection finishes a migration that was killed before it was recorded', async () => {
     await withStore(databases, async (database) => {
       await sqlConnection(database).execute('delete from migrations')
       assert.deepEqual(await migrate(database), MIGRATIONS)
@@ -74,7 +74,7 @@ await onBothDatabases('the projection', (databases) => {
     })
   })
 
-  it('keeps the bytes of each row apart from those of the rows beside it', async () => {
+  it('the projection does not mix bytes of neighbouring rows', async () => {
     await withStore(databases, async (database) => {
       const placed = ['a', 'b', 'c', 'd'].map((name, n) =>
         order(name, {
@@ -91,7 +91,7 @@ await onBothDatabases('the projection', (databases) => {
     })
   })
 
-  it('gives back markets, orders and trades as they went in', async () => {
+  it('the projection returns markets, orders and trades unchanged', async () => {
     await withStore(databases, async (database) => {
       const words = market('words', {
         question: 'Überraschung? 🦉 "quotes" \'single\' \\ back\\\\slash ?',
@@ -156,7 +156,7 @@ await onBothDatabases('the projection', (databases) => {
     })
   })
 
-  it('carries the largest amounts, nonces and expirations exactly', async () => {
+  it('the projection stores the largest amounts, nonces and expirations exactly', async () => {
     await withStore(databases, async (database) => {
       const uint64Max = '18446744073709551615' as Uint64
       const size = SIZE_MAX as Shares
@@ -204,7 +204,7 @@ await onBothDatabases('the projection', (databases) => {
     })
   })
 
-  it('writes changes of orders and trades of earlier batches', async () => {
+  it('the projection writes changes of orders and trades of earlier batches', async () => {
     await withStore(databases, async (database) => {
       const maker = order('maker')
       const other = order('other')
@@ -266,7 +266,7 @@ await onBothDatabases('the projection', (databases) => {
     })
   })
 
-  it('ends every resting order of a market that closes, and of no other', async () => {
+  it('the projection ends every resting order of a market that closes, and of no other', async () => {
     await withStore(databases, async (database) => {
       const rest = order('rest')
       const filled = order('filled')
@@ -302,7 +302,7 @@ await onBothDatabases('the projection', (databases) => {
     })
   })
 
-  it('writes a batch of thousands of rows and changes', async () => {
+  it('the projection writes a batch of thousands of rows and changes', async () => {
     await withStore(databases, async (database) => {
       const orders = Array.from({ length: 1_203 }, (_, n) =>
         orderRow(order(`o${n}`), { seq: n + 2 }),
@@ -335,7 +335,7 @@ await onBothDatabases('the projection', (databases) => {
     })
   })
 
-  it('does not apply a batch twice', async () => {
+  it('the projection does not apply a batch twice', async () => {
     await withStore(databases, async (database) => {
       const fill = trade(3, 0)
       const first = batch(1, 5, { orders: [orderRow(order('a'))], trades: [fill] })
@@ -357,7 +357,7 @@ await onBothDatabases('the projection', (databases) => {
     })
   })
 
-  it('applies a batch once when two writers come with it at the same time', async () => {
+  it('the projection applies a batch once when two writers send it at the same time', async () => {
     await withStore(databases, async (database, url) => {
       const batches = Array.from({ length: 40 }, (_, n) =>
         batch(n + 1, n + 2, { trades: [trade(n + 2, 0)] }),
@@ -382,7 +382,7 @@ await onBothDatabases('the projection', (databases) => {
     })
   })
 
-  it('keeps the checkpoints of partitions apart', async () => {
+  it('the projection keeps a checkpoint per partition', async () => {
     await withStore(databases, async (database) => {
       await project(database, batch(1, 4))
       await project(database, batch(0, 9, { partition: 1 }))
@@ -393,7 +393,7 @@ await onBothDatabases('the projection', (databases) => {
     })
   })
 
-  it('writes nothing of a batch that begins in the middle of another, and says where it stands', async () => {
+  it('a batch that starts in the middle of another writes nothing, and gets the current offset', async () => {
     await withStore(databases, async (database) => {
       await project(database, batch(1, 5))
       const longer = batch(1, 7, { trades: [trade(6, 0)] })
@@ -403,7 +403,7 @@ await onBothDatabases('the projection', (databases) => {
     })
   })
 
-  it('refuses a batch that leaves a gap', async () => {
+  it('the projection refuses a batch that leaves a gap', async () => {
     await withStore(databases, async (database) => {
       await project(database, batch(1, 5))
       await assert.rejects(project(database, batch(6, 7)), isFault('STORE_CHECKPOINT_MISMATCH'))
@@ -414,7 +414,7 @@ await onBothDatabases('the projection', (databases) => {
     })
   })
 
-  it('belongs to one log', async () => {
+  it('the projection belongs to one log', async () => {
     await withStore(databases, async (database) => {
       assert.deepEqual(await claimLog(database, { logId: LOG_ID, partitions: 2 }), [
         { partition: 0, offset: 1 },
@@ -435,7 +435,7 @@ await onBothDatabases('the projection', (databases) => {
     })
   })
 
-  it('leaves nothing behind of a batch that breaks on the way', async () => {
+  it('a batch that fails midway leaves nothing behind', async () => {
     await withStore(databases, async (database) => {
       const known = order('known')
       await project(database, batch(1, 2, { orders: [orderRow(known)] }))
@@ -498,7 +498,7 @@ await onBothDatabases('the projection', (databases) => {
     })
   })
 
-  it('finds the chain of a market again after a restart', async () => {
+  it('the projection finds the chain of a market again after a restart', async () => {
     await withStore(databases, async (database, url) => {
       await project(
         database,

@@ -64,7 +64,7 @@ async function assertAudited(database: Database): Promise<void> {
 }
 
 await onBothDatabases('sums', (databases) => {
-  it('count matched trades and take failed ones away again', async () => {
+  it('sums count matched trades and subtract failed ones again', async () => {
     await withStore(databases, async (database) => {
       const nowMs = HOUR_MS + 30 * MINUTE_MS
       const stats = () => marketStats(database, { marketId: m, nowMs })
@@ -130,7 +130,7 @@ await onBothDatabases('sums', (databases) => {
     })
   })
 
-  it('the last day is the minute that runs and the 1,440 before it', async () => {
+  it('the last day is the current minute and the 1,440 before it', async () => {
     await withStore(databases, async (database) => {
       await project(
         database,
@@ -160,7 +160,7 @@ await onBothDatabases('sums', (databases) => {
     })
   })
 
-  it('are returned for many markets at once, with the price of 24 hours ago', async () => {
+  it('sums are returned for many markets at once, with the price of 24 hours ago', async () => {
     await withStore(databases, async (database) => {
       const dayMs = 86_400_000
       const marketIds = [m, id<MarketId>('n'), id<MarketId>('never traded')]
@@ -218,7 +218,7 @@ await onBothDatabases('sums', (databases) => {
     })
   })
 
-  it('a candle forgets the price of a trade that failed', async () => {
+  it('a candle drops the price of a failed trade', async () => {
     await withStore(databases, async (database) => {
       const at = (minute: number, ms: number) => HOUR_MS + minute * MINUTE_MS + ms
       await project(
@@ -273,7 +273,7 @@ await onBothDatabases('sums', (databases) => {
     })
   })
 
-  it('hold the volume of more unfunded orders than 64 bits could', async () => {
+  it('sums can exceed 64 bits, as with many unfunded orders', async () => {
     await withStore(databases, async (database) => {
       const trades = Array.from({ length: 1_500 }, (_, at) =>
         sold(at + 2, HOUR_MS + at, 999_999, SIZE_MAX),
@@ -290,7 +290,7 @@ await onBothDatabases('sums', (databases) => {
     })
   })
 
-  it('count traders once, and markets by how they ended', async () => {
+  it('sums count traders once, and markets by how they ended', async () => {
     await withStore(databases, async (database) => {
       const atMs = START_MS
       await project(
@@ -335,7 +335,7 @@ await onBothDatabases('sums', (databases) => {
     })
   })
 
-  it('agree with the trades after any history, and the audit finds differences', async () => {
+  it('sums agree with the trades after any history, and the audit finds differences', async () => {
     for (const [at, seed] of seedsOf(1, 2, 3).entries()) {
       await withStore(databases, async (database) => {
         await randomFlow(database, randomFrom(seed))
@@ -364,7 +364,7 @@ await onBothDatabases('sums', (databases) => {
     }
   })
 
-  it('are the same when they are counted again from the trades', async () => {
+  it('sums are the same when they are counted again from the trades', async () => {
     await withStore(databases, async (database) => {
       await randomFlow(database, randomFrom(4))
       const connection = sqlConnection(database)

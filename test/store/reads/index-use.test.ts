@@ -237,7 +237,7 @@ const EXACT: Readonly<Record<string, string>> = {
 }
 
 await onBothDatabases('queries', (databases) => {
-  it('find their rows by an index', async () => {
+  it('queries find their rows by an index', async () => {
     await withStore(databases, async (database) => {
       await fill(database)
       for (const task of ASKED) {

@@ -118,7 +118,7 @@ const nameOf = (hex: string): string =>
   Buffer.from(hex.slice(2), 'hex').toString('latin1').replaceAll('\0', '')
 
 await onBothDatabases('open needs', (databases) => {
-  it('are all that is open and pending, however long the pages', async () => {
+  it('open needs are all open orders and pending trades, with pages of any length', async () => {
     await withStore(databases, async (database) => {
       await tell(database)
       for (const pageMax of [1, 2, 3, 5_000]) {
@@ -185,7 +185,7 @@ await onBothDatabases('open needs', (databases) => {
     })
   })
 
-  it('are of one snapshot, while the projector goes on', async () => {
+  it('open needs are of one snapshot, while the projector continues', async () => {
     await withStore(databases, async (database, url) => {
       await tell(database)
       const writer = await openDatabase(url)
@@ -239,7 +239,7 @@ await onBothDatabases('open needs', (databases) => {
     })
   })
 
-  it('of a trade are returned in every state of it', async () => {
+  it('the needs of a trade are returned in each of its states', async () => {
     await withStore(databases, async (database) => {
       await tell(database)
       const asked = [tradeId(m, 12, 0), tradeId(m, 10, 0), tradeId(n, 99, 0)]

@@ -41,7 +41,7 @@ async function handlesOf(url: string): Promise<number> {
   }).length
 }
 
-test('a query that the pool cannot answer is a fault on this side too', async () => {
+test('a query that the pool cannot answer is a fault for its caller', async () => {
   const pool = queryPool('sqlite:/nowhere/at/all.db')
   try {
     await assert.rejects(
@@ -59,7 +59,7 @@ test('a query that the pool cannot answer is a fault on this side too', async ()
 })
 
 await onBothDatabases('the query pool', (databases) => {
-  it('answers typed queries on threads of its own', async () => {
+  it('the query pool answers typed queries on its own threads', async () => {
     await withStore(databases, async (database, url) => {
       const pool = queryPool(url)
       try {
@@ -93,7 +93,7 @@ await onBothDatabases('the query pool', (databases) => {
     })
   })
 
-  it('leaves nothing open behind it', async () => {
+  it('the query pool leaves nothing open', async () => {
     let left = ''
     await withStore(databases, async (_, url) => {
       left = url

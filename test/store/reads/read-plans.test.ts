@@ -91,7 +91,7 @@ const ORDERED: readonly QueryName[] = [
 const SMALL = /from `?chain_(stats|holdings|cursors)\b/
 
 await onBothDatabases('reads at 100,000 trades', (databases) => {
-  it('find their rows by an index, in their order', async () => {
+  it('reads at 100,000 trades find their rows by an index, in order', async () => {
     await withStore(databases, async (database) => {
       await seedTrades(database, { trades: 100_000, markets: 400, users: 2_000 })
       await forgetSums(database)

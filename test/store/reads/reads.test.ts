@@ -85,7 +85,7 @@ async function tell(database: Database): Promise<void> {
 }
 
 await onBothDatabases('reads', (databases) => {
-  it('lists the trades of a market newest first, equal times by sequence and fill', async () => {
+  it('trades of a market are listed newest first, equal times by sequence and fill', async () => {
     await withStore(databases, async (database) => {
       await tell(database)
       assert.deepEqual(named(await recentTrades(database, { marketId: m, limit: 100 })), [
@@ -112,7 +112,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('lists the trades of a user on one chain, bought, sold and with themselves', async () => {
+  it('trades of a user on one chain are listed: bought, sold and with themselves', async () => {
     await withStore(databases, async (database) => {
       await tell(database)
       const of = async (user: string, chainId: number, limit: number) => {
@@ -150,7 +150,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('answers one order with its tags, and names the own order of each trade', async () => {
+  it('one order is returned with its tags, and each trade names the trader’s own order', async () => {
     await withStore(databases, async (database) => {
       const tags = { label: 'quote "1"', group: 'g' }
       const own = order('tagged', { marketId: m })
@@ -176,7 +176,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('lists pending trades oldest first for settling, newest first for showing', async () => {
+  it('pending trades are listed oldest first for settling, newest first for display', async () => {
     await withStore(databases, async (database) => {
       await tell(database)
       const becomes = (seq: number, status: TradeStatus) => ({
@@ -220,7 +220,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('brings the latest permits of traders, also those of orders that have ended', async () => {
+  it('the latest permits of traders are returned, including those of ended orders', async () => {
     await withStore(databases, async (database) => {
       const { chainId } = market('m')
       const permitOf = (nonce: number) =>
@@ -248,7 +248,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('brings the permit of an open order first, however often its trader has replaced later ones', async () => {
+  it('the permit of an open order is returned first, however often its trader replaced later ones', async () => {
     await withStore(databases, async (database) => {
       const { chainId } = market('m')
       const permitOf = (nonce: number, value: number) =>
@@ -274,7 +274,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('brings pending trades with their orders, beyond those that the caller has', async () => {
+  it('pending trades are returned with their orders, except those that the caller has', async () => {
     await withStore(databases, async (database) => {
       await tell(database)
       const [bought, sold] = [order('buy'), order('sell', { side: SELL, trader: address('bob') })]
@@ -318,7 +318,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('lists failed trades since an instant, newest failure first', async () => {
+  it('failed trades since a time are listed, newest failure first', async () => {
     await withStore(databases, async (database) => {
       await tell(database)
       const fails = (seq: number, fillIndex: number, atMs: number) => ({
@@ -360,7 +360,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('lists markets by chain, category, kind and expiration, newest first', async () => {
+  it('markets are listed by chain, category, kind and expiration, newest first', async () => {
     await withStore(databases, async (database) => {
       const markets = [
         market('a', { createdAt: 1_700_000_001, category: 'defi' }),
@@ -392,7 +392,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('finds the oldest market with an id that begins with some digits', async () => {
+  it('the oldest market with an id that starts with some digits is found', async () => {
     await withStore(databases, async (database) => {
       const start = '0f'.repeat(6)
       const named = (end: string, createdAt: number) =>

@@ -39,7 +39,7 @@ const filter: ChargesFilter = {
 }
 
 await onBothDatabases('what settlement transactions cost', (databases) => {
-  it('is charged to the makers that a match used up, to its taker for the last fill, and to the side at fault', async () => {
+  it('settlement gas is charged to used-up makers, to the taker for the last fill, and to the side at fault', async () => {
     await withStore(databases, async (database) => {
       const buying = order('buy')
       const selling = order('sell', { trader: bob, side: SELL })

@@ -41,7 +41,7 @@ const withdrawBelow = (database: Database, nonce: string, trader: string) =>
   )
 
 await onBothDatabases('orders withdrawn on chain', (databases) => {
-  it('are to be cancelled while they are open, and while their fills are not settled', async () => {
+  it('orders withdrawn on chain are listed for cancelling while open, or while their fills are unsettled', async () => {
     await withStore(databases, async (database) => {
       const bobs = { trader: address('bob'), side: SELL } as const
       const filled = { status: 'filled', remaining: 0 } as const

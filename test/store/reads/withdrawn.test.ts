@@ -20,7 +20,7 @@ async function insert(database: Database, table: string, name: string, value: Bu
 let blocks = 0
 
 await onBothDatabases('what is withdrawn on chain', (databases) => {
-  it('is the highest nonce and the orders of one trader', async () => {
+  it('a trader’s withdrawals are the highest nonce and the single orders', async () => {
     await withStore(databases, async (database) => {
       for (const nonce of ['999', '18446744073709551615', '1000']) {
         await insert(database, 'chain_withdrawn_epochs', 'before_nonce', nonce)

@@ -38,7 +38,7 @@ await onBothDatabases('API keys', ({ fresh }) => {
 
   const revokedOf = async (key: ApiKey) => (await apiKeyById(database, key.id))?.revokedAtMs
 
-  it('a registered key is found as it was', async () => {
+  it('a registered key is returned unchanged', async () => {
     for (const key of [
       keyOf(),
       keyOf({ name: 'бот 🤖 of "O\'Brien" \\', expiresAtSec: Number.MAX_SAFE_INTEGER }),
@@ -49,7 +49,7 @@ await onBothDatabases('API keys', ({ fresh }) => {
     }
   })
 
-  it('ids are distinguished by every character', async () => {
+  it('key ids are distinguished by every character', async () => {
     const key = keyOf()
     await registerApiKey(database, key, 20)
     for (const id of [key.id.toUpperCase(), key.id.slice(0, -1), `${key.id}x`, '', '%', 'ключ']) {
@@ -57,7 +57,7 @@ await onBothDatabases('API keys', ({ fresh }) => {
     }
   })
 
-  it('a revocation is kept, and the first one counts', async () => {
+  it('a revocation is stored, and the first one counts', async () => {
     const key = keyOf()
     await registerApiKey(database, key, 20)
     assert.equal(await revokeApiKey(database, key.id, NOW_MS + 5), true)
@@ -66,7 +66,7 @@ await onBothDatabases('API keys', ({ fresh }) => {
     assert.equal(await revokeApiKey(database, randomUUID(), NOW_MS), false)
   })
 
-  it('one key more than allowed revokes the oldest, and none of another owner', async () => {
+  it('a key above the limit revokes the oldest of its owner, and none of another owner', async () => {
     const address = freshAddress()
     const stranger = keyOf({ createdAtMs: 1 })
     await registerApiKey(database, stranger, 20)
@@ -82,7 +82,7 @@ await onBothDatabases('API keys', ({ fresh }) => {
     assert.equal(await revokedOf(stranger), null)
   })
 
-  it('revoked and expired keys do not count, so no live one gives way to them', async () => {
+  it('revoked and expired keys do not count, so no valid one is revoked for them', async () => {
     const address = freshAddress()
     const oldest = keyOf({ address, createdAtMs: NOW_MS - 1_000 })
     await registerApiKey(database, oldest, 3)
@@ -97,7 +97,7 @@ await onBothDatabases('API keys', ({ fresh }) => {
     assert.deepEqual(await registerApiKey(database, keyOf(later), 3), [oldest.id])
   })
 
-  it('a new key stays even where its clock is behind the others', async () => {
+  it('a new key stays even if its clock is behind the others', async () => {
     const address = freshAddress()
     for (let at = 0; at < 2; at++) await registerApiKey(database, keyOf({ address }), 2)
     const behind = keyOf({ address, createdAtMs: NOW_MS - 60_000 })
@@ -105,7 +105,7 @@ await onBothDatabases('API keys', ({ fresh }) => {
     assert.equal(await revokedOf(behind), null)
   })
 
-  it('the same id twice is refused and changes nothing', async () => {
+  it('a second key with the same id is refused and changes nothing', async () => {
     const key = keyOf()
     await registerApiKey(database, key, 20)
     await assert.rejects(registerApiKey(database, { ...key, name: 'other' }, 20), {

@@ -70,7 +70,7 @@ const claim = (database: Database) =>
 const reads = { chainId: CHAIN, account: address('ann'), nowSec: NOW_SEC, limit: 9 }
 
 await onBothDatabases('orders of delegates', (databases) => {
-  it('are reserved until their sum reaches the limit, once each', async () => {
+  it('a delegate’s orders are each reserved once, until their sum reaches the limit', async () => {
     await withStore(databases, async (database) => {
       const reserve = (name: string, terms?: Partial<DelegatedOrder>) =>
         reserveDelegated(database, delegated(name, terms))
@@ -83,7 +83,7 @@ await onBothDatabases('orders of delegates', (databases) => {
     })
   })
 
-  it('count with their rest once the projection has them, and not at all when they have ended', async () => {
+  it('a delegate’s projected orders count with their rest, and not at all when they have ended', async () => {
     await withStore(databases, async (database) => {
       for (const name of ['a', 'b', 'c']) await reserveDelegated(database, delegated(name))
       const price = { price: 500_000 as Price, size: (2 * ONE) as Shares }
@@ -106,7 +106,7 @@ await onBothDatabases('orders of delegates', (databases) => {
     })
   })
 
-  it('free their share when the market refuses them, and when they were lost on the way', async () => {
+  it('a delegate’s order frees its share when the market refuses it, or when it was lost', async () => {
     await withStore(databases, async (database) => {
       for (const name of ['a', 'b', 'c']) await reserveDelegated(database, delegated(name))
       assert.equal(await releaseDelegated(database, { orderHash: id('a') }), true)
@@ -117,7 +117,7 @@ await onBothDatabases('orders of delegates', (databases) => {
     })
   })
 
-  it('are at most a thousand for a delegate whose open notional is limited', async () => {
+  it('a delegate with a limit of open notional has at most a thousand orders', async () => {
     await withStore(databases, async (database) => {
       const small = { size: 1 as Shares, maxOpenNotional: 1e9 }
       await transact(database, (transaction, connection) =>
@@ -135,7 +135,7 @@ await onBothDatabases('orders of delegates', (databases) => {
     })
   })
 
-  it('are to be cancelled when their delegate is revoked, its time ends, or a reorg removes it', async () => {
+  it('a delegate’s orders are listed for cancelling when it is revoked, expires, or a reorg removes it', async () => {
     await withStore(databases, async (database) => {
       await claim(database)
       await index(database, 1, [delegateSet(1, NOW_SEC + 100)])
@@ -159,7 +159,7 @@ await onBothDatabases('orders of delegates', (databases) => {
     })
   })
 
-  it('follow the newest delegation of the chain', async () => {
+  it('a delegate’s orders follow the newest delegation of the chain', async () => {
     await withStore(databases, async (database) => {
       await claim(database)
       const markets = [id<MarketId>('m1'), id<MarketId>('m2')]

@@ -64,7 +64,7 @@ await onBothDatabases('Prices and quick markets', ({ fresh }) => {
   })
   after(() => closeDatabase(database))
 
-  it('a quick market is opened once, with the strike of the first time', async () => {
+  it('a quick market is opened once, with the first strike', async () => {
     const terms = termsOf(1)
     const opened = await openQuickMarket(database, terms)
     const { id, ...rest } = opened
@@ -84,7 +84,7 @@ await onBothDatabases('Prices and quick markets', ({ fresh }) => {
     assert.equal(await quickMarketById(database, { id: id + 1_000 }), undefined)
   })
 
-  it('it is decided once, and unfinished until the chain has the outcome', async () => {
+  it('a quick market is decided once, and stays unfinished until the chain has the outcome', async () => {
     const terms = termsOf(2)
     const { id } = await openQuickMarket(database, terms)
     const end = markOf({ boundarySec: terms.startSec + 900, price: 6_400_000_000_001 })
@@ -105,7 +105,7 @@ await onBothDatabases('Prices and quick markets', ({ fresh }) => {
     assert.ok(!(await unfinished()))
   })
 
-  it('a contested market keeps its first evidence and takes no outcome but that of the oracle', async () => {
+  it('a contested market keeps its first evidence and accepts only the oracle’s outcome', async () => {
     const terms = termsOf(3)
     await openQuickMarket(database, terms)
     const end = markOf({ boundarySec: terms.startSec + 900, price: 6_300_000_000_000 })
@@ -123,7 +123,7 @@ await onBothDatabases('Prices and quick markets', ({ fresh }) => {
     assert.deepEqual(await contestQuickMarket(database, late), resolved)
   })
 
-  it('a mark or a price that the database refuses keeps no other from being written', async () => {
+  it('a mark or a price that the database refuses does not prevent others from being written', async () => {
     const absurd = 1e300
     const sec = START_SEC - 100_000
     const marks = [1, 2, 3].map((number) =>
@@ -146,7 +146,7 @@ await onBothDatabases('Prices and quick markets', ({ fresh }) => {
     )
   })
 
-  it('the newest of an asset come first', async () => {
+  it('the quick markets of an asset are listed newest first', async () => {
     for (const number of [30, 10, 20]) {
       await openQuickMarket(database, termsOf(number, { asset: 'ETH' }))
     }
@@ -163,7 +163,7 @@ await onBothDatabases('Prices and quick markets', ({ fresh }) => {
     )
   })
 
-  it('prices are kept by the second, for a while', async () => {
+  it('prices are stored per second, for a limited time', async () => {
     const price = (second: number, fields: Partial<PriceRecord> = {}): PriceRecord => ({
       asset: 'BTC',
       price: 100 + second,
@@ -183,7 +183,7 @@ await onBothDatabases('Prices and quick markets', ({ fresh }) => {
     assert.deepEqual(few, [many[447], many[448], last])
   })
 
-  it('marks are kept by source and boundary', async () => {
+  it('marks are stored per source and boundary', async () => {
     const marks = [
       markOf(),
       markOf({ source: 'coinbase', exact: false, via: 'history' }),

@@ -72,7 +72,7 @@ await onBothDatabases('relays and claims', ({ fresh }) => {
     assert.deepEqual(await relayByKey(database, { key: relay.key }), again.record)
   })
 
-  it('one that failed is opened again, and an older attempt changes nothing any more', async () => {
+  it('a failed operation is opened again, and an older attempt changes nothing any more', async () => {
     const relay = relayOf()
     const claims = [claimOf(relay), claimOf(relay)]
     await openRelay(database, { ...relay, claims })
@@ -92,7 +92,7 @@ await onBothDatabases('relays and claims', ({ fresh }) => {
     assert.equal((await claimsOfUser(database, relay.owner)).length, 1)
   })
 
-  it('claims go the way of their operation', async () => {
+  it('a claim has the status of its operation', async () => {
     const relay = relayOf()
     const claims = [claimOf(relay, 1), claimOf(relay, Number.MAX_SAFE_INTEGER)]
     await openRelay(database, { ...relay, claims })
@@ -121,7 +121,7 @@ await onBothDatabases('relays and claims', ({ fresh }) => {
     assert.equal(failed.claims[0]?.reason.length, 1_000)
   })
 
-  it('an earlier operation with the same effect is found: by owner and kind, and by market', async () => {
+  it('an earlier operation with the same effect is found by owner and kind, and by market', async () => {
     const owner = user()
     const chainId = ++made
     const mine = { owner, chainId }
@@ -179,7 +179,7 @@ await onBothDatabases('relays and claims', ({ fresh }) => {
     assert.deepEqual(paged, whole.claims)
   })
 
-  it('operations without a decision of the chain are found again, the oldest first', async () => {
+  it('operations that the chain has not decided are loaded again, oldest first', async () => {
     const chainId = ++made
     const opened = [3, 1, 2].map((at) => relayOf({ chainId, atMs: NOW_MS + at }))
     for (const relay of opened) await openRelay(database, relay)
@@ -194,7 +194,7 @@ await onBothDatabases('relays and claims', ({ fresh }) => {
     assert.equal((await unfinishedRelays(database, { chainId, limit: 1 })).length, 1)
   })
 
-  it('gas is counted by owner and in all, since a time', async () => {
+  it('gas since a time is summed per owner and in total', async () => {
     const chainId = ++made
     const owner = user()
     await openRelay(database, relayOf({ chainId, owner, gas: 1, atMs: NOW_MS - 1 }))
@@ -209,7 +209,7 @@ await onBothDatabases('relays and claims', ({ fresh }) => {
     assert.equal(await since({ owner: user() }), 0)
   })
 
-  it('writes that share a commit are each done or undone by themselves', async () => {
+  it('writes that share a commit each succeed or fail on their own', async () => {
     const relays = [relayOf(), relayOf(), relayOf()]
     const [first, , last] = relays
     assert.ok(first && last)

@@ -14,7 +14,7 @@ const note = (number: number) => ({
 })
 
 await onBothDatabases('notes of settlement', (databases) => {
-  it('a note is found by its trade as it was saved last, until the trade has ended', async () => {
+  it('the last saved note of a trade is returned, until the trade has ended', async () => {
     const database = await openDatabase(await databases.migrated())
     try {
       const refusal = { fault: 'seller', reason: 'InsufficientShares' } as const

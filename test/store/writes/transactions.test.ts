@@ -38,7 +38,7 @@ function transaction(nonce: number, changes: Partial<TransactionRow> = {}): Tran
 }
 
 await onBothDatabases('the journal of transactions', (databases) => {
-  it('returns the stored transaction, by nonce and by every hash, and lets no old write win', async () => {
+  it('the journal returns a transaction by nonce and by every hash, and ignores older writes', async () => {
     const database = await openDatabase(await databases.fresh())
     try {
       await migrate(database)

@@ -30,7 +30,7 @@ import { freshWallet } from './wallet-stories.ts'
 
 const skip = findBrowser() === undefined && !servicesRequired ? MISSING_BROWSER : false
 
-test('the trading page in a browser', { skip, concurrency: 2 }, async (t) => {
+test('the trading page works in a browser', { skip, concurrency: 2 }, async (t) => {
   const stage = await openStage(t)
   const stories = {
     'a demo trader buys what another sells': tradeOfTwo,

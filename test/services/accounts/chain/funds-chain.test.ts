@@ -95,7 +95,7 @@ test('funds are read as they are at a block', async (t) => {
   const yes = outcomeToken(marketId, 0)
   const no = outcomeToken(marketId, 1)
 
-  await t.test('to the last unit, after any history', async () => {
+  await t.test('funds equal the chain to the last unit, after any history', async () => {
     const large = 2n ** 255n + 1n
     await chain.send(ann, collateral, 'approve', [settlement.address, large])
     await world.give(bob, stranger, 7n)
@@ -153,7 +153,7 @@ test('funds are read as they are at a block', async (t) => {
     await chain.send(bob, conditionalTokens, 'setApprovalForAll', [settlement.address, true])
   })
 
-  await t.test('of many owners in a few requests', async () => {
+  await t.test('the funds of many owners are read in a few requests', async () => {
     const owners = Array.from({ length: 300 }, (_, index) =>
       index === 250 ? of(ann) : toAddress(`0xbb${index.toString(16).padStart(38, '0')}`),
     )
@@ -174,7 +174,7 @@ test('funds are read as they are at a block', async (t) => {
     assert.deepEqual(await funds.read([], at), [])
   })
 
-  await t.test('a contract that is no multicall is a fault of its own', async () => {
+  await t.test('a contract that is not a multicall has its own error', async () => {
     const client = makeChainClient({ chainId: chain.id, rpcUrls: [world.url] })
     for (const address of [of(stranger), toAddress(collateral.address)]) {
       const contracts = { ...world.contracts, multicall: address }
@@ -201,7 +201,7 @@ test('a chain reports the owners whose funds changed', async (t) => {
   const funds = await world.reader()
   const step = () => funds.step(watched())
 
-  await t.test('a step costs one request when there is no block, or an empty one', async () => {
+  await t.test('a step without a new block, or with an empty one, costs one request', async () => {
     const [same, first] = await counted(step)
     assert.deepEqual([same.touched, first], [[], { eth_getBlockByNumber: 1 }])
     // Mined by the clock, since a block that the node only reserves names no parent.
@@ -211,7 +211,7 @@ test('a chain reports the owners whose funds changed', async (t) => {
     assert.deepEqual([empty.touched, second], [[], { eth_getBlockByNumber: 1 }])
   })
 
-  await t.test('movements and approvals of stablecoin or shares touch their owner', async () => {
+  await t.test('transfers and approvals of stablecoin or shares report their owner', async () => {
     const permit = await world.usdcPermit(ann, settlement.address, 5n * UNIT)
     const approval = await world.signApproval(bob, settlement.address, true)
     const positionId = await world.positionId(marketId as `0x${string}`, 1)
@@ -257,33 +257,30 @@ test('a chain reports the owners whose funds changed', async (t) => {
     }
   })
 
-  await t.test('strangers touch nobody, and cost no question', async () => {
+  await t.test('transfers of strangers report no owner, and cost no request', async () => {
     await world.pay(stranger, { address: `0x${'5'.repeat(40)}` })
     const [quiet, asked] = await counted(step)
     assert.deepEqual([quiet.touched, quiet.settled], [[], []])
     assert.deepEqual(asked, { eth_getBlockByNumber: 1 })
   })
 
-  await t.test(
-    'a settled trade is reported with one request, and touches both traders',
-    async () => {
-      await chain.send(ann, collateral, 'approve', [settlement.address, MAX_UINT256])
-      await step()
-      const trade = await world.trade()
-      const [settled, asked] = await counted(step)
-      assert.deepEqual(settled.settled, [trade])
-      assert.deepEqual(touchedBy(settled), [of(ann), of(bob)].sort())
-      assert.deepEqual(asked, { eth_getBlockByNumber: 1, eth_getLogs: 1 })
-      assert.deepEqual((await step()).settled, [], 'and only once')
-      const unknown = { ...trade, tradeKey: `0x${'9'.repeat(64)}` }
-      assert.deepEqual(await funds.settledOf([unknown, trade], settled), [false, true])
-      const { number, hash } = await world.publicClient.getBlock({
-        blockNumber: BigInt(trade.block - 1),
-      })
-      const before = { block: Number(number), blockHash: hash }
-      assert.deepEqual(await funds.settledOf([trade], before), [false])
-    },
-  )
+  await t.test('a settled trade is reported with one request, with both traders', async () => {
+    await chain.send(ann, collateral, 'approve', [settlement.address, MAX_UINT256])
+    await step()
+    const trade = await world.trade()
+    const [settled, asked] = await counted(step)
+    assert.deepEqual(settled.settled, [trade])
+    assert.deepEqual(touchedBy(settled), [of(ann), of(bob)].sort())
+    assert.deepEqual(asked, { eth_getBlockByNumber: 1, eth_getLogs: 1 })
+    assert.deepEqual((await step()).settled, [], 'and only once')
+    const unknown = { ...trade, tradeKey: `0x${'9'.repeat(64)}` }
+    assert.deepEqual(await funds.settledOf([unknown, trade], settled), [false, true])
+    const { number, hash } = await world.publicClient.getBlock({
+      blockNumber: BigInt(trade.block - 1),
+    })
+    const before = { block: Number(number), blockHash: hash }
+    assert.deepEqual(await funds.settledOf([trade], before), [false])
+  })
 
   await t.test(
     'several blocks are reported together, with the newest as the position',
@@ -298,7 +295,7 @@ test('a chain reports the owners whose funds changed', async (t) => {
     },
   )
 
-  await t.test('after many blocks all are touched, and trades are still found', async () => {
+  await t.test('after many blocks all owners are reported, and trades found', async () => {
     const trade = await world.trade()
     await world.mine(40)
     proxy.faults = { rangeMax: 7 }
@@ -308,7 +305,7 @@ test('a chain reports the owners whose funds changed', async (t) => {
     assert.deepEqual(touchedBy(long), [of(ann), of(bob)].sort())
   })
 
-  await t.test('after more than can be asked for, nothing before is known', async () => {
+  await t.test('after more blocks than can be requested, nothing earlier is known', async () => {
     await world.trade()
     await world.mine(120)
     proxy.faults = { rangeMax: 1 }
@@ -319,7 +316,7 @@ test('a chain reports the owners whose funds changed', async (t) => {
     assert.equal((await step()).rewoundTo, undefined)
   })
 
-  await t.test('a node that caps its answers, under the spam of strangers', async () => {
+  await t.test('owners and trades are found although the node caps its answers', async () => {
     await world.automine(false)
     for (let index = 0; index < 12; index++) {
       for (const to of [ann, bob]) {
@@ -348,7 +345,7 @@ test('a chain reports the owners whose funds changed', async (t) => {
     assert.deepEqual(settled.settled, [trade])
   })
 
-  await t.test('filters that say nothing, or everything, are asked behind', async () => {
+  await t.test('changes are found although block filters are empty or full', async () => {
     const crowd = Array.from({ length: 500 }, (_, index) =>
       toAddress(`0xaa${index.toString(16).padStart(38, '0')}`),
     )
@@ -370,7 +367,7 @@ test('a chain reports the owners whose funds changed', async (t) => {
     }
   })
 
-  await t.test('a node that cannot be reached is a fault, and nothing is lost by it', async () => {
+  await t.test('an unreachable node is a fault, and no change is lost', async () => {
     const { block } = await step()
     await world.pay(ann, stranger)
     for (const faults of [
@@ -394,7 +391,7 @@ test('a chain reports the owners whose funds changed', async (t) => {
   })
 })
 
-test('a node that goes away is left for another', async () => {
+test('if a node fails, another is used', async () => {
   const { proxy, watched, ann, stranger } = world
   const funds = await world.reader([proxy.url, world.url])
   await world.pay(ann, stranger)
@@ -404,12 +401,12 @@ test('a node that goes away is left for another', async () => {
   assert.deepEqual(touchedBy(after), [of(ann)])
 })
 
-test('a chain with replaced blocks', async (t) => {
+test('replaced blocks are reported', async (t) => {
   const { ann, bob, stranger, watched, proxy } = world
   const funds = await world.reader()
   const step = () => funds.step(watched())
 
-  await t.test('reports the fork and the contents of the new blocks', async () => {
+  await t.test('a fork is reported with the contents of the new blocks', async () => {
     const { block } = await step()
     const held = await world.balance(ann.address)
     const back = await world.fork()
@@ -430,7 +427,7 @@ test('a chain with replaced blocks', async (t) => {
     assert.equal(found?.balance, held)
   })
 
-  await t.test('a trade that is mined again is reported again, at its new block', async () => {
+  await t.test('a trade that is mined again is reported again, in its new block', async () => {
     const { block } = await step()
     const back = await world.fork()
     await world.mine(3)
@@ -442,7 +439,7 @@ test('a chain with replaced blocks', async (t) => {
     assert.deepEqual(touchedBy(again), [of(ann), of(bob)].sort())
   })
 
-  await t.test('a node that lags changes nothing, unless it stays', async () => {
+  await t.test('a node that lags changes nothing, unless it stays behind', async () => {
     await step()
     await world.mine(2)
     const newest = await step()

@@ -6,7 +6,7 @@ import { toAddress } from '#domain/ids.ts'
 import { predictQuickMarket } from '#services/prices/chain/quick-market-id.ts'
 import { startTestChain } from '../../../support/chain.ts'
 
-test('a quick market is where the factory says it will be', async (t) => {
+test('a quick market has the address that the factory predicts', async (t) => {
   const chain = await startTestChain(t)
   const factory = toAddress(chain.contracts.marketFactory)
   const client = makeChainClient({ chainId: chain.settings.chainId, rpcUrls: [chain.url] })

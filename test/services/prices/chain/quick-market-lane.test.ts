@@ -86,7 +86,7 @@ describe('the lane of quick markets', () => {
       assert.equal(await f.pendingCount(), count)
     })
 
-  it('while the journal is away, the creator of a quick market still learns that it was mined', async (t) => {
+  it('while the journal is unavailable, the creator of a quick market still learns that it was mined', async (t) => {
     const lane = start()
     t.after(() => lane.stop())
     const created = [lane.create(market(1)), lane.create(market(2))]
@@ -110,7 +110,7 @@ describe('the lane of quick markets', () => {
     )
   })
 
-  it('a repeated request before an end is written sends anew and does not wait for an ended transaction', async (t) => {
+  it('a repeated request before an end is recorded sends a new transaction and does not wait for the ended one', async (t) => {
     const lane = start()
     t.after(() => lane.stop())
     const first = lane.create(market(1))

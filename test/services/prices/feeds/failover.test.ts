@@ -56,7 +56,7 @@ function group(): {
   }
 }
 
-test('the primary speaks while it is fresh, then the fallbacks in order', () => {
+test('the primary source is active while it is fresh, then the fallbacks in order', () => {
   const { round } = group()
   assert.equal(round({ pyth: 100, binance: 100, coinbase: 100 }), 'pyth')
   assert.equal(round({ binance: 100, coinbase: 100 }, 9), 'pyth')
@@ -65,20 +65,20 @@ test('the primary speaks while it is fresh, then the fallbacks in order', () => 
   assert.equal(round({}, 11), undefined)
 })
 
-test('the primary is given a moment in the beginning, and no longer', () => {
+test('at the start the primary source gets a limited time to deliver a price', () => {
   const { round } = group()
   assert.equal(round({ binance: 100 }, 14), undefined)
   assert.equal(round({ binance: 100 }, 3), 'binance')
 })
 
-test('after a restart the primary is given the same moment, however old the last price is', () => {
+test('after a restart the primary source gets the same time, however old the last price is', () => {
   const { round, failover, nowMs } = group()
   failover.recall('BTC', 100e8, nowMs() - 60_000)
   assert.equal(round({ binance: 100 }, 1), undefined)
   assert.equal(round({ binance: 100, pyth: 100 }, 1), 'pyth')
 })
 
-test('one that comes back speaks again only after it was well for a while', () => {
+test('a source that comes back is active again only after it was healthy for a while', () => {
   const { round } = group()
   round({ pyth: 100, binance: 100 }, 5)
   assert.equal(round({ binance: 100 }, 12), 'binance')
@@ -86,7 +86,7 @@ test('one that comes back speaks again only after it was well for a while', () =
   assert.equal(round({ pyth: 100, binance: 100 }, 2), 'pyth')
 })
 
-test('one that comes and goes does not make the source flap', () => {
+test('a source that comes and goes does not make the active source flap', () => {
   const { round } = group()
   round({ pyth: 100, binance: 100 }, 20)
   const seen: (PriceSource | undefined)[] = []
@@ -96,7 +96,7 @@ test('one that comes and goes does not make the source flap', () => {
   assert.deepEqual([...new Set(seen)], ['binance'])
 })
 
-test('one that is far from the two others does not speak', () => {
+test('a source that is far from the two others is not active', () => {
   const { round, failover } = group()
   round({ pyth: 100, binance: 100, coinbase: 100 }, 20)
   assert.equal(round({ pyth: 102, binance: 100.1, coinbase: 100.2 }), 'binance')
@@ -106,7 +106,7 @@ test('one that is far from the two others does not speak', () => {
   assert.equal(round({ pyth: 100, binance: 100, coinbase: 100 }, 20), 'pyth')
 })
 
-test('when no majority is right, no price is published', () => {
+test('while no majority agrees, no price is published', () => {
   const { round, why } = group()
   round({ pyth: 100, binance: 100 }, 20)
   assert.equal(round({ pyth: 100, binance: 103 }), undefined)
@@ -120,14 +120,14 @@ test('when no majority is right, no price is published', () => {
   assert.equal(round({ pyth: 100, coinbase: 100.2 }, 20), 'pyth')
 })
 
-test('a suspect is no reason to doubt the others', () => {
+test('a suspect source does not make the others suspect', () => {
   const { round } = group()
   round({ pyth: 100, binance: 100, coinbase: 100 }, 20)
   round({ pyth: 100, binance: 100, coinbase: 104 }, 5)
   assert.equal(round({ pyth: 100, coinbase: 104 }, 30), 'pyth')
 })
 
-test('the gate takes prices that are new and believable', () => {
+test('the gate accepts prices that are new and plausible', () => {
   const { say, round, nowMs } = group()
   round({ pyth: 100 })
   assert.equal(say('pyth', 100), 'repeated')
@@ -138,7 +138,7 @@ test('the gate takes prices that are new and believable', () => {
   assert.equal(say('pyth', 100, { atMs: nowMs() + 2_000 }), 'accepted')
 })
 
-test('a jump is believed when another provider reports it, and never before', () => {
+test('a jump is accepted when another provider reports it, and never before', () => {
   const { say, round, failover } = group()
   round({ pyth: 100, binance: 100 }, 3)
   assert.equal(say('pyth', 137), 'jump')
@@ -149,7 +149,7 @@ test('a jump is believed when another provider reports it, and never before', ()
   assert.equal(say('pyth', 138.1), 'accepted')
 })
 
-test('an old believed price bounds a jump less and less', () => {
+test('the allowed jump grows with the age of the last accepted price', () => {
   const { say, round, nowMs } = group()
   assert.equal(round({ pyth: 100 }, 20), 'pyth')
   assert.equal(round({ pyth: 130 }, 1), 'pyth')
@@ -159,7 +159,7 @@ test('an old believed price bounds a jump less and less', () => {
   assert.equal(say('pyth', 106, { atMs: nowMs() }), 'accepted')
 })
 
-test('however long ago it was, one provider alone is not believed about a price far away', () => {
+test('one provider alone is never trusted about a distant price, however long ago the last one was', () => {
   const { say, round, failover, nowMs } = group()
   failover.recall('BTC', 100e8, nowMs() - 86_400_000)
   assert.equal(say('coinbase', 119), 'jump')
@@ -168,7 +168,7 @@ test('however long ago it was, one provider alone is not believed about a price 
   assert.equal(say('coinbase', 119), 'accepted')
 })
 
-test('a price from before a restart counts as believed', () => {
+test('a price from before a restart counts as accepted', () => {
   const { say, failover, nowMs } = group()
   failover.recall('BTC', 100e8, nowMs() - 60_000)
   assert.equal(say('pyth', 137), 'jump')

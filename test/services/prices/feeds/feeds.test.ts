@@ -66,7 +66,7 @@ function assertTrue({ simulator }: PriceServer, observations: readonly Observati
   }
 }
 
-test('the providers push their prices, and the history agrees with them', async (t) => {
+test('the providers push their prices, and their history agrees with them', async (t) => {
   const { server, feeds, heard } = await start(t)
   assertTrue(server, heard)
   for (const feed of feeds) {
@@ -86,7 +86,7 @@ test('the providers push their prices, and the history agrees with them', async 
   }
 })
 
-test('nothing that is no price comes through, and prices come back by themselves', async (t) => {
+test('invalid prices are dropped, and valid ones resume without a restart', async (t) => {
   const { server, heard, troubles, since } = await start(t)
   for (const fault of ['garbage', 'drop'] as const) {
     for (const source of PRICE_SOURCES) server.simulator.setFault(source, fault)
@@ -109,7 +109,7 @@ test('nothing that is no price comes through, and prices come back by themselves
   }
 })
 
-test('a provider that stalls is polled instead, and its age is shown correctly', async (t) => {
+test('a provider that stalls is polled instead, and the age of its price is right', async (t) => {
   const { server, troubles, since } = await start(t)
   for (const source of PRICE_SOURCES) server.simulator.setFault(source, 'stall')
   const stalledAtMs = systemClock.nowMs()
@@ -138,7 +138,7 @@ test('a provider that stalls is polled instead, and its age is shown correctly',
   })
 })
 
-test('without its key pyth is refused, and says so', async (t) => {
+test('without its key pyth is refused, and the reason is reported', async (t) => {
   const { server } = await start(t)
   const troubles: string[] = []
   const [pyth] = makeFeeds({ ...server.feeds, pyth: { ...server.feeds.pyth, apiKey: '' } }, () => ({
@@ -153,7 +153,7 @@ test('without its key pyth is refused, and says so', async (t) => {
   await assert.rejects(pyth!.priceAt('BTC', 1_700_000_000_000, 1_000), { code: 'FEED_REFUSED' })
 })
 
-test('a fault can be had over HTTP', async (t) => {
+test('a fault of a simulated provider can be set over HTTP', async (t) => {
   const { server } = await start(t)
   const at = `http://127.0.0.1:${server.port}/faults`
   assert.equal((await fetch(`${at}/pyth/stall`, { method: 'POST' })).status, 204)

@@ -115,7 +115,7 @@ const coinbaseAt = (port: number, ports: FeedPorts): Feed =>
 const pythAt = (port: number, ports: FeedPorts): Feed =>
   makePyth({ url: `http://127.0.0.1:${port}`, apiKey: '', names: { BTC: PYTH_ID } }, ports)
 
-test('a name that is no text is garbage, and the next report counts', async (t) => {
+test('a report with a name that is not text is dropped, and the next report counts', async (t) => {
   for (const [pushes, feedAt] of [
     [[aggTrade({ s: NO_TEXT }), aggTrade()], binanceAt],
     [[ticker({ product_id: NO_TEXT }), ticker()], coinbaseAt],
@@ -137,7 +137,7 @@ test('a name that is no text is garbage, and the next report counts', async (t) 
   assert.ok(troubles.includes('garbage'))
 })
 
-test('an answer that is nested without end is garbage, and the next one counts', async (t) => {
+test('an answer with endless nesting is dropped, and the next one counts', async (t) => {
   const depth = 50_000
   let asked = 0
   const { port, ports, heard, troubles, start } = await provider(t, {
@@ -152,7 +152,7 @@ test('an answer that is nested without end is garbage, and the next one counts',
   assert.ok(troubles.includes('garbage'))
 })
 
-test('an endless answer is abandoned at the largest possible length', async (t) => {
+test('an endless answer is abandoned at the maximum length', async (t) => {
   let written = 0
   const left = Promise.withResolvers<void>()
   const { port, ports } = await provider(t, {
@@ -177,7 +177,7 @@ test('an endless answer is abandoned at the largest possible length', async (t) 
   assert.ok(written < 32 * 1_048_576, `${written} bytes were taken`)
 })
 
-test('a report that is longer than any is no price, because the kept part has to fit', async (t) => {
+test('a report above the maximum length is not used as a price, because its kept part must fit', async (t) => {
   const long = { padding: 'x'.repeat(500_000) }
   for (const [pushes, feedAt] of [
     [[aggTrade({ ...long, p: '7' }), aggTrade()], binanceAt],
@@ -203,7 +203,7 @@ test('a report that is longer than any is no price, because the kept part has to
   assert.ok(troubles.includes('garbage'))
 })
 
-test('a connection that is given up is gone, also when the provider does not take its leave', async (t) => {
+test('an abandoned connection is gone, even if the provider does not close it', async (t) => {
   const { port, ports, troubles, open, start } = await provider(t, { timing: { silenceMs: 150 } })
   const feed = coinbaseAt(port, ports)
   start(feed)
@@ -213,7 +213,7 @@ test('a connection that is given up is gone, also when the provider does not tak
   await eventually(() => assert.ok(open() <= 1, `${open()} are open`))
 })
 
-test('a price that is surer than its last decimal is taken', async (t) => {
+test('a price with a confidence below its last decimal is accepted', async (t) => {
   const { port, ports } = await provider(t, {
     answers: (_request, response) => void response.end(pythUpdate({}, '12', -10)),
   })
@@ -222,7 +222,7 @@ test('a price that is surer than its last decimal is taken', async (t) => {
   assert.equal(found?.price, 1.005e8)
 })
 
-test('a provider that sends us elsewhere has no price: only the addresses of the settings count', async (t) => {
+test('a provider that redirects has no price: only configured addresses are used', async (t) => {
   const trade = () => JSON.stringify([{ p: '7', T: systemClock.nowMs() }])
   let asked = 0
   const elsewhere = await provider(t, {

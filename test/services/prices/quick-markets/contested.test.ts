@@ -70,7 +70,7 @@ test('a contested market takes the outcome of the oracle, shows the price of its
   )
 })
 
-test('a contested market stays contested across kills, with any later reports of the sources', async () => {
+test('a contested market stays contested across kills, whatever the sources report later', async () => {
   for (const step of ['contest', 'open to oracle', 'note', 'ask oracle', 'decide', 'close']) {
     const it = world()
     await it.speaker('pyth')
@@ -177,7 +177,7 @@ const RULES: readonly [name: string, start: Usd, end: Usd, verdict: 'contested' 
 ]
 
 for (const [name, start, end, verdict] of RULES) {
-  test(`verdict: ${name}`, async () => {
+  test(`the verdict follows the rule: ${name}`, async () => {
     const it = await played(start, end)
     const { resolution, contested } = it.market()!
     if (verdict === 'contested') assert.ok(contested !== null && resolution === null)
@@ -187,7 +187,7 @@ for (const [name, start, end, verdict] of RULES) {
   })
 }
 
-test('a print that is wrong for one moment only is corrected by the mean of its own source', async () => {
+test('a price that is wrong for one moment only is corrected by the average of its own source', async () => {
   const it = world()
   await it.speaker('pyth')
   await it.until(838, { pyth: 100, binance: 100, coinbase: 100 })
@@ -201,7 +201,7 @@ test('a print that is wrong for one moment only is corrected by the mean of its 
   )
 })
 
-test('after an outage over the end, histories of the others are asked for before one source decides', async () => {
+test('after an outage over the end, the histories of the other sources are read before one decides', async () => {
   const it = world()
   await it.speaker('pyth')
   await it.until(10, { pyth: 100, binance: 100, coinbase: 100 })
@@ -219,7 +219,7 @@ test('after an outage over the end, histories of the others are asked for before
   )
 })
 
-test('without the reports of its last minute a contradicted source waits, and is contested in the end', async () => {
+test('a contradicted source without reports of its last minute waits, and is contested in the end', async () => {
   const it = world()
   await it.speaker('pyth')
   await it.until(830, { pyth: 100, binance: 100 })

@@ -11,7 +11,7 @@ import { START_SEC, world } from './quick-world.ts'
 const AVERAGED = [840, 850, 860, 870, 880, 890]
 const SEEDS = seedsOf(1, 2, 3, Math.floor(Math.random() * 2 ** 31))
 
-test('a print above the strike does not decide when another source went down: the minute before does', async () => {
+test('if sources disagree about the side, the average of the last minute decides instead of the last price', async () => {
   const { until, speaker, market } = world()
   await speaker('pyth')
   await until(0, { pyth: 100, binance: 100.5 })
@@ -43,7 +43,7 @@ test('a print above the strike does not decide when another source went down: th
   )
 })
 
-test('another source that is above or below by as much as ever says the same side', async () => {
+test('a source with a constant difference to the others still sees the same side', async () => {
   const { until, speaker, market } = world()
   await speaker('pyth')
   // Dearer by half a percent all the time: the prices straddle nothing, both went down.
@@ -55,7 +55,7 @@ test('another source that is above or below by as much as ever says the same sid
   assert.deepEqual([outcome, average, sources?.length], [NO, undefined, 3])
 })
 
-test('the other sources are awaited, so that their order does not matter', async () => {
+test('the market waits for the other sources, so that their order does not matter', async () => {
   const { until, speaker, market, pass, say, past } = world()
   await speaker('pyth')
   await until(0, { pyth: 100, binance: 100, coinbase: 100 })
@@ -73,7 +73,7 @@ test('the other sources are awaited, so that their order does not matter', async
   assert.equal(market()?.resolution?.outcome, NO)
 })
 
-test('a source without an answer is awaited for a minute and a half, and does not count then', async () => {
+test('a source without an answer is awaited for 90 s, and then does not count', async () => {
   const { until, speaker, market, pass, say, past } = world()
   await speaker('pyth')
   await until(0, { pyth: 100, binance: 100, coinbase: 100 })
@@ -89,7 +89,7 @@ test('a source without an answer is awaited for a minute and a half, and does no
   assert.deepEqual([outcome, average], [YES, undefined])
 })
 
-test('without reports of the minute before, it is as without a price: a fallback decides in the end', async () => {
+test('without reports of the last minute, a fallback decides in the end', async () => {
   const { until, speaker, market, pass, say } = world()
   await speaker('pyth')
   await until(0, { pyth: 100, binance: 100 })
@@ -177,7 +177,7 @@ async function play(
 }
 
 for (const seed of SEEDS) {
-  test(`sources that straddle the strike resolve by the written rule, also across restarts, TEST_SEED=${seed}`, async (t) => {
+  test(`sources on both sides of the strike resolve by the written rule, also across restarts, TEST_SEED=${seed}`, async (t) => {
     const random = randomFrom(seed)
     let [byMean, contested] = [0, 0]
     for (let round = 0; round < 6; round++) {

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { PRICE_SOURCES } from '#domain/price-providers.ts'
 import { START_SEC, world } from './quick-world.ts'
 
-test('the strike is the first price of the speaker at the start, and the end that of the same source', async () => {
+test('the strike is the active source’s first price at the start, and the end price is from the same source', async () => {
   const { until, speaker, market, events, calls } = world()
   await speaker('pyth')
   await until(-1, { pyth: 100, binance: 100.1 })
@@ -29,7 +29,7 @@ test('the strike is the first price of the speaker at the start, and the end tha
   assert.ok(!calls.some((call) => call.startsWith('history')), 'nobody had to be asked')
 })
 
-test('just below the strike is NO', async () => {
+test('a price just below the strike resolves to NO', async () => {
   const { until, speaker, market } = world()
   await speaker('coinbase')
   await until(0, { coinbase: 100 })
@@ -38,7 +38,7 @@ test('just below the strike is NO', async () => {
   assert.equal(market()?.resolution?.outcome, 1)
 })
 
-test('after a gap over the boundary the price comes from the history', async () => {
+test('after a gap over the boundary the price is read from the history', async () => {
   const { until, speaker, market, past, say, pass } = world()
   past.set('pyth 0', 100.25)
   await speaker('pyth')
@@ -50,7 +50,7 @@ test('after a gap over the boundary the price comes from the history', async () 
   assert.deepEqual([price, via, exact], [100.25e8, 'history', true])
 })
 
-test('a new connection may have missed something, so the history is asked', async () => {
+test('after a reconnect the history is read, because reports may be missing', async () => {
   const { until, speaker, market, past, say, pass } = world()
   past.set('pyth 0', 100.25)
   await speaker('pyth')
@@ -62,7 +62,7 @@ test('a new connection may have missed something, so the history is asked', asyn
   assert.equal(market()?.strike.price, 100.25e8)
 })
 
-test('without a history the first price within the bound counts, after a while, and says so', async () => {
+test('without a history the first price within the bound counts after a while, and is marked as inexact', async () => {
   const { until, speaker, market, say, pass } = world()
   await speaker('pyth')
   await until(-6, { pyth: 100 })
@@ -74,7 +74,7 @@ test('without a history the first price within the bound counts, after a while, 
   assert.deepEqual([market()?.strike.price, market()?.strike.exact], [100.9e8, false])
 })
 
-test('a market that could not open in time is left out', async () => {
+test('a market that could not open in time is skipped', async () => {
   const { until, speaker, market, past, pass } = world()
   await speaker('pyth')
   await until(-6, { pyth: 100 })
@@ -84,7 +84,7 @@ test('a market that could not open in time is left out', async () => {
   assert.equal(market(), undefined)
 })
 
-test('when the source of the strike has no answer, the first fallback with both instants decides', async () => {
+test('if the source of the strike has no answer, the first fallback with both prices decides', async () => {
   const { until, speaker, market, past, pass } = world()
   past.set('pyth 900', 'away')
   await speaker('pyth')
@@ -99,7 +99,7 @@ test('when the source of the strike has no answer, the first fallback with both 
   assert.equal(market()?.strike.price, 100e8, 'the strike is what it was')
 })
 
-test('there is no void: without prices it waits, and is decided when there is one', async () => {
+test('a market without prices waits, and is decided when there is one', async () => {
   const { until, speaker, market, past, pass, restart } = world()
   await speaker('pyth')
   await until(0, { pyth: 100 })
@@ -116,7 +116,7 @@ test('there is no void: without prices it waits, and is decided when there is on
   assert.equal(market()?.onChain, 'reported')
 })
 
-test('an end price that two others contradict is not believed', async () => {
+test('an end price that two other sources contradict is not used', async () => {
   const { until, speaker, market, past, pass } = world()
   await speaker('pyth')
   await until(899, { pyth: 100, binance: 100.1, coinbase: 100.2 })
@@ -133,7 +133,7 @@ test('an end price that two others contradict is not believed', async () => {
   )
 })
 
-test('an end price that nobody ever confirms gives way to a fallback', async () => {
+test('an end price that no source ever confirms gives way to a fallback', async () => {
   const { until, speaker, market, past, pass } = world()
   await speaker('pyth')
   await until(899, { pyth: 100, binance: 100.1, coinbase: 100.2 })
@@ -144,7 +144,7 @@ test('an end price that nobody ever confirms gives way to a fallback', async () 
   assert.deepEqual([source, outcome], ['binance', 1])
 })
 
-test('every step is tried again until it is done, and a restart goes on where it was', async () => {
+test('every step is retried until it is done, and a restart continues where it was', async () => {
   const { until, speaker, market, broken, pass, calls, restart, past } = world()
   for (const step of ['record', 'place', 'create', 'decide', 'close', 'report', 'note']) {
     broken.add(step)
@@ -174,7 +174,7 @@ test('every step is tried again until it is done, and a restart goes on where it
   assert.equal(market()?.id, 1)
 })
 
-test('a market that was recorded without an answer in its last moment is not left behind', async () => {
+test('a market that was recorded just before a kill is finished later', async () => {
   const { until, speaker, market, unanswered, pass, past } = world()
   past.set('pyth 0', 100)
   past.set('pyth 900', 101)
@@ -189,7 +189,7 @@ test('a market that was recorded without an answer in its last moment is not lef
   assert.equal(market()?.onChain, 'reported')
 })
 
-test('a history without a live source beside it is compared with the others before it decides', async () => {
+test('a price from the history, without a live report, is compared with the others before it decides', async () => {
   const { until, speaker, market, past, pass, restart } = world()
   await speaker('pyth')
   await until(0, { pyth: 100 })

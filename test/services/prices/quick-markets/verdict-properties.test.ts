@@ -136,7 +136,7 @@ test('three sources that agree decide, after any reports in the minute before', 
   )
 })
 
-test('the verdict follows from the recorded marks, in whichever order they came', () => {
+test('the verdict follows from the recorded marks, in whichever order they arrived', () => {
   const three = fc.tuple(liar, liar, liar)
   fc.assert(
     fc.property(

@@ -49,13 +49,13 @@ function written(buys: readonly VerifiedOrder[], used: readonly string[] = []): 
     .join(' ')
 }
 
-test('a permit stands before the first fill of its order, and is sent once', () => {
+test('a permit is placed before the first fill of its order, and is sent once', () => {
   const ann = buy('Ann1', 0)
   assert.equal(written([buy('Bob1'), ann, buy('Bob1'), ann]), 'Bob1 Ann1+ Bob1 Ann1')
   assert.equal(written([ann, ann], ['Ann1']), 'Ann1 Ann1')
 })
 
-test('the orders of one buyer take turns as their permits are numbered; others keep their place', () => {
+test('orders of one buyer follow the nonces of their permits; other orders keep their place', () => {
   const [first, second] = [buy('Ann1', 9), buy('Ann2', 10)]
   const bob = buy('Bob1', 3)
   assert.equal(
@@ -69,7 +69,7 @@ test('fills that use the earlier allowance come before the permit that replaces 
   assert.equal(written([fresh, old, plain, fresh], ['Ann1']), 'Ann1 Ann2 Ann3+ Ann3')
 })
 
-test('both sides of a mint bring their permits, and each owner’s payments are in turn', () => {
+test('both sides of a mint bring their permits, and each owner’s payments follow their nonces', () => {
   const [ann, bob, plain] = [buy('Ann1', 4), buy('Bob1', 7), buy('Ann2')]
   const mint = { ...trade(ann), sell: bob, kind: 'mint' } as TradeToSettle
   const before = { ...trade(buy('Eve1')), sell: plain, kind: 'mint' } as TradeToSettle
@@ -109,7 +109,7 @@ async function withSpare(trades: readonly TradeToSettle[], { stored = 0, used = 
   return { nonces: permits.map(({ permit }) => Number(permit.nonce)), fitting }
 }
 
-test('a permit comes with all unused earlier permits of its owner, each once', async () => {
+test('a permit is sent with all unused earlier permits of its owner, each once', async () => {
   const trades = [trade(buy('Ann1', 9)), trade(buy('Ann2', 10))]
   const all = await withSpare(trades, { stored: 9 })
   assert.deepEqual(all.nonces, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
@@ -117,7 +117,7 @@ test('a permit comes with all unused earlier permits of its owner, each once', a
   assert.deepEqual((await withSpare(trades, { stored: 9, used: 9 })).nonces, [9, 10])
 })
 
-test('a permit comes with at most 32 earlier permits', async () => {
+test('a permit is sent with at most 32 earlier permits', async () => {
   const { nonces } = await withSpare([trade(buy('Ann1', 200))], { stored: 200 })
   assert.deepEqual(nonces, [...Array.from({ length: 32 }, (_, nonce) => nonce), 200])
 })
@@ -137,7 +137,7 @@ test('of several permits for one nonce only the first is sent', async () => {
   )
 })
 
-test('owners with permits that do not fit one transaction are sent with the next', async () => {
+test('owners whose permits do not fit into one transaction are sent with the next', async () => {
   const names = ['Ann1', 'Bob1', 'Cid1', 'Dan1']
   const trades = [...names.map((name) => trade(buy(name, 40))), trade(buy('Eve1'))]
   const { fitting } = await withSpare(trades, { stored: 40 })
@@ -214,7 +214,7 @@ test('an order that cannot be encoded is refused alone, by the fault of its side
 const REFUSED_BOTH = [SETTLEMENT_REASONS.indexOf('CollateralRefused')]
 const REFUSED_TWICE = [REFUSED_BOTH, REFUSED_BOTH]
 
-test('two wallets that the stablecoin blocks are both at fault while it moves for others', async () => {
+test('if the stablecoin blocks two wallets, both are at fault while it moves for others', async () => {
   const { refused, revert } = await simulationWith({ ...MANY, returned: REFUSED_TWICE })(
     [trade(buy('Ann1'))],
     ASKED,
@@ -232,7 +232,7 @@ test('no trade is refused while the stablecoin moves for no account', async () =
   assert.deepEqual([refused, revert?.name], [[], 'CollateralStopped'])
 })
 
-test('a node that finds the settlement key too poor for a simulation is a fault that names the key, not a refusal', async () => {
+test('a settlement key with too little ether for a simulation is a fault that names the key', async () => {
   const viem = {
     call: async () => {
       throw new Error(
@@ -257,7 +257,7 @@ test('a node that finds the settlement key too poor for a simulation is a fault 
   })
 })
 
-test('a simulation offers the gas and the fees that the transaction will offer', async () => {
+test('a simulation uses the gas and the fees of the later transaction', async () => {
   const asked: unknown[] = []
   const returned = encodeAbiParameters([{ type: 'bytes' }], ['0x00'])
   const viem = {

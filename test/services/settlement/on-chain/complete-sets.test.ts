@@ -91,7 +91,7 @@ const faultsOf = async (world: SettlementWorld) =>
 
 describe('settlement of complete sets', () => {
   it(
-    'mints for two buyers at the price of the maker, and merges for two sellers',
+    'settlement mints for two buyers at the price of the maker, and merges for two sellers',
     inWorld(async (world) => {
       const makers = await gains(10, async () => {
         await world.order({ by: 10, outcome: YES, price: 0.6, size: 2 })
@@ -110,7 +110,7 @@ describe('settlement of complete sets', () => {
   )
 
   it(
-    'sends trades, mints and merges in one transaction',
+    'settlement sends trades, mints and merges in one transaction',
     inWorld(async (world) => {
       await world.order({ by: 10, outcome: YES, price: 0.6, size: 1 })
       await world.order({ by: 11, outcome: NO, price: 0.4, size: 1 })
@@ -125,7 +125,7 @@ describe('settlement of complete sets', () => {
   )
 
   it(
-    'fails a mint at once by the fault of the side that cannot pay',
+    'settlement fails a mint at once by the fault of the side that cannot pay',
     inWorld(async (world) => {
       await world.order({ by: 10, outcome: YES, price: 0.6, size: 1 })
       await world.order({ by: 5, outcome: NO, price: 0.4, size: 1 })
@@ -137,7 +137,7 @@ describe('settlement of complete sets', () => {
   )
 
   it(
-    'fails a merge at once by the fault of the side without shares',
+    'settlement fails a merge at once by the fault of the side without shares',
     inWorld(async (world) => {
       await world.order({ by: 5, side: SELL, outcome: YES, price: 0.6, size: 1 })
       await world.order({ by: 10, side: SELL, outcome: NO, price: 0.4, size: 1 })
@@ -147,7 +147,7 @@ describe('settlement of complete sets', () => {
   )
 
   it(
-    'brings the permits of both sides of a mint',
+    'settlement sends the permits of both sides of a mint',
     inWorld(async (world) => {
       const [first] = await permitsOf(6, 1)
       const [second] = await permitsOf(7, 1)
@@ -159,7 +159,7 @@ describe('settlement of complete sets', () => {
   )
 
   it(
-    'settles mints that wait for the permits of each other',
+    'settlement settles mints that wait for each other’s permits',
     inWorld(async (world) => {
       const [a0, a1] = await permitsOf(6, 2)
       const [b0, b1] = await permitsOf(7, 2)
@@ -173,7 +173,7 @@ describe('settlement of complete sets', () => {
   )
 
   it(
-    'waits for an older mint that brings the shares of a sale',
+    'settlement waits for an older mint that brings the shares of a sale',
     inWorld(
       async (world) => {
         await chain.fund(chain.chain.account(8), { collateral: UNIT })
@@ -192,7 +192,7 @@ describe('settlement of complete sets', () => {
   )
 
   it(
-    'settles a mint again after a reorg, once, also if it is killed meanwhile',
+    'settlement settles a mint again after a reorg, once, even if it is killed meanwhile',
     inWorld(async (world) => {
       await world.order({ by: 10, outcome: YES, price: 0.6, size: 1 })
       const reorganise = await chain.fork()

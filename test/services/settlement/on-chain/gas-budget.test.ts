@@ -77,7 +77,7 @@ async function washTrade(world: SettlementWorld, by: number, fillsMax = 40) {
 }
 
 describe('the gas that a trader may cost the operator in a day', () => {
-  it('a wallet that trades with itself settles as many fills as it may, over a restart, until the day is over', async () => {
+  it('a wallet that trades with itself settles only its daily number of fills, also across a restart', async () => {
     await withBudgets({ fillsPerDay: 12 }, async (world, relay, restart) => {
       const first = await washTrade(world, 10)
       assert.equal(first.refused?.rejected, 'GAS_BUDGET_SPENT')
@@ -110,7 +110,7 @@ describe('the gas that a trader may cost the operator in a day', () => {
     })
   })
 
-  it('after a restart the sums of the day follow from the journal and the trades', async () => {
+  it('after a restart the sums of the day are derived from the journal and the trades', async () => {
     await withBudgets(
       { fillsPerDay: 100, gasPerDay: 10_000_000 },
       async (world, relay, restart) => {
@@ -151,7 +151,7 @@ describe('the gas that a trader may cost the operator in a day', () => {
     )
   })
 
-  it('fills that fail on chain by the fault of a trader bar that trader, and trades not sent yet fail', async () => {
+  it('a trader whose fills fail on chain by their fault is barred, and their unsent trades fail', async () => {
     await withBudgets({ failedGasPerDay: 50_000 }, async (world, relay) => {
       await world.place({ by: 13, price: 0.2 })
       world.proxy.before = async (method) => {

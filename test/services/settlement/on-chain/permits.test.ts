@@ -93,7 +93,7 @@ describe('settlement: a permit that cannot be encoded', () => {
     r: { r: '0x1' },
   })) {
     it(
-      `by its ${field}, fails its own trade by the buyer's fault, and the others settle`,
+      `a permit that cannot be encoded by its ${field} fails its own trade by the buyer's fault, and others settle`,
       inWorld(async (world) => {
         const [permit] = await permitsOf([500_000n])
         await world.place({ by: MAKER, side: SELL })
@@ -113,7 +113,7 @@ describe('settlement: a permit that cannot be encoded', () => {
 
 describe('settlement: forged permits', () => {
   it(
-    'forged permits before a good one give no option: the trade fails at once by the buyer’s fault',
+    'a trade with forged permits before a good one fails at once by the buyer’s fault',
     inWorld(async (world) => {
       await permitsOf([])
       const next = await chain.read(chain.collateral, 'nonces', [
@@ -145,7 +145,7 @@ describe('settlement: forged permits', () => {
 
 describe('settlement: permits that another account submits', () => {
   it(
-    'permits that another account submits before the block cost the owner nothing',
+    'a permit that another account submits before the block costs its owner nothing',
     inWorld(async (world) => {
       const permits = await permitsOf([500_000n, 500_000n])
       await world.place({ by: MAKER, side: SELL, size: 2 })
@@ -169,7 +169,7 @@ describe('settlement: permits that another account submits', () => {
 
 describe('settlement: permits of resting orders', () => {
   it(
-    'permits of resting orders are sent along with a later permit of their owner',
+    'permits of resting orders are sent together with a later permit of their owner',
     inWorld(async (world) => {
       const [resting, next] = await permitsOf([100_000n, 500_000n])
       await world.place({ by: OWNER, price: 0.1, permit: resting! })

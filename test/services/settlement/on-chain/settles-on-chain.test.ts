@@ -86,7 +86,7 @@ describe('settlement', () => {
     world.trades().then((all) => all.filter(({ status }) => status === 'confirmed').length)
 
   it(
-    'matched trades settle in one transaction, and their markets learn it',
+    'matched trades settle in one transaction, and their markets are notified',
     inWorld(async (world) => {
       await world.place({ by: 10, side: SELL, size: 3 })
       await world.place({ by: 11, size: 1 })
@@ -104,7 +104,7 @@ describe('settlement', () => {
   )
 
   it(
-    'a trade is submitted until it has its confirmations',
+    'a trade stays submitted until it has its confirmations',
     inWorld(
       async (world) => {
         await world.trade()
@@ -124,7 +124,7 @@ describe('settlement', () => {
   )
 
   it(
-    'a permit that came with an order is used in the same transaction',
+    'the permit of an order is used in the transaction of its trade',
     inWorld(async (world) => {
       const [permit] = await permitsOf(5, [1_000_000n])
       await world.place({ by: 10, side: SELL })
@@ -136,7 +136,7 @@ describe('settlement', () => {
   )
 
   it(
-    'two exact permits of one buyer in one batch are each good for their own order',
+    'two exact permits of one buyer in one batch each cover their own order',
     inWorld(async (world) => {
       // The second is for the order that is filled first, and again between the fills of the other.
       const [first, second] = await permitsOf(5, [1_400_000n, 1_200_000n])
@@ -153,7 +153,7 @@ describe('settlement', () => {
   )
 
   it(
-    'the least permit that an order may have is enough for every rounding of its fills',
+    'the smallest allowed permit covers every rounding of its order’s fills',
     inWorld(async (world) => {
       const terms = { price: 0.333_333, size: 0.000_004 }
       const order = { side: BUY, price: 333_333 as Price, size: 4 as Shares } as const
@@ -197,7 +197,7 @@ describe('settlement', () => {
   )
 
   it(
-    'a trade with funds that leave between the simulation and the block fails by its transaction',
+    'a trade whose funds leave between simulation and block fails by its transaction',
     inWorld(async (world) => {
       const buyer = chain.chain.account(6)
       await chain.fund(buyer, { collateral: 1_000_000n })
@@ -215,7 +215,7 @@ describe('settlement', () => {
   )
 
   it(
-    'a seller without shares does not use up the allowance that the permit of a later order brings',
+    'a seller without shares does not use up the allowance that a later order’s permit brings',
     inWorld(async (world) => {
       // Account 4 has nothing. The stablecoin takes the permits one after the other.
       const [first, second, third] = await permitsOf(5, [500_000n, 500_000n, 500_000n])
@@ -248,7 +248,7 @@ describe('settlement', () => {
   )
 
   it(
-    'a sale passes from one wallet without funds to the next until a buyer who can pay gets it',
+    'a sale passes from one wallet without funds to the next until a buyer can pay',
     inWorld(async (world) => {
       await world.place({ by: 10, side: SELL })
       // 30 to 32 have nothing; 11 has money and an allowance.
@@ -270,7 +270,7 @@ describe('settlement', () => {
   )
 
   it(
-    'a later order settles by the next permit after one that was not sent',
+    'a later order settles with the next permit after one that was not sent',
     inWorld(async (world) => {
       const [first, second] = await permitsOf(5, [500_000n, 500_000n])
       await world.place({ by: 4, side: SELL })
@@ -285,7 +285,7 @@ describe('settlement', () => {
   )
 
   it(
-    'shares that were bought in a batch that is in no block yet can be sold on',
+    'shares bought in a batch that is in no block yet can be sold',
     inWorld(async (world) => {
       const reseller = chain.chain.account(6)
       await chain.fund(reseller, { collateral: 1_000_000n })
@@ -303,7 +303,7 @@ describe('settlement', () => {
   )
 
   it(
-    'trades of a market that is not on chain yet wait, and the others do not wait for them',
+    'trades of a market that is not on chain yet wait, and other trades do not wait for them',
     inWorld(async (world) => {
       const maker = chain.maker
       const expiration = (await chain.chain.now()) + 86_400n
@@ -328,7 +328,7 @@ describe('settlement', () => {
 /** Whatever happens, in the end every trade has settled once, or failed for a reason of its own. */
 describe('settlement survives', () => {
   it(
-    'a kill between signing and broadcasting',
+    'settlement survives a kill between signing and broadcasting',
     inWorld(async (world) => {
       await world.trade()
       world.proxy.before = (method) => {
@@ -347,7 +347,7 @@ describe('settlement survives', () => {
   )
 
   it(
-    'a kill between broadcasting and recording',
+    'settlement survives a kill between broadcasting and recording',
     inWorld(async (world) => {
       await world.trade()
       await chain.automine(false)
@@ -366,7 +366,7 @@ describe('settlement survives', () => {
   )
 
   it(
-    'a kill while confirming, and before the reports to the markets',
+    'settlement survives a kill during confirmation, and before the reports to the markets',
     inWorld(
       async (world) => {
         await world.trade()
@@ -387,7 +387,7 @@ describe('settlement survives', () => {
   )
 
   it(
-    'a kill at each question that it asks the chain',
+    'settlement survives a kill at each of its requests to the chain',
     inWorld(async (world) => {
       for (const { method, after: isAfter } of KILL_POINTS) {
         await world.trade()
@@ -408,7 +408,7 @@ describe('settlement survives', () => {
   )
 
   it(
-    'an RPC that is down, or answers errors',
+    'settlement survives an RPC that is down or answers errors',
     inWorld(async (world) => {
       await world.trade()
       for (const faults of [
@@ -431,7 +431,7 @@ describe('settlement survives', () => {
   )
 
   it(
-    'an RPC that takes a transaction and says nothing',
+    'settlement survives an RPC that accepts a transaction without answering',
     inWorld(async (world) => {
       await world.trade()
       world.proxy.faults = {
@@ -446,7 +446,7 @@ describe('settlement survives', () => {
   )
 
   it(
-    'an RPC that is slow, and one that is slower than anybody waits',
+    'settlement survives an RPC that is slow, and one that exceeds every timeout',
     inWorld(
       async (world) => {
         await world.trade()
@@ -466,7 +466,7 @@ describe('settlement survives', () => {
   )
 
   it(
-    'an RPC that takes a transaction long after it was given up',
+    'settlement survives an RPC that accepts a transaction long after it was given up',
     inWorld(
       async (world) => {
         await world.trade()
@@ -493,7 +493,7 @@ describe('settlement survives', () => {
   )
 
   it(
-    'an RPC that lags behind',
+    'settlement survives an RPC that lags behind',
     inWorld(async (world) => {
       const height = await chain.height()
       await world.trade()
@@ -512,7 +512,7 @@ describe('settlement survives', () => {
   )
 
   it(
-    'a transaction that the pool loses',
+    'settlement survives a transaction that the pool loses',
     inWorld(async (world) => {
       await world.trade()
       world.proxy.faults = { dropTransactions: true }
@@ -524,7 +524,7 @@ describe('settlement survives', () => {
   )
 
   it(
-    'a jump of the base fee',
+    'settlement survives a jump of the base fee',
     inWorld(async (world) => {
       await chain.automine(false)
       await world.trade()
@@ -546,7 +546,7 @@ describe('settlement survives', () => {
   )
 
   it(
-    'a reorg that removes a settled batch',
+    'settlement survives a reorg that removes a settled batch',
     inWorld(async (world) => {
       await world.trade()
       const reorganise = await chain.fork()
@@ -566,7 +566,7 @@ describe('settlement survives', () => {
   )
 
   it(
-    'a reorg after which a trade that had failed must not settle',
+    'settlement survives a reorg after which a failed trade must not settle',
     inWorld(async (world) => {
       await chain.fund(chain.chain.account(7), { collateral: 1_000_000n })
       await world.place({ by: 10, side: SELL, size: 1, price: 0.4 })
@@ -587,7 +587,7 @@ describe('settlement survives', () => {
   )
 
   it(
-    'a trade that a lagging node would refuse is not failed',
+    'a trade that a lagging node would refuse does not fail',
     inWorld(async (world) => {
       await world.trade()
       await world.until('it is confirmed', world.allDecided)
@@ -606,7 +606,7 @@ describe('settlement survives', () => {
   )
 
   it(
-    'a batch that reverts as a whole because of one trade',
+    'settlement survives a batch that reverts because of one trade',
     inWorld(async (world) => {
       for (const [seller, buyer] of [
         [10, 11],
@@ -633,7 +633,7 @@ describe('settlement survives', () => {
   )
 
   it(
-    'a market with tokens that take more gas to find than others do',
+    'settlement survives a market whose tokens take more gas to find',
     inWorld(async (world) => {
       await world.trade()
       const tooLittle = `${toFunctionSelector('TooLittleGas(uint256)')}${'0'.repeat(64)}`
@@ -659,7 +659,7 @@ describe('settlement survives', () => {
   )
 
   it(
-    'a paused contract: trades wait, and none fails',
+    'while the contract is paused, trades wait and none fails',
     inWorld(async (world) => {
       await chain.chain.send(chain.owner, chain.settlement, 'pause', [])
       await world.trade()
@@ -671,7 +671,7 @@ describe('settlement survives', () => {
   )
 
   it(
-    'the database away: before the read, before the signing, before the end is recorded',
+    'settlement survives a database outage before reading, signing and recording',
     inWorld(async (world) => {
       await world.trade()
       await world.step()
@@ -691,7 +691,7 @@ describe('settlement survives', () => {
   )
 
   it(
-    'markets that do not answer for a while',
+    'settlement survives markets that do not answer for a while',
     inWorld(async (world) => {
       world.away.markets = true
       await world.trade()
@@ -702,7 +702,7 @@ describe('settlement survives', () => {
   )
 
   it(
-    'a key that somebody else used meanwhile',
+    'settlement survives another sender’s use of its key',
     inWorld(async (world) => {
       await world.trade()
       world.proxy.faults = { dropTransactions: true }
@@ -715,7 +715,7 @@ describe('settlement survives', () => {
   )
 
   it(
-    'lag: markets take cancels only while the oldest trade is too old',
+    'while the oldest trade is too old, markets accept only cancels',
     inWorld(
       async (world) => {
         const lags = () =>
