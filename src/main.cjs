@@ -46,7 +46,7 @@ async function run() {
   const { node } = process.versions
   if (Number(node.split('.')[0]) !== NODE_MAJOR) {
     throw new Error(
-      `this is Node ${node}, Sibyl needs Node ${NODE_MAJOR}: use npm start, which brings it`,
+      `this is Node ${node}, Sibyl needs Node ${NODE_MAJOR}: npm start and npx node bring it`,
     )
   }
   const { boot } = await import('./boot/boot.ts')

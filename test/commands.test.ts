@@ -97,13 +97,18 @@ test('a Node version other than 22 gets one line that explains it', async () => 
   assert.equal(extname(realpathSync(`${ROOT}src/main.ts`)), '.cjs')
   const other = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.20.2' } })`
   const pretend = `--import 'data:text/javascript,${encodeURIComponent(other).replaceAll("'", '%27')}'`
-  for (const loader of ['--import ./src/loader/hooks.js', '']) {
-    scripts.pretended = `node ${pretend} ${loader} src/main.ts`
+  // The last one is what scripts after the README's example import.
+  for (const entry of [
+    '--import ./src/loader/hooks.js src/main.ts',
+    'src/main.ts',
+    'examples/sdk.js',
+  ]) {
+    scripts.pretended = `node ${pretend} ${entry}`
     const { code, out, err } = await run('pretended', '')
     assert.deepEqual({ code, out }, { code: 1, out: '' })
     assert.equal(
       err,
-      'sibyl: this is Node 20.20.2, Sibyl needs Node 22: use npm start, which brings it\n',
+      'sibyl: this is Node 20.20.2, Sibyl needs Node 22: npm start and npx node bring it\n',
     )
   }
 })

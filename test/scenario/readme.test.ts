@@ -1,4 +1,4 @@
-/** Runs every block of TypeScript and of commands of the README and of docs/, alone and beside the demo maker. */
+/** Runs every block of code and of commands of the README and of docs/, alone and beside the demo maker. */
 
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
@@ -25,7 +25,7 @@ type Block = { readonly name: string; readonly code: string }
 const DOCUMENTS = ['README.md', ...readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`)]
 
 /** The blocks of one language in all documents, each named by its document and its section. */
-function blocksOf(language: 'ts' | 'sh'): Block[] {
+function blocksOf(language: 'js' | 'ts' | 'sh'): Block[] {
   return DOCUMENTS.filter((name) => name.endsWith('.md')).flatMap((document) => {
     const sections = readFileSync(join(ROOT, document), 'utf8').split(/^#+ /m)
     return sections.flatMap((section) => {
@@ -36,7 +36,7 @@ function blocksOf(language: 'ts' | 'sh'): Block[] {
   })
 }
 
-/** What each block of TypeScript prints. A block without an entry here fails. */
+/** What each block of code prints. A block without an entry here fails. */
 const PRINTED: Readonly<Record<string, RegExp>> = {
   'README.md: By the SDK': /bob met 1 order\n.*size: 4000000\b.*size: \d+n/s,
   'docs/sdk.md: Another signer': /status: 'accepted'/,
@@ -79,7 +79,7 @@ test('the examples of the README and of the guides run as they are written', asy
   await eventually(async () => assert((await reader.markets()).length > 0))
   const runners = makeRunners(exchange)
 
-  const scripts = blocksOf('ts')
+  const scripts = [...blocksOf('js'), ...blocksOf('ts')]
   const still = scripts.filter(({ code }) => !MOVES_TIME.test(code))
   const moving = scripts.filter(({ code }) => MOVES_TIME.test(code))
   const all = async (blocks: readonly Block[], how: string) => {
