@@ -74,9 +74,9 @@ const {
 type BookOptions = {
   /** Maximum number of resting orders. */
   readonly ordersMax: number
-  /** Any number; prevents traders from choosing hashes that collide in the indices. */
+  /** Any number. It prevents traders from choosing hashes that collide in the indices. */
   readonly seed?: number
-  /** True if every order rests by `restAs`; snapshots then have the places of arrival. */
+  /** True if every order rests by `restAs`; snapshots then store the places of arrival. */
   readonly hasArrivals?: boolean
   /** Receives the traders with orders here. */
   readonly traders?: TraderWatch
@@ -100,8 +100,8 @@ type Level = {
 }
 
 /**
- * The hash texts of the lowest slots are kept, because a book uses these first and reuses them. It saves creating them
- * for every fill, and comparing more than the digits of the tag. Texts for all slots would be a million objects for the
+ * The hash texts of the lowest slots are kept, because a book uses these first and reuses them. So they need not be
+ * created for every fill, and a lookup compares only the text. Texts for all slots would be a million objects for the
  * garbage collector.
  */
 const TEXTS_MAX = 65_536
@@ -192,7 +192,7 @@ export class Book {
     const tag = tagOfText(orderHash, this.#hashPlaces, HASH_WORDS)
     const traderTag = tagOfText(trader, this.#addressPlaces, ADDRESS_WORDS)
 
-    // The lookups in all three indices come together, so that their memory accesses overlap.
+    // The lookups in all three indices are done together, so that their memory accesses overlap.
     const slot = orders.allocate()
     if (this.#byHash.addNew(tag, slot) !== NIL) this.#addBeside(orderHash, tag, slot)
     const prices = this.#prices(side)
@@ -232,7 +232,7 @@ export class Book {
       prices.filled(price, level)
     } else orders.writable(last)[recordAt(last) + NEXT] = slot
 
-    // To the end of its trader's list; an order that returns goes behind the orders that are not younger.
+    // To the end of its trader's list; an order that returns is placed after the orders that are not younger.
     const traderPage = this.#traders.page(owner)
     const inTrader = traderAt(owner)
     let earlier = traderPage[inTrader + TRADER_TAIL]!
@@ -452,7 +452,7 @@ export class Book {
     return this.#slotOf(orderHash, tagOfText(orderHash, this.#hashPlaces, HASH_WORDS))
   }
 
-  /** Returns the order in a slot; pass its hash if known, which saves creating the text. */
+  /** Returns the order in a slot; passing a known hash saves creating the text. */
   read(slot: number, orderHash?: OrderHash): RestingOrder {
     const orders = this.#orders
     const words = orders.page(slot)
@@ -462,7 +462,7 @@ export class Book {
     return readRecord(words, orders.doublePage(slot), offset, trader, hash as OrderHash)
   }
 
-  /** Copies the order into a list, with the quantity that a match took. */
+  /** Copies the order into a list, with the quantity that a match has filled. */
   report(slot: number, taken: number, into: OrderList): void {
     const trader = this.#addresses[this.traderSlotOf(slot)]!
     into.push(this.#orders, slot, taken, trader, this.#textOf(slot))
@@ -810,13 +810,13 @@ export class Book {
     return this.#addTrader(trader, tag, words, offset)
   }
 
-  /** Returns a function that writes keys missing from a record into its copy at `at`. */
+  /** Returns a function that completes the copy of a record at `at` with keys that the record lacks. */
   #completer(): (copy: Int32Array, at: number, slot: number) => void {
     const [orders, traders, texts] = [this.#orders, this.#traders, this.#texts]
     const hasArrivals = this.#hasArrivals
     const key = new Int32Array(HASH_WORDS)
     return (copy, at, slot) => {
-      // The tag would reveal a part of the secret seed.
+      // The tag would reveal part of the secret seed.
       copy[at + TAG] = NIL
       const record = orders.page(slot)
       const owner = record[recordAt(slot) + TRADER_SLOT]!
@@ -849,7 +849,7 @@ function checkTerms(order: OrderTerms, remaining: number, matches: number): void
   if ((matches | 0) !== matches || matches < 0) assert.fail(`a number of matches, not ${matches}`)
 }
 
-/** Places of tag digits, shared by all books with one seed. */
+/** Positions of the tag's digits, shared by all books with one seed. */
 let places: { readonly seed: number; readonly hash: Uint8Array; readonly address: Uint8Array }
 
 function placesOf(seed: number): typeof places {

@@ -66,7 +66,7 @@ export function writeKey(words: Int32Array, offset: number, count: number): stri
 
 const TAG_DIGITS = 6
 
-/** Returns the places of the tag's digits in the text of a key of `count` words. */
+/** Returns the positions of the tag's digits in the text of a key of `count` words. */
 export function tagPlaces(seed: number, count: number): Uint8Array {
   const places = Array.from({ length: 8 * count }, (_, digit) => 2 + digit)
   let random = seed

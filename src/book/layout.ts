@@ -42,7 +42,7 @@ export const MATCHES = 15
 /** Doubles again. */
 export const REMAINING = 8
 export const EXPIRES = 9
-/** Links: the queue of the level, the list of the trader, the bucket of the wheel. */
+/** Links in the level's queue, the trader's list and the wheel's bucket. */
 export const PREV = 20
 export const NEXT = 21
 export const TRADER_PREV = 22
@@ -54,10 +54,11 @@ export const LEVEL = 26
 export const TRADER_SLOT = 27
 /** A double: the order's place among the arrivals of both books. Only complementary markets set it. */
 export const ARRIVAL = 14
-/** Its place in copies: a copy has the address there, and its bucket is found again. */
+/** Index of the place in copies: a copy has the address there instead of the bucket, which is computed again. */
 export const ARRIVAL_COPY = 12
 /**
- * Only in copies: the trader's address; or, as a double in a copy without an address, the quantity that a match took.
+ * Only in copies: the trader's address. A copy without an address has here, as a double, the quantity that a match
+ * filled.
  */
 export const TRADER = 27
 export const TAKEN = 13

@@ -73,8 +73,7 @@ export class MatchResult {
 
 /**
  * Returns the quantity that a match would fill, and its first price (0 if none). Makers that a match would remove
- * without a trade count as they do there. Nothing changes. Makers for which
- * `skips` is true leave before the match.
+ * without a trade are treated as removed. Nothing changes. Makers for which `skips` is true leave before the match.
  */
 export function preview(
   book: Book,

@@ -13,7 +13,7 @@ import { TagIndex } from './tag-index.ts'
 
 const { NIL, LEVEL_KEY, LEVEL_KEY_MASK, LISTED, COUNT } = layout
 
-/** Up to this many levels of a book, empty ones are kept. */
+/** Empty levels are kept while a book has at most this many levels. */
 const LEVELS_KEPT = 16_384
 
 export class PriceLevels {

@@ -26,9 +26,9 @@ export class RecordPool {
   readonly #recordsMax: number
   #capacity = 0
   #freeHead = NIL
-  /** Slots below this one are frozen… */
+  /** Slots below this one are frozen, except those marked in `#kept`. */
   #frozenSlots = 0
-  /** …except those already kept: 1 for each such slot. */
+  /** 1 for each slot whose record is already kept. */
   #kept = new Uint8Array(0)
   #keep: (slot: number) => void = () => {}
 
@@ -43,7 +43,7 @@ export class RecordPool {
     return this.live >= this.#recordsMax
   }
 
-  /** Returns the page of a record; the kind of record knows its place in the page. */
+  /** Returns the page of a record; the caller computes its place in the page. */
   page(slot: number): Int32Array {
     return this.words[slot >> PAGE_SHIFT]!
   }
@@ -81,8 +81,8 @@ export class RecordPool {
   }
 
   /**
-   * From now on every record in use is passed to `keep` before its first change, unless `takeKept` was called for it
-   * earlier. Returns the number of slots.
+   * From now on every record in use is passed to `keep` before its first change, unless `takeKept` was already called
+   * for it. Returns the number of slots.
    */
   freeze(keep: (slot: number) => void): number {
     this.#frozenSlots = this.used
@@ -91,7 +91,9 @@ export class RecordPool {
     return this.used
   }
 
-  /** Returns whether the slot has a record that is not kept yet; the caller keeps it now. */
+  /**
+   * Returns whether the slot has a record that still has to be kept, and marks it as kept: the caller copies it now.
+   */
   takeKept(slot: number): boolean {
     if (this.#kept[slot] !== 0) return false
     this.#kept[slot] = 1

@@ -68,8 +68,8 @@ export class BookSnapshot {
   }
 
   /**
-   * Copies at least `ordersMin` more orders, or all that are left, and returns the full chunks; the caller may give
-   * them back.
+   * Copies at least `ordersMin` more orders, or all that are left, and returns the full chunks; the caller may return
+   * them for reuse.
    */
   copySome(ordersMin: number): Buffer<ArrayBuffer>[] {
     if (this.#done) return []

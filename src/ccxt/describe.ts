@@ -1,6 +1,6 @@
-/** Abilities and settings of this exchange, as ccxt describes its exchanges. */
+/** Capabilities and settings of this exchange, in the form of ccxt. */
 
-/** Methods that are there; every other one is not. */
+/** Supported methods; all others are unsupported. */
 const METHODS = [
   ...['fetchMarkets', 'fetchEvents', 'fetchEvent', 'fetchOutcome', 'fetchTime', 'fetchStatus'],
   ...['fetchTicker', 'fetchTickers', 'fetchOrderBook', 'fetchTrades', 'fetchOHLCV'],
@@ -51,11 +51,11 @@ export const DESCRIPTION = {
   /** ccxt's TICK_SIZE: the precisions of markets are steps. */
   precisionMode: 4,
   options: {
-    /** The first use of an outcome loads all open markets. */
+    /** Using an outcome for the first time loads all open markets. */
     loadAllOutcomes: true,
-    /** Life of an order that names no expiration. */
+    /** Lifetime of an order without an expiration. */
     ttlSeconds: 86_400,
-    /** How much worse than the best price a market order may become, as a fraction. */
+    /** Maximum distance of a market order's price from the best price, as a fraction. */
     slippage: 0.05,
     chainId: undefined,
     rpcUrl: undefined,

@@ -1,4 +1,4 @@
-/** Turns errors of the SDK into those of ccxt. The SDK's error is the `cause`. */
+/** Converts errors of the SDK to those of ccxt, with the SDK's error as `cause`. */
 
 import {
   AuthenticationError,

@@ -1,11 +1,11 @@
 /**
- * The live data behind `watch*`. A feed keeps what arrived since the last call, so a slow loop misses nothing, and
- * every caller that waits receives the same update.
+ * The live data behind `watch*`. A feed keeps the updates since the last call, so a slow loop misses nothing. All
+ * waiting callers receive the same update.
  */
 
 import type { StreamSubscription } from '#client/stream-types.ts'
 
-/** Updates kept for a caller that does not ask; older ones are dropped. */
+/** Updates kept between two calls; older ones are dropped. */
 const KEPT_MAX = 1_000
 
 export class Feed<Item> {
@@ -23,7 +23,7 @@ export class Feed<Item> {
     resolve(this.#take())
   }
 
-  /** Replaces what no caller has received yet: only the newest state matters. */
+  /** Replaces undelivered updates: only the newest state matters. */
   replace(item: Item): void {
     this.#fresh = []
     this.push([item])
@@ -50,7 +50,7 @@ export class Feed<Item> {
 
 type Entry = { readonly feed: Feed<never>; readonly subscription: StreamSubscription }
 
-/** The feeds of one exchange object, by what they follow. */
+/** The feeds of one exchange object, by subject. */
 export class Feeds {
   readonly #entries = new Map<string, Entry>()
 

@@ -6,13 +6,13 @@ import { decimal } from './decimal.ts'
 
 export const OUTCOMES = ['YES', 'NO'] as const
 
-/** The parts of ccxt's base class that names and times are made with. */
+/** The parts of ccxt's base class that build names and times. */
 type Base = {
   shortenSlug(slug: string | undefined): string
   iso8601(timestamp: number | undefined): string | undefined
 }
 
-/** Words of a question in a market's name. */
+/** Maximum number of question words in a market's name. */
 const WORDS_LENGTH_MAX = 48
 
 /** Returns the id that ccxt calls `outcomeId`: `0x…:YES`. */

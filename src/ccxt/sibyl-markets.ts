@@ -23,7 +23,7 @@ import { DESCRIPTION } from './describe.ts'
 import { asCcxtError } from './errors.ts'
 import { marketStructure } from './market-structure.ts'
 
-/** An outcome as ccxt keeps it, resolved from a name or an id. */
+/** An outcome in the form of ccxt, resolved from a name or an id. */
 export type OutcomeRow = {
   readonly outcome: string
   readonly outcomeId: string
@@ -34,7 +34,7 @@ export type OutcomeRow = {
   readonly info: Market
 }
 
-/** Events of one call, if it names no limit. */
+/** Default limit of events per call. */
 const EVENTS_MAX = 100
 const EVENT_STATUSES = { active: 'open', inactive: 'ended', closed: 'ended', all: 'all' } as const
 
@@ -48,7 +48,7 @@ export class SibylMarkets extends PredictionExchange {
     return this.deepExtend(super.describe(), DESCRIPTION)
   }
 
-  /** Returns the client of the SDK, for what ccxt has no method for. It keeps the settings of its first use. */
+  /** Returns the client of the SDK, for calls that ccxt has no method for. It keeps the settings of its first use. */
   sdk(): Client {
     if (this.#client !== undefined) return this.#client
     const { chainId, rpcUrl, pins } = this.options
@@ -72,7 +72,7 @@ export class SibylMarkets extends PredictionExchange {
     return this.walletAddress ? delegateSigner(this.walletAddress, key) : key
   }
 
-  /** Sends a request of the SDK at the pace of ccxt, and by the user's own `fetchImplementation` if there is one. */
+  /** Sends an SDK request at ccxt's rate, with the user's own `fetchImplementation` if there is one. */
   protected async sendPaced(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
     if (this.enableRateLimit) await this.throttle(1)
     if (this.verbose) this.log('fetch', init?.method ?? 'GET', String(input), init?.body ?? '')
@@ -82,7 +82,7 @@ export class SibylMarkets extends PredictionExchange {
     return response
   }
 
-  /** Runs a call of the SDK; its errors become those of ccxt. */
+  /** Runs a call of the SDK and converts its errors to those of ccxt. */
   protected async call<T>(ask: (client: Client) => Promise<T>): Promise<T> {
     try {
       return await ask(this.sdk())
@@ -112,7 +112,7 @@ export class SibylMarkets extends PredictionExchange {
     return marketStructure(this, raw as Market, event) as unknown as CcxtMarket
   }
 
-  /** Finds an outcome that is not loaded: by its id at once, by its name in a newer list of markets. */
+  /** Finds an outcome that is not loaded: an id directly, a name in a fresh list of markets. */
   override async fetchOutcome(outcomeSymbol: string): Promise<OutcomeRow> {
     await this.loadMarkets()
     const marketId = OUTCOME_ID.exec(outcomeSymbol)?.[1]

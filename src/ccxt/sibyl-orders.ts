@@ -32,10 +32,10 @@ type RawOrder = Pick<
   Partial<OpenOrder> &
   Partial<Pick<StreamOrder, 'ts'>> & { readonly status?: string; readonly updatedAt?: number }
 
-/** Market and side of an order, for cancelling it; and its size, which the stream does not repeat. */
+/** Market and side of an order, needed to cancel it, and its size, which the stream does not repeat. */
 type Place = { readonly marketId: string; readonly side: 'buy' | 'sell'; readonly size?: number }
 
-/** Placed orders whose market and side are remembered. */
+/** Maximum number of placed orders whose market and side are remembered. */
 const PLACES_MAX = 10_000
 
 const STATUSES: Readonly<Record<string, string>> = {
@@ -50,7 +50,7 @@ const STATUSES: Readonly<Record<string, string>> = {
   expired: 'expired',
 }
 
-/** The database follows the markets within about a tenth of a second. */
+/** The database lags behind the markets by about a tenth of a second. */
 const BEHIND_MS = 100
 const BEHIND_TRIES = 20
 
@@ -78,7 +78,7 @@ export class SibylOrders extends SibylReads {
     return this.placedOrder(row, intent, placed)
   }
 
-  /** Places orders in as few requests as possible. An order that is refused has the status `rejected`. */
+  /** Places orders in as few requests as possible. A refused order has the status `rejected`. */
   override async createOrders(orders: PredictionOrderRequest[]): Promise<PredictionOrder[]> {
     const rows: OutcomeRow[] = []
     const intents: PlaceIntent[] = []
@@ -105,7 +105,7 @@ export class SibylOrders extends SibylReads {
     )
   }
 
-  /** Replaces an open order by a new one in one step of the market. If it is not open, nothing is placed. */
+  /** Replaces an open order by a new one in one step of the market. If the old order is not open, nothing is placed. */
   async editOrder(
     id: string,
     outcome: string,
@@ -158,7 +158,7 @@ export class SibylOrders extends SibylReads {
     }
   }
 
-  /** Returns the limit of a market order: the given one, or some worse than the best price. */
+  /** Returns the limit of a market order: the given price, or one that is worse than the best price by the slippage. */
   protected async marketPrice(outcome: string, side: 'buy' | 'sell', given: Num): Promise<number> {
     if (given !== undefined) return given
     const { bids, asks } = await this.fetchOrderBook(outcome, 1)
@@ -171,7 +171,7 @@ export class SibylOrders extends SibylReads {
     return Math.min(Math.max(limit, WORST_PRICES.sell), WORST_PRICES.buy)
   }
 
-  /** Returns the placed order. If it met others, what remains of it is read from the exchange. */
+  /** Returns the placed order. If it matched others, its remainder is read from the exchange. */
   protected async placedOrder(
     row: OutcomeRow,
     intent: PlaceIntent,
@@ -208,7 +208,7 @@ export class SibylOrders extends SibylReads {
     }
   }
 
-  /** Remembers an order that the stream tells of with its size. */
+  /** Remembers an order from the stream, with its size. */
   protected rememberSize(told: Partial<StreamOrder>): void {
     const { orderHash, marketId, side, size } = told
     if (orderHash === undefined || marketId === undefined || size === undefined) return
@@ -336,7 +336,7 @@ export class SibylOrders extends SibylReads {
       fee: { cost: 0, currency: 'USDC' },
       info: order,
     })
-    // A fill may be at a better price than the limit, so only trades tell the cost.
+    // Fills may be at a better price than the limit, so the cost is known only from trades.
     return parsed.filled === 0 ? parsed : { ...parsed, cost: undefined, average: undefined }
   }
 }

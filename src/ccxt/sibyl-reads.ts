@@ -1,4 +1,4 @@
-/** Public reads: tickers, books, trades, candles; and what an address holds. */
+/** Public reads: tickers, books, trades and candles; and the holdings of an address. */
 
 import {
   BadRequest,
@@ -31,7 +31,7 @@ type Interval = keyof typeof TIMEFRAMES
 const CANDLES_MAX = 300
 /** Trades of one page. */
 const PAGE_MAX = 100
-/** Trades that one call reads at most, page by page. */
+/** Maximum number of trades that one call reads, page by page. */
 const TRADES_MAX = 1_000
 
 type UserTrade = UserActivity['activity'][number]
@@ -98,13 +98,13 @@ export class SibylReads extends SibylMarkets {
       ask: price(raw.bestAskPrices[at]),
       last: price(last),
       open: last && change !== null && change !== undefined ? price(last - change) : undefined,
-      // The exchange counts dollars, and both outcomes together.
+      // Volume is in dollars and covers both outcomes together.
       quoteVolume: raw.volume24h === null ? undefined : decimal(raw.volume24h),
       info: ticker,
     })
   }
 
-  /** Returns the fields by which ccxt names an outcome in every structure. */
+  /** Returns the fields that identify an outcome in every structure of ccxt. */
   protected identity({ outcome, outcomeId, label, market, event }: OutcomeRow): Dict {
     return { outcome, outcomeId, label, market, event }
   }
@@ -302,8 +302,8 @@ export class SibylReads extends SibylMarkets {
   }
 
   /**
-   * Returns the dollars of the address. `used` is what open orders need. An exchange that reserves funds knows it;
-   * otherwise the balance is read from the chain, which needs `options.rpcUrl` unless the exchange is a devnet.
+   * Returns the dollars of the address. `used` is the amount that open orders need, if the exchange reserves funds.
+   * Otherwise the balance is read from the chain, which needs `options.rpcUrl` unless the exchange is a devnet.
    */
   override async fetchBalance(): Promise<Balances> {
     const address = await this.trader()

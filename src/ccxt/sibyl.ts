@@ -20,14 +20,14 @@ import { OUTCOMES } from './market-structure.ts'
 import type { OutcomeRow } from './sibyl-markets.ts'
 import { SibylOrders } from './sibyl-orders.ts'
 
-/** Trades and orders whose repetition in a later snapshot is noticed. */
+/** Trades and orders that are recognised if a later snapshot repeats them. */
 const SEEN_MAX = 5_000
 
 export class Sibyl extends SibylOrders {
   readonly #feeds = new Feeds()
   #stream: SibylStream | undefined
 
-  /** Returns the stream of the SDK: its events tell of lost connections, gaps and checksums. */
+  /** Returns the stream of the SDK, which emits events about lost connections, gaps and checksums. */
   liveStream(): SibylStream {
     this.#stream ??= this.sdk().stream()
     return this.#stream
@@ -47,7 +47,7 @@ export class Sibyl extends SibylOrders {
     return { ...book, bids: book.bids.slice(0, limit), asks: book.asks.slice(0, limit) }
   }
 
-  /** Resolves with the trades since the last call; the first call waits for the first trade after it. */
+  /** Resolves with the trades since the last call; the first call waits for the next trade. */
   override async watchTrades(
     outcome: string,
     since?: Int,
@@ -81,7 +81,7 @@ export class Sibyl extends SibylOrders {
     return this.filterBySinceLimit(own, since, limit, 'timestamp', true)
   }
 
-  /** Returns a public trade as the signer's: its side is theirs. */
+  /** Returns a public trade from the signer's point of view, with the signer's side. */
   protected ownTrade(trade: PredictionTrade, me: string): PredictionTrade {
     const isBuyer = trade.info.buyer.toLowerCase() === me
     const side = isBuyer ? 'buy' : 'sell'
@@ -99,7 +99,7 @@ export class Sibyl extends SibylOrders {
       if (message.type === 'trade.status') return
       const all = message.type === 'trade' ? [message] : message.trades
       const fresh = all.filter(({ tradeId }) => seen.add(tradeId))
-      // The first snapshot is the past; a later one has what was missed.
+      // The first snapshot is history; a later one contains the missed trades.
       if (!isFirst)
         feed.push(fresh.map((raw) => this.parsePredictionTrade(raw, row)).filter(isWanted))
       isFirst = false
@@ -147,7 +147,7 @@ export class Sibyl extends SibylOrders {
     const updates = await this.follow<StreamOrder>(key, (feed) =>
       this.liveStream().orders(trader, (message) => {
         if (message.type === 'orders.snapshot') {
-          // The first snapshot is the past; a later one has what was missed.
+          // The first snapshot is history; a later one contains the missed changes.
           if (!isFirst) feed.push(message.orders)
           isFirst = false
         } else if (message.type === 'order') feed.push([message])
@@ -199,7 +199,7 @@ export class Sibyl extends SibylOrders {
     this.#feeds.end(key, new ExchangeClosedByUser(`${this.id} ${key}: the watch ended`))
   }
 
-  /** Closes the stream; calls of `watch*` that wait fail with `ExchangeClosedByUser`. */
+  /** Closes the stream; pending `watch*` calls fail with `ExchangeClosedByUser`. */
   override async close(cleanInstanceCache = false): Promise<void> {
     this.#feeds.endAll(new ExchangeClosedByUser(`${this.id} is closed`))
     this.#stream?.close()
@@ -212,7 +212,7 @@ export class Sibyl extends SibylOrders {
 class Seen {
   readonly #ids = new Set<string>()
 
-  /** Returns false if the id was there. */
+  /** Returns false if the id was already there. */
   add(id: string): boolean {
     if (this.#ids.has(id)) return false
     this.#ids.add(id)

@@ -1,6 +1,6 @@
 /**
- * Addresses in the form in which they leave the process: EIP-55, with a checksum in the capitals. The same few
- * addresses are sent over and over, so results are cached in bounded memory.
+ * Addresses in their external form: EIP-55, with a checksum in the capitals. The same few addresses are sent
+ * repeatedly, so results are cached in bounded memory.
  */
 
 import { keccak_256 } from '@noble/hashes/sha3.js'
@@ -8,8 +8,8 @@ import type { Address } from './ids.ts'
 import { CHECKSUM_ADDRESSES_MAX } from './limits.ts'
 
 /**
- * Two generations: when the young one is full it becomes the old one, and entries in use move back. So addresses in use
- * stay without keeping an order of use.
+ * Two generations: when the young one is full it becomes the old one, and entries in use move back. So the cache keeps
+ * used addresses without tracking the order of use.
  */
 let young = new Map<Address, string>()
 let old = new Map<Address, string>()

@@ -19,13 +19,15 @@ type DelegateLimits = {
 export type Delegation = DelegateLimits & {
   readonly account: Address
   readonly delegate: Address
-  /** Unix seconds; the exchange accepts orders of the delegate that expire by then. In the past: revoked. */
+  /**
+   * Unix seconds. The exchange accepts orders of the delegate that expire by then; a time in the past means revoked.
+   */
   readonly untilSec: number
-  /** Until then the contract settles trades that were matched before. */
+  /** Until this time the contract settles trades that were matched before. */
   readonly settlesUntilSec: number
 }
 
-/** The first two bytes and the last one of the RLP list of an address and the number 1. */
+/** RLP encoding of the list of an address and the number 1: its first two bytes and its last one. */
 const LIST_AND_ADDRESS = [0xd6, 0x94]
 const FIRST_NONCE = 0x01
 const ADDRESS_DIGITS = 40
@@ -41,7 +43,7 @@ export function delegatesOf(settlement: Address): Address {
   return toAddress(`0x${digits.slice(-ADDRESS_DIGITS)}`)
 }
 
-/** Returns why a delegation does not allow an order that its delegate signed. */
+/** Returns why a delegation does not allow an order signed by its delegate. */
 export function delegationFlaw(
   delegation: Delegation,
   order: Pick<Order, 'marketId' | 'size' | 'expiration'>,

@@ -1,13 +1,13 @@
 /**
  * An event: a group of markets, such as one market per candidate. Its metadata is JSON, signed by an operator of the
- * factory and stored on the chain with each of its markets. It never changes: other bytes are another event.
+ * factory and stored on the chain with each of its markets. It never changes: different bytes are a different event.
  */
 
 import { EVENT_BYTES_MAX, EVENT_TAGS_MAX } from './limits.ts'
 import { CATEGORIES, type Category } from './market.ts'
 
 export type EventInfo = {
-  /** Name in addresses; unique on its chain. */
+  /** Name in URLs; unique on its chain. */
   readonly slug: string
   readonly title: string
   readonly category: Category
@@ -41,7 +41,7 @@ export function isEventSlug(text: string): boolean {
   return text.length <= SLUG_CHARS_MAX && NAME.test(text)
 }
 
-/** Rules of each field: undefined if the value is right, otherwise what it must be. */
+/** Rules of each field: undefined if the value is valid, otherwise the required form. */
 const RULES: { readonly [Field in keyof EventInfo]: (value: unknown) => string | undefined } = {
   slug: (value) =>
     typeof value === 'string' && isEventSlug(value)
@@ -79,12 +79,12 @@ const RULES: { readonly [Field in keyof EventInfo]: (value: unknown) => string |
 
 const FIELDS = Object.keys(RULES) as (keyof EventInfo)[]
 
-/** Returns the metadata as the text that an operator signs; reject it with `readEventInfo` first. */
+/** Returns the metadata as the text that an operator signs; the caller validates it with `readEventInfo` first. */
 export function eventText(info: EventInfo): string {
   return JSON.stringify(Object.fromEntries(FIELDS.map((field) => [field, info[field]])))
 }
 
-/** Returns the event that the metadata describes, or what is wrong with it. */
+/** Returns the event that the metadata describes, or why it is invalid. */
 export function readEventInfo(metadata: Uint8Array): EventInfo | { readonly why: string } {
   if (metadata.length > EVENT_BYTES_MAX) {
     return { why: `the metadata must have at most ${EVENT_BYTES_MAX} bytes` }
@@ -98,7 +98,7 @@ export function readEventInfo(metadata: Uint8Array): EventInfo | { readonly why:
   return checkEventInfo(value)
 }
 
-/** Returns the event, or what is wrong with which field. Unknown fields are wrong. */
+/** Returns the event, or which field is invalid and why. Unknown fields are refused. */
 export function checkEventInfo(value: unknown): EventInfo | { readonly why: string } {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return { why: 'the metadata must be a JSON object' }

@@ -29,7 +29,7 @@ export class EventStreamReader {
       }
     },
   })
-  /** Last id of the stream; it stays until another one comes. */
+  /** Last id of the stream; it stays until another one arrives. */
   lastId = ''
   /** Pause before reconnecting, as requested by the stream. */
   retryMs: number | undefined

@@ -130,13 +130,13 @@ export type FundsStep = BlockPlace & {
 export type FundsChain = {
   readonly chainId: number
   /**
-   * Returns the newest block and the changes since the last step; the first step has only the block. One call at a
-   * time. Changes of an owner who is added to `watched` during the call are not reported, so a read of that owner at an
-   * earlier block must be repeated.
+   * Returns the newest block and the changes since the last step; the first step has only the block. Calls must not
+   * overlap. Changes of an owner who is added to `watched` during the call are not reported, so a read of that owner at
+   * an earlier block must be repeated.
    */
   step(watched: ReadonlySet<Address>): Promise<FundsStep>
   /**
-   * Returns the funds of owners at a step's block, in the order of the questions. The fault `CHAIN_BLOCK_GONE` means
+   * Returns the funds of owners at a step's block, in the order of the requests. The fault `CHAIN_BLOCK_GONE` means
    * that the block was replaced, or is not on this node yet: the next step has another.
    */
   read(questions: readonly FundsQuestion[], at: BlockPlace): Promise<ChainFunds[]>

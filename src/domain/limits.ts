@@ -37,7 +37,7 @@ export const ORDERS_PER_MARKET_MAX = 4_000_000
 export const ORDERS_PER_TRADER_MAX = 10_000
 
 /**
- * Traders for whom a market thread counts cancels without a fill; above it the one with the oldest cancel is forgotten.
+ * Traders whose cancels without a fill a market thread counts; above it the trader with the oldest cancel is dropped.
  */
 export const QUOTA_TRADERS_MAX = 50_000
 /** Bounds of a dead-man switch's time, and the switches that a front reads ahead. */
@@ -67,7 +67,7 @@ export const CANCELLED_LISTED_MAX = 10_000
 export const OPEN_ORDERS_LISTED_MAX = 1_000
 export const OPEN_ORDERS_SNAPSHOT_MAX = 500
 
-/** Events after which a market thread commits, even if commands still wait. */
+/** Number of events after which a market thread commits, even if more commands wait. */
 export const COMMIT_EVENTS_MAX = 8_192
 
 /** Markets per message of a market thread. */
@@ -109,7 +109,7 @@ export const POSITION_SYNCS_MAX = 10_000
 /** Candles per `GET /api/v1/candles/{marketId}`. */
 export const CANDLES_LISTED_MAX = 300
 
-/** Answers in a front's short-lived cache, and their bytes. */
+/** Maximum number of answers in a front's short-lived cache, and of their bytes. */
 export const READS_KEPT_MAX = 10_000
 export const READS_KEPT_BYTES_MAX = 64 * 1024 * 1024
 
@@ -132,15 +132,18 @@ export const PUBLIC_LOG_EVENTS_PER_TURN = 8_192
 /** Orders of one `GET /api/v1/transparency/signatures`: their hashes must fit into the headers of a request. */
 export const SIGNATURES_LISTED_MAX = 40
 
-/** Entries of the public log that are searched for an event from the time on that it happened. */
+/** Entries of the public log that are searched for an event, starting at the event's time. */
 export const PUBLIC_ENTRIES_SEARCHED_MAX = 256
 
-/** Segments of the public log that one file of an archive is read from, and bytes after which it ends. */
+/** Segments of the public log that one archive file is read from, and bytes after which the file ends. */
 export const ARCHIVE_SEGMENTS_MAX = 4
 export const ARCHIVE_BYTES_MAX = 4 * 1024 * 1024
-/** Leaves behind the stored books that a past book or an archive may read; if there are more, the index is behind. */
+/**
+ * Leaves after the stored books that a past book or an archive may read; if there are more, the index is too far
+ * behind.
+ */
 export const HISTORY_TAIL_LEAVES_MAX = 8_192
-/** Past books and archive files that wait for their thread. */
+/** Requests for past books and archive files that wait for their thread. */
 export const HISTORY_WAITING_MAX = 32
 
 /** Orders per task for the verify pool; more orders in the same tick become several tasks. */
@@ -173,7 +176,7 @@ export const API_KEY_NAME_CHARS_MAX = 100
 /** Writes of other actors that wait for the database; further ones are rejected. */
 export const WRITES_WAITING_MAX = 4_096
 
-/** Writes that share one commit of the database. */
+/** Maximum number of writes that share one commit of the database. */
 export const WRITES_TOGETHER_MAX = 64
 
 /** Length of `GET /api/v1/quick-markets/{asset}/price-history`, one price a second. */
@@ -182,7 +185,7 @@ export const PRICE_HISTORY_SEC = 20 * 60
 /** Quick markets listed by `GET /api/v1/quick-markets/{asset}/history`. */
 export const QUICK_MARKETS_LISTED_MAX = 100
 
-/** Quick markets that wait for a price or for the chain; above it the oldest wait for a restart. */
+/** Quick markets that wait for a price or for the chain; if there are more, the oldest are resumed after a restart. */
 export const QUICK_MARKETS_UNFINISHED_MAX = 10_000
 
 /** Prices that wait for the database; above it the oldest are dropped. */
@@ -190,9 +193,9 @@ export const PRICES_WAITING_MAX = 10_000
 
 /** Operations in progress per chain in the relayer. */
 export const RELAYS_UNDERWAY_MAX = 1_000
-/** … above which it accepts only redemptions. */
+/** Number of operations in progress above which the relayer accepts only redemptions. */
 export const RELAYS_UNREDEEMING_MAX = 750
-/** Queued operations in one owner's name: until they are examined, any client may claim to be the owner. */
+/** Queued operations under one owner's address: until they are examined, any client may claim to be the owner. */
 export const RELAYS_IN_LINE_MAX = 16
 
 /** Trades that a rejection lists; there may be more. */
@@ -226,10 +229,10 @@ export const SETTLEMENT_ENDED_MAX = 100_000
 /** Unanswered reports of settlement to markets. */
 export const SETTLEMENT_REPORTS_MAX = 512
 
-/** Orders with a permit that is known to be used. */
+/** Orders whose permit is known to be used. */
 export const SETTLEMENT_PERMITS_MAX = 10_000
 
-/** Permits per trader that may wait for each other; settlement sends at most this many along. */
+/** Permits per trader that may wait for each other; settlement sends at most this many with a trade. */
 export const PERMITS_AHEAD_MAX = 32
 
 /** Trades listed by `GET /api/v1/pending-trades` and `/api/v1/failed-trades`: maximum and default. */
@@ -246,8 +249,8 @@ export const FAILED_TRADES_LISTED_HOURS = 24
 export const CHAIN_EVENTS_PER_RANGE_MAX = 10_000
 
 /**
- * For at most this many blocks every header is read, by which missing logs are noticed. Near the head no more blocks
- * are read at once, because a node may not have the logs of its newest blocks yet.
+ * Up to this many blocks, every header is read to notice missing logs. Near the head no more blocks are read at once,
+ * because a node may not have the logs of its newest blocks yet.
  */
 export const CHAIN_HEADERS_PER_RANGE_MAX = 32
 
@@ -274,7 +277,7 @@ export const EVENTS_LISTED_MAX = 50
 export const EVENTS_LISTED = 20
 export const EVENT_MARKETS_LISTED = 5
 
-/** Events that one page of a filtered list scans; its cursor continues behind them. */
+/** Events that one page of a filtered list scans; its cursor continues after them. */
 export const EVENTS_SCANNED_MAX = 5_000
 
 /** Markets whose event a front remembers, and traded markets whose events wait for a new volume. */
@@ -321,11 +324,11 @@ export const DELEGATES_PER_ACCOUNT_MAX = 100
 /** Open orders of a delegate whose open notional is limited. */
 export const DELEGATED_ORDERS_MAX = 1_000
 
-/** Questions to contract accounts about a signature per client, and per account: per second, and burst. */
+/** Rate limit of signature queries to contract accounts, per client and per account: per second, and burst. */
 export const CONTRACT_SIGNATURES_PER_SECOND = 10
 export const CONTRACT_SIGNATURES_BURST = 40
 
-/** Questions to contract accounts at once per front, and waiting ones; further orders are refused. */
+/** Concurrent signature queries to contract accounts per front, and waiting ones; further orders are refused. */
 export const CONTRACT_SIGNATURES_AT_ONCE_MAX = 16
 export const CONTRACT_SIGNATURES_WAITING_MAX = 200
 

@@ -1,6 +1,6 @@
 /**
- * Events of a market. They are the only truth about it: the log stores them, recovery replays them, the database and
- * the stream are derived from them. They are plain JSON data.
+ * Events of a market. They alone define its state: the log stores them, recovery replays them, the database and the
+ * stream are derived from them. They are plain JSON data.
  *
  * Each event has the next number of its market's gapless `seq`. The size resting at a price follows from the events
  * alone, without knowing any order: `OrderRested` adds `added`, a fill of `OrdersMatched` takes `size` from the side

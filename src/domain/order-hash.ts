@@ -1,7 +1,7 @@
 /**
- * The EIP-712 digest of an order, which the trader signs and which is the order's identity. It is
- * laid out by hand over fixed bytes, because a general encoder costs more than the signature check
- * it prepares. It never checks an order's values; `order.ts` does.
+ * The EIP-712 digest of an order, which the trader signs and which is the order's identity. It is written by hand into
+ * fixed bytes, because a general encoder costs more than the signature check itself. It does not check an order's
+ * values; `order.ts` does.
  *
  *   struct = keccak( typeHash | marketId | trader | side | outcome | price | size | nonce
  *                    | expiration | makerFeeRecipient )          ten words of 32 bytes
@@ -26,7 +26,7 @@ export type Keccak256 = (bytes: Uint8Array) => Uint8Array
 /** Returns the digest of an order in a new array of 32 bytes. */
 export type OrderHasher = (order: Order) => Uint8Array
 
-/** The same for an order laid out by `writeOrderWords`; the bytes are copied first. */
+/** The same for an order written by `writeOrderWords`; the bytes are copied first. */
 type OrderWordsHasher = (words: Uint8Array) => Uint8Array
 
 const WORD = 32
@@ -119,10 +119,7 @@ function domainSeparator(domain: OrderDomain, keccak256: Keccak256): Uint8Array 
   return keccak256(words)
 }
 
-/**
- * Writes `0x` hex of exactly `length` bytes. Throws otherwise: a digest of half-read input would be worse than an
- * error.
- */
+/** Writes `0x` hex of exactly `length` bytes, and throws otherwise, so that no digest is made of incomplete input. */
 function writeHex(target: DataView, offset: number, text: string, length: number): void {
   let bad = text.length === 2 + 2 * length && text.startsWith('0x') ? 0 : NOT_HEX
   for (let index = 0, at = 2; index < length; index++, at += 2) {
@@ -140,7 +137,7 @@ function writeSafeInteger(view: DataView, offset: number, value: number): void {
   view.setUint32(offset + 4, value % UINT32)
 }
 
-/** Most nonces and all reasonable expirations are safe integers; only the others need a bigint. */
+/** Most nonces and expirations are safe integers; only the others need a bigint. */
 function writeUint64(view: DataView, offset: number, text: Uint64): void {
   if (text.length < 16) {
     writeSafeInteger(view, offset, Number(text))

@@ -3,7 +3,7 @@
  * the signer; the accounts know the next nonce.
  *
  * - It belongs to a buy: a sell pays no stablecoin.
- * - Its value covers what the order needs (`funds.ts`), with a unit for each fill that it can have. A
+ * - Its value covers what the order needs (`funds.ts`), plus one unit per possible fill. A
  *   permit that is short by these units would fail the last trade of the order.
  * - Its deadline is not before the last moment at which a trade of the order can settle: a match in the
  *   order's last second takes a while to reach the chain.

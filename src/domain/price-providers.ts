@@ -1,15 +1,15 @@
 /**
  * Every price provider, as one record each: addresses, the names it has for assets, and limits. Settings, routes,
- * documents and the simulator read this list. The code that speaks to a provider is joined to it by name, in
+ * documents and the simulator read this list. The code for a provider is looked up by its name, in
  * `services/prices/feeds/makers.ts`.
  */
 
 export type PriceProvider = {
-  /** Default address of its HTTP API, without a slash at its end. */
+  /** Default address of its HTTP API, without a slash at the end. */
   readonly url: string
   /** Default address of its WebSocket. A provider without one pushes server-sent events from `url`. */
   readonly socketUrl?: string
-  /** Path of its stream, behind the address that pushes. */
+  /** Path of its stream below the address that pushes. */
   readonly streamPath: string
   readonly needsApiKey?: true
   /** The provider's name for an asset, as the settings spell it. */
@@ -23,7 +23,7 @@ export type PriceProvider = {
   }
   /** Default names, by asset. */
   readonly names: Readonly<Record<string, string>>
-  /** The largest share of a price that its confidence may be; without it, the provider reports none. */
+  /** Maximum ratio of confidence to price; undefined if the provider reports no confidence. */
   readonly confidenceMax?: number
 }
 
@@ -73,7 +73,7 @@ export const PRICE_PROVIDERS = {
 
 export type PriceSource = keyof typeof PRICE_PROVIDERS
 
-/** All providers, in the order in which they are believed. */
+/** All providers, in order of preference. */
 export const PRICE_SOURCES = Object.keys(PRICE_PROVIDERS) as readonly PriceSource[]
 
 export const priceProvider = (source: PriceSource): PriceProvider => PRICE_PROVIDERS[source]

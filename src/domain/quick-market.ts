@@ -46,7 +46,8 @@ export type SourceMarks = {
   readonly start: Mark | null
   readonly end: Mark | null
   /**
-   * True if it has a vote: it reported both instants, and another source is near both reports, or no other reported.
+   * True if it has a vote: it reported both prices, and another source is near both of them, or no other source
+   * reported.
    */
   readonly counts: boolean
 }
@@ -128,12 +129,12 @@ export function averagedSecs(endSec: number, intervalSec: number): number[] {
   return Array.from({ length: count }, (_, at) => endSec - (count - at) * stepSec)
 }
 
-/** Returns the seconds between these reports. A report that is later by more does not count for its second. */
+/** Returns the seconds between these reports. A report that is later than this does not count for its second. */
 export function averagedStepSec(intervalSec: number): number {
   return averaging(intervalSec).stepSec
 }
 
-/** A short market is averaged over its second half at most. */
+/** A short market is averaged over at most its second half. */
 function averaging(intervalSec: number): { readonly stepSec: number; readonly count: number } {
   const windowSec = Math.min(AVERAGE_SEC, Math.floor(intervalSec / 2))
   const count = Math.min(AVERAGE_COUNT, windowSec)

@@ -13,7 +13,7 @@ export function moveBps({ start, end }: Pick<SourceMarks, 'start' | 'end'>): num
 }
 
 type Votes = {
-  /** Sources that saw the price move to this side, including the judged one. */
+  /** Sources that saw the price move to this side, including the source being judged. */
   readonly supporters: number
   readonly opponents: number
   /** Opponents whose move differs from that of the judged source by more than the bound. */
@@ -21,8 +21,8 @@ type Votes = {
 }
 
 /**
- * Counts the sources for and against the side of the judged source. A source with two equal prices votes for neither
- * side.
+ * Counts the sources for and against the side of the source being judged. A source with two equal prices votes for
+ * neither side.
  */
 export function votesOn(
   judged: { readonly source: PriceSource; readonly start: Mark; readonly end: Mark },

@@ -38,7 +38,7 @@ export type TypedMessage = {
 
 export type SignedMessage = TypedMessage & {
   readonly signature: SignedPermit
-  /** Place of the signature in the request: the path before `r`, as `redemptions[1].`. */
+  /** Path of the signature in the request: the part before `r`, as `redemptions[1].`. */
   readonly path: string
   /** True for the permit of a bond, whose fields have other names. */
   readonly isBond: boolean

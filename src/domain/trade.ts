@@ -35,7 +35,7 @@ export type Trade = {
   readonly seller: Address
   readonly buyOrderHash: OrderHash
   readonly sellOrderHash: OrderHash
-  /** Which of both was the taker: the buyer (`BUY`) or the seller. */
+  /** Role of the taker: the buyer (`BUY`) or the seller. */
   readonly takerSide: Side
   readonly matchedAtMs: number
   /** Absent: an ordinary trade of one outcome. */
@@ -55,14 +55,14 @@ export type TradeWithOrders = Trade & {
   readonly sell: VerifiedOrder
 }
 
-/** Facts about an unsettled trade that outlive a kill of settlement. */
+/** Facts about an unsettled trade that survive a kill of settlement. */
 export type TradeNote = {
   readonly tradeId: TradeId
   /** Time for which the chain was reachable since settlement first read the trade. */
   readonly reachableMs: number
   readonly retries: number
   readonly wastedGas: number
-  /** The refusal of a block by the fault of a side. */
+  /** A refusal by a block, by the fault of one side. */
   readonly refusal?: TradeRefusal
 }
 
@@ -71,6 +71,6 @@ export type TradeRefusal = { readonly fault: FaultySide; readonly reason: string
 /** A trade with everything that settlement needs; `tradeKey` is its id on chain. */
 export type TradeToSettle = TradeWithOrders & {
   readonly tradeKey: string
-  /** A block that a reorg removed refused it: it fails, unless it has settled. */
+  /** A block that a reorg has removed refused this trade: it fails, unless it has settled. */
   readonly refusal?: TradeRefusal
 }

@@ -9,7 +9,7 @@ import type { Address, TradeId } from './ids.ts'
 /** `permit-buys` are buys with a permit: their permit needs the nonce that the operation uses. */
 export type HeldOrders = 'sells' | 'buys' | 'permit-buys'
 
-/** The complete hold of a trader; without a kind of orders it is lifted. */
+/** The complete hold of a trader; an empty list of order kinds lifts it. */
 export type TraderHold = {
   readonly chainId: number
   readonly trader: Address

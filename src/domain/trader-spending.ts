@@ -6,8 +6,8 @@
  * it. The taker pays for the last fill. So the trader who splits an amount into many small orders pays for each of
  * them, on either side, and no trader can use up the budget of another by trading with them.
  *
- *   Eve asks 500 times for $1, Ann buys $500 of them   Eve pays for 499 fills, Ann for 1
- *   Ann asks once for $500, Eve buys $1 of it 500 times   Eve pays for 500 fills, Ann for none
+ *   Eve places 500 asks of $1, Ann buys all of them for $500   Eve pays for 499 fills, Ann for 1
+ *   Ann places one ask of $500, Eve buys $1 of it 500 times   Eve pays for 500 fills, Ann for none
  *
  * Gas of a fill that failed on chain by the fault of one side is charged to that side, in a separate budget.
  */

@@ -72,7 +72,9 @@ function makeIdlePartitions(thread: FollowedThread) {
     for (const partition of partitions) if (dozing.has(partition)) dozingThere.add(partition)
   }
 
-  /** Returns whether the thread acknowledged. A thread without idle partitions sends everything. */
+  /**
+   * Returns whether the thread acknowledged. A thread of an older version has no idle partitions and sends everything.
+   */
   async function sayAwake(partitions: readonly number[]): Promise<boolean> {
     if (partitions.length === 0 || !canDoze) return true
     return !isUnanswered(await thread.ask('Wake', { partitions }))
@@ -103,7 +105,7 @@ function makeIdlePartitions(thread: FollowedThread) {
       }
       return partitions.length > 0
     },
-    /** Returns whether the partition was idle; it has to be loaded then. */
+    /** Returns whether the partition was idle and must therefore be loaded. */
     wake(partition: number): boolean {
       if (!dozing.delete(partition)) return false
       dozingThere.delete(partition)
@@ -113,7 +115,7 @@ function makeIdlePartitions(thread: FollowedThread) {
   }
 }
 
-/** Messages of the last batch that arrived during a load, to be applied again after the part that came with them. */
+/** Messages of the last batch that arrived during a load. They are applied again after the part in the same batch. */
 function makeLastBatch(thread: Pick<FollowedThread, 'heardSentAtMs'>) {
   let heard: (() => void)[] = []
   let sentAtMs = 0
@@ -132,7 +134,7 @@ function makeLastBatch(thread: Pick<FollowedThread, 'heardSentAtMs'>) {
   }
 }
 
-/** How far the markets of the thread are on the board. */
+/** State of the load: which markets of the thread are on the board. */
 function makeProgress() {
   let loaded = false
   let known = false

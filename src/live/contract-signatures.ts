@@ -1,8 +1,8 @@
 /**
- * Asks contract accounts whether they accept a signature (EIP-1271). A question costs a call to a node, so strangers
- * must not be able to make us ask: each client and each account has a limit, a front asks few at once, and an answer is
- * remembered until the next block. The settlement contract asks again; a contract that changes its mind after a match is
- * its trader's fault, like moved funds.
+ * Asks contract accounts whether they accept a signature (EIP-1271). A query costs a call to a node, so strangers must
+ * not be able to cause many: each client and each account has a limit, a front sends few at once, and an answer is
+ * remembered until the next block. The settlement contract checks again. If a contract rejects a signature after the
+ * match, that is its trader's fault, like moved funds.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -74,7 +74,7 @@ export function makeContractSignatures(ports: {
           break
         }
       }
-      // A failure says nothing about the signature: the next order asks again.
+      // A failed query proves nothing about the signature: the next order queries again.
       void answer.then((result) => {
         if (typeof result !== 'boolean' && answers.get(key) === answer) answers.delete(key)
       })

@@ -27,7 +27,7 @@ type DeadmanPorts = {
 }
 
 type DeadmanWatch = {
-  /** Reads and fires; called once a second. A turn that is under way is not joined by another. */
+  /** Reads and fires; called once a second. Returns at once if the last call is still running. */
   turn(): Promise<void>
 }
 

@@ -1,6 +1,7 @@
 /**
  * The planned move of a market thread to another node, as a front sees it. Orders wait for the next owner until their
- * deadline, so for that long a front is as ready as before. A thread that dies announces nothing and is not excused.
+ * deadline, so the front counts as ready for that long. A thread that dies announces nothing, so its front is not
+ * ready.
  */
 
 type HandOver = {

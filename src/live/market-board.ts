@@ -1,6 +1,6 @@
 /**
- * A front's memory of the markets: texts, levels and latest trades. Market threads send events before the answers they
- * belong to, so a client that received an answer sees its effect. The board makes no decisions.
+ * A front's memory of the markets: texts, levels and latest trades. Market threads send the events of a command before
+ * its answer, so a client that received an answer sees its effect. The board makes no decisions.
  */
 
 import type { MarketId, Sequence, TradeId } from '#domain/ids.ts'
@@ -22,7 +22,7 @@ export type ShownMarket = {
   closed: CloseReason | undefined
   updatedAtMs: number
   books: readonly [LevelBook, LevelBook]
-  /** The books of a complementary market with the levels that the other one implies. */
+  /** The books of a complementary market, each with the levels implied by the other. */
   implied: readonly [LevelBook, LevelBook] | undefined
   /** Latest trades known to this front, oldest first. */
   readonly trades: Map<TradeId, ShownTrade>
@@ -201,10 +201,10 @@ class RecentMarkets {
   }
 }
 
-/** Place of the first book with implied levels among the written ones. */
+/** Index of the first book with implied levels among the cached JSON texts. */
 const IMPLIED = 3
 
-/** Counts over all markets: a market that returns must not have an old version. */
+/** Counts over all markets, so that a market that returns never repeats an old version. */
 let versions = 0
 
 function noteTrades(shown: ShownMarket, seq: Sequence): void {
@@ -283,7 +283,7 @@ function forgetWritten(shown: ShownMarket, outcome: Outcome): void {
   for (const of of OUTCOMES) shown.written[IMPLIED + of] = ''
 }
 
-/** Changes the size at a level, and the level of the other outcome that it implies. */
+/** Changes the size at a level, and the implied level of the other outcome. */
 function addLevel(
   shown: ShownMarket,
   {
@@ -310,7 +310,7 @@ function loadBooks(shown: ShownMarket, view: MarketView): void {
   shown.implied = impliedBooks(shown)
 }
 
-/** Returns both books of a complementary market with the levels that the other one implies. */
+/** Returns both books of a complementary market, each with the levels implied by the other. */
 function impliedBooks({
   market,
   books,
@@ -328,7 +328,7 @@ function impliedBooks({
   return implied
 }
 
-/** Returns a book; with `implied`, the orders of the other outcome as levels of this one, if they can match. */
+/** Returns a book. With `implied`, matchable orders of the other outcome are included as levels. */
 export function bookOf(shown: ShownMarket, outcome: Outcome, implied: boolean): LevelBook {
   return (implied ? shown.implied?.[outcome] : undefined) ?? shown.books[outcome]
 }
@@ -376,7 +376,7 @@ function settle(shown: ShownMarket, id: TradeId, status: TradeStatus, txHash: st
   noteTrades(shown, shown.seq)
 }
 
-/** Returns the book of an outcome with the levels that the other one implies, as JSON; written once per change. */
+/** Returns the book of an outcome with the levels implied by the other, as JSON; encoded once per change. */
 export function impliedBookJson(shown: ShownMarket, outcome: Outcome): string {
   const known = shown.written[IMPLIED + outcome] ?? ''
   if (known !== '') return known
@@ -397,7 +397,7 @@ export function impliedBookJson(shown: ShownMarket, outcome: Outcome): string {
   return json
 }
 
-/** Returns the orderbook of one outcome, or of both, as JSON; written once per change. */
+/** Returns the orderbook of one outcome, or of both, as JSON; encoded once per change. */
 export function orderbookJson(shown: ShownMarket, outcome: Outcome | undefined): string {
   const slot = outcome ?? 2
   const known = shown.written[slot]
@@ -413,7 +413,10 @@ export function emptyOrderbookJson(marketId: MarketId): string {
   return bookJson(marketId, [], { updatedAtMs: 0, seq: 0 })
 }
 
-/** Returns one book, or several merged by price, as JSON. By hand: a total may be a bigint that must appear as an integer. */
+/**
+ * Returns one book, or several merged by price, as JSON. Written by hand, because a total may be a bigint that must
+ * appear as an integer.
+ */
 export function bookJson(
   marketId: MarketId,
   books: readonly LevelBook[],

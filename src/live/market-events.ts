@@ -11,7 +11,7 @@ import { MARKET_EVENTS_KEPT_MAX, MARKETS_LISTED_MAX } from '#domain/limits.ts'
 export type EventName = { readonly slug: string; readonly title: string }
 
 export type MarketEvents = {
-  /** Rises with each change of what is known. */
+  /** Increases with each change of the loaded events. */
   readonly version: number
   /** Loads the events of these markets that are not known yet. */
   prepare(marketIds: readonly MarketId[]): Promise<void>

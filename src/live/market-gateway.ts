@@ -26,7 +26,7 @@ import type { Ref } from '#runtime/ref.ts'
 
 export type MarketRef = Ref<MarketThreadProtocol>
 
-/** State of this front's markets: an answer arrives after the events it follows from. */
+/** State of this front's markets. An answer is delayed until the events that caused it have arrived. */
 type Hearing = {
   /** Returns the last change of the market known here. */
   readonly seqOf?: (marketId: MarketId) => Sequence | undefined
@@ -166,7 +166,7 @@ function makeCancelAll(ports: CancelPorts): MarketGateway['cancelAll'] {
     cancelled: CancelledOrders,
   ): Promise<Rejection | undefined> {
     const { trader, group } = orders
-    // Orders with only pending trades do not rest, so the index of orders lacks them.
+    // The index of orders lacks orders that do not rest and only have pending trades.
     const trading = await thread.ask('PendingMarkets', { trader }, leftMs(context))
     if (isUnanswered(trading) || isRejection(trading)) return reject('OVERLOADED')
     for (const marketId of trading.marketIds) {
@@ -248,12 +248,12 @@ export function makeGateway(
     if (stages !== undefined) stages.answerSentAtMs = ref.heardSentAtMs
     if (isRejection(answer)) return answer
     for (let loaded = heardAll?.(marketId); loaded !== undefined; loaded = heardAll?.(marketId)) {
-      // A sequence number that this front lacks would promise a reader too much.
+      // This front must not return a sequence number that it has not reached itself.
       if (clock.nowMs() >= context.deadlineAtMs) return answer
       await inTime(loaded, leftMs(context))
     }
     const seq = seqOf?.(marketId)
-    // A reader at this `seq` or later sees the effect.
+    // A read at this `seq` or later sees the effect.
     return seq === undefined ? answer : Object.assign(answer, { marketId, seq })
   }
 
@@ -322,7 +322,7 @@ function sumOf(
 
 type Cancelling = Pick<MarketThreadProtocol['CancelOrders']['takes'], 'trader' | 'group' | 'cause'>
 
-/** Returns the answers of a step, each with the market and its `seq`, which `write` has added to the whole. */
+/** Returns the answers of a step, each with the market and its `seq`, which `write` has added to the whole answer. */
 function eachAnswer(
   done: MarketThreadProtocol['PlaceOrders']['answers'],
 ): readonly (OrderAccepted | Rejection)[] | Rejection {
@@ -350,7 +350,7 @@ function isUnconfirmed(answer: object): boolean {
   return isRejection(answer) && answer.rejected === 'OUTCOME_UNKNOWN'
 }
 
-/** In these two cases nothing was done; otherwise the outcome is unknown. */
+/** With these two codes nothing was done; with any other the outcome is unknown. */
 function writeFailure({ unanswered }: Unanswered): Rejection {
   return unanswered === 'full' || unanswered === 'moved'
     ? reject('OVERLOADED')

@@ -9,9 +9,11 @@ import type { BoardLoad } from './board-load.ts'
 export type NeededMarkets = 'all' | Iterable<MarketId>
 
 export type PartitionUse = {
-  /** Returns undefined if the market is followed; otherwise resolves when it is current on the board. */
+  /** Returns undefined if the market is already followed; otherwise resolves when it is current on the board. */
   need(marketId: MarketId): Promise<void> | undefined
-  /** Returns whether all of these are followed. The others become active; their load calls `woken`. */
+  /**
+   * Returns whether all of these are followed. The others become active, and `woken` is called when they are loaded.
+   */
   needThese(markets: NeededMarkets): boolean
   /** Makes partitions idle that were unused for long enough. Called from time to time. */
   rest(): void

@@ -30,13 +30,13 @@ export type ShownAsset = {
   history: PublishedPrice[]
   /** Recent events of the price stream for readers that resume, the oldest first. */
   readonly events: { readonly number: number; readonly text: string }[]
-  /** Newest quick market, also after its end. */
+  /** Newest quick market, including one that has ended. */
   quickMarket: QuickMarketRecord | undefined
 }
 
 export type PriceListener = {
   priced(asset: string, event: StreamPrice): void
-  /** The same as text of the price stream. */
+  /** The same as an event of the price stream, as text. */
   streamed(asset: string, text: string): void
   quickMarket(asset: string, event: QuickMarketEvent): void
 }
@@ -158,7 +158,7 @@ export function firstEvents({ events, latest }: ShownAsset, lastEventId: string)
   if (!/^[0-9]{1,16}$/.test(lastEventId)) return newest
   const since = Number(lastEventId)
   const oldest = events[0]
-  // An id that is too old or in the future starts anew.
+  // A resume id that is too old or in the future starts over.
   if (oldest === undefined || since < oldest.number || since > latest.number) return newest
   const missed = events.filter(({ number }) => number > since).map(({ text }) => text)
   return missed.length === 0 ? newest : missed.join('')

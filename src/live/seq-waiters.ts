@@ -54,7 +54,10 @@ function makeWaitingRoom(clock: Clock) {
   /** Number of waiters by address range. */
   const ranges = new Map<string, number>()
 
-  /** Resolves with true if `done` was called in time, with false if not, or with why there is no room. */
+  /**
+   * Resolves with true if `done` was called before the deadline, with false if not, or with the reason if there is no
+   * room.
+   */
   async function inTime(
     { deadlineAtMs, ip = '' }: Waiting,
     hand: (done: () => void) => void,

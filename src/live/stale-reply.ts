@@ -1,11 +1,11 @@
-/** Marks an answer from memory that may lack the newest changes, because their owner has not confirmed itself. */
+/** Marks an answer from memory as possibly stale: the owner of its markets has not confirmed its ownership. */
 
 import type { MarketId } from '#domain/ids.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
 import type { RawReply } from '#http/route.ts'
 import type { MarketBoard } from './market-board.ts'
 
-/** Additive: a client that does not know it reads the answer as before. */
+/** An added field: clients that do not know it read the answer as before. */
 const STALE = { 'sibyl-stale': 'true' }
 
 /** Without a market: the answer lists markets of every owner. */

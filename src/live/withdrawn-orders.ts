@@ -111,7 +111,7 @@ export function makeWithdrawnOrders(ports: WithdrawnOrdersPorts): WithdrawnOrder
       const asked = { chainId, trader, orderHash, ordersMax: ORDERS_MAX }
       const { beforeNonce, orderHashes, isWithdrawn } = await ports.withdrawnBy(asked)
       const read = { beforeNonce: BigInt(beforeNonce), orders: new Set(orderHashes) }
-      // For a trader with more withdrawn orders than are remembered, every order needs a read.
+      // If a trader has more withdrawn orders than can be remembered, every order needs a read.
       if (changes === chain.changes && orderHashes.length < ORDERS_MAX) {
         remember(chain, trader, read)
       }

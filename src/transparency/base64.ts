@@ -10,7 +10,7 @@ export function toBase64(bytes: Uint8Array): string {
   return btoa(text)
 }
 
-/** Returns undefined for anything but the one encoding of some bytes. */
+/** Returns undefined if the text is not the canonical encoding of some bytes. */
 export function fromBase64(text: string): Uint8Array | undefined {
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text) || text.length % 4 !== 0) return undefined
   const decoded = atob(text)

@@ -22,7 +22,10 @@ export function cosign(checkpointText: string, atSec: number, signer: NoteSigner
   return signatureLine(signer.key, bytesOf(timestamp, signature))
 }
 
-/** Returns when the witness signed the checkpoint, in Unix seconds; undefined if it did not, or one signature is wrong. */
+/**
+ * Returns when the witness signed the checkpoint, in Unix seconds. Undefined if it did not sign, or one of its
+ * signatures is wrong.
+ */
 export function cosignedAtSec(note: Note, witness: VerifierKey): number | undefined {
   let newest: number | undefined
   for (const { signature } of signaturesBy(note, witness)) {

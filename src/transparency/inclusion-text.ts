@@ -1,6 +1,6 @@
 /**
- * Offline proofs of C2SP tlog-proof: an entry's index, its inclusion proof and a checkpoint in one text. `extra` has the
- * entry itself, so that the text needs nothing else but the key of the log.
+ * Offline proofs of C2SP tlog-proof: an entry's index, its inclusion proof and a checkpoint in one text. `extra` has
+ * the entry itself, so a verifier needs only this text and the key of the log.
  */
 
 import { fromBase64, toBase64 } from './base64.ts'
@@ -47,7 +47,9 @@ export function parseInclusionText(text: string): InclusionText | undefined {
   return { ...(extra === undefined ? {} : { extra }), index, proof, checkpoint }
 }
 
-/** Reads lines of base64, each one hash; undefined if one is not, or there are more than a proof can have. */
+/**
+ * Reads lines of base64, each one hash. Undefined if a line is invalid, or there are more lines than a proof can have.
+ */
 export function parseHashes(lines: readonly string[]): Uint8Array[] | undefined {
   if (lines.length > PROOF_HASHES_MAX) return undefined
   const hashes: Uint8Array[] = []
@@ -59,7 +61,7 @@ export function parseHashes(lines: readonly string[]): Uint8Array[] | undefined 
   return hashes
 }
 
-/** Checks a proof with its entry; throws if anything is wrong with it. Returns the entry and who vouches for it. */
+/** Checks a proof with its entry; throws if anything is wrong. Returns the entry and the keys that signed for it. */
 export function verifyInclusionText(
   text: string,
   key: VerifierKey,

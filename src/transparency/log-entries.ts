@@ -1,10 +1,10 @@
 /**
  * Entries of the public log, made of rows of the event log. The entries are a pure function of the rows, and rows never
- * change: whoever builds the tree, and however often, signs the same roots. That is why the form of version 1 must stay
- * as it is for ever.
+ * change: every builder of the tree signs the same roots, however often it starts over. So the form of version 1 must
+ * never change.
  *
- * An entry is text, one JSON value per line. The first line is its head, each other line one event, in the form in which
- * it lies in the log (docs/transparency.md lists the cells). Signatures and permits are replaced by their SHA-256.
+ * An entry is text, one JSON value per line. The first line is its head, each other line one event, in the same form as
+ * in the log (docs/transparency.md lists the cells). Signatures and permits are replaced by their SHA-256.
  *
  * A row is one entry, unless that would have more than 60,000 bytes. Then it becomes several entries of whole events. An
  * event that alone is longer is cut into pieces, each an entry.
@@ -27,7 +27,7 @@ export type HexSha256 = (bytes: Uint8Array) => string
 
 const ENTRY_VERSION = 1
 export const LEAF_BYTES_MAX = 60_000
-/** Room for the head, so that a row's own length decides whether it is one entry. */
+/** Room reserved for the head, so that only the row's own length decides whether it is one entry. */
 const HEAD_BYTES_MAX = 128
 const BODY_BYTES_MAX = LEAF_BYTES_MAX - HEAD_BYTES_MAX
 
@@ -51,7 +51,7 @@ export function entriesOf({ first, count, payload }: EventRow, hash: HexSha256):
 /** An event that is not a list. */
 const OBJECT_LINE = '\n{'
 
-/** Makes the entry of a row of lists at once: nearly all rows are, and line by line takes twice as long. */
+/** Fast path for rows whose events are all lists, as in nearly all rows: line by line takes twice as long. */
 function listsEntry(
   { first, count }: Pick<EventRow, 'first' | 'count'>,
   text: string,
@@ -82,8 +82,8 @@ function hideSigned(line: string, hash: HexSha256): string {
 }
 
 /**
- * Replaces the signatures and permits of orders in lists by their hashes. A signature is the only text of its length, and
- * the cell behind it is 0 or the permit. Regular expressions took three times as long.
+ * Replaces the signatures and permits of orders in lists by their hashes. A signature is the only text of its length,
+ * and the next cell is 0 or the permit. Regular expressions took three times as long.
  */
 function hideAll(lists: string, hash: HexSha256): string {
   let hidden = ''
@@ -132,7 +132,7 @@ function entryOf(head: EntryHead, lines: readonly string[]): Uint8Array {
   return bytesOf(`${JSON.stringify(head)}\n${lines.join('\n')}\n`)
 }
 
-/** Splits a long row at events, so that each entry is as long as it may be. */
+/** Splits a long row between events, so that each entry is as long as allowed. */
 function splitRow(first: number, lines: readonly string[]): Uint8Array[] {
   const entries: Uint8Array[] = []
   let gathered: string[] = []
@@ -162,7 +162,7 @@ function splitRow(first: number, lines: readonly string[]): Uint8Array[] {
   return entries
 }
 
-/** Returns the market that an event names, as JSON; undefined if it is that of the event before. */
+/** Returns the market that an event names, as JSON; undefined if it is the same as in the event before. */
 function marketIn(line: string): string | undefined {
   if (line[0] === '[') return NAMED_MARKET.exec(line)?.[1]
   return JSON.stringify((JSON.parse(line) as { marketId: string }).marketId)

@@ -1,11 +1,11 @@
 /**
- * Segments of the public log: runs of whole entries with a bounded number of events, at whose ends the books are stored.
- * Where a segment ends follows from the entries alone.
+ * Segments of the public log: runs of whole entries with a limited number of events. The books are stored at the end of
+ * each segment. The boundaries follow from the entries alone.
  */
 
 import type { EntryHead } from './entry-head.ts'
 
-/** A segment ends with the entry that reaches one of these. */
+/** A segment ends with the entry that reaches one of these limits. */
 export const SEGMENT_EVENTS = 8_192
 export const SEGMENT_LEAVES = 2_048
 
@@ -15,7 +15,7 @@ export function makeSegmentCounter(): (head: EntryHead) => boolean {
   let leaves = 0
   return ({ count, piece, pieces }) => {
     leaves++
-    // An event in pieces is not divided.
+    // A segment does not end between the pieces of an event.
     if (piece !== pieces) return false
     events += count
     return events >= SEGMENT_EVENTS || leaves >= SEGMENT_LEAVES

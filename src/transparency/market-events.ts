@@ -1,11 +1,11 @@
-/** Events of one market out of the entries of the public log, in Node only. */
+/** Reads the events of one market from entries of the public log; Node only. */
 
 import type { MarketId } from '#domain/ids.ts'
 import { eventsIn, type PublicEvent, readEntry } from './public-event.ts'
 
 /**
- * Reads the events of one market from consecutive entries, beginning with any. Entries without the market are not parsed:
- * an entry names each of its markets at least once.
+ * Reads the events of one market from consecutive entries, starting at any entry. Entries without the market are not
+ * parsed: an entry names each of its markets at least once.
  */
 export function makeMarketReader(marketId: MarketId): (entry: Uint8Array) => PublicEvent[] {
   let pieces: string[] = []
@@ -19,7 +19,7 @@ export function makeMarketReader(marketId: MarketId): (entry: Uint8Array) => Pub
       if (head.piece === 1) pieces = []
       pieces.push(lines[0]!)
       if (head.piece !== head.pieces) return []
-      // Reading began behind the first piece: the event belongs to the segment before.
+      // Reading started after the first piece: the event belongs to the segment before.
       if (pieces.length !== head.pieces) return []
       texts = [pieces.join('')]
     }

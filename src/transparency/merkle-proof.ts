@@ -42,7 +42,7 @@ export async function consistencyProof(
   const proof: Uint8Array[] = []
   let from = 0
   let to = size
-  // The verifier knows the root of the old tree, and needs it here only if it is not the part that is left.
+  // The verifier knows the root of the old tree. The proof contains it only if it is not a subtree of the new tree.
   while (to !== oldSize) {
     const middle = from + largestPowerBelow(to - from)
     if (oldSize <= middle) {
@@ -150,7 +150,7 @@ function isPowerOfTwo(count: number): boolean {
   return Number.isInteger(Math.log2(count))
 }
 
-/** Integers beyond 2^31 allow no shifts. */
+/** Integers above 2^31 cannot be shifted. */
 function half(value: number): number {
   return Math.floor(value / 2)
 }

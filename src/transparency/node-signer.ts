@@ -1,4 +1,4 @@
-/** Signs notes with an Ed25519 key, in Node only: a hundred times as fast as the portable code. */
+/** Signs notes with an Ed25519 key, in Node only: a hundred times faster than the portable code. */
 
 import { createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto'
 import { makeVerifierKey, NOTE_SIGNATURE, type NoteSigner, type VerifierKey } from './note.ts'
@@ -16,7 +16,7 @@ export function keyPairOf(seed: string): KeyPair {
   return { privateKey, publicKey: Buffer.from(x, 'base64url') }
 }
 
-/** Signs in this name: of a log its origin, of a witness its own. */
+/** Name of the signer: the origin of a log, or the name of a witness. */
 export function makeNoteSigner(
   { privateKey, publicKey }: KeyPair,
   name: string,

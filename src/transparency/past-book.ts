@@ -1,6 +1,6 @@
 /**
  * A market's books as they were: the total size at each price, from public events. The index of past books stores them
- * as text at the end of each segment of the log, so that a book at any moment needs at most one segment more.
+ * as text at the end of each segment of the log, so that any past book needs the events of at most one more segment.
  */
 
 import { BUY, NO, OUTCOMES, type Outcome, SELL, type Side, YES } from '#domain/order.ts'
@@ -16,7 +16,7 @@ export class PastBook {
   seq = 0
   /** Time of that event. */
   atMs = 0
-  /** False if the log begins after the market: then the levels are not known. */
+  /** False if the log begins after the market was created: the levels are then unknown. */
   isWhole = false
   readonly #levels: readonly Levels[] = [new Map(), new Map(), new Map(), new Map()]
 

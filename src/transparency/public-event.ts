@@ -1,6 +1,6 @@
 /**
- * Reads the events of the public log out of its entries. It is written from docs/transparency.md and shares no code with
- * the event log, so that a mistake there does not repeat itself in a replay.
+ * Reads the events of the public log out of its entries. It is written from docs/transparency.md and shares no code
+ * with the event log, so that a mistake there is not repeated in a replay.
  */
 
 import {
@@ -34,7 +34,7 @@ type Head<Type extends string> = {
   readonly atMs: number
 }
 
-/** An order as far as an event about it repeats its terms. */
+/** The terms of an order that an event about it repeats. */
 export type OrderTerms = {
   readonly orderHash: OrderHash
   readonly trader: Address
@@ -55,7 +55,7 @@ export type PublicRested = Head<'OrderRested'> &
   OrderTerms &
   Life & {
     readonly added: number
-    /** Set in the first event of an order. */
+    /** Only in the first event of an order. */
     readonly order?: PublicOrder
     readonly returned?: true
   }
@@ -64,7 +64,7 @@ export type PublicMatched = Head<'OrdersMatched'> & {
   readonly taker: PublicOrder
   readonly takerRemaining: number
   readonly fills: readonly Fill[]
-  /** An earlier event brought the taker. */
+  /** True if an earlier event contains the taker. */
   readonly known?: true
 }
 
@@ -103,7 +103,7 @@ export function readEntry(entry: Uint8Array): EntryText {
 }
 
 /**
- * Reads events from consecutive entries, beginning with any. Throws if an offset is missing or repeated, or an event
+ * Reads events from consecutive entries, starting at any entry. Throws if an offset is missing or repeated, or an event
  * cannot be read. Pieces of an event are kept until the last one.
  */
 export function makeEventReader(): (entry: Uint8Array) => PublicEvent[] {

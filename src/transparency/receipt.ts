@@ -15,13 +15,13 @@ export type Receipt = {
   readonly status: 'accepted' | 'cancelled'
   readonly orderHash: OrderHash
   readonly marketId: MarketId
-  /** The event has at most this number in its market. */
+  /** Upper bound of the event's number in its market. */
   readonly seq: number
   /** Time of the answer. */
   readonly atMs: number
 }
 
-/** Returns the text that is signed. Its first line keeps it apart from checkpoints, which the same key signs. */
+/** Returns the text that is signed. Its first line distinguishes it from checkpoints, which the same key signs. */
 export function receiptText({ origin, status, orderHash, marketId, seq, atMs }: Receipt): string {
   const lines = [HEADER, origin, `${status} ${orderHash}`, `market ${marketId}`]
   return `${[...lines, `seq ${seq}`, `time ${atMs}`].join('\n')}\n`

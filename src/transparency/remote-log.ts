@@ -1,4 +1,4 @@
-/** Reads and verifies a log that somebody else serves. It trusts nothing but the key of the log. */
+/** Reads and verifies a log on another server. It trusts only the key of the log. */
 
 import { type Checkpoint, openCheckpoint } from './checkpoint.ts'
 import { decodeBundle } from './entry-bundle.ts'
@@ -8,7 +8,7 @@ import { subtreesOf, TILE_WIDTH, type TilePlace, tilePath, tileWidth } from './t
 import type { TreeBuilder } from './tree-builder.ts'
 import { HASH_BYTES, sameBytes, treeHasher } from './tree-hash.ts'
 
-/** Reads what is at a path below the prefix of the log; undefined if there is nothing. */
+/** Reads the file at a path below the prefix of the log; undefined if there is none. */
 export type LogGet = (path: string) => Promise<Uint8Array | undefined>
 
 export type RemoteLog = { readonly get: LogGet; readonly key: VerifierKey }
@@ -35,7 +35,7 @@ function remoteSubtrees({ get }: RemoteLog, size: number): SubtreeReader {
   })
 }
 
-/** Reads a tile; a log may have removed a partial one since it is full. */
+/** Reads a tile. A log may have deleted a partial tile after it was full. */
 async function readTile(get: LogGet, place: TilePlace): Promise<Uint8Array> {
   const tile =
     (await get(tilePath(place))) ?? (await expected(get, tilePath({ ...place, width: TILE_WIDTH })))
@@ -60,8 +60,8 @@ export async function proveConsistency(
 }
 
 /**
- * Downloads the entries that a checkpoint has beyond those that `builder` has, and adds them to it. Throws if they do not
- * lead to the root of the checkpoint, or if the tiles of the log differ from those that follow from its entries.
+ * Downloads the entries of a checkpoint that `builder` does not have, and adds them to it. Throws if they do not lead
+ * to the root of the checkpoint, or if the log's tiles differ from those computed from its entries.
  */
 export async function verifyEntries(
   { get }: RemoteLog,

@@ -1,4 +1,4 @@
-/** One outcome's resting orders for a replay: queues by price, in the order of arrival. Plain rather than fast. */
+/** One outcome's resting orders for a replay: queues by price, in the order of arrival. Simple rather than fast. */
 
 import type { Address, OrderHash } from '#domain/ids.ts'
 import { BUY, SELL, type Side } from '#domain/order.ts'
@@ -11,7 +11,7 @@ export type ReplayOrder = {
   readonly size: number
   readonly expiresAtSec: number
   remaining: number
-  /** Number of the event by which it came to rest. */
+  /** Number of the event since which it rests. */
   arrival: number
 }
 
@@ -76,7 +76,7 @@ export class ReplayBook {
   }
 }
 
-/** Returns the first place in ascending prices whose price is not lower. */
+/** Returns the first index in ascending prices with a price that is not lower. */
 function placeOf(prices: readonly number[], price: number): number {
   let low = 0
   let high = prices.length

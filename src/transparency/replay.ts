@@ -1,6 +1,6 @@
 /**
- * Runs the matching again over the events of a public log, and compares every fill with what price-time priority
- * demands. It shares no code with the exchange's own books. The first difference is thrown, with the event's place.
+ * Runs the matching again over the events of a public log, and checks that every fill follows price-time priority. It
+ * shares no code with the exchange's own books. It throws at the first difference, with the event's offset.
  */
 
 import type { MarketId, OrderHash, TradeId } from '#domain/ids.ts'
@@ -27,7 +27,7 @@ type FilledTrade = {
   readonly size: number
 }
 
-/** An order whose match has been logged, and whose remainder has not. */
+/** An order whose match has been logged, but not its remainder. */
 type Taking = {
   readonly orderHash: OrderHash
   remaining: number
@@ -40,13 +40,13 @@ type ReplayMarket = {
   readonly books: readonly [ReplayBook, ReplayBook]
   readonly orders: Map<OrderHash, Known>
   readonly trades: Map<TradeId, FilledTrade>
-  /** Quantity that failed trades returned to an order, and that no event has used yet. */
+  /** Quantity that failed trades returned to an order and that no event has used yet. */
   readonly returnable: Map<OrderHash, number>
-  /** Makers that the last match filled; their ends come next. */
+  /** Makers that the last match filled; the next events must end them. */
   readonly filled: Set<OrderHash>
   seq: number
   atMs: number
-  /** Makers that left without a trade since the last other event: a match that follows has met them. */
+  /** Makers that left without a trade since the last other event; the next match must have removed them. */
   removed: number
   taking: Taking | undefined
   closed: boolean
@@ -157,7 +157,7 @@ function applyTo(
   market.removed = isRemoval ? market.removed + 1 : 0
 }
 
-/** Brings an order that the log has not had before. */
+/** Adds an order that is new to the log. */
 function introduce(market: ReplayMarket, order: PublicOrder, check: Check, noted: Noted): Known {
   check(!market.orders.has(order.orderHash), `order ${order.orderHash} was placed before`)
   check(!market.closed, 'the market is closed')
@@ -339,7 +339,7 @@ function useReturned(market: ReplayMarket, order: Known, size: number, check: Ch
   market.returnable.set(order.orderHash, returnable - size)
 }
 
-/** Returns an order that the log has had before, with the same terms. */
+/** Returns an order that is already in the log, with the same terms. */
 function knownOrder(market: ReplayMarket, terms: OrderTerms, check: Check): Known {
   const order = market.orders.get(terms.orderHash)
   check(order !== undefined, `the log has no order ${terms.orderHash}`)

@@ -1,6 +1,6 @@
 /**
  * Tiles of C2SP tlog-tiles: 256 consecutive hashes of every eighth level of the tree. A tile is immutable; the last one
- * of a level may be partial, and is then the beginning of the full one.
+ * of a level may be partial, and its hashes are the first ones of the full tile.
  */
 
 import type { SubtreeReader } from './merkle-proof.ts'
@@ -19,7 +19,7 @@ export type TilePlace = {
   readonly width: number
 }
 
-/** Returns the address of a tile below the prefix of its log: `tile/0/x001/x234/067`, `tile/entries/000.p/17`. */
+/** Returns the path of a tile below the prefix of its log: `tile/0/x001/x234/067`, `tile/entries/000.p/17`. */
 export function tilePath({ level, index, width }: TilePlace): string {
   const groups = [String(index % 1_000).padStart(3, '0')]
   for (let rest = Math.floor(index / 1_000); rest > 0; rest = Math.floor(rest / 1_000)) {
@@ -29,7 +29,7 @@ export function tilePath({ level, index, width }: TilePlace): string {
   return `tile/${level}/${groups.join('/')}${partial}`
 }
 
-/** Reads the address of a tile; undefined for anything but the one form that the standard has for it. */
+/** Parses the path of a tile; undefined if it is not in the standard's form. */
 export function parseTilePath(path: string): TilePlace | undefined {
   const [, level = '', digits = '', partial] =
     /^tile\/(entries|0|[1-9][0-9]?)\/((?:x[0-9]{3}\/){0,4}[0-9]{3})(?:\.p\/([1-9][0-9]{0,2}))?$/.exec(
@@ -51,7 +51,7 @@ export function tileWidth(size: number, { level, index }: Omit<TilePlace, 'width
   return Math.max(0, Math.min(TILE_WIDTH, hashes - index * TILE_WIDTH))
 }
 
-/** Reads a tile of the tree of the reader's size; the answer has exactly the hashes of the place. */
+/** Reads a tile of a tree of the reader's size; returns exactly the hashes of that tile. */
 type TileReader = (
   place: TilePlace & { readonly level: number },
 ) => Promise<Uint8Array> | Uint8Array

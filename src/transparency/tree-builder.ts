@@ -1,6 +1,6 @@
 /**
- * A tree that grows: it keeps the last tile of each level and reports the tiles that changed. Memory is bounded by
- * 8 KiB per level; a tree of 2^32 leaves has four.
+ * A growing tree: it keeps the last tile of each level and reports the tiles that changed. Memory is at most 8 KiB per
+ * level; a tree of 2^32 leaves has four levels.
  */
 
 import { combine, TILE_WIDTH, tileWidth } from './tiles.ts'
@@ -63,7 +63,7 @@ export class TreeBuilder {
 
   root(): Uint8Array {
     let root: Uint8Array | undefined
-    // From the right: each level's hashes are complete subtrees to the left of all that was combined before.
+    // From the right: the hashes of each level are complete subtrees to the left of everything combined so far.
     for (const edge of this.#edge) {
       for (const [from, to] of [...powers(edge.length)].reverse()) {
         const subtree = combine(edge.slice(from, to), this.#hasher)

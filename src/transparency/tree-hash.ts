@@ -1,7 +1,7 @@
 /**
- * The hashes of RFC 6962: a leaf and an inner node are hashed with different prefixes, so that neither can stand for
- * the other. The functions take SHA-256 as a parameter, because Node's own is ten times as fast as the portable one,
- * which also runs in browsers.
+ * The hashes of RFC 6962: a leaf and an inner node are hashed with different prefixes, so that one cannot be passed off
+ * as the other. The functions take SHA-256 as a parameter, because Node's own is ten times faster than the portable one
+ * for browsers.
  */
 
 import { sha256 } from '@noble/hashes/sha2.js'

@@ -13,7 +13,7 @@ import { sameBytes, treeHasher } from './tree-hash.ts'
 export type WitnessState = {
   /** Returns the newest cosigned checkpoint of a log with its cosignature. */
   read(origin: string): string | undefined
-  /** Makes a newer one durable before it returns. */
+  /** Stores a newer checkpoint durably before it returns. */
   write(origin: string, checkpoint: string): void
 }
 
@@ -29,7 +29,7 @@ type WitnessAnswer = { readonly status: number; readonly body: string; readonly 
 
 const BODY_CHARS_MAX = 100_000
 
-/** Answers `POST add-checkpoint`. It runs to completion, so that no other request comes between check and write. */
+/** Answers `POST add-checkpoint`. It is synchronous, so that no other request runs between check and write. */
 export function addCheckpoint(witness: Witness, body: string): WitnessAnswer {
   const request = parseRequest(body)
   if (request === undefined) return plain(400, 'the request is malformed\n')
@@ -55,7 +55,7 @@ export function addCheckpoint(witness: Witness, body: string): WitnessAnswer {
   return plain(200, line)
 }
 
-/** A wrong signature in the name of a trusted key makes the note malformed. */
+/** A wrong signature under the name of a trusted key makes the note malformed. */
 function isSigned({ note }: Checkpoint, keys: readonly VerifierKey[]): boolean {
   const named = keys.filter((key) => signaturesBy(note, key).length > 0)
   return named.length > 0 && named.every((key) => isSignedBy(note, key))

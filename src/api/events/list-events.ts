@@ -143,7 +143,7 @@ const ListQuery = Type.Object(
   { additionalProperties: false },
 )
 
-/** A scan for a filter costs as much as this many reads. */
+/** A filtered scan costs as much as this many reads. */
 const SCAN_WEIGHT = 4
 
 export function listEvents(ports: EventSources): AnswerRoute {
@@ -247,12 +247,12 @@ export function getEvent(ports: EventSources): AnswerRoute {
   })
 }
 
-/** Returns how many events a page can have, given its `limit`. */
+/** Returns the maximum number of events on a page, given its `limit`. */
 function pageOf(limit: number | undefined): number {
   return Math.min(limit ?? EVENTS_LISTED, EVENTS_LISTED_MAX)
 }
 
-/** Cursor of a place: sort, value, chain, hash. */
+/** Cursor of a position: sort, value, chain, hash. */
 const PLACE = /^([a-z]+)\.([a-z]{1,24}|[0-9]{1,19})\.([1-9][0-9]{0,15})\.(0x[0-9a-f]{64})$/
 
 function cursorAt({ value, chainId, hash }: Place, sort: Sort): string {
@@ -273,7 +273,7 @@ function placeOf(cursor: string | undefined, sort: Sort): Place | undefined | Re
   return { value, chainId: Number(chainId), hash }
 }
 
-/** Returns the events with their first markets, all of them current. */
+/** Returns the events with their first markets, with current figures. */
 async function withMarkets(
   ports: EventSources,
   events: readonly StoredEvent[],

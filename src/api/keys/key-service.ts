@@ -50,7 +50,7 @@ export function makeKeyService(ports: {
 }): KeyService {
   const { service, store, findKey, recoverSigner, nowMs } = ports
 
-  /** Returns why the text is not signed by the address: by its key, or as its code accepts. */
+  /** Returns why the address has not signed the text, neither by its key nor by its code. */
   async function signatureFlaw(
     message: string,
     address: Address,
@@ -95,7 +95,7 @@ export function makeKeyService(ports: {
       const message = { key, activeMax: API_KEYS_PER_ADDRESS_MAX, untilMs: deadlineAtMs }
       const leftMs = Math.max(1, deadlineAtMs - nowMs())
       const answer = await store.ask('RegisterApiKey', message, leftMs)
-      // If its fate is unknown, the key was never returned to a client: a retry makes another one.
+      // If the write's outcome is unknown, no client has received the key: a retry creates another one.
       if (isUnanswered(answer)) return reject('OVERLOADED')
       if (isRejection(answer)) return answer
       return { id: key.id, privateKey: hexOf(privateKey.export({ format: 'jwk' }).d) }

@@ -1,6 +1,6 @@
 /**
- * Past books and archive files: what `GET /api/v1/orderbook/{marketId}` answers with `seq` or `at`, and
- * `GET /api/v1/archive/{marketId}/{day}`. A thread of their own reads them from the public log.
+ * Past books and archive files: `GET /api/v1/orderbook/{marketId}` with `seq` or `at`, and `GET
+ * /api/v1/archive/{marketId}/{day}`. A separate thread reads them from the public log.
  */
 
 import Type from 'typebox'
@@ -13,14 +13,14 @@ import { safeInteger } from '#http/schemas.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import { marketIdParam } from '../orders/order-shapes.ts'
 
-/** A request for a past book, which reads up to a segment of the public log, costs as many reads. */
+/** A past book costs as many reads as this, because it reads up to one segment of the public log. */
 export const PAST_BOOK_WEIGHT = 50
 const ARCHIVE_WEIGHT = 100
 const ARCHIVE_DEADLINE_MS = 10_000
 const DAY_MS = 86_400_000
 const GZIP = 'application/gzip'
 
-/** The last event that a book includes: by number, or all up to a time. */
+/** The last event that a book includes: by its number, or the last one up to a time. */
 type BookMoment = { readonly seq: number } | { readonly atMs: number }
 
 export type PastBookAsk = {
@@ -31,7 +31,7 @@ export type PastBookAsk = {
   readonly outcome?: Outcome | undefined
 }
 
-/** The log has no such market, or begins after the moment; or its index is still being made. */
+/** The log has no such market or begins after the requested moment, or its index is not complete yet. */
 type Missing = { readonly state: 'unknown' | 'before' | 'behind' }
 
 export type PastBookRead =
@@ -79,7 +79,7 @@ const BEHIND: Rejection = {
   retryAfterSec: 5,
 }
 
-/** Answers a book as it was; `history` is undefined if the log is not public. */
+/** Answers with a past book; `history` is undefined if the log is not public. */
 export async function pastBook(
   ports: { readonly history: History | undefined; readonly board: MarketBoard },
   ask: Omit<PastBookAsk, 'partition'>,
@@ -108,7 +108,7 @@ export async function pastBook(
     const newest = Math.max(seq, shown?.seq ?? 0)
     return reject('INVALID_FIELD', 'seq', `seq must be at most ${newest}, the market's newest`)
   }
-  // The log follows a moment behind the market: a later event up to this time may be on its way.
+  // The public log lags behind the market: an event up to this time may still be missing.
   if ('atMs' in until && isNewest && shown !== undefined && seq < shown.seq) {
     return reject('SEQ_NOT_REACHED')
   }

@@ -1,22 +1,23 @@
 /**
- * Pages of the market list, kept while they cannot have changed. All kept pages are of one version of the chain's index
- * and of one second, so a market that one page shows is not missing from the next one, whatever its filter.
+ * Cache of pages of the market list, valid while they cannot have changed. All cached pages are of one version of the
+ * chain's index and of one second, so a market that one page shows is not missing from the next one, whatever its
+ * filter.
  *
- * A page is kept only if the version was the same before and after its rows were read. Once a newer version is seen,
- * no older page is answered.
+ * A page is cached only if the version was the same before and after its rows were read. Once a newer version is seen,
+ * no older page is used.
  */
 
 import type { MarketBoard } from '#live/market-board.ts'
 import type { ListedMarket } from './market-pages.ts'
 
-/** A page, and the answer that was last made from it. */
+/** A page, and the last answer made from it. */
 export type MarketPage<Answer> = {
   readonly markets: readonly ListedMarket[]
   answer: Answer | undefined
 }
 
 export type KeptPages<Answer> = {
-  /** Returns the page of this name: at once if it is kept, otherwise read for the given second. */
+  /** Returns the page of this name: from the cache, otherwise read for the given second. */
   page(
     name: string,
     read: (nowSec: number) => Promise<readonly ListedMarket[]>,
@@ -30,7 +31,7 @@ type Kept<Answer> = {
   readonly listVersion: number
 }
 
-/** Reads of a page whose version changed meanwhile; the last one is answered, but not kept. */
+/** Maximum number of reads of a page whose version changed meanwhile; the last one is answered, but not cached. */
 const ATTEMPTS_MAX = 3
 
 export function keepPages<Answer>(ports: {
@@ -39,12 +40,12 @@ export function keepPages<Answer>(ports: {
   /** Time after which the version is read again; with 0 only simultaneous requests share a page. */
   readonly keepMs: number
   readonly pagesMax: number
-  /** Returns the version of the chain's index. Without a chain, pages are kept for the rest of the second. */
+  /** Returns the version of the chain's index. Without a chain, pages are cached for the rest of the second. */
   readonly version?: (() => Promise<string>) | undefined
 }): KeptPages<Answer> {
   const { board, nowMs, keepMs, pagesMax } = ports
   const readVersion = ports.version ?? (async () => '')
-  /** The page that was made first is first. */
+  /** Oldest page first. */
   const kept = new Map<string, Kept<Answer>>()
   const underWay = new Map<string, Promise<MarketPage<Answer>>>()
   let version = ''

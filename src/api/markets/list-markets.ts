@@ -84,11 +84,13 @@ const nextCursor = Type.Union([Type.String(), Type.Null()], {
 
 /** Markets of a list that cost as much as one read. */
 export const MARKETS_PER_READ = 25
-/** Markets that a filter looks at for the cost of one read, and the most that this costs: below the burst of an address. */
+/**
+ * Markets that a filter checks for the cost of one read, and the maximum of that cost: below the burst of an address.
+ */
 const SCANNED_PER_READ = 200
 const SCAN_READS_MAX = 1_000
 
-/** A list that was made from a page, and the state of this front at that time. */
+/** A list made from a page, and the state of this front at that time. */
 type MadeList = {
   readonly list: List
   readonly boardVersion: number
@@ -148,7 +150,7 @@ const ListQuery = Type.Object(
   { additionalProperties: false },
 )
 
-/** Returns the filter that a query asks for. */
+/** Returns the filter of a query. */
 function filterOf(query: Static<typeof ListQuery>) {
   return {
     ...(query.chain_id === undefined ? {} : { chainId: query.chain_id }),
@@ -185,7 +187,7 @@ export function listMarkets(ports: ListSources): AnswerRoute {
     headers: ['accept-encoding'],
     weigh({ limit, category, resolved, search }) {
       const there = Math.max(board.markets.size, longest)
-      // The index of a chain finds categories; other filters look at every market, even if they list few.
+      // The chain's index finds categories; other filters check every market, even if they list few.
       const scanned =
         resolved ?? search ?? (ports.chainMarkets === undefined ? category : undefined)
       const isScan = scanned !== undefined
@@ -220,7 +222,7 @@ export function listMarkets(ports: ListSources): AnswerRoute {
         return found.slice(0, limit)
       })
       const list = page instanceof Promise ? undefined : unchanged(page)
-      // An answer without a promise costs the server less.
+      // A synchronous answer costs the server less.
       if (list !== undefined) return answerOf(name, list, request)
       return make(name, page, limit, request)
     },
@@ -249,7 +251,7 @@ export function listMarkets(ports: ListSources): AnswerRoute {
   }
 }
 
-/** Makes lists from pages. A list is made again only if something has happened on this front. */
+/** Makes lists from pages. A list is made again only after a change on this front. */
 function makeListWriter({ board, figures, marketEvents, waiters, nowMs }: ListSources) {
   /** Keyed by the market's figures, which are a new object after each change. */
   const listed = new WeakMap<
@@ -260,7 +262,7 @@ function makeListWriter({ board, figures, marketEvents, waiters, nowMs }: ListSo
     }
   >()
 
-  /** Returns the list that was made from this page, if nothing has happened on this front since. */
+  /** Returns the list made from this page, if nothing has changed on this front since. */
   function unchanged({ answer }: Page): List | undefined {
     const isSame =
       answer?.boardVersion === board.version &&
@@ -316,7 +318,7 @@ function makeListWriter({ board, figures, marketEvents, waiters, nowMs }: ListSo
   return { unchanged, listOf }
 }
 
-/** Returns how many markets a list can have, given its `limit`. */
+/** Returns the maximum number of markets in a list, given its `limit`. */
 function pageOf(limit: number | undefined): number {
   return Math.min(limit ?? MARKETS_LISTED_MAX, MARKETS_LISTED_MAX)
 }
@@ -367,7 +369,7 @@ export function getMarket(ports: OneMarketSources): AnswerRoute {
     const shown = board.markets.get(marketId)
     if (shown === undefined) {
       if (!board.isCurrent()) return read(marketId)
-      // Nothing can happen to it without an event: it has ended, or never existed.
+      // The answer cannot change without an event: the market has ended, or never existed.
       return over.readJson(`market/${marketId}/${board.isGone(marketId)}`, () => written(marketId))
     }
     if (!figures.isPrepared(marketId)) return read(marketId)

@@ -1,6 +1,6 @@
 /**
- * `GET /api/v1/trades/{marketId}` and `GET /api/v1/activity/{marketId}`: trades of a market, newest first, from the
- * front's memory as far as it reaches.
+ * `GET /api/v1/trades/{marketId}` and `GET /api/v1/activity/{marketId}`: trades of a market, newest first; the newest
+ * ones come from the front's memory.
  */
 
 import Type from 'typebox'
@@ -37,7 +37,7 @@ export type TradeSources = {
   /** First pages of markets that this front follows, and of ended ones. */
   readonly kept: KeptAnswers
   readonly over: ReadCache
-  /** Returns trades from the database, newest first; all, or those before one. */
+  /** Returns trades from the database, newest first: all, or those before a given one. */
   readonly storedTrades: (
     marketId: MarketId,
     limit: number,
@@ -112,7 +112,7 @@ function newest(
   const name = `${listing.name}/${marketId}/${limit}`
   const shown = board.markets.get(marketId)
   if (shown === undefined) {
-    // Nothing can happen to it without an event: it has ended, or never existed.
+    // The answer cannot change without an event: the market has ended, or never existed.
     const read = async () =>
       tradesPageJson(
         listing.name,
@@ -154,7 +154,7 @@ async function fromBoth(
   limit: number,
 ): Promise<RawReply> {
   const { id } = shown.market
-  // Reads as many as the front would keep, so that the next request finds them in memory.
+  // Reads as many trades as the front keeps, so that the next request finds them in memory.
   const stored = await ports.storedTrades(id, TRADES_LISTED_MAX, undefined)
   keepTrades(shown, stored)
   if (holdsNewest(shown, limit)) return fromBoard(ports, listing, shown, limit)
@@ -162,7 +162,7 @@ async function fromBoth(
   return { status: 200, raw: tradesPageJson(listing.name, id, trades, limit) }
 }
 
-/** Returns a page after a trade: from the front's memory as far as it reaches. */
+/** Returns a page after a trade: from the front's memory if it has these trades, otherwise from the database. */
 async function earlier(
   { board, storedTrades, earlierPage }: TradeSources,
   page: EarlierTradesPage,

@@ -104,8 +104,8 @@ function isBehind({ createdAt, id }: Market, place: MarketPlace): boolean {
 }
 
 /**
- * Returns markets that match in this second, after the place; more than `limit` if the board and the database both have
- * some.
+ * Returns markets that match in this second, after the position; possibly more than `limit`, if both the board and the
+ * database have some.
  */
 export async function marketsFrom(
   sources: MarketSources,

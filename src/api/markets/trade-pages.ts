@@ -59,7 +59,7 @@ const TRADE_JSON: Readonly<Record<TradeList, (trade: ListedTrade) => string>> = 
   activity: (trade) => `${openTradeJson(trade)},"takerSide":${trade.takerSide}}`,
 }
 
-/** Returns a page of these trades; if it is full, it names the place where the next one begins. */
+/** Returns a page of these trades; a full page includes the position where the next one begins. */
 export function tradesPageJson(
   list: TradeList,
   marketId: MarketId,

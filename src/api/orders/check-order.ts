@@ -1,4 +1,4 @@
-/** Checks a submission without placing it: returns every error that placing it would meet. */
+/** Checks a submission without placing it: returns every error that placing it would cause. */
 
 import type { Address, OrderHash } from '#domain/ids.ts'
 import { isPrice, isShares } from '#domain/money.ts'
@@ -23,7 +23,7 @@ export type OrderCheck = {
   readonly valid: boolean
   readonly orderHash: OrderHash | null
   readonly recovered: Address | null
-  /** Null if the signature does not count. */
+  /** Null if the signature is not accepted. */
   readonly signer: OrderSigner['kind'] | null
   readonly errors: readonly Rejection[]
 }
@@ -50,7 +50,9 @@ export function makeOrderCheck(
 ) {
   const { board, gateway, funds, verifier, clock, minNotional = 0 } = ports
 
-  /** Adds what the market would refuse now. Returns a transient failure instead. */
+  /**
+   * Adds the reasons for which the market would refuse the order now. A transient failure is returned instead of added.
+   */
   async function checkMarket(
     submission: OrderSubmission,
     context: CheckContext,
@@ -79,7 +81,10 @@ export function makeOrderCheck(
     return add(errors, await gateway.standing(marketId, trader, context))
   }
 
-  /** Adds what the chain and the accounts would refuse. Returns a transient failure instead. */
+  /**
+   * Adds the reasons for which the chain and the accounts would refuse the order. A transient failure is returned
+   * instead of added.
+   */
   async function checkFunds(
     { order, chainId, permit }: SignedOrder,
     orderHash: OrderHash,
@@ -117,7 +122,7 @@ export function makeOrderCheck(
     if (signed === undefined || !isHashable(signed.order)) return invalid(errors)
     const inspection = await verifier.inspect(signed)
     if (isRejection(inspection)) {
-      // An overloaded verifier says nothing about the order.
+      // An overloaded verifier gives no verdict about the order.
       return isPassing(inspection) ? inspection : invalid([...errors, inspection])
     }
     const { orderHash, recovered, permitFlaw } = inspection
@@ -142,7 +147,7 @@ export function makeOrderCheck(
   }
 }
 
-/** Adds a flaw to the errors. A transient one says nothing about the order, and is returned instead. */
+/** Adds a flaw to the errors. A transient one is no verdict about the order, so it is returned instead. */
 function add(errors: Rejection[], flaw: Rejection | undefined): Rejection | undefined {
   if (flaw === undefined) return undefined
   if (isPassing(flaw)) return flaw
@@ -166,7 +171,7 @@ function invalid(errors: readonly Rejection[]): OrderCheck {
   return { valid: false, orderHash: null, recovered: null, signer: null, errors }
 }
 
-/** A digest is made of unsigned integers; a wallet cannot have signed anything else. */
+/** A digest consists of unsigned integers; a wallet cannot have signed anything else. */
 function isHashable({ price, size }: Order): boolean {
   return price >= 0 && size >= 0
 }

@@ -30,7 +30,7 @@ export function makeCoveredOrders({
     const refused = await funds.reserve(order, chainId, context)
     context.stages?.span?.part('reserve', begunMs, performance.now())
     if (refused === undefined) return undefined
-    // An order that was accepted before gets the same answer again, whatever became of its funds.
+    // An order that was already accepted gets the same answer again, whatever its funds are now.
     const before = await gateway.recall(order, context)
     if (before === undefined || isRejection(before)) return refused
     const { left: _, ...accepted } = before

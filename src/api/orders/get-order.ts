@@ -10,7 +10,7 @@ import { StoredOrder } from '#protocol/shapes/orders.ts'
 import { OPEN_ORDERS_EXAMPLE } from './order-examples.ts'
 import { orderHashParam } from './order-shapes.ts'
 
-/** An order as the database answers it. */
+/** An order as returned by the database. */
 type OrderState = Pick<
   StoredOrder,
   'orderHash' | 'marketId' | 'chainId' | 'side' | 'outcome' | 'price' | 'size' | 'status' | 'seq'

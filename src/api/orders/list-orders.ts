@@ -75,7 +75,7 @@ export function listOrders(ports: Ports): AnswerRoute {
     responses,
     examples,
     handle(request) {
-      // The market itself answers, and it has executed every acknowledged write, so `minSeq` needs no waiting.
+      // The market itself answers, after every acknowledged write, so `minSeq` needs no waiting.
       const { trader, market, minSeq: _, ...which } = request.query
       const asked = market === undefined ? { trader } : { trader, marketId: market }
       return answerPage(ports, asked, which, request)

@@ -7,7 +7,7 @@ import type { OrderContext, OrderOptions } from '#live/market-gateway.ts'
 import type { OrderSubmission } from './order-shapes.ts'
 import { timeInForceOf } from './time-in-force.ts'
 
-/** Returns the same request with the options of one of its orders. */
+/** Returns a copy of the request with the options of one of its orders. */
 export function withOptions(context: OrderContext, submission: OrderSubmission): OrderContext {
   const { deadlineAtMs, requestId, stages, session, ip, principal } = context
   return {

@@ -62,7 +62,7 @@ type OrderServicePorts = {
   readonly withdrawn?: Pick<WithdrawnOrders, 'flawOf'> | undefined
   /** Resolves when the markets of this market's thread are on the board for the first time; undefined after that. */
   readonly known?: (marketId: MarketId) => Promise<void> | undefined
-  /** Undefined if these markets are followed; otherwise waits for that and returns the result. */
+  /** Undefined if these markets are followed; otherwise waits until they are and returns the result. */
   readonly followed?: SeqWaiters['untilFollowed']
   readonly clock: Clock
   /** Minimum of price times size; the market enforces it, and a check reports it. */
@@ -83,10 +83,10 @@ export function makeOrderService(ports: OrderServicePorts): OrderService {
   const { flawsOf, signedOf, isOver } = reader
   const unfunded = makeUnfundedGuard(ports.unfunded)
 
-  /** Signers of verified orders that their traders' own keys did not sign, until the orders are placed. */
+  /** Signers of verified orders that were not signed by the trader's own key, until the orders are placed. */
   const foreign = new WeakMap<VerifiedOrder, OrderSigner>()
 
-  /** Returns the market's answer as the client gets it; a refused order of a delegate is forgotten. */
+  /** Returns the market's answer in the client's form; the record of a refused order of a delegate is deleted. */
   function entered(
     order: VerifiedOrder,
     context: OrderContext,
@@ -117,14 +117,14 @@ export function makeOrderService(ports: OrderServicePorts): OrderService {
       const tooMany = unfunded.flawOf({ ip, principal })
       if (tooMany !== undefined) return tooMany
       const { marketId } = orderOf(submission)
-      // A front that has just started receives the markets in a moment.
+      // A front that has just started loads its markets in a moment.
       const known = board.markets.has(marketId) ? undefined : ports.known?.(marketId)
       if (known !== undefined) await inTime(known, deadlineAtMs - clock.nowMs())
       // Only the market checks the time: an order that it accepted before gets the same answer again, even if its
       // expiration is near by now.
       const flaw = flawsOf(submission).find(({ rejected }) => rejected !== 'EXPIRATION_TOO_SOON')
       if (flaw !== undefined) return flaw
-      // The owner of a token replaces orders of their own only, whoever signed the new one.
+      // A token's owner may replace only their own orders, whoever signed the new one.
       const isForeign = principal !== undefined && principal.address !== orderOf(submission).trader
       if (submission.replaces !== undefined && isForeign) {
         const may = await ports.mayAct?.(orderOf(submission).trader, principal.address)

@@ -1,7 +1,7 @@
 /**
- * Finds out whether a signature counts that the trader's own key did not make: a delegate of the trader may have signed,
- * within the limits of the delegation, or the code of the trader's account accepts it (EIP-1271). Orders that the
- * trader's key signed never come here.
+ * Checks signatures that were not made by the trader's own key. A signature counts if a delegate of the trader made it,
+ * within the limits of the delegation, or if the code of the trader's account accepts it (EIP-1271). Orders signed by
+ * the trader's key are not checked here.
  */
 
 import { type Delegation, delegationFlaw } from '#domain/delegate.ts'
@@ -15,7 +15,7 @@ import type { Delegates } from '#live/delegates.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Inspection, SignedOrder } from './order-verifier.ts'
 
-/** An order that a delegate signed, as it is recorded before its market gets it. */
+/** An order signed by a delegate, in the form that is stored before its market gets it. */
 type DelegatedOrder = Pick<Order, 'trader' | 'price' | 'size'> & {
   readonly orderHash: OrderHash
   readonly chainId: number
@@ -27,7 +27,7 @@ type DelegatedOrder = Pick<Order, 'trader' | 'price' | 'size'> & {
   readonly dryRun?: boolean
 }
 
-/** Records and forgets orders of delegates; throws a `Fault` if the store does not answer. */
+/** Stores and deletes orders of delegates; throws a `Fault` if the store does not answer. */
 type DelegatedOrders = {
   reserve(
     order: DelegatedOrder,
@@ -45,19 +45,19 @@ export type OrderSigner =
   | { readonly kind: 'delegate'; readonly delegation: Delegation; readonly chainId: number }
 
 export type OrderSigners = {
-  /** Returns the signer of an order, or why its signature does not count or cannot be checked. */
+  /** Returns the signer of an order, or why its signature is not accepted or cannot be checked. */
   signerOf(
     signed: SignedOrder,
     inspection: Inspection,
     asker: Asker,
   ): Promise<OrderSigner | Rejection>
-  /** Returns why the limits of the signer do not allow the order; records an order that they allow. */
+  /** Returns why the limits of the signer do not allow the order; stores an order that they allow. */
   limitFlaw(
     signer: OrderSigner,
     order: Order & { readonly orderHash: OrderHash },
     options?: { readonly dryRun?: boolean },
   ): Promise<Rejection | undefined>
-  /** Forgets an order that its market refused. */
+  /** Deletes the record of an order that its market refused. */
   release(signer: OrderSigner, orderHash: OrderHash): void
 }
 

@@ -1,4 +1,4 @@
-/** The verify pool, as the order service needs it; the composition passes it in. */
+/** Interface of the verify pool for the order service. */
 
 import type { Address, OrderHash } from '#domain/ids.ts'
 import type { Order, PermitSignature, VerifiedOrder } from '#domain/order.ts'

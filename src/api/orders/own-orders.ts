@@ -13,7 +13,7 @@ import type { CancelledOrders, DeadmanAnswer } from '#protocol/shapes/orders.ts'
 import { actingFor } from './acting-for.ts'
 
 export type DeadmanStore = {
-  /** Writes the switch; undefined if it is durable. */
+  /** Stores the switch; returns undefined once it is durable. */
   set(one: DeadmanSwitch, deadlineAtMs: number): Promise<Rejection | undefined>
   clear(keyId: string, deadlineAtMs: number): Promise<Rejection | undefined>
 }
@@ -56,7 +56,7 @@ export function makeOwnOrders(ports: {
       const cancelled = await gateway.cancelAll(trader, which, { deadlineAtMs })
       if (isRejection(cancelled)) return cancelled
       const { pending, ...rest } = cancelled
-      // Several markets have several sequence numbers.
+      // Each of several markets has its own sequence number.
       const seq = market === undefined ? undefined : board.markets.get(market)?.seq
       const seen = market === undefined || seq === undefined ? {} : { marketId: market, seq }
       const open = pending.length === 0 ? {} : { pending }

@@ -89,7 +89,7 @@ type Entering = {
   readonly context: OrderContext
 }
 
-/** Enters the verified orders of a batch: plain ones one by one, replacements of a market together. */
+/** Places the verified orders of a batch: plain ones one by one, replacements in one market together. */
 async function enterEach(
   service: OrderService,
   verified: readonly (VerifiedOrder | Rejection)[],

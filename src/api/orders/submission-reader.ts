@@ -1,4 +1,4 @@
-/** Reads the submission of an order: its shape, its flaws without the signature, and what the verifier needs. */
+/** Reads the submission of an order: its shape, its flaws apart from the signature, and the input of the verifier. */
 
 import type { MarketId } from '#domain/ids.ts'
 import { orderFlaws } from '#domain/order.ts'

@@ -1,4 +1,4 @@
-/** Time in force of an order, from the unsigned options that come with it. */
+/** Time in force of an order, from its unsigned options. */
 
 import type { Order, TimeInForce } from '#domain/order.ts'
 import { BUY, SELL } from '#domain/order.ts'
@@ -14,7 +14,7 @@ export function timeInForceOf({ postOnly, timeInForce = 'GTC' }: Options): TimeI
   return postOnly === true ? 'POST_ONLY' : undefined
 }
 
-/** Returns why the market would reject the order with this time in force, as far as this front knows its book. */
+/** Returns why the market would reject the order with this time in force, according to the book on this front. */
 export function timeInForceFlawNow(
   shown: ShownMarket,
   { side, outcome, price, size }: Order,

@@ -3,7 +3,7 @@
 import { isRejection, type Rejection, type RejectionCode, reject } from '#domain/rejection.ts'
 import type { Asker, UnfundedLimit } from '#http/limits.ts'
 
-/** Refusals because of the trader: missing funds, a pause after a failed trade, or a used-up gas budget. */
+/** Refusals caused by the trader: missing funds, a pause after a failed trade, or a used-up gas budget. */
 const UNFUNDED: ReadonlySet<RejectionCode> = new Set([
   'INSUFFICIENT_FUNDS',
   'INSUFFICIENT_ALLOWANCE',
@@ -16,9 +16,9 @@ export function isUnfunded({ rejected }: Rejection): boolean {
 }
 
 export type UnfundedGuard = {
-  /** Counts an answer if the trader could not pay. */
+  /** Counts an answer that says that the trader could not pay. */
   count(answer: object, asker: Asker): void
-  /** Rejects the order of a client that sent too many, before any work is done for it. */
+  /** Rejects the order of a client that sent too many, before any other work. */
   flawOf(asker: Asker): Rejection | undefined
 }
 

@@ -15,7 +15,7 @@ export type UserTrade = {
   readonly marketId: MarketId
   /** The same object for the same market, so that its text is written once. */
   readonly market: { readonly question: string; readonly contractAddress: Address }
-  /** The user's role; `buyer` of a trade with oneself. */
+  /** The user's role; `buyer` if the user traded with themselves. */
   readonly role: 'buyer' | 'seller'
   readonly outcome: number
   readonly price: number
@@ -82,7 +82,7 @@ export type UserPositionsPage = {
 /** Request for a user's position in a market. */
 export type PositionRequest = { readonly market: MarketName; readonly user: Address }
 
-/** Returns the body of a position; one that is empty has only its shares. */
+/** Returns the body of a position; an empty one has only its shares. */
 export function positionBody(position: Position | undefined) {
   if (position === undefined) return { yesShares: 0, noShares: 0 }
   const { yesShares, noShares, yesCost, noCost } = position

@@ -233,7 +233,7 @@ function evidenceOf(found: QuickMarketRecord) {
       `first reports at or after ${averagedSecs(endSecOf(found), found.intervalSec).join(', ')}. If ` +
       'moves that differ by more than the bound contradict that, too, the optimistic oracle decides',
     comparison: comparisonOf(found),
-    // The market is on chain without an outcome; existing clients know no other value for that.
+    // The market is on chain without an outcome; existing clients know no other value for this.
     onChain: found.onChain === 'contested' ? 'created' : found.onChain,
     createTxHash: found.createTxHash,
     reportTxHash: found.reportTxHash,

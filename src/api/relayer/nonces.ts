@@ -16,7 +16,7 @@ export function relayerNonces(service: RelayService, nowMs: () => number): Answe
     path: '/api/v1/relayer/nonces',
     operationId: 'getRelayerNonces',
     auth: 'public',
-    // The chain is read each time.
+    // The nonces are read from the chain each time.
     cost: 'write',
     tag: 'relayer',
     summary: 'Nonces for the next signatures of an owner',

@@ -77,7 +77,7 @@ type Operation<Body extends TSchema> = {
   readonly examples: Readonly<Record<string, Example>>
   /** Maximum size of the body in bytes; by default that of a request for one item. */
   readonly bodyBytesMax?: number
-  /** Returns the multiple of its cost; 1 by default. */
+  /** Returns the factor of its cost; 1 by default. */
   readonly times?: (body: Static<Body>) => number
   readonly read: (body: Static<Body>) => RelayOperation | Rejection
   readonly errors?: readonly RejectionCode[]

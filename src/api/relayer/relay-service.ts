@@ -51,7 +51,7 @@ export function makeRelayService(ports: {
       const leftMs = Math.max(1, deadlineAtMs - nowMs())
       const answer = await chain.relayer.ask('Relay', { key, operation, deadlineAtMs }, leftMs)
       if (!isUnanswered(answer)) return answer
-      // It may be on its way to the chain; the same request again finds it there.
+      // The operation may be on its way to the chain; the same request finds it there.
       return reject(answer.unanswered === 'full' ? 'OVERLOADED' : 'OUTCOME_UNKNOWN')
     },
     async nonces({ chainId, owner, marketAddress }, deadlineAtMs) {
@@ -65,7 +65,7 @@ export function makeRelayService(ports: {
   }
 }
 
-/** Its thread has died or does not start: nothing was done, and the thread restarts by itself. */
+/** The relayer thread has died or does not start: nothing was done, and the thread restarts on its own. */
 function away({ chainId }: RelayedChain): Rejection {
   const detail = `the relayer of chain ${chainId} is restarting: retry shortly`
   return reject('PART_UNAVAILABLE', undefined, detail)
@@ -73,7 +73,7 @@ function away({ chainId }: RelayedChain): Rejection {
 
 /**
  * Returns the same key for the same signed request, whatever its unsigned fields are. JSON keeps the order of the
- * fields listed here, and no two operations have the same text.
+ * fields listed here, so no two operations have the same text.
  */
 function relayKey(operation: RelayOperation): RelayKey {
   const { kind, chainId, owner } = operation

@@ -19,7 +19,9 @@ type Change = {
   readonly text: string
 }
 
-/** Returns the entries that begin with `API:`, the newest first: versions from the top, entries from the end. */
+/**
+ * Returns the entries that begin with `API:`, newest first: versions from the top, entries of a version from the end.
+ */
 export function apiChanges(changelog: string): Change[] {
   const changes: Change[] = []
   for (const section of changelog.split(/^## /m).slice(1)) {

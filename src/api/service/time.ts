@@ -1,4 +1,4 @@
-/** `GET /api/v1/time`: the clock of the exchange, by which orders expire and tokens are judged. */
+/** `GET /api/v1/time`: the clock of the exchange, which decides when orders and tokens expire. */
 
 import { type AnswerRoute, route } from '#http/route.ts'
 import { TimeAnswer } from '#protocol/shapes/config.ts'

@@ -1,5 +1,5 @@
 /**
- * The public log as C2SP tlog-tiles has it: `/log/{logId}/{partition}/checkpoint`, `…/tile/{level}/{index}` and
+ * The public log in the layout of C2SP tlog-tiles: `/log/{logId}/{partition}/checkpoint`, `…/tile/{level}/{index}` and
  * `…/tile/entries/{index}`; and `GET /api/v1/transparency`, which lists the logs with their keys.
  */
 
@@ -16,9 +16,9 @@ const LOG_ID = '8f14e45f-ceea-467f-a1d5-91b2c1f0d3a7'
 const NEVER_CHANGES = 'public, max-age=31536000, immutable'
 const BYTES = 'application/octet-stream'
 const TEXT = 'text/plain; charset=utf-8'
-/** Segments of the index of a tile: `x001/x234/067.p/17` has four, which is more than any log will need. */
+/** Path segments of a tile's index: `x001/x234/067.p/17` has four, more than any log will need. */
 const INDEX_SEGMENTS_MAX = 4
-/** A bundle is up to 256 entries of 60 kB; its bytes are paid for beside this, so it is not compressed here. */
+/** A bundle has up to 256 entries of 60 kB. Its bytes are charged in addition to this, so it is not compressed here. */
 const BUNDLE_WEIGHT = 5
 
 const logId = Type.String({

@@ -1,4 +1,6 @@
-/** `GET /api/v1/orders/{orderHash}/proof` and `/api/v1/trades/{tradeId}/proof`: offline proofs that the log has them. */
+/**
+ * `GET /api/v1/orders/{orderHash}/proof` and `/api/v1/trades/{tradeId}/proof`: offline proofs that they are in the log.
+ */
 
 import Type from 'typebox'
 import { type MarketId, type OrderHash, parseTradeId } from '#domain/ids.ts'
@@ -9,7 +11,7 @@ import { findsMatch, findsOrder } from '#transparency/find-event.ts'
 import { type PublicLogSource, proveEntry } from './public-log-source.ts'
 
 const TEXT = 'text/plain; charset=utf-8'
-/** Each reads some tiles and entries. */
+/** Cost of a proof: each reads some tiles and entries. */
 const PROOF_WEIGHT = 20
 
 type EventPlace = { readonly partition: number; readonly atMs: number }

@@ -37,7 +37,10 @@ export async function treeOf(
   return tree === undefined || tree.checkpoint === '' ? undefined : tree
 }
 
-/** Returns the offline proof of the first entry from a time on that `holds` the event; undefined if none is published. */
+/**
+ * Returns the offline proof of the first entry, starting at a time, for which `holds` is true; undefined if none is
+ * published.
+ */
 export async function proveEntry(
   source: PublicLogSource,
   place: { readonly partition: number; readonly atMs: number },

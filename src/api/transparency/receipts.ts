@@ -1,4 +1,7 @@
-/** Receipts in the answers to writes: the header `Accept-Receipt: 1` asks for one, on the stream the field `receipt`. */
+/**
+ * Receipts in the answers to writes: a client requests one with the header `Accept-Receipt: 1`, or with the field
+ * `receipt` on the stream.
+ */
 
 import type { Receipt } from '#transparency/receipt.ts'
 
@@ -8,7 +11,7 @@ export const ACCEPT_RECEIPT = 'accept-receipt'
 /** Signs a receipt; undefined if the log is not public, or not known yet. */
 export type Receipts = (receipt: Omit<Receipt, 'origin' | 'atMs'>) => string | undefined
 
-/** An answer to a write, which names the market and `seq` if its front knows them. */
+/** An answer to a write. It names the market and its `seq` if the front knows them. */
 type Answered = {
   readonly status: Receipt['status']
   readonly orderHash: Receipt['orderHash']
@@ -21,7 +24,7 @@ export function wantsReceipt(headers: Readonly<Record<string, string>>): boolean
   return headers[ACCEPT_RECEIPT] === '1'
 }
 
-/** Returns the answer with a receipt if the request asked for one, and there can be one. */
+/** Returns the answer with a receipt if the request asked for one and it can be signed. */
 export function withReceipt<Answer extends Answered>(
   answer: Answer,
   isWanted: boolean,

@@ -1,4 +1,6 @@
-/** `GET /api/v1/transparency/signatures`: signatures and permits of orders that have ended, whose hashes the log has. */
+/**
+ * `GET /api/v1/transparency/signatures`: signatures and permits of ended orders. The log contains only their hashes.
+ */
 
 import Type from 'typebox'
 import type { OrderHash } from '#domain/ids.ts'
@@ -17,7 +19,7 @@ type RevealedOrder = {
 
 const HASH = /^0x[0-9a-f]{64}$/
 
-/** `ended` returns those of the orders that are not open. */
+/** `ended` returns the orders that are not open. */
 export function signatures(
   ended: (orderHashes: readonly OrderHash[]) => Promise<readonly RevealedOrder[]>,
 ): AnswerRoute {

@@ -1,6 +1,6 @@
 /**
  * Publishes the event log as a transparency log. Each turn reads new rows of all partitions, adds their entries to the
- * trees, has entries, tiles, size and root stored, and only then signs and publishes the checkpoints.
+ * trees, stores entries, tiles, size and root, and only then signs and publishes the checkpoints.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -26,7 +26,7 @@ export type PublicLogProtocol = {
   Grown: { takes: { growths: readonly TreeGrowth[] }; answers: undefined }
   GrowFailed: { takes: { why: string; retry: boolean }; answers: undefined }
   Published: { takes: object; answers: undefined }
-  /** Another node takes over: the current turn ends, and no other starts. */
+  /** Another node takes over: finishes the current turn, and starts no other. */
   Leave: { takes: object; answers: undefined }
 }
 
@@ -68,7 +68,7 @@ type Tree = {
   readonly beginsAt: number
   nextOffset: number
   throughMs: number
-  /** A tree that is built anew is published from this offset on, so that its published size does not shrink. */
+  /** A rebuilt tree is published from this offset on, so that its published size does not shrink. */
   readonly publishFrom: number
 }
 
@@ -78,7 +78,7 @@ export type PublicLogState = {
   readonly trees: Map<number, Tree>
   /** True while something is loaded, stored or published. */
   busy: boolean
-  /** Growth that is being stored, and is stored again after a fault: the database may have it already. */
+  /** Growth that is being stored. After a fault it is stored again, because the database may already have it. */
   growing: readonly TreeGrowth[]
   /** Why the last turn failed; empty if it did not. */
   fault: string
@@ -146,7 +146,7 @@ export const publicLog: Behaviour<PublicLogState, PublicLogProtocol, PublicLogEv
   GrowFailed(state, { why, retry }, context) {
     state.busy = false
     fail(state, why, context)
-    // The database is the truth: another writer may have grown the trees.
+    // The database decides: another writer may have extended the trees.
     if (!retry) {
       state.growing = []
       state.trees.clear()
@@ -175,7 +175,7 @@ function load(state: PublicLogState, context: PublicLogContext): void {
   )
 }
 
-/** Continues a stored tree; throws if it is damaged or of another log. */
+/** Continues a stored tree; throws if it is damaged or belongs to another log. */
 function treeOf(ports: PublicLogPorts, { stored, partition, tiles, throughMs }: LoadedTree): Tree {
   if (stored === undefined) {
     const beginsAt = ports.firstOffset(partition)
@@ -198,14 +198,14 @@ function treeOf(ports: PublicLogPorts, { stored, partition, tiles, throughMs }: 
   return { builder, beginsAt, nextOffset, throughMs, publishFrom: 0 }
 }
 
-/** Adds new rows to the trees, at most so many events together. */
+/** Adds new rows to the trees, up to a total number of events. */
 function turn(state: PublicLogState, context: PublicLogContext): void {
   if (state.growing.length === 0) {
     try {
       state.growing = grownTrees(state)
     } catch (error) {
       if (!(error instanceof Fault)) throw error
-      // Some trees may have grown in memory: they are loaded again.
+      // Some trees may have grown in memory only: load them again.
       state.trees.clear()
       fail(state, error.message, context)
       return

@@ -1,4 +1,4 @@
-/** The transparency thread: publishes the log of all partitions. One node at a time does. */
+/** The transparency thread: publishes the logs of all partitions. Only one node at a time runs it. */
 
 import { hash } from 'node:crypto'
 import { archiveDirOf, databaseUrlOf, originOf, type ThreadData } from '#config/thread-data.ts'
@@ -34,9 +34,9 @@ import { makeBookIndex } from './thread/book-index.ts'
 import { makeCheckpointSigners } from './thread/checkpoint-signers.ts'
 
 const ROLE = 'transparency'
-/** A stuck store must not stop the thread for ever; the same growth is then stored again. */
+/** A hanging store must not stop the thread forever; the same growth is stored again after this time. */
 const WRITE_DEADLINE_MS = 30_000
-/** Shortest time between two segments of past books, so that catching up leaves time for checkpoints. */
+/** Minimum time between two segments of past books, so that catching up leaves time for checkpoints. */
 const BOOKS_EVERY_MS = 100
 
 type TransparencyWorld = World & Pick<Adapters, 'openDatabase' | 'openLogReader' | 'makeReads'>
@@ -51,7 +51,7 @@ export function transparencyThread(data: ThreadData, world: TransparencyWorld = 
   const kit = makeThreadContext(data, world)
   const leases = makeLeases(data, kit, world)
   const writers = linkWriters(settings, kit)
-  /** On a node the log is a copy, which another thread keeps. */
+  /** On a cluster node the log is a copy, which another thread maintains. */
   const logCopies = makeFollowers<Protocol>(settings, kit)
   const reads = world.makeReads(databaseUrlOf(settings))
   const store = leases.writeQueue(ROLE, writers.store)

@@ -1,6 +1,6 @@
 /**
  * The index of past books: for each full segment of the public log it stores the books of the markets that changed. It
- * works behind the tree, one segment at a time, and a restart continues at the last stored segment.
+ * follows the tree, one segment at a time, and a restart continues at the last stored segment.
  */
 
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
@@ -81,7 +81,7 @@ export function makeBookIndex({ query, store }: BookIndexPorts): BookIndex {
     async step() {
       for (const { partition, size, nextOffset } of await query('publicTrees', {})) {
         const place = await placeOf(partition)
-        // A tree that is built anew is shorter at first; its leaves are the same.
+        // A rebuilt tree is shorter at first, with the same leaves.
         if (place === undefined || size <= place.leaf) continue
         const isFull =
           nextOffset - place.offset >= SEGMENT_EVENTS || size - place.leaf >= SEGMENT_LEAVES
@@ -100,7 +100,7 @@ export function openBook({ seq, throughMs, levels }: Omit<StoredBook, 'marketId'
   return PastBook.of(seq, throughMs, text)
 }
 
-/** Reads the events of a full segment; returns the leaf behind its last. */
+/** Reads the events of a full segment; returns the leaf after its last one. */
 async function readSegment(
   query: Query,
   partition: number,
