@@ -29,7 +29,7 @@ const stop = new AbortController()
 let firstAtMs = 0
 for (const signal of ['SIGINT', 'SIGTERM']) {
   process.on(signal, () => {
-    // The operator asked twice. Exiting normally would abort inside threads that are still open.
+    // The operator sent a second signal. A normal exit would abort inside threads that are still open.
     const again = stop.signal.aborted && performance.now() - firstAtMs > SAME_SIGNAL_MS
     if (again) process.kill(process.pid, 'SIGKILL')
     if (!stop.signal.aborted) firstAtMs = performance.now()

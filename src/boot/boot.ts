@@ -42,7 +42,7 @@ import { threadSpecs, workersAhead } from './thread-specs.ts'
 import { watchClock } from './watch-clock.ts'
 
 const READY_POLL_MS = 20
-// An `import` would load the client of `fetch` as well.
+// `require`, because an `import` would load the client of `fetch` as well.
 const { get } = process.getBuiltinModule('node:http')
 
 /** Resolves when the exchange has stopped: because `stop` was aborted, by a signal or by a failure. */
@@ -58,7 +58,7 @@ export async function boot(stop: AbortController): Promise<void> {
   requireLocalChain(settings)
   const log = makeLog(settings, 'main', process.stdout.isTTY === true)
   for (const warning of settingsWarnings(settings)) log.warn({}, warning)
-  /** Close the open parts; each gets whether the exchange has failed. */
+  /** Closes the open parts; each is told whether the exchange has failed. */
   const closers: ((failed: boolean) => Promise<void>)[] = []
   let failed = true
   try {
@@ -145,7 +145,7 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
   closers.push(async () => {
     if (!(await supervisor.stop())) throw new Error('a thread did not stop')
   })
-  // A stop during the start must not start the next thread.
+  // After a stop during the start, no further thread may be started.
   signal.addEventListener('abort', () => void supervisor.stop())
 
   // 3. The chains: on the devnet a local one is started, or found again after a killed exchange.

@@ -22,7 +22,7 @@ const ROLE_OF: Readonly<Record<string, Role>> = {
 const READERS: ReadonlySet<string> = new Set(['store', 'accounts', 'transparency'])
 
 type NodeSpecs = {
-  /** Threads that always run here, and those that the bridge starts when the node owns them. */
+  /** Threads that always run on this node, and those that the bridge starts when the node owns their slot. */
   readonly threads: readonly ThreadSpec[]
   readonly onCall: readonly ThreadSpec[]
 }
@@ -46,7 +46,7 @@ export function nodeSpecs(settings: Settings, cores: number, common: Common): No
   })
   const copies = hasCopy ? [own(LOG_COPY_THREAD, marketNames)] : []
   const bridge = own(BRIDGE_THREAD, [LOG_COPY_THREAD, ...fronts.map(({ name }) => name)])
-  // Fronts serve operators too. The admin thread starts first and stops last: its sockets end by themselves.
+  // Fronts serve operators too. The admin thread starts first and stops last: its sockets end on their own.
   const admin = isAskedApart(settings) ? [{ ...own(ADMIN_THREAD, []), terminable: false }] : []
   const plan: BridgeData['plan'] = {
     slots: slots.map(({ name }) => name),

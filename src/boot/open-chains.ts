@@ -102,7 +102,7 @@ async function openNamedChains(
   const held: (() => void)[] = []
   for (const chain of settings.chains.filter(({ rpcUrls }) => rpcUrls.length > 0)) {
     const met = await meetChain(chain)
-    // Its thread waits for it; its record in the data folder stays as it is.
+    // The chain's thread waits for it; the record in the data folder stays unchanged.
     if (met === undefined) log.warn({ chainId: chain.chainId }, 'the chain cannot be reached yet')
     else record[chain.chainId] = { ...met, contracts: chain.contracts }
     if (chain.chainId === DEVNET_CHAIN_ID) held.push(followChainClock(chain, clock))
@@ -119,7 +119,7 @@ async function openNamedChains(
   }
 }
 
-/** Returns its first block; undefined if it is unreachable. Throws if it is another chain than expected. */
+/** Returns the first block of the chain; undefined if it is unreachable. Throws if it is not the expected chain. */
 async function meetChain(
   chain: ChainSettings,
 ): Promise<{ genesis: string; url: string } | undefined> {
@@ -147,7 +147,7 @@ async function meetChain(
   }
 }
 
-/** Follows the clock of a local chain: its process may move it, and ours moves too. */
+/** Follows the clock of a local chain: if its process moves the clock, the exchange's clock moves too. */
 function followChainClock({ rpcUrls }: ChainSettings, clock: ClockMemory): () => void {
   const [url = ''] = rpcUrls
   let letGo: () => void = () => {}

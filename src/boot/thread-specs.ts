@@ -64,7 +64,7 @@ export function threadSpecs(
     ...waiting('settlement', settlementNames, writers),
     ...accountsNames.map((name, index) => spec('accounts', name, index, marketNames)),
     ...waiting('prices', priceNames, writers),
-    // It has work to do while many orders come, so it shares no worker.
+    // This thread is busy when many orders arrive, so it shares no worker.
     ...(isPublic(settings)
       ? [{ ...spec('transparency', TRANSPARENCY_THREAD, 0, ['store']), optional: true }]
       : []),

@@ -1,4 +1,7 @@
-/** Runs the guard of the wall clock: checks once a second, asks a chain in doubt, and raises the alarm. */
+/**
+ * Runs the guard of the wall clock: checks once a second, reads the time of a chain in case of doubt, and logs the
+ * alarm.
+ */
 
 import { Gauge, type Registry } from 'prom-client'
 import type { Settings } from '#config/settings-schema.ts'
@@ -9,7 +12,7 @@ import type { SupervisorLog } from '#runtime/supervised.ts'
 const LOOK_MS = 1_000
 const ASK_MS = 5_000
 
-/** Returns a function that ends it. The chains become known some time after the guard has started. */
+/** Returns a function that ends the guard. The chains become known some time after it has started. */
 export function watchClock(ports: {
   readonly memory: ClockMemory
   readonly rules: Settings['clock']
@@ -60,7 +63,7 @@ export function watchClock(ports: {
     const { chainId, rpcUrls } = chain
     const { makeChainClient } = await import('#chain/clients.ts')
     const client = makeChainClient({ chainId, rpcUrls, onError: () => {} })
-    // An unreachable chain says nothing about the time.
+    // An unreachable chain gives no evidence about the time.
     const block = await client.viem.getBlock({ blockTag: 'latest' }).catch(() => undefined)
     if (block !== undefined) guard.heard(Number(block.timestamp) * 1_000 - aheadMsOf(memory))
   }

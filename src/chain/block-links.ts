@@ -49,7 +49,7 @@ export async function ancestorOf<M extends Mark>(
   return marks[low]
 }
 
-/** Makes a fault for answers that contradict each other; a retry usually helps. */
+/** Creates a fault for contradicting answers of nodes; a retry usually helps. */
 export function inconsistent(why: string): Fault {
   return new Fault('CHAIN_INCONSISTENT', why, { retryable: true })
 }

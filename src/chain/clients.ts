@@ -1,6 +1,6 @@
 /**
  * Access to a chain: JSON-RPC over HTTP with a deadline. Failed requests go to the next address, and are retried after
- * a pause while the request's budget lasts, since every provider is busy now and then. An address is used only after it
+ * a pause while the request's budget lasts, because every provider is overloaded now and then. An address is used only after it
  * has returned the chain id of the settings. Failures outside become a `Fault`:
  * - `CHAIN_UNAVAILABLE`: no node gave a usable answer; a later retry may help;
  * - `CHAIN_MISMATCH`: every address serves another chain;
@@ -49,7 +49,7 @@ export type ChainClientOptions = {
   /** True if requests of one turn of the event loop are sent as one batch. */
   readonly together?: boolean
   /**
-   * Called for every failed attempt, for metrics and logs. The host comes without its path, which may contain a key.
+   * Called for every failed attempt, for metrics and logs. Only the host is passed, because the path may contain a key.
    */
   readonly onError?: (failure: { readonly host: string; readonly why: string }) => void
 }
@@ -66,7 +66,7 @@ export type ChainClient = {
 const TIMEOUT_MS = 10_000
 /** Less than half of the deadline of a request to the exchange. */
 const BUDGET_MS = 4_000
-/** Short, because a sender broadcasts again by itself and its lane waits for this attempt. */
+/** Short, because the sender broadcasts again on its own and its lane waits for this attempt. */
 const SEND_BUDGET_MS = 1_000
 const PAUSE_MS = 200
 const PAUSE_MS_MAX = 2_000
@@ -112,7 +112,7 @@ export function makeChainClient(options: ChainClientOptions): ChainClient {
       batch,
       onFetchResponse,
       fetchFn: rpcFetch,
-      // `rpcFetch` has its own limit, and its error makes the caller request a shorter range.
+      // `rpcFetch` limits the length itself; its error makes the caller request a shorter range.
       maxResponseBodySize: false,
     })({ chain: definition })
     const endpoint: Endpoint = {
@@ -180,7 +180,7 @@ async function requestOver(
         return answer
       } catch (error) {
         if (!isOutage(error)) throw error
-        // After an outage the address may serve another chain; a busy node was there all the time.
+        // After an outage the address may serve another chain. A busy node was reachable all the time.
         if (!isBusy(error)) endpoint.verified = false
         if (error instanceof Fault) mismatch = error
         else outage = error
@@ -190,7 +190,7 @@ async function requestOver(
     if (outage === undefined) throw mismatch ?? noAddress()
     const pauseMs = pauseAfter(round, endpoints, shared, options)
     if (round >= rounds || performance.now() + pauseMs > untilMs) throw outage
-    // A stopping thread does not wait for the pause; a command, which has nothing else to wait for, does.
+    // A stopping thread does not wait for the pause; a command does, because it has nothing else to do.
     await pause(pauseMs, undefined, { ref: isMainThread })
   }
 }

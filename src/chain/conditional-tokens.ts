@@ -77,7 +77,7 @@ export type ConditionalTokens = {
   readonly address: Address
   /** Returns the token id of an outcome as 32 bytes of hex; computed locally. */
   positionId(marketId: MarketId, outcome: Outcome): string
-  /** Returns `[YES, NO]` of each pair at one block, and that block. */
+  /** Returns the balances `[YES, NO]` of each pair at one block, and that block. */
   balances(
     pairs: readonly { holder: Address; marketId: MarketId }[],
     blockNumber?: number,

@@ -9,7 +9,7 @@ import { type ChainLog, decoded, type Place, placeOf, safeNumber } from './chain
 import { asked, type ChainClient } from './clients.ts'
 import type { SignatureParts } from './conditional-tokens.ts'
 
-/** More than the contract needs for any answer, so that a node's own limit does not decide. */
+/** More gas than the contract needs for any answer, so that the node's own limit has no effect. */
 const ASK_GAS = 300_000n
 
 type DelegateSet = Place & Delegation & { readonly type: 'DelegateSet' }
@@ -40,11 +40,11 @@ export async function acceptsSignature(
     readonly account: Address
     readonly digest: string
     readonly signature: string
-    /** A recovered key that counts if it is a delegate on the chain, whatever its limits. */
+    /** A recovered key, which counts if it is a delegate on the chain, whatever its limits are. */
     readonly delegate?: Address
   },
 ): Promise<boolean> {
-  // The form was checked before: r, s and v of 65 bytes.
+  // The caller has checked the form: r, s and v in 65 bytes.
   const [r, s, v] = [
     asking.signature.slice(2, 66),
     asking.signature.slice(66, 130),
@@ -56,7 +56,7 @@ export async function acceptsSignature(
     functionName: 'isSigner',
     args: [
       hexAddress(asking.account),
-      // For orders not as a delegate: the exchange knows delegates from events, with their limits.
+      // For orders, delegates are not checked here: the exchange knows them and their limits from events.
       hexAddress(asking.delegate ?? ZERO_ADDRESS),
       asking.digest as Hex,
       `0x${r}`,

@@ -1,8 +1,8 @@
 /**
  * Finds logs from the newest block backwards, with few requests. Most nodes answer for all blocks at once. If a node
  * refuses, the range is halved, down to a single block, and the accepted length is remembered. If a search cannot reach
- * all blocks, the next one continues there, after searching the newest blocks again: a node may have had their logs
- * later than the blocks.
+ * all blocks, the next one continues there, after searching the newest blocks again: a node may get the logs later than
+ * the blocks.
  */
 
 import { isTooMuch } from './clients.ts'
@@ -27,7 +27,7 @@ export function makeLogSearch(): LogSearch {
   let left = ALL_BLOCKS
 
   return async ({ head, startBlock, ask }) => {
-    // Another node that accepts longer ranges may answer by now.
+    // The request may reach another node by now, which accepts longer ranges.
     blocks = blocks >= LOG_BLOCKS ? ALL_BLOCKS : blocks * 2
     let to = head
     for (let questions = 0; questions < LOG_QUESTIONS_MAX && to >= startBlock; questions++) {

@@ -115,7 +115,7 @@ export const MARKET_EVENTS = [
   'PayoutReportFailed',
 ] as const satisfies readonly ContractEventName<typeof marketAbi>[]
 
-/** Their first topics, for following markets at any address. */
+/** First topics of these events, for following markets at any address. */
 export const MARKET_TOPICS = [...topicsOf(marketAbi, MARKET_EVENTS).keys()] as readonly Hex[]
 
 const NO_SIGNATURE = { v: 0, r: `0x${'0'.repeat(64)}`, s: `0x${'0'.repeat(64)}` } as const

@@ -43,7 +43,7 @@ export type FactoryEvent =
       readonly startPrice: bigint
       readonly source: string
     })
-  /** Precedes one of both above in its transaction. */
+  /** This event precedes one of the two above in its transaction. */
   | (MarketPlace & { readonly type: 'ComplementaryMarket' })
   | (MarketPlace & {
       readonly type: 'QuickMarketResolved'

@@ -14,7 +14,7 @@ type Multicall = {
   readonly address: Address
   /**
    * Combines calls into one. With `allowFailure`, a reverting call does not affect the others, and a simulation returns
-   * its reason. Without it, the whole transaction reverts with a reason of its own.
+   * its reason. Without it, the whole transaction reverts, with the multicall's own reason.
    */
   aggregateCall(calls: readonly Call[], allowFailure?: boolean): Call
   /** Decodes the result of a simulated `aggregateCall`, call by call. */

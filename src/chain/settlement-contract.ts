@@ -149,23 +149,26 @@ export type SettlementContract = {
     permits: readonly SettlementPermit[],
   ): Call
   isSettled(tradeKey: string, buyHash: OrderHash, sellHash: OrderHash): Promise<boolean>
-  /** The same as a call, for use in a multicall. */
+  /** The same check as a call, for use in a multicall. */
   isSettledCall(tradeKey: string, buyHash: OrderHash, sellHash: OrderHash): Call
-  /** The same for many trades at one block: the newest, or the given one. */
+  /** The same check for many trades at one block: the newest, or the given one. */
   areSettled(
     trades: readonly { tradeKey: string; buyHash: OrderHash; sellHash: OrderHash }[],
     blockNumber?: number,
   ): Promise<boolean[]>
   /** Returns the filled size of an order on the chain, and the time from which its cancellation applies (0: never). */
   orderState(orderHash: OrderHash): Promise<{ filled: bigint; cancelledFromSec: number }>
-  /** Returns the nonce below which a trader's orders are void, and the next such nonce with its time. */
+  /**
+   * Returns the nonce below which a trader's orders are void. If a higher one is pending, also returns that nonce and
+   * the time at which it applies.
+   */
   epochOf(trader: Address): Promise<{ nonce: bigint; next: bigint; nextFromSec: number }>
   /** Returns the call that cancels a trader's orders by signature; any account may send it. */
   cancelOrdersWithPermitCall(
     cancellation: { trader: Address; orders: readonly Order[]; deadline: bigint },
     signature: SignatureParts,
   ): Call
-  /** The same for all orders with a lower nonce. */
+  /** The same call for all orders with a lower nonce. */
   cancelAllBeforeWithPermitCall(
     cancellation: { trader: Address; nonce: bigint; deadline: bigint },
     signature: SignatureParts,

@@ -21,7 +21,7 @@ type Stablecoin = {
     permit: { owner: Address; spender: Address; value: bigint; deadline: bigint },
     signature: SignatureParts,
   ): Call
-  /** Only the owner may mint, which is the devnet's account there. */
+  /** Only the token's owner may mint; on the devnet that is one of its accounts. */
   mintCall(to: Address, value: bigint): Call
 }
 

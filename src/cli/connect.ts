@@ -51,7 +51,7 @@ export function readerOf(values: { readonly url: string | undefined }, io: Comma
   return createClient({ url: urlOf(values, io), retries: RETRIES })
 }
 
-/** Returns the chain on which a command creates something, and the way to it. */
+/** Returns the chain on which a command creates something, and its RPC address. */
 export async function chainFor(
   client: Client,
   values: { readonly 'chain-id': string | undefined; readonly rpc: string | undefined },
@@ -120,7 +120,7 @@ export function clockOf(serverTime: number): () => number {
   return () => Date.now() + aheadMs
 }
 
-/** Returns whether a trader is named on the command line, whatever the environment has. */
+/** Returns whether the command line names a trader, whatever the environment contains. */
 export function isTraderNamed(values: SignValues): boolean {
   return values['key-file'] !== undefined || values.account !== undefined
 }

@@ -1,4 +1,4 @@
-/** The options by which a command names a moment in the past. */
+/** Options that select a moment in the past. */
 
 import type { PastMoment } from '#client/orderbook.ts'
 import { OptionError, readInteger } from '#devnet/command.ts'
@@ -8,7 +8,7 @@ export const MOMENT_OPTIONS = {
   at: { value: '<time>', help: 'as of this time: 2026-11-18T12:00:00Z' },
 } as const
 
-/** Returns the moment that the options name; empty if they name none. */
+/** Returns the selected moment; empty if no option selects one. */
 export function readMoment(values: {
   readonly seq: string | undefined
   readonly at: string | undefined

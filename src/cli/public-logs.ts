@@ -1,4 +1,4 @@
-/** The public logs of an exchange, as commands read them: over HTTP, with the keys that the user trusts. */
+/** Reads the public logs of an exchange over HTTP, with the keys that the user trusts. */
 
 import { CommandError, OptionError } from '#devnet/command.ts'
 import type { TransparencyAnswer } from '#protocol/shapes/transparency.ts'
@@ -8,8 +8,8 @@ import type { LogGet, RemoteLog } from '#transparency/remote-log.ts'
 export type NamedLog = RemoteLog & { readonly origin: string; readonly partition: number }
 
 /**
- * Lists the logs of an exchange. `trusted` are verifier keys with commas: then every log needs one of them. Without,
- * the keys are those that the exchange names itself.
+ * Lists the logs of an exchange. `trusted` has verifier keys, separated by commas: every log needs one of them. Without
+ * it, the keys that the exchange publishes are used.
  */
 export async function namedLogs(url: string, trusted: string | undefined): Promise<NamedLog[]> {
   const response = await fetch(`${url}/api/v1/transparency`)

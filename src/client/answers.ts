@@ -15,7 +15,7 @@ export type Level = {
   readonly price: number
   /** Sum over all orders at the price, which may exceed 2^53. */
   readonly size: bigint
-  /** With `implied`: the part of the size that orders of the other outcome imply. */
+  /** With `implied`: the part of the size that comes from orders of the other outcome. */
   readonly implied?: bigint
 }
 

@@ -64,7 +64,7 @@ export async function registerApiKey(
 ): Promise<StoredApiKey> {
   const { address, sign } = await readSigner(signer)
   const signature = await sign(registerMessage(await serviceName(options), address))
-  // Sent only once: a lost answer contains the key, and each attempt would make another key.
+  // Sent only once: a lost answer would contain the key, and each retry would create another key.
   const send = transport(options, 0)
   const answer = await send<{ readonly api_key_id: string; readonly api_private_key: string }>({
     method: 'POST',

@@ -7,7 +7,7 @@ import { SibylError } from './sibyl-error.ts'
 import type { CallOptions, FileAnswer, Transport } from './transport.ts'
 
 export type ArchiveFile = {
-  /** Compressed by gzip, one JSON object per line. Files that are joined are one gzip file. */
+  /** Compressed by gzip, one JSON object per line. Concatenated files are a valid gzip file. */
   readonly file: Uint8Array<ArrayBuffer>
   readonly sha256: string
   readonly events: number

@@ -8,7 +8,7 @@ import { SibylError } from './sibyl-error.ts'
 /** A smaller difference is only the latency of the answer. */
 const DIFFERENCE_SEC_MIN = 30
 const CORRECTION_SEC_MAX = 300
-/** The local chain, whose time tests change. Its signatures are valid on no other chain. */
+/** The local chain, whose time tests change. Signatures for it are valid on no other chain. */
 const DEVNET_CHAIN_ID = 31_337
 
 /** Throws `CLOCK_DIFFERS` if the exchange's clock differs by more than the allowed correction. */

@@ -95,7 +95,7 @@ type ChainPorts = {
   readonly rpcUrl: string | undefined
 }
 
-/** Reaches the chain, and knows the ids of its markets' tokens. */
+/** Client of the chain, with the ids of its markets' tokens. */
 function makeReach(ports: Pick<ChainPorts, 'chain' | 'rpcUrl'>) {
   const positions = new Map<string, readonly [bigint, bigint]>()
   let reached:

@@ -58,7 +58,7 @@ export type ClientOptions = {
   /** Chain of the orders, if the exchange has several. */
   readonly chainId?: number
   /**
-   * The contracts that the client signs for. Set them if you know them: a contract without a pin is taken from the
+   * The contracts that the client signs for. Set them if you know them: otherwise the client uses those of the
    * exchange's first answer, and a later answer that differs is rejected.
    */
   readonly pins?: ContractPins
@@ -66,7 +66,9 @@ export type ClientOptions = {
   readonly domain?: OrderDomain
   /** Maximum correction of this machine's clock by the exchange's in expiries and deadlines; 300 s by default. */
   readonly clockCorrectionSecondsMax?: number
-  /** Verifier keys of the public log (`name+id+key`); without them, those of the exchange's first answer are kept. */
+  /**
+   * Verifier keys of the public log (`name+id+key`); without them, the keys of the exchange's first answer are trusted.
+   */
   readonly logKeys?: readonly string[]
   /** RPC address of the chain, for `chain`. A devnet provides its own. */
   readonly rpcUrl?: string
@@ -111,15 +113,14 @@ export type Orders = {
   /** Checks whether the exchange would accept an order; places nothing. */
   validate(submission: OrderSubmission, options?: CallOptions): Promise<ValidatedOrder>
   /**
-   * Cancels one order. After a lost attempt and a retry, `ORDER_CLOSED` may mean that the lost attempt cancelled it:
-   * see `error.attempts`.
+   * Cancels one order. After a retry, `ORDER_CLOSED` may mean that the lost attempt cancelled it: see `error.attempts`.
    */
   cancel(
     order: {
       readonly orderHash: string
       readonly marketId: string
       readonly side?: 'buy' | 'sell'
-      /** Account of the order, if the token is of its delegate. */
+      /** Account of the order, if the token belongs to its delegate. */
       readonly trader?: string
     },
     options?: CallOptions,
@@ -134,7 +135,7 @@ export type Orders = {
    * address are cancelled. 0 turns it off.
    */
   deadman(afterMs: number, options?: CallOptions): Promise<DeadmanAnswer>
-  /** Returns one order, open or ended, as the database has it: a tenth of a second behind the market. */
+  /** Returns one order, open or ended, from the database, which lags behind the market by about a tenth of a second. */
   get(orderHash: string, options?: CallOptions): Promise<StoredOrder>
   /** Returns open orders of a trader, by default the signer's. */
   list(
@@ -161,8 +162,8 @@ export type Client = ClientReads & {
   readonly resolution: ClientResolution
   market(marketId: string, options?: CallOptions): Promise<Market>
   /**
-   * Returns the book of one outcome, or of both merged by price; with `seq` or `at` as it was then, if the log of the
-   * exchange is public.
+   * Returns the book of one outcome, or of both merged by price. With `seq` or `at` it returns a past book, if the log
+   * of the exchange is public.
    */
   readonly orderbook: ReadOrderbook
   /** Files with the events of a market on a day, if the log of the exchange is public. */
@@ -285,7 +286,7 @@ export function createClient(options: ClientOptions): Client {
     try {
       return await send<T>({ method: 'GET', path, query }, call)
     } catch (error) {
-      // If no front reaches it, the exchange has started anew.
+      // If no front reaches this sequence number, the exchange was reset.
       if (error instanceof SibylError && error.code === 'SEQ_NOT_REACHED') seen.forget(marketId)
       throw error
     }
@@ -350,7 +351,7 @@ export function createClient(options: ClientOptions): Client {
     return results
   }
 
-  /** Loaded on first use, because most clients never touch the chain. */
+  /** Loaded on first use, because most clients never use the chain. */
   function chainCalls(): Promise<ClientChain> {
     onChain ??= import('./chain.ts').then(({ createClientChain }) =>
       createClientChain({ chain, signer, rpcUrl: options.rpcUrl }),

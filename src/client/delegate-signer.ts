@@ -3,7 +3,7 @@
 import type { Hex } from '#domain/typed-data.ts'
 import type { AccountSigner } from './sign-order.ts'
 
-/** Returns a signer whose orders are of `account`, and signed by the private key of its delegate. */
+/** Returns a signer for orders of `account`, signed by the private key of its delegate. */
 export function delegateSigner(account: string, privateKey: Hex): AccountSigner {
   return {
     address: account,

@@ -9,7 +9,7 @@ import type { ChannelMessage, Position } from './stream-messages.ts'
 export type Listener = {
   readonly take: (message: ChannelMessage) => boolean
   readonly ready: Deferred<void>
-  /** True if it has had a snapshot; other messages make no sense before that. */
+  /** True after the first snapshot; earlier messages cannot be applied. */
   begun: boolean
 }
 

@@ -40,9 +40,12 @@ export type OrderOptions = {
     readonly fillsMax?: number
     readonly sharesMax?: number
   }
-  /** Hash of the trader's open order in the same market that leaves in the same step; if it is gone, `ORDER_CLOSED`. */
+  /**
+   * Hash of the trader's open order in the same market that is cancelled in the same step; `ORDER_CLOSED` if it is not
+   * open.
+   */
   readonly replaces?: string
-  /** `always` places the order also if the one to be replaced is not open any more. */
+  /** `always` places the order even if the order to be replaced is no longer open. */
   readonly replaceMode?: 'ifOpen' | 'always'
 }
 

@@ -1,9 +1,9 @@
-/** Reads a book: now, with this client's own writes, or as it was. */
+/** Reads a book: the current one, including this client's own writes, or a past one. */
 
 import type { Level, Orderbook } from './answers.ts'
 import type { CallOptions, Transport } from './transport.ts'
 
-/** A moment in the past: after the event with a number, or at a time. */
+/** A moment in the past: after the event with this number, or at a time. */
 export type PastMoment = { readonly seq?: number; readonly at?: Date }
 
 export type ReadOrderbook = (

@@ -1,5 +1,5 @@
 /**
- * The SDK's prices and quick markets. `stream` reads the price stream as an async iterator that reconnects by itself
+ * The SDK's prices and quick markets. `stream` reads the price stream as an async iterator that reconnects on its own
  * and resumes at the last price.
  */
 

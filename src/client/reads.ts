@@ -1,4 +1,4 @@
-/** Reads of markets, history and statistics: what a page shows besides the books. */
+/** Reads of markets, history and statistics: the data of a page besides the books. */
 
 import type { TimeAnswer } from '#protocol/shapes/config.ts'
 import type { Event, EventDetail } from '#protocol/shapes/events.ts'
@@ -52,7 +52,7 @@ export type ClientReads = {
     where?: { readonly chainId?: number },
     options?: CallOptions,
   ): Promise<EventDetail>
-  /** Returns up to 300 candles, oldest first; `nextTo` leads to earlier ones. */
+  /** Returns up to 300 candles, oldest first; pass `nextTo` for earlier ones. */
   candles(
     marketId: string,
     which?: {

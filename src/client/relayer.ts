@@ -55,7 +55,7 @@ export type ProposalIntent = Common & {
   readonly outcome: 'YES' | 'NO'
   /** True if the signer pays the bond; required on a main chain. */
   readonly ownBond?: boolean
-  /** Maximum bond to permit; 1,000 dollars by default. The exchange names the bond, so the client limits it. */
+  /** Maximum bond to permit; 1,000 dollars by default. The exchange sets the bond, so the client limits it. */
   readonly bondMax?: Amount
 }
 

@@ -62,7 +62,7 @@ export type StreamEvents = {
     readonly reason: string
     readonly reconnectInMs: number | undefined
   }
-  /** A subscription is active; `resumed` if it asked to continue at its position. */
+  /** A subscription is active; `resumed` is true if it continues at its position. */
   subscribed: { readonly sub: string; readonly resumed: boolean }
   /** Messages were lost: this snapshot is a new start. */
   reset: { readonly sub: string }
@@ -97,7 +97,7 @@ export type SibylStream = {
       readonly outcome: 'YES' | 'NO'
       /** Receives combined changes at this rate, instead of every change. */
       readonly maxHz?: 1 | 5 | 10 | 20
-      /** Adds the levels that orders of the other outcome imply in a complementary market. */
+      /** Adds implied levels from orders of the other outcome, in a complementary market. */
       readonly implied?: boolean
     },
     heard?: (message: BookMessage, book: LocalBook) => void,

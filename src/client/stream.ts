@@ -87,7 +87,7 @@ export function createStream(options: StreamOptions): SibylStream {
   let watchdog: ReturnType<typeof setTimeout> | undefined
   let repeating: ReturnType<typeof setTimeout> | undefined
   let opening = makeDeferred<void>()
-  // Possibly no caller waits for it when it fails.
+  // It may fail while no caller waits for it.
   opening.promise.catch(() => undefined)
   const subscriptions = makeSubscriptions({
     ...{ say, emit },
@@ -390,7 +390,7 @@ export function createStream(options: StreamOptions): SibylStream {
       return answer as unknown as DeadmanAnswer
     },
     async cancelOnDisconnect(enabled) {
-      // A stream that is not open because cancelling was refused no longer needs it.
+      // If cancel on disconnect was refused and is then turned off, the stream can open.
       if (!enabled && !isOpen) cancelling = false
       await ask('cancelOnDisconnect', { enabled })
       cancelling = enabled

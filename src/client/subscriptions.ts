@@ -56,7 +56,7 @@ export function makeSubscriptions(ports: {
     const id = nextId()
     asked.set(id, following)
     following.asking = true
-    // Messages after the last good position complete any repair.
+    // If all messages after the last good position arrive, every repair is complete.
     following.repairing = false
     following.snapshotId = undefined
     const since = following.fills?.before ?? following.last
@@ -90,7 +90,7 @@ export function makeSubscriptions(ports: {
     askSnapshot(following)
   }
 
-  /** Requests a snapshot, unless one is pending: that serves all who need one. */
+  /** Requests a snapshot, unless one is pending, which serves every listener. */
   function askSnapshot(following: Following): void {
     if (following.snapshotId !== undefined) return
     following.snapshotId = nextId()
@@ -99,7 +99,7 @@ export function makeSubscriptions(ports: {
 
   function snapshotRefused(following: Following, id: number, failure: SibylError): void {
     setTimeout(() => {
-      // A snapshot arrived by itself, the connection is new, or the subscription ended: nothing to request.
+      // Ends the request: a snapshot arrived, the connection is new, or the subscription ended.
       if (followings.get(following.key) !== following || following.snapshotId !== id) return
       following.snapshotId = undefined
       if (isPassing(failure)) askSnapshot(following)
@@ -150,7 +150,7 @@ export function makeSubscriptions(ports: {
     start(request, take) {
       const key = keyOf(request)
       const listener: Listener = { take, ready: makeDeferred<void>(), begun: false }
-      // Possibly no caller waits for it.
+      // It may fail while no caller waits for it.
       listener.ready.promise.catch(() => undefined)
       if (isOver) {
         callOff(listener, 'the stream is closed')

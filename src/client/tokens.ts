@@ -15,7 +15,7 @@ export type ApiKeyPair = {
 
 const PRIVATE_KEY = /^(?:0x)?([0-9a-fA-F]{64})$/
 const NONCE_BYTES = 16
-/** `Date` has whole seconds and includes the latency; smaller differences are ignored. */
+/** `Date` has whole seconds and includes the latency, so smaller differences are ignored. */
 const SKEW_MS_MIN = 5_000
 /** Rejections that a corrected clock would avoid. */
 const CLOCK_CODES: ReadonlySet<unknown> = new Set([
@@ -63,7 +63,7 @@ export function withApiKey(
     if (Number.isNaN(atMs)) return false
     const seenMs = atMs - Date.now()
     const before = skewMs
-    // Within the bound the machine's own clock is more precise.
+    // Within this bound the machine's own clock is more precise.
     skewMs = Math.abs(seenMs) < SKEW_MS_MIN ? 0 : seenMs
     return Math.abs(skewMs - before) >= SKEW_MS_MIN
   }

@@ -18,14 +18,17 @@ export type ClientTransparency = {
    * to 5 s for the proof of a new order.
    */
   proveOrder(orderHash: string, options?: CallOptions): Promise<VerifiedProof>
-  /** Does the same for the match of a trade. */
+  /** The same for the match of a trade. */
   proveTrade(tradeId: string, options?: CallOptions): Promise<VerifiedProof>
 }
 
 const WAIT_MS = 5_000
 const POLL_MS = 250
 
-/** `logKeys` are the verifier keys that the caller trusts; without them, those of the exchange's first answer are kept. */
+/**
+ * `logKeys` are the verifier keys that the caller trusts; without them, the keys of the exchange's first answer are
+ * trusted.
+ */
 export function createTransparency(
   send: Transport,
   logKeys: readonly string[] | undefined,

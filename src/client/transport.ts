@@ -100,7 +100,7 @@ export function createTransport(options: TransportOptions): Transport {
 
   return async <Answer>(request: Request, call: CallOptions = {}): Promise<Answer> => {
     const url = `${base}${request.path}${queryText(request.query)}`
-    // An unknown outcome of one attempt stays unknown until a later one is decided.
+    // If the outcome of one attempt is unknown, it stays unknown until a later attempt decides it.
     let unsure = false
     for (let attempts = 1; ; attempts++) {
       if (call.signal?.aborted === true) throw calledOff(request, attempts - 1, unsure, call.signal)
@@ -123,7 +123,7 @@ export function createTransport(options: TransportOptions): Transport {
     if (askedMs !== undefined) {
       return askedMs > PAUSE_MS_MAX ? undefined : Math.max(jitteredMs, askedMs)
     }
-    // A proxy in between could not reach the service, or lost it.
+    // A proxy could not reach the service, or lost its connection.
     const lost = error.code === 'UNEXPECTED_ANSWER' && GATEWAY_STATUSES.has(error.status ?? 0)
     return lost ? jitteredMs : undefined
   }
@@ -167,7 +167,7 @@ function readAttempt(
   const { status } = response
   const outcomeUnknown = isWrite && (status >= 500 || (unsure && !DECIDING_STATUSES.has(status)))
   const details = { status, requestId, attempts, outcomeUnknown }
-  // An answer that is not Sibyl's decides nothing.
+  // An answer that is not from Sibyl decides nothing.
   const unread = { ...details, outcomeUnknown: outcomeUnknown || unsure }
   let body: unknown
   try {

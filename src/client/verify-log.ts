@@ -1,6 +1,6 @@
 /**
- * Verifies what an exchange says about its public log: offline proofs of orders and trades, and receipts. Nothing is
- * requested, so the functions work for saved texts too. The keys must come from a source that the caller trusts.
+ * Verifies offline proofs of orders and trades in an exchange's public log, and receipts. Nothing is requested, so the
+ * functions also work with saved texts. The keys must come from a source that the caller trusts.
  */
 
 import { parseTradeId } from '#domain/ids.ts'
@@ -14,7 +14,7 @@ import { SibylError } from './sibyl-error.ts'
 export type VerifiedProof = {
   /** Identity of the log. */
   readonly origin: string
-  /** Number of the entry, from 0, and of all entries of the signed checkpoint. */
+  /** Index of the entry, from 0, and the number of entries of the signed checkpoint. */
   readonly index: number
   readonly size: number
   /** The entry: a head and one event per line. */
@@ -23,7 +23,7 @@ export type VerifiedProof = {
   readonly cosigners: readonly string[]
 }
 
-/** The order or the trade that a proof must be of, and the verifier keys that are trusted (`name+id+key`). */
+/** The order or trade that the proof must be about, and the trusted verifier keys (`name+id+key`). */
 export type ProofTerms = ({ readonly orderHash: string } | { readonly tradeId: string }) & {
   readonly keys: readonly string[]
   /** Verifier keys of witnesses. */
@@ -46,7 +46,7 @@ export function verifyProof(text: string, terms: ProofTerms): VerifiedProof {
   })
 }
 
-/** Verifies the signature of a receipt and returns what it promises. Throws `INVALID_RECEIPT`. */
+/** Verifies the signature of a receipt and returns its promise. Throws `INVALID_RECEIPT`. */
 export function verifyReceipt(text: string, terms: Pick<ProofTerms, 'keys'>): Receipt {
   return checking('INVALID_RECEIPT', () =>
     openReceipt(text, keyOf(receiptOrigin(text), terms.keys)),

@@ -20,13 +20,13 @@ export const MAKER = 3
 export const RESOLVER = 4
 /** Gives test money to new wallets, through the trading page. */
 export const FAUCET = 7
-/** Quotes for `sibyl maker`. It is no demo trader, so that no trader trades with themselves. */
+/** Quotes for `sibyl maker`. It is not a demo trader, so that no user trades with themselves. */
 export const DEMO_MAKER = 9
 /** Buys a few shares from the demo maker now and then. */
 export const DEMO_TAKER = 8
 export const DEMO_TRADERS = [10, 11, 12, 13, 14, 15, 16, 17, 18, 19] as const
 
-/** From this index on, a child is derived from the private key alone. */
+/** From this index on, a child key is derived from the private key alone (hardened). */
 const HARDENED = 2 ** 31
 /** Number of points of secp256k1. */
 const ORDER = 0xffffffff_ffffffff_ffffffff_fffffffe_baaedce6_af48a03b_bfd25e8c_d0364141n
@@ -51,7 +51,7 @@ export function devnetKey(index: number): Hex {
   return key
 }
 
-/** Made on first use: an exchange on another chain never needs it. */
+/** Created on first use: an exchange on another chain never needs it. */
 function parentKey(): ExtendedKey {
   // BIP-39 and BIP-32 by Node's own functions: in JavaScript they would take most of a chain's start.
   const seed = () => pbkdf2Sync(MNEMONIC, 'mnemonic', 2_048, 64, 'sha512')

@@ -21,7 +21,7 @@ const HOST = '127.0.0.1'
 const BLOCK_GAS = 60_000_000n
 const BALANCE_WEI = 10_000n * 10n ** 18n
 const BODY_BYTES_MAX = 64 * 1_048_576
-/** Time that it waits for the process that started it. */
+/** Maximum wait for the process that started it. */
 const FIRST_LEASE_MS = 60_000
 /** Methods that can move the chain's clock. */
 const CLOCK_METHODS = new Set([
@@ -95,7 +95,7 @@ async function readClock(): Promise<void> {
     const params = ['pending', false]
     const next = (await request('eth_getBlockByNumber', params)) as { timestamp: string }
     chainSecond = Number(next.timestamp)
-    // Repeats if a second began in between.
+    // Reads again if a second began between the two reads.
   } while (second !== machineSecond())
   const ahead = chainSecond - second
   // The chain counts whole seconds from its own start: a difference of one is not a move.

@@ -133,7 +133,7 @@ function isRefused(error: unknown): boolean {
 }
 
 export type Lease = {
-  /** Releases the lease; the chain stays for its lingering time. */
+  /** Releases the lease; the chain keeps running for its lingering time. */
   release(): void
 }
 

@@ -34,7 +34,7 @@ type MakerTerms = {
   readonly pauseSec: number
   /** 0 runs until it is stopped. */
   readonly rounds: number
-  /** Assets assets with price markets to quote are quoted. */
+  /** Assets whose price markets are quoted. */
   readonly assets: readonly string[]
 }
 
@@ -57,7 +57,7 @@ export async function runMaker(
   say(`stopped; ${await maker.cancelAll()} orders cancelled`)
 }
 
-/** An unreachable exchange is waited for. */
+/** Waits for an unreachable exchange. */
 function troubleOf(error: unknown): string {
   if (error instanceof SibylError) return `waiting: ${error.message}`
   throw error
@@ -196,7 +196,7 @@ function makeMaker(client: Client, terms: MakerTerms, taker: Client | undefined)
   }
 }
 
-/** Different markets start at different prices, each always at the same one. */
+/** Each market has its own start price, the same in every run. */
 function firstFair(id: string): number {
   return 300_000 + (Number.parseInt(id.slice(-4), 16) % 40) * CENT
 }

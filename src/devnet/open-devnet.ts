@@ -45,7 +45,7 @@ export type Devnet = RecordedChain & {
 /** After a kill the chain notices within milliseconds that the lease has ended. */
 const LET_GO_MS = 3_000
 const LET_GO_POLL_MS = 50
-/** Attempts to identify a silent chain, before its data counts as another chain's. */
+/** Attempts to identify a chain that does not answer, before its data counts as another chain's. */
 const SILENCES_MAX = 4
 
 export async function openDevnet(options: DevnetOptions): Promise<Devnet> {
@@ -99,7 +99,7 @@ async function clearPort({ port, dataDir }: DevnetOptions): Promise<void> {
         `it ends by itself in ${seconds} s, or ${elsewhere}`,
     )
   }
-  // It was ours, but its data is gone.
+  // The chain was ours, but its data is gone.
   await endChain(chainUrl(port))
 }
 

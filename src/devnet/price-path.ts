@@ -24,7 +24,7 @@ export function centsAt(seed: number, asset: string, atMs: number): number {
   for (const [scale, [periodMs, reach]] of SWINGS.entries()) {
     const step = Math.floor(atMs / periodMs)
     const way = atMs / periodMs - step
-    // Smooth at both ends, and only sums and products: these give equal results on every machine.
+    // Smooth at both ends. It uses only sums and products, which give equal results on every machine.
     const eased = way * way * (3 - 2 * way)
     const from = lattice(own, scale, step)
     share += reach * (from + (lattice(own, scale, step + 1) - from) * eased)

@@ -1,7 +1,7 @@
 /**
- * The price simulator on a port: `/pyth` and the paths of the other providers stand where their hosts
- * stand, over HTTP and WebSocket. `POST /faults/{provider}/{fault}` makes one misbehave and
- * `DELETE /faults/{provider}` well again, so that an operator can see what happens then.
+ * The price simulator on a port. `/pyth` and the paths of the other providers replace their hosts, over HTTP and
+ * WebSocket. `POST /faults/{provider}/{fault}` makes a provider misbehave, and `DELETE /faults/{provider}` ends that,
+ * so that an operator can see the effects.
  */
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'

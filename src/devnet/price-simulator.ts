@@ -1,10 +1,8 @@
 /**
  * The price providers, each with its own protocol (`providers/`), from one price path. Their prices differ a little,
- * like those of real ones. Each can be made to misbehave. This file knows ticks and faults; the transport
- * (`price-server.ts`, or a test) is passed in per connection.
- *
- * Every provider has ticks: instants of its own grid. Pushed prices, the latest price and past prices are the reports
- * of these ticks.
+ * like those of real ones. Each can be made to misbehave. This file handles ticks and faults; the transport
+ * (`price-server.ts`, or a test) is passed in per connection. Every provider has ticks: instants at regular intervals.
+ * Pushed prices, the latest price and past prices are the reports of these ticks.
  */
 
 import { PRICE_DECIMALS } from '#domain/asset-price.ts'
@@ -75,11 +73,11 @@ const TICK_MS = 500
 const HEARTBEAT_MS = 1_000
 const CENT = 10 ** (PRICE_DECIMALS - 2)
 
-/** Texts that are no price, or no message at all. */
+/** Texts that are not a price, or not a message at all. */
 const GARBAGE_PRICES = ['0', '-1', 'NaN', '', '1e9', '99999999999999999999', 'null']
 const GARBAGE_TEXTS = ['', '{', 'not json', '[]', 'null', '{"type":"ticker"}', '{"data":{"e":1}}']
 
-/** Settings that lead every feed to its simulated provider. */
+/** Settings that point every feed at its simulated provider. */
 export function simulatedSettings(
   assets: readonly string[],
   addressOf: (source: PriceSource) => { readonly http: string; readonly socket: string },

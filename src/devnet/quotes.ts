@@ -35,13 +35,16 @@ export function ladder(terms: QuoteTerms): OrderIntent[] {
   return quotes
 }
 
-/** Moves a fair value by one random step; it stays away from certainty. */
+/** Moves a fair value by one random step; it never gets close to 0 or 1. */
 export function drift(fair: number, chance: number): number {
   const moved = fair + Math.round((chance - 0.5) * 2 * STEP)
   return Math.min(900_000, Math.max(100_000, moved))
 }
 
-/** Returns the fair value of a price market's YES: even at its start price, nearly certain one percent away. */
+/**
+ * Returns the fair value of YES in a price market: 0.5 at the start price, and nearly 0 or 1 when the price is one
+ * percent away.
+ */
 export function fairOfPrice(startPrice: number, price: number): number {
   const percent = ((price - startPrice) / startPrice) * 100
   return Math.round(500_000 + Math.min(400_000, Math.max(-400_000, percent * 400_000)))

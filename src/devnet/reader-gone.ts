@@ -1,4 +1,4 @@
-/** For `npm run settings | head`: the reader of a command's output may leave before its end. */
+/** For `npm run settings | head`: the reader of a command's output may close the pipe early. */
 
 /** Ends the process quietly when its output has no reader any more. */
 export function endWithReader(): void {

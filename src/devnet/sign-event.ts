@@ -1,4 +1,4 @@
-/** Signs a market into an event, as the factory requires it. */
+/** Signs that a market belongs to an event, in the form that the factory requires. */
 
 import { type Hex, keccak256, type PrivateKeyAccount } from 'viem'
 import type { Address } from '#domain/ids.ts'

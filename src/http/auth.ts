@@ -1,6 +1,6 @@
 /**
  * Bearer tokens: `base64url(payload).base64url(signature)`, signed with the private half of a registered Ed25519 key.
- * The checks run in the order of the published table, so a client always gets the first thing to fix. A nonce is
+ * The checks run in the order of the published table, so a client always gets the first error in that order. A nonce is
  * recorded only after the signature was verified: no client can use up a token that it could not have made.
  *
  * If tokens may be used more than once, a verified signature is cached, because it is most of the cost of a check. All
@@ -25,7 +25,7 @@ type TokenPayload = { readonly kid: string; readonly ts: number; readonly n: str
 export type Authenticator = {
   /** Returns the owner of the token in the header, or why the token is invalid. */
   identify(authorization: string): Promise<Principal | Rejection>
-  /** Returns the owner of a key that was identified before; a rejection if the key is no longer in force. */
+  /** Returns the owner of a key that was already identified; a rejection if the key is no longer valid. */
   confirm(keyId: string): Promise<Principal | Rejection>
   /** Called when the store has a new key. */
   registered(key: ApiKey): void
@@ -53,8 +53,8 @@ type AuthenticatorOptions = {
   readonly claim?: ClaimToken | undefined
   readonly clock: Clock
   /**
-   * Start of this process. Single-use tokens issued earlier count as expired, because their uses are forgotten; not if
-   * `claim` is set, which remembers them.
+   * Start of this process. Single-use tokens issued earlier count as expired, because their uses are forgotten; this
+   * does not apply if `claim` is set, because it records uses.
    */
   readonly startedAtMs: number
   /** Maximum number of cached signatures, if tokens may be used more than once. */
@@ -164,7 +164,7 @@ function readToken(token: string): TokenParts | undefined {
   return payload === undefined ? undefined : { payload, payloadBytes, segment, signature }
 }
 
-/** A larger difference is not a wrong clock but a time in another unit. */
+/** A larger difference is caused by a time in another unit, not by a wrong clock. */
 const CLOCK_OFF_SEC_MAX = 86_400
 
 function tooFarAhead(aheadSec: number): Rejection {

@@ -1,4 +1,4 @@
-/** Calls that do not end in their turn: they wait for a promise, fail, or pass their deadline. */
+/** Calls that do not end in the turn that started them: they wait for a promise, fail, or pass their deadline. */
 
 import { Fault } from '#domain/fault.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'

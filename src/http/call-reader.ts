@@ -1,4 +1,6 @@
-/** Begins a call: reads from a request what its route needs. Each read is a call into native code. */
+/**
+ * Starts a call: reads only the parts of a request that its route needs, because each read is a call into native code.
+ */
 
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { performance } from 'node:perf_hooks'
@@ -97,7 +99,7 @@ export function makeCallReader(options: {
         headers,
         ip,
         principal: undefined,
-        // Read only if it can be answered: each header costs a call into native code.
+        // Read only if the route uses it: each header costs a call into native code.
         stages:
           route.staged === true
             ? newWriteStages(

@@ -59,7 +59,7 @@ export type Call = {
   bytes: Buffer | undefined
   /** Start of parsing the body, if stages are measured. */
   parseFromMs: number
-  /** Multiple of its route's cost that has been charged. */
+  /** Number of times that the cost of its route has been charged. */
   timesPaid: number
   phase: 'open' | 'refused' | 'reading' | 'handling' | 'sending' | 'over'
   /** True if an abort handler is attached and the request counts as in flight. */
@@ -212,7 +212,7 @@ export function makeSender(options: SenderOptions): Sender {
   }
 
   function sendTagged(call: Call, reply: RawReply): void {
-    // A route that sets its own tag saves the hashing.
+    // A route that sets its own tag avoids the hashing.
     const etag = reply.headers?.etag ?? entityTag(reply.raw)
     const headers = { ...reply.headers, etag }
     if (namesTag(call.ifNoneMatch, etag)) sendRaw(call, { ...reply, status: 304, raw: '', headers })

@@ -14,7 +14,7 @@ export type Arrival = {
   readonly route: string
   readonly auth: AuthClass
   readonly cost: CostClass
-  /** Multiple of the cost that is due; 1 by default. */
+  /** Factor of the cost that is due; 1 by default. */
   readonly weight?: number
   readonly ip: string
   /** The `Authorization` header, '' if there is none; read on `write` and `token` routes only. */
@@ -43,7 +43,7 @@ export type Charges = {
   body(call: Call, bytes: number): boolean
   /** Charges for an answer of this length, so that the bandwidth of an address is limited like its requests. */
   answer(call: Call, bytes: number): boolean
-  /** Charges for further items of a request, or for one that is more expensive than usual. */
+  /** Charges for further items of a request, or for a request that is more expensive than usual. */
   rest(call: Call): boolean
 }
 
@@ -61,14 +61,14 @@ export function makeCharges(
   function passes(call: Call, verdict: LimitVerdict | undefined): boolean {
     call.verdict = verdict
     if (verdict === undefined || verdict.allowed) return true
-    // A proxy's connections serve other clients as well, so they never wait.
+    // A proxy's connections also serve other clients, so they never wait.
     const isLate = verdict.insists === true && call.phase === 'open' && call.isDirect
     if (isLate && refuseLate(call)) return false
     sendRejection(call, reject('RATE_LIMITED'))
     return false
   }
 
-  /** Charges up to the given multiple of the cost; earlier charges for the length of a body count. */
+  /** Charges up to the given factor of the cost; earlier charges for the length of a body count towards it. */
   function pays(call: Call, times: number): boolean {
     const more = times - call.timesPaid
     if (limitMore === undefined || more <= 0) return true

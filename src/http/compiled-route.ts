@@ -55,7 +55,7 @@ export function compileRoute(route: Route, corsLines: readonly HeaderLine[]): Co
     ...(route.deprecation === undefined ? [] : deprecationLines(route.deprecation)),
   ]
   const produces = answers ? route.produces : undefined
-  // Assets may be cached for ever; rejections, which are JSON, may not.
+  // Assets may be cached forever; rejections, which are JSON, may not.
   const jsonHead = headBlock(
     JSON_TYPE,
     produces === undefined

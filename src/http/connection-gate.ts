@@ -1,5 +1,5 @@
 /**
- * Limits connections: in all, and per IP range. The library reports that a connection ended but not which one, so
+ * Limits connections: in total, and per IP range. The library reports that a connection ended but not which one, so
  * connections per range cannot be counted here. They are read from the kernel's list, again every few seconds while a
  * range may have too many. Until then a range's rate limit bounds how many it can open.
  */

@@ -1,6 +1,6 @@
 /**
- * Deprecated routes: the lines that their answers carry (RFC 9745 and RFC 8594), and the table that marks them. A
- * table that names a route that does not exist fails the start.
+ * Deprecated routes: the headers of their answers (RFC 9745 and RFC 8594), and the table that lists them. If the table
+ * lists a route that does not exist, the start fails.
  */
 
 import { strict as assert } from 'node:assert'
@@ -10,7 +10,7 @@ import type { Deprecation, Route } from './route.ts'
 /** By method and path, as `GET /api/v1/config`. */
 export type Deprecations = Readonly<Record<string, Deprecation>>
 
-/** Returns the routes, those of the table marked as deprecated. */
+/** Returns the routes; those in the table are marked as deprecated. */
 export function withDeprecations(routes: readonly Route[], table: Deprecations): Route[] {
   const left = new Map(Object.entries(table))
   const marked = routes.map((route) => {

@@ -146,7 +146,7 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   RELAYER_UNAVAILABLE: {
     status: 503,
     sentence: 'the relayer accepts no operations for now',
-    // Deposits take a while: longer than the SDK retries by itself.
+    // Deposits take longer than the SDK retries on its own.
     retryAfterSec: 60,
   },
   PART_UNAVAILABLE: {
@@ -180,7 +180,7 @@ type ErrorBody = {
   readonly tradeIds?: readonly string[]
 }
 
-/** Returns the sentence for the client. Internal errors reveal nothing but that they happened. */
+/** Returns the sentence for the client. For internal errors it contains no details. */
 export function sentenceOf(rejection: Rejection): string {
   if (rejection.rejected === 'INTERNAL') return ERRORS.INTERNAL.sentence
   if (rejection.detail !== undefined) return rejection.detail

@@ -17,7 +17,7 @@ type HeldCalls = {
   readonly drain: () => Promise<void>
 }
 
-/** Interval of the deadline check; a deadline is kept to within this time. */
+/** Interval of the deadline check, and so the precision of deadlines. */
 const SWEEP_MS = 50
 
 export function makeHeldCalls(options: {

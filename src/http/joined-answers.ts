@@ -1,5 +1,5 @@
 /**
- * Lists whose items are kept as bytes. A list is joined again only when an item changed, and compressed once for all
+ * Lists whose items are cached as bytes. A list is joined again only when an item changed, and compressed once for all
  * clients, on the thread pool. The number of lists is bounded; the least recently used one is evicted.
  */
 
@@ -30,7 +30,7 @@ export type JoinedAnswers = {
 
 /** A shorter list is not worth compressing. */
 const ZIPPED_BYTES_MIN = 4_096
-/** The fastest level: the lists of a busy exchange change within moments. */
+/** The fastest level: the lists of a busy exchange change quickly. */
 const LEVEL = 1
 const COMMA = Buffer.from(',')
 const GZIP = ['gzip'] as const

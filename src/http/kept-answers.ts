@@ -1,6 +1,6 @@
 /**
- * Frequent answers, kept as response bytes while the version of their data is unchanged. Another version is not found.
- * Bounded in bytes; the least recently used is evicted first.
+ * Cache of frequent answers as response bytes. An entry is valid for one version of its data; a lookup with another
+ * version finds nothing. Bounded in bytes; the least recently used is evicted first.
  */
 
 import { entityTag } from './entity-tag.ts'
@@ -9,7 +9,7 @@ import type { RawReply } from './route.ts'
 export type KeptAnswers = {
   /** Returns the answer of this name, if it has exactly this version. */
   find(name: string, version: unknown): RawReply | undefined
-  /** Keeps the answer in place of any other version. Without a tag of its own, its tag is made from its bytes. */
+  /** Stores the answer in place of any other version. Without its own tag, its tag is computed from its bytes. */
   keep(name: string, version: unknown, json: string, tag?: string): RawReply
   /** Bytes of all entries, including their names. */
   readonly bytes: number
@@ -17,7 +17,7 @@ export type KeptAnswers = {
 
 type Kept = { readonly version: unknown; readonly reply: RawReply; readonly weight: number }
 
-/** Overhead of an entry besides name and body: headers, and its place in the table. */
+/** Overhead of an entry besides name and body: headers, and its table entry. */
 const ENTRY_BYTES = 300
 
 export function keepAnswers(options: { readonly bytesMax: number }): KeptAnswers {

@@ -1,7 +1,7 @@
 /**
  * API keys in the memory of a front. The store publishes registrations and revocations at once, so a known key needs no
- * query and keeps working while the database is slow or unavailable. Ids that are no key are cached too, and few unknown
- * ids are looked up at a time: made-up ids do not slow down other clients.
+ * query and keeps working while the database is slow or unavailable. Ids without a key are cached too, and few unknown
+ * ids are looked up at a time, so that made-up ids do not slow down other clients.
  */
 
 import { createPublicKey, type KeyObject } from 'node:crypto'
@@ -16,7 +16,7 @@ const KEY_FRESH_MS = 60_000
 const KEY_PATIENCE_MS = 500
 /** Time for which a known key stays in force while the database is unavailable. */
 const KEY_GRACE_MS = 600_000
-/** Keys kept in memory by one front, and the same number of ids that are no key. */
+/** Keys kept in memory by one front, and the same number of ids without a key. */
 const KEYS_CACHED_MAX = 10_000
 /** Unknown ids looked up at once; further ones are rejected with OVERLOADED. */
 const LOOKUPS_MAX = 64
@@ -31,7 +31,7 @@ export function makeKeyCache(options: {
 }) {
   const { findKey, clock } = options
   const known = new Map<string, KnownKey>()
-  /** Ids that are no key, with the time of that answer. */
+  /** Ids without a key, with the time of that answer. */
   const unknown = new Map<string, number>()
   /** Look-ups in progress: at most one per known key, plus `LOOKUPS_MAX` unknown ids. */
   const asking = new Map<string, Asking>()

@@ -47,7 +47,7 @@ export type Limiter = {
   readonly drawnElsewhere: (draws: readonly Draw[]) => void
 }
 
-/** The client of a request, as far as it is known. */
+/** The client of a request: its address, and its key if known. */
 export type Asker = {
   readonly ip?: string | undefined
   readonly principal?: Principal | undefined
@@ -64,9 +64,9 @@ export type UnfundedLimit = {
   waitSec(ip: string, principal: Principal | undefined): number
 }
 
-/** Limits questions to contract accounts, by the client that causes them and by the account. */
+/** Rate limit of signature queries to contract accounts, by the client that causes them and by the account. */
 export type ContractSignatureLimit = {
-  /** Charges for a question; returns for how many seconds there is none, 0 if it is allowed. */
+  /** Charges for a query; returns the seconds to wait, or 0 if it is allowed. */
   draw(asker: Asker, account: string): number
 }
 
@@ -164,7 +164,7 @@ function makeUnfunded(
   }
 }
 
-/** Buckets of questions to contract accounts: of the client's range, its key, and the account. */
+/** Buckets of signature queries to contract accounts: of the client's range, its key, and the account. */
 function makeContractSignatureLimit(
   draw: (bucket: Bucket, cost: number) => LimitVerdict,
 ): ContractSignatureLimit {

@@ -133,7 +133,7 @@ function operation(route: Route, components: Record<string, Json>): Operation {
     ...(route.tag === undefined ? {} : { tags: [route.tag] }),
     ...(route.deprecation === undefined ? {} : { deprecated: true }),
     security: SECURITY[route.auth],
-    // Multiple of the cost of its class, as `/api/v1/config` lists it.
+    // Factor of the cost of its class, as in `/api/v1/config`.
     ...(route.weight === undefined ? {} : { 'x-weight': route.weight }),
     parameters: parameters(route, components),
     ...(body === undefined ? {} : { requestBody: requestBody(route as AnswerRoute, components) }),

@@ -96,7 +96,7 @@ function urlOf(path: string, parameters: readonly Parameter[]): Json {
     .filter(({ in: place }) => place === 'query')
     .map((parameter) => ({
       ...variable(parameter),
-      // A parameter that may be left out is shown and not sent.
+      // An optional parameter is shown but disabled.
       ...(parameter.required ? {} : { disabled: true }),
     }))
   const sent = query.filter((one) => !('disabled' in one)).map(({ key }) => `${key}=`)

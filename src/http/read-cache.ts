@@ -13,7 +13,7 @@ export type ReadCache = {
     name: string,
     make: () => Promise<object | Rejection>,
   ): RawReply | Rejection | Promise<RawReply | Rejection>
-  /** The same for an answer that is made as JSON. */
+  /** The same for an answer that is already JSON. */
   readJson(
     name: string,
     make: () => Promise<string | Rejection>,

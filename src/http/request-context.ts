@@ -1,6 +1,6 @@
 /**
- * Context of a request on its way from the route to the thread that executes it. A route's request is one; a caller
- * without a route makes its own.
+ * Context of a request on its way from the route to the thread that executes it. A route's request has this form; a
+ * caller without a route creates its own.
  */
 
 import type { WriteStages } from './write-stages.ts'

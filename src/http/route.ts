@@ -76,13 +76,13 @@ export type Takeover = {
   onAborted(listener: () => void): void
 }
 
-/** When a route was deprecated, when it goes, and where its successor is described. */
+/** Dates of a route's deprecation and removal, and the page that describes its successor. */
 export type Deprecation = {
   /** A day, as `2026-11-18`. */
   readonly since: string
-  /** The day from which the route may be gone. */
+  /** The day from which the route may be removed. */
   readonly sunset?: string
-  /** The address of a page that says what to use instead. */
+  /** URL of a page that names the replacement. */
   readonly link?: string
 }
 
@@ -92,7 +92,7 @@ type Described = {
   readonly path: string
   readonly auth: AuthClass
   readonly cost: CostClass
-  /** Multiple of its class's cost, for routes that cause more work; 1 by default. */
+  /** Factor of its class's cost, for routes that cause more work; 1 by default. */
   readonly weight?: number
   /** Method name in generated clients: a verb and its object. */
   readonly operationId?: string
@@ -112,7 +112,7 @@ type Described = {
   readonly deadlineMs?: number
   /** `Cache-Control` of its answers; `no-store` by default. */
   readonly cacheControl?: string
-  /** Answers carry an entity tag, and a client that sends it back gets 304. GET only. */
+  /** True if answers have an entity tag, so that a client that sends it back gets 304. GET only. */
   readonly revalidates?: boolean
   /** For answers that a browser renders: they need their own policy. */
   readonly contentSecurityPolicy?: string
@@ -138,9 +138,9 @@ type RouteDefinition<
   readonly shownBody?: TSchema
   /** Maximum size of the body in bytes; by default that of a request for one item. */
   readonly bodyBytesMax?: number
-  /** Returns the multiple of the cost, if the body may contain several items. */
+  /** Returns the factor of the cost, if the body may contain several items. */
   readonly times?: (body: Static<Body>) => number
-  /** Returns the multiple of the cost by the query: a page deep in history is more expensive. */
+  /** Returns the factor of the cost for a query: a page deep in history is more expensive. */
   readonly weigh?: (query: Static<Query>) => number
   /** True if the body may be omitted; the handler then gets undefined. */
   readonly bodyOptional?: boolean
@@ -164,7 +164,7 @@ type SseDefinition<Path extends TSchema, Query extends TSchema> = Described & {
   readonly query?: Query
   /** Schema of the data of one event. */
   readonly event: TSchema
-  /** Returns why this request gets no stream; it is answered like any other refusal. */
+  /** Returns the reason if this request gets no stream; it is sent like any other refusal. */
   readonly refuse?: (
     request: RouteRequest<Static<Path>, Static<Query>, undefined>,
   ) => Rejection | undefined
@@ -185,13 +185,13 @@ type UpgradeDefinition<UserData extends object, Query extends TSchema> = Describ
   readonly socket: Omit<WebSocketBehavior<UserData>, 'upgrade'>
 }
 
-/** Routes in the table. Each was type-checked where it was defined; here they share one type. */
+/** Routes in the table. Each was type-checked at its definition; here they share one type. */
 export type AnswerRoute = RouteDefinition<TSchema, TSchema, TSchema, Responses>
 type SseRoute = SseDefinition<TSchema, TSchema>
 export type UpgradeRoute = UpgradeDefinition<object, TSchema>
 export type Route = AnswerRoute | SseRoute | UpgradeRoute
 
-/** Only the place of definition knows the exact types, so only these three functions widen them. */
+/** The exact types are known only at the definition, so only these three functions widen them. */
 export function route<
   Path extends TSchema,
   Query extends TSchema,

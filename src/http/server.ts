@@ -53,7 +53,7 @@ export type FrontSettings = Partial<ConnectionSettings> & {
   readonly corsOrigins: readonly string[]
   /** Time from the arrival of a request to its answer, unless the route has its own deadline. */
   readonly deadlineMs: number
-  /** Requests that may wait for a body or an answer at once; further ones are answered OVERLOADED. */
+  /** Requests that may wait for a body or an answer at once; further ones are refused with OVERLOADED. */
   readonly requestsInFlightMax: number
   /** Addresses of proxies whose `X-Forwarded-For` is trusted. */
   readonly trustedProxies?: readonly string[]
@@ -276,7 +276,7 @@ const nowhere: AnswerRoute = route({
 
 const RELAYER_PATH = '/api/v1/relayer/'
 
-/** The same with answers in the relayer's shape. */
+/** The same with errors in the relayer's shape. */
 const nowhereRelayed: AnswerRoute = {
   ...nowhere,
   path: `${RELAYER_PATH}*`,
@@ -294,7 +294,7 @@ function register(
     app.ws(pattern, {
       ...route.socket,
       upgrade: pipeline.serveUpgrade(compiled),
-      // The filter that counts connections does not report the end of upgraded ones.
+      // The filter that counts connections is not called when an upgraded connection ends.
       close(socket, code, message) {
         connectionClosed()
         route.socket.close?.(socket, code, message)
@@ -304,7 +304,7 @@ function register(
   }
   const serve = pipeline.serve(compiled, false)
   const handler: typeof serve = (res, req) => {
-    // One turn of the event loop may bring many requests: each of them shows that this front is busy, not stuck.
+    // One turn of the event loop may handle many requests. Each of them shows that this front is busy, not stuck.
     beat()
     return serve(res, req)
   }

@@ -1,6 +1,6 @@
 /**
- * Shared reads of slowly changing data, kept for a moment, so that many simultaneous requests cost one query. A caller
- * that arrives during a read waits for it; failures are not kept. Bounded in entries and in weight; the oldest are
+ * Cache of reads of slowly changing data, for a short time, so that many simultaneous requests cost one query. A caller
+ * that arrives during a read waits for it; failures are not cached. Bounded in entries and in weight; the oldest are
  * evicted first.
  *
  * Not `lru-cache`: a hit took 127 ns here and 135 ns there. `lru-cache` is faster (0.25 µs, ours 1.9 µs) only when a
@@ -21,7 +21,7 @@ export function shareReads<T>(options: {
   readonly keepMs: number
   readonly entriesMax: number
   readonly clock: Pick<Clock, 'nowMs'>
-  /** Maximum total weight; a heavier value is not kept. */
+  /** Maximum total weight; a heavier value is not cached. */
   readonly weightMax?: number
   readonly weigh?: (value: T) => number
 }): SharedReads<T> {

@@ -42,7 +42,7 @@ export class SharedTable {
   /** Cached digests, because hashing is most of the cost of an update; cleared when full. */
   readonly #digests = new Map<string, string>()
 
-  /** `digestsMax`: how many digests this thread caches, for keys that recur. */
+  /** `digestsMax`: the number of digests that this thread caches, for repeated keys. */
   constructor(memory: SharedTableMemory, digestsMax = 0) {
     this.#words = new Int32Array(memory.words)
     this.#doubles = new Float64Array(memory.words)

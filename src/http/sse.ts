@@ -54,7 +54,7 @@ const CONTENT_TYPE = 'text/event-stream'
 const COMMENT = Buffer.from(': \n\n')
 const SWEEPS_PER_KEEP_ALIVE = 4
 
-/** Writes to a reader, and notes since when it is too slow to take everything. */
+/** Writes to a reader, and records since when it has been too slow. */
 function writeTo(reader: Reader, bytes: Buffer, slow: Set<Reader>, clock: Clock): void {
   const { res } = reader
   let taken = true
@@ -90,7 +90,7 @@ export function makeSseHub(settings: SseSettings, clock: Clock): SseHub {
     if (topic.readers.size === 0) topics.delete(topic.name)
   }
 
-  /** Disconnects readers that are too slow, and sends the others a sign of life. */
+  /** Disconnects readers that are too slow, and sends a comment to the others to keep them connected. */
   function sweep(): void {
     const nowMs = clock.nowMs()
     for (const reader of slow) {
@@ -122,7 +122,7 @@ export function makeSseHub(settings: SseSettings, clock: Clock): SseHub {
       topic.readers.add(reader)
       readers++
       takeover.onAborted(() => leave(reader))
-      // With this handler the library leaves it to us to flush its buffer; any write does that.
+      // With this handler the library does not flush its buffer itself; any write flushes it.
       res.onWritable(() => {
         const next = reader.missed ?? COMMENT
         reader.missed = undefined

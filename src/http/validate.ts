@@ -30,7 +30,7 @@ export type Validator = {
   readonly normalise: ((value: unknown) => unknown) | undefined
 }
 
-/** JSON Schema as the walkers in this folder read it. */
+/** JSON Schema, with the keywords that the functions in this folder read. */
 export type SchemaNode = {
   readonly type?: string
   readonly properties?: Readonly<Record<string, TSchema>>

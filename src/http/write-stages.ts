@@ -8,7 +8,7 @@ import { monotonicMs } from '#runtime/clock.ts'
 import { STAGES, type StageMeter } from '#runtime/stage-meter.ts'
 import type { OpenSpan } from '#runtime/trace.ts'
 
-/** The request header that asks for stages; any value does. */
+/** The request header that asks for stages, with any value. */
 export const TIMING_HEADER = 'x-server-timing'
 
 export type WriteStages = {
@@ -63,14 +63,17 @@ export function serverTiming(stages: WriteStages, totalMs: number): string {
   return [...entries, `total;dur=${totalMs.toFixed(3)}`].join(', ')
 }
 
-/** Adds the stages of the market thread, and the way back, to the trace. They end when the answer is written. */
+/**
+ * Adds the stages of the market thread, and of its answer's way back, to the trace. They end when the answer is
+ * written.
+ */
 export function traceMarket(
   { span, market, answerSentAtMs }: WriteStages,
   startedAtMs: number,
 ): void {
   if (span === undefined || answerSentAtMs < 0) return
   const nowMs = performance.now()
-  // The market may run on another machine, whose clock says nothing here.
+  // The market may run on another machine, whose clock cannot be compared.
   const sentMs = nowMs - (monotonicMs() - answerSentAtMs)
   let toMs = sentMs >= startedAtMs && sentMs <= nowMs ? sentMs : nowMs
   span.part('answer', toMs, nowMs)

@@ -56,7 +56,7 @@ export function copyPartition(home: RowHome, dataDir: string, into: string): Cop
       return { partition: home.partition, firstOffset, lastOffset }
     } catch (error) {
       const fault = sqliteFault('LOG_COPY_FAILED', from.database, error)
-      // A retry helps only if the files changed meanwhile; damage in the log itself remains.
+      // A retry helps only if the files changed meanwhile, not if the log is damaged.
       const mayHelp = fault instanceof Fault && attempt < ATTEMPTS_MAX
       if (!mayHelp) throw fault
       for (const path of [to.database, to.mark, to.snapshots, to.runs]) {
@@ -133,7 +133,7 @@ function copyTables(source: Database.Database, path: string): void {
   }
 }
 
-/** Opens the copy, and also reads what an open does not check. */
+/** Opens the copy, and also reads the parts that opening does not check. */
 function checkCopy(home: RowHome, paths: PartitionPaths): void {
   const file = openPartitionFile({
     ...{ home, paths, upcasters: UPCASTERS, form: WHOLE, runs: NO_FILTERS, acceptLoss: false },

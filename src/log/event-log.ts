@@ -1,10 +1,9 @@
 /**
  * Interface of the event log: the durable, ordered source of truth of the markets, stored in partitions. It returns
- * exactly what was appended. It reads nothing of an event but its market id, and never returns data whose checksum is
- * wrong.
+ * exactly what was appended. It reads only the market id of an event, and never returns data whose checksum is wrong.
  *
  * The life of a partition, as a grammar: open, *[append | read | closedOrders | tradeStatuses | snapshot | forget |
- * truncate | sweep], and after a failed append: reopen, read the durable records, go on.
+ * truncate | sweep], and after a failed append: reopen, read the durable records, continue.
  */
 
 import type { Address, MarketId, OrderHash, Sequence, TradeId } from '#domain/ids.ts'
@@ -27,7 +26,7 @@ export type LogRecord<Event extends LogEvent> = {
   readonly event: Event
 }
 
-/** An order that is no longer open, with everything that a later question about its hash needs. */
+/** An order that is no longer open, with everything needed to answer later requests about its hash. */
 export type ClosedOrder = {
   readonly orderHash: OrderHash
   readonly marketId: MarketId
@@ -42,11 +41,11 @@ export type ClosedOrder = {
   readonly matches: number
   readonly placedAtMs: number
   readonly expiresAtSec: number
-  /** After this second the hash cannot be placed anyway and may be forgotten. */
+  /** After this second the order has expired anyway, so its hash may be forgotten. */
   readonly forgetAfterSec: number
 }
 
-/** Last reported and logged outcome of a trade. */
+/** Last outcome of a trade that was reported and logged. */
 export type TradeState = {
   readonly tradeId: TradeId
   readonly status: TradeStatus
@@ -71,7 +70,7 @@ export type LogBatch<Event extends LogEvent> = {
   /** Closed orders that are open again after one of their trades failed. */
   readonly reopened?: readonly OrderHash[]
   readonly trades?: readonly TradeState[]
-  /** Returns the encoded rows too, for a caller that forwards the events. */
+  /** True to return the encoded rows too, for a caller that forwards the events. */
   readonly wantsRows?: true
   /** A few small values of the owner, stored with the partition. */
   readonly meta?: Readonly<Record<string, string>>
@@ -121,7 +120,7 @@ export const CHUNK_BYTES_MAX = 128 * 1024
  * `LOG_SNAPSHOT_FAILED`.
  */
 export type SnapshotWriter = {
-  /** Returns false if the disk is behind; the next chunk should wait a little. */
+  /** Returns false if the disk is behind; the caller should wait a little before the next chunk. */
   isReady(): boolean
   /** Writes one chunk from these parts, which are copied. */
   writeChunk(...parts: Uint8Array[]): void
@@ -149,7 +148,7 @@ export type Truncated = {
 export type TruncationFloor = { readonly offset: number; readonly marketId?: MarketId }
 
 export interface LogReader<Event extends LogEvent> {
-  /** Random id from the creation of the folder. */
+  /** Random id of the log, made when its folder is created. */
   readonly id: string
   readonly partitions: number
   /** Returns up to `limit` records from `fromOffset`; none if that is the next offset to be written. */
@@ -172,7 +171,7 @@ export interface LogArchive<Event extends LogEvent> {
   spans(partition: number): { readonly first: number; readonly last: number }[]
   /** Returns up to `limit` records from `fromOffset`; none only if it does not have that offset. */
   read(partition: number, fromOffset: number, limit: number): LogRecord<Event>[]
-  /** Whole rows from `fromOffset` on, of one block; none only where it does not have that one. */
+  /** Returns whole rows of one block from `fromOffset` on; none only if the archive does not have that offset. */
   readRows(partition: number, fromOffset: number): LogRow[]
 }
 
@@ -188,7 +187,7 @@ export interface EventLog<Event extends LogEvent> extends LogReader<Event> {
    * has no such method: a lock keeps it for one process.
    */
   readonly takenOver?: () => Promise<readonly number[]>
-  /** Opens the file again after a failed append; its content is the truth. */
+  /** Opens the file again after a failed append; its content shows what is durable. */
   reopen(partition: number): PartitionState
 
   closedOrders(partition: number, hashes: readonly OrderHash[]): (ClosedOrder | undefined)[]
@@ -227,7 +226,7 @@ export interface EventLog<Event extends LogEvent> extends LogReader<Event> {
     projectedOffset: number,
     limit: number,
   ): Truncated
-  /** Removes the snapshot of a market that is over; the market no longer holds truncation back. */
+  /** Removes the snapshot of a market that has ended; the market no longer prevents truncation. */
   retireMarket(partition: number, marketId: MarketId): void
   /** Removes up to `limit` orphaned rows; returns how many. */
   sweep(partition: number, limit: number): number

@@ -83,7 +83,7 @@ export class JsonBytes {
   time(ms: number): void {
     if (ms !== this.#timeMs) {
       this.#timeMs = ms
-      // Without its comma: writing a concatenated string is slow.
+      // Without the comma, because writing a concatenated string is slow.
       this.#timeText = JSON.stringify(ms)
     }
     this.raw(this.#timeText)

@@ -122,7 +122,7 @@ export function readIdentity(dataDir: string): LogIdentity {
   return identity
 }
 
-/** For a copy of a log in a database server: creates missing partitions, empty. */
+/** For the copy of a log in a database server: creates missing partitions as empty ones. */
 function renewMissing(dataDir: string): void {
   const path = join(dataDir, 'log', 'log.json')
   const { id, partitions } = JSON.parse(readFileSync(path, 'utf8')) as LogIdentity
@@ -152,7 +152,7 @@ function createFolder(
     syncFolder(dataDir)
   } catch (error) {
     rmSync(draft, { recursive: true, force: true })
-    // Another thread may have been first; its folder is as good.
+    // Another thread may have created the folder first; it is used then.
     if (!existsSync(join(folder, 'log.json'))) {
       throw new Fault('LOG_CREATE_FAILED', `cannot create ${folder}`, {
         retryable: true,

@@ -1,5 +1,5 @@
 /**
- * Reads the log from a thread other than its writer's; the projector reads on from its checkpoint. It opens the files
+ * Reads the log from a thread other than its writer's; the projector continues from its checkpoint. It opens the files
  * read-only and keeps no read transaction between calls, so it never blocks the writer or its checkpoints.
  */
 

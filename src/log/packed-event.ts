@@ -1,7 +1,7 @@
 /**
- * Short form of market events. Three kinds make up nearly all of them; with every name and every repeated field spelled
- * out they cost the market thread more than matching. So they are stored and sent as lists with their fields in a fixed
- * order. All other events are plain JSON.
+ * Short form of market events. Three kinds make up nearly all of them; as full JSON they would cost the market thread
+ * more than matching. So they are stored and sent as lists with their fields in a fixed order. All other events are
+ * plain JSON.
  *
  * A list begins with a letter for its kind, the id of its market (0 if equal to that of the event before) and its
  * number. The order of its cells never changes. A new field goes to the end, and a list without it stays readable.
@@ -26,14 +26,14 @@ import type { JsonBytes } from './json-bytes.ts'
 type Cell = string | number | PermitSignature | RestedTail | ClosedTail | MatchedTail
 type Cells = readonly Cell[]
 
-/** The last cell of an event with something that few orders have. */
+/** The last cell of an event: rare properties of an order. */
 type RestedTail = { readonly tags: OrderTags }
 type ClosedTail = { readonly tags?: EchoedTags; readonly cause?: CancelCause }
 type MatchedTail = {
   readonly taker?: OrderTags
   /** By the index of the fill. */
   readonly makers?: readonly (readonly [index: number, tags: EchoedTags])[]
-  /** Fills with makers of the other outcome; the taker's side tells whether they are mints or merges. */
+  /** Fills with makers of the other outcome; the taker's side shows whether they are mints or merges. */
   readonly others?: readonly number[]
 }
 
@@ -124,10 +124,10 @@ function readCells(cells: Cells, before: MarketId | undefined): MarketEvent {
   }
 }
 
-/** Stands for the usual value: the same market, the zero address, no permit. */
+/** Placeholder of the usual value: the same market, the zero address, no permit. */
 const USUAL = 0
 
-/** Cells before those of the kind. */
+/** Number of cells before those of the event's kind. */
 const HEAD_CELLS = 3
 
 function writeRested(event: OrderRested, into: JsonBytes): void {
@@ -182,7 +182,7 @@ function flagOf<Flags extends Readonly<Record<number, object>>>(
 function readRested(cells: Cells, marketId: MarketId): OrderRested {
   const { length } = cells
   const last = cells[length - 1]
-  // A permit of an order stands last too; it is never the only cell, or the second, of what follows.
+  // A permit of an order is also the last cell. It is never the first or second cell after the common ones.
   const isTagged = isObject(last) && length - RESTED_CELLS !== SIGNED_CELLS
   const rested = readPlainRested(isTagged ? cells.slice(0, -1) : cells, marketId)
   return isTagged ? { ...rested, tags: (last as RestedTail).tags } : rested

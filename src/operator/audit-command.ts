@@ -1,5 +1,5 @@
 /**
- * `npm run audit`: computes everything that reads are answered from again, from the trades and the chain, and compares.
+ * `npm run audit`: computes all derived data again from the trades and the chain, and compares it with the stored data.
  * It lists the newest events of the chain that were set aside. It only reads, and may run beside a working exchange.
  * Exits with 1 if something differs, and with 2 if it could not check.
  */
@@ -113,7 +113,7 @@ type AskedChain = {
 }
 
 /**
- * Returns the chains in the settings, and those known only to the data folder, like a local one. The folder stores
+ * Returns the chains in the settings, and those known only to the data folder, such as a local chain. The folder stores
  * addresses without their path, which may be a secret that the node requires.
  */
 function chainsOf({ chains, data }: Settings): AskedChain[] {

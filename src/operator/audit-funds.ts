@@ -2,7 +2,7 @@
  * The part of `npm run audit` about reservations: compares the funds that a working exchange reports as reserved for
  * each trader with the sum from the database and the logs. Both change meanwhile. So a trader is compared only if their
  * needs were the same before and after the request, and a difference counts only if every round finds it: an order in
- * progress, or a trade in a block that one side has not seen, is gone in the next round.
+ * progress, or a trade in a block that one side has not seen, no longer differs in the next round.
  */
 
 import { createClient } from '#client/client.ts'
@@ -39,7 +39,7 @@ type Looked = {
 
 type FundsAudit = {
   readonly traders: number
-  /** Traders who traded all the time and could not be compared. */
+  /** Traders who traded during every round and could not be compared. */
   readonly busy: number
   readonly differences: readonly Difference[]
 }

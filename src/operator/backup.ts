@@ -79,7 +79,7 @@ export async function backup(
   }
 }
 
-/** The backup is whole without the mark, which may lie on a disk that is full or only readable. */
+/** The backup is complete without the mark, whose disk may be full or read-only. */
 function mark(dataDir: string, folder: string, madeAt: string, say: (line: string) => void): void {
   try {
     markBackup(dataDir, folder, madeAt)

@@ -1,6 +1,6 @@
 /**
- * The mark of the last backup in the data folder: the file's time of modification is the instant that the backup
- * reaches. The exchange reports its age, so an operator with other means of backup can `touch` the file.
+ * The mark of the last backup in the data folder: the file's modification time is the instant of the backup. The
+ * exchange reports its age, so an operator with other means of backup can `touch` the file.
  */
 
 import { statSync, utimesSync, writeFileSync } from 'node:fs'
@@ -14,7 +14,7 @@ export function markBackup(dataDir: string, folder: string, madeAt: string): voi
   utimesSync(path, new Date(madeAt), new Date(madeAt))
 }
 
-/** Returns the time of the last backup; without one, the time at which the log was made. Undefined without a log. */
+/** Returns the time of the last backup; without one, the creation time of the log. Undefined without a log. */
 export function lastBackupMs(dataDir: string): number | undefined {
   return modifiedMs(join(dataDir, LAST_BACKUP)) ?? modifiedMs(join(dataDir, 'log', 'log.json'))
 }

@@ -81,7 +81,7 @@ async function refuseToOverwrite(manifest: Manifest, places: Places): Promise<vo
   if (found !== '') throw refused(`the database is not empty: ${found}`)
 }
 
-/** Before anything is placed: a log in its place with a database that cannot be read would be no exchange. */
+/** Checked before anything is written: a restored log beside an unreadable database would not be a working exchange. */
 async function refuseOtherVersion(folder: string, { database }: Manifest): Promise<void> {
   try {
     readIdentity(folder)

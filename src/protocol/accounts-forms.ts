@@ -52,7 +52,7 @@ const granted: Form<object> = {
   read: () => GRANTED,
 }
 
-/** Forms for the channel between a front and an accounts thread. Append new ones at the end. */
+/** Forms of the channel between a front and an accounts thread. New ones must be appended at the end. */
 export const ACCOUNTS_FORMS: Forms = {
   requests: [{ type: 'Reserve', ...(reserve as Form<unknown>) }],
   answers: [granted as Form<unknown>],

@@ -19,9 +19,9 @@ export type MarketFollowerProtocol = {
  * Requests of a front about the partitions that it follows. Both are answered, so the front knows that they arrived.
  */
 export type DozeProtocol = {
-  /** From now on sends only openings and closings of markets in these partitions. */
+  /** From now on, only openings and closings of markets in these partitions are sent. */
   Doze: { takes: { partitions: readonly number[] }; answers: { heard: true } }
-  /** From now on sends all events of these partitions; the front requests their current state. */
+  /** From now on, all events of these partitions are sent; the front requests their current state. */
   Wake: { takes: { partitions: readonly number[] }; answers: { heard: true } }
 }
 
@@ -30,7 +30,7 @@ export type DozeProtocol = {
  * it. A front sends a message again until it is answered.
  */
 export type SessionsProtocol = {
-  /** These sessions live; sent when the front is linked, or messages were lost. */
+  /** These sessions are alive; sent when the front is linked, or messages were lost. */
   ClaimSessions: { takes: { sessions: readonly string[] }; answers: { claimed: true } }
   /** The session has ended. Answered when its orders are cancelled. */
   EndSession: { takes: { session: string }; answers: { ended: true } }

@@ -18,7 +18,7 @@ const placeOrder: Form<PlaceOrder> = {
   cells: 19,
   write(message, into) {
     const { order, requestId, session, timeInForce } = message
-    // A sampled order travels as an object, so the form has no cell for the trace.
+    // An order that is traced is sent as an object, so the form has no cell for the trace.
     if (message.trace !== undefined) return false
     into.push(
       order.marketId,
@@ -134,7 +134,7 @@ const cancelled: Form<Answer> = {
   },
 }
 
-/** Forms for the channel between a front and a market thread. Append new ones at the end. */
+/** Forms of the channel between a front and a market thread. New ones must be appended at the end. */
 export const MARKET_FORMS: Forms = {
   requests: [
     { type: 'PlaceOrder', ...(placeOrder as Form<unknown>) },

@@ -45,7 +45,7 @@ export type StandingProtocol = {
   TradersPaused: { takes: { pauses: readonly TraderPause[] }; answers: undefined }
   /** Returns the pauses that this thread knows. */
   PausedTraders: { takes: object; answers: { pauses: TraderPause[] } }
-  /** The operator's cost of traders on a day: the newest sums that changed. */
+  /** Settlement cost of traders on a day: the newest sums that changed. */
   TradersSpent: {
     takes: { chainId: number; day: number; spending: readonly TraderSpending[] }
     answers: undefined
@@ -76,10 +76,10 @@ export type MarketThreadProtocol = MarketProtocol &
     }
     /**
      * Returns markets of this thread, or of these partitions, for a new reader: those after the last one sent. `more`
-     * if others follow; `away` if some are unavailable because their file is away.
+     * if others follow; `away` if some are unavailable because their partition cannot be opened.
      */
     Markets: { takes: { after?: MarketId; partitions?: readonly number[] }; answers: ToldMarkets }
-    /** Returns whether the thread still owns its log; a thread that does not gives no answer. */
+    /** Confirms that the thread still owns its log; a thread that does not own it gives no answer. */
     Confirm: { takes: object; answers: { owner: true } }
     /** Reports whether the settlement of a chain is so far behind that its markets accept cancels only. */
     SettlementLag: {

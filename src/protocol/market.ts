@@ -21,7 +21,7 @@ export type OrderAccepted = {
   readonly filled?: number
 }
 
-/** The market's answer as a front passes it on: with the label and the group of the order. */
+/** The market's answer in the form that a front sends: with the label and the group of the order. */
 export type EnteredOrder = OrderAccepted & EchoedTags
 
 /** `left`, for a filled order: `pending` if quantity may return because a trade is not settled. */
@@ -57,7 +57,7 @@ export type MarketView = {
 /** Result of a trade on chain, with the signed orders. */
 export type TradeReport = {
   readonly tradeId: TradeId
-  /** `matched` changes nothing: it asks for the known status. */
+  /** `matched` changes nothing: it asks for the current status. */
   readonly status: TradeStatus
   readonly txHash: string
   readonly reason: string
@@ -67,19 +67,19 @@ export type TradeReport = {
   readonly sell: VerifiedOrder
 }
 
-/** An order and what its client attached to it; none of the rest is signed. */
+/** A signed order, and its unsigned options from the client. */
 export type PlacedOrder = {
   order: VerifiedOrder
   requestId?: string
-  /** The session that the order ends with (`session-orders.ts`). */
+  /** The session with which the order ends (`session-orders.ts`). */
   session?: string
   timeInForce?: TimeInForce
   tags?: OrderTags
   /** Unix milliseconds: the order is refused if its market handles it later. */
   bookByMs?: number
-  /** The trader's order that leaves in the same step. */
+  /** The trader's order that is cancelled in the same step. */
   replaces?: OrderHash
-  /** Places the order also if the one that it replaces is not open any more. */
+  /** Places the order even if the order to be replaced is no longer open. */
   replaceMode?: 'always'
   /** The `traceparent` of a sampled request. */
   trace?: string
@@ -90,8 +90,8 @@ export type MarketProtocol = {
   /** `requestId` identifies the request in the logs of every thread. */
   PlaceOrder: { takes: PlacedOrder; answers: OrderAccepted | Rejection }
   /**
-   * Places several orders of one market in one step: first the orders that they replace leave, then they enter one by
-   * one. The answers are in the same order.
+   * Places several orders of one market in one step: first the orders to be replaced are cancelled, then the new ones
+   * are placed one by one. The answers are in the same order.
    */
   PlaceOrders: {
     takes: { marketId: MarketId; orders: readonly PlacedOrder[] }
@@ -117,7 +117,7 @@ export type MarketProtocol = {
   }
   CancelOrders: {
     /**
-     * Without a reason, the trader asked for it. One step removes a limited number: `more` means that others are left.
+     * Without a reason, the trader requested it. One step cancels a limited number; `more` is true if others are left.
      */
     takes: {
       marketId: MarketId
@@ -147,7 +147,7 @@ export type MarketProtocol = {
   Expire: { takes: { marketId: MarketId; ordersMax?: number }; answers: undefined }
   Snapshot: { takes: { marketId: MarketId }; answers: MarketView | Rejection }
   ReportTrade: {
-    /** `epoch` is that of the settlement's lease, if several nodes may settle the chain. */
+    /** `epoch` is the epoch of the settlement's lease, if several nodes may settle the chain. */
     takes: { marketId: MarketId; report: TradeReport; epoch?: number }
     /** `paused`: pauses of its two traders, if any. */
     answers: { status: TradeStatus; paused?: TraderPause[] } | Rejection

@@ -10,7 +10,7 @@ export type PublishedPrice = PriceRecord
 export type AssetPrices = {
   readonly asset: string
   readonly speaker: PriceSource | undefined
-  /** Why no source delivers prices, if so. */
+  /** The reason if no source delivers prices. */
   readonly why: string
   readonly latest: PublishedPrice | undefined
   /** One price per second, the oldest first. */

@@ -38,7 +38,7 @@ export type TradeTrace = {
 }
 
 export type LogReaderProtocol = {
-  /** A market thread made events durable. The message may be lost: the store also checks by itself. */
+  /** A market thread made events durable. The message may be lost, because the store also checks on its own. */
   Appended: {
     takes: {
       offsets: readonly (readonly [partition: number, lastOffset: number])[]

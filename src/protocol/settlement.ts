@@ -3,7 +3,7 @@
 import type { TradeTrace } from './projector.ts'
 
 export type SettlementRequests = {
-  /** New trades are in the database. The message may be lost: settlement also reads by itself. */
+  /** New trades are in the database. The message may be lost, because settlement also reads on its own. */
   TradesWritten: { takes: object; answers: undefined }
 }
 

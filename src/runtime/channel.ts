@@ -3,7 +3,7 @@
  *
  * Messages of one turn of the event loop travel as one `postMessage`, because a message costs several times as much as
  * its content. Under load `bench:channel` counted 345,000 requests a second, and 116,000 with one bare `postMessage`
- * each, which is the least that Comlink does. The flush runs in the check phase of the loop, right after this turn's
+ * each, which is the minimum for Comlink. The flush runs in the check phase of the loop, right after this turn's
  * sockets were read: under load many messages share a flush, and an idle system sends at once. Messages keep their
  * order, so an event that was sent before an answer arrives before it.
  *
@@ -190,7 +190,7 @@ export class Channel<Out extends Protocol> {
   readonly #loop: Loop
   #outbox: unknown[] = []
   #outboxMessages = 0
-  /** True until the peer has acknowledged a loss. */
+  /** True until the peer has acknowledged a loss of messages. */
   #losing = false
   #flushPlanned = false
   #open = true
@@ -409,7 +409,7 @@ export class Channel<Out extends Protocol> {
         at += 2 + form.cells
       }
     }
-    // If there is nothing else to send, the peer still has to learn how much was taken.
+    // If there is nothing else to send, the peer still has to be notified how much was taken.
     if (this.#open && this.#credit.owesWord) this.#post()
   }
 

@@ -73,7 +73,7 @@ export function guardClock(
         adjustClock(memory, Math.max(-most, Math.min(most, byMs)))
         return
       }
-      // A clock that jumps again has not run evenly.
+      // A clock that jumps again has not advanced evenly.
       if (jump === undefined || Math.abs(byMs - jump.byMs) > boundMs) {
         jump = { sinceMs: nowMs, byMs, firstChainMs: undefined }
         setJumped(memory, true)
@@ -86,7 +86,7 @@ export function guardClock(
 
     heard(chainMs) {
       if (jump === undefined) return
-      // A block from before the jump proves nothing.
+      // A block from before the jump gives no evidence.
       jump.firstChainMs ??= chainMs
       if (chainMs <= jump.firstChainMs) return
       const byMs = clockJumpMs(memory, machine)

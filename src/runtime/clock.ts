@@ -35,7 +35,7 @@ export const clockViews = (memory: ClockMemory) => ({
   ahead: new Int32Array(memory, 0, 1),
   /** Maximum difference of the clocks in milliseconds; 0 while unguarded. */
   bound: new Int32Array(memory, 4, 1),
-  /** Wall clock minus monotonic clock. Aligned, and written by one thread, so it is read whole. */
+  /** Wall clock minus monotonic clock. It is aligned and written by one thread, so a read is atomic. */
   offset: new Float64Array(memory, 8, 1),
   /** 1 while a jump of the wall clock is not confirmed. */
   jumped: new Int32Array(memory, 16, 1),
@@ -78,7 +78,7 @@ export function setJumped(memory: ClockMemory, isJumped: boolean): void {
   Atomics.store(clockViews(memory).jumped, 0, isJumped ? 1 : 0)
 }
 
-/** Returns a thread's time from its clock memory. */
+/** Returns the current time of a thread, from its clock memory. */
 export function readClock(
   { ahead, bound, offset }: ClockViews,
   { wallMs, monotonicMs }: Machine,
@@ -93,7 +93,7 @@ export function readClock(
 
 let followed = clockViews(makeClockMemory())
 
-/** Makes this thread's system clock follow that memory. */
+/** Makes this thread's system clock use the shared clock memory. */
 export function followClock(memory: ClockMemory): void {
   followed = clockViews(memory)
 }

@@ -1,7 +1,7 @@
 /**
- * Batches work for a runner. While the maximum is in progress, further tasks wait and then go together, in order. The
- * runner may do only the first ones, so that no batch holds a thread for long; the rest waits again. If too much waits,
- * further tasks are rejected.
+ * Batches work for a runner. While the maximum is in progress, further tasks wait and are then sent together, in order.
+ * The runner may do only the first ones, so that no batch holds a thread for long; the rest waits again. If too much
+ * waits, further tasks are rejected.
  */
 
 import { PoolFull } from './pool.ts'

@@ -12,7 +12,7 @@ import { messageOf, type Supervised, setWhy } from './supervised.ts'
 const MISSED_HEALTH_MAX = 3
 /** The same for a worker that cannot simply be terminated: interrupting it ends all of its connections. */
 const MISSED_HEALTH_MAX_STUCK = 6
-/** A worker that used hardly any CPU time may be waiting for a core: it is allowed this multiple of the checks. */
+/** A worker that used hardly any CPU time may be waiting for a core, so it may miss this many times as many checks. */
 const WAITING_TIMES = 2
 
 export function planHealthCheck(state: Supervised): void {
@@ -67,8 +67,8 @@ function isStuck(state: Supervised, missed: number, cpuMs: number, missedMax: nu
 }
 
 /**
- * Interrupts a stuck worker that may not be terminated, and makes it stop by itself. If it cannot be ended, the
- * other threads go on without it, and the next health check tries again.
+ * Interrupts a stuck worker that may not be terminated, and makes it stop on its own. If it cannot be ended, the other
+ * threads continue without it, and the next health check tries again.
  */
 async function end(state: Supervised, host: Host, running: RunningWorker): Promise<void> {
   if (host.isEnding || state.stopping) return

@@ -1,7 +1,7 @@
 /**
- * A worker's sign of life: a counter in memory that it shares with the supervisor. It counts while the worker's event
- * loop turns, and at each step of work that blocks the loop. So the supervisor can distinguish a busy worker from a
- * stuck one without an answer from it.
+ * A worker's heartbeat: a counter in memory that it shares with the supervisor. The worker increments it while its
+ * event loop turns, and at each step of work that blocks the loop. So the supervisor can distinguish a busy worker from
+ * a stuck one without an answer from it.
  */
 
 /** Interval of beats while the event loop turns. */
@@ -13,7 +13,7 @@ export function makeHeartbeat(): Heartbeat {
   return new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 }
 
-/** This worker's heartbeat; without a supervisor it counts for itself. */
+/** This worker's heartbeat; without a supervisor it has no reader. */
 let own = makeHeartbeat()
 
 /** From now on the worker beats into the supervisor's memory while its event loop turns. */

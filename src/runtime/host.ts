@@ -23,7 +23,7 @@ export type ThreadSpec = WorkerSpec & {
   readonly links: readonly string[]
   /**
    * True if a thread that no longer answers may be terminated. With an open uWebSockets.js app that would abort the
-   * whole process, so such a thread has to end by itself.
+   * whole process, so such a thread has to end on its own.
    */
   readonly terminable: boolean
   /** True if the exchange runs on without it. The threads of a host are either all optional or all necessary. */
@@ -40,7 +40,7 @@ export type RunningWorker = {
   readonly heartbeat: Heartbeat
   /** Number of beats at the last health check. */
   beats: number
-  /** CPU time of its thread at its last known progress. */
+  /** CPU time of its thread when it last made progress. */
   cpuMsAtBeat: number
   /** Its last error before it died. */
   crash: string

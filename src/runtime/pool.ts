@@ -43,7 +43,7 @@ export function makePool(options: {
     concurrentTasksPerWorker: options.concurrentPerThread ?? 1,
     workerData: { ...options.data, poolEntry: options.entry.href },
     closeTimeout: CLOSE_MS_MAX,
-    // Without it, a task that finds no free thread goes to the end of the queue again, and may wait for ever.
+    // Without it, a task that finds no free thread goes to the end of the queue again, and may wait forever.
     stricterFIFO: true,
     // Waiting by Atomics would block a worker's event loop, and with it its connections.
     atomics: 'disabled',
@@ -66,7 +66,7 @@ export function makePool(options: {
   }
   // A thread that dies is replaced by one that has to load.
   piscina.on('workerDestroy', () => loading++)
-  // The caller of a task receives the error; a death without a task concerns no caller.
+  // The caller of a task receives the error; without a task there is no caller to notify.
   piscina.on('error', () => {})
   return {
     async run(task, name) {

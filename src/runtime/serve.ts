@@ -2,7 +2,7 @@
  * Runs a behaviour: takes commands from channels into a bounded mailbox, runs the handlers of one turn as a batch,
  * makes the batch's events durable, and only then publishes and answers.
  *
- * The steps of a batch are always: prepare (look things up once for the whole batch), handle each command in arrival
+ * The steps of a batch are always: prepare (do all lookups once for the whole batch), handle each command in arrival
  * order or as arranged, commit the events (or confirm ownership if there are none), publish them, answer. During a
  * commit commands accumulate, so the slower the commit, the more share the next one; a single command never waits for
  * others. A handler that throws is a bug and ends the thread: nothing of its batch was answered, so nothing is lost.
@@ -45,7 +45,7 @@ export type ServeOptions<State, P extends Protocol, Event> = {
   /** Answer to a command that finds the mailbox full. */
   readonly full: unknown
   readonly prepare?: (batch: readonly Command<P>[]) => void
-  /** Reorders a batch; it must make no difference but speed. */
+  /** Reorders a batch; this may only affect speed, not results. */
   readonly arrange?: (batch: readonly Command<P>[]) => readonly Command<P>[]
   /** Makes the events durable. If it fails, it is unknown whether they are. */
   readonly commit?: (events: readonly Event[]) => undefined | Promise<unknown>

@@ -40,7 +40,7 @@ const BOUNDS = [
 ]
 
 export type StageMeter = {
-  /** Counts the milliseconds that `writes` writes spent in a stage. */
+  /** Records that this number of writes spent this many milliseconds in a stage. */
   record(stage: Stage, ms: number, writes?: number): void
 }
 

@@ -97,7 +97,7 @@ export function drop(state: Supervised, host: Host, why: string): void {
   if (!state.hosts.includes(host)) return
   state.hosts = state.hosts.filter((each) => each !== host)
   host.over?.resolve(why)
-  // Load a spare worker again: the thread may be requested again, and should then start as quickly.
+  // Loads a spare worker again, so that the next start of the thread is as quick.
   const worker = state.stopping ? undefined : state.ahead.find(({ name }) => name === host.name)
   if (worker !== undefined) state.spares.set(host.name, openWorker(state, worker))
 }
@@ -107,7 +107,7 @@ export async function begin(state: Supervised, name: string): Promise<void> {
   if (thread === undefined || state.stopping) throw new Error(`${name} cannot be started here`)
   if (begunAs(state, name) !== undefined) throw new Error(`${name} runs already`)
   const host = newHost(name, [thread], true)
-  // First in the list, so that it stops after all others.
+  // First in the list, so that it is stopped after all others.
   state.hosts = [host, ...state.hosts]
   host.starting = startHost(state, host)
   await host.starting.catch((error: unknown) => {

@@ -1,4 +1,4 @@
-/** Stops threads: they drain and end by themselves, or are terminated after a timeout. */
+/** Stops threads: they drain and end on their own, or are terminated after a timeout. */
 
 import { type Host, newHost, type RunningWorker } from './host.ts'
 import { inTime } from './in-time.ts'

@@ -1,7 +1,7 @@
 /**
  * Ends a worker that is stuck in JavaScript and must not be terminated from outside, because a library in it would
  * abort the whole process. V8 can interrupt a worker's code: it unwinds to the event loop, nothing can catch it, and
- * the worker lives on. So its code is interrupted, and then it stops by itself as usual. Code that hangs in a native
+ * the worker keeps running. So its code is interrupted, and then it is stopped as usual. Code that hangs in a native
  * function cannot be ended this way.
  */
 
@@ -17,13 +17,13 @@ type Attached = {
   readonly params: { readonly sessionId: string; readonly workerInfo: { readonly title: string } }
 }
 
-/** A worker that stops by itself may take this multiple of the timeout, as long as its event loop turns. */
+/** A worker that is stopping may take this many times the timeout, as long as its event loop turns. */
 const STOPPING_TIMES = 6
 
 /**
- * Interrupts the code that the worker runs, unless its event loop turns after all, and waits until it has ended. `stop`
- * requests its end, which follows as soon as it can. Returns `turns` if nothing was interrupted, and `stuck` if the
- * worker neither ended nor went on within the timeout.
+ * Interrupts the code that the worker runs, unless its event loop turns after all, and waits until the worker has
+ * ended. `stop` asks the worker to end. Returns `turns` if nothing was interrupted, and `stuck` if the worker neither
+ * ended nor continued within the timeout.
  */
 export async function endStuck(
   { worker, exited, heartbeat, beats: seen }: StuckWorker,
@@ -47,7 +47,7 @@ export async function endStuck(
         // A worker that is stopping is left alone.
         if (performance.now() - startMs < STOPPING_TIMES * timeoutMs) turnedAtMs = performance.now()
       } else {
-        // It may get stuck once more before it receives the stop: other requests wait for it, too.
+        // The worker may get stuck again before it receives the stop, because other requests wait for it too.
         breakOff(session, id)
       }
       beats = beatsOf(heartbeat)

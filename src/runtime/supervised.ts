@@ -17,8 +17,8 @@ export type SupervisorOptions = {
    */
   readonly optionalPauseMs?: (deaths: number) => number
   /**
-   * Restarts of a necessary thread within `restartWindowMs` before the supervisor gives up; deaths of
-   * optional ones that share a worker before each gets its own.
+   * For necessary threads: restarts within `restartWindowMs` before the supervisor gives up. For optional threads that
+   * share a worker: deaths before each gets its own worker.
    */
   readonly restartsMax: number
   readonly restartWindowMs: number

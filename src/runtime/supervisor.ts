@@ -15,8 +15,8 @@
  * isolates the faulty one.
  *
  * A worker that does not answer is ended, but not a slow one: while its heartbeat counts, or while it waits for a core,
- * it continues (`heartbeat.ts`). A worker that must not be terminated is brought to end by itself (`stuck-worker.ts`).
- * If that fails, the supervisor reports it and tries again: a hanging front never ends the markets.
+ * it continues (`heartbeat.ts`). A worker that must not be terminated is made to end on its own (`stuck-worker.ts`). If
+ * that fails, the supervisor reports it and tries again: a hanging front never ends the markets.
  *
  * A worker that loads its modules or starts its threads is never ended from outside: Node would abort the whole
  * process. A stop waits until it has started, or until the time for that is over.
@@ -40,7 +40,7 @@ export type Supervisor = {
    * another thread requests it.
    */
   start(threads: readonly ThreadSpec[], onCall?: readonly ThreadSpec[]): Promise<void>
-  /** Drains and stops every thread; resolves with true if all ended by themselves in time. */
+  /** Drains and stops every thread; resolves with true if all ended on their own before the timeout. */
   stop(): Promise<boolean>
   health(): Record<string, ThreadHealth>
   metrics(): Promise<object[][]>

@@ -7,7 +7,8 @@ export async function metricsOf(state: Supervised): Promise<object[][]> {
   const own = state.options.ownMetrics === undefined ? [] : [state.options.ownMetrics()]
   const asked = state.hosts.map(async ({ running }) => {
     if (running === undefined) return []
-    // A thread that has not answered yet is not asked again: its port would only fill. One that dies returns nothing.
+    // A thread that has not answered yet is not queried again, so that its port does not fill. A thread that dies
+    // returns nothing.
     const gone = running.exited.then(() => undefined)
     running.metrics ??= Promise.race([running.control.metrics() as Promise<object[][]>, gone])
       .catch(() => undefined)

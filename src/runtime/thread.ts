@@ -66,7 +66,7 @@ export class Unfit extends Error {
 }
 
 /**
- * Prefix of the health of a thread that waits for a role which another node plays: nothing is wrong, and it is ready to
+ * Prefix of the health of a thread that waits for a role which another node has: nothing is wrong, and it is ready to
  * take over.
  */
 export const STANDBY = 'standby'
@@ -76,12 +76,15 @@ export type Thread = {
   start(supervisor: RemoteSupervisor): Promise<void>
   /** Receives a channel's port to a peer: at the start, and again after each restart of the peer. */
   connect(peer: string, port: MessagePort): void
-  /** Returns an empty string if all is well, else the problem in a few words, or the role that it stands by for. */
+  /**
+   * Returns an empty string if the thread is healthy, otherwise the problem in a few words, or the role that it waits
+   * for.
+   */
   health(): string
   metrics(): Promise<object[]>
   /** Accepts nothing new and finishes work in progress. */
   drain(): Promise<void>
-  /** Releases everything; afterwards the thread has no handle left and ends by itself. */
+  /** Releases everything; afterwards the thread has no open handle and ends on its own. */
   stop(): Promise<void>
 }
 
@@ -94,8 +97,8 @@ type ThreadRequest = { readonly name: string; readonly kind: string; readonly da
 /** Interface of a worker for the supervisor. */
 export type WorkerControl = {
   /**
-   * Starts the threads one after the other. If one fails, the worker ends by itself. It beats into `heartbeat`, which
-   * the supervisor reads.
+   * Starts the threads one after the other. If one fails, the worker ends. It increments `heartbeat`, which the
+   * supervisor reads.
    */
   start(
     supervisor: SupervisorApi,
@@ -116,7 +119,7 @@ export function runThreads(kinds: ThreadKinds): void {
   const threads = new Map<string, Thread>()
   const newestFirst = () => [...threads.values()].reverse()
   let supervisor: RemoteSupervisor | undefined
-  /** A port that is received now would never be closed, and would keep the worker alive. */
+  /** A port received from now on would never be closed, and would keep the worker alive. */
   let isStopping = false
 
   function end(): void {

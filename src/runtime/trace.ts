@@ -7,7 +7,7 @@ export type SpanAttributes = Readonly<Record<string, string | number>>
 
 /** The span of a request that is being traced. Times are those of `performance.now()` in its thread. */
 export type OpenSpan = {
-  /** Names this span as the parent of others. */
+  /** Returns the header that names this span as the parent of others. */
   readonly traceparent: string
   /** Adds a finished part of the request. */
   part(name: string, fromMs: number, toMs: number, attributes?: SpanAttributes): void
@@ -39,7 +39,7 @@ type ParentSpan = {
 const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-|$)/
 const HEADER_CHARS_MAX = 128
 
-/** Reads the header of any version but ff; undefined if it is not valid. */
+/** Parses the header in any version except ff; undefined if it is invalid. */
 export function parseTraceparent(header: string): ParentSpan | undefined {
   if (header.length > HEADER_CHARS_MAX || header.startsWith('ff')) return undefined
   const [, traceId, spanId, flags] = TRACEPARENT.exec(header) ?? []

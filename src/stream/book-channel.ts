@@ -1,6 +1,6 @@
 /**
  * Books of the stream: every change, or the sum of changes at intervals. A conflated book that changed since its last
- * message differs from what its readers have; it cannot be snapshotted until the next flush.
+ * message differs from its readers' state, so it cannot be snapshotted until the next flush.
  */
 
 import type { Sequence } from '#domain/ids.ts'
@@ -184,7 +184,7 @@ function note<M>(feed: BookFeed<M>, side: Side, prices: readonly number[]): void
   const changed = feed.changed[side]
   if (!feed.all) {
     for (const price of prices) changed.add(price)
-    // A whole snapshot is smaller than that.
+    // A whole snapshot is smaller than this number of changes.
     if (changed.size > BOOK_LEVELS_SHOWN_MAX) {
       cleanBook(feed)
       feed.all = true

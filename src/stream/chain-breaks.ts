@@ -1,4 +1,4 @@
-/** Chains of messages that are broken, because events were missed: their followers start over. */
+/** Handles broken chains of messages: if events were missed, their subscribers start over. */
 
 import type { Sequence } from '#domain/ids.ts'
 import type { ShownMarket } from '#live/market-board.ts'
@@ -33,7 +33,7 @@ export function makeChainBreaks<M>(
     setImmediate(breakChains)
   }
 
-  /** Sets all feeds of the market to this number, and notifies their followers. */
+  /** Sets all feeds of the market to this number, and notifies their subscribers. */
   function restart(of: MarketFeed<M>, seq: Sequence): void {
     of.bookSeq.fill(seq)
     of.tradesSeq = seq

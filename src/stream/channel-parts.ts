@@ -23,7 +23,7 @@ export type FundsSource = {
 }
 
 export type ChannelHooks<M> = {
-  /** Sends to every subscriber that is in step with the topic. */
+  /** Sends to every subscriber that is up to date with the topic. */
   readonly publish: (topic: string, text: string) => void
   /** Called when members need a new snapshot because events were missed. */
   readonly broken: (feed: OrdersFeed<M>) => void

@@ -1,7 +1,7 @@
 /**
  * Turns events of the board and of other threads into messages of the topics that have followers, and keeps every chain
  * consistent, also of topics without followers. A message is written once and passed to `publish` once, whatever the
- * number of readers. This module knows subscriptions as members of topics, and nothing about sockets.
+ * number of readers. This module handles subscriptions as members of topics; it does not use sockets.
  */
 
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -121,7 +121,7 @@ export function makeChannels<M>(ports: ChannelPorts<M>): Channels<M> {
   }
 }
 
-/** A client cannot have seen more than has happened. */
+/** A position ahead of the last event is invalid. */
 function horizonOf<M>(feed: Feed<M>): number {
   if (!isSequenced(feed)) return feed.topic.last
   return feed.kind === 'book' && isDirty(feed) ? feed.topic.last : feed.of.shown.seq

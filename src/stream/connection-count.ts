@@ -24,7 +24,7 @@ export type ConnectionCount = {
 /** Ranges counted across fronts; beyond that, those with the fewest streams are not. */
 const RANGES_MAX = 100_000
 
-/** The table cannot store 0, so it stores the count plus one. */
+/** The table cannot store 0, so the count plus one is stored. */
 const KEPT_AT_ZERO = 1
 
 export function makeConnectionCountMemory(fronts: number, secret: string): ConnectionCountMemory {

@@ -25,7 +25,7 @@ export type Subscription = {
   ack: { readonly id: FrameId | undefined } | undefined
   /** Position from which the client wants to resume. */
   since: number | string | undefined
-  /** True if the next snapshot replaces state that the client cannot bridge. */
+  /** True if the next snapshot replaces state from which the client cannot resume. */
   reset: boolean
   /** True if the client must be notified of dropped messages. */
   lagged: boolean

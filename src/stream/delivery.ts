@@ -1,5 +1,5 @@
 /**
- * Tracks the messages that each connection is owed, and sends them.
+ * Tracks the messages that each connection must still receive, and sends them.
  *
  * A subscription is either live, with its socket in the topic of uWebSockets.js, or waits for a snapshot or a replay.
  * It becomes live and receives that in the same turn, so nothing is lost in between. Waiting subscriptions are served
@@ -50,7 +50,7 @@ export type Delivery = {
   pump(connection: Connection): void
   /** Makes every follower of the feed wait for a new snapshot. */
   startOver(feed: Feed<Subscription>): void
-  /** Sends a message of a channel; drops are reported to `dropped`. */
+  /** Sends a message of a channel to the connection; a dropped message is reported to `dropped`. */
   send(connection: Connection, text: string): void
   /** Answers a request; closes a client that cannot receive even that. */
   answer(connection: Connection, body: object): void
@@ -114,7 +114,7 @@ export function makeDelivery(ports: {
     lagging.delete(connection)
   }
 
-  /** Makes a subscription live, unless something it needs is missing. */
+  /** Makes a subscription live, unless data that it needs is missing. */
   function serve(ws: Socket, sub: Subscription): void {
     const { feed, connection } = sub
     const { topic } = feed

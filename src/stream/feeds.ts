@@ -1,6 +1,6 @@
 /**
- * Types of feeds: a feed is a topic and its subject. Feeds of one market's log use its sequence numbers. All others are
- * counted by their topic: they cover several markets, or events outside every log.
+ * Types of feeds: a feed is a topic and its subject. Feeds of one market's log use its sequence numbers. All others
+ * cover several markets, or events outside of every log, so their topic counts its own positions.
  */
 
 import type { Address, MarketId, Sequence } from '#domain/ids.ts'
@@ -49,7 +49,7 @@ export type BookFeed<M> = {
   readonly of: MarketFeed<M>
   readonly outcome: Outcome
   readonly hz: Hz | undefined
-  /** True for a book with the levels that the other outcome implies. */
+  /** True for a book with the levels implied by the other outcome. */
   readonly implied: boolean
   /** For a conflated book: prices changed since its last message, and whether all did. */
   readonly changed: readonly [bids: Set<number>, asks: Set<number>]
@@ -82,7 +82,7 @@ export type FundsFeed<M> = {
 export type TickerFeed<M> = {
   readonly kind: 'ticker'
   readonly topic: Topic<M>
-  /** Undefined for all markets; those of an event grow. */
+  /** Undefined for all markets. The list of an event's markets may grow. */
   marketIds: readonly MarketId[] | undefined
   /** Time of the last request for its markets' figures, and whether one is in progress. */
   preparedAtMs: number
@@ -105,7 +105,7 @@ export type AssetFeed<M> = {
 
 /** Positions are the sequence numbers of its market. */
 type SequencedFeed<M> = BookFeed<M> | TradesFeed<M>
-/** Positions are a count of its own, which clients see as a cursor. */
+/** Positions are the topic's own count, which clients see as a cursor. */
 export type CountedFeed<M> =
   | OneMarketFeed<M>
   | AllMarketsFeed<M>

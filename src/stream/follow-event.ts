@@ -1,4 +1,4 @@
-/** Events of markets, as each channel shows them. */
+/** Passes market events to the channels of the stream. */
 
 import type { MarketEvent } from '#domain/market-event.ts'
 import { makerOutcome, makerSide } from '#domain/match-trades.ts'
@@ -14,7 +14,7 @@ const QUIET: ReadonlySet<MarketEvent['type']> = new Set([
   'TradeReverted',
 ] as const)
 
-/** Passes an event of a market to the channels that show it. */
+/** Passes an event of a market to the channels that publish it. */
 export function followEvent<M>(
   { marketFeed, books, trades, orders, marketChannel, tickers }: ChannelParts<M>,
   shown: ShownMarket,
@@ -44,7 +44,7 @@ export function followEvent<M>(
         books.changed(of, { outcome, side: makerSide(taker, first) }, prices, seq)
       }
       if (of.implied.size > 0) {
-        // Seen from the taker's outcome, all makers are on the other side.
+        // From the point of view of the taker's outcome, all makers are on the other side.
         const prices = fills.map(({ kind, price }) => (kind === undefined ? price : ONE - price))
         const side = taker.side === BUY ? SELL : BUY
         books.changedImplied(of, { outcome: taker.outcome, side }, [...new Set(prices)], seq)

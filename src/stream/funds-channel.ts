@@ -1,6 +1,6 @@
 /**
- * A trader's funds on a chain. Each message has all funds: accounts only report that something changed, and are asked
- * while there are followers here.
+ * A trader's funds on a chain. Each message has all funds: accounts report only that something changed, and are queried
+ * while there are subscribers here.
  */
 
 import { checksumAddress } from '#domain/checksum-address.ts'

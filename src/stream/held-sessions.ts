@@ -1,6 +1,6 @@
 /**
  * Cancel on disconnect, at a front: which sessions of its connections hold orders. The market threads cancel the orders
- * (`services/market/thread/session-orders.ts`); a front only says which sessions live, and which have ended.
+ * (`services/market/thread/session-orders.ts`); a front only reports which sessions are alive and which have ended.
  */
 
 import type { SessionsProtocol } from '#protocol/market-followers.ts'
@@ -37,7 +37,7 @@ export function makeHeldSessions(ports: {
     ref,
     /** Changes that the thread has not answered. */
     unanswered: new Map<string, Change>(),
-    /** Number of claims; an outdated one stops. */
+    /** Number of claims so far; an outdated claim stops. */
     claims: 0,
   }))
   const sending = new Set<Promise<void>>()

@@ -59,7 +59,7 @@ export type StreamSettings = ChannelLimits &
     readonly idleTimeoutSec: number
     /** Maximum number of unanswered requests per connection. */
     readonly requestsInFlightMax: number
-    /** Clients are asked to come back within this time after a shutdown. */
+    /** After a shutdown, clients are asked to reconnect within this time. */
     readonly reconnectSpreadMs: number
   }
 
@@ -75,7 +75,7 @@ const ANSWERS_MS_MAX = 5_000
 
 /** Malformed frames within the window that end a connection. */
 export const MALFORMED_MAX = 100
-/** Frames over the rate within the window that end a connection, in seconds' worth of the rate. */
+/** Frames above the rate within the window that end a connection, as a multiple of the rate per second. */
 const EXCESS_SECONDS = 10
 /**
  * A frame that its address cannot pay for counts as this many frames, because the server still reads and answers it.
@@ -146,7 +146,7 @@ export type StreamPorts = RequestPorts & {
   readonly board: () => MarketBoard
   readonly figures: FiguresBook
   readonly authenticator: Pick<Authenticator, 'identify' | 'confirm'>
-  /** Assets that can be followed before any data arrives; others are added with their data. */
+  /** Assets that can be subscribed to before any data arrives; others are added with their data. */
   readonly assets?: readonly string[]
   /** Source of traders' funds; undefined if nothing is reserved. */
   readonly funds?: FundsSource | undefined

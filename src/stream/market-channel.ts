@@ -1,6 +1,6 @@
 /**
  * Events of markets as a whole, one or all: openings and closings from their logs, later events from the chain. Both
- * are merged in the order of arrival at this front, so positions are this front's own cursors.
+ * are merged in the order of arrival at this front, so positions are cursors of this front.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -16,7 +16,7 @@ const REMEMBERED_MAX = 100_000
 type MarketChannel<M> = {
   oneFeed(of: MarketFeed<M>): OneMarketFeed<M>
   allFeed(): AllMarketsFeed<M>
-  /** Returns the feed of all markets, if it has a follower. */
+  /** Returns the feed of all markets, if it has a subscriber. */
   all(): AllMarketsFeed<M> | undefined
   /** Publishes an event of the market's log. */
   logged(

@@ -31,7 +31,9 @@ const levelsText = (levels: readonly ShownLevel[]): string => {
 
 const resetText = (reset: boolean): string => (reset ? ',"reset":true' : '')
 
-/** Marks a snapshot. It is kept without the mark, because the mark may go without any other change. */
+/**
+ * Marks a snapshot as stale. It is cached without the mark, because the mark may disappear without any other change.
+ */
 export function markStale(text: string): string {
   return `${text.slice(0, -1)},"stale":true}`
 }
@@ -78,7 +80,10 @@ export function bookDelta(
 const tradeFields = (trade: ShownTrade): string =>
   `${matchedJson(trade)},"takerSide":${trade.takerSide},"ts":${trade.matchedAtMs}`
 
-/** One of `fills`: the trades of one match share its number, and none may be missing. */
+/**
+ * One of `fills`: the trades of one match share its number, and the message says how many there are, so that a missing
+ * one is noticed.
+ */
 export function trade(sub: string, shown: ShownTrade, prevSeq: number, fills: number): string {
   return (
     `{"type":"trade","sub":"${sub}","marketId":"${shown.marketId}",${tradeFields(shown)},` +
@@ -133,10 +138,10 @@ export type OrderChange = {
   readonly side: Side
   readonly outcome: Outcome
   readonly price: Price
-  /** Signed size, if the event has it. */
+  /** Signed size, if the event contains it. */
   readonly size: Shares | undefined
   readonly status: 'accepted' | 'partially_filled' | 'filled' | 'cancelled' | 'expired'
-  /** Why it was cancelled, if no client asked for it. */
+  /** Reason of the cancel, if no client requested it. */
   readonly reason: string
   readonly remaining: number
   /** For a cancelled order: the matched and unsettled size. */

@@ -193,7 +193,8 @@ export function makeRequests(
       principal: sessions.principalOf(connection),
     }
     const asked = connection.cancelsOnDisconnect
-    // Signed orders are public once they settle: another session that held one could cancel it.
+    // Signed orders are public once they settle. If another session could place one with cancel on disconnect, it could
+    // cancel the order.
     if (asked && context.principal?.address !== order.trader) return NOT_OWN_ORDER
     const verified = await orders.verify(submission, context)
     if (isRejection(verified)) return verified
@@ -212,10 +213,11 @@ export function makeRequests(
     context: OrderContext,
   ): Promise<OrderAccepted | Rejection> {
     const { session } = connection
-    // A client that has gone places no order that was to end with its session.
+    // A client that has disconnected places no order that was to end with its session.
     if (connection.ws === undefined) return reject('OVERLOADED')
     const placed = await orders.enter(order, { ...context, session })
-    // Its funds are reserved first: the session may have ended, or kept its orders, before the order was sent.
+    // The funds are reserved first, so the session may have ended, or turned cancel on disconnect off, before the order
+    // is sent.
     if (connection.ws === undefined) held?.end(session)
     else if (!connection.cancelsOnDisconnect) held?.keep(session)
     return placed

@@ -29,7 +29,9 @@ const CONFIRM_AGAIN_MS = 250
 /** Concurrent key look-ups. */
 const CONFIRMED_AT_ONCE = 32
 
-/** Keys of sessions whose revocation may have been missed: they are looked up again, or end in time. */
+/**
+ * Keys of sessions whose revocation may have been missed: they are looked up again, and end if that fails for too long.
+ */
 function makeDoubts(ports: {
   readonly authenticator: Pick<Authenticator, 'confirm'>
   readonly clock: Clock
@@ -38,7 +40,7 @@ function makeDoubts(ports: {
   const { authenticator, clock } = ports
   /** By key: since which time revocations may have been missed. */
   const doubted = new Map<string, number>()
-  /** Number of times that revocations may have been missed: earlier look-ups do not count. */
+  /** Increases whenever revocations may have been missed: the results of lookups that began before do not count. */
   let timesUnheard = 0
 
   function end(keyId: string, why: Rejection): void {

@@ -1,7 +1,7 @@
 /**
  * Tickers of all markets or some: changes are sent at intervals, several markets per message, each with its current
- * state. So a reader of a list costs the same however much is traded, and a lagging one misses nothing that still
- * holds. A market that returned to its last sent state is not sent.
+ * state. So a reader of a list costs the same however much is traded, and a lagging one misses no current state. A
+ * market that returned to its last sent state is not sent.
  *
  * A line is written once per state of its market. Messages and snapshots of a set of markets are assembled from these
  * lines and not kept, because clients choose the sets.
@@ -74,7 +74,7 @@ export function makeTickerChannel<M>(ports: {
   const told = new Map<MarketId, string>()
   /** Last written line of each market, until it leaves the board. */
   const lines = new WeakMap<ShownMarket, Line>()
-  /** Feeds with unsent messages: until then the state of their readers is unknown. */
+  /** Feeds with unsent messages: until these are sent, the state of their readers is unknown. */
   const untold = new Set<TickerFeed<M>>()
   let ticking = false
   let newest = { atMs: Number.NEGATIVE_INFINITY, marketIds: [] as readonly MarketId[], count: 0 }

@@ -1,6 +1,6 @@
 /**
- * Topics with followers now or a moment ago: a client that returns soon finds the messages it missed. The total of kept
- * bytes is bounded.
+ * Topics that have subscribers, or had some a moment ago: a client that returns soon finds the messages it missed. The
+ * total of kept bytes is bounded.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -27,10 +27,10 @@ export type TopicRegistry<M> = {
   put<F extends Feed<M>>(feed: F): F
   /** Returns a topic with its own count of positions and its own incarnation. */
   counted(name: string): Topic<M>
-  /** Adds a message to the chain of the feed and sends it to subscribers in step. */
+  /** Adds a message to the chain of the feed and sends it to up-to-date subscribers. */
   say(feed: Feed<M>, text: string, at: number): void
   sayNext(feed: CountedFeed<M>, write: (step: CursorStep) => string): void
-  /** An event was missed: subscribers at an earlier position cannot bridge it. */
+  /** Reports a missed event: subscribers at an earlier position cannot resume. */
   skip(feed: CountedFeed<M>): void
   join(feed: Feed<M>, member: M): void
   leave(feed: Feed<M>, member: M): void
@@ -49,7 +49,7 @@ export function makeTopicRegistry<M>(ports: {
 }): TopicRegistry<M> {
   const { limits, clock } = ports
   const feeds = new Map<string, Feed<M>>()
-  /** Topics without followers; the one that lost its last follower the longest ago comes first. */
+  /** Topics without subscribers; the one that has had none for the longest time comes first. */
   const lingering = new Map<Feed<M>, number>()
   const here = randomBytes(6).toString('hex')
   let epochs = 0
@@ -100,7 +100,7 @@ export function makeTopicRegistry<M>(ports: {
     leave(feed, member) {
       feed.topic.members.delete(member)
       if (feed.topic.members.size > 0 || feeds.get(feed.topic.name) !== feed) return
-      // Clients can invent any number of market sets, so none is kept without subscribers.
+      // Clients can request any number of market sets, so none is kept without subscribers.
       if (feed.kind === 'ticker' && feed.marketIds !== undefined) {
         forget(feed)
         return

@@ -1,7 +1,7 @@
 /**
  * A topic: a chain of messages, each naming the previous one, and the latest of them, kept for clients that return.
  * Positions are the market's sequence numbers or, for topics of several markets, a count of this topic that clients see
- * as an opaque cursor. A topic knows nothing about sockets.
+ * as an opaque cursor. A topic does not use sockets.
  */
 
 /** A published message. Several may share one position: the fills of one match. */
@@ -18,7 +18,7 @@ export type Replay = {
 
 export class Topic<Member> {
   readonly name: string
-  /** Subscribers, in step or waiting to be. */
+  /** Subscribers, whether up to date or not yet. */
   readonly members = new Set<Member>()
   /** Last published position. */
   last: number
@@ -64,7 +64,7 @@ export class Topic<Member> {
     }
   }
 
-  /** Starts a new chain: earlier messages do not lead to this position. */
+  /** Starts a new chain: no earlier message can be continued to this position. */
   rebase(at: number): void {
     this.#kept = []
     this.#first = 0

@@ -1,4 +1,4 @@
-/** The channel of a market's trades: each match, and what becomes of it. */
+/** The channel of a market's trades: each match, and its settlement. */
 
 import type { OrdersMatched, TradeOutcome } from '#domain/market-event.ts'
 import { tradesOf } from '#domain/match-trades.ts'

@@ -1,7 +1,7 @@
 /**
  * The cost of each stream request, in units of one read or one write, and the weight of each subscription. A frame is
- * charged before it is parsed, and its request before it is handled. One read pays for about 40 µs of the front's
- * event loop: the figures are of snapshots as they are written, not as they are kept.
+ * charged before it is parsed, and its request before it is handled. One read pays for about 40 µs of the front's event
+ * loop: the figures are for writing snapshots, not for sending cached ones.
  */
 
 import { BOOK_LEVELS_SHOWN_MAX, TICKERS_PER_MESSAGE_MAX } from '#domain/limits.ts'
@@ -22,7 +22,7 @@ const ORDERS_READS = 10
 /** The account is asked. */
 const FUNDS_READS = 2
 
-/** Markets of a ticker per subscription it counts as; a ticker of all markets counts as 20. */
+/** Number of tickers that count as one subscription; a ticker of all markets counts as 20. */
 const TICKERS_PER_SUBSCRIPTION = 5
 const ALL_TICKERS_SUBSCRIPTIONS = 20
 
@@ -45,7 +45,7 @@ export const OP_WEIGHTS: Readonly<Record<Request['op'], OpWeight>> = {
   unsubscribe: { cost: 'read', weight: 0 },
   ping: { cost: 'read', weight: 0 },
   cancelOnDisconnect: { cost: 'read', weight: 0 },
-  // A key may have to be looked up, and a signature is checked.
+  // The cost of looking up a key and verifying a signature.
   auth: { cost: 'write', weight: 1 },
   place: { cost: 'write', weight: 1 },
   cancel: { cost: 'write', weight: 1 },

@@ -5,8 +5,8 @@
  * A turn's requests are spread evenly, so two requests use two workers and an idle pool starts at once. A worker gets a
  * second batch while it works on the first, so it never waits for this thread. Further requests wait here, where
  * batches grow with the load. Everything is bounded: too many and late requests are answered `OVERLOADED`. If a batch
- * fails (a worker died, or one request in it is poison), its requests are retried one at a time. The work has no side
- * effects, so the other requests get their answers; a request that fails again is answered `INTERNAL`.
+ * fails (a worker died, or one request in it makes every worker fail), its requests are retried one at a time. The work
+ * has no side effects, so the other requests get their answers; a request that fails again is answered `INTERNAL`.
  */
 
 import assert from 'node:assert/strict'
@@ -39,7 +39,7 @@ export type Batcher<Item, Answer> = {
   readonly close: () => Promise<void>
 }
 
-/** One that runs, and one that is ready when it ends. */
+/** One batch that runs, and one that is ready when it ends. */
 export const TASKS_PER_WORKER = 2
 const ATTEMPTS_MAX = 2
 
@@ -179,7 +179,7 @@ function takeSome<T>(queue: Set<T>, count: number): T[] {
   return taken
 }
 
-/** Expires requests in time. One timer serves all, because all have the same deadline: the oldest is due first. */
+/** Expires requests at their deadline. One timer serves all: they have the same timeout, so the oldest is due first. */
 function makeDeadlineWatch<R extends { readonly deadlineMs: number }>(ports: {
   readonly held: ReadonlySet<R>
   readonly nowMs: () => number

@@ -43,7 +43,7 @@ export type PackedOrders = {
   readonly odd?: readonly (readonly [at: number, signed: SignedOrder])[]
 }
 
-/** Inspections of the orders with a flaw or another signer, by index. */
+/** Inspections of the orders that have a flaw or another signer, by index. */
 export type PackedFlaws = readonly (readonly [at: number, inspection: Inspection])[] | undefined
 
 const DIGEST_BYTES = 32
@@ -52,7 +52,7 @@ const CHAIN_OFFSET = ORDER_WORDS_BYTES + SIGNATURE_BYTES
 /** The words, the signature, one byte for the chain, padded to a multiple of eight. */
 const ENTRY_BYTES = Math.ceil((CHAIN_OFFSET + 1) / 8) * 8
 const PLACE_BYTES = ENTRY_BYTES * VERIFY_BATCH_MAX
-/** Instead of a chain: this order is sent as an object. */
+/** Value in place of a chain: this order is sent as an object. */
 const ODD = 255
 
 /** Returns memory for all batches that a pool of this many threads may have at once. */

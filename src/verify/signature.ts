@@ -1,13 +1,13 @@
 /**
  * A signature as text, and the rules that it must meet before any curve arithmetic: 65 bytes, `v` 0/1 or 27/28, `r` and
- * `s` in range, and `s` in the lower half of the range. The last rule leaves each signature one form only: its mirror
- * image would recover to the same key.
+ * `s` in range, and `s` in the lower half of the range. The last rule leaves only one valid form of each signature: the
+ * form with the complement of `s` would recover to the same key.
  */
 
 /** Reason why a signature is invalid; a sentence for the client, without its first words. */
 export type SignatureFlaw = {
   readonly flaw: string
-  /** True if only its key is missing: a contract account may accept it. */
+  /** True if only the key is wrong: a contract account may accept the signature. */
   readonly keyless?: true
 }
 

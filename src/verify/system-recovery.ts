@@ -98,7 +98,7 @@ const GENERATOR = {
   y: '483ada7726a3c4655da4fbfc0e1108a8fd17b448a68554199c47d08ffb10d4b8',
 }
 
-/** Returns whether it recovers a known key: a library may not be what its name says. */
+/** Returns whether the library recovers a known key: its file name alone proves nothing. */
 function works(engine: RecoveryEngine): boolean {
   const compact = Buffer.from(GENERATOR.x + GENERATOR.x, 'hex')
   compact[COMPACT_BYTES - 1]! += 1

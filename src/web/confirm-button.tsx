@@ -6,7 +6,7 @@ import type { ComponentChildren } from 'preact'
 export function ConfirmButton(props: {
   /** Its text before it asks. */
   readonly name: string
-  /** Texts of the button that confirms and of the one that does not. */
+  /** Texts of the button that confirms and of the one that cancels. */
   readonly confirm: string
   readonly keep: string
   readonly isDisabled: boolean

@@ -27,7 +27,7 @@ const LOAD_FAILED = /dynamically imported module|[Ii]mporting a module|error loa
 
 export function wordsOf(error: unknown): string {
   if (error instanceof SibylError) {
-    // The wallet's own error says more.
+    // The wallet's own error is more specific.
     if (error.code === 'WALLET_FAILED' && error.cause !== undefined) return wordsOf(error.cause)
     const unsure = error.outcomeUnknown
       ? ' It may have been carried out: look before you repeat it.'

@@ -5,7 +5,7 @@ import type { ComponentChildren } from 'preact'
 export type Column<Row> = {
   readonly name: string
   readonly cell: (row: Row) => ComponentChildren
-  /** Only for screen readers, above cells that explain themselves. */
+  /** Shown only to screen readers, because the cells explain themselves. */
   readonly isNameHidden?: boolean
   /** Aligned to the right, with digits of equal width. */
   readonly isNumber?: boolean

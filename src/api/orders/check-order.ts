@@ -50,9 +50,7 @@ export function makeOrderCheck(
 ) {
   const { board, gateway, funds, verifier, clock, minNotional = 0 } = ports
 
-  /**
-   * Adds the reasons for which the market would refuse the order now. A transient failure is returned instead of added.
-   */
+  /** Adds the errors of the market. Returns a transient error instead of adding it. */
   async function checkMarket(
     submission: OrderSubmission,
     context: CheckContext,
@@ -81,10 +79,7 @@ export function makeOrderCheck(
     return add(errors, await gateway.standing(marketId, trader, context))
   }
 
-  /**
-   * Adds the reasons for which the chain and the accounts would refuse the order. A transient failure is returned
-   * instead of added.
-   */
+  /** Adds the errors of the chain and the accounts. Returns a transient error instead of adding it. */
   async function checkFunds(
     { order, chainId, permit }: SignedOrder,
     orderHash: OrderHash,

@@ -6,7 +6,7 @@
 import { BaseError } from 'viem'
 
 /**
- * - `known`: the node has this very transaction.
+ * - `known`: the node already has this transaction.
  * - `passed`: the nonce is used; this transaction or another one with it is in a block.
  * - `underpriced`: the node has another transaction with this nonce and wants a higher fee to replace it.
  * - `early`: the node lacks transactions of earlier nonces.
@@ -58,7 +58,7 @@ export function everythingSaid(error: unknown): string {
   return said.join('\n')
 }
 
-/** Returns one line of it, for people. */
+/** Returns the error as one line for people. */
 export function shortly(error: unknown): string {
   if (error instanceof BaseError) return error.details || error.shortMessage
   return error instanceof Error ? error.message : String(error)

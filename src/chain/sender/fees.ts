@@ -23,14 +23,14 @@ export function bumpedFees(before: Fees, now: Fees, maxFeeCap: bigint): Fees | u
   }
   const maxFeePerGas = larger(bumped.maxFeePerGas, bumped.maxPriorityFeePerGas)
   if (maxFeePerGas <= maxFeeCap) return { ...bumped, maxFeePerGas }
-  // The current fees may exceed the cap while an eighth more does not.
+  // A raise by an eighth may fit below the cap although the current fees do not.
   const least = byAnEighth(before.maxFeePerGas)
   const tip = byAnEighth(before.maxPriorityFeePerGas)
   if (least > maxFeeCap || tip > maxFeeCap) return undefined
   return { maxFeePerGas: maxFeeCap, maxPriorityFeePerGas: tip }
 }
 
-/** Limits fees to the cap; a waiting transaction is better than a ruinous one. */
+/** Limits fees to the cap: waiting is better than paying any price. */
 export function cappedFees(fees: Fees, maxFeeCap: bigint): Fees {
   const maxFeePerGas = smaller(fees.maxFeePerGas, maxFeeCap)
   return { maxFeePerGas, maxPriorityFeePerGas: smaller(fees.maxPriorityFeePerGas, maxFeePerGas) }

@@ -13,12 +13,13 @@ export type Entry = {
   /** Time at which this process last sent it to a node. */
   broadcastAtMs: number
   /**
-   * Time since when it is the first open transaction, so that only its own fees can delay it; undefined before that.
+   * Time since when it is the first open transaction, so that only its own fees can delay it; undefined while another
+   * is first.
    */
   firstSinceMs: number | undefined
   receipt: Receipt | undefined
   outcome: TransactionOutcome | undefined
-  /** Time since when its nonce has been used without a receipt of ours. */
+  /** Time since when its nonce is used although none of its forms has a receipt. */
   missing: { readonly sinceMs: number; readonly block: number } | undefined
   abandoned: boolean
   underpriced: boolean
@@ -44,7 +45,7 @@ export function newEntry(row: TransactionRow, nowMs: number): Entry {
   }
 }
 
-/** Returns whether its newest form does nothing. */
+/** Returns whether its newest form is blank. */
 export function isBlank({ row }: Entry): boolean {
   const newest = row.hashes.at(-1)
   return newest !== undefined && row.blanks.includes(newest)

@@ -111,7 +111,7 @@ export function makeLaneFollower(parts: FollowerParts) {
   return { follow, watch }
 }
 
-/** Searches the newest form first: others are mined only by chance. */
+/** Searches the newest form first: the others are rarely mined. */
 async function findReceipt(node: LaneNode, { row }: Entry): Promise<Receipt | undefined> {
   for (const hash of [...row.hashes].reverse()) {
     const receipt = await node.receiptOf(hash)
@@ -124,7 +124,7 @@ async function findReceipt(node: LaneNode, { row }: Entry): Promise<Receipt | un
 function reopen(entry: Entry, view: View): void {
   entry.receipt = undefined
   entry.outcome = undefined
-  // It may be in another block already; the next poll checks.
+  // The transaction may already be in another block; the next poll checks.
   entry.broadcastAtMs = NEVER
   entry.openSinceMs = view.nowMs
   entry.reopened = entry.row.state !== 'open'

@@ -24,7 +24,7 @@ export function makeLaneOutbox(options: LaneOptions, parts: OutboxParts) {
   const { policy, node, ledger, sign } = parts
   const due = (sinceMs: number, afterMs: number): boolean => nowMs() - sinceMs >= afterMs
 
-  /** Sends it to a node. Whatever the answer, the next poll checks what became of it. */
+  /** Sends it to a node. Whatever the answer, the next poll checks the result. */
   async function broadcast(entry: Entry): Promise<void> {
     entry.broadcastAtMs = nowMs()
     entry.refused = false
@@ -53,7 +53,7 @@ export function makeLaneOutbox(options: LaneOptions, parts: OutboxParts) {
     const blank = entry.abandoned && !isBlank(entry)
     const call = blank ? blankPayload(account.address) : payloadOf(row.raw, account.address)
     const current = await node.currentFees(view.head.baseFee)
-    // A refused transaction is in no pool, so at the cap there is nothing to outbid.
+    // A refused transaction is in no pool, so at the cap no other fee has to be exceeded.
     const fees =
       bumpedFees(offeredBy(row), current, policy.maxFeeCap) ??
       (blank && entry.refused ? cappedFees(current, policy.maxFeeCap) : undefined)

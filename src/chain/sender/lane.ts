@@ -98,7 +98,7 @@ export function makeLane(options: LaneOptions): TransactionSender {
 
   async function acknowledge({ nonce }: TransactionName): Promise<void> {
     const entry = ledger.get(nonce)
-    // If a reorg has reopened it since, its next end has to be acknowledged.
+    // If a reorg has reopened it since, this acknowledgement no longer counts.
     if (entry?.outcome === undefined || entry.row.state !== 'open') return
     await ledger.close(entry)
   }
@@ -156,7 +156,7 @@ function makeDoubt(
     unchecked() {
       recheck = true
     },
-    /** `settle` makes this head the one that the next is compared with. */
+    /** After `settle`, the next head is compared with this one. */
     async weigh(head: Head) {
       const trusted = believe(head)
       const seen = await isForked(head)

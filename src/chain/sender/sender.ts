@@ -10,7 +10,7 @@
  * that may have been sent, and the same bytes are sent again. Sending the same bytes twice is harmless, because a nonce
  * is used once. So in every doubt (no answer, an error, a node that lost it) the lane broadcasts again and checks.
  *
- * Nothing runs by itself. The owner calls `poll` at any rate. Each call reads the chain once and does what is due by
+ * Nothing runs on its own. The owner calls `poll` at any rate. Each call reads the chain once and does what is due by
  * the given clock:
  * - Not in a block yet: it is broadcast again from time to time. It is signed again with fees at least an eighth
  *   higher in both fields after a long wait, or at once if the base fee exceeds its offer or a node calls it

@@ -202,7 +202,7 @@ async function createMarkets(
     })
     created.push({ id, question })
   }
-  // Another event of the chain may have the slug, or this one its greatest number of markets.
+  // The slug may belong to another event of the chain, or this event may have its maximum number of markets.
   for (const { id, question } of created) {
     const { event } = await client.market(id)
     if (event?.slug !== info.slug) {

@@ -1,4 +1,4 @@
-/** `sibyl log book`: the book of an outcome as it was, from the verified public log. */
+/** `sibyl log book`: a past book of an outcome, from the verified public log. */
 
 import { LocalBook } from '#client/local-book.ts'
 import type { PastMoment } from '#client/orderbook.ts'
@@ -20,7 +20,7 @@ import { showAmount, showJson, showTable } from '../show.ts'
 type Moment = {
   readonly marketId: MarketId
   readonly outcome: Outcome
-  /** Whether an event of the market came after the moment. */
+  /** True if the market has an event after the moment. */
   readonly isLater: (event: PublicEvent) => boolean
 }
 
@@ -67,7 +67,7 @@ function laterThan({ seq, at }: PastMoment): Moment['isLater'] {
   throw new OptionError('give --seq or --at')
 }
 
-/** Verifies a whole log; returns the book at the moment if the market had been opened by then. */
+/** Verifies a whole log; returns the book at the moment, if the market existed then. */
 async function bookAt(log: NamedLog, moment: Moment): Promise<LocalBook | undefined> {
   const { marketId, outcome, isLater } = moment
   const read = makeEventReader()

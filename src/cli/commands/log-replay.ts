@@ -1,4 +1,4 @@
-/** `sibyl log replay`: runs the matching again over the public log, and compares. */
+/** `sibyl log replay`: repeats the matching of the public log and compares the results. */
 
 import { createHash } from 'node:crypto'
 import { recoverSigner } from '#client/recover-signer.ts'

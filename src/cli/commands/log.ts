@@ -57,7 +57,7 @@ export const logVerify = command({
   },
 })
 
-/** A log as far as it was verified. */
+/** A log and the part of it that was verified. */
 type Followed = { readonly builder: TreeBuilder; readonly read: (entry: Uint8Array) => unknown }
 
 async function verifyLog(

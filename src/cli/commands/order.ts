@@ -73,7 +73,7 @@ function placing(side: 'buy' | 'sell'): Command {
   })
 }
 
-/** Options of an order's life, as the SDK takes them. */
+/** Options about the lifetime of an order, in the form of the SDK. */
 function lifeOf(values: {
   readonly 'book-within'?: string | undefined
   readonly label?: string | undefined

@@ -7,7 +7,7 @@ import { demandShape, TEXT } from './shape.ts'
 import { traderOf, type World } from './world.ts'
 
 const SECOND_MS = 1_000
-/** Length of a signature, without being one. */
+/** Has the length of a signature but is not one. */
 const NO_SIGNATURE = base64url('\0'.repeat(64))
 
 function base64url(text: string): string {
@@ -94,7 +94,7 @@ export const AUTH_CHECKS: readonly Check[] = [
     async run(world) {
       const { apiKey, revoke } = traderOf(world)
       const key = await apiKey()
-      // Runs last, because others need it.
+      // Runs last, because the other checks need the key.
       await revoke()
       const used = `Bearer ${await mintToken(key, await world.nowMs())}`
       await demandWords(world, used, 'API key is inactive')

@@ -29,7 +29,7 @@ const CLAIM = 'txHash userAddress marketAddress marketId payout winningOutcome s
 const PRICE = 'price priceUSD timestamp source'
 const PERMIT = 'chainId owner deadline v r s'
 
-/** `?query` (`!`: required) `{body}` `=` fields `list[fields of an entry]` `(fields of some answers)` */
+/** Syntax: `?query` (`!`: required) `{body}` `=` fields `list[fields of an entry]` `(fields of some answers)` */
 const TABLE = `
 POST /api-keys {address signature name} = success api_key_id api_private_key message
 POST /orders {order signature permitSignature} = orderHash status matches timestamp

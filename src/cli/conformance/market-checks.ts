@@ -21,7 +21,7 @@ import {
 } from './shape.ts'
 import type { Answer, World } from './world.ts'
 
-/** Id of no market, transaction or asset. */
+/** An id that no market, transaction or asset has. */
 const NOTHING = `0x${'1'.repeat(64)}`
 const NOBODY = `0x${'1'.repeat(40)}`
 const PAGES_MAX = 200
@@ -60,7 +60,7 @@ async function read<T>({ ask }: World, path: string): Promise<T> {
   return body as T
 }
 
-/** Repeats a read while the server asks for it: the public log is a moment behind. */
+/** Repeats a read while the server asks for a retry: the public log lags behind. */
 async function askLater({ ask }: World, path: string): Promise<Answer> {
   for (let tries = 1; ; tries++) {
     const answer = await ask(path)

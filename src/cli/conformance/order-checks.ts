@@ -11,7 +11,7 @@ const ZERO = `0x${'0'.repeat(40)}`
 /** Larger than any server of this contract accepts. */
 const BODY_BYTES = 2 * 1_048_576
 
-/** Each makes one field of a valid order wrong. */
+/** Each case makes one field of a valid order wrong. */
 const SPOILT: readonly (readonly [field: string, value: unknown])[] = [
   ['marketId', '0x12'],
   ['trader', '0x12'],
@@ -68,7 +68,7 @@ export const ORDER_CHECKS: readonly Check[] = [
           method: 'POST',
           body: spoil(good, field, value),
         })
-        // An unreadable order is refused; a readable one is judged.
+        // An order that cannot be parsed is refused; any other is validated.
         const { errors, ...refusal } = answer.body as Partial<Verdict> & { field?: string }
         const named = (errors ?? [refusal]).map((error) => error.field)
         const what = `order.${field} to be named for ${JSON.stringify(value)}`
@@ -123,7 +123,7 @@ export const ORDER_CHECKS: readonly Check[] = [
     async run(world) {
       const good = await traderOf(world).sign()
       for (const [field, value] of SPOILT) {
-        // This one is readable: the signature no longer fits and may be named first.
+        // This order can be parsed, but its signature no longer fits, which may be reported first.
         if (field === 'expiration') continue
         const answer = await place(world, spoil(good, field, value))
         demandRefusal(answer, { status: 400, field: `order.${field}` })
@@ -231,7 +231,7 @@ export const ORDER_CHECKS: readonly Check[] = [
         ...{ deadline: '1', v: 27, r: word, s: word },
       }
       const { auth } = await world.config()
-      // Without a token, a server that requires one reports only that.
+      // A server that requires a token reports only its absence.
       if (auth.bearer && world.trader === undefined) traderOf(world)
       for (const [body, error] of [
         ['{', 'Invalid request body'],

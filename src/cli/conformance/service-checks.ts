@@ -1,4 +1,4 @@
-/** Checks of what a client reads first: configuration, time, documents, and the form of errors. */
+/** Checks of a client's first reads: configuration, time, documents, and the form of errors. */
 
 import type { Check } from './check.ts'
 import { ENDPOINTS } from './endpoints.ts'

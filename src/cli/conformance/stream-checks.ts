@@ -182,7 +182,7 @@ export const STREAM_CHECKS: readonly Check[] = [
             changes.push((body as { seq?: number }).seq ?? 0)
           }
         }
-        // Others may trade meanwhile: only completeness up to our last change counts.
+        // Other clients may trade meanwhile, so only completeness up to our last change is checked.
         const lastSeq = Math.max(...changes)
         demand(lastSeq > book.seq, `answers with a seq above ${book.seq}`, changes)
         while (book.seq < lastSeq) {

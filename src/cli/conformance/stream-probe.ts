@@ -6,7 +6,7 @@ import { Mismatch } from './mismatch.ts'
 export type Frame = Readonly<Record<string, unknown>> & { readonly type?: unknown }
 
 export type StreamProbe = {
-  /** Sends text as it is, or an object as JSON. */
+  /** Sends text unchanged, or an object as JSON. */
   say(frame: object | string): void
   /** Returns the first unread frame that fits; earlier ones stay. */
   next(what: string, fits: (frame: Frame) => boolean): Promise<Frame>

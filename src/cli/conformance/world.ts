@@ -21,7 +21,7 @@ export type Answer = {
 
 type Asked = {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** Sent as JSON, or as it is if it is text. */
+  /** Sent as JSON; text is sent unchanged. */
   readonly body?: object | string
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -168,7 +168,7 @@ export function traderOf({ trader }: World): Trader {
   throw new Skipped('it takes a trader: give --key-file, or --account on a local chain')
 }
 
-/** Places the trader's order, and cancels it whatever the check's result. */
+/** Places the trader's order, and cancels it in any case after the check. */
 export async function withPlaced(
   world: World,
   check: (placed: {

@@ -1,6 +1,6 @@
 /**
- * The parts of `@modelcontextprotocol/sdk` that the server uses. The library is needed by `sibyl mcp` alone, so it is
- * loaded when that runs, and an exchange can be installed without it.
+ * The parts of `@modelcontextprotocol/sdk` that the server uses. Only `sibyl mcp` needs the library, so it is loaded on
+ * demand, and an exchange can be installed without it.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http'

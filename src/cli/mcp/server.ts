@@ -7,7 +7,7 @@ import { showJson } from '../show.ts'
 import type { McpSdk } from './sdk.ts'
 import { argumentFlaw, Refusal, type Tool } from './tools.ts'
 
-/** One line for each call: the tool, its arguments, and what came of it. */
+/** One log line per call: the tool, its arguments, and the result. */
 export type CallLog = (line: {
   readonly tool: string
   readonly args: object
@@ -58,7 +58,7 @@ export function makeMcpServer({ sdk, tools, log, version }: ServerParts) {
 function messageOf(error: unknown): string {
   if (error instanceof Refusal) return `REFUSED: ${error.message}`
   if (error instanceof SibylError) return `${error.code}: ${error.message}`
-  // Anything else may carry details of this machine.
+  // Other errors may contain details of this machine.
   return 'INTERNAL: the call failed'
 }
 
@@ -89,7 +89,7 @@ async function handle(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  // A browser page must not reach the server, whatever name it gives to this address.
+  // No browser page may reach the server, whatever host name it uses for this address.
   if (request.headers.origin !== undefined || !isAuthorized(request.headers.authorization, token)) {
     response.writeHead(401, { 'content-type': 'text/plain' }).end('a bearer token is required\n')
     return
@@ -99,7 +99,7 @@ async function handle(
     response.writeHead(request.method === 'POST' ? 400 : 405).end()
     return
   }
-  // Each request has a server and a transport of its own, so no session has to be kept.
+  // Each request has its own server and transport, so no session is stored.
   const server = makeMcpServer(parts)
   const transport = new parts.sdk.StreamableHTTPServerTransport({ sessionIdGenerator: undefined })
   response.on('close', () => void server.close())

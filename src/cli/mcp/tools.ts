@@ -25,7 +25,7 @@ export type TradingLimits = {
   readonly isLive: boolean
 }
 
-/** A request that the server refuses itself. */
+/** A request that this server refuses itself. */
 export class Refusal extends Error {}
 
 const text = (description: string, more: Json = {}) => ({ type: 'string', description, ...more })

@@ -1,4 +1,4 @@
-/** Checkpoints in a folder, one file for each log, each replaced as a whole and durable. */
+/** Checkpoints in a folder, one file per log. Each write replaces the file atomically and is durable. */
 
 import { createHash } from 'node:crypto'
 import {
@@ -23,7 +23,7 @@ export function originFile(origin: string): string {
   return `${originHash(origin)}.checkpoint`
 }
 
-/** Replaces a file: a reader sees the old text or the new one, also after a power cut. */
+/** Replaces a file atomically: a reader sees the old or the new text, also after a power cut. */
 export function writeDurably(path: string, text: string): void {
   const draft = `${path}.new`
   const file = openSync(draft, 'w', 0o600)

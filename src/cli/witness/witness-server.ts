@@ -1,4 +1,4 @@
-/** Serves a witness over HTTP, and feeds it with checkpoints of an exchange that submits none by itself. */
+/** Serves a witness over HTTP, and passes it the checkpoints of an exchange that does not submit them itself. */
 
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { toBase64 } from '#transparency/base64.ts'
@@ -56,13 +56,13 @@ async function readBody(request: IncomingMessage): Promise<string | undefined> {
   return Buffer.concat(parts).toString('utf8')
 }
 
-/** Has the newest checkpoint of a log cosigned; returns its size. Throws if the witness refuses it. */
+/** Lets the witness cosign the newest checkpoint of a log; returns its size. Throws if the witness refuses it. */
 export async function feedWitness(witness: Witness, log: NamedLog): Promise<number> {
   const newest = await readCheckpoint(log)
   const known = parseCheckpoint(witness.state.read(log.origin) ?? '')
   const oldSize = known?.head.size ?? 0
   const { size } = newest.head
-  // A log that is being built again may show a smaller tree for a while: it must be the beginning of the known one.
+  // A log that is being rebuilt may show a smaller tree for a while, which must be the beginning of the known one.
   if (known !== undefined && oldSize > size) {
     await proveConsistency(log, newest, known)
     return oldSize

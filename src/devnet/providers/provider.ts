@@ -1,4 +1,4 @@
-/** A simulated price provider: its numbers, its messages, and its view of the prices. */
+/** A simulated price provider: its parameters, its messages, and its view of the prices. */
 
 /** One end of a connection that the simulator writes to. */
 export type Pushed = { send(text: string): void; close(): void }
@@ -34,7 +34,7 @@ export type ProviderView = {
   centsAt(asset: string, atMs: number): number
   /** Returns the price that it reports for a tick; a fault may make it wrong. */
   shownCents(asset: string, atMs: number): number
-  /** Returns a text instead of a price, if its fault is garbage. */
+  /** While its fault is `garbage`: returns a text that is not a price. */
   garbagePrice(): string | undefined
   /** Pushes ticks of these assets to a reader; returns a function that ends it. */
   follow(to: Pushed, assets: readonly string[]): () => void
@@ -47,16 +47,16 @@ type Speaker = {
   accept(request: SimulatedRequest, to: Pushed): SimulatedSocket | undefined
   /** The messages for one tick. */
   pushed(assets: readonly string[], atMs: number): string[]
-  /** Returns a message around a text that is not a price. */
+  /** Returns a message that contains a text instead of a price. */
   framed(text: string): string
   /** Returns the heartbeats that it sends every second. */
   heartbeats(assets: readonly string[]): string[]
 }
 
 export type SimulatedProvider = {
-  /** Shift of its grid of ticks. */
+  /** Offset of its grid of ticks. */
   readonly shiftMs: number
-  /** Shift of its prices, in cents per 10,000 USD. */
+  /** Offset of its prices, in cents per 10,000 USD. */
   readonly shiftCents: number
   /** Factor of its prices while its fault is `wild`; different for each provider. */
   readonly wildFactor: number

@@ -1,4 +1,4 @@
-/** Simulated Pyth: server-sent events, the latest and the past over HTTP, with an API key. */
+/** Simulated Pyth: server-sent events, and latest and past prices over HTTP, with an API key. */
 
 import { PRICE_DECIMALS } from '#domain/asset-price.ts'
 import { PRICE_PROVIDERS, type PriceProvider } from '#domain/price-providers.ts'

@@ -1,6 +1,6 @@
 /**
- * Documents about the API, OpenAPI and the Postman collection made from it. Each is written once, or for
- * each request if its examples are signed for the reader.
+ * Documents about the API, OpenAPI and the Postman collection made from it. Each is generated once, or for each request
+ * if its examples are signed for the reader.
  */
 
 import { promisify } from 'node:util'
@@ -25,7 +25,7 @@ type DocumentOptions = {
   readonly summary: string
   readonly description: string
   readonly document: () => Promise<string>
-  /** Whether each reader gets examples of their own, as on the devnet. */
+  /** True if each request gets new examples, as on the devnet. */
   readonly isPersonal: boolean
 }
 

@@ -62,7 +62,7 @@ function policyOf(connects: readonly string[]): string {
 const GUARDS = {
   'referrer-policy': 'no-referrer',
   'x-frame-options': 'DENY',
-  // Wallets that open their own window must be able to send messages back to the page.
+  // Wallets that open a new window must be able to send messages back to the page.
   'cross-origin-opener-policy': 'same-origin-allow-popups',
   'permissions-policy': 'camera=(), microphone=(), geolocation=(), payment=()',
 }

@@ -9,7 +9,7 @@ import { type AnswerRoute, route } from '../route.ts'
 type Check = {
   readonly ok: boolean
   readonly why?: string
-  /** The exchange is ready without it: routes that need it answer an error of their own. */
+  /** True if the exchange is ready without this part: routes that need it return their own error. */
   readonly optional?: boolean
 }
 /** By the name of the part. */

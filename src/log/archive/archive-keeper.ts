@@ -17,12 +17,12 @@ export type ArchiveOptions = {
   readonly dir: string
   /** Maximum size of the whole archive in bytes; 0 means unlimited. */
   readonly bytesMax: number
-  /** A segment waits for this many events, but not longer than the given milliseconds. */
+  /** A segment waits for this many events, but at most for this many milliseconds. */
   readonly segmentEventsMin?: number
   readonly segmentWaitMs?: number
   /** Approximate maximum of uncompressed bytes per segment. */
   readonly segmentBytes?: number
-  /** Returns true if the disk is nearly full; then nothing is archived, so nothing is cut. */
+  /** Returns true if the disk is nearly full. Then nothing is archived, and so nothing is cut from the log. */
   readonly isFull?: () => boolean
 }
 
@@ -68,7 +68,7 @@ export class ArchiveKeeper {
     this.#look()
   }
 
-  /** Finds the end of the archive. If the archive is damaged there, markets go on, but the log is not cut. */
+  /** Finds the end of the archive. If the archive is damaged there, markets continue, but the log is not cut. */
   #look(): void {
     const newest = segmentsIn(this.#folder).at(-1)
     this.#trouble = undefined

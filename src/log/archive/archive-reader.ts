@@ -149,7 +149,7 @@ function readEither<Event extends LogEvent, Read>(
   { partition, fromOffset }: { readonly partition: number; readonly fromOffset: number },
   read: (from: 'log' | 'archive') => Read[],
 ): Read[] {
-  // A running exchange may cut what was about to be read; then the archive has it.
+  // A running exchange may cut the log during the read; the archive then has the events.
   for (let attempt = 0; attempt < 2; attempt++) {
     if (fromOffset < log.firstOffset(partition)) {
       const found = read('archive')

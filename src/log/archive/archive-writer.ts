@@ -165,7 +165,9 @@ class SegmentDraft {
     this.#write(Buffer.concat([labelOf(bytes.length, crc), bytes]))
   }
 
-  /** Synced after every block: a commit of the log waits for pending writes of other files in the file system. */
+  /**
+   * Synced after every block, because a commit of the log waits for pending writes of other files in the file system.
+   */
   #write(bytes: Buffer): void {
     const file = this.#file!
     for (let done = 0; done < bytes.length; ) done += writeSync(file, bytes, done)

@@ -12,7 +12,7 @@ const BLOCK_WORDS = 16
 export const FILTER_PAGE_WORDS = 1_024
 export const FILTER_PAGE_BYTES = 4 * FILTER_PAGE_WORDS
 const BITS_PER_ORDER = 12
-/** Number of times a filter can be halved with whole pages left. */
+/** Number of times that a filter can be halved into whole pages. */
 const HALVINGS = 3
 
 /** The eight 32-bit words of an order's hash, as in memory. */
@@ -75,7 +75,7 @@ function mix(word: number, seed: number): number {
   return (mixed ^ (mixed >>> 15)) >>> 0
 }
 
-/** Shrinks a filter that was made for more orders than arrived, by merging neighbouring blocks. */
+/** Shrinks a filter that was sized for more orders than it has, by merging neighbouring blocks. */
 export function shrunkFilter(filter: Uint32Array, orders: number): Uint32Array {
   let shrunk = filter
   for (let times = 0; times < HALVINGS; times++) {

@@ -1,5 +1,5 @@
 /**
- * Moves closed orders from their table into runs, and merges runs, while the partition goes on. Another thread writes
+ * Moves closed orders from their table into runs, and merges runs, while the partition is in use. Another thread writes
  * the new file, and one small transaction replaces the old data with it. Each step is short; failed steps are retried.
  */
 
@@ -12,7 +12,10 @@ import type { MergeJob } from './closed-merge.ts'
 import type { ClosedRun, RunMeta } from './closed-run.ts'
 import type { ClosedTable } from './closed-table.ts'
 
-/** Rows that one step removes from the table after they are in a run; and the approximate maximum of orders in them. */
+/**
+ * Rows that one step removes from the table after they are in a run, and approximately the maximum number of their
+ * orders.
+ */
 const REMOVED_ROWS = 2_048
 const REMOVED_ORDERS = 8_192
 
@@ -128,7 +131,7 @@ export class ClosedKeeper {
     if (spills) table.spilled()
   }
 
-  /** Opens the run before the table names it: a file that cannot be opened must replace nothing. */
+  /** Opens the run before the table names it: a file that cannot be opened must not replace anything. */
   #open(run: RunMeta): ClosedRun {
     const { runs } = this.#ports.table
     try {

@@ -17,7 +17,7 @@ export type MergeJob = {
   readonly home: RowHome
   readonly level: number
   readonly seeds: RunMeta['seeds']
-  /** Rows of the table after `from` up to and including `to`; or runs, newest first. */
+  /** Rows of the table after `from`, up to and including `to`; or runs, newest first. */
   readonly source: { database: string; from: number; to: number } | { runs: readonly RunMeta[] }
   /** Orders that may be forgotten before this second are left out. */
   readonly nowSec: number
@@ -68,7 +68,7 @@ type Cursor = {
   close(): void
 }
 
-/** Yields each hash once, in its newest form. Cursors come newest first. */
+/** Yields each hash once, in its newest form. Cursors are ordered newest first. */
 function* newestOfEach(sorted: readonly Cursor[]): Generator<Cursor> {
   let left = sorted.filter((cursor) => cursor.next())
   const last = Buffer.alloc(32)

@@ -37,7 +37,7 @@ import { CLOSED_ORDER_BYTES, type HashKey, hashKeyAt } from './closed-order.ts'
 const BLOCK_ORDERS = 64
 const BLOCK_BYTES = BLOCK_ORDERS * CLOSED_ORDER_BYTES
 const FENCE_BYTES = 12
-/** Synced at this size: a commit of the log waits for pending writes of other files in the file system. */
+/** Synced at this size, because a commit of the log waits for pending writes of other files in the file system. */
 const SYNCED_BYTES = 1024 * 1024
 
 export type RunMeta = {
@@ -50,7 +50,7 @@ export type RunMeta = {
   readonly seeds: FilterSeeds
   /** Checksum of the index, which has the checksums of everything else. */
   readonly indexCrc: number
-  /** Forget times of its orders: an even sample of the sorted list, including the first and the last. */
+  /** Sample of the seconds after which its orders may be forgotten: evenly spaced, including the first and the last. */
   readonly forgetAfterSec: readonly number[]
 }
 
@@ -154,7 +154,7 @@ export class ClosedRun {
     const low = key.bytes.readUInt32BE(4)
     let block = this.#lastAtMost(high, low)
     if (block < 0) return undefined
-    // Several hashes may have the same first eight bytes, at the end of one block and the beginning of the next.
+    // Several hashes may share their first eight bytes, even across the end of one block and the beginning of the next.
     while (block > 0 && this.#highs[block] === high && this.#lows[block] === low) block--
     for (; block < this.blocks; block++) {
       if (!isAtMost(this.#highs[block]!, this.#lows[block]!, high, low)) return undefined

@@ -1,6 +1,6 @@
 /**
  * Runs of a partition by age: their files, and which of them to merge. The table `closed_runs` names them; files that
- * it does not name are unused. For a hash, the newest run that has it counts.
+ * it does not name are unused. If several runs have a hash, the newest one counts.
  */
 
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
@@ -76,7 +76,7 @@ export class ClosedRuns {
     }
   }
 
-  /** Call it after the whole partition was found in order: a refused partition keeps all its files. */
+  /** Call it after the whole partition has passed its checks: a refused partition keeps all its files. */
   removeUseless(): void {
     const named = new Set(this.#runs.map(({ run }) => run.meta.name))
     for (const name of readdirSync(this.folder)) {
@@ -101,7 +101,7 @@ export class ClosedRuns {
     return this.#runs.reduce((sum, { run }) => sum + run.memoryBytes, 0)
   }
 
-  /** Returns the entry of the newest run that has the hash, unless it may be forgotten by now. */
+  /** Returns the entry of the newest run that has the hash, unless it may already be forgotten. */
   find(key: HashKey, nowSec: number): Buffer | undefined {
     for (const { run } of this.#runs) {
       const bytes = run.find(key)
@@ -116,7 +116,7 @@ export class ClosedRuns {
     for (const { run } of this.#runs) run.check()
   }
 
-  /** Id for a run that is newer than all others. */
+  /** Returns an id for a new run, above those of all others. */
   get nextId(): number {
     return (this.#runs[0]?.id ?? 0) + 1
   }
@@ -148,7 +148,9 @@ export class ClosedRuns {
     return undefined
   }
 
-  /** Returns whether to merge these: four runs of a level, or two that remain beside runs too large to merge. */
+  /**
+   * Returns whether to merge these runs: four of one level, or two small ones next to runs that are too large to merge.
+   */
   #isWorthMerging(window: readonly Open[], level: number): boolean {
     const orders = window.reduce((sum, { run }) => sum + run.meta.orders, 0)
     if (orders > this.#options.runOrdersMax) return false

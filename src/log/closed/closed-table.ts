@@ -1,8 +1,8 @@
 /**
  * Closed orders of a partition, 128 bytes each. Recent ones are in rows of the append that closed them, and an index in
  * memory finds them. When there are many, their rows are frozen and become a run (`closed-runs.ts`) in small steps of
- * `closed-keeper.ts`. For a hash, the newest place counts: a young row, a frozen row, a run. Rows change within the
- * caller's transaction; `apply` updates the index after that transaction has committed.
+ * `closed-keeper.ts`. The newest entry of a hash counts: a young row before a frozen row before a run. Rows change
+ * within the caller's transaction; `apply` updates the index after that transaction has committed.
  */
 
 import assert from 'node:assert/strict'
@@ -36,12 +36,12 @@ const FORGET_ORDERS_MAX = 2_048
 
 type ClosedRow = { id: number; forget_min_sec: number; crc: number; payload: Buffer }
 
-/** Fingerprints that a row may have; for each, the hashes and their positions in the request. */
+/** Fingerprints that may be in a row; for each, the hashes and their positions in the request. */
 type Wanted = Map<number, Map<OrderHash, number[]>>
 
 type Due = {
   readonly rows: readonly number[]
-  /** Position of the walk afterwards; 0 at the end of the table. */
+  /** Position of the walk after this step; 0 at the end of the table. */
   readonly cursor: number
   /** True if it stopped at the limit and should continue soon. */
   readonly more: boolean
@@ -183,7 +183,7 @@ export class ClosedTable {
     return next
   }
 
-  /** Removes hashes from their young rows; a younger row hides entries in frozen rows or runs. */
+  /** Removes hashes from their young rows. Entries in frozen rows or runs are hidden by a younger row. */
   reopen(hashes: readonly OrderHash[], state: FileState, changes: IndexChanges): FileState {
     if (hashes.length === 0) return state
     let next: FileState = { ...state, closed: this.#drop(hashes, state.closed, changes) }

@@ -1,6 +1,6 @@
 /**
  * Reads records from a partition's file, for its owner and for readers in other threads. Checks every row and its
- * place: a gap between two rows, or a row after the end, is a fault.
+ * offset: a gap between two rows, or a row after the end, is a fault.
  */
 
 import type BetterSqlite3 from 'better-sqlite3'

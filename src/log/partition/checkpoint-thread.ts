@@ -11,7 +11,7 @@ import { ASKED, type CheckpointThreadData, FILES, STOP, WORDS } from './checkpoi
 /** Pause between checkpoints, even if another is requested at once: each costs two syncs. */
 const PAUSE_MS = 5
 
-/** While many pages are copied, more are written: it repeats until it has copied few. */
+/** While it copies many pages, more are written, so it repeats until it has copied few. */
 const PAGES_FEW = 500
 const ROUNDS_MAX = 5
 
@@ -47,7 +47,7 @@ function run({ files, words }: CheckpointThreadData): void {
       try {
         Atomics.store(shared, FILES + WORDS * file + 2, checkpoint(db))
       } catch (error) {
-        // A full or failing disk: the writer meets the same error, and can report it.
+        // The disk is full or fails. The writer gets the same error and can report it.
         if (!(error instanceof Database.SqliteError)) throw error
       }
       Atomics.store(shared, FILES + WORDS * file + 1, asked)

@@ -9,7 +9,7 @@ export const STOP = 0
 /** Number of requests so far. */
 export const ASKED = 1
 /**
- * From here on three words per file: number of requested checkpoints, number of completed ones, and the pages in the
+ * Three words per file, starting here: number of requested checkpoints, number of completed ones, and the pages in the
  * write-ahead file at the last one.
  */
 export const FILES = 2
@@ -80,7 +80,7 @@ export function makeCheckpointer(files: readonly string[], name = 'log-checkpoin
     async done(file) {
       if (ended) return 0
       const { promise, resolve } = Promise.withResolvers<void>()
-      // A checkpoint in progress began before, so it does not count.
+      // A checkpoint that is already in progress began too early to count.
       waiting.push({ file, count: Atomics.load(shared, FILES + WORDS * file) + 1, resolve })
       ask(file)
       // Keeps the process alive while a caller waits.

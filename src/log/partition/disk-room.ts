@@ -1,7 +1,7 @@
 /**
  * Free space on the disk of the log. Below a limit the disk counts as full: the owner accepts no new orders, and the
  * rest is for cancels and reports. If the disk still becomes completely full, a reserve file is deleted once to make
- * room for them. When there is enough space again, the reserve is written again and the disk counts as roomy.
+ * room for them. When there is enough space again, the reserve is written again and the disk no longer counts as full.
  */
 
 import {
@@ -31,7 +31,7 @@ export function openDiskRoom(options: {
   readonly folder: string
   /** Name of the reserve file; each writer has its own. */
   readonly name: string
-  /** Its size, and the space that must be free besides. */
+  /** Size of the reserve file, and the space that must be free in addition. */
   readonly reserveBytes: number
   readonly freeBytesMin: number
 }): DiskRoom {

@@ -1,6 +1,6 @@
 /**
  * The open file of a partition: its connection, its tables, and the last committed state row. Opening checks everything
- * that can be checked quickly, and refuses a file that it cannot vouch for.
+ * that can be checked quickly, and refuses a file that fails a check.
  */
 
 import { crc32 } from 'node:zlib'
@@ -25,8 +25,8 @@ const TAIL_BATCHES_CHECKED = 4
 /** Files up to this size get SQLite's `quick_check` at every open, which reads the whole file. */
 const QUICK_CHECK_BYTES_MAX = 64 * 1024 * 1024
 /**
- * Maximum wait of the writer for a reader with an old view; only opening waits. The thread is blocked meanwhile, with
- * the markets of its other partitions. Opening is retried.
+ * Maximum time that opening waits for a reader with an old view. The thread is blocked meanwhile, including the markets
+ * of its other partitions. Opening is retried.
  */
 const BUSY_MS_MAX = 1_000
 
@@ -126,7 +126,10 @@ export function openPartitionFile<Event extends LogEvent>(
   }
 }
 
-/** Returns the mark, after checking the write-ahead file: SQLite would repair it silently. */
+/**
+ * Returns the durable mark. It first checks the write-ahead file, because SQLite would silently drop damaged parts of
+ * it.
+ */
 function readBeforeSqlite({ paths, acceptLoss }: Place): number {
   let mark = 0
   try {

@@ -44,11 +44,11 @@ import { BatchEncoder, type BatchRow } from './record.ts'
 import type { FileState } from './schema.ts'
 import { sqliteFault } from './sqlite-fault.ts'
 
-/** The writer requests a checkpoint in another thread after this many pages… */
+/** The writer requests a checkpoint in another thread after this many pages. */
 const CHECKPOINT_ASKED_PAGES = 256
 /**
- * …and completes it itself after this many, so that the write-ahead file starts over. It does so right after a
- * checkpoint of that thread, when little is left, or at the latest at the second limit.
+ * After this many pages the writer completes a checkpoint itself, so that the write-ahead file starts over. It does so
+ * right after a checkpoint of the other thread, when little is left, or at the latest at the second limit.
  */
 const CHECKPOINT_OWN_PAGES = 2_000
 const CHECKPOINT_OWN_PAGES_MAX = 8_000
@@ -383,7 +383,7 @@ export class Partition<Event extends LogEvent> {
       // bug.
       if (!(error instanceof Database.SqliteError)) throw error
     }
-    // A reader may have prevented completion; then it is retried after more pages.
+    // A reader may have prevented completion; it is then retried after more pages.
     this.#pagesInWal = 0
   }
 }

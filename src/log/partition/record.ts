@@ -35,7 +35,7 @@ export type BatchRow = {
   readonly payload: Buffer
 }
 
-/** The file of a row; part of the checksum, so that rows cannot change places. */
+/** The file that a row belongs to. It is part of the checksum, so that rows cannot be exchanged between files. */
 export type RowHome = { readonly logId: string; readonly partition: number }
 
 /**
@@ -81,8 +81,8 @@ export class BatchEncoder {
     text.clear()
     let from = firstOffset
     let count = 0
-    // By index, here and in the writers: inside `for … of`, V8 does not inline its fast calls, and writing takes 1.5
-    // times as long.
+    // Loops by index, here and in the writers: inside `for … of`, V8 does not inline its fast calls, and writing takes
+    // 1.5 times as long.
     for (let index = 0; index < events.length; index++) {
       text.raw(count === 0 ? '[\n' : ',\n')
       form.write(events[index]!, count === 0 ? undefined : events[index - 1], text)

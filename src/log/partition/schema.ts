@@ -21,7 +21,7 @@ const TABLES = [
   `CREATE TABLE closed_runs (id INTEGER PRIMARY KEY, json TEXT NOT NULL, crc INTEGER NOT NULL)`,
 ] as const
 
-/** Number of tables in old files: one without runs may lack the last table. */
+/** Number of tables in old files: files without runs may lack the last table. */
 const TABLES_AT_FIRST = 5
 
 /** Number of rows of a table, and the sum of their checksums modulo 2^48. */

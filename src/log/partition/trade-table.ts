@@ -76,7 +76,7 @@ export class TradeTable {
     return this.#walk === undefined
   }
 
-  /** Checks the next rows; at the end of the table also their number. */
+  /** Checks the next rows; at the end of the table also compares their number. */
   check(limit: number, stated: Tally): void {
     const walk = this.#walk
     if (walk === undefined) return
@@ -95,7 +95,7 @@ export class TradeTable {
     checkTally(walk.found, stated, 'trade statuses', this.#path)
   }
 
-  /** Restarts the check: a rolled-back change may have been counted. */
+  /** Restarts the check, because it may have counted a change that was rolled back. */
   checkAnew(): void {
     if (this.#walk === undefined) return
     this.#walk = { market: NO_BYTES, seq: -1, fill: -1, found: EMPTY }

@@ -4,10 +4,9 @@
  * process.
  *
  * SQLite uses the frames up to the first one with a wrong checksum, and silently drops the rest. That is right after a
- * power cut during a commit. It is a catastrophe if a bit flipped further up, because acknowledged commits would
- * vanish. The two can be distinguished: every commit is synced before the next begins, so at most one transaction can
- * be unsynced. If a commit frame at or after the break is followed by frames of the same generation (the same salts),
- * the break is damage.
+ * power cut during a commit. If a bit flipped further up, acknowledged commits would vanish. The two can be
+ * distinguished: every commit is synced before the next begins, so at most one transaction can be unsynced. If a commit
+ * frame at or after the break is followed by frames of the same generation (the same salts), the break is damage.
  *
  * The file is a header of 32 bytes and frames of 24 bytes plus a page, numbers big-endian. A frame's header: page
  * number, database size in pages (not 0 at a commit), two salts, two checksum words that continue from the frame

@@ -25,7 +25,7 @@ export class AckedMark {
     this.#file = openSync(path, 'r+')
   }
 
-  /** Undefined if none was written, or it is damaged: then nothing is known. */
+  /** Undefined if no mark was written, or it is damaged: then nothing is known. */
   read(): Acked | undefined {
     const length = readSync(this.#file, this.#bytes, 0, BYTES, 0)
     const checked = this.#bytes.subarray(0, CHECKED_BYTES)
@@ -47,7 +47,7 @@ export class AckedMark {
   }
 }
 
-/** Throws unless the row that this machine saw acknowledged exists, or a base covers it. */
+/** Throws if the last row that this machine saw acknowledged is missing, unless a base covers it. */
 export async function checkAcked({ partition, rows }: Copied, acked: AckedMark): Promise<void> {
   const known = acked.read()
   if (known === undefined || (await isOf(rows, known))) return

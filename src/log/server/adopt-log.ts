@@ -15,7 +15,7 @@ import { MysqlServer, parseMysqlAddress } from './mysql-server.ts'
 
 const PATIENCE = { totalMs: 60_000 }
 
-/** Returns whether a database has no log, nor a part of one. */
+/** Returns whether a database has no log, not even a part of one. */
 export async function hasNoLog(url: string): Promise<boolean> {
   const server = serverOf(url)
   try {
@@ -53,7 +53,7 @@ export async function adoptLog(dataDir: string, url: string): Promise<void> {
       copyPartition({ logId, partition }, dataDir, draft)
       await uploadBase(rows, partitionPaths(draft, partition), { ...place, epoch: 0 })
     }
-    // The log exists only from here on; an interrupted upload is none.
+    // The log exists only from here on; an interrupted upload does not count as a log.
     await nameHome(server, { id: logId, partitions })
   } finally {
     await server.close()

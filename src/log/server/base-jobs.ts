@@ -9,7 +9,7 @@ export type BaseThreadData = {
   readonly address: MysqlAddress
 }
 
-/** `epoch` is that of the partition's owner: if a newer one exists, the base is given up. */
+/** `epoch` is that of the partition's owner; if a newer epoch exists, the base is abandoned. */
 export type BaseRequest = { readonly partition: number; readonly epoch: number }
 
 export type BaseAnswer = { readonly partition: number } & (

@@ -10,7 +10,7 @@ import { positionIn, uploadBase } from './mysql-base.ts'
 import { LogRows } from './mysql-rows.ts'
 import { MysqlServer } from './mysql-server.ts'
 
-/** No other work waits for a base. */
+/** Low priority: no other work waits for a base. */
 const PATIENCE = { totalMs: 60_000 }
 
 const { dataDir, logId, address } = workerData as BaseThreadData

@@ -1,6 +1,6 @@
 /**
- * End of a log in a database server, for readers of a copy: only with it can they know whether they have read
- * everything up to some time.
+ * Returns the end of a log in a database server, for readers of a copy. They need it to know whether they have read
+ * everything up to a time.
  */
 
 import { asFault } from './mysql-copy.ts'

@@ -28,10 +28,10 @@ export type LogFollower = {
 }
 
 type Followed<Event extends LogEvent> = Copied & {
-  /** The owner may have acknowledged rows that were read here: the next owner must have them. */
+  /** The owner may already have acknowledged rows that were read here, so the next owner must have them. */
   readonly acked: AckedMark
   copy: EventLog<Event> | undefined
-  /** Its work, one step after the other. */
+  /** Steps of its work, one after the other. */
   turn: Promise<unknown>
   isOver: boolean
 }
@@ -83,7 +83,7 @@ export async function openLogFollower<Event extends LogEvent>(options: {
       forgetSome(each.copy, partition)
       return each.copy.lastOffset(partition)
     } catch (error) {
-      // After any error, the next pull starts from the files.
+      // After any error, the next pull starts again from the files.
       await each.copy?.close()
       each.copy = undefined
       const isGone = error instanceof Fault && error.code === 'LOG_BASE_GONE'
@@ -128,8 +128,8 @@ export async function openLogFollower<Event extends LogEvent>(options: {
 }
 
 /**
- * Forgets closed orders by the clock of the log, as the owner does, and moves them into runs. Otherwise a long-time
- * follower would have all of them in memory, and no room for more after a takeover.
+ * Forgets closed orders by the clock of the log, as the owner does, and moves them into runs. Otherwise a follower
+ * would keep all of them in memory, with no room for more after a takeover.
  */
 function forgetSome<Event extends LogEvent>(copy: EventLog<Event>, partition: number): void {
   try {

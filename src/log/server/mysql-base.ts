@@ -26,7 +26,7 @@ import { type LogRows, type Place, refused } from './mysql-rows.ts'
 /** Size of a piece of a file, stored as one row: below every server's maximum packet. */
 const PIECE_BYTES = 1024 * 1024
 
-/** True for a file that no base of its partition names. */
+/** Condition for a file that no base of its partition names. */
 const IS_UNNAMED = `NOT EXISTS (SELECT 1 FROM log_bases WHERE log_bases.part = log_files.part
   AND INSTR(log_bases.files, CONCAT('"stored":"', log_files.file, '"')) > 0)`
 
@@ -46,7 +46,7 @@ export function positionText({ seq, crc }: Position): string {
 }
 
 type BaseFile = {
-  /** Path below the partition: `db`, `closed/…` or `snapshots/…`. */
+  /** Path relative to the partition: `db`, `closed/…` or `snapshots/…`. */
   readonly name: string
   /** Name of its content: an unchanged file is stored once for all bases. */
   readonly stored: string

@@ -143,7 +143,7 @@ export function makeCopier<Event extends LogEvent>(options: CopierOptions<Event>
     return openCopy(partition)
   }
 
-  /** Returns a copy that has everything the log had; the caller closes it. */
+  /** Returns a copy that has everything that the log had at the call; the caller closes it. */
   async function openWhole(each: Copied): Promise<EventLog<Event>> {
     for (let tries = 1; ; tries++) {
       let copy: EventLog<Event> | undefined
@@ -153,7 +153,7 @@ export function makeCopier<Event extends LogEvent>(options: CopierOptions<Event>
         return copy
       } catch (error) {
         await copy?.close()
-        // The owner has replaced the base while it was being read.
+        // The owner replaced the base during the read.
         const isGone = error instanceof Fault && error.code === 'LOG_BASE_GONE'
         if (!isGone || tries === FETCH_TRIES_MAX) throw error
       }

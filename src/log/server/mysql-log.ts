@@ -1,7 +1,7 @@
 /**
- * The event log in a database server that speaks MySQL's protocol; the server has the truth. A local copy in SQLite
- * answers everything but appends. The copy may be lost at any time, and is rebuilt from the server. Each partition has
- * one owner: the last node that took it.
+ * The event log in a database server that speaks MySQL's protocol; the server's data decides. A local copy in SQLite
+ * serves all reads. The copy may be lost at any time, and is rebuilt from the server. Each partition has one owner: the
+ * last node that took it.
  */
 
 import assert from 'node:assert/strict'
@@ -134,7 +134,7 @@ function makeOwnedPartitions<Event extends LogEvent>(ports: {
 
   /**
    * After a failed append the database decides what is durable. The row may still be on its way, so the partition is
-   * taken again: after that it has either landed, or never will.
+   * claimed again: after that the row is either stored, or will be refused.
    */
   async function mend(each: OwnedPartition, copy: EventLog<Event>): Promise<void> {
     const { partition, rows, acked } = each

@@ -1,7 +1,7 @@
 /**
- * Tables of the log in a database server that speaks MySQL's protocol, and every statement on them. One row is
- * one batch. One statement inserts it, and names the row before it: a node that does not know the last row of a
- * partition, or no longer owns it, changes nothing.
+ * Tables of the log in a database server that speaks MySQL's protocol, and every statement on them. One row is one
+ * batch. One statement inserts it, and names the row before it: if a node does not know the last row of a partition, or
+ * no longer owns it, the statement changes nothing.
  *
  *   log        part, seq (of rows), epoch (of owners), first_offset, events, crc (over all rows so far), body
  *   log_homes  the log's random id and its number of partitions, once
@@ -53,7 +53,7 @@ const IS_NEWEST = `? = (SELECT epoch FROM (
 const ROWS_READ = 64
 /** Rows per delete statement: few, because appends wait for it. */
 const ROWS_DELETED = 100
-/** Maximum attempts of a takeover: it loses against each append of a live owner in between. */
+/** Maximum attempts of a takeover: each append of a live owner in between makes an attempt fail. */
 const FENCE_TRIES_MAX = 50
 const BACKOFF_MS = 5
 const BACKOFF_MS_MAX = 500
@@ -183,8 +183,8 @@ export async function prepareTables(server: MysqlServer, partitions: number): Pr
 }
 
 /**
- * Returns those of the partitions that have an owner with a higher epoch, in one statement. Own rows that are being
- * appended meanwhile have the same epoch.
+ * Returns the partitions that have an owner with a higher epoch, in one statement. Own rows that are being appended
+ * have the same epoch.
  */
 export async function partsTakenOver(
   server: MysqlServer,
@@ -326,7 +326,7 @@ export class LogRows {
     return this.#ask<Found>(sql, values)
   }
 
-  /** No row was inserted: finds out whether the row there is ours or another owner's. */
+  /** No row was inserted: checks whether the existing row is ours or another owner's. */
   async #whose(place: Place, body: Buffer): Promise<'landed' | 'fenced'> {
     const seq = place.seq + 1
     const there = await this.at(seq)

@@ -1,6 +1,6 @@
 /**
  * A connection to one of the log's servers. All calls use one connection. If it breaks, or a server refuses to work,
- * the next call goes to the next server of the list. `meaningOf` says what a server's error means for a statement.
+ * the next call goes to the next server of the list. `meaningOf` classifies a server's error for a statement.
  */
 
 import { readFileSync } from 'node:fs'
@@ -144,7 +144,7 @@ export class MysqlServer {
     this.#closed = true
     const connection = this.#connection
     this.#connection = undefined
-    // A connection that was never made needs no end.
+    // A connection that was never opened need not be closed.
     await connection?.then((made) => made.end()).catch(() => undefined)
   }
 
@@ -181,7 +181,7 @@ export class MysqlServer {
       charset: 'utf8mb4',
       ...sslOf(this.#address),
     })
-    // An error of an idle connection shows with the next statement.
+    // The error of an idle connection is reported with its next statement.
     connection.on('error', () => undefined)
     try {
       await prepareSession(connection, this.name)

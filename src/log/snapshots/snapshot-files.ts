@@ -28,7 +28,7 @@ export class SnapshotFiles {
   readonly #folder: string
   readonly #home: RowHome
   readonly #newest = new Map<MarketId, SnapshotMeta>()
-  /** Unneeded files that were found, and those of them that must never be read again. */
+  /** Unneeded files, and those of them that must never be read again. */
   readonly #useless: string[] = []
   readonly #ahead: string[] = []
   readonly #writers = new Set<FileWriter>()
@@ -70,7 +70,7 @@ export class SnapshotFiles {
     }
   }
 
-  /** Call it after the whole partition was found in order: a refused partition keeps all its files. */
+  /** Call it after the whole partition has passed its checks: a refused partition keeps all its files. */
   removeUseless(): void {
     for (const name of this.#ahead) rmSync(join(this.#folder, name))
     for (const name of this.#useless) removeIfPossible(join(this.#folder, name))
@@ -103,7 +103,7 @@ export class SnapshotFiles {
     return writer
   }
 
-  /** Removes the snapshot of a market that is over. */
+  /** Removes the snapshot of a market that has ended. */
   remove(marketId: MarketId): void {
     for (const writer of this.#writers) if (writer.marketId === marketId) writer.abort()
     const meta = this.#newest.get(marketId)

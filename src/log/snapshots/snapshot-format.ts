@@ -15,7 +15,7 @@ export const LABEL_BYTES = 8
 /** Maximum size of a description. */
 const META_BYTES_MAX = 4_096
 const NAME = /^(0x[0-9a-f]{64})-([1-9][0-9]{0,15})$/
-/** Suffix of a file that is not a snapshot yet, or no longer. */
+/** Suffix of a file that is not a snapshot yet, or no longer one. */
 export const DRAFT = '.new'
 
 export type Named = Pick<SnapshotMeta, 'marketId' | 'atOffset'>
@@ -25,7 +25,7 @@ export type Subject = Omit<SnapshotMeta, 'chunks'>
 /** Makes the names of one thread's drafts unique. */
 let drafts = 0
 
-/** Its name has the market and the offset, so the newer of two is known. */
+/** The name contains the market and the offset, so the newer of two snapshots is known. */
 export function nameOf({ marketId, atOffset }: Named): string {
   return `${marketId}-${atOffset}`
 }

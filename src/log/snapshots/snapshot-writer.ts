@@ -136,7 +136,7 @@ export class FileWriter implements SnapshotWriter {
     if (this.#fault !== undefined) throw this.#fault
   }
 
-  /** Adds an operation, which is skipped after a failure. */
+  /** Queues a disk operation; it is skipped if an earlier one has failed. */
   #then(work: () => Promise<void>): void {
     this.#work = this.#work.then(async () => {
       if (this.#fault !== undefined) return

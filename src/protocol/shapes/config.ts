@@ -61,7 +61,7 @@ const LIMITS = {
   tokenAheadSecondsMax: limit('Maximum time that a token may be ahead of the exchange’s clock'),
 }
 
-/** Limits that an exchange has only where rates are limited, or where it relays. */
+/** Limits that an exchange has only if it has rate limits or a relayer. */
 const SOME_LIMITS = {
   ipUnitsPerSecond: Type.Optional(limit('Units that an address earns per second')),
   ipUnitsBurst: Type.Optional(limit('Units that an address may spend at once')),
@@ -156,7 +156,7 @@ export const ChainConfig = Type.Object({
 })
 export type ChainConfig = Answer<typeof ChainConfig>
 
-/** The configuration as this version writes it; `Config` of the SDK also reads that of others. */
+/** The configuration of this version; `Config` of the SDK can also read other versions. */
 export const ConfigAnswer = Type.Object({
   service: Type.Object({
     name: Type.String(),
@@ -202,7 +202,7 @@ export const TimeAnswer = Type.Object({
 })
 export type TimeAnswer = Answer<typeof TimeAnswer>
 
-/** The answer of `GET /api/v1/changes`, a feed as https://jsonfeed.org describes it. */
+/** The answer of `GET /api/v1/changes`, a feed in the format of https://jsonfeed.org. */
 export const ChangesAnswer = Type.Object({
   version: Type.String({ description: 'Version of the JSON Feed format' }),
   title: Type.String(),

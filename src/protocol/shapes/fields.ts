@@ -1,15 +1,15 @@
-/** Parts of the shapes in this folder, and the type that a client has of a shape. */
+/** Common parts of the shapes in this folder, and the type of a shape for clients. */
 
 import Type, { type Static, type TSchema, type TSchemaOptions, type TUnsafe } from 'typebox'
 
-/** A shape as a client receives it. Clients get no value to change, so everything is read-only. */
+/** The type of a shape for clients: everything is read-only, because clients only read it. */
 export type Answer<Shape extends TSchema> = Frozen<Static<Shape>>
 
 type Frozen<T> = T extends object ? { readonly [K in keyof T]: Frozen<T[K]> } : T
 
 const TYPED = '~typed'
 
-/** The schema whose type a schema has, if it is not its own; see `typed`. */
+/** A schema that replaces the static type of another; see `typed`. */
 export function typeSchemaOf(schema: TSchema): TSchema | undefined {
   return (schema as { [TYPED]?: TSchema })[TYPED]
 }
@@ -41,14 +41,14 @@ export const word = <const Words extends readonly string[]>(words: Words, descri
 /** Text with a list of known values. Clients must expect further ones. */
 export const growing = (words: readonly string[]) => typed(Type.Enum([...words]), Type.String())
 
-/** A value of YES and one of NO. */
+/** Two values: one of YES and one of NO. */
 export const ofBoth = <Schema extends TSchema>(schema: Schema, description: string) =>
   pair(schema, `Of YES and of NO: ${description}`)
 
 export const pair = <Schema extends TSchema>(schema: Schema, description: string) =>
   typed(Type.Array(schema, { minItems: 2, maxItems: 2, description }), Type.Tuple([schema, schema]))
 
-/** An object whose members are known here and described as a map. */
+/** An object with members known here, which the document describes as a map. */
 export const map = <Members extends Record<string, TSchema>>(item: TSchema, members: Members) =>
   typed(Type.Record(Type.String(), item), Type.Object(members))
 

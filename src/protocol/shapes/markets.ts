@@ -8,7 +8,7 @@ export const MARKET_STATUSES = ['open', 'expired', 'resolved', 'withdrawn'] as c
 
 const UNKNOWN = 'null while the database is unavailable'
 
-/** A market in a line. Pairs are of YES and NO; prices and volumes have 6 decimals. */
+/** A one-line summary of a market. Pairs are of YES and NO; prices and volumes have 6 decimals. */
 export const Ticker = Type.Object({
   status: Type.Enum([...MARKET_STATUSES]),
   quick: Type.Boolean({ description: 'True for a quick market' }),
@@ -92,7 +92,7 @@ const BookLevel = Type.Object(
   { title: 'Level' },
 )
 
-/** A book as JSON writes it; `Orderbook` of the SDK has its sizes as bigint. */
+/** A book in JSON; `Orderbook` of the SDK has its sizes as bigint. */
 export const BookAnswer = Type.Object({
   marketId: Type.String(),
   bids: Type.Array(BookLevel, { description: 'Best first' }),

@@ -1,4 +1,4 @@
-/** Orders as the API answers them. */
+/** Orders in answers of the API. */
 
 import Type from 'typebox'
 import { CANCELLED_LISTED_MAX } from '#domain/limits.ts'
@@ -33,7 +33,7 @@ export const receipt = {
   ),
 }
 
-/** The answer to a write names the market and `seq` for the reads that follow it. */
+/** The answer to a write has the market and its `seq`, for later reads with `minSeq`. */
 export const SeenFrom = Type.Object(seenFrom)
 export type SeenFrom = Answer<typeof SeenFrom>
 
@@ -147,7 +147,7 @@ export const STORED_STATUSES = [
   'market-closed',
 ] as const
 
-/** An order as the database has it, open or ended. */
+/** An order from the database, open or ended. */
 export const StoredOrder = Type.Object(
   {
     ...OpenOrder.properties,

@@ -1,4 +1,4 @@
-/** Prices of assets and quick markets as REST and the stream show them. */
+/** Prices of assets and quick markets, in REST and the stream. */
 
 import Type from 'typebox'
 import { PRICE_SOURCES } from '#domain/price-providers.ts'
@@ -108,7 +108,7 @@ const PriceProvider = Type.Object(
   { title: 'PriceProvider' },
 )
 
-/** As this version writes it; `QuickMarketEvidence` of the SDK also reads that of others. */
+/** The shape of this version; `QuickMarketEvidence` of the SDK can also read other versions. */
 export const EvidenceAnswer = Type.Object({
   quickMarket: QuickMarket,
   chainId: Type.Integer(),

@@ -1,6 +1,6 @@
 /**
- * The messages that the stream sends. The AsyncAPI document is made of them, and each channel has the type of what its
- * subscribers receive.
+ * The messages that the stream sends. The AsyncAPI document is generated from them, and they are the types of each
+ * channel's messages.
  */
 
 import Type, { type TSchema } from 'typebox'
@@ -325,7 +325,7 @@ export const SERVER_FRAMES = {
   }),
 } as const satisfies Record<string, TSchema>
 
-/** A book as JSON writes it; `BookMessage` of the SDK has the sizes as they are read. */
+/** A book in JSON; `BookMessage` of the SDK has the sizes as parsed. */
 export const BookFrame = Type.Union([SERVER_FRAMES['book.snapshot'], SERVER_FRAMES['book.delta']])
 export type BookFrame = Answer<typeof BookFrame>
 
@@ -358,6 +358,6 @@ export type QuickMarketMessage = Answer<typeof QuickMarketMessage>
 export const TickerMessage = Type.Union([SERVER_FRAMES['ticker.snapshot'], SERVER_FRAMES.ticker])
 export type TickerMessage = Answer<typeof TickerMessage>
 
-/** Each has all of a trader's funds. */
+/** Each message has all of a trader's funds. */
 export const FundsMessage = Type.Union([SERVER_FRAMES['funds.snapshot'], SERVER_FRAMES.funds])
 export type FundsMessage = Answer<typeof FundsMessage>

@@ -1,10 +1,10 @@
-/** Trades as REST and the stream show them. A new field of a trade is declared here. */
+/** Trades in REST and the stream. A new field of a trade is declared here. */
 
 import Type from 'typebox'
 import { FILL_KINDS, TRADE_STATUSES } from '#domain/trade.ts'
 import { type Answer, outcome, side, word } from './fields.ts'
 
-/** The fields that a match fixes. The stream has the same ones. */
+/** The fields that do not change after the match. The stream has the same ones. */
 const matched = {
   tradeId: Type.String({ description: 'market, sequence, fill' }),
   price: Type.Integer({ description: '6 decimals' }),
@@ -30,7 +30,7 @@ const fields = {
   seq: Type.Integer({ description: 'The market’s sequence number; trades of one order share it' }),
 }
 
-/** The stream's trade: its time is in milliseconds, and messages add the rest. */
+/** A trade in the stream: its time is in milliseconds, and messages add further fields. */
 export const streamTrade = {
   ...matched,
   takerSide,

@@ -28,7 +28,7 @@ import type {
   TradeNeed,
 } from './state.ts'
 
-/** Tokens without a need that are read with the others, so that the next order finds them. */
+/** Tokens without a need that are read together with the others, so that the next order need not wait for them. */
 export const IDLE_TOKENS_MAX = 16
 
 /** Recently ended orders that are remembered, in each of two generations. */
@@ -96,7 +96,7 @@ export function unuse(state: AccountsState, account: Account): void {
   forgetIdle(state, chain)
 }
 
-/** Forgets the oldest idle account, but never the newest one. */
+/** Removes the oldest idle account, but never the newest one. */
 function forgetIdle(state: AccountsState, chain: ChainAccounts): void {
   if (chain.idle.size <= Math.max(1, state.rules.idleMax)) return
   for (const oldest of chain.idle) {
@@ -192,7 +192,7 @@ export function dropClosed(state: AccountsState, account: Account): void {
   for (const order of account.orders) if (order.market.closed) setRemaining(state, order, 0)
 }
 
-/** Remembers an ended order: if it is sent again, its market answers. */
+/** Remembers an ended order, because its market must answer if it is sent again. */
 export function noteEnded(state: AccountsState, orderHash: OrderHash): void {
   if (state.ended.size >= ENDED_MAX) {
     state.endedBefore = state.ended
@@ -253,7 +253,7 @@ function countDelivered(
   const holding = holdingOf(account, outcomeToken(marketId, outcome))
   const need = BigInt(size)
   holding.pending += counted ? need : -need
-  // A taker that was filled at once does not grow an order, and its promise may be from before a reorg.
+  // A taker that was filled at once does not increase an order, and its promise may be from before a reorg.
   if (counted) state.grown.push({ account, holding, need })
 }
 

@@ -1,18 +1,17 @@
 /**
  * Funds and reservations of traders: an order is accepted only if its funds are available. It reads the logs of all
- * markets and keeps short promises; no market waits for it, and it waits for none.
+ * markets and keeps short promises; markets do not wait for it, and it does not wait for markets.
  *
- * 1. Start: needs are loaded from the database, the logs are read on from there, and the chains are asked which
- *    pending trades are settled. Only then is anything granted.
+ * 1. Start: needs are loaded from the database, the logs are read on from there, and the chains are queried for the pending trades that have settled. Only then is anything granted.
  * 2. `Reserve` compares an order's need with the funds at the last block, less open, pending and promised needs. If
  *    granted, it is a promise by the order's hash.
  * 3. The market places the order; its events turn the promise into an open or pending need.
  * 4. A step of the chain reports settled trades and changed funds. These are read again, and orders that are no longer
  *    covered are emitted as `Withdrawn`.
  *
- * Example: a trader has 10 dollars and allowed all of them. BUY 10 at 0.42 is promised 4.21. It matches 4 at 0.40: 1.60
- * is pending and 2.53 open, 5.87 free. The trade is mined in block 7, and the funds are read there: 8.40 held, 2.53
- * open, nothing pending, 5.87 free, whether or not the market knows yet.
+ * Example: a trader has 10 dollars and an allowance for all of them. BUY 10 at 0.42 is promised 4.21. It matches 4 at
+ * 0.40: 1.60 is pending and 2.53 open, 5.87 free. The trade is mined in block 7, and the funds are read there: 8.40
+ * held, 2.53 open, nothing pending, 5.87 free, whether or not the market knows yet.
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -183,7 +182,7 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
       if (account === undefined) continue
       account.reading = false
       refuseWaiting(state, account, answer, context)
-      // Read again after the next step, which waits for the chain.
+      // The account is read again after the next step, which waits for the chain.
       if (account.uses > 0) chain.toRead.add(account)
     }
     context.emit({ type: 'Trouble', what: `funds of chain ${chainId}`, why })
@@ -283,7 +282,7 @@ function drop(state: AccountsState, context: AccountsContext): void {
   if (dropSome(state)) context.after(0, { type: 'Continue', message: {} })
 }
 
-/** Checks the accounts that the current message changed, and emits each one that is not covered, once. */
+/** Checks the accounts that the current message changed, and emits each uncovered account once. */
 function emitChanges(state: AccountsState, context: AccountsContext): void {
   coverChanged(state, context)
   for (const account of state.changed) {

@@ -29,10 +29,10 @@ export function askFor(
 ): Granted | Rejection | Deferred {
   const { order, deadlineAtMs } = asked
   const { orderHash } = order
-  // The market answers orders that it has seen before,
+  // The market answers orders that it has already seen,
   const isKnown =
     state.orders.has(orderHash) || state.ended.has(orderHash) || state.endedBefore.has(orderHash)
-  // and those that cannot be orders.
+  // and invalid orders.
   if (isKnown || !isPrice(order.price) || !isShares(order.size)) return GRANTED
   const chain = state.chains.get(order.chainId)
   const closed = notHere(state, chain, order.trader, context.nowMs)
@@ -63,7 +63,7 @@ export function viewFor(
   return wait(state, account, { order: undefined, promises: false, deadlineAtMs }, context)
 }
 
-/** Returns why this cannot be answered here and now. */
+/** Returns why the request cannot be answered on this thread now. */
 function notHere(
   state: AccountsState,
   chain: ChainAccounts | undefined,
@@ -135,7 +135,7 @@ function wait(
   return ticket
 }
 
-/** Answers the requests that wait for the account, as far as its funds are known. */
+/** Answers the waiting requests of the account whose funds are known. */
 export function answerWaiting(
   state: AccountsState,
   account: Account,

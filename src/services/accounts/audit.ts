@@ -30,7 +30,7 @@ export function auditAccounts(
   const fresh = newAccounts(state.ports, state.rules)
   take(fresh, loaded)
   for (const event of events) fold(fresh, event)
-  // No event has the details of reverted trades; the accounts' state is the only source.
+  // No event contains the details of reverted trades, so they are taken from the accounts' own state.
   for (const [tradeId, isConfirmed] of fresh.reverted) {
     const known = state.trades.get(tradeId)
     const chain = known && fresh.chains.get(known.chain.chainId)

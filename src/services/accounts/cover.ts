@@ -29,7 +29,8 @@ export function cover(state: AccountsState, account: Account, context: AccountsC
     return
   }
   chain.short.add(account)
-  // A missing token may only have been sold: checked again with each change and tick.
+  // A missing token may have been sold by a trade whose match is not read yet, so the account is checked again with
+  // each change and tick.
   if (hasUnreadMatch(state, account)) return
   account.namedAtMs = context.nowMs
   name(state, account, uncovered(account), context)
@@ -78,7 +79,7 @@ function lack({ openMin, pending }: Sums, has: bigint): bigint {
   return openMin + pending - has
 }
 
-/** Orders that are already being withdrawn come first, so that no other leaves in their place. */
+/** Orders that are already being withdrawn come first, so that no other order is withdrawn instead. */
 function byTurn(a: OrderNeed, b: OrderNeed): number {
   if (a.namedAtMs > 0 !== b.namedAtMs > 0) return a.namedAtMs > 0 ? -1 : 1
   return byAge(b, a)

@@ -19,7 +19,7 @@ import { keepPromise } from './promises.ts'
 import type { AccountsState, LoadedAccounts, MarketNeeds } from './state.ts'
 import { addTrade, confirmTrade, endTrade, revertTrade } from './trades.ts'
 
-/** Orders of closed markets removed by one turn. */
+/** Maximum number of orders of closed markets that one turn removes. */
 const CLOSED_ORDERS_MAX = 5_000
 /** Markets checked for their end by one turn of the timer. */
 const MARKETS_LOOKED_AT_MAX = 100
@@ -62,7 +62,7 @@ export function take(state: AccountsState, loaded: LoadedAccounts): void {
     const market = state.markets.get(trade.marketId)
     if (market === undefined) continue
     if (addTrade(state, market.chain, trade) === undefined) continue
-    // Filled orders are not among the open ones, and may be sent again.
+    // Filled orders are not among the open ones, but may be sent again.
     noteEnded(state, trade.buyOrderHash)
     noteEnded(state, trade.sellOrderHash)
   }
@@ -113,7 +113,7 @@ function rested(state: AccountsState, market: MarketNeeds, event: OrderRested): 
   }
   order.placedAtMs = placedAtMs
   setRemaining(state, order, remaining)
-  // Called after its need is counted, so that its account is never idle in between.
+  // Called after its need is counted, so that its account is not idle in between.
   keepPromise(state, orderHash)
 }
 

@@ -1,6 +1,6 @@
 /**
- * Reads the chain in steps, each up to a block. Reads owners at the block of the last step, first those that an order
- * waits for. Asks which trades are settled.
+ * Reads the chain in steps, each up to a block. Reads owners at the block of the last step, starting with those that an
+ * order waits for. Checks which trades are settled.
  */
 
 import { backoff } from '#domain/backoff.ts'
@@ -21,7 +21,7 @@ import { applySettled, recountSettled, unsettleFrom } from './trades.ts'
 /** Owners per read, and concurrent reads per chain. */
 const OWNERS_READ_MAX = 100
 const READS_MAX = 4
-/** Trades per request whether they are settled. */
+/** Number of trades per request that checks whether they are settled. */
 const TRADES_ASKED_MAX = 200
 
 const PAUSE_MS = 250
@@ -131,7 +131,7 @@ export function readNext(chain: ChainAccounts, context: AccountsContext): void {
     for (const queue of [chain.asked, chain.toRead]) {
       for (const account of queue) {
         if (accounts.length === OWNERS_READ_MAX) break
-        // An owner that is being read is read again afterwards if necessary.
+        // If the owner is being read now, it is read again afterwards if necessary.
         if (account.reading) continue
         queue.delete(account)
         account.reading = true
@@ -223,7 +223,7 @@ export function askAfterStep(
   askNext(state, chain, context)
 }
 
-/** Marks a trade that must be known as settled or not before an order is judged. */
+/** Marks a trade whose settlement must be known before any order is judged. */
 export function doubt(chain: ChainAccounts, need: TradeNeed): void {
   chain.toAsk.add(need)
   if (!chain.hasAskedAll) return

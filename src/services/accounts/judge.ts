@@ -10,7 +10,7 @@ import { permitNonceFlaw } from './permits.ts'
 import type { Account, AccountsState, ChainAccounts, Holding, Sums } from './state.ts'
 import { hasUnreadMatch } from './trades.ts'
 
-/** Returns why nothing is granted on this chain now; undefined if it is open. */
+/** Returns why nothing is granted on this chain now; undefined if funds can be granted. */
 export function closedBecause(
   state: AccountsState,
   chain: ChainAccounts,
@@ -31,7 +31,7 @@ export function closedBecause(
   )
 }
 
-/** Returns why not all needs are known; empty if they are. */
+/** Returns the reason if some needs are not known yet; empty if all are known. */
 export function startingBecause(state: AccountsState): string {
   if (state.phase !== 'loaded' || state.caughtUpMs === 0)
     return 'reserved funds are still being read: retry shortly'
@@ -54,7 +54,7 @@ export function judge(
 ): Judged | Rejection | undefined {
   const judged = compared(state, account, order)
   if (judged === undefined || !isRejection(judged) || !hasUnreadMatch(state, account)) return judged
-  // The missing amount may be in the needs of a filled order.
+  // The missing amount may still be counted in the needs of a filled order.
   return reject(
     'OVERLOADED',
     undefined,

@@ -20,8 +20,8 @@ export function newSums(): Sums {
 }
 
 /**
- * Registers the permit of an order, once for the order, each of its trades and its promise; undefined when it has
- * none. If another order holds the same nonce, only one of the two can be used, so the second waits.
+ * Registers the permit of an order, once for the order, each of its trades and its promise; undefined if it has no
+ * permit. If another order holds the same nonce, only one of the two can be used, so the second waits.
  */
 export function holdPermit(
   account: Account,

@@ -1,6 +1,6 @@
 /**
  * Promises: needs granted to orders before their events are read. A promise ends when an event of its order is read, or
- * when all requests that were granted it are released. It also ends when its order can no longer arrive: its deadline
+ * when every request that received it has been released. It also ends when its order can no longer arrive: its deadline
  * and a grace period have passed, and the logs are read to an end after that.
  */
 
@@ -30,8 +30,9 @@ export function promise(
 }
 
 /**
- * Rejects an order that is in progress with another permit, or with one while this has none. The permit is not part of
- * an order's hash, and its market accepts the first to arrive: a check with one permit must not let the other pass.
+ * Rejects an order that is already in progress with another permit, or with a permit while this one has none. The
+ * permit is not part of an order's hash, and its market accepts the first to arrive, so a check with one permit must
+ * not allow the other.
  */
 export function otherPermitFlaw(
   { promises }: AccountsState,
@@ -47,7 +48,7 @@ export function otherPermitFlaw(
   return reject('INVALID_PERMIT', 'permitSignature', detail)
 }
 
-/** Grants the promise to one more request; returns false if there is none. */
+/** Grants the existing promise to one more request; returns false if there is none. */
 export function promiseAgain(
   state: AccountsState,
   orderHash: OrderHash,

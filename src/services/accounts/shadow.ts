@@ -1,6 +1,6 @@
 /**
- * Sums from the database and the logs, for the audit, which compares them with running accounts from outside. A shadow
- * reads no chain, so it cannot know whether a sent trade is settled: accounts may or may not count it.
+ * Sums from the database and the logs, for the audit, which compares them with the accounts of a running exchange. A
+ * shadow reads no chain, so it cannot know whether a sent trade is settled: accounts may or may not count it.
  */
 
 import assert from 'node:assert/strict'

@@ -162,13 +162,13 @@ export type AccountsRules = {
   readonly stepEveryMs: number
   /** Nothing is granted after this long without a step. */
   readonly staleMs: number
-  /** All owners with something open are read again within this time. */
+  /** Every owner with open needs is read again within this time. */
   readonly sweepMs: number
   /** Time after its deadline in which a promise may still become an order. */
   readonly graceMs: number
   /**
-   * Nothing is granted for this long after the start: longer than orders granted by a predecessor can take. 0 if the
-   * whole exchange starts.
+   * For this long after the start nothing is granted: longer than orders granted by a predecessor can take to arrive. 0
+   * if the whole exchange starts.
    */
   readonly quietMs: number
   /** A withdrawn order that is still there is emitted again after this time. */
@@ -205,7 +205,7 @@ export type Account = {
   /** Permits of its orders, and the order that holds each nonce. */
   readonly permits: Map<OrderHash, PermitNeed>
   readonly nonces: Map<bigint, PermitNeed>
-  /** First nonce that counts, and first nonce after those that count. */
+  /** First nonce that counts, and the first nonce after the counting ones. */
   permitsFrom: bigint
   permitsEnd: bigint
   readonly holdings: Map<FundsToken, Holding>
@@ -216,10 +216,10 @@ export type Account = {
   /** Next nonce of a stablecoin permit. */
   nonce: bigint
   isApproved: boolean
-  /** Funds of an earlier block are outdated. */
+  /** True if funds of an earlier block are outdated. */
   wantBlock: number
   readonly orders: Set<OrderNeed>
-  /** Its trades that the chain has settled and that have not ended. */
+  /** Its trades that the chain has settled and that have not ended yet. */
   readonly settled: Set<TradeNeed>
   readonly waiting: Asker[]
   /** Number of orders, trades, promises, requests and reads that hold it. */
@@ -329,12 +329,12 @@ export type ChainAccounts = {
   readonly asked: Set<Account>
   sweeping: IterableIterator<Account> | undefined
   reads: number
-  /** Number of reorgs: results of earlier requests are outdated. */
+  /** Number of reorgs: results of requests from before a reorg are outdated. */
   epoch: number
   place: BlockPlace | undefined
   /** Time of the first step; trades that settled before it are not reported. */
   firstSteppedMs: number
-  /** True if all trades that may have settled before it are among those to check. */
+  /** True if all trades that may have settled before that step are among those to check. */
   hasAskedAll: boolean
   /** Start of the last successful step. */
   steppedAtMs: number
@@ -347,7 +347,7 @@ export type ChainAccounts = {
   /** Trades being checked, in parts. */
   asking: TradeNeed[]
   isAsking: boolean
-  /** True if all trades that were pending at the start, or reverted by a reorg, are checked. */
+  /** True if all trades that were pending at the start, or reverted by a reorg, have been checked. */
   isOpen: boolean
   /** Accounts that were not covered at their last check. */
   readonly short: Set<Account>
@@ -384,14 +384,14 @@ export type AccountsState = {
   caughtUpMs: number
   /** Closed markets with orders that still count. */
   readonly closing: MarketNeeds[]
-  /** Position of the search for ended markets; undefined when it starts anew. */
+  /** Position of the search for ended markets; undefined when it starts over. */
   looking: IterableIterator<MarketNeeds> | undefined
   waiting: number
   /** Accounts that an order waits for. */
   readonly waitedFor: Set<Account>
   /** Accounts that the current message changed. */
   readonly changed: Account[]
-  /** Orders that the current message opened or grew, and newly pending sales. */
+  /** Orders that the current message opened or increased, and new pending sales. */
   readonly grown: Pick<OrderNeed, 'account' | 'holding' | 'need'>[]
   /** Why the last load failed; empty if it did not. */
   trouble: string

@@ -38,7 +38,7 @@ const LOOK_EVERY_MS = 500
 const TELL_EVERY_MS = 50
 const MAILBOX_MAX = 100_000
 
-/** Another node reserves funds, or will. */
+/** Why this thread does nothing: another node reserves funds, or will. */
 const AWAY = reject('OVERLOADED', undefined, 'another node is taking over the funds: retry shortly')
 
 type AccountsWorld = ChainWorld & Pick<Adapters, 'openLogReader' | 'openLogEnds'>
@@ -75,7 +75,7 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
     served?.hear(type, message, 0, undefined)
   }
 
-  /** `quietMs`: for this long, orders promised by a predecessor may arrive. */
+  /** `quietMs`: for this long, orders that a predecessor granted may still arrive. */
   function begin(quietMs: number): void {
     const chainPorts = followChains(settings, world, meters.unanswered)
     state = newStateOf(settings, chainPorts, { reads, isMine, quietMs, nowMs: clock.nowMs })
@@ -107,7 +107,7 @@ export function accountsThread(data: ThreadData, world: AccountsWorld = REAL): T
       })
       const restartMs = 2 * settings.front.deadlineMs
       if (leases === undefined) {
-        // When the whole exchange starts, no order is under way; when only this thread restarts, some may be.
+        // When the whole exchange starts, no order is in flight; when only this thread restarts, some may be.
         begin(Atomics.add(data.accountsBegun, index, 1) === 0 ? 0 : restartMs)
         return
       }

@@ -93,7 +93,7 @@ function count(
   countSeller(state, need, counted.seller)
 }
 
-/** Decides from the blocks of an owner's funds and of the settlement whether the trade is still a need. */
+/** Decides whether the trade is still a need, from the block of the owner's funds and the block of the settlement. */
 function recount(state: AccountsState, need: TradeNeed): void {
   const { buyer, seller, settledBlock } = need
   const isNeed = (owner: Account | undefined): boolean =>
@@ -129,7 +129,7 @@ export function revertTrade(state: AccountsState, tradeId: TradeId): boolean {
     overBefore.delete(tradeId)
     need.confirmed = false
     hold(state, need)
-    // The chain decides whether it is settled: its next step may take that back too.
+    // The chain decides whether it is settled: its next step may report that it is not.
     if (need.settledBlock !== undefined) markSettled(state, need, need.settledBlock)
     return true
   }
@@ -209,7 +209,7 @@ function settleEarly(state: AccountsState, need: TradeNeed): void {
 
 /**
  * Returns true if a trade of the owner settled before its match was read from the log. Then the funds lack the tokens
- * that the trade moved, while the orders still count it. Once the logs are read to an end after the settlement was
+ * that the trade moved, while the orders still count it. Once the logs are read to their end after the settlement was
  * reported, every earlier match is known.
  */
 export function hasUnreadMatch({ caughtUpMs }: AccountsState, { chain, trader }: Account): boolean {

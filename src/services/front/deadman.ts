@@ -10,7 +10,7 @@ import { askWrite, type WriteQueueRef } from '#store/writes/ask-write.ts'
 import type { FrontPools } from './pools.ts'
 
 const TURN_MS = 1_000
-/** Maximum time for the cancels of one address; what is left is cancelled in the next turn. */
+/** Maximum time for the cancels of one address; the rest is cancelled in the next turn. */
 const CANCEL_MS_MAX = 10_000
 
 type DeadmanPorts = Pick<FrontPools, 'query'> &

@@ -1,6 +1,6 @@
 /**
- * Past books and archive files, made on a thread of their own from the stored books and the public log. Each job reads a
- * bounded part of the log.
+ * Past books and archive files, made on a separate thread from the stored books and the public log. Each job reads a
+ * limited part of the log.
  */
 
 import { hash } from 'node:crypto'
@@ -59,7 +59,7 @@ async function eachEvent(
   return true
 }
 
-/** Returns the published leaves behind the stored books; undefined if they are too many for one request. */
+/** Returns the published leaves after the stored books; undefined if they are too many for one request. */
 async function tailOf(query: Query, partition: number): Promise<Span | undefined> {
   const [tree] = await query('publicTrees', { partition })
   const fromLeaf = await query('publicBooksEnd', { partition })

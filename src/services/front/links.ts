@@ -87,7 +87,7 @@ export function linkFront(
     makeRef<MarketThreadProtocol & SessionsProtocol & DozeProtocol>(),
   )
   const patience = { waitingMax: CHANNEL_IN_FLIGHT_MAX, deadlineMs: settings.front.deadlineMs }
-  /** With several machines, a market's thread may be moving to another. */
+  /** In a cluster, a market's thread may be moving to another machine. */
   const patient = isNode(settings) ? plain.map((ref) => makePatientRef(ref, patience)) : []
   const threads = plain.map((ref, index) => patient[index] ?? ref)
   const store = makeRef<ApiKeysRequests & WriteRequests>()
@@ -122,7 +122,7 @@ export function linkFront(
     ),
   )
   const { dozeMs } = settings.cluster
-  /** With several machines, a front follows only partitions that its clients use. */
+  /** In a cluster, a front follows only partitions that its clients use. */
   const use = isNode(settings) && dozeMs > 0 ? usePartitions() : undefined
 
   function usePartitions(): PartitionUse {
@@ -194,7 +194,7 @@ export function linkFront(
     handOvers[index]?.linked()
   }
 
-  /** The store may have revoked keys without our knowledge. */
+  /** The store may have revoked keys while this front was not linked. */
   function unheard(): void {
     // First the cache of keys, then the open sessions.
     authenticator.unheard()
@@ -312,7 +312,7 @@ export function linkFront(
             lost(peer)
             hub()?.missed(['funds'])
           },
-          // A promise that is not released ends by itself.
+          // A promise that is not released ends on its own.
           dropped: dropped(peer),
         },
       ),

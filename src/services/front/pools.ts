@@ -36,16 +36,18 @@ const PAGES_TOGETHER_MAX = 8
 export type FrontPools = {
   /** Long reads leave one thread for short ones; with a single thread they run one at a time. */
   readonly query: Query
-  /** Returns an answer as JSON. Those that scan history are long reads. */
+  /** Returns an answer as JSON. Answers that scan history are long reads. */
   readonly askPage: AskPage
-  /** If tokens are required, uses its own thread: no long read delays it. */
+  /** Reads API keys. If tokens are required it has its own thread, so that no long read delays it. */
   findKey(id: string): Promise<ApiKey | undefined>
   readonly verifier: OrderVerifier
   /** Returns the signer of a wallet-signed text; undefined if the signature is invalid. */
   recoverSigner(message: string, signature: string): Promise<Address | undefined>
   /** Returns the names of the signature engines. */
   engines(): Promise<string>
-  /** Past books and archive files, on a thread that starts with the first request. Undefined if the log is not public. */
+  /**
+   * Past books and archive files, on a thread that starts with the first request. Undefined if the public log is off.
+   */
   readonly history: History | undefined
   /** Returns the CPU time of the verify threads. */
   verifySeconds(): Promise<number>

@@ -34,7 +34,7 @@ export type PageTask<Name extends keyof Pages = keyof Pages> = {
   readonly args: Pages[Name]
 }
 
-/** A message occupies a thread for this long plus the rest of a page: other reads wait for it. */
+/** A message may occupy a thread for this long, plus the rest of one page, while other reads wait. */
 const TOGETHER_MS = 5
 
 /**

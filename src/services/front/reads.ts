@@ -49,8 +49,8 @@ import { askWrite, type WriteQueueRef } from '#store/writes/ask-write.ts'
 import type { AskPage } from './query-pages.ts'
 
 /**
- * Maximum age of the list of the chain's markets. The list of stored ones may be older: traded markets are on the
- * board.
+ * Maximum age of the list of the chain's markets. The list of the database may be older, because traded markets are on
+ * the board.
  */
 const CHAIN_MARKETS_KEPT_MS_MAX = 250
 const LISTS_KEPT_MAX = 32
@@ -78,7 +78,7 @@ export function readRoutes(ports: ReadPorts): Route[] {
     clock,
   })
   const kept = keepAnswers({ bytesMax: ANSWERS_KEPT_BYTES_MAX })
-  // A separate cache: requests with invented ids fill only this one and evict no sums.
+  // A separate cache, so that requests with invented ids evict no sums.
   const over = makeReadCache({
     keepMs: settings.front.readCacheMs,
     entriesMax: OVER_KEPT_MAX,

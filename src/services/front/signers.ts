@@ -1,4 +1,4 @@
-/** Composes the check of signatures that the traders' own keys did not make: delegates and contract accounts. */
+/** Composes the check of signatures that were not made by the traders' own keys: delegates and contract accounts. */
 
 import { makeOrderSigners, type OrderSigners } from '#api/orders/order-signers.ts'
 import type { Log } from '#config/logging.ts'
@@ -19,7 +19,7 @@ import { personalHash } from '#verify/personal-hash.ts'
 
 /** 65 bytes with a `v` that a key gives. */
 const SIGNATURE = /^0x[0-9a-f]{128}(00|01|1b|1c)$/i
-/** Time limit of a question to a contract account: one attempt at a node. */
+/** Time limit of a query to a contract account: one attempt at a node. */
 const ASK_MS_MAX = 2_000
 /** Time limit of a reservation in the database. */
 const RESERVE_MS_MAX = 3_000
@@ -100,14 +100,14 @@ type AskChain = (question: {
   readonly signature: string
 }) => Promise<boolean>
 
-/** Returns for each chain with a node how its contract accounts are asked. */
+/** Returns, for each chain with a node, a function that queries contract accounts. */
 function chainAskers(settings: Settings): Map<number, AskChain> {
   const askers = new Map<number, AskChain>()
   for (const chain of settings.chains) {
     const { chainId, rpcUrls } = chain
     if (rpcUrls.length === 0) continue
     const { settlement } = contractsOf(chain)
-    // Chain libraries are a fifth of the code of a front: the first question waits for them.
+    // Chain libraries are a fifth of the code of a front, so they are loaded with the first query.
     const ask = lazily(async (): Promise<AskChain> => {
       const { makeChainClient } = await import('#chain/clients.ts')
       const { acceptsSignature } = await import('#chain/delegates-contract.ts')

@@ -385,7 +385,7 @@ export function frontThread(data: ThreadData): Thread {
     log.info({ port: front.port }, `the front listens; signatures by ${engines}`)
   }
 
-  /** Checks besides those of the threads. */
+  /** Checks in addition to those of the threads. */
   function readiness(): Readiness {
     const why = links.why()
     const markets = { ok: why === '', why }

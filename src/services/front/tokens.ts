@@ -46,7 +46,7 @@ type Opened = {
 
 type TokenClaims = { readonly claim: ClaimToken; close(): Promise<void> }
 
-/** Undefined if tokens are used only in this process and need no claims elsewhere. */
+/** Undefined if tokens are valid in this process only and need no claims elsewhere. */
 export function openTokenClaims(
   settings: Settings,
   clock: Clock,
@@ -57,8 +57,8 @@ export function openTokenClaims(
   const isShared = settings.auth.nonces === 'database' || isNode(settings)
   if (!isShared || !settings.auth.singleUseNonce) return undefined
   let opening: Promise<Opened> | undefined
-  // Not the time of the first claim: a token issued after this front started, and waiting while the database is opened,
-  // was not used before.
+  // Not the time of the first claim: a token that was issued after this front started, and then waited for the
+  // database, cannot have been used before.
   const startedSec = Math.floor(clock.nowMs() / 1_000)
 
   async function open(): Promise<Opened> {
@@ -123,7 +123,8 @@ export function openTokenClaims(
       const asked = { keyId, nonce, claim: claim.subarray(0, CLAIM_BYTES), issuedSec, untilSec }
       const outcome = await batcher.ask(asked)
       if (isRejection(outcome) || outcome === 'away') return reject('OVERLOADED')
-      // The token may have been used before uses were recorded, as after the start of a single process.
+      // The token may have been used before the record of uses began; a single process has the same gap after its
+      // start.
       if (outcome === 'early') return reject('UNAUTHORIZED_TOKEN_EXPIRED')
       return outcome === 'won' ? undefined : reject('UNAUTHORIZED_TOKEN_USED')
     },

@@ -1,4 +1,4 @@
-/** Routes of the public log: read from the database, so that every front of every node has the same. */
+/** Routes of the public log. They read the database, so that every front of every node returns the same. */
 
 import { logFiles } from '#api/transparency/log-files.ts'
 import { proofs } from '#api/transparency/proofs.ts'
@@ -16,10 +16,10 @@ import type { Query } from '#store/reads/queries.ts'
 import { verifierKeyText } from '#transparency/note.ts'
 import { receiptText } from '#transparency/receipt.ts'
 
-/** A checkpoint is at most this old, besides the interval at which they are made. */
+/** Maximum age of a checkpoint, in addition to the interval at which checkpoints are made. */
 const TREES_KEPT_MS = 50
 
-/** Routes of the public log, and the receipts that other routes give. */
+/** Routes of the public log, and receipts for other routes. */
 export function openTransparency(
   settings: Settings,
   query: Query,
@@ -44,7 +44,7 @@ export function openTransparency(
       signers.keys(originOf(settings, logId, partition)).map(verifierKeyText),
   }
   const receipts: Receipts = (receipt) => {
-    // Receipts name the log, whose random name comes with its trees; the first requests may find none.
+    // Receipts contain the log's random name, which is loaded with its trees; the first requests may get no receipt.
     if (logId === undefined && isPublic(settings)) {
       void query('publicTrees', {}).then(
         ([tree]) => {

@@ -1,7 +1,7 @@
 /**
- * The indexer of one chain. It reads the chain range by range, has each range written together with the position it
- * reached, and then notifies its followers. If its last block is no longer on the chain, it finds the last common
- * block, has everything above undone, and continues from there.
+ * The indexer of one chain. It reads the chain range by range, lets the store write each range together with its
+ * position, and then notifies its followers. If its last block is no longer on the chain, it finds the last common
+ * block, lets the store undo everything above it, and continues from there.
  *
  * One step runs at a time: read the head, read a range, write it, find the ancestor, undo. A failed step is retried
  * after a pause; the position in the database is authoritative.
@@ -158,7 +158,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
       context.pipe(
         state.store.claim(),
         (progress) => ({ type: 'Claimed', message: { progress } }),
-        // The step uses both; the code of a chain fault shows which failed.
+        // The step uses both the chain and the database; the fault's code shows which failed.
         (error) => failed(error, isOfChain(error) ? 'ChainFailed' : 'StoreFailed'),
       )
       return undefined
@@ -182,7 +182,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
   HeadSeen(state, { head }, context) {
     const { indexed } = state
     if (indexed === undefined) return idle(state)
-    // A head that goes back means a lagging node, unless the block there is a different one.
+    // A head that goes back means a lagging node, unless the block at that height differs.
     state.head = Math.max(state.head, head.number)
     const known = state.marks.findLast(({ number }) => number === head.number)
     if (known !== undefined && known.hash !== head.hash) return findAncestor(state, context)
@@ -251,7 +251,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
     context.emit({ type: 'ChainAdvanced', chainId, indexed, head: state.head, events, withdrawn })
     const due = dueOf(events, withdrawn)
     if (isDue(due)) context.emit({ type: 'MarketsDue', ...due })
-    // The chain has withdrawn orders only by hash, nonce or delegate; their rows give the market.
+    // The chain names withdrawn orders only by hash, nonce or delegate; their rows contain the market.
     if (events.some(isWithdrawal)) indexer.Reconcile(state, {}, context)
     return indexer.Tick(state, {}, context)
   },

@@ -1,6 +1,6 @@
 /**
- * The indexer thread: one actor per chain with contracts. It reads the database, has the store write, opens and closes
- * markets at their threads, and notifies its followers.
+ * The indexer thread: one actor per chain with contracts. It reads the database, writes through the store, opens and
+ * closes markets at their threads, and notifies its followers.
  */
 
 import { databaseUrlOf, type ThreadData } from '#config/thread-data.ts'

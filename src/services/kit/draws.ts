@@ -1,7 +1,7 @@
 /**
  * Rate limits over the fronts of several machines. Draws from local buckets are sent to the other nodes a few times a
- * second, and their draws are applied here. A rate holds over all nodes; a burst is possible once at each front until
- * the others are notified.
+ * second, and their draws are applied here. A rate holds over all nodes; but each front may allow one burst before the
+ * others are notified.
  */
 
 import type { MessagePort } from 'node:worker_threads'

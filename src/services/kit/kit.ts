@@ -43,7 +43,7 @@ export type ThreadContext = World & {
   /** Calls `act` at this interval until `quiet`. */
   every(ms: number, act: () => void): void
   quiet(): void
-  /** Awaits work in the background; its failure is a bug or the end of a role, and ends the thread. */
+  /** Runs work in the background. If it fails, that is a bug or the end of a role, and the thread ends. */
   detach(work: Promise<void>): void
 }
 
@@ -121,8 +121,8 @@ export type Writers = {
 }
 
 /**
- * `told` is called with messages of the store and the market threads; a few may be lost. `missed` is called with a
- * thread that lost messages from here.
+ * `told` is called with messages of the store and the market threads; some may be lost. `missed` is called with a
+ * thread that lost messages from this one.
  */
 export function linkWriters(
   settings: Settings,
@@ -167,7 +167,7 @@ export function linkWriters(
 
 /** Threads that receive events from here, and may send requests. */
 type Followers<P extends Protocol> = {
-  /** `missed` is called if the follower cannot reload the lost messages by itself. */
+  /** `missed` is called if the follower cannot reload the lost messages on its own. */
   add(
     peer: string,
     port: MessagePort,

@@ -31,7 +31,7 @@ const LEASE_MS = 6_000
 /** Interval of renewing a lease, or of requesting it while standing by. */
 const LOOK_MS = 1_000
 const HOLDER_CHARS_MAX = 255
-/** A lease that is neither taken nor renewed for this long is logged, and again as often. */
+/** A lease that is neither taken nor renewed for this long is logged, and again after each such period. */
 const SILENT_MS = 10_000
 /** Leases taken within this time share one log line: a store takes one per partition. */
 const TAKEN_TOLD_MS = 250
@@ -62,7 +62,7 @@ type Role = {
   readonly lost: (() => void) | undefined
   lease: Lease | undefined
   asking: boolean
-  /** No other node can have taken it before this time, on the monotonic clock. */
+  /** Time on the monotonic clock before which no other node can have taken it. */
   sureUntilMs: number
   /** When its last renewal was requested. */
   renewedAtMs: number
@@ -248,7 +248,7 @@ function makeSilenceWatch({ log, monotonicMs }: Pick<ThreadContext, 'log' | 'mon
   }
 }
 
-/** Logs taken leases. Those of a start are one line, however slow the server is. */
+/** Logs taken leases. Leases taken during a start share one line, however slow the server is. */
 function makeAnnouncements(
   { log, clock }: Pick<ThreadContext, 'log' | 'clock'>,
   isAsking: () => boolean,
@@ -288,7 +288,7 @@ async function keptOf(
   }
 }
 
-/** Sends writes with the lease of their role. A write that was refused for it means that the lease is lost. */
+/** Sends writes with the lease of their role. If the fence refuses a write, the lease is lost. */
 function fencedQueue(
   writeQueue: Parameters<Leases['writeQueue']>[1],
   name: string,

@@ -1,4 +1,4 @@
-/** Measures how late the event loop of a worker is: a thread that is late does not get to its messages. */
+/** Measures the delay of a worker's event loop: a delayed thread handles its messages late. */
 
 import { Histogram, type Registry } from 'prom-client'
 

@@ -39,7 +39,7 @@ type OtlpSpan = {
   readonly status: { readonly code?: number }
 }
 
-/** The outside of a tracer: Unix time of the machine, and the collector. */
+/** External functions of a tracer: Unix time of the machine, and the collector. */
 export type TracerWorld = {
   readonly wallMs: () => number
   /** Offset of `performance.now()` of this thread to Unix time. */

@@ -14,7 +14,7 @@ import type { makeReads } from '#store/reads/reads.ts'
 import { SAMPLE_MS, type WatchLoop } from './loop-lag.ts'
 import type { TracerWorld } from './tracer.ts'
 
-/** A collector that does not answer within this time gets the next spans instead. */
+/** Timeout of the collector; after it the next spans are sent. */
 const POST_MS_MAX = 5_000
 
 type Cancel = () => void
@@ -37,15 +37,15 @@ export type World = {
     int(limit: number): number
     bytes(count: number): Buffer
   }
-  /** Starts measuring the event loop of the thread; absent where time is not real. */
+  /** Starts measuring the event loop of the thread; absent if time is simulated. */
   readonly watchLoop?: WatchLoop
-  /** The outside of traces; absent where time is not real. */
+  /** External functions of traces; absent if time is simulated. */
   readonly tracing?: TracerWorld
   /** Ends the thread with an error that no caller can catch. */
   readonly crash: (error: unknown) => void
 }
 
-/** Functions that open something outside of the thread. A service names those that it needs. */
+/** Functions that open external resources. A service lists those that it needs. */
 export type Adapters = {
   readonly makeChainClient: typeof makeChainClient
   readonly makeReads: typeof makeReads

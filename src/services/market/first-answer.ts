@@ -1,4 +1,4 @@
-/** Answers a known order as it was answered first, whatever has become of it. */
+/** Repeats the first answer to a known order, whatever its state is now. */
 
 import type { OrderHash } from '#domain/ids.ts'
 import type { VerifiedOrder } from '#domain/order.ts'

@@ -25,7 +25,7 @@ type RowOf<Kind> = readonly [
   session: string,
 ]
 
-/** Decides whether any part of an order can still be cancelled. */
+/** Returns whether any part of an order can still be cancelled. */
 type Around = {
   readonly books: readonly { locate(orderHash: OrderHash): number }[]
   readonly pending: { sizeOf(trader: Address, orderHash: OrderHash): number }
@@ -91,7 +91,7 @@ export class LoggedHolds {
     return this.#index.sizeOf(session) >= max && !this.#index.has(session, orderHash)
   }
 
-  /** Applies an event of the market, and the trade that ended with it, after all other state. */
+  /** Applies an event of the market, and the trade that it ended. Called after all other state is updated. */
   follow(event: MarketEvent, ended: PendingTrade | undefined, around: Around): void {
     if (event.type === 'OrderRested') {
       const { orderHash, side, trader, held } = event
@@ -137,7 +137,7 @@ export class LoggedHolds {
     this.#hold(orderHash, settled)
   }
 
-  /** Rows for a snapshot, without orders that a failed trade did not bring back. */
+  /** Returns rows for a snapshot, without filled orders whose quantity cannot return. */
   rows(around: Around): HeldRow[] {
     for (const orderHash of this.#orders?.keys() ?? []) this.forgetEnded(orderHash, around)
     return [...rowsOf('held', this.#orders), ...rowsOf('settled', this.#settled)]

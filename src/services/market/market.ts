@@ -221,7 +221,7 @@ export function viewOf(state: MarketState): MarketView {
 /** Applies a logged event during recovery. It changes the books exactly as the handler that emitted it. */
 export function apply(state: MarketState, event: MarketEvent): void {
   note(state, event)
-  // The log has the cancels of exceeded groups.
+  // During a replay, the log contains the cancels of groups that exceeded their limit.
   state.tagged.takeExceeded()
   switch (event.type) {
     case 'OrderRested': {

@@ -81,7 +81,7 @@ export function note(state: MarketState, event: MarketEvent): void {
   }
 }
 
-/** Returns the traders at fault, from the chain's verdict and the excuses. */
+/** Returns the traders at fault, according to the chain and without the excused ones. */
 export function tradersAtFault(
   { fault, excused }: Pick<TradeFailed, 'fault' | 'excused'>,
   { buyer, seller }: { readonly buyer: Address; readonly seller: Address },
@@ -213,7 +213,7 @@ export function admit(
   return matches
 }
 
-/** Returns the books of a complementary market as an order of this outcome meets them. */
+/** Returns the books of a complementary market from the point of view of an order of this outcome. */
 export function pairOf({ books }: MarketState, outcome: Outcome): BookPair {
   return { same: books[outcome], other: books[otherOutcome(outcome)] }
 }
@@ -287,7 +287,7 @@ function emitFills(
       takerRemaining: left,
       fills,
     }
-    // Only the first event of an order brings its tags.
+    // Only the first event of an order contains its tags.
     const event = tags === undefined || from > 0 ? plain : { ...plain, takerTags: tags }
     if (known || from > 0) emit(state, context, { ...event, known: true })
     else emit(state, context, held === undefined ? event : { ...event, held })
@@ -312,7 +312,7 @@ export function emitRest(
     readonly returned: boolean
     readonly held?: string | undefined
     readonly kept?: boolean
-    /** Those of a new order; the tags of a known one are remembered. */
+    /** The tags of a new order; those of a known order are remembered. */
     readonly tags?: OrderTags | undefined
   },
 ): void {
@@ -430,7 +430,10 @@ function closeOne(
   close(state, outcome, ending, orderHash, 'filled', context)
 }
 
-/** Closes orders of one outcome; those with the side `met` of a taker over both books are of the other outcome. */
+/**
+ * Closes orders of one outcome. After a match over both books, orders with the taker's side (`met`) belong to the other
+ * outcome.
+ */
 export function closeAll(
   state: MarketState,
   outcome: Outcome,

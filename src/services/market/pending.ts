@@ -1,7 +1,7 @@
 /**
  * Trades of a market that the chain has not decided yet. Later decisions need them: which quantity of an order may
- * return, how many trades of a trader are pending, and whether a seller without tokens waits, or waited in vain, for
- * tokens they bought. It is derived from events alone, so a replay gives the same result; a snapshot contains its rows.
+ * return, how many trades of a trader are pending, and whether a seller lacks tokens only because a purchase is pending
+ * or has failed. It is derived from events alone, so a replay gives the same result; a snapshot contains its rows.
  */
 
 import {
@@ -73,7 +73,7 @@ type LostBuy = {
   readonly outcome: Outcome
   readonly key: number
   readonly atMs: number
-  /** Sales up to this size are still excused by it. */
+  /** Size of sales that this purchase still excuses. */
   left: number
 }
 
@@ -157,8 +157,8 @@ export class PendingTrades {
   }
 
   /**
-   * Returns whether another trader owes this seller tokens of the outcome. The debt is a trade that matched before the
-   * undelivered one, and that is pending or failed recently through no fault of the seller.
+   * Returns whether another trader owes this seller tokens of the outcome: by a trade that matched before the
+   * undelivered sale, and that is pending or failed recently through no fault of the seller.
    */
   isOwed(trade: { seller: Address; outcome: Outcome; tradeId: string }, nowMs: number): boolean {
     const { seller, outcome } = trade
@@ -291,7 +291,7 @@ export class PendingTrades {
     return trade
   }
 
-  /** Records an excused sale: the debt behind it excuses less from now on. */
+  /** Records an excused sale: the purchase behind it excuses less from now on. */
   #excuse(
     { size }: PendingTrade,
     { seller, outcome }: { readonly seller: Address; readonly outcome: Outcome },

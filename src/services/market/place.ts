@@ -1,6 +1,7 @@
 /**
- * Places orders: checks that change nothing, then the replaced order leaves, then the order enters. A refused order has
- * changed nothing, with one exception: in a batch, all replaced orders leave before the first order enters.
+ * Places orders: it first checks without changing anything, then cancels the replaced order, then places the new one. A
+ * refused order changes nothing, with one exception: in a batch, all replaced orders are cancelled before the first new
+ * order is placed.
  */
 
 import type { Address, OrderHash } from '#domain/ids.ts'
@@ -34,8 +35,8 @@ export function place(
 }
 
 /**
- * Places several orders in one step. All replaced orders leave first, so that a new quote does not meet the old quote of
- * the other side.
+ * Places several orders in one step. All replaced orders are cancelled first, so that a new quote does not match the
+ * old quote of the other side.
  */
 export function placeAll(
   state: MarketState,
@@ -53,7 +54,7 @@ export function placeAll(
       flawOf(state, placed, context, replaced) ??
       replaceFlaw(state, placed, context)
     if (refused !== undefined || replaces === undefined) return refused
-    // If two orders replace the same one, the second comes too late.
+    // If two orders replace the same one, the second is refused.
     if (leaving.has(replaces) && replaceMode !== 'always') return reject('ORDER_CLOSED', 'replaces')
     leaving.add(replaces)
     return undefined
@@ -61,7 +62,7 @@ export function placeAll(
   for (const orderHash of leaving) cancelByMarket(state, orderHash, 'replaced', context)
   return orders.map((placed, at) => {
     const known = first[at] ?? seenBefore(state, placed, context)
-    // The orders before it may have changed the book.
+    // Earlier orders of the batch may have changed the book.
     return known ?? flawOf(state, placed, context, undefined) ?? enter(state, placed, context)
   })
 }
@@ -80,7 +81,7 @@ function seenBefore(
   return seen
 }
 
-/** Returns why a new order is refused, as if the replaced orders had left. */
+/** Returns why a new order is refused, computed as if the replaced orders had left. */
 function flawOf(
   state: MarketState,
   { order, timeInForce, tags, bookByMs }: PlacedOrder,
@@ -106,7 +107,7 @@ function flawOf(
   )
 }
 
-/** Returns why the order to be replaced cannot be; undefined if it is open, or need not be. */
+/** Returns why the order cannot replace the other; undefined if the other is open, or need not be. */
 function replaceFlaw(
   state: MarketState,
   { order, replaces, replaceMode }: PlacedOrder,

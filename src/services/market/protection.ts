@@ -31,7 +31,10 @@ export function cancelByMarket(
   return closed !== undefined && cancelFilled(state, closed, context, cause) !== undefined
 }
 
-/** Returns a filled order of a group as the partition remembers it; only the batch's own hashes are looked up there. */
+/**
+ * Returns the end of a filled order of a group, as the partition stores it. Only the batch's own hashes are looked up
+ * there.
+ */
 function filledOf(state: MarketState, orderHash: OrderHash) {
   const filled = state.tagged.filledOf(orderHash)
   if (filled === undefined) return undefined

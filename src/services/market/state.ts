@@ -40,7 +40,7 @@ export type MarketRules = {
   readonly selfTrade: SelfTrade
   /** Maximum number of resting orders in both books together. */
   readonly ordersMax: number
-  /** Chains with late settlement: their markets accept cancels only. */
+  /** Chains whose settlement is behind: their markets accept cancels only. */
   readonly behind?: Pick<ReadonlySet<number>, 'has'>
   /** Chains with settlement; undefined means all. */
   readonly settled?: Pick<ReadonlySet<number>, 'has'>

@@ -11,7 +11,9 @@ import type { OrderTags, Protection } from '#domain/order-tags.ts'
 type TaggedOrder = {
   readonly trader: Address
   readonly tags: OrderTags
-  /** Set if the order is filled and its trades are not settled: what a second `OrderClosed` has to repeat. */
+  /**
+   * Set if the order is filled and its trades are not settled: the values that a second `OrderClosed` has to repeat.
+   */
   filled?: OrderClosed
 }
 
@@ -32,14 +34,14 @@ export type TagRow =
   | readonly ['tags', OrderHash, Address, OrderTags, OrderClosed | null]
   | readonly ['group', Address, name: string, Protection | null, readonly CountedFill[]]
 
-/** Tells whether any part of an order can still be cancelled. */
+/** Returns whether any part of an order can still be cancelled. */
 type Around = {
   readonly books: readonly { locate(orderHash: OrderHash): number }[]
   readonly pending: { sizeOf(trader: Address, orderHash: OrderHash): number }
 }
 
 const FILLS_PER_ROW = 100
-/** Groups without orders are looked for when there are twice as many groups as after the last look. */
+/** Groups without orders are searched for when the number of groups has doubled since the last search. */
 const SWEPT_MIN = 64
 
 export class TaggedOrders {
@@ -76,7 +78,7 @@ export class TaggedOrders {
     return orders
   }
 
-  /** Applies an event of the market, and the trade that ended with it, after all other state. */
+  /** Applies an event of the market, and the trade that it ended. Called after all other state is updated. */
   follow(event: MarketEvent, ended: PendingTrade | undefined, around: Around): void {
     if (event.type === 'OrderRested') {
       if (event.tags !== undefined) this.#tag(event.orderHash, event.trader, event.tags)
@@ -106,7 +108,7 @@ export class TaggedOrders {
     }
   }
 
-  /** Rows for a snapshot, without orders that a failed trade did not bring back. */
+  /** Returns rows for a snapshot, without filled orders whose quantity cannot return. */
   rows(around: Around, nowMs: number): TagRow[] {
     for (const orderHash of this.#orders?.keys() ?? []) this.forgetEnded(orderHash, around)
     this.#sweep(nowMs)
@@ -177,7 +179,7 @@ export class TaggedOrders {
     fills.push([atMs, size])
     const shares = fills.reduce((sum, [, each]) => sum + each, 0)
     const isOver = fills.length > fillsMax || shares > (sharesMax ?? Number.POSITIVE_INFINITY)
-    // The market cancels the group in this step, so counting begins anew.
+    // The market cancels the group in this step, so counting starts over.
     group.fills = isOver ? [] : fills
     if (isOver) this.#exceeded.add(group)
   }
@@ -196,8 +198,8 @@ export class TaggedOrders {
   }
 
   /**
-   * Forgets groups that have neither orders nor fills that can count again, whatever window the next order sets: so it
-   * does not matter when this is called.
+   * Forgets groups without orders whose fills can no longer count, whatever window the next order sets. So it may be
+   * called at any time.
    */
   #sweep(nowMs: number): void {
     for (const [key, { orders, fills }] of this.#groups) {

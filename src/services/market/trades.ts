@@ -41,7 +41,7 @@ export function reportFlaw(state: MarketState, report: TradeReport): Rejection |
   return pair && here ? undefined : reject('INVALID_FIELD', 'report', 'not a pair of this market')
 }
 
-/** Returns whether more would return to an order than it ever lost. */
+/** Returns whether more quantity would return to an order than was ever filled. */
 export function isOverdrawn(state: MarketState, { buy, sell, size }: TradeReport): boolean {
   const gone = ({ outcome, orderHash, size: whole }: VerifiedOrder): number =>
     whole - (state.books[outcome].find(orderHash)?.remaining ?? 0)
@@ -135,13 +135,10 @@ function tradeOf({ size, buy, sell }: TradeReport): PendingTrade {
   }
 }
 
-/**
- * Refusals because tokens are missing. No other trader owes a seller the approval, or anything that other refusals are
- * about.
- */
+/** Refusals because of missing tokens. Other refusals, such as a missing approval, are never another trader's fault. */
 const LACKS_TOKENS: ReadonlySet<string> = new Set(['InsufficientShares', 'BothUnfunded'])
 
-/** Set if a side, found at fault, lacked only tokens that another trader owes it. */
+/** Set if a side at fault lacked only tokens that another trader owes it. */
 type Excuse = { readonly excused?: ExcusedSide }
 
 export function excuseOf(

@@ -79,7 +79,7 @@ export type Bridge = {
   sayAll(message: object): void
   /** The connection is lost, or may have gaps. */
   lost(why: string): void
-  /** Returns what is wrong; empty if nothing is. */
+  /** Returns the problem; empty if there is none. */
   why(): string
   nodes(): readonly Beat[]
   /** Returns the node that serves each slot of the cluster; undefined where none does. */
@@ -203,7 +203,7 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
     for (const known of [...links.values()]) if (which(known)) known.link.end(why)
   }
 
-  /** Adds a link with one end here; `way` names the thread here and its peer. */
+  /** Adds a link with one end here; `way` is the pair of the thread here and its peer. */
   function addLink(
     id: Buffer,
     way: string,

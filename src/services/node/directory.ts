@@ -1,7 +1,7 @@
 /**
  * Decides which node serves which slot: a state machine without clock, randomness or network. It receives the beats of
  * all nodes, including its own, and returns what this node has to do. It may be wrong for a while: the log's fence
- * decides who may write.
+ * decides which node may write.
  *
  * A slot is a thread that runs on one node at a time. A live node's claim holds while its epoch is the highest known
  * for the slot. Without a claim, the slot goes to the first by rendezvous hash of the nodes that offer it. A node that
@@ -67,7 +67,7 @@ export type Duty =
       readonly incarnation: string
       readonly why: string
     }
-  /** This node cannot be part of the cluster as it is. */
+  /** This node cannot be part of the cluster with its current settings. */
   | { readonly type: 'unfit'; readonly why: string }
 
 export type Owner = { readonly node: string; readonly incarnation: string; readonly epoch: number }
@@ -111,7 +111,7 @@ export class Directory {
   #leaving = false
   #warm = false
   #unfit = false
-  /** True once it has settled: from then on, nodes that differ are the ones that do not fit. */
+  /** True once this node has settled: from then on, nodes with different settings are refused. */
   #joined = false
 
   constructor(own: DirectoryOptions) {
@@ -237,7 +237,7 @@ export class Directory {
     return this.#decide(nowMs)
   }
 
-  /** Reports a lost connection: earlier beats say nothing about now. */
+  /** Reports a lost connection: beats received before it no longer count. */
   cutOff(): void {
     this.#hearsSinceMs = undefined
   }
@@ -332,7 +332,7 @@ export class Directory {
       const since = this.#peers.get(first)?.warmSinceMs
       if (first === node || since === undefined || nowMs - since < moveAfterMs) continue
       held.releasing = true
-      // A node that failed to start the slot, or comes and goes, gets it less and less often.
+      // A node that failed to start the slot, or that comes and goes, gets the slot less and less often.
       const pauseMs = moveAfterMs * 2 ** Math.min(times + 1, MOVE_DOUBLINGS_MAX)
       this.#moved.set(slot, { times: times + 1, untilMs: nowMs + pauseMs })
       return [{ type: 'release', slot, why: `it belongs to ${first}` }]

@@ -30,7 +30,7 @@ export function logCopyMeters({
     },
   })
   return {
-    /** Copies exactly these partitions from now on. */
+    /** Reports that exactly these partitions are copied from now on. */
     follow(partitions: readonly number[]): void {
       for (const partition of copies.keys()) {
         if (!partitions.includes(partition)) copies.delete(partition)
@@ -40,14 +40,16 @@ export function logCopyMeters({
         copies.set(partition, { copiedAtMs: monotonicMs(), copied: 0, appended: 0 })
       }
     },
-    /** An owner has reported the last offsets of its partitions. */
+    /** Records the last offsets that an owner has reported for its partitions. */
     appended(offsets: readonly (readonly [partition: number, offset: number])[]): void {
       for (const [partition, offset] of offsets) {
         const copy = copies.get(partition)
         if (copy !== undefined) copy.appended = Math.max(copy.appended, offset)
       }
     },
-    /** The copy of a partition has all that the log had; `offset` is undefined if it is no longer followed. */
+    /**
+     * Records that the copy of a partition is complete; `offset` is undefined if the partition is no longer followed.
+     */
     pulled(partition: number, offset: number | undefined): void {
       const copy = copies.get(partition)
       if (copy === undefined || offset === undefined) return

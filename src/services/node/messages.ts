@@ -27,7 +27,7 @@ export function encode(value: object): Uint8Array {
   return Buffer.from(JSON.stringify(value))
 }
 
-/** Returns a beat without slots that this cluster lacks; undefined if invalid. */
+/** Returns a beat, without slots that are not in this cluster; undefined if it is invalid. */
 export function readBeat(bytes: Uint8Array, slots: ReadonlySet<string>): Beat | undefined {
   const beat = decode(bytes) as Beat | undefined
   if (beat === undefined || !areTexts(beat.node, beat.incarnation, beat.shape)) return undefined

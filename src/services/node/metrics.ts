@@ -48,7 +48,7 @@ export function bridgeMeters({ registry }: ThreadContext, bridge: () => Bridge |
   })
   return {
     refused: () => refused.inc(),
-    /** The first epoch of a slot is no takeover. */
+    /** The first epoch of a slot is not a takeover. */
     taken: (slot: string, epoch: number) => takeovers.inc({ slot }, epoch > 1 ? 1 : 0),
   }
 }

@@ -23,7 +23,7 @@ export type NodeLine = {
   readonly payloadMax: number
   readonly isConnected: boolean
   publish(subject: string, bytes: Uint8Array): void
-  /** `answer` is defined if the sender waits for one. */
+  /** `answer` is defined if the sender waits for an answer. */
   subscribe(subject: string, hear: (bytes: Uint8Array, answer?: Answer) => void): void
   /** Returns the answer; undefined if none arrived. Without a subscriber this is known at once. */
   request(subject: string, bytes: Uint8Array, timeoutMs: number): Promise<Uint8Array | undefined>
@@ -53,7 +53,7 @@ type NatsAddress = {
   readonly password: string
 }
 
-/** Returns undefined if invalid. A user without a password is a token. */
+/** Returns undefined if it is invalid. A user without a password is used as a token. */
 export function parseNatsUrl(url: string): NatsAddress | undefined {
   const [, scheme, user = '', password = '', hosts] = SHAPE.exec(url) ?? []
   if (hosts === undefined) return undefined

@@ -88,7 +88,10 @@ function makeLogCopying(
   const { running, isStopped } = ports
   const pause = (ms: number) => new Promise<void>((done) => void timers.after(ms, done))
 
-  /** Copies the partitions of other nodes; the files of this node's partitions are free for its threads. */
+  /**
+   * Copies the partitions of other nodes. It closes the files of this node's own partitions, so that their threads can
+   * open them.
+   */
   function othersPartitions(): number[] {
     return Array.from({ length: topology.partitions }, (_, partition) => partition).filter(
       (partition) => !running.has(marketThreadName(threadOf(partition, topology))),
@@ -150,10 +153,10 @@ function makeSlotStarts(ports: {
     if (marketNames.has(slot)) running.add(slot)
     try {
       if (marketNames.has(slot)) await copyOthers()
-      // Rows that another store wrote came from the log, so the log has them.
+      // Rows that another store wrote were in the log before, so the copy of the log must contain them.
       else if (slot === 'store' || isAccountsThread(slot)) await askCopy('CatchUp', {})
-      // A copy takes a while. A thread that was released meanwhile would start behind its next owner, and nothing would
-      // end it.
+      // Copying takes a while. If the slot was released meanwhile, its thread must not start: it would run beside the
+      // next owner's.
       if (!isWanted()) throw new Error('the slot was released before its thread started')
       await supervisor.begin(slot)
     } catch (error) {
@@ -198,7 +201,7 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
 
   return {
     async start(supervisor) {
-      // After this thread died, nothing else knows about them.
+      // If this thread has died, no other knows about these threads.
       for (const slot of await supervisor.begun()) await supervisor.end(slot)
       if (cluster.key === '') {
         log.warn({}, 'SIBYL_CLUSTER_KEY is not set: any client of NATS can impersonate a node')
@@ -219,7 +222,7 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
             await freed(slot)
             return why
           },
-          // Files are closed and workers ended while another node starts already; leases are released last.
+          // Files are closed and workers ended while another node already starts; leases are released last.
           async handOver(slot) {
             if (marketNames.has(slot)) await supervisor.drain(slot)
             else await supervisor.end(slot)
@@ -228,10 +231,10 @@ export function bridgeThread(data: BridgeData, world: BridgeWorld = REAL): Threa
             await supervisor.end(slot)
             await freed(slot)
           },
-          // Ends this thread, and with the next one all threads started here; that one reports why it cannot join.
+          // Ends this thread. The next one ends all threads started here, and reports why this node cannot join.
           unfit: (why) => kit.crash(new Error(why)),
           connect: (thread, peer, port) => handPort(supervisor, thread, peer, port),
-          // The fronts of one node share their buckets, so one of them draws for all.
+          // The fronts of one node share their buckets, so one of them reports the draws of all.
           heardAll: (message) => {
             const draws = readDraws((message as { draws?: unknown }).draws)
             fronts.find(({ isOpen }) => isOpen)?.tell('Drawn', { draws })

@@ -33,7 +33,7 @@ export function pricesMeters(
   },
 ) {
   const registers = [registry]
-  /** Time since which prices are waited for; a node that stands by waits for none. */
+  /** Time since when prices are expected; a node that stands by expects none. */
   let waitsSinceMs: number | undefined
   const observed = new Counter({
     name: 'sibyl_price_observations_total',
@@ -163,7 +163,7 @@ export function pricesMeters(
       refusedRows.inc({ row }, count)
       log.warn({ row, count }, 'the database refused rows of prices: they are left out')
     },
-    /** Logs each lasting silence once; called at intervals. */
+    /** Logs each lasting absence of prices once; called at intervals. */
     lookAtSilences(): void {
       for (const [asset, silence] of silences) {
         const limitMs = spoken.has(asset) ? SILENCE_MS : FIRST_PRICE_MS
@@ -186,7 +186,7 @@ export function pricesMeters(
       const about = { source, kind, detail }
       const nowMs = clock.nowMs()
       const isNew = nowMs - (toldAtMs.get(`${source} ${kind}`) ?? 0) > TELL_AGAIN_MS
-      // Troubles that an operator can fix: a key, an address, a provider that changed.
+      // Problems that an operator can fix: a key, an address, a provider that changed.
       if (!isNew || kind === 'closed' || kind === 'silent' || kind === 'away') {
         log.debug(about, 'a price provider has trouble')
         return

@@ -17,7 +17,7 @@ type EventVolumesPorts = {
 type EventVolumes = {
   /** Reports a batch that is in the database. */
   written(batch: Pick<ProjectionBatch, 'trades' | 'tradeChanges'>): void
-  /** Sums the events of the reported markets; does nothing while an earlier call is under way. */
+  /** Sums the events of the reported markets; does nothing while an earlier call is running. */
   refresh(): Promise<void>
 }
 

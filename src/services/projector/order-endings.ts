@@ -95,12 +95,13 @@ export const orderEndings: Behaviour<OrderEndingsState, OrderEndingsProtocol, Or
   Failed(state, { marketId, why, retry }, context) {
     state.underway = false
     if (retry) {
-      // Move it behind the others: perhaps only this market fails.
+      // Moves it to the end of the queue, because possibly only this market fails.
       if (marketId !== undefined && state.closed.delete(marketId)) state.closed.add(marketId)
       if (!state.stopped) context.after(RETRY_MS, { type: 'Again', message: {} })
       return undefined
     }
-    // A refused write waits for the next start. Reads are still right, because they check that the market is closed.
+    // A refused write is retried at the next start. Reads are still right, because they check that the market is
+    // closed.
     if (marketId === undefined) state.look = undefined
     else state.closed.delete(marketId)
     context.emit({ type: 'OrdersNotEnded', marketId, why })

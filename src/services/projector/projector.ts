@@ -37,7 +37,7 @@ export type StoreProtocol = LogReaderProtocol & {
   /** Reads the logs, independent of notifications. */
   Tick: { takes: object; answers: undefined }
   ProjectionStatus: { takes: object; answers: { partitions: ProjectionStatus[]; why: string } }
-  /** Enough time has passed since an append to write what has accumulated. */
+  /** The collection time after an append is over: writes the collected events. */
   Gathered: { takes: object; answers: undefined }
   Claimed: { takes: { checkpoints: readonly Checkpoint[] }; answers: undefined }
   ClaimFailed: { takes: { why: string; retry: boolean }; answers: undefined }
@@ -109,7 +109,7 @@ export type StoreState = {
   retryAtMs: number
   /** Why the last claim failed; empty if it did not. */
   fault: string
-  /** Set if the database belongs to another log: writing would only hide that. */
+  /** Set if the database belongs to another log: writing would only hide the mistake. */
   refused: string
   leaving: boolean
 }
@@ -369,7 +369,7 @@ function failureOf(error: unknown): { why: string; retry: boolean } {
   return { why: String(error), retry: false }
 }
 
-/** Returns as many events, at least one, as fit into one transaction by the rows they touch. */
+/** Returns the first events, at least one, whose rows fit into one transaction. */
 export function withinRows(events: readonly MarketEvent[]): readonly MarketEvent[] {
   let rows = 0
   for (const [index, event] of events.entries()) {

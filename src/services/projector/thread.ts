@@ -1,4 +1,4 @@
-/** The store thread: the projector on the logs, and the only connection that writes. */
+/** The store thread: runs the projector on the logs, and has the only connection that writes. */
 
 import { databaseUrlOf, isNode, type ThreadData } from '#config/thread-data.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
@@ -19,9 +19,9 @@ import { type StoreActors, startActors } from './thread/store-actors.ts'
 import { makeStoreLinks } from './thread/store-links.ts'
 import { makeProjectionTraces } from './thread/trade-traces.ts'
 
-/** The store also reads by itself, in case a notification is lost. */
+/** The store also reads on its own, in case a notification is lost. */
 const LOOK_EVERY_MS = 1_000
-/** Events are sorted by volumes that are this old at most, while the database answers. */
+/** Maximum age of the volumes by which events are sorted, while the database answers. */
 const VOLUMES_EVERY_MS = 2_000
 
 type StoreWorld = World & Pick<Adapters, 'openDatabase' | 'openLogReader'>
@@ -92,11 +92,11 @@ export function storeThread(data: ThreadData, world: StoreWorld = REAL): Thread 
     health: () => (actors === undefined ? 'starting' : whyBehind(actors.state)),
     metrics: kit.metrics,
     async drain() {
-      // With several machines, orders and the log continue meanwhile; the next store reads them.
+      // In a cluster, orders and the log continue meanwhile, and the next store reads them.
       leaving = isNode(settings)
       actors?.projector.hear(leaving ? 'Leave' : 'Tick', {}, 0, undefined)
       await actors?.projector.drained()
-      // Orders of closed markets continue at the next start.
+      // The orders of closed markets are ended at the next start.
       actors?.endings.hear('Stop', {}, 0, undefined)
       await Promise.all([
         actors?.endings.drained(),

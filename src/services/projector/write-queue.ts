@@ -21,7 +21,7 @@ export type WriteQueueProtocol = WriteRequests & {
 type Asked = { readonly ticket: Deferred; readonly task: WriteTask }
 
 export type WriteQueueState = {
-  /** Always resolves, with a reply to each task: a fault is a reply. Several share one commit. */
+  /** Resolves with a reply to each task and never rejects: a fault is a reply. Several tasks share one commit. */
   readonly run: (tasks: readonly WriteTask[]) => Promise<readonly StoreReply[]>
   /** Returns whether a write can share its commit with others. */
   readonly shares: (task: WriteTask) => boolean
@@ -67,7 +67,7 @@ function writeNext(state: WriteQueueState, context: Context<WriteQueueProtocol, 
   })
 }
 
-/** Returns the next write, and those directly behind it if all can share a commit. */
+/** Returns the next write, and those directly after it if all can share a commit. */
 function takeNext({ waiting, shares }: WriteQueueState): Asked[] {
   let count = 0
   while (count < waiting.length && count < WRITES_TOGETHER_MAX) {

@@ -1,8 +1,8 @@
 /**
  * Limits of the relayer: operations of an owner per minute, gas of an owner and of all owners per day (UTC).
- * Redemptions have a budget of their own, so spam of other operations cannot keep winners from their money. Owners
- * with settled trades may spend more, and a part of each budget is kept for them, so one person with many wallets
- * cannot use it up.
+ * Redemptions have a budget of their own, so that other operations cannot use up the gas that winners need. Owners with
+ * settled trades may spend more, and a part of each budget is kept for them, so one person with many wallets cannot use
+ * it up.
  */
 
 import type { Address } from '#domain/ids.ts'
@@ -67,7 +67,7 @@ export function budgetFlaw(
   const { gasPerDay, newcomers } = state.rules
   const { ownerGas, allGas } = gasPerDay[purpose]
   const owner = ownerOf(state, address, nowMs)
-  // New wallets are free, settled trades are not: so a wallet's gas grows with its trades.
+  // Creating wallets is free, settling trades is not, so a wallet's gas grows with its trades.
   const earned = newcomers.ownerGas + owner.trades * newcomers.gasPerTrade
   if (owner.gas[purpose] + gas > Math.min(ownerGas, earned)) {
     const more = earned < ownerGas ? `, each settled trade adds ${newcomers.gasPerTrade}` : ''

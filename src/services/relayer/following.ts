@@ -27,8 +27,8 @@ export function hear(state: RelayerState, news: LaneUpdate, context: RelayerCont
   const transaction = { lane: news.lane, nonce: news.nonce }
   const { key, attempt } = readReference(news.reference)
   if (attempt !== one.attempt || one.stage !== 'follow') {
-    // An abandoned attempt succeeded after all: its row is updated if no other attempt followed. The sender may forget
-    // it either way.
+    // An abandoned attempt succeeded after all: its row is updated unless another attempt followed. In both cases the
+    // sender may forget it.
     if (news.type !== 'finished') return
     const change = changeOf({ key, attempt, status: endOf(news), txHash: news.txHash }, context)
     write(state, { change, turn: 0, transaction }, context)

@@ -1,5 +1,5 @@
 /**
- * Keeps the relayer from helping a trader out of a match. Before it sends an operation that takes an approval, an
+ * Prevents the relayer from helping a trader to escape a match. Before it sends an operation that takes an approval, an
  * allowance, a permit's nonce or money from its owner's orders, one message makes the market threads refuse new orders
  * of that owner, and returns the needs of their open orders and unsettled trades. The hold lasts until the operation
  * has ended, so every match before that was part of the check.
@@ -28,7 +28,7 @@ export function needsFlaw(
   return reject('ORDERS_OPEN', field, detail)
 }
 
-/** `what` names the thing that the trades need. */
+/** `what` is the name of the approval, allowance or funds that the trades need. */
 export function tradesPending(
   field: string,
   { count, tradeIds }: UnsettledTrades,

@@ -17,8 +17,8 @@
  *
  * A contract numbers the signatures of one owner, so operations of one owner at one contract run one after another: the
  * next is examined when the previous one is in a block. Others are not delayed. The signer is known only after the
- * examination, so forged requests fill a short line and not the relayer. A repeated request joins the one in progress,
- * or is answered from its row.
+ * examination, so forged requests can fill only the short queue of one owner. A repeated request joins the one in
+ * progress, or is answered from its row.
  *
  * A refusal before `open` leaves no trace. After it the row has the result: a row that was opened and not sent is
  * failed, and a failed one may be requested again. Every result is written before it is acknowledged to the sender, so
@@ -158,7 +158,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
         holdAgain(state, sent, { kind, owner }, context)
         continue
       }
-      // The journal is written before anything is sent, so a missing entry was never sent.
+      // The journal is written before anything is sent, so an operation without an entry was never sent.
       const change = changeOf({ key, attempt, status: 'failed', reason: NEVER_SENT }, context)
       write(state, { change, turn: 0 }, context)
     }
@@ -183,7 +183,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
       return undefined
     }
     if (record?.status === 'sending') {
-      // An answer from the database was lost. It is not in progress here, so it was not sent.
+      // An answer from the database was lost. The operation is not in progress here, so it was not sent.
       moveTo(one, 'open')
       const change = changeOf(
         { key, attempt: record.attempt, status: 'failed', reason: NEVER_SENT },
@@ -212,7 +212,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
       leave(state, one, { txHash: found.doneBy, status: 'confirmed' }, context)
       return undefined
     }
-    // Count against the owner's rate only now: the signature is known to be the owner's.
+    // Counted against the owner's rate only now, when the signature is known to be the owner's.
     const limited = drawFor(state, one.operation.owner, context.nowMs)
     if (limited !== undefined) return refuse(state, one, limited, context)
     one.examination = found
@@ -266,7 +266,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     const one = state.underway.get(key)
     if (one?.operation === undefined || one.trial === undefined) return undefined
     if (!opened) {
-      // Only this thread opens rows of its chain, so it exists because an answer was lost.
+      // Only this thread opens rows of its chain, so the row exists because an earlier answer was lost.
       const wanted = record.txHash === '' ? reject('OUTCOME_UNKNOWN') : answerOf(record)
       leave(state, one, wanted, context)
       return undefined
@@ -297,8 +297,8 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     const tookMs = context.nowMs - one.beganAtMs
     context.emit({ type: 'sent', kind, lane: one.lane, txHash: sent.txHash, tookMs })
     for (const ticket of one.tickets.splice(0)) context.answer(ticket, answerOf(one))
-    // The journal has its hash. If it is not listed, its row can wait: most are mined at once, and then one write is
-    // enough.
+    // The journal has its hash. If it appears in no list of claims, its row need not be updated yet: most are mined
+    // soon, and then one write is enough.
     if ((one.examination?.claims.length ?? 0) > 0) submitted(state, one, context)
     else context.after(SUBMITTED_AFTER_MS, { type: 'Write', message: submission(one, context) })
     pollLane(state, one.lane, context)
@@ -312,7 +312,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     const gas = one.trial?.gas ?? 0
     if (one.operation !== undefined) spend(state, one.operation, -gas, context.nowMs)
     if (at === 'send') {
-      // If sending throws, nothing has left the process.
+      // If sending throws, nothing has been sent.
       const lane = one.lane === undefined ? undefined : state.lanes.get(one.lane)
       lane?.waiting.delete(referenceOf(one))
       lane?.open.delete(referenceOf(one))

@@ -156,7 +156,7 @@ export type Stage = 'waiting' | Step | 'follow'
  * Every step that an operation may take. An operation that an earlier process sent starts as `follow`, any other as
  * `waiting`. It is dropped when it is answered without a transaction, or when its transaction has ended.
  *
- * `find` leads to `open` if the database has a row that was never sent: the row is closed, and the search goes on.
+ * `find` leads to `open` if the database has a row that was never sent: the row is closed, and the search continues.
  */
 export const STEPS: Readonly<Record<Stage, readonly Stage[]>> = {
   waiting: ['find'],
@@ -204,7 +204,7 @@ export type Lane = {
   /** Undefined before the first read. */
   balance: bigint | undefined
   isLow: boolean
-  /** References of transactions that are not in a block, with their start. */
+  /** References of transactions that are in no block yet, with the time when they were sent. */
   readonly waiting: Map<string, number>
   /** Transactions that were sent and have not ended. */
   readonly open: Set<string>

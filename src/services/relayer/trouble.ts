@@ -2,7 +2,7 @@
 
 import { type Rejection, reject } from '#domain/rejection.ts'
 
-/** The parts of a fault that can be passed on. */
+/** The parts of a fault that can be sent to another thread. */
 export type Trouble = {
   readonly code: string
   readonly message: string

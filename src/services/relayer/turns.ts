@@ -117,8 +117,8 @@ export function pass(state: RelayerState, one: Underway, context: RelayerContext
 }
 
 /**
- * Returns why an operation cannot join the line: too many in this owner's name. Counted by owner, because the line for
- * the relayer's own bond is shared by all.
+ * Returns why an operation cannot join the queue: too many operations have this owner. Counted per owner, because the
+ * queue for the relayer's own bond is shared by all.
  */
 export function lineFlaw(state: RelayerState, operation: RelayOperation): Rejection | undefined {
   let before = 0

@@ -69,7 +69,7 @@ export type ResolutionEvent =
   | { readonly type: 'refused'; readonly due: ResolutionDue; readonly why: string }
   | { readonly type: 'trouble'; readonly why: string }
 
-/** Simulates, sends, follows its transaction, or waits until its end is acknowledged in the journal. */
+/** Stages: simulates, sends, follows its transaction, or waits until its end is acknowledged in the journal. */
 type Stage = 'simulate' | 'send' | 'follow' | 'ended'
 
 type Underway = {
@@ -142,7 +142,7 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
       )
       return undefined
     }
-    // Sent transactions first: their end may make room.
+    // Sent transactions are checked first: their end may make room.
     context.pipe(
       ports.poll(),
       (news) => ({ type: 'Told', message: { news } }),
@@ -248,8 +248,8 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
       state.why = why
       return undefined
     }
-    // An end that could not be acknowledged is retried by the next check. Everything else was not sent: the sender
-    // throws only before anything has left.
+    // An end that could not be acknowledged is retried by the next check. Any other failure happened before sending:
+    // the sender throws only if nothing was sent.
     if (state.underway.get(reference)?.stage !== 'ended') state.underway.delete(reference)
     hold(state, reference, context.nowMs)
     return undefined

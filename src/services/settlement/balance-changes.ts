@@ -1,4 +1,4 @@
-/** How trades change the balances of their traders. */
+/** The changes of traders' balances by trades. */
 
 import { type FundsToken, STABLECOIN } from '#domain/funds.ts'
 import type { Address } from '#domain/ids.ts'

@@ -140,7 +140,7 @@ export function applyUpdate(
   }
 }
 
-/** Handles trades that came into a block: others may wait for them, and their permits need not be sent again. */
+/** Handles trades that are now in a block: others may wait for them, and their permits need not be sent again. */
 function noteBlock(
   state: SettlementState,
   { tradeIds }: Batch,
@@ -179,7 +179,7 @@ function finishBatch(
     const pending = state.trades.get(tradeId)
     if (pending?.isConfirmed !== true) continue
     const verdict = verdictOf.get(pending.trade.tradeKey)
-    // Its market has it as confirmed by a block that a reorg removed; this block did not settle it.
+    // Its market has it as confirmed by a block that a reorg removed, but this block did not settle it.
     const isSettled = verdict?.settled === true || verdict?.reason === 'AlreadySettled'
     if (!isSettled) revertConfirmed(state, tradeId, txHash)
   }
@@ -264,7 +264,7 @@ function rememberPermit(state: SettlementState, orderHash: OrderHash): void {
   state.flight.usedPermits.add(orderHash)
 }
 
-/** Closes the journal's rows of batches once all their trades are reported. */
+/** Closes a batch's row in the journal once all trades of the batch are reported. */
 export function acknowledge(state: SettlementState, context: SettlementContext): void {
   for (const [name, batch] of state.flight.batches) {
     if (!batch.ended || batch.acknowledging) continue

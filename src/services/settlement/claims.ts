@@ -1,7 +1,8 @@
 /**
- * Claims of trades that lacked a balance. From its refusal until it is sent, such a trade has a claim on the balances of
- * both its sides and on the buyer's allowance: a younger trade that takes from them waits, unless they cover both.
- * Otherwise the younger one could settle first, and the older one would fail or not by what its trader does meanwhile.
+ * Claims of trades that lacked a balance. From its refusal until it is sent, such a trade has a claim on the balances
+ * of both its sides and on the buyer's allowance: a younger trade that takes from them waits, unless they cover both.
+ * Otherwise the younger one could settle first, and whether the older one fails would depend on its trader's actions
+ * meanwhile.
  *
  *   Ann has no YES   1. buys 5 YES, sent   2. sells 5 YES: refused, waits for 1   3. sells 1 YES: waits until 2 is sent
  *
@@ -15,7 +16,7 @@ import { isPermitBefore } from './permit-turns.ts'
 import type { MissingSide, PendingSettlement, SettlementState } from './state.ts'
 import { byAge } from './turns.ts'
 
-/** Longer than the blocks take that a trade waits for, unless the chain is stuck. */
+/** Longer than the blocks that a trade waits for usually take, unless the chain is stuck. */
 const CLAIM_MS = 60_000
 
 type Claim = {
@@ -25,7 +26,7 @@ type Claim = {
   spare: bigint
 }
 
-/** Returns the trades that take nothing that an older trade has a claim on. */
+/** Returns the trades that take nothing from a balance on which an older trade has a claim. */
 export function withoutClaimed(
   state: SettlementState,
   waiting: readonly TradeToSettle[],

@@ -1,9 +1,9 @@
 /**
  * Protects ended trades from a database that lags. It may still return them as pending. If a trade failed without a
- * transaction, neither the chain nor the journal knows that; sent again, it could settle after its market has given both
- * quantities back. So settlement ignores an ended trade for a minute. A trade that was matched before the youngest ended
- * trade that is forgotten by now, or before this process started, is verified with its market first. Later trades need
- * no verification.
+ * transaction, neither the chain nor the journal knows that; sent again, it could settle after its market has given
+ * both quantities back. So settlement ignores an ended trade for a minute. A trade that was matched before the youngest
+ * ended trade that is forgotten by now, or before this process started, is first verified with its market. Later trades
+ * need no verification.
  *
  *   12:00:00  a matches and fails at once; the database does not learn of it
  *   12:00:50  b matches and settles
@@ -17,7 +17,7 @@ import type { Ended, PendingSettlement, SettlementContext, SettlementState } fro
 
 /** How long an ended trade is ignored if the database returns it as pending. */
 const ENDED_KEPT_MS = 60_000
-/** Most difference between the clocks of two nodes: markets and an earlier settlement may run elsewhere. */
+/** Maximum difference between the clocks of two nodes: markets and an earlier settlement may run elsewhere. */
 const CLOCKS_APART_MS = 60_000
 /** How long all trades wait for the first answers, so that they share a batch. */
 const ANSWERS_MS = 500

@@ -1,4 +1,4 @@
-/** The lag of settlement, its reason, and the numbers of its status. */
+/** The lag of settlement, its reason, and the figures of its status. */
 
 import { MARKET_AGAIN_MS } from './retries.ts'
 import type { SettlementContext, SettlementState, SettlementStatus } from './state.ts'

@@ -1,13 +1,13 @@
 /**
- * Trades that came into a block while a submission was under way. A refusal may be older than that block: shares that a
- * trader bought a moment ago may be missing in the simulation and present when the answer arrives. So these trades
- * count as in flight when the refusal is judged, unless they have failed, or the refusal is of their block or later.
+ * Trades that were mined during a submission. A refusal may be older than that block: shares that a trader bought a
+ * moment ago may be missing in the simulation and present when the answer arrives. So these trades count as in flight
+ * when the refusal is judged, unless they have failed, or the refusal is of their block or later.
  */
 
 import type { TradeToSettle } from '#domain/trade.ts'
 import type { SettlementState } from './state.ts'
 
-/** Begins a submission: its simulation sees the blocks before it. */
+/** Starts a submission: its simulation sees only the blocks before it. */
 export function beginMinedWatch({ older }: SettlementState): void {
   older.minedSince.clear()
 }

@@ -97,8 +97,8 @@ function settlingBefore(
 }
 
 /**
- * Returns the allowance of a paying side as a side: trades before this one may take so much of it that the rest does
- * not cover it, and its trader could raise it while the trade waits. Undefined if a permit brings the allowance, or
+ * Returns the allowance of a paying side, treated like a balance: trades before this one may use so much of it that the
+ * rest is too low, and the trader could raise it while the trade waits. Undefined if a permit brings the allowance, or
  * replaces it before.
  */
 function allowanceOf(
@@ -169,7 +169,7 @@ function tradesInFlight(state: SettlementState, refused: readonly RefusedTrade[]
   return inFlight
 }
 
-/** Makes the trade wait for older ones. Those that came into a block during its submission are decided. */
+/** Makes the trade wait for older ones. Older trades that were mined during its submission count as decided. */
 export function awaitOlder(
   state: SettlementState,
   pending: PendingSettlement,
@@ -197,7 +197,7 @@ export function resumeWaiting(state: SettlementState, context: SettlementContext
         state.older.waiting.delete(waiting)
         continue
       }
-      // Apply all first: the block that brings the missing balance may also take it.
+      // Applies all decided trades first: the block that brings the missing balance may also take it.
       for (const [tradeId, block] of decided) {
         applyDecided(pending, tradeId, block, state.trades.get(tradeId)?.trade)
       }

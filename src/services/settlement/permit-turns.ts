@@ -7,9 +7,9 @@
  *
  *   waiting: A1 (permit 0)  A2 (permit 1)  A3 (no permit)      sent now: A1 A3      A2, once that is mined
  *
- * A trade that waits for others (`older-trades.ts`) keeps its turn only while none of them waits for a turn: two that
- * wait for each other would stop the chain until their deadline. A mint may bring a permit of each side: it needs both
- * turns.
+ * A trade that waits for others (`older-trades.ts`) keeps its turn only while none of them waits for a turn: two trades
+ * that wait for each other would block the chain's settlement until their deadline. A mint may bring a permit of each
+ * side: it needs both turns.
  */
 
 import { type Address, type OrderHash, type TradeId, ZERO_ADDRESS } from '#domain/ids.ts'

@@ -19,7 +19,7 @@ import { endTurns, inTurns, takerOf } from './turns.ts'
 /** A trade that was just read does not count as lag until its first submission, for at most this time. */
 const UNTRIED_MS = 5_000
 
-/** The most gas of a mint or merge, in that of an ordinary trade (see contracts/README.md). */
+/** Maximum gas of a mint or merge, relative to an ordinary trade (see contracts/README.md). */
 const SET_WEIGHT = 2.5
 
 /** Returns the pending trade in the given stage; adds it if it is new. */
@@ -146,7 +146,7 @@ function nextBatch(state: SettlementState, nowMs: number): TradeId[] {
   return withinGas(chosen, batchMax).map(({ tradeId }) => tradeId)
 }
 
-/** Keeps the first trades whose gas is that of `batchMax` ordinary ones, and at least one. */
+/** Keeps the first trades, at least one, whose gas does not exceed that of `batchMax` ordinary trades. */
 function withinGas(trades: readonly TradeToSettle[], batchMax: number): readonly TradeToSettle[] {
   let room = batchMax
   return trades.filter(({ kind }, index) => {
@@ -161,7 +161,7 @@ function keep<T>(list: T[], wanted: (each: T) => boolean): void {
   list.length = kept
 }
 
-/** Queues trades as a batch of their own. */
+/** Queues trades as a separate batch. */
 export function queueGroup(state: SettlementState, tradeIds: TradeId[]): void {
   for (const tradeId of tradeIds) {
     const pending = state.trades.get(tradeId)

@@ -50,7 +50,7 @@ export function end(
   moveTo(pending, 'ended')
   if (status === 'failed') forgetMined(state, pending.trade)
   addReport(state, tradeId, { status, txHash, reason, fault })
-  // A trade that waits for this one got the block earlier, unless both come with the same poll.
+  // A trade that waits for this one already has the block, unless both are decided by the same poll.
   if (!state.older.decided.has(tradeId) || status === 'failed')
     state.older.decided.set(tradeId, undefined)
   state.progress.lastMs = context.nowMs
@@ -122,7 +122,7 @@ export function applyAnswer(
 ): void {
   const { tradeId } = pending.trade
   if (report.status === 'reverted') {
-    // Unless the trade has failed, there is nothing to do. A failed trade must not settle.
+    // Nothing to do, unless the trade has failed: a failed trade must not settle.
     if (status === 'failed') abandonFailed(state, pending)
     return
   }
@@ -147,7 +147,7 @@ export function applyAnswer(
   }
 }
 
-/** Marks a trade as sent before: its submission asks the chain about it first. */
+/** Marks a trade as sent before: its submission first checks it on the chain. */
 function markSentBefore(pending: PendingSettlement, status: TradeStatus): void {
   pending.trade = { ...pending.trade, status }
   pending.isConfirmed = status === 'confirmed'
@@ -176,7 +176,7 @@ function abandonFailed(state: SettlementState, pending: PendingSettlement): void
   }
 }
 
-/** True if its market still needs a report that a restart could not repeat. */
+/** True if its market still needs a report that could not be repeated after a restart. */
 export function isUnreported(pending: PendingSettlement | undefined): boolean {
   if (pending === undefined) return false
   return pending.stage === 'ended' || pending.reports.some(({ status }) => status === 'reverted')

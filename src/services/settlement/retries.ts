@@ -24,7 +24,7 @@ const SYSTEMIC_AGAIN_MS = 2_000
 const RETRY_MS = 2_000
 const RETRY_MS_MAX = 600_000
 
-/** Reverts that no trade causes: the batch waits until the operator has fixed the cause. */
+/** Reverts that no single trade causes: the batch waits until the operator has fixed the cause. */
 const SYSTEMIC: ReadonlySet<string> = new Set([
   'EnforcedPause',
   'NotOperator',
@@ -34,7 +34,7 @@ const SYSTEMIC: ReadonlySet<string> = new Set([
 
 const MARKET_UNKNOWN = 'MarketUnknown'
 
-/** Stages of a trade that is in no transaction and not being submitted. */
+/** Stages of a trade that is neither in a transaction nor being submitted. */
 const IDLE: ReadonlySet<Stage> = new Set(['queued', 'awaitingMarket', 'awaitingOlder'])
 
 /** Notes a market that the chain does not know; its trades are retried after `MARKET_AGAIN_MS`. */
@@ -84,8 +84,8 @@ export function retryLater(
 }
 
 /**
- * Not the fault of a trader, although the contract reports it so: an order matches before it expires and can settle for
- * the whole grace after that. It runs out only if the exchange or the chain was unavailable for that long.
+ * Not the fault of a trader, although the contract reports it so. An order matches before it expires, and can settle
+ * for the whole grace after that. The grace passes only if the exchange or the chain was unavailable for that long.
  */
 export const OUT_OF_TIME = 'OrderExpired'
 
@@ -139,7 +139,7 @@ export function isolateFailing(
     end(state, first.trade.tradeId, ending, context)
     return
   }
-  // Others were sent since its last failure, so only this trade is stuck and does not count as lag.
+  // Others were sent since its last failure, so only this trade is stuck, and it does not count as lag.
   if (state.flight.lastSentMs > first.submitFailedAtMs && first.submitFailures > 0) first.retries++
   first.submitFailedAtMs = context.nowMs
   first.trouble = why

@@ -202,7 +202,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     pending.reports.shift()
     if (report.status === 'matched') state.history.unverified.delete(tradeId)
     if (isRejection(answer)) {
-      // The market does not exist or rejects the report for good: retrying cannot help.
+      // The market does not exist or rejects the report permanently: a retry cannot help.
       const what = `its market rejects the report ${report.status}: ${answer.rejected}`
       context.emit({ type: 'Contradiction', tradeId, what })
     } else {
@@ -220,7 +220,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     done(state, 'note')
     for (const note of notes) {
       const pending = state.trades.get(note.tradeId)
-      // Otherwise it has ended meanwhile, and its note must go.
+      // Otherwise it has ended meanwhile, and its note must be deleted.
       if (pending === undefined) state.notes.ended.add(note.tradeId)
       else pending.noted = note
     }
@@ -285,7 +285,7 @@ function readPending(state: SettlementState, context: SettlementContext): void {
   const isNew = state.reads.notified > state.reads.notifiedBefore
   // A read costs more the more trades are excluded, so notices are collected for longer then.
   const noticeMs = Math.min(readEveryMs, READ_GAP_MS + state.trades.size)
-  // With two batches queued, reads go on only for takers that have nothing queued yet.
+  // With two batches queued, reads continue only for takers that have nothing queued yet.
   const isEnough = state.queue.tradeIds.length >= 2 * batchMax
   const pauseMs = state.reads.isFull && !isEnough ? 0 : isNew ? noticeMs : readEveryMs
   if (nowMs - state.reads.lastMs < pauseMs) return

@@ -1,6 +1,6 @@
 /**
- * Logs what settlement waits for. If trades are open and none has ended for 10 s, an event names the reason, and again
- * every 30 s: a wait is never silent, whoever is late.
+ * Logs the reason of a wait. If trades are open and none has ended for 10 s, an event names the reason, and again every
+ * 30 s, whichever part is late.
  */
 
 import type { PendingSettlement, SettlementContext, SettlementState } from './state.ts'
@@ -27,7 +27,7 @@ export function watchStall(state: SettlementState, context: SettlementContext): 
   })
 }
 
-/** True if a step has been under way for so long that its answer may never come. */
+/** True if a step has been running for so long that its answer may never arrive. */
 function isOverdue({ steps }: SettlementState, nowMs: number): boolean {
   return [...steps.busy.values()].some((sinceMs) => nowMs - sinceMs >= STALLED_MS)
 }

@@ -64,7 +64,7 @@ export type SettlementProtocol = SettlementRequests & {
       why: string
       /** True if the same request may succeed later; otherwise its content is at fault. */
       retry: boolean
-      /** True if this process failed on its own data, and nothing outside. */
+      /** True if this process failed on its own data, and nothing external failed. */
       unexpected: boolean
       tradeIds?: readonly TradeId[]
       batch?: string
@@ -116,7 +116,7 @@ export type SettlementEvent =
     }
   | { readonly type: 'BatchVanished'; readonly trades: number }
   | { readonly type: 'BatchReverts'; readonly trades: number; readonly why: string }
-  /** The chain and a market disagree for good about a trade. */
+  /** The chain and a market permanently disagree about a trade. */
   | { readonly type: 'Contradiction'; readonly tradeId: TradeId; readonly what: string }
   /** A trade failed because it had not settled by its deadline. */
   | { readonly type: 'TradeOverdue'; readonly tradeId: TradeId; readonly why: string }
@@ -134,15 +134,15 @@ export type SettlementRules = {
   readonly chainId: number
   /** Most trades in one transaction. */
   readonly batchMax: number
-  /** How long a trade waits for others to share its transaction. */
+  /** Time that a trade waits for others to share its transaction. */
   readonly batchWaitMs: number
-  /** Most transactions that are sent and in no block yet. */
+  /** Maximum number of transactions that are sent and in no block yet. */
   readonly inFlightMax: number
   readonly readEveryMs: number
   readonly pollEveryMs: number
   /** Lag above which the markets accept cancels only; 0 for never. */
   readonly maxLagMs: number
-  /** How long a trade may stay unsettled while the chain can be reached. */
+  /** Maximum time that a trade may stay unsettled while the chain is reachable. */
   readonly tradeDeadlineMs: number
   /** Gas that may be spent on refusals of one trade without a side at fault. */
   readonly retryGasMax: number
@@ -176,7 +176,7 @@ export type SettlementPorts = {
 
 /** Stage of a trade in settlement. */
 export type Stage =
-  /** In the queue, or in a group that is sent by itself. */
+  /** In the queue, or in a group that is sent separately. */
   | 'queued'
   /** In a batch that is being simulated and sent. */
   | 'submitting'
@@ -247,7 +247,7 @@ export type PendingSettlement = {
   notBeforeMs: number
   /** The balance that it lacked at its last submission, until it is sent. */
   missing: MissingBalance | undefined
-  /** The refusal of a block by the fault of a side. It still counts if a reorg removes that block. */
+  /** The refusal by a block, by the fault of one side. It still counts if a reorg removes that block. */
   refusal: TradeRefusal | undefined
   /** Number of times it could not settle without a side at fault while others did. */
   retries: number
@@ -309,21 +309,21 @@ export type SettlementState = {
   /** Trades that wait for older ones. */
   readonly older: {
     readonly waiting: Set<TradeId>
-    /** Trades that were decided since the last look at those that wait, with the block if one settled them. */
+    /** Trades decided since the waiting trades were last checked, with the block if one settled them. */
     readonly decided: Map<TradeId, number | undefined>
-    /** Trades that came into a block while a submission was under way. */
+    /** Trades that were mined during a submission. */
     readonly minedSince: Map<TradeId, { readonly trade: TradeToSettle; readonly block: number }>
   }
   readonly markets: {
-    /** Markets that the chain does not know yet, and when to ask again. */
+    /** Markets that the chain does not know yet, and the time of the next check. */
     readonly missing: Map<MarketId, number>
-    /** Until when they were missing: before that their trades could not have settled. */
+    /** Time until which they were missing: before it their trades could not have settled. */
     readonly missingUntilMs: Map<MarketId, number>
   }
-  /** Trades that have ended or may have, of which the database may not know yet. */
+  /** Trades that have or may have ended, although the database may not have that yet. */
   readonly history: {
     readonly ended: Map<TradeId, Ended>
-    /** A trade that was matched before may have ended and been forgotten, here or before a restart. */
+    /** A trade matched before this time may have ended and been forgotten, here or before a restart. */
     trustedFromMs: number
     /**
      * Trades to verify with their markets; nothing is done for them before their markets answer that they are pending.
@@ -341,7 +341,7 @@ export type SettlementState = {
   /** When a trade last ended, and when the wait for the next was last logged. */
   readonly progress: { lastMs: number; toldMs: number }
   readonly steps: {
-    /** Steps under way, and since when. */
+    /** Steps in progress, and since when. */
     readonly busy: Map<Step, number>
     /** After a failure a step does not start before this time. */
     readonly pauses: Map<Step, { untilMs: number; failures: number; why: string }>
@@ -359,7 +359,7 @@ export type SettlementState = {
     lastPollMs: number
     /** Time for which the chain was reachable since the start. */
     reachableMs: number
-    /** How long after its expiration an order can settle; infinite until it is known. */
+    /** Time after its expiration in which an order can settle; infinite until it is known. */
     graceSec: number
     /** The sender's complaint; empty if there is none. */
     trouble: string

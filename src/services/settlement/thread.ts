@@ -53,7 +53,7 @@ import { makeSettlementTraces } from './thread/trade-traces.ts'
 /** Bounds of the interval between ticks of each actor. */
 const TICK_MS_MIN = 10
 const TICK_MS_MAX = 50
-/** Most transactions that wait for confirmations at once. */
+/** Maximum number of transactions that wait for confirmations. */
 const OPEN_MAX = 256
 const RPC_TIMEOUT_MS = 5_000
 /** Interval between requests to market threads that have not answered with their pauses. */
@@ -199,7 +199,7 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
         },
         keyOf: (trade) => contract.tradeKeyOf(trade),
         report: async (marketId, tradeReport) =>
-          // Without a valid lease another node may decide: report later.
+          // Without a valid lease another node may decide, so it is reported later.
           leases.isSure(role)
             ? report({ marketId, report: tradeReport, ...epochOf(lease) })
             : { unanswered: 'closed' },
@@ -266,7 +266,7 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
     market.tell('SettlementLag', { chainId, behind, ...epochOf(leaseOf.get(chainId)) })
   }
 
-  /** Sends a market thread all it needs, after it was linked or has lost messages. */
+  /** Sends a market thread everything that it needs, after it was linked or has lost messages. */
   function sendAll(market: (typeof markets)[number]): void {
     for (const [chainId, { lag }] of states) sendLag(market, chainId, lag.behind)
     pauses.linked(market)
@@ -299,7 +299,7 @@ export function settlementThread(data: ThreadData, world: ChainWorld = chainWorl
       sendAll(market)
     },
     health() {
-      // An unreachable chain stops no market. Lag does, and only this shows why.
+      // An unreachable chain stops no market, but lag does, and only this check shows the reason.
       for (const state of states.values()) {
         if (state.chain.misfit !== '') return state.chain.misfit
         if (state.lag.behind)

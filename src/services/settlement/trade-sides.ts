@@ -10,12 +10,12 @@ type Amount = { readonly token: FundsToken; readonly amount: bigint }
 export const SIDES = ['buyer', 'seller'] as const
 export type TradeSide = (typeof SIDES)[number]
 
-/** Returns what a trade takes from a side: dollars if its order buys, else shares. */
+/** Returns the token and amount that a trade takes from a side: dollars if its order buys, otherwise shares. */
 export function takenFrom(trade: Trade, side: TradeSide): Amount {
   return isPaying(trade, side) ? dollarsOf(trade, side) : sharesOf(trade, side)
 }
 
-/** Returns what a trade brings to a side. */
+/** Returns the token and amount that a trade brings to a side. */
 export function broughtTo(trade: Trade, side: TradeSide): Amount {
   return isPaying(trade, side) ? sharesOf(trade, side) : dollarsOf(trade, side)
 }

@@ -13,7 +13,7 @@ import { BUY } from '#domain/order.ts'
 import type { Trade, TradeToSettle } from '#domain/trade.ts'
 import type { SettlementState } from './state.ts'
 
-/** Most takers that one read of the database excludes. */
+/** Maximum number of takers that one read of the database excludes. */
 const AT_QUOTA_MAX = 1_000
 
 export function takerOf({ takerSide, buyer, seller }: Trade): Address {

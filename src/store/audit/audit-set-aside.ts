@@ -1,4 +1,4 @@
-/** Events of all chains that were set aside. They change no table, so there is nothing to compare. */
+/** Events of all chains that were set aside. They change no table, so they are only listed, not compared. */
 
 import type { SetAside } from '#domain/chain-event.ts'
 import { setAsideOf } from '../chain-index/set-aside.ts'

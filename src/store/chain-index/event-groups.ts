@@ -1,6 +1,6 @@
 /**
- * Events and their markets, as the chain has them. The first event of a chain with a slug keeps it. An event cannot
- * change: metadata with other bytes and the same slug is refused, and its market has no event.
+ * Events and their markets, according to the chain. The first event of a chain with a slug keeps it. An event cannot
+ * change: if metadata has other bytes but the same slug, it is refused, and its market has no event.
  */
 
 import type { EventMarketCreated } from '#domain/chain-event.ts'

@@ -1,4 +1,4 @@
-/** Rows that events only add: steps of markets, movements, conversions, trades, withdrawals, delegations. */
+/** Rows that are only inserted: steps of markets, movements, conversions, trades, withdrawals, delegations. */
 
 import type { ChainEvent } from '#domain/chain-event.ts'
 import type { MarketId } from '#domain/ids.ts'

@@ -38,7 +38,7 @@ export type ChainRange = {
   readonly atMs: number
 }
 
-/** `already` is true if the range was written before. */
+/** `already` is true if the range had been written before. */
 export type ChainWritten = {
   readonly written: 'applied' | 'already'
   /** Markets that are given up because the chain no longer has them. */

@@ -55,7 +55,7 @@ function receive(holding: Holding, amount: bigint, cost: bigint): void {
 /** Removes shares and returns their cost. */
 function give(holding: Holding, amount: bigint): bigint {
   const { shares, cost } = holding
-  // Only a position that was corrected by hand can have fewer shares than leave: the chain's balance covers every
+  // A position can have fewer shares than leave only if it was corrected by hand: the chain's balance covers every
   // movement.
   const part = amount < shares ? amount : shares
   holding.shares -= part
@@ -64,7 +64,7 @@ function give(holding: Holding, amount: bigint): bigint {
   return left
 }
 
-/** Overwrites the shares; shares that are gone take their cost with them. */
+/** Overwrites the shares. If there are fewer, the missing ones take their cost with them. */
 export function correct(holding: Holding, shares: bigint): void {
   if (shares < holding.shares) give(holding, holding.shares - shares)
   else holding.shares = shares

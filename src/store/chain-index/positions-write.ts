@@ -166,7 +166,7 @@ async function foldMarket(sql: Statements, chainId: number, marketId: MarketId):
   })
 }
 
-/** Returns a market as its movements make it; empty if the chain does not have the market. */
+/** Computes a market's positions from its movements; empty if the chain does not have the market. */
 export async function foldedMarket(
   sql: Pick<Statements, 'all'>,
   chainId: number,
@@ -268,7 +268,7 @@ async function tradesOfMoves(
   return trades
 }
 
-/** Returns those of the conditions that are markets. */
+/** Returns the conditions that are markets. */
 async function marketsAmong(
   sql: Statements,
   chainId: number,

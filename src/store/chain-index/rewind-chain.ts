@@ -91,7 +91,7 @@ export async function rewindChain(database: Database, rewind: ChainRewind): Prom
         (select market_id from chain_markets where chain_id = ? and created_block > ?)`,
       [chainId, ...above],
     )
-    // A removed market has no tokens here, so it folds to nothing even if tokens moved before its creation.
+    // A removed market has no tokens here, so its positions become empty even if tokens moved before its creation.
     await refoldMarkets(sql, chainId, new Set([...moved, ...orphaned]))
     await dropSyncs(sql, chainId)
     await sql.run('delete from chain_assertions where chain_id = ? and proposed_block > ?', above)

@@ -41,7 +41,7 @@ function copyFile(path: string, into: string): void {
   }
 }
 
-/** Refuses a copy that another version has written and that this one cannot upgrade; changes nothing. */
+/** Refuses a copy of another version that this version cannot upgrade; changes nothing. */
 export async function checkCopyVersion(dialect: Dialect, folder: string): Promise<void> {
   refuseUnknown(await migrationsInCopy(dialect, folder), migrationsOf(dialect))
 }

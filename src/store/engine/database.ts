@@ -43,7 +43,7 @@ export type Database = {
   readonly writeAhead?: WriteAhead | undefined
   /** The open transaction; transactions inside it are savepoints. */
   readonly within?: Transaction
-  /** Lease of every transaction: once it is lost, nothing is committed. */
+  /** Lease that every transaction checks: once it is lost, nothing is committed. */
   readonly fence?: Lease
 }
 
@@ -54,7 +54,7 @@ export type DatabaseOptions = {
   readonly readOnly?: boolean
   /** Maximum number of connections to a MySQL server; SQLite always has one. */
   readonly connectionsMax?: number
-  /** For an operator's slow statements: no server is left because it is slow. */
+  /** For an operator's slow statements: a server is not abandoned because it is slow. */
   readonly patient?: boolean
   /** Opens a thread that copies SQLite's write-ahead file back; for heavy writers. */
   readonly copier?: (path: string) => Copier
@@ -77,7 +77,7 @@ const READ_ATTEMPTS_MAX = 3
 /**
  * Settings of a session, whatever the server's defaults are.
  * - Strict mode: a value that does not fit its column is refused, not cut. Backslashes in strings are escapes.
- * - A single statement commits by itself.
+ * - A single statement commits at once.
  * - A lock wait ends after the same time as every other wait. A statement whose connection was cut would otherwise go
  *   on waiting and block its successor.
  * - A paused process or a lost machine may stop within a transaction. MariaDB ends such a transaction before the
@@ -121,7 +121,7 @@ export async function openEntities(
   }
 }
 
-/** Closes for good. Later queries fail; the ORM would open a connection that is never closed. */
+/** Closes permanently. Later queries fail; the ORM would open a connection that is never closed. */
 export async function closeDatabase({ orm, writeAhead }: Database): Promise<void> {
   orm.em.getConnection().connect = () => Promise.reject(closedFault())
   await writeAhead?.close()
@@ -160,7 +160,7 @@ export async function transact<T>(
   try {
     const result = await connection.transactional(
       async (transaction) => {
-        // Nothing was read or written yet, so this transaction blocks no checkpoint.
+        // Called before anything was read or written, so this transaction blocks no checkpoint.
         if (within === undefined) await database.writeAhead?.begun()
         if (fence === undefined) return change(transaction, connection)
         fenced.add(transaction)

@@ -14,7 +14,7 @@ export type DurableFile = {
 
 const CHUNK_BYTES = 1024 * 1024
 
-/** The first sync that finds the file opens it; a missing file needs no sync. */
+/** The file is opened by the first sync that finds it; a missing file needs no sync. */
 export function openDurableFile(path: string): DurableFile {
   let file: FileHandle | undefined
   let opening: Promise<void> | undefined

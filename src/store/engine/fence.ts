@@ -3,15 +3,16 @@
  * only if the row still has the writer's epoch. So a writer whose lease was taken by another node commits nothing. A
  * node that takes a lease waits for a commit that has passed the fence, and reads it afterwards.
  *
- * The fence is a write, not a locking read, because a Galera cluster compares writes only. It comes last, because the
- * row is locked from then until the commit: a long transaction must not stop its own node from renewing the lease.
+ * The fence is a write, not a locking read, because a Galera cluster detects conflicts between writes only. It is the
+ * last statement, because the row is locked from then until the commit: a long transaction must not stop its own node
+ * from renewing the lease.
  */
 
 import type { QueryResult, Transaction } from '@mikro-orm/core'
 import type { AbstractSqlConnection } from '@mikro-orm/mysql'
 import { Fault } from '#domain/fault.ts'
 
-/** The right of one holder to play a role; the next holder has a higher epoch. */
+/** The right of one holder to a role; the next holder has a higher epoch. */
 export type Lease = { readonly role: string; readonly epoch: number }
 
 export const LEASE_LOST = 'LEASE_LOST'

@@ -27,7 +27,7 @@ export function fillBytes(bytes: Buffer, hex: string): void {
 
 function assertHex(hex: string, length: number): void {
   // Faster than a regular expression: Node stops at the first character whose low byte is not a hex digit. The byte
-  // length rejects characters beyond ASCII.
+  // length excludes characters beyond ASCII.
   const isHex = length * 2 === hex.length - 2 && Buffer.byteLength(hex) === hex.length
   assert(isHex && hex.startsWith('0x'), 'expected 0x-hex')
 }
@@ -36,7 +36,7 @@ export function hexOf(bytes: Uint8Array): string {
   return `0x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')}`
 }
 
-/** Has the database convert a column to hex digits: text costs half as much as bytes to transfer. */
+/** Lets the database convert a column to hex digits: text costs half as much as bytes to transfer. */
 export function hexColumn(column: string): string {
   return `lower(hex(${column}))`
 }

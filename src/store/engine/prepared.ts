@@ -16,8 +16,8 @@ const STATEMENTS_MAX = 100
 
 /**
  * SQLite uses bound values when it plans, those of limits and, after `analyze`, of conditions. So it plans again
- * whenever they are bound, which took longer than the reads. It does not look into expressions, so values are wrapped
- * in one. MariaDB accepts no expression as a limit.
+ * whenever they are bound, which took longer than the reads. It does not evaluate expressions, so values are wrapped in
+ * one. MariaDB accepts no expression as a limit.
  */
 function withHiddenValues(sql: string): string {
   return sql.replaceAll('limit ?', 'limit 0 + ?').replaceAll(/(?<!\+ )\?/g, '+?')

@@ -1,7 +1,7 @@
 /**
- * Connections to several servers that are one database (a Galera cluster). All go to the same server, the first of the
- * address, as long as it serves; then to the next. Writers on one server wait for each other's locks; on two servers,
- * one of them is rolled back at commit. When a server is left, calls in progress fail like any call whose connection
+ * Connections to several servers that are one database (a Galera cluster). All use the same server, the first of the
+ * address, as long as it works; then the next. Writers on one server wait for each other's locks; on two servers, one
+ * of them is rolled back at commit. When a server is abandoned, calls in progress fail like any call whose connection
  * was lost.
  */
 
@@ -12,7 +12,7 @@ export type ServerPlace = { readonly host: string; readonly port: number }
 export type Servers = {
   /** Opens a connection to the current server, for the driver. */
   dial(): Socket
-  /** Gives up the current server: ends its connections, and sends new ones to the next. */
+  /** Abandons the current server: ends its connections, and opens new ones to the next. */
   leave(why: string): void
   /** Server of the next connection. */
   readonly place: ServerPlace

@@ -29,7 +29,7 @@ const CONNECTION_LOST = new Set([
   'ER_CLIENT_INTERACTION_TIMEOUT',
 ])
 
-/** Codes of a database that is reachable but cannot do it now. */
+/** Error codes of a reachable database that cannot execute the statement now. */
 const BUSY = new Set([
   'ER_CON_COUNT_ERROR',
   'ER_TOO_MANY_USER_CONNECTIONS',

@@ -38,7 +38,7 @@ const PAGES_MAX_WITH_COPIER = 65_536
 const PACE = { minMs: 20, maxMs: 2_000, pages: 1_024 }
 const PAGE_BYTES = 4_096
 
-/** Without a copier SQLite copies by itself, within its commits. */
+/** Without a copier, SQLite copies within its own commits. */
 export function keepWriteAhead(
   file: DatabaseFile,
   copier: Copier | undefined,

@@ -1,5 +1,5 @@
 /**
- * Leases of the roles that one node at a time may play. Each is a row with holder, epoch and expiry. The expiry is by
+ * Leases of roles: one node at a time may have a role. Each is a row with holder, epoch and expiry. The expiry is by
  * the clock of the database server, the only clock that all nodes share. Taking a lease raises its epoch, in one
  * statement that only one of several takers can win. Writes under an earlier epoch do not pass the fence
  * (`engine/fence.ts`).

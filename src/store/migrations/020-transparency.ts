@@ -4,7 +4,7 @@ import { Migration } from '@mikro-orm/migrations'
 import { type Dialect, type Table, tableStatements } from './018-baseline.ts'
 
 const TABLES: Readonly<Record<string, Table>> = {
-  // `begins_at` is the offset of the first event in the log; `published_size` that of the signed checkpoint.
+  // `begins_at` is the offset of the first event in the log; `published_size` is the size of the signed checkpoint.
   public_trees: {
     columns: `log_partition smallint, log_id varchar(64), begins_at bigint, next_offset bigint,
       size bigint, root hash, published_size bigint, checkpoint words`,

@@ -5,7 +5,7 @@ import { Migration } from '@mikro-orm/migrations'
 const NAME = 'chain_markets_by_category'
 const INDEX = `${NAME} on chain_markets (listed, category, quick, created_at_sec, market_id)`
 
-/** A start that was killed may have made it already. MySQL has no `if not exists` for an index. */
+/** A start that was killed may already have created it. MySQL has no `if not exists` for an index. */
 const FOUND = `select 1 from information_schema.statistics
   where table_schema = database() and index_name = '${NAME}' limit 1`
 

@@ -1,4 +1,4 @@
-/** Delegations as the chain announces them, and the open orders that delegates signed. */
+/** Delegations according to the chain, and open orders that delegates signed. */
 
 import { Migration } from '@mikro-orm/migrations'
 import { type Dialect, type Table, tableStatements } from './018-baseline.ts'

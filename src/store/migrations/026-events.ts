@@ -1,6 +1,6 @@
 /**
- * Adds events and their markets, from the chain. Each order of a list has an index that ends with the event's key, so
- * a page reads as many rows as it has, or as many as a filter may scan.
+ * Adds events and their markets, from the chain. Each sort order of a list has an index that ends with the event's key.
+ * So a page reads only its own rows, or as many as a filter may scan.
  */
 
 import { Migration } from '@mikro-orm/migrations'

@@ -1,4 +1,4 @@
-/** Adds the matching rule of a market and the kind of a trade. Empty means a market of one outcome, an ordinary trade. */
+/** Adds the matching rule of a market and the kind of a trade. Empty means an ordinary market, or an ordinary trade. */
 
 import { Migration } from '@mikro-orm/migrations'
 import type { Dialect } from './018-baseline.ts'

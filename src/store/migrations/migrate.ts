@@ -17,7 +17,7 @@ type Migrations = ReturnType<typeof migrationsOf>
 
 async function openMigrations(database: Database, migrationsList: Migrations) {
   const { address, servers } = database
-  // If some of several servers are away, this finds one that serves.
+  // If some of several servers are down, finds one that works.
   if (servers !== undefined) await read(database, (em) => em.getConnection().execute('select 1'))
   return new MikroORM({
     ...(await ormOptions(address, { connectionsMax: 1, servers })),
@@ -43,7 +43,7 @@ export async function isMigrated(database: Database): Promise<boolean> {
   try {
     const orm = await openMigrations(database, migrationsOf(database.address.dialect))
     try {
-      // The migrator would create its table to read it, and so would all processes that wait.
+      // Read without the migrator, which would create its table in order to read it, in every process that waits.
       const made = await orm.em.getConnection().execute(MIGRATIONS_TABLE)
       return made.length > 0 && (await new Migrator(orm.em).getPending()).length === 0
     } finally {

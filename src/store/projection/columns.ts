@@ -229,7 +229,7 @@ export function isPending(status: TradeStatus): boolean {
   return status === 'matched' || status === 'submitted' || status === 'reverted'
 }
 
-/** Field by field, so that only the validated shape reaches the database. */
+/** Copied field by field, so that only the validated shape reaches the database. */
 function permitText({ nonce, value, deadline, v, r, s }: PermitSignature): string {
   return JSON.stringify({ nonce, value, deadline, v, r, s })
 }

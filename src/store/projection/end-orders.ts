@@ -3,8 +3,8 @@
  * follow in short separate transactions, so that nothing else waits for them. Until then, reads treat an open order of
  * a closed market as ended.
  *
- * Only the status changes. The end time is in the market's row, and the order keeps its last change. So the number of
- * steps, and repeating one, makes no difference.
+ * Only the status changes. The end time is in the market's row, and the order keeps its last change. So neither the
+ * number of steps nor a repeated step changes the result.
  */
 
 import type { QueryResult } from '@mikro-orm/core'
@@ -13,7 +13,7 @@ import { ORDERS_ENDED_MAX } from '#domain/limits.ts'
 import { type Database, read, transact } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 
-/** SQLite has no limit in an update; MySQL has none in a subquery of one. */
+/** SQLite does not support a limit in an update; MySQL does not support one in its subquery. */
 const UPDATES = {
   sqlite: `update orders set status = 'market-closed' where order_hash in (
     select order_hash from orders where market_id = ? and status = 'open' limit ?)`,

@@ -27,8 +27,8 @@ import type { MarketChange, ProjectionBatch, TradeRow } from './rows.ts'
 import { sqliteWriter } from './sqlite-writer.ts'
 
 /**
- * `already` is true if nothing was written now. The batch had been applied before, or its start had been applied as
- * part of another batch whose commit was never acknowledged.
+ * `already` is true if nothing was written now. The batch was already applied, or its start was applied as part of
+ * another batch whose commit was never acknowledged.
  */
 export type Projected = {
   readonly written: 'applied' | 'already'
@@ -99,7 +99,7 @@ async function projectOne(
   expectAll('orders', orderChanges.length, await writer.updateOrders(orderChanges))
   const tradeChanges = collapsed.tradeChanges.map(tradeChangeValues)
   expectAll('trades', tradeChanges.length, await writer.updateTrades(tradeChanges))
-  // A market closes for good: orders that are open after the batch ended with it (`end-orders.ts`).
+  // A market closes permanently: orders that are still open after the batch ended with it (`end-orders.ts`).
   const marketCounts = new Map<number, MarketCounts>()
   for (const { market } of batch.markets) countsOf(marketCounts, market.chainId).markets += 1
   for (const change of batch.marketChanges) {

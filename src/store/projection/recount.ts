@@ -79,7 +79,7 @@ export async function recount(
 }
 
 function countRow(tally: Tally, chain: ChainCount, marketId: MarketId, row: TradeRow): void {
-  // The spans of a chain continue across its markets; everything else starts anew with each market.
+  // The time spans of a chain continue across its markets; everything else starts over with each market.
   count(
     { ...tally, spans: chain.spans },
     {

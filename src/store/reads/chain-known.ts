@@ -4,10 +4,10 @@ import type { Address, MarketId } from '#domain/ids.ts'
 import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 
-/** Keys per statement. Strangers decide how many keys there are, and databases limit the parameters of a statement. */
+/** Keys per statement. Strangers determine the number of keys, and databases limit the parameters of a statement. */
 const KEYS_MAX = 200
 
-/** Returns those of the contracts that are markets of the chain; events of other contracts are ignored. */
+/** Returns the contracts that are markets of the chain; events of other contracts are ignored. */
 export async function marketsOfContracts(
   database: Database,
   { chainId, contracts }: { readonly chainId: number; readonly contracts: readonly Address[] },
@@ -40,7 +40,7 @@ export async function openMarketContracts(
   return rows.map((row) => hexOf(row.contract_address) as Address)
 }
 
-/** Returns those of the tokens that belong to a market or have moved before. */
+/** Returns the tokens that belong to a market or have moved before. */
 export async function followedTokens(
   database: Database,
   { chainId, positionIds }: { readonly chainId: number; readonly positionIds: readonly string[] },

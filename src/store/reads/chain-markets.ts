@@ -125,7 +125,7 @@ async function listByAge(
   database: Database,
   filter: ChainMarketFilter,
 ): Promise<ChainMarketRecord[]> {
-  // The index has quick markets and others apart: to list both by age at once, it would sort all of them.
+  // The index separates quick markets from others; listing both by age in one query would sort all of them.
   if (filter.quick === undefined && filter.asset === undefined) {
     const kinds = await Promise.all(
       [false, true].map((quick) => listByAge(database, { ...filter, quick })),
@@ -182,7 +182,7 @@ function conditions(filter: ChainMarketFilter): {
   return { where: where.join(' and '), values }
 }
 
-/** Returns one market of the chain; undefined also while a reorg has removed it. */
+/** Returns one market of the chain; undefined also if a reorg has removed it. */
 export async function chainMarketById(
   database: Database,
   marketId: MarketId,
@@ -231,8 +231,8 @@ const BELOW_EPOCH = `(length(o.nonce) < length(w.before_nonce)
 const PENDING_LOOKED_AT_MAX = 10_000
 
 /**
- * Returns markets whose actors differ from the chain. `open`: they trade and no log has them. `close`: they are
- * resolved or given up, and their log says otherwise.
+ * Returns markets whose actors differ from the chain. `open`: they trade, but no log has them. `close`: they are
+ * resolved or given up, but open in their log.
  */
 export async function marketsToReconcile(
   database: Database,

@@ -11,7 +11,7 @@ export type ClaimPlace = { readonly atMs: number; readonly item: number; readonl
 export type ClaimFilter = {
   readonly status: ClaimStatus
   readonly limit: number
-  /** Only claims after this one, which are older. */
+  /** Only claims after this one in the list, which are older. */
   readonly before?: ClaimPlace
 }
 

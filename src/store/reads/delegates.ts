@@ -15,7 +15,7 @@ type DelegateRow = {
   readonly markets: string
 }
 
-/** Condition that no later row of the same account and delegate exists. */
+/** SQL condition: no later row of the same account and delegate exists. */
 export const IS_NEWEST = `not exists (select 1 from chain_delegates n
   where n.chain_id = c.chain_id and n.account = c.account and n.delegate = c.delegate
     and (n.block_number > c.block_number

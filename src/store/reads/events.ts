@@ -56,7 +56,7 @@ type EventKey = { readonly chainId: number; readonly hash: string }
 
 type Values = (string | number | Buffer)[]
 type Raw = Record<string, string | number | Uint8Array | null>
-/** A part of an index, and the values of its condition. */
+/** A range of an index, and the values of its condition. */
 type Range = { readonly where: string; readonly values: Values }
 
 const SORTS: Readonly<Record<EventSort, { column: string; way: 'asc' | 'desc'; index: string }>> = {
@@ -69,7 +69,7 @@ const SORTS: Readonly<Record<EventSort, { column: string; way: 'asc' | 'desc'; i
 const COLUMNS = `chain_id, event_hash, slug, title, description, category, tags, image, signer,
   ends_at_sec, exclusive, created_at_sec, cast(volume_e6 as char) as volume`
 
-/** A filtered scan reads this many rows first, and each time four times as many. */
+/** A filtered scan first reads this many rows, and then four times as many in each further step. */
 const FIRST_SCAN = 64
 
 async function select(database: Database, sql: string, values: Values): Promise<Raw[]> {
@@ -97,7 +97,7 @@ export async function listEvents(database: Database, filter: EventFilter): Promi
   return { events: await load(database, found), next: place }
 }
 
-/** Returns the next places of the list, and whether the filter takes them. */
+/** Returns the next positions of the list, and whether the filter accepts them. */
 async function scan(
   database: Database,
   filter: EventFilter,
@@ -124,7 +124,7 @@ async function scan(
   return rows.map((row) => ({ place: placeOf(row), fits: Number(row.fits) === 1 }))
 }
 
-/** Returns the parts of the index behind a place, in order; each is one range. */
+/** Returns the ranges of the index after a position, in order. */
 function rangesOf({ sort, status, nowSec }: EventFilter, place: EventPlace | undefined): Range[] {
   const { column, way } = SORTS[sort]
   const behind = way === 'asc' ? '>' : '<'

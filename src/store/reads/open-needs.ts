@@ -1,6 +1,6 @@
 /**
  * Open and pending items for accounts that start: the checkpoint of each partition, markets that may still change,
- * their open orders, and undecided trades. All are of one snapshot, so the logs can be read on from the checkpoints.
+ * their open orders, and undecided trades. All are of one snapshot, so the logs can be read from the checkpoints on.
  * They come in pages, so that only one page is in memory.
  */
 
@@ -75,7 +75,7 @@ export async function openNeeds(
   })
 }
 
-/** Returns those of the trades that exist, in any state and order. */
+/** Returns the trades that exist, in any state and order. */
 export async function tradeNeeds(
   database: Database,
   { tradeIds }: { readonly tradeIds: readonly TradeId[] },

@@ -22,7 +22,7 @@ export type OrderRecord = VerifiedOrder & {
   readonly seq: number
 }
 
-/** Returns those of the orders that exist, in any order. */
+/** Returns the orders that exist, in any order. */
 export async function ordersByHash(
   database: Database,
   orderHashes: readonly OrderHash[],
@@ -36,7 +36,7 @@ export async function ordersByHash(
   return found.map((row) => orderRecord(row, closed.has(row.marketId)))
 }
 
-/** Returns the signatures and permits of those of the orders that are not open. */
+/** Returns the signatures and permits of the orders that are not open. */
 export async function endedOrders(
   database: Database,
   { orderHashes }: { readonly orderHashes: readonly OrderHash[] },
@@ -50,7 +50,7 @@ export async function endedOrders(
     }))
 }
 
-/** Returns those of the orders that the database has, open or ended. */
+/** Returns the orders that the database has, open or ended. */
 export async function storedOrders(
   database: Database,
   filter: { readonly orderHashes: readonly OrderHash[] },
@@ -101,7 +101,7 @@ type StateRow = TagsRow & {
   readonly close_reason: string | null
 }
 
-/** Returns the state of one order; undefined if the database has not read of it. */
+/** Returns the state of one order; undefined if the database does not have it yet. */
 export async function orderState(
   database: Database,
   { orderHash }: { readonly orderHash: OrderHash },
@@ -134,7 +134,7 @@ export async function orderState(
   }
 }
 
-/** Returns those of the markets that are closed: their orders have ended, even if the rows still say open. */
+/** Returns the markets that are closed: their orders have ended, even if the rows are still marked open. */
 async function closedOf(
   database: Database,
   marketIds: ReadonlySet<MarketId>,

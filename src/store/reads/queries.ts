@@ -222,7 +222,7 @@ export async function askQuery<Name extends QueryName>(
   return answerOf((await pool.run({ query, args })) as StoreReply) as Queries[Name]['answers']
 }
 
-/** Reads that go through much of the history of a user or a market. */
+/** Reads that scan much of the history of a user or a market. */
 const LONG: ReadonlySet<keyof Queries> = new Set([
   'tradesOfUser',
   'payoutsOfUser',
@@ -230,8 +230,8 @@ const LONG: ReadonlySet<keyof Queries> = new Set([
 ] as const)
 
 /**
- * Returns whether a read takes long: it goes through history, by its name or because it is not the first page, or it
- * searches the texts of all markets (0.1 s with 100,000 of them).
+ * Returns whether a read takes long: it scans history, by its name or because it is not the first page, or it searches
+ * the texts of all markets (0.1 s with 100,000 of them).
  */
 export function isLongRead(name: keyof Queries, args: object): boolean {
   if (LONG.has(name)) return true

@@ -55,7 +55,7 @@ function idOfRow({ market_id, seq, fill_index }: TradeRowRead): TradeId {
   return tradeId(hexOf(market_id) as MarketId, Number(seq), fill_index)
 }
 
-/** Returns those of the trades that exist, in any state, in the order of the list. */
+/** Returns the trades that exist, in any state, in the order of the list. */
 export async function tradesWithOrders(
   database: Database,
   { tradeIds }: { readonly tradeIds: readonly TradeId[] },

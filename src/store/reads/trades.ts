@@ -28,14 +28,14 @@ export type TradeRecord = Trade & {
   readonly updatedAtMs: number
 }
 
-/** A place in the trades of a market; the page ends before it. */
+/** A position in the trades of a market; the page contains the trades before it. */
 type BeforeTrade = { readonly seq: number; readonly fillIndex: number }
 
-/** The condition on `seq` alone uses the index; the rest skips fills of one event. */
+/** The condition on `seq` alone uses the index; the rest excludes fills of the same event. */
 const BEFORE_PLACE = 'and seq <= ? and (seq < ? or fill_index < ?)'
 const NEWEST_FIRST = 'order by market_id desc, seq desc, fill_index desc'
 
-/** Returns the trades of a market, newest first; all, or those before a place. */
+/** Returns the trades of a market, newest first; all, or those before a position. */
 export async function recentTrades(
   database: Database,
   filter: {
@@ -70,7 +70,7 @@ type ListedRow = Pick<
   | 'status'
 > & { readonly bought: string; readonly sold: string; readonly tx: string | null }
 
-/** Returns trades of a market before a place, newest first, with only the fields that a list shows. */
+/** Returns trades of a market before a position, newest first, with only the fields that a list shows. */
 export async function earlierTrades(
   database: Database,
   filter: { readonly marketId: MarketId; readonly limit: number; readonly before: BeforeTrade },
@@ -98,7 +98,7 @@ export async function earlierTrades(
   }))
 }
 
-/** A place in a list across markets, for the next page. Rows are numbered, so no two places are equal. */
+/** A position in a list across markets, for the next page. Rows are numbered, so no two positions are equal. */
 export type TradePlace = {
   /** Time by which the list is ordered. */
   readonly atMs: number

@@ -13,7 +13,7 @@ export type Withdrawn = {
   readonly isWithdrawn: boolean
 }
 
-/** Returns a trader's withdrawals; they count at once, although the contract applies them after its delay. */
+/** Returns a trader's withdrawals. They apply here at once, although the contract applies them after its delay. */
 export async function withdrawnBy(
   database: Database,
   args: {

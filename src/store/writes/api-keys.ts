@@ -61,7 +61,7 @@ export async function registerApiKey(
   })
 }
 
-/** Revokes a key for good; returns false if it does not exist. Revoking again changes nothing. */
+/** Revokes a key permanently; returns false if it does not exist. Revoking again changes nothing. */
 export async function revokeApiKey(database: Database, id: string, atMs: number): Promise<boolean> {
   return transact(database, async (transaction, connection) => {
     const found = await connection.execute<{ key_id: string }[]>(

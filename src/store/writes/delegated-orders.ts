@@ -1,7 +1,7 @@
 /**
- * Records orders that delegates signed before their markets get them. The sum of a delegate's open orders can then not
- * exceed the limit of the delegation, whichever fronts they come through and whatever restarts: writes run one after
- * another, and each sees the earlier ones. An order counts in full until the projection has it, then with its rest.
+ * Records orders that delegates signed before their markets get them. So the sum of a delegate's open orders cannot
+ * exceed the limit of the delegation, through any fronts and restarts: writes run one after another, and each sees the
+ * earlier ones. An order counts in full until the projection has it, then with its rest.
  */
 
 import type { Address, OrderHash } from '#domain/ids.ts'
@@ -26,12 +26,12 @@ export type DelegatedOrder = {
   readonly dryRun?: boolean
 }
 
-/** Result of a reservation: made, or the sum that open orders already have. */
+/** Result of a reservation: granted, or the current sum of the open orders. */
 export type DelegatedReserve =
   | { readonly reserved: true }
   | { readonly reserved: false; readonly openNotional: bigint; readonly openOrders: number }
 
-/** A reservation whose order the projection never got was lost between front and market. */
+/** If the projection never gets the order of a reservation, the order was lost between front and market. */
 const LOST_AFTER_MS = 600_000
 /** The quantity of a filled order may return until its trades have settled, which takes less than this. */
 const RETURNS_WITHIN_MS = 7_200_000

@@ -5,7 +5,7 @@ import { type Database, transact } from '../engine/database.ts'
 import { bytesOf } from '../engine/hex.ts'
 import { statements } from '../engine/statements.ts'
 
-/** Sum over the markets of the row of `events` around it. */
+/** SQL expression: the sum over the markets of the current row of `events`. */
 export const VOLUME_OF_EVENT = `(select coalesce(sum(s.volume_whole), 0) * 1000000
     + coalesce(sum(s.volume_millionths), 0)
   from event_markets m join market_stats s on s.market_id = m.market_id
@@ -14,7 +14,10 @@ export const VOLUME_OF_EVENT = `(select coalesce(sum(s.volume_whole), 0) * 10000
 /** Markets per transaction. */
 const MARKETS_MAX = 500
 
-/** Sums the volumes of the events of these markets again. The statement is repeatable: it adds nothing. */
+/**
+ * Sums the volumes of the events of these markets again. It may be repeated, because it sets the sums and does not add
+ * to them.
+ */
 export async function sumEventVolumes(
   database: Database,
   marketIds: readonly MarketId[],

@@ -33,8 +33,8 @@ const tuples = (rows: number, columns: number): string =>
     .join(', ')
 
 /**
- * Writes rows together. If the database refuses one, writes each row by itself, so that one bad row does not block
- * the others. Returns how many were refused.
+ * Writes rows together. If the database refuses one, writes each row separately, so that one bad row does not block the
+ * others. Returns how many were refused.
  */
 async function recordAll<Row>(
   rows: readonly Row[],

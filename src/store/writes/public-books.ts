@@ -1,6 +1,6 @@
 /**
- * Past books, as the store keeps them: each changed market's books at the end of a segment of the public log. They
- * follow from the log, so writing them again changes nothing.
+ * Storage of past books: each changed market's books at the end of a segment of the public log. They are derived from
+ * the log, so writing them again changes nothing.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -87,7 +87,7 @@ export async function publicBookBefore(
   return row && { ...segmentOf(row), marketId, levels: row.levels }
 }
 
-/** Returns the segments in which a market has events behind a number that are not older than a time, oldest first. */
+/** Returns the segments in which a market has events after this number and not older than this time, oldest first. */
 export async function publicSegments(
   database: Database,
   asked: {

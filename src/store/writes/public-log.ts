@@ -1,7 +1,7 @@
 /**
- * The public log, as the store keeps it: leaves, tiles, size and root of each partition's tree grow in one transaction,
- * under the lease of the writer. A checkpoint is stored only for a tree that is stored already, so that a checkpoint
- * never leaves before its size and root are durable.
+ * Storage of the public log: leaves, tiles, size and root of each partition's tree grow in one transaction, under the
+ * lease of the writer. A checkpoint is stored only for a stored tree, so that no checkpoint is published before its
+ * size and root are durable.
  */
 
 import type { AbstractSqlConnection } from '@mikro-orm/mysql'
@@ -46,8 +46,8 @@ export type PublishedCheckpoint = {
 }
 
 /**
- * Adds leaves to trees. Asking again changes nothing. A tree that is neither at the start nor at the end of the growth,
- * or has another root there, was built by another writer: nothing is written.
+ * Adds leaves to trees. Repeating it changes nothing. If a tree is neither at the start nor at the end of the growth,
+ * or has another root there, another writer has changed it, and nothing is written.
  */
 export async function growTrees(
   database: Database,
@@ -61,7 +61,7 @@ export async function growTrees(
   })
 }
 
-/** Inserts or replaces rows of which one column is long. */
+/** Inserts or replaces rows with one long column. */
 type InsertBlobs = (sql: string, rows: readonly (number | Buffer)[][]) => Promise<void>
 
 /** Bytes of one statement: far below the smallest default packet limit, also as hexadecimal text. */
@@ -159,7 +159,7 @@ async function treeIn(
   return row && { logId: row.log_id, size: Number(row.size), root: row.root }
 }
 
-/** Publishes signed checkpoints of trees that are stored; an older one than the published changes nothing. */
+/** Publishes signed checkpoints of stored trees; a checkpoint older than the published one changes nothing. */
 export async function publishCheckpoints(
   database: Database,
   { checkpoints }: { readonly checkpoints: readonly PublishedCheckpoint[] },
@@ -220,7 +220,7 @@ export async function publicTrees(
   }))
 }
 
-/** Returns the tiles at these places that are stored. */
+/** Returns the stored tiles at these positions. */
 export async function publicTiles(
   database: Database,
   {
@@ -276,7 +276,10 @@ export async function publicThroughMs(
 /** The partition of an event, and when it happened. */
 export type EventPlace = { readonly partition: number; readonly atMs: number }
 
-/** Returns where to look for the first event of an order; undefined if the database does not have the order. */
+/**
+ * Returns the position from which to search for the first event of an order; undefined if the database does not have
+ * the order.
+ */
 export async function orderPlace(
   database: Database,
   { orderHash }: { readonly orderHash: OrderHash },
@@ -289,7 +292,10 @@ export async function orderPlace(
   return row && { partition: Number(row.log_partition), atMs: Number(row.placed_at_ms) }
 }
 
-/** Returns where to look for the match of a trade; undefined if the database does not have the trade. */
+/**
+ * Returns the position from which to search for the match of a trade; undefined if the database does not have the
+ * trade.
+ */
 export async function tradePlace(
   database: Database,
   {

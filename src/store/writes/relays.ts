@@ -44,7 +44,7 @@ export type RelayChange = {
 const REASON_LENGTH_MAX = 1_000
 
 /**
- * Stores an operation before it is sent. An existing one is returned unchanged, unless it failed: then this is its next
+ * Stores an operation before it is sent. An existing one is returned unchanged. If it had failed, this is its next
  * attempt, and the gas of earlier attempts still counts.
  */
 export async function openRelay(

@@ -22,7 +22,7 @@ export type NonceClaim = {
 
 type ClaimRow = { readonly key_id: string; readonly nonce: Buffer; readonly claim: Buffer }
 
-/** No key has this id: the row has the time since which uses are recorded. */
+/** An id that no key has: its row stores the time since which uses are recorded. */
 const SINCE = { keyId: '', nonce: '0'.repeat(32) }
 /** Rows per delete statement, so that locks are short. */
 const FORGOTTEN_MAX = 5_000

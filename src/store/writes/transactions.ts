@@ -125,7 +125,7 @@ export async function journalOf(
   })
 }
 
-/** Returns the transaction of a hash; each of its signed forms has one. */
+/** Returns the transaction with this hash; each of its signed forms has a hash. */
 export async function transactionByHash(
   database: Database,
   { txHash }: { readonly txHash: string },

@@ -68,8 +68,8 @@ async function runWrite(database: Database, task: WriteTask): Promise<StoreReply
 }
 
 /**
- * Writes that can share a commit: small, and everything they read is read inside their transaction. On SQLite, which
- * has one connection, other reads would wait for themselves.
+ * Writes that can share a commit: they are small, and read only inside their transaction. On SQLite, which has one
+ * connection, any other read would deadlock.
  */
 const SHARING: ReadonlySet<string> = new Set<WriteName>([
   'openRelay',

@@ -16,7 +16,7 @@ import { emojiOf, gapWords } from './event-words.ts'
 
 export function EventView({ slug }: { readonly slug: string }) {
   const [shown] = useState(() => signal<EventDetail | 'missing' | undefined>(undefined))
-  // A new market may belong to the event.
+  // Reads the event again, because a new market may belong to it.
   const count = markets.value?.length
   useEffect(() => {
     readEvent(slug).then(

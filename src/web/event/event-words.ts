@@ -5,14 +5,14 @@ import { cents } from '../format.ts'
 
 type Prices = NonNullable<EventDetail['prices']>
 
-/** Returns what the gap offers to a trader; undefined if it offers nothing. */
+/** Describes the profit that the gap offers to a trader; undefined if there is none. */
 export function gapWords({ gap }: Pick<Prices, 'gap'>): string | undefined {
   if (gap > 0) return `Selling YES in every market earns ${cents(gap)} per share.`
   if (gap === 0) return undefined
   return `Buying YES in every market earns ${cents(-gap)} per share if one of them wins.`
 }
 
-/** Returns the emoji of an event; an image is only known by its hash. */
+/** Returns the emoji of an event. An image is not shown, because only its hash is known. */
 export function emojiOf({ image }: { readonly image: string }): string {
   return image.startsWith('0x') ? '' : image
 }

@@ -15,7 +15,7 @@ import { eventLink, marketLink } from '../state/router.ts'
 const MARKETS_SHOWN = 3
 
 export function EventCards() {
-  // A market that opens or ends may belong to an event.
+  // Reads the events again, because a market that opens or ends may belong to one.
   const count = markets.value?.length
   useEffect(() => void readEvents(), [count])
   const shown = events.value?.filter(({ chainId }) => chainId === (chain.value?.chainId ?? chainId))

@@ -55,7 +55,7 @@ export function AssetChart({ quick }: { readonly quick: QuickModel }) {
   )
 }
 
-/** Notes that the line between the two ends is unknown. */
+/** A note that the line between the two ends is unknown. */
 function Gap(props: { readonly market: QuickMarket | undefined; readonly quick: QuickModel }) {
   const { market, quick } = props
   if (market === undefined || nowSec.value < market.endTime) return null
@@ -110,7 +110,7 @@ function drawAsset(place: HTMLElement, strikePrice: number) {
           return price === undefined ? { time } : { time, value: price / DOLLAR }
         }),
       )
-      // The library's own fit would leave out the steps without a price.
+      // The library's own fit would leave out the part without prices.
       chart.timeScale().setVisibleLogicalRange({ from: 0, to: steps.length })
     },
     destroy() {

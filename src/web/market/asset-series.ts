@@ -6,7 +6,7 @@ import { assetPrice, countdown } from '../format.ts'
 /** Price with eight decimals at a Unix second. */
 export type AssetPoint = { readonly sec: number; readonly price: number }
 
-/** A step of the line; without a price if its time has not come. */
+/** A step of the line; it has no price if its time has not come. */
 export type AssetStep = { readonly sec: number; readonly price?: number }
 
 /** Maximum steps of a line, whatever the interval of the market. */

@@ -25,7 +25,7 @@ export function createBaseChart(
 ): IChartApi {
   return createChart(place, {
     autoSize: true,
-    // The footer of the page names the library's maker; the logo would bring its own styles.
+    // The logo is off, because it brings its own styles; the footer of the page names the library's maker.
     layout: {
       attributionLogo: false,
       fontFamily: getComputedStyle(place).fontFamily,
@@ -61,7 +61,7 @@ export function paintChart(chart: IChartApi, { line, quiet, panel }: ChartColour
   })
 }
 
-/** Calls `recolour` when the system or the user changes between light and dark. */
+/** Calls `recolour` after a switch between light and dark mode, by the system or the user. */
 export function followColours(
   element: HTMLElement,
   recolour: (colours: ChartColours) => void,

@@ -61,7 +61,7 @@ export function drawChart(place: HTMLElement, first: ChartColours): DrawnChart {
       mode = wanted
       drawn = all.map((candles, which) => {
         const series = addSeries(chart, { mode, colours, which })
-        // The mode determines which kind of point fits the series.
+        // The mode determines which kind of point the series contains.
         series.setData(candles.map((candle) => pointOf(candle, mode)) as never)
         return series
       })

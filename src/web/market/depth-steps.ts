@@ -8,7 +8,7 @@ type DepthPoint = {
   readonly price: number
   /** Shares from the best price up to this one. */
   readonly total: bigint
-  /** Dollars that these shares cost or bring, in millionths. */
+  /** Cost or proceeds of these shares, in millionths of a dollar. */
   readonly value: bigint
 }
 
@@ -23,7 +23,7 @@ export type Depth = {
   readonly asks: readonly DepthPoint[]
 }
 
-/** Keeps a single level from filling the whole width: two cents on each side. */
+/** Prevents a single level from filling the whole width: at least two cents on each side. */
 const REACH_MIN = 20_000
 
 /** Returns undefined while the book is empty. */

@@ -21,7 +21,7 @@ export type Fill = {
   readonly average: number | undefined
   /** The last matched price. */
   readonly worst: number | undefined
-  /** Difference of the average to the best price, for the worse; 0 if nothing fills. */
+  /** Difference between the average and the best price, to the trader's disadvantage; 0 if nothing fills. */
   readonly slippage: number
 }
 
@@ -45,7 +45,7 @@ export function simulateFill({ side, price, size }: Meeting, levels: Iterable<Le
   return { filled, rest, cost, average, worst, slippage }
 }
 
-/** Rounds up for a buyer and down for a seller: it never looks better than it is. */
+/** Rounds up for a buyer and down for a seller, so that the result is never shown as better than it is. */
 function averageOf(cost: bigint, filled: number, side: 'buy' | 'sell'): number {
   const shares = BigInt(filled)
   const scaled = cost * BigInt(ONE)

@@ -9,7 +9,7 @@ export type LadderRow = {
   readonly total: bigint
   /** That sum in thousandths of the largest total: the length of the bar. */
   readonly depth: number
-  /** Part of it that belongs to the account. */
+  /** The part of it that belongs to the account's own orders. */
   readonly own: bigint
 }
 

@@ -30,7 +30,7 @@ const PARTS = ['chart', 'book', 'trade', 'info'] as const
 type Part = (typeof PARTS)[number]
 const PART_WORDS = { chart: 'Chart', book: 'Book', trade: 'Trade', info: 'Info' } as const
 
-/** The models of a market's page, started while it is shown, and what opens its ticket. */
+/** The models of a market's page, which run while it is shown, and the function that opens its ticket. */
 function useMarket(marketId: string) {
   const { model, ticket, submitting, quick } = useMemo(() => {
     const made = createMarketModel(marketId)

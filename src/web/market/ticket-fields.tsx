@@ -16,7 +16,7 @@ function Field(props: {
   readonly value: string
   readonly type: (text: string) => void
   readonly keys?: (event: KeyboardEvent) => void
-  /** The number as understood, if the text is ambiguous. */
+  /** The parsed number, shown if the text is ambiguous. */
   readonly understood?: string | undefined
   readonly children?: ComponentChildren
 }) {

@@ -65,7 +65,7 @@ export function TicketSend({ model, ticket, submitting }: Props) {
   )
 }
 
-/** Why the order cannot be sent although it is complete. */
+/** Why a complete order cannot be sent. */
 function obstacleOf(ticket: TicketModel, wanted: Estimate): string | undefined {
   if (ticket.side.value === 'sell') return undefined
   const has = funds.value?.stablecoin ?? wanted.cost

@@ -120,7 +120,7 @@ function orderOf({ kind, side, price, size }: TicketModel, { outcome }: MarketMo
   return [kind.value, side.value, price.value, size.value, outcome.value].join(' ')
 }
 
-/** They are not signed; defaults are left out. */
+/** These options are not signed; defaults are left out. */
 function optionsOf({ kind, postOnly, timeInForce }: TicketModel) {
   if (kind.peek() === 'market') return { timeInForce: 'IOC' as const }
   if (timeInForce.peek() !== 'GTC') return { timeInForce: timeInForce.peek() }
@@ -144,7 +144,7 @@ function intentOf(model: MarketModel, ticket: TicketModel, wanted: Estimate): Pl
 function wordsFor(model: MarketModel, ticket: TicketModel, wanted: Estimate): string {
   const side = ticket.side.peek() === 'buy' ? 'Buy' : 'Sell'
   const what = `${side} ${shares(wanted.size)} ${model.outcome.peek()}`
-  // The price of a market order is its limit; what it got is said when it is confirmed.
+  // The price of a market order is its limit; its fill prices are shown after the confirmation.
   return ticket.kind.peek() === 'market' ? `${what} now` : `${what} at ${cents(wanted.price)}`
 }
 

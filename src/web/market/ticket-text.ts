@@ -56,7 +56,7 @@ export function readDollars(text: string): Read {
   return { error: 'The amount must be above zero.' }
 }
 
-/** Returns whether the page should show the number as understood. */
+/** Returns whether the page should show the parsed number. */
 export function hasGroups(text: string): boolean {
   return GROUPED.test(text.trim())
 }

@@ -28,7 +28,7 @@ export function tradeMarks(
     readonly shown: readonly Outcome[]
     readonly intervalSec: number
     readonly owner: string | undefined
-    /** False for candles, each of which stands for the trades in it. */
+    /** False for candles, because each candle already represents its trades. */
     readonly hasOthers: boolean
   },
 ): readonly TradeMark[] {

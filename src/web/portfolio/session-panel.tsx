@@ -1,4 +1,4 @@
-/** The session key of this browser: creates it, shows what it may do, and revokes it. */
+/** The session key of this browser: creates it, shows its limits, and revokes it. */
 
 import { useSignal } from '@preact/signals'
 import { money, shares } from '../format.ts'

@@ -31,7 +31,7 @@ export const demoTraders = signal<readonly DemoTrader[]>([])
 /** Undefined on a chain with value, and if its node is unreachable. */
 export const faucetAddress = signal<string | undefined>(undefined)
 
-/** The devnet's node, which every page may use. */
+/** The devnet's node, which every client may use. */
 export const node = computed(() => {
   const url = chain.value?.rpcUrl
   return url === undefined ? undefined : nodeProvider(url)

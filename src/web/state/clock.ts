@@ -3,7 +3,7 @@
 import { signal } from '@preact/signals'
 
 const TICK_MS = 1_000
-/** A smaller difference is the latency of the answer. */
+/** A smaller difference is only the latency of the answer. */
 const DIFFERENCE_MS_MIN = 2_000
 
 let aheadMs = 0

@@ -21,7 +21,7 @@ const REFRESH_MS = 5_000
 const winners = signal<ReadonlyMap<string, 0 | 1>>(new Map())
 
 export const positions = signal<readonly Position[] | undefined>(undefined)
-/** Over all markets, including those without shares now. */
+/** Sum over all markets, including those in which the account has no shares now. */
 export const realisedProfit = signal<bigint | undefined>(undefined)
 export const ownTrades = signal<readonly OwnTrade[] | undefined>(undefined)
 export const payouts = signal<readonly Payout[]>([])

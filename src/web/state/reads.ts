@@ -20,7 +20,7 @@ export function readPositions(whose: Whose): Promise<readonly Position[]> {
   return reader.positions(whose)
 }
 
-/** Over all markets, including those without shares now. */
+/** Sum over all markets, including those in which the account has no shares now. */
 export async function readRealisedProfit(whose: Whose): Promise<bigint> {
   return BigInt(await reader.realisedProfit(whose))
 }

@@ -34,7 +34,7 @@ export function readRoute(text: string): Route {
 /** Filter of the list, after `?` in the address; kept while another view is shown. */
 export const listQuery = signal('')
 
-/** Replaces the history entry: each letter of a search is not worth a step back. */
+/** Replaces the history entry, so that each letter of a search is not a separate step back. */
 export function setListQuery(query: string): void {
   history.replaceState(null, '', linkOf(query))
   hash.value = location.hash
@@ -64,7 +64,7 @@ export function takeIntent(): TradeIntent | undefined {
   return at.intent
 }
 
-/** The server adds to the document which market a link like `/m/will-it-rain-3fa9c1d2e4b5` leads to. */
+/** For a link like `/m/will-it-rain-3fa9c1d2e4b5`, the server adds the id of the market to the document. */
 function followShareLink(): void {
   if (!location.pathname.startsWith('/m/')) return
   const marketId = document.querySelector('meta[name="sibyl-market"]')?.getAttribute('content')

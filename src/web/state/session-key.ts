@@ -35,7 +35,7 @@ const WAIT_MS = 60_000
 const KEY_BYTES = 32
 
 export const sessionKey = signal<SessionKey | undefined>(undefined)
-/** The step that is under way, if any. */
+/** The step in progress, if any. */
 export const changing = signal<'create' | 'revoke' | undefined>(undefined)
 
 function placeOf(address: string): string {
@@ -120,8 +120,8 @@ export async function revokeSessionKey(): Promise<void> {
 }
 
 /**
- * Returns a client that signs with the session key, and the longest life of its orders in seconds; undefined without a
- * key that may sign an order of this size now.
+ * Returns a client that signs with the session key, and the maximum lifetime of its orders in seconds. Undefined if no
+ * session key may sign an order of this size now.
  */
 export function sessionFor(
   size: bigint | number,

@@ -1,4 +1,4 @@
-/** Short messages at the edge of the page that disappear by themselves, or when they are closed. */
+/** Short messages at the edge of the page that disappear after a while, or when they are closed. */
 
 import { signal } from '@preact/signals'
 import { wordsOf } from '../error-words.ts'

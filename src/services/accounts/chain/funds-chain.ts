@@ -1,7 +1,7 @@
 /**
- * Funds according to a chain: block by block for owners with something open, and by a read for any owner. Each step
- * goes to the newest block of one node, reports the changes since the last step, and detects replaced blocks. If
- * nothing happened it costs one request.
+ * Funds according to a chain: block by block for owners with open orders or pending trades, and by a single read for
+ * any other owner. Each step goes to the newest block of one node, reports the changes since the last step, and detects
+ * replaced blocks. If nothing happened it costs one request.
  *
  * A step that throws has changed nothing: the next one starts where it started.
  */
@@ -28,10 +28,10 @@ const OWNER_QUESTIONS_MAX = 24
 const RANGE_QUESTIONS_MAX = 64
 /** Number of passed blocks whose hashes are remembered. */
 const PASSED_MAX = 512
-/** A head behind the last one counts as a lagging node this many times, and then as the chain. */
+/** A head behind the last one is treated as a lagging node this many times, and then accepted. */
 const LAGS_MAX = 5
 
-/** Adds the request that is made besides the steps. */
+/** Adds one request that is made outside of the steps. */
 type SettlingFundsChain = FundsChain & {
   /** Returns which trades were settled by then: for trades that were pending before the first step. */
   settledOf(
@@ -172,7 +172,7 @@ async function newestHeaders(
   return headers
 }
 
-/** Adds what these blocks settled, and whose funds they touched. */
+/** Adds the trades that these blocks settled, and the owners whose funds they changed. */
 async function lookAt(
   { node, logs }: { readonly node: ChainClient; readonly logs: FundsLogs },
   headers: readonly Header[],

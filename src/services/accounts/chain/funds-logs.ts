@@ -4,8 +4,8 @@
  * Requests that the Bloom filter of the header rules out are skipped: most blocks cost no request beyond the header.
  * Owners that the filter does not rule out are searched by topic in small groups; if there are many, all logs of both
  * tokens are requested. If a node finds the answer too long, or the budget of a step is used up, all these owners count
- * as changed, which costs precision only. So strangers may write any number of logs. Settled trades are never guessed:
- * a block with too many logs is read from its receipts.
+ * as changed, which only causes unnecessary reads. So strangers may write any number of logs. Settled trades are never
+ * guessed: a block with too many logs is read from its receipts.
  */
 
 import type { Hex } from 'viem'
@@ -46,7 +46,7 @@ export type FundsLogs = {
 
 /** Owners per log request. */
 const OWNERS_ASKED_MAX = 200
-/** Up to this many groups of owners are requested by name, with three requests each. */
+/** If there are at most this many groups of owners, logs are requested for each group, with three requests each. */
 const GROUPS_MAX = 2
 /** Blocks per request for settled trades, initially. */
 const RANGE_BLOCKS_MAX = 1_000
@@ -205,7 +205,7 @@ async function wholeLogs(
   }
 }
 
-/** Returns the places of an owner in a filter of logs; remembered, because they cost a hash. */
+/** Returns the positions of an owner in a filter of logs; cached, because they cost a hash. */
 function makeOwnerBits(): (owner: Address) => readonly number[] {
   const bits = new Map<Address, readonly number[]>()
   return (owner) => {

@@ -29,7 +29,7 @@ export async function loadAccounts(
       }
     }
   })
-  // Before the first claim of the log it is not known from where to read it.
+  // Before the store's first claim, the position in the log from which to read is not known.
   if (checkpoints.length === 0) {
     throw new Fault('STORE_AWAY', 'the store has not claimed the log yet', { retryable: true })
   }

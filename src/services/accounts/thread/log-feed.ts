@@ -1,4 +1,6 @@
-/** Feeds an accounts thread from the logs of all markets, a turn at a time, from where the database is. */
+/**
+ * Feeds an accounts thread from the logs of all markets, one turn at a time, starting at the position of the database.
+ */
 
 import { Fault } from '#domain/fault.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
@@ -19,7 +21,7 @@ type LogFeedPorts = {
 }
 
 export type LogFeed = {
-  /** Everything up to this offset of a partition is folded. */
+  /** Reports that everything up to this offset of a partition is applied. */
   foldedTo(partition: number, offset: number): void
   /** Reads new events soon. */
   read(): void

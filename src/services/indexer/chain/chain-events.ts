@@ -88,7 +88,7 @@ type Meaning = readonly ChainEvent[] | Refusal
 
 const UNREADABLE: Refusal = { why: 'it cannot be decoded' }
 
-/** Context from all logs that single logs need. */
+/** Context that single logs need, collected from all logs. */
 type Scene = {
   readonly options: ChainReaderOptions
   readonly node: ChainClient
@@ -295,7 +295,10 @@ function fromEventMarket(
   return [{ type: event.type, ...at, marketId, eventHash, signer, info }]
 }
 
-/** Returns the creator of a quick market from its contract; its event does not name them. Undefined without one. */
+/**
+ * Returns the creator of a quick market from its contract, because its event does not contain the creator. Undefined if
+ * there is no contract.
+ */
 async function makerOf(
   node: ChainClient,
   market: Address,
@@ -421,9 +424,9 @@ function fromTokens(scene: Scene, index: number, log: ChainLog, atSec: number): 
 }
 
 /**
- * Returns between whom tokens move. The settlement contract keeps none: what it moves to itself in a mint or merge counts
- * as made and burnt there, so that it never holds a position. Its split and its merge then move nothing but collateral,
- * and have no holder.
+ * Returns the sender and the receiver of tokens. The settlement contract keeps none: tokens that it moves to itself in
+ * a mint or merge count as minted and burnt there, so that it never holds a position. Its split and its merge then move
+ * only collateral, and have no holder.
  */
 function tradersOf(
   { operator, from, to }: TokenEvent & { type: 'TokensMoved' },
@@ -462,8 +465,8 @@ function kindOf(
     return moved.operator === settlement ? 'trade' : 'transfer'
   }
   const made = moved.from === ZERO_ADDRESS
-  // Only a split mints several at once, and only a merge burns them. Later logs need not belong to it: a split calls
-  // the receiver first, which may do anything.
+  // Only a split mints several tokens at once, and only a merge burns them. Later logs need not belong to it: a split
+  // calls the receiver first, which may do anything.
   if (moved.batch) return made ? 'split' : 'merge'
   if (made) return 'mint'
   return explained() === 'PayoutRedeemed' ? 'redeem' : 'burn'

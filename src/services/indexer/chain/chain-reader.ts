@@ -79,7 +79,7 @@ export function makeChainReader(options: ChainReaderOptions): ChainReader {
       try {
         return await readRange(options, after, upTo, by)
       } catch (error) {
-        // Its heads may be right, so they alone would never make another provider the preferred one.
+        // Its heads may be right, so they alone would not cause a switch to another provider.
         if (!(error instanceof Fault) || error.code !== 'CHAIN_RANGE_TOO_LARGE') client.leave()
         throw error
       }
@@ -123,7 +123,7 @@ async function readRange(
   }
   if (whole) await checkFilters(node, headers, logs, found.filters)
   const last = headers.get(upTo)
-  // Read again at the end: everything in between belongs to this chain.
+  // Read again at the end: if it is unchanged, everything in between belongs to the same chain.
   const again = await headerOf(node, upTo)
   if (last === undefined || again?.hash !== last.hash) {
     throw inconsistent(`block ${upTo} changed while its range was read`)

@@ -10,14 +10,14 @@ import type { MarketsDue } from '../indexer.ts'
 const PASSING: readonly string[] = ['OVERLOADED', 'STORAGE_FULL']
 
 type MarketArranger = {
-  /** Asks each market by itself: one that rejects or does not answer delays no other. */
+  /** Sends a separate request for each market: one that rejects or does not answer delays no other. */
   arrange(due: MarketsDue): Promise<void>
   /** Repeats every request: a reorg or a new market thread may have changed the answers. */
   forget(): void
 }
 
 export function makeMarketArranger(marketOf: Writers['marketOf']): MarketArranger {
-  /** Requests that a market thread has answered finally. */
+  /** Requests to which a market thread has given a final answer. */
   const answered = new Set<string>()
 
   async function once(key: string, ask: () => Promise<unknown>): Promise<void> {

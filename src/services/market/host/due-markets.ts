@@ -80,7 +80,7 @@ function nextExpirySec({ closed, market, books: [yes, no] }: MarketState): numbe
   return Math.min(market.expiration, yes.nextExpirySec ?? never, no.nextExpirySec ?? never)
 }
 
-/** Plans a check after a change that may expire before everything else in the market. */
+/** Plans an earlier check after a change that may expire before everything else in the market. */
 export function planExpiry<Item extends Due & { readonly state: MarketState }>(
   expiring: DueMarkets<Item>,
   item: Item,

@@ -45,7 +45,7 @@ export function takeTrouble(thread: MarketThread): string {
   return trouble
 }
 
-/** Faults after which the partition is unchanged. */
+/** Faults that leave the partition unchanged. */
 const LEAVE_ALL: readonly string[] = [
   'LOG_SNAPSHOT_FAILED',
   'LOG_MERGE_FAILED',
@@ -98,7 +98,7 @@ function giveUp(thread: MarketThread, partition: number, error: unknown): void {
 
 type Step = { readonly partition: number; readonly step: () => void }
 
-/** Forgetting comes first: it is short, and snapshots may never end. */
+/** Forgetting comes first: it is short, while snapshots may take a long time. */
 function nextStep(thread: MarketThread): Step | undefined {
   const { job, due } = thread
   const [forgettable] = thread.forgettable
@@ -184,7 +184,7 @@ function stepSnapshot(thread: MarketThread, job: SnapshotJob): void {
     giveBack(next.chunk)
     return
   }
-  // These rows do not change, so they can wait for the books.
+  // These rows do not change, so they can be written after the books.
   const rows = job.pending.splice(0, PENDING_ROWS_MAX)
   if (rows.length > 0) job.writer.writeChunk(...pendingChunk(rows))
   else if (job.books.every((book) => book.done)) endSnapshot(thread, job)

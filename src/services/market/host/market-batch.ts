@@ -26,8 +26,8 @@ export function marketIdOf(command: Message<MarketThreadProtocol>): MarketId | u
 const GROUPED_MIN = 32
 
 /**
- * Groups commands by market and keeps their order within a market. Markets are independent, and a book in the CPU cache
- * is several times as fast.
+ * Groups commands by market and keeps their order within a market. Markets are independent, and a book that is in the
+ * CPU cache is several times as fast.
  */
 export function byMarket<Command extends Message<MarketThreadProtocol>>(
   batch: readonly Command[],
@@ -176,7 +176,7 @@ export function commit(
     return thread.options.log.append(partition, append)
   })
   const partitions = [...batches.keys()]
-  // Waits for all appends: the failure of one says nothing about the others.
+  // Waits for all appends, because they fail independently.
   return Promise.allSettled(appends).then((outcomes) => {
     thread.committing = false
     return outcomes.map((outcome, at) => {
@@ -187,8 +187,8 @@ export function commit(
 }
 
 /**
- * Returns the values that the partition must remember besides the event. The batch is over, so the recalled state of a
- * hash or trade is final.
+ * Returns the values that the partition must remember in addition to the events. The batch is complete, so the state of
+ * a hash or trade is final.
  */
 function remember(recall: Recall, batch: PartitionBatch, event: MarketEvent): void {
   switch (event.type) {

@@ -47,7 +47,7 @@ type MarketThreadOptions = {
   /** Clients cannot guess it. */
   readonly seed: number
   readonly snapshotEvery: number
-  /** Undefined if the log keeps nothing that only the database needs. */
+  /** Undefined if the log keeps no records for the database only. */
   readonly retention?: Retention
   /** Undefined if limits are off. */
   readonly cancelQuota?: CancelQuota
@@ -95,7 +95,7 @@ export type MarketThread = {
   readonly rules: Map<number, MarketRules>
   /** By partition: the last offset in the database. */
   readonly projected: Map<number, number>
-  /** Chains with late settlement. The settlement thread repeats this whenever it is linked. */
+  /** Chains whose settlement is behind. The settlement thread sends this again whenever it is linked. */
   readonly behind: Set<number>
   readonly epochs: Map<number, number>
   /** By chain: pending trades of each trader in the markets of this thread. */
@@ -181,7 +181,7 @@ function inMarket<Answer>(
 
 const OWNER = { owner: true } as const
 
-/** Returns why the thread refuses a new order before its market is asked. */
+/** Returns why the thread refuses a new order, before its market checks it. */
 function refusedHere(
   thread: MarketThread,
   { partition, state }: Hosted,
@@ -208,7 +208,7 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
     if (hosted === undefined) {
       const partition = thread.options.partitionOf(opened.id)
       if (!thread.options.log.owned.includes(partition)) return reject('MARKET_NOT_FOUND')
-      // An expired market may have been here before, and its history may be gone.
+      // The market may have existed and expired before, and its history may be gone.
       if (opened.expiration <= Math.floor(context.nowMs / 1_000)) return reject('MARKET_CLOSED')
       if (thread.options.room?.isFull === true) return reject('STORAGE_FULL')
       if (thread.markets.size >= MARKETS_OPEN_MAX) return reject('OVERLOADED')
@@ -334,8 +334,8 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
 }
 
 /**
- * Handles messages that concern no market and are sent only once: a full mailbox or a closed file must not lose them.
- * Returns whether this was such a message.
+ * Handles messages that concern no single market and are sent only once, so that a full mailbox or a closed file cannot
+ * lose them. Returns whether this was such a message.
  */
 export function handleAtOnce(
   thread: MarketThread,
@@ -440,7 +440,7 @@ function loadPartition(thread: MarketThread, partition: number): void {
   const { log } = thread.options
   for (const meta of log.snapshots(partition)) restore(thread, partition, meta)
   const { lastOffset } = log.state(partition)
-  // Earlier records are in the snapshots and only wait for the database.
+  // Earlier records are in the snapshots; they are kept only for the database.
   for (let offset = log.truncationFloor(partition).offset; offset <= lastOffset; ) {
     const records = log.read(partition, offset, REPLAY_BATCH)
     assert(records.length > 0, `partition ${partition} ends before ${lastOffset}`)

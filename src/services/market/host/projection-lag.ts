@@ -10,7 +10,7 @@ import type { MarketThread } from './market-host.ts'
 /** No report from the store yet. */
 const UNHEARD = -1
 
-/** A change: a partition is late from now on, and by how much, or is no longer late. */
+/** A change: a partition is now late, and by how much, or no longer late. */
 type ProjectionUpdate = {
   readonly partition: number
   readonly behind: boolean

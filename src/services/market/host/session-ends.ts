@@ -1,6 +1,6 @@
 /**
- * Ends sessions: cancels their orders, or keeps them. The markets' logs name the session of each order, so what is left
- * to do follows from the index at any time, also after a restart.
+ * Ends sessions: cancels their orders, or keeps them. The markets' logs name the session of each order, so the
+ * remaining work can be derived from the index at any time, also after a restart.
  */
 
 import type { OrderHash } from '#domain/ids.ts'
@@ -9,7 +9,7 @@ import type { HeldOrder, SessionIndex } from '../held.ts'
 
 /** Concurrent cancels; traders' commands are handled in between. */
 const CANCELS_AT_ONCE = 256
-/** Time after the end of a session in which an order that was under way may still reach its market. */
+/** Time after the end of a session in which an order in flight may still reach its market. */
 const LATE_ORDERS_MS = 30_000
 
 /** Sends a command about an order to its market. */
@@ -64,11 +64,11 @@ export class SessionEnds {
     ended.untilMs = untilMs
     ended.done.push(done)
     this.#ended.set(session, ended)
-    // Otherwise cancels are under way; `retry` finds orders that were placed since.
+    // Otherwise cancels are in flight; `retry` finds orders that were placed since.
     if (ended.left === 0) this.#cancel(ended)
   }
 
-  /** The session lives: its front was away for a moment, or sent an order for it. */
+  /** The session is alive: its front was away for a moment, or sent an order for it. */
   continue(session: string, orderHash?: OrderHash): void {
     if (orderHash !== undefined) this.#keeping.delete(orderHash)
     const ended = this.#ended.get(session)
@@ -91,7 +91,7 @@ export class SessionEnds {
     }
   }
 
-  /** Sends again what was not answered, or came too late. Called from time to time. */
+  /** Repeats commands that were not answered or came too late. Called from time to time. */
   retry(nowMs: number): void {
     for (const ended of [...this.#ended.values()]) {
       if (ended.left > 0) continue
@@ -111,7 +111,7 @@ export class SessionEnds {
     this.#proceed()
   }
 
-  /** The index may contain changes that are not durable, and lack orders that wait in a mailbox. */
+  /** The index may contain changes that are not durable yet, and may lack orders that wait in a mailbox. */
   #finish(ended: Ended): void {
     if (ended.isProving || ended.done.length === 0 || !this.#isOver(ended)) return
     ended.isProving = true
@@ -128,7 +128,7 @@ export class SessionEnds {
   }
 
   #proceed(): void {
-    // An answer may arrive during the call that sends; the outer loop continues by itself.
+    // An answer may arrive during the call that sends; the outer loop then continues.
     if (this.#proceeding) return
     this.#proceeding = true
     while (this.#asked < CANCELS_AT_ONCE) {
@@ -155,7 +155,7 @@ export class SessionEnds {
     if (isKept()) this.#keeping.delete(orderHash)
     else {
       this.#send('KeepOrder', order, (answer) => {
-        // A filled order cannot be marked; it is kept when a failed trade brings it back.
+        // A filled order cannot be marked; it is kept when a failed trade returns its quantity.
         if (!isRejection(answer) && isKept()) this.#keeping.delete(orderHash)
       })
     }
@@ -166,7 +166,7 @@ function newEnded(session: string): Ended {
   return { session, untilMs: 0, left: 0, isProving: false, done: [] }
 }
 
-/** True if the fate of the order is not known yet. */
+/** True if it is not known yet whether the order ends. */
 function isOpen(answer: unknown): boolean {
   return isRejection(answer) && OPEN_ANSWERS.has(answer.rejected)
 }

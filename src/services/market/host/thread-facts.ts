@@ -1,11 +1,11 @@
-/** State that a market thread keeps of other services: how far settlement and the database are. */
+/** State of other services that a market thread stores: the progress of settlement and the database. */
 
 /** By chain: the highest epoch of its settlement. */
 type Epochs = { readonly epochs: Map<number, number> }
 
 /**
- * A position in the log: the log ended there at `atMs`, and events that the database lacks were appended after
- * `afterMs`. So the log is read only if the database may lag.
+ * A position in the log. The log ended there at `atMs`, and events that the database lacks were appended after
+ * `afterMs`. So the log need only be read if the database may lag.
  */
 export type ProjectionMark = {
   readonly offset: number
@@ -14,8 +14,7 @@ export type ProjectionMark = {
 }
 
 /**
- * True if another holder settles the chain since. Raises the epoch, so that reports of the earlier holder are late from
- * now on.
+ * True if a newer holder settles the chain. Raises the epoch, so that later reports of the earlier holder are rejected.
  */
 export function isLate({ epochs }: Epochs, chainId: number, epoch: number | undefined): boolean {
   if (epoch === undefined) return false

@@ -22,7 +22,7 @@ import {
 
 /** Gas that is assumed for a fill until its receipt arrives. */
 const GAS_PER_FILL = 100_000
-/** Budget becomes free as trades settle and orders end. */
+/** The budget becomes free as trades settle and orders end. */
 const ROOM_AGAIN_SEC = 5
 
 type ChainSpending = { readonly day: number; readonly traders: Map<Address, TraderSpending> }

@@ -37,7 +37,7 @@ type Host = Hosts & {
 export class TraderHolds {
   readonly #held = new Map<string, Held>()
 
-  /** False if the maximum number of traders is held. */
+  /** False if the maximum number of traders is already held. */
   put({ chainId, trader, orders, untilMs }: TraderHold, nowMs: number): boolean {
     const key = keyOf(chainId, trader)
     this.#held.delete(key)
@@ -133,7 +133,7 @@ export function unsettledSales(
 ): (UnsettledTrades & { isOpen: boolean }) | Rejection {
   if (thread.away.size > 0) return reject('OVERLOADED')
   const state = thread.markets.get(marketId)?.state
-  // A market that has ended and settled has left its thread.
+  // A market that has ended and settled is no longer on its thread.
   if (state === undefined) return { count: 0, tradeIds: [], isOpen: false }
   const sells = new Named()
   for (const { tradeId, trade } of state.pending.of(trader, marketId)) {

@@ -39,7 +39,7 @@ export type Links = {
   connect(peer: string, port: MessagePort): void
   /** Publishes the end of the log to threads that read it themselves. */
   tellAppended(appended: LogReaderProtocol['Appended']['takes']): void
-  /** From now on everything is answered with that the markets have moved to another node. */
+  /** From now on every request is answered with the notice that the markets have moved to another node. */
   move(): void
   close(): void
 }
@@ -52,7 +52,7 @@ type LinkPorts = {
   /** Called with the name of a peer when its link has opened or closed. */
   readonly linked: (peer: string) => void
   readonly gone: (peer: string) => void
-  /** Whether this thread ends, and its links with it. */
+  /** True if this thread is ending, and its links with it. */
   readonly isStopped: () => boolean
 }
 
@@ -83,7 +83,7 @@ export function makeLinks(
         else handle(message as never, replyTo)
       },
       closed() {
-        // The sessions of a front end with it. If this thread stops, the front still lives.
+        // If the front ends, its sessions end too. If this thread stops, the front and its sessions stay alive.
         front.unlink(!ports.isStopped())
         channels.delete(channel)
         ports.gone(peer)
@@ -140,9 +140,9 @@ function handlersOf(
   }
 }
 
-/** The threads that read the log by themselves. */
+/** Threads that read the log themselves. */
 function logReadersOf(settings: Settings): ReadonlySet<string> {
-  // With several machines each has a copy of the log, and the copy's thread notifies readers.
+  // In a cluster each machine has a copy of the log, and the thread of the copy notifies readers.
   if (isNode(settings)) return new Set([LOG_COPY_THREAD])
   const accounts = Array.from({ length: settings.risk.threads }, (_, at) => accountsThreadName(at))
   return new Set(['store', ...accounts])

@@ -51,7 +51,7 @@ export async function partitionsTaken(
   return undefined
 }
 
-/** Returns where records go that leave the log; undefined if they are not kept. */
+/** Returns the archive for records that leave the log; undefined if they are not archived. */
 function archiveOf(settings: Settings, isFull: () => boolean): Pick<SqliteLogOptions, 'archive'> {
   const { archive, archiveMiBMax } = settings.eventLog
   if (!archive) return {}

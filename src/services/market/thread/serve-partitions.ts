@@ -24,7 +24,7 @@ import type { Links } from './links.ts'
 import { partitionsTaken } from './market-log.ts'
 import type { OrderTraces } from './trade-traces.ts'
 
-/** Commands with an answer that covers every market of the thread; it would be wrong while a partition is away. */
+/** Commands whose answer covers every market of the thread; it would be wrong while a partition is unavailable. */
 const OF_ALL_MARKETS = new Set([
   ...['OpenOrdersPage', 'MarketsOf', 'CountOrders', 'PendingMarkets', 'Confirm'],
 ])
@@ -54,7 +54,7 @@ type ServePorts = {
   readonly told: () => void
 }
 
-/** The group of partitions shares one host, so that their commits go out together. */
+/** The partitions of the group share one host, so that their commits are sent together. */
 export function servePartitions(group: readonly number[], ports: ServePorts): Served {
   const { thread, events, clock, meters, commands, links } = ports
   const { log, monotonicMs } = ports.kit
@@ -114,7 +114,7 @@ export function servePartitions(group: readonly number[], ports: ServePorts): Se
       const failed = { err: error, partitions: touched }
       log.error(failed, 'an append failed; reloading the state from the log')
       if (isDiskFull(error)) ports.room.spend()
-      // No events were published of partitions that did not fail either: their followers need the current state.
+      // Events of partitions that did not fail were not published either, so their followers need the current state.
       for (const partition of touched) ports.reload(partition)
       return reject('OUTCOME_UNKNOWN')
     },

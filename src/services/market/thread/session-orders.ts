@@ -16,7 +16,10 @@ const CLAIM_MS = 5_000
 
 /** The sessions of one linked front. */
 export type FrontSessions = {
-  /** Called before an order of the session is handled, so that it is never without its front. */
+  /**
+   * Called before an order of the session is handled, so that the session is assigned to its front before the order
+   * exists.
+   */
   placed(session: string, orderHash: OrderHash): void
   readonly handlers: {
     readonly [K in keyof SessionsProtocol]: (
@@ -24,7 +27,7 @@ export type FrontSessions = {
       reply: (answer: SessionsProtocol[K]['answers']) => void,
     ) => void
   }
-  /** The link has closed. The sessions of a front that is lost end with it. */
+  /** The link has closed. If the front is lost, its sessions end. */
   unlink(isLost: boolean): void
 }
 
@@ -57,7 +60,7 @@ export function makeSessionOrders(
   /** Deadline for fronts to claim the sessions of loaded orders, on the monotonic clock. */
   let claimedByMs = 0
 
-  /** A reorg may bring back an order of a session that ended long ago, or whose orders were kept. */
+  /** A reorg may return an order of a session that ended long ago, or whose orders were kept. */
   function endUnclaimed(): void {
     if (monotonicMs() < claimedByMs) return
     const isKnown = (session: string): boolean =>

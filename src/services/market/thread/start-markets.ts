@@ -1,4 +1,4 @@
-/** The parts of a market thread, put together on its open log. */
+/** Builds the parts of a market thread on its open log. */
 
 import type { MessagePort } from 'node:worker_threads'
 import { settledChains, type ThreadData, topologyOf } from '#config/thread-data.ts'
@@ -35,11 +35,11 @@ export type RunningMarkets = {
   connect(peer: string, port: MessagePort): void
   /** Returns the problem; empty if there is none. */
   health(): string
-  /** Resolves when no command waits or is under way. */
+  /** Resolves when no command is waiting or in progress. */
   drained(): Promise<void>
   /** After this, another node may take the partitions: nothing more is appended here. */
   handOver(): Promise<void>
-  /** Takes no more upkeep; the links stay open until `close`. */
+  /** Stops maintenance; the links stay open until `close`. */
   quiet(): void
   close(): void
 }
@@ -138,7 +138,7 @@ export function startMarkets(
 
 type LagRules = { readonly maxMs: number; readonly chains: ReadonlySet<number> }
 
-/** How far settlement may be behind, on which chains; 0 where there is no limit. */
+/** Maximum lag of settlement, and the chains that it applies to; 0 means no limit. */
 function lagRulesOf(settings: ThreadData['settings']): LagRules {
   return {
     maxMs: settings.settlement.maxLagSeconds * 1_000,

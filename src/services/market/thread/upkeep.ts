@@ -24,7 +24,7 @@ const HOUSEKEEPING_PAUSE_MS = 2
 export const DISK_FULL = 'the disk is nearly full: only cancels are accepted'
 
 type Upkeep = {
-  /** Begins, unless it is under way or there is nothing to do. */
+  /** Starts, unless it is already running or there is nothing to do. */
   wake(): void
   start(): void
 }
@@ -80,7 +80,7 @@ export function makeUpkeep(thread: MarketThread, kit: ThreadContext, ports: Upke
     for (const partition of thread.away.keys()) ports.reload(partition)
   }
 
-  /** Logs changes around the markets: room on the disk, the database, settlement, the upkeep itself. */
+  /** Logs changes in the environment of the markets: disk space, the database, settlement, and maintenance itself. */
   function logTroubles(): void {
     for (const { behind, ...news } of watchProjection(thread, clock.nowMs())) {
       log.error(news, behind ? 'the database is behind the log' : 'the database caught up')

@@ -1,6 +1,6 @@
 /**
- * Places synthetic orders in scratch markets before a thread serves, so that V8 has compiled the path of an order when
- * the first trader comes. Nothing of it is kept: the markets, their books and their events are dropped.
+ * Places synthetic orders in scratch markets before a thread serves, so that V8 has compiled the path of an order
+ * before the first trader arrives. Nothing of it is kept: the markets, their books and their events are dropped.
  */
 
 import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
@@ -16,9 +16,9 @@ import type { MarketRules } from '../state.ts'
 
 const TRADERS = 16
 const LEVELS = 64
-/** Every so many orders one is cancelled. */
+/** One in this many orders is cancelled. */
 const CANCEL_EVERY = 4
-/** Events of one batch, which are written as the log writes them. */
+/** Number of events in one batch, which is written as by the log. */
 const BATCH_EVENTS = 64
 const NOW_MS = 1_000_000_000_000
 
@@ -52,7 +52,7 @@ function orderNumbered(number: number): VerifiedOrder {
   }
 }
 
-/** Places this number of orders; returns the number of events that they made. */
+/** Places this number of orders; returns the number of events that they caused. */
 export function warmUp(orders: number, rules: Pick<MarketRules, 'selfTrade'>): number {
   if (orders === 0) return 0
   const recall = { closed: new Map(), trades: new Map() }

@@ -50,7 +50,7 @@ type LaneOptions = {
   readonly onTrouble: (where: 'rpc' | 'journal', error: unknown) => void
 }
 
-/** Sends transactions and waits for their ends; a call that is open already is not sent again. */
+/** Sends transactions and waits for their ends; a call that is already open is not sent again. */
 function makeAwaitedSends(
   lane: ReturnType<typeof makeLane>,
   options: Pick<LaneOptions, 'own' | 'clock' | 'pollMs' | 'idlePollMs' | 'onTrouble'>,
@@ -68,7 +68,7 @@ function makeAwaitedSends(
       const { news } = await lane.poll()
       for (const one of news) {
         if (one.type === 'finished') end(one)
-        // A reorg undid it: another end will follow.
+        // A reorg undid it; another end will follow.
         if (one.type === 'vanished') unacknowledged.delete(one.transaction.nonce)
       }
       await acknowledgeEnds()
@@ -100,7 +100,7 @@ function makeAwaitedSends(
     }
   }
 
-  /** Callers repeat their call until the chain has the result, so forgetting an end loses nothing. */
+  /** Callers repeat their call until the chain has the result, so no end is lost. */
   async function acknowledgeEnds(): Promise<void> {
     for (const nonce of [...unacknowledged]) {
       try {

@@ -62,7 +62,7 @@ export function makeBinance(options: ProviderSettings, ports: FeedPorts): Feed {
       openLine(ports, `${url}?streams=${streams}`, hooks, {
         take(message, text) {
           if (!isRecord(message)) return false
-          // The server announces a shutdown; it closes the connection by itself.
+          // The server announces a shutdown and will close the connection.
           if (message.e === 'serverShutdown') return true
           const { data } = message
           if (!isRecord(data) || data.e !== 'aggTrade') return false

@@ -3,7 +3,7 @@
  * It is rejected if it is old, ahead of time, or older than the previous one; a jump is accepted only if another
  * provider reports the same. A provider is fresh while its newest accepted observation is recent. The primary is active
  * while it is fresh, then the fallbacks in their order. A provider that failed becomes active again only after it has
- * been well for some time, so that the choice does not flap.
+ * been healthy for some time, so that the choice does not flap.
  *
  * Circuit breaker: fresh providers must agree. A provider that is far from the others is suspect and cannot be active.
  * If it is unclear which one is right, none is active and no price is published. A suspect is trusted again after it
@@ -25,7 +25,7 @@ type FailoverOptions = {
   readonly ageMsMax: number
   /** Maximum time that an observation may be ahead of our clock. */
   readonly aheadMsMax: number
-  /** Time for which a provider must be well before it becomes active again. */
+  /** Time for which a provider must be healthy before it becomes active again. */
   readonly recoverMs: number
   /** Maximum difference of fresh providers, as a share of the price. */
   readonly deviationMax: number
@@ -215,7 +215,7 @@ function isJump(
   return deviation(observation.price, before.price) > allowed
 }
 
-/** Updates which sources agree; a source is well if it is fresh and not suspect. */
+/** Updates which sources agree. A source is healthy if it is fresh and not suspect. */
 function compareSources(group: PriceSourceGroup, nowMs: number, options: FailoverOptions): void {
   const fresh = group.members.filter((member) => isFresh(member, nowMs, options))
   for (const member of group.members) {
@@ -230,8 +230,8 @@ function compareSources(group: PriceSourceGroup, nowMs: number, options: Failove
     const foes = others.filter((other) => !agrees(member, other) && !suspects.has(other)).length
     if (friends > 0) member.agreedSinceMs ??= nowMs
     else member.agreedSinceMs = undefined
-    // A source is suspect if no fresh source agrees with it and a trusted one contradicts it; this applies to both of
-    // two that disagree.
+    // A source is suspect if no fresh source agrees with it and a trusted one contradicts it. If only two sources are
+    // fresh and they disagree, both are suspect.
     if (friends === 0 && foes > 0) member.suspect = true
     const { agreedSinceMs } = member
     if (agreedSinceMs !== undefined && nowMs - agreedSinceMs >= options.recoverMs) {
@@ -240,7 +240,7 @@ function compareSources(group: PriceSourceGroup, nowMs: number, options: Failove
   }
   for (const member of group.members) {
     if (!fresh.includes(member) || member.suspect) member.wellSinceMs = undefined
-    // A new source is well if it agrees with another, or if no other is fresh.
+    // A new source is healthy if it agrees with another, or if no other is fresh.
     else if (member.agreedSinceMs !== undefined || fresh.length === 1) member.wellSinceMs ??= nowMs
   }
 }

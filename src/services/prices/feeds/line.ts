@@ -1,6 +1,6 @@
 /**
  * Keeps a connection to a provider open: closes it after a long silence, and opens it again after a pause that doubles.
- * While nothing is pushed, it requests the latest price at intervals instead. It knows nothing about prices.
+ * While nothing is pushed, it requests the latest price at intervals instead. It does not interpret prices.
  */
 
 import { backoff } from '#domain/backoff.ts'

@@ -12,12 +12,12 @@ import { getJson, isRecord, messageOf, reportTrouble } from './request.ts'
 
 const PRICE_PATH = '/v2/updates/price'
 
-/** Where an update came from: pushed on one connection, or answered over HTTP. */
+/** Origin of an update: pushed on a connection, or returned over HTTP. */
 type Arrival = Pick<Observation, 'raw' | 'via' | 'line'>
 
 /** Makes the parser of updates; `assets` has the asset of each feed id. */
 function makeParser(assets: ReadonlyMap<string, string>, { clock, troubled }: FeedPorts) {
-  /** Reads one entry of an update; undefined if it is no usable price. */
+  /** Parses one entry of an update; undefined if it is not a usable price. */
   function observationOf(entry: unknown, arrival: Arrival): Observation | undefined {
     // A value that is not text matches no asset.
     const asset = isRecord(entry) ? assets.get(entry.id as string) : undefined
@@ -31,7 +31,7 @@ function makeParser(assets: ReadonlyMap<string, string>, { clock, troubled }: Fe
       troubled('garbage', `no price of ${asset}: ${arrival.raw.slice(0, 200)}`)
       return undefined
     }
-    // Both have the same exponent, so the ratio needs no scaling.
+    // Price and confidence have the same exponent, so their ratio needs no scaling.
     const share = Number(conf) / Number(mantissa)
     if (share > PRICE_PROVIDERS.pyth.confidenceMax) {
       troubled('unsure', `the price of ${asset} is sure to ${share} of it only`)

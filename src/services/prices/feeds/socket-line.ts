@@ -37,7 +37,8 @@ export function openLine(
     socket.addEventListener('close', () => hooks.over('the connection was closed'))
     return () => socket.close()
   } catch (error) {
-    // The address is invalid for a socket. Reported later, because the caller does not have the closing function yet.
+    // The address is invalid for a socket. The error is reported in a later turn, because the caller does not have the
+    // closing function yet.
     ports.clock.after(0, () => hooks.over(messageOf(error)))
     return () => undefined
   }

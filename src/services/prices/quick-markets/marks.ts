@@ -1,6 +1,6 @@
 /**
  * Marks of the sources at each boundary, and at the seconds of the average before it: which ones are kept, reliable, or
- * requested.
+ * still to be requested.
  */
 
 import { deviation, type Observation } from '#domain/asset-price.ts'
@@ -102,8 +102,8 @@ export function standing(
 }
 
 /**
- * Returns the mark of a source at a boundary if it is reliable; otherwise requests what is missing. An inexact mark is
- * accepted if the history has no better one, or could not be read for long enough. An unconfirmed mark is accepted
+ * Returns the mark of a source at a boundary if it is reliable; otherwise requests the missing reports. An inexact mark
+ * is accepted if the history has no better one, or could not be read for long enough. An unconfirmed mark is accepted
  * after other sources have had time to report.
  */
 export function reliable(
@@ -121,8 +121,8 @@ export function reliable(
   const sinceMs = context.nowMs - boundarySec * 1_000
   const stands = mark === undefined ? undefined : standing(state, known, mark)
   const { asset } = known
-  // A mark from a history was not compared when it arrived; it counts as alone only after the others have been asked,
-  // too.
+  // A mark from a history was not compared when it arrived. It counts as the only one only after the other sources were
+  // queried too.
   const isAlone = (): boolean =>
     mark?.via !== 'history' ||
     sources
@@ -137,7 +137,7 @@ export function reliable(
   if (sinceMs < patienceMs) return undefined
   const question = ask(state, known, { asset, source, boundarySec }, context)
   if (mark !== undefined && !believable) {
-    // Only sources without a mark of this boundary can show which one is right.
+    // Only reports of other sources at this boundary can show which one is right.
     for (const other of sources) {
       if (known.marks.get(boundarySec)?.has(other)) continue
       ask(state, known, { asset, source: other, boundarySec }, context)

@@ -6,7 +6,7 @@
  *   next boundary -> end price found -> decided (recorded) -> reported on chain -> closed -> done
  *                 -> contested (recorded) -> opened to the oracle -> the oracle decides -> closed -> done
  *
- * A mark is the first report of a source at or after a boundary. It is exact if nothing can have come before it: it was
+ * A mark is the first report of a source at or after a boundary. It is exact if no earlier report is possible: it was
  * pushed without a gap over the boundary, or it comes from the provider's history. The strike is the mark of the active
  * source at the start; it never changes. The end is the mark of the same source. Unless more sources saw its side than
  * the other, the average of that source over the last minute decides instead, and a market that is still contradicted

@@ -12,7 +12,7 @@ import { votesOn } from '#domain/quick-votes.ts'
 import { ask, standing } from './marks.ts'
 import type { AssetState, QuickContext, QuickMarketsState } from './state.ts'
 
-/** A market that is over, and the two reports of the source that is judged. */
+/** A market that has ended, and the two reports of the source that is judged. */
 export type Judged = {
   readonly quickMarket: QuickMarket
   readonly start: Mark

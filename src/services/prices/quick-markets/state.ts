@@ -68,8 +68,8 @@ export type QuickMarketsOptions = {
   /** Time after a boundary to wait for a source's own push before its history is read. */
   readonly patienceMs: number
   /**
-   * Time after a boundary from which an inexact mark is accepted if the history has none, and a market whose active
-   * source has no mark opens with that of another source.
+   * Two rules start at this time after a boundary. An inexact mark is accepted if the history has no better one. If the
+   * active source has no mark, a market opens with the mark of another source.
    */
   readonly graceMs: number
   /** Time after its end from which a fallback may decide a market. */
@@ -140,7 +140,7 @@ export type QuickMarketsPorts = {
   readonly outcomeOnChain: (quickMarket: QuickMarket) => Promise<Outcome | undefined>
 }
 
-/** `unknown` is true if the history has none. */
+/** `unknown` is true if the history has no price for it. */
 export type Question = Attempts & { unknown: boolean }
 
 export type Row = {

@@ -16,7 +16,7 @@ import {
 } from './state.ts'
 import { strikeOf, verdictOn } from './verdicts.ts'
 
-/** Called when an asset has something new: a market may open or be decided. */
+/** Called when an asset has a new report: a market may open or be decided. */
 export function look(state: QuickMarketsState, known: AssetState, context: QuickContext): void {
   open(state, known, context)
   for (const row of state.rows.values()) {
@@ -25,8 +25,8 @@ export function look(state: QuickMarketsState, known: AssetState, context: Quick
 }
 
 /**
- * Opens the market of this interval once its strike is known. A begun recording is repeated until it is answered,
- * however late: it may have succeeded, and a recorded market must be decided.
+ * Opens the market of this interval once its strike is known. A recording is retried until it is answered, however
+ * late: it may have succeeded, and a recorded market must be decided.
  */
 export function open(state: QuickMarketsState, known: AssetState, context: QuickContext): void {
   const { recording } = known
@@ -87,7 +87,7 @@ export function advance(state: QuickMarketsState, row: Row, context: QuickContex
     )
   if (!row.placed) step('place', () => ports.place(quickMarket))
   if (note !== undefined) {
-    // The last note removes the row for good, so the market is closed first: its winners can redeem from then on.
+    // The last write removes the row permanently, so the market is closed first: from then on its winners can redeem.
     const isLast = note.onChain === 'reported'
     if (isLast && row.placed && !row.closed) step('close', () => ports.close(quickMarket))
     if (!isLast || row.closed) step('note', () => ports.note({ chainId, marketId, ...note }))

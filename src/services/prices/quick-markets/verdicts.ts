@@ -22,7 +22,7 @@ export function strikeOf(
   { speaker, startSec }: { readonly speaker: PriceSource; readonly startSec: number },
   context: QuickContext,
 ): Mark | undefined {
-  // The active source was compared with the others a moment ago, and a start does not wait.
+  // The active source was compared with the others a moment ago, so a start does not wait for them.
   const first = { source: speaker, boundarySec: startSec, aloneAfterMs: 0 }
   const own = reliable(state, known, first, context)
   const isLate = context.nowMs >= startSec * 1_000 + state.options.graceMs
@@ -69,7 +69,7 @@ export function verdictOn(
   if (context.nowMs < endSec * 1_000 + ownMs) return undefined
   for (const source of sources) {
     if (source === strike.source) continue
-    // Both are requested at once, whichever is missing.
+    // Both reports are requested at once, whichever is missing.
     const start = markAt(source, startSec)
     const end = markAt(source, endSec)
     if (start === undefined || end === undefined) continue

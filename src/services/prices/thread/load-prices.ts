@@ -8,7 +8,7 @@ import { newPrices, type PricesPorts, type PricesState } from '../prices.ts'
 
 const WRITE_MS = 2_000
 const AHEAD_MS_MAX = 2_000
-/** Time after which a second jump of the same height is not unusual. */
+/** Time after which a second jump of the same size is not unusual. */
 const DRIFT_MS = 600_000
 const PRICES_READ_MAX = 2_000
 
@@ -17,7 +17,7 @@ export async function loadPrices(
   reads: Pick<Reads, 'query'>,
   write: PricesPorts['write'],
 ): Promise<PricesState> {
-  // However old: the first price of a single provider is compared with the last one.
+  // Loaded however old it is: the first price of a single provider is compared with it.
   const recorded = await Promise.all(
     rules.assets.map((asset) =>
       reads.query('pricesSince', { asset, sinceSec: 0, limit: PRICES_READ_MAX }),

@@ -14,8 +14,8 @@ import type { QuickMarketsPorts } from '../quick-markets/state.ts'
 type Terms = { readonly maker: Address; readonly matching: Matching }
 
 /**
- * A thread does not open a market whose end is past: it was never opened there, or was unloaded. That does not change,
- * so such a market counts as placed and needs no closing.
+ * A thread refuses to open a market whose end is in the past: it was never opened there, or was unloaded. So such a
+ * market counts as placed and need not be closed.
  */
 export function makeQuickPlaces(
   marketOf: Writers['marketOf'],
@@ -40,7 +40,7 @@ export function makeQuickPlaces(
   }
 }
 
-/** Throws a fault if a market thread did not execute it; it is retried. */
+/** Throws a fault if a market thread did not execute the request, which is then retried. */
 function done(answer: unknown | Unanswered): void {
   if (isUnanswered(answer)) {
     throw new Fault('MARKET_AWAY', `the market thread is ${answer.unanswered}`, {

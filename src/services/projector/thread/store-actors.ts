@@ -1,4 +1,4 @@
-/** The actors of the store thread on its database: the projector, API keys, writes of others, endings of orders. */
+/** The actors of the store thread: the projector, API keys, writes for other services, and endings of orders. */
 
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { LogReader } from '#log/event-log.ts'
@@ -48,7 +48,7 @@ import {
 type Told<P extends Protocol> = Pick<ReturnType<typeof makeFollowers<P>>, 'tell'>
 
 type ActorLinks = {
-  /** The database, as the projector of each partition writes it; undefined where only this process writes. */
+  /** The database connection for each partition; undefined if only this process writes. */
   readonly projectors: ReadonlyMap<number, Database> | undefined
   readonly markets: Told<MarketThreadProtocol>
   readonly settlements: Told<SettlementRequests>

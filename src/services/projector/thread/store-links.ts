@@ -1,4 +1,4 @@
-/** The links of the store thread: markets, settlement, and those that have something written. */
+/** The links of the store thread: markets, settlement, and threads whose data it writes. */
 
 import type { MessagePort } from 'node:worker_threads'
 import type { Settings } from '#config/settings-schema.ts'
@@ -13,7 +13,7 @@ import { makeFollowers, type ThreadContext } from '#services/kit/kit.ts'
 import type { StoreReply } from '#store/engine/reply.ts'
 import type { StoreActors } from './store-actors.ts'
 
-/** The caller retries, and finds the next store. */
+/** The caller retries and finds the next store. */
 const MOVES: StoreReply = {
   ...{ ok: false, code: 'STORE_AWAY', retryable: true },
   message: 'the store moves to another node',
@@ -37,7 +37,7 @@ export function makeStoreLinks(
   const markets = makeFollowers<MarketThreadProtocol>(settings, kit)
   /** Notified of new trades, so that they need not wait for the next read. */
   const settlements = makeFollowers<SettlementRequests & TracedTradesProtocol>(settings, kit)
-  /** Other threads: fronts, which register and revoke keys, and threads that have data written. */
+  /** Other threads: fronts, which register and revoke keys, and threads whose data is written here. */
   const clients = makeFollowers<KeyFollowerProtocol>(settings, kit)
   /** On a node: notifies when the local copy of the log has grown. */
   const logCopies = makeFollowers<Protocol>(settings, kit)

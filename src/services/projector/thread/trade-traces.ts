@@ -1,4 +1,4 @@
-/** Traces of trades on their way through the store: a span ends when the trade is in the database. */
+/** Traces of trades in the store: a span ends when the trade is in the database. */
 
 import type { TradeTrace } from '#protocol/projector.ts'
 import type { Tracer } from '#runtime/trace.ts'

@@ -112,7 +112,7 @@ export function makeRelayCalls(options: RelayExaminerOptions, parts: Parts) {
     )
   }
 
-  /** The reason of a failed batch is inside: each call reports its own when the others may fail. */
+  /** The reason of a failed batch is in its calls: each call reports its own reason if the others may fail. */
   async function batchFlaw(operation: RelayOperation, lane: Address): Promise<string | undefined> {
     if (operation.kind !== 'batch-ctf-redemption') return undefined
     const calls = operation.redemptions.map((one) => redeemCall(operation.owner, one))

@@ -11,7 +11,7 @@ import type { HeldOrders } from '#domain/trader-hold.ts'
 export type RelayGuard = {
   /** Kinds of new orders of the owner that are refused until the operation has ended. */
   readonly holds: HeldOrders
-  /** Field of the request that a refusal names. */
+  /** Field of the request that is named in a refusal. */
   readonly field: string
   /** Maximum that open and unsettled buys may need, in units of stablecoin. */
   readonly buysMax: bigint

@@ -62,7 +62,7 @@ export type MarketFacts = {
 export type RelayFacts = {
   owner(owner: Address): Promise<OwnerFacts>
   grants(owner: Address, spender: Address): Promise<GrantFacts>
-  /** Returns the ids of these contracts; undefined for one that is not our market. */
+  /** Returns the market ids of these contracts; undefined for a contract that is not our market. */
   marketIds(markets: readonly Address[]): Promise<(MarketId | undefined)[]>
   /** Only for conditions of our markets: others need not have two outcomes. */
   conditions(owner: Address, conditionIds: readonly MarketId[]): Promise<ConditionFacts[]>
@@ -157,7 +157,7 @@ export function relayFacts(client: ChainClient, contracts: RelayContracts): Rela
       return markets.map((_, at) => {
         if (ours[at] !== true) return undefined
         const id = ids[at]
-        // Our markets have an id, so the request failed.
+        // Our markets always have an id, so the request itself failed.
         if (id === undefined || id.status === 'failure') throw chainFault(id?.error)
         return id.result as string as MarketId
       })
@@ -242,7 +242,7 @@ type Told<T> =
   | { readonly status: 'success'; readonly result: T }
   | { readonly status: 'failure'; readonly error: Error }
 
-/** None of these calls reverts on our contracts, so the request failed. */
+/** None of these calls reverts on our contracts, so the request itself failed. */
 function told<T>(answer: Told<T> | { status: 'failure'; error: Error; result?: undefined }): T {
   if (answer.status === 'failure') throw chainFault(answer.error)
   return answer.result

@@ -1,4 +1,4 @@
-/** Objections to a relayed operation by the facts that were read; each is a rejection with a text. */
+/** Objections to a relayed operation, based on the facts that were read; each is a rejection with a text. */
 
 import type { Outcome } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'

@@ -1,4 +1,4 @@
-/** Contracts, keys and knowledge that the relayer judges operations with. */
+/** Contracts, keys and functions that the relayer needs to judge operations. */
 
 import type { OwnAccount } from '#chain/accounts.ts'
 import type { ChainClient } from '#chain/clients.ts'
@@ -26,7 +26,7 @@ export type RelayExaminerOptions = AcceptedOrders & {
   ) => { readonly signer: Address | { readonly flaw: string }; readonly digest: string }
   /** Returns the contract of a market of ours. */
   readonly marketAddressOf: (marketId: MarketId) => Promise<Address | undefined>
-  /** Returns the owner's known outcome tokens that have not lost. */
+  /** Returns the owner's known outcome tokens, except those of lost outcomes. */
   readonly tokensHeldBy: (owner: Address) => Promise<bigint>
   /** Smallest payout of a redemption, in units of stablecoin. */
   readonly minRedemption: bigint

@@ -1,4 +1,4 @@
-/** Checks redemptions: their markets, the signature, what they pay, and whether sales still need the tokens. */
+/** Checks redemptions: their markets, the signature, the payout, and whether sales still need the tokens. */
 
 import type { Address } from '#domain/ids.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'

@@ -1,4 +1,4 @@
-/** Reads the chain's past for the relayer: most from the index, the newest part from the chain's own logs. */
+/** Reads the chain's history for the relayer: mostly from the index, the newest part from the chain's own logs. */
 
 import type { ChainClient } from '#chain/clients.ts'
 import type { Settings } from '#config/settings-schema.ts'

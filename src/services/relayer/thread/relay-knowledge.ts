@@ -1,7 +1,7 @@
 /**
- * The relayer's questions to the exchange before it pays: which orders were accepted, and which sales are unsettled.
- * It asks the market threads first, because the database lags behind them; the database knows the orders that a
- * market thread has forgotten.
+ * The relayer's queries to the exchange before it pays: which orders were accepted, and which sales are unsettled. It
+ * queries the market threads first, because the database lags behind them; the database knows the orders that a market
+ * thread has forgotten.
  */
 
 import { Fault } from '#domain/fault.ts'

@@ -3,9 +3,9 @@
  * of orders that pay, each just before the first fill of its order: of buyers, and of both sides of a mint.
  *
  * A permit replaces the existing allowance, and the stablecoin accepts the permits of an owner only in the order of
- * their nonces. So the payments of an owner with a permit in the batch change places among themselves: first those that
- * use the earlier allowance, then order by order in the order of the permits' nonces. Every other fill keeps its
- * place, because it may need tokens that another fill brings.
+ * their nonces. So the payments of an owner with a permit in the batch are reordered among themselves: first those that
+ * use the earlier allowance, then order by order in the order of the permits' nonces. Every other fill keeps its place,
+ * because it may need tokens that another fill brings.
  *
  *   before   A1 (permit 1)  other  B1 (permit 0)  A2
  *   after    B1 (permit 0)  other  A1 (permit 1)  A2
@@ -75,7 +75,7 @@ export function batchOf(
   return { trades: arranged, orders, fills, permits }
 }
 
-/** Returns the permit of a buy order, unless it is used or cannot be encoded. */
+/** Returns the permit of a paying order, unless it is used or cannot be encoded. */
 export function unusedPermit(
   order: VerifiedOrder,
   usedPermits: ReadonlySet<OrderHash>,

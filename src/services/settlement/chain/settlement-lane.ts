@@ -1,6 +1,6 @@
 /**
  * Sends batches of trades. It skips trades that are settled already or have no market on the chain, simulates the rest,
- * sends the trades that would settle, and reads the verdict on each trade from the receipts. It keeps no state but the
+ * sends the trades that would settle, and reads the verdict on each trade from the receipts. Its only state is the
  * sender's; the settlement actor decides.
  */
 
@@ -80,7 +80,7 @@ export type SettlementLane = {
   poll(): Promise<{
     readonly updates: readonly SettlementUpdate[]
     readonly headNumber: number
-    /** Why the first unmined transaction is stuck; empty if it is not. */
+    /** Why the first transaction that is in no block is stuck; empty if it is not. */
     readonly trouble: string
     /** How long after its expiration an order can settle; infinite until it is known. */
     readonly graceSec: number
@@ -280,7 +280,7 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
   }
 }
 
-/** Returns what a transaction's update means for its trades. */
+/** Returns the meaning of a transaction's update for its trades. */
 function updateOf(each: SenderUpdate, contract: Address): SettlementUpdate {
   const settlement = settlementOf(each.transaction)
   if (each.type === 'mined') {
@@ -330,7 +330,7 @@ function verdictsOf(receipt: Receipt | undefined, contract: Address): TradeVerdi
   return verdicts
 }
 
-/** Ignores a log that cannot be decoded: before its trade is sent again, the contract is asked about it. */
+/** Ignores a log that cannot be decoded: before its trade is sent again, the contract is queried. */
 function readable(log: ChainLog): ReturnType<typeof settlementEvent> {
   try {
     return settlementEvent(log)

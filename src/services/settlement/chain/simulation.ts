@@ -26,7 +26,7 @@ export type RefusedTrade = {
   readonly tradeId: TradeId
   readonly fault: FaultySide
   readonly reason: string
-  /** The block at which the contract refused it; undefined if the contract was not asked. */
+  /** The block at which the contract refused it; undefined if the contract was not called. */
   readonly block?: number
   /**
    * The balance of each side at that block in the token that it pays with, if older trades could bring the missing part;
@@ -37,7 +37,7 @@ export type RefusedTrade = {
     readonly seller?: bigint
     /** The buyer's. */
     readonly allowance?: bigint
-    /** That of the seller of a mint. */
+    /** The allowance of the seller of a mint. */
     readonly sellerAllowance?: bigint
   }
 }
@@ -79,7 +79,7 @@ const GAS_PER_BYTE = 16
 /** Maximum simulations of one batch. Each leaves out the refused trades; after the last one the rest waits. */
 const ROUNDS_MAX = 6
 
-/** Reported to settlement by its name: no trade can settle now. */
+/** Error names that concern all trades: no trade can settle now. */
 const COLLATERAL_STOPPED: Revert = {
   name: 'CollateralStopped',
   args: [],
@@ -136,7 +136,7 @@ function nodeCalls(options: SimulationOptions) {
       if (revert !== undefined) return { revert }
       const fault = chainFault(error)
       if (blockNumber === undefined || fault.retryable) throw fault
-      // Several nodes may share one URL, and this one does not have the block yet.
+      // Several nodes may share one URL, and this node does not have the block yet.
       throw new Fault(fault.code, fault.message, { retryable: true, cause: error })
     }
   }

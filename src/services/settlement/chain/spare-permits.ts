@@ -1,7 +1,7 @@
 /**
  * Finds earlier permits that a permit in a batch needs. The stablecoin accepts the permits of an owner only in the
- * order of their nonces. So an unused one blocks all later ones: that of an order that still rests, was cancelled, or
- * matched a seller without shares. It is read from the database and sent along.
+ * order of their nonces. So an unused permit blocks all later ones. It may belong to an order that still rests, was
+ * cancelled, or matched a seller without shares. It is read from the database and sent with the others.
  *
  *   the chain's next nonce is 4; an order with permit 6 settles      4 and 5 are sent along, 3 is used
  *
@@ -23,7 +23,7 @@ const OF_BATCH_MAX = 96
 type StoredPermit = { readonly owner: Address; readonly permit: PermitSignature }
 
 type SparePermitsOptions = {
-  /** Returns permits of orders of these owners; the first of each nonce counts. */
+  /** Returns permits of orders of these owners; if several have one nonce, the first counts. */
   readonly stored: (owners: readonly Address[]) => Promise<readonly StoredPermit[]>
   /** The next nonce of an owner on chain. */
   readonly nonceOf: (owner: Address) => Promise<bigint>

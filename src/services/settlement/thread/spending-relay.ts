@@ -27,7 +27,10 @@ const PAGE = 50
 /** Traders in one message, and about how many bytes each takes. */
 const PUBLISH_MAX = 1_000
 const TRADER_BYTES = 96
-/** The database learns of a trade's end soon after the journal closes; after this time it is charged as it stands. */
+/**
+ * The database gets a trade's end soon after the journal is closed; after this time the transaction is charged with the
+ * known results.
+ */
 const DECIDED_WITHIN_MS = 10_000
 /** A transaction that was signed this long before the day began has ended before it. */
 const SIGNED_BEFORE_MS = 3_600_000
@@ -38,7 +41,7 @@ type ChainSums = {
   day: number
   readonly traders: Map<Address, TraderSpending>
   readonly barred: Set<Address>
-  /** All transactions up to this nonce are charged; of those above it, the ones in `done`. */
+  /** All transactions up to this nonce are charged; above it, only those in `done`. */
   mark: number
   readonly done: Set<number>
   /** Traders with sums that the market threads do not know yet. */
@@ -61,7 +64,7 @@ export type SpendingRelay = {
 
 const NONE: ReadonlySet<Address> = new Set()
 
-/** Sends market threads what these traders have spent. */
+/** Sends the spending of these traders to the market threads. */
 function publish(
   to: readonly MarketRef[],
   { chainId, day, traders }: ChainSums,

@@ -23,7 +23,7 @@ export function makeSettlementTraces(tracer: Tracer | undefined) {
     }
   }
 
-  /** Called with each report to a market; a trade that the chain has decided is forgotten. */
+  /** Called with each report to a market; the trace of a decided trade is dropped. */
   function reported({ tradeId, status, txHash, reason }: TradeReport): void {
     const trade = trades.get(tradeId)
     if (tracer === undefined || trade === undefined) return
