@@ -443,8 +443,8 @@ export function derive(
         break
       }
       case 'TradeFailed': {
-        const { tradeId, txHash, reason } = event
-        tradeChanges.push({ tradeId, status: 'failed', txHash, reason, atMs })
+        const { tradeId, txHash, reason, fault } = event
+        tradeChanges.push({ tradeId, status: 'failed', txHash, reason, fault, atMs })
         break
       }
       case 'TradeReverted': {

@@ -1,8 +1,8 @@
 /** Transactions in flight: their trades, their receipts, and the verdicts for each trade. */
 
-import type { OrderHash, TradeId } from '#domain/ids.ts'
+import type { TradeId } from '#domain/ids.ts'
 import { SETTLEMENT_PERMITS_MAX } from '#domain/limits.ts'
-import type { TradeWithOrders } from '#domain/trade.ts'
+import type { TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
 import { payersOf } from './chain/settlement-batch.ts'
 import type { OpenSettlement, SettlementUpdate, TradeVerdict } from './chain/settlement-lane.ts'
 import { noteMined } from './mined-since.ts'
@@ -154,8 +154,7 @@ function noteBlock(
     const isSettled = verdict?.settled === true
     if (verdict?.settled === false && isByFault(verdict)) pending.refusal = verdict
     if (isSettled) noteMined(state, pending.trade, block)
-    if (isSettled && pending.trade.buy.permit !== undefined)
-      rememberPermit(state, pending.trade.buy.orderHash)
+    if (isSettled) rememberPermits(state, pending.trade)
     state.older.decided.set(tradeId, isSettled ? block : undefined)
   }
 }
@@ -230,9 +229,7 @@ function applyVerdict(
 ): void {
   const { tradeId, marketId } = pending.trade
   if (verdict?.settled === true) {
-    for (const { permit, orderHash } of payersOf(pending.trade)) {
-      if (permit !== undefined) rememberPermit(state, orderHash)
-    }
+    rememberPermits(state, pending.trade)
     end(state, tradeId, { status: 'confirmed', txHash }, context)
     return
   }
@@ -259,9 +256,13 @@ function applyVerdict(
   }
 }
 
-function rememberPermit(state: SettlementState, orderHash: OrderHash): void {
-  if (state.flight.usedPermits.size >= SETTLEMENT_PERMITS_MAX) state.flight.usedPermits.clear()
-  state.flight.usedPermits.add(orderHash)
+/** The permits of a settled trade are used: of its buyer, or of both sides of a mint. */
+function rememberPermits({ flight }: SettlementState, trade: TradeToSettle): void {
+  for (const { permit, orderHash } of payersOf(trade)) {
+    if (permit === undefined) continue
+    if (flight.usedPermits.size >= SETTLEMENT_PERMITS_MAX) flight.usedPermits.clear()
+    flight.usedPermits.add(orderHash)
+  }
 }
 
 /** Closes a batch's row in the journal once all trades of the batch are reported. */

@@ -7,7 +7,7 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Outcome, Side } from '#domain/order.ts'
-import type { FillKind, TradeStatus } from '#domain/trade.ts'
+import type { FaultySide, FillKind, TradeStatus } from '#domain/trade.ts'
 import { HexType } from '../engine/hex.ts'
 
 export const TradeEntity = defineEntity({
@@ -37,6 +37,8 @@ export const TradeEntity = defineEntity({
     failedAtMs: p.bigint('number').nullable(),
     updatedAtMs: p.bigint('number'),
     kind: p.string().$type<FillKind>().length(16).nullable(),
+    /** The side at fault of a failed trade. */
+    fault: p.string().$type<Exclude<FaultySide, 'none'>>().length(16).nullable(),
   },
 })
 

@@ -10,6 +10,7 @@ import { delegatesOf } from './024-delegates.ts'
 import { orderTagsOf } from './025-order-tags.ts'
 import { eventsOf } from './026-events.ts'
 import { complementaryOf } from './027-complementary.ts'
+import { faultsAndSubmissionsOf } from './028-faults-and-submissions.ts'
 
 export const migrationsOf = (dialect: 'sqlite' | 'mysql') => [
   { name: '018-baseline', class: baselineOf(dialect) },
@@ -22,4 +23,5 @@ export const migrationsOf = (dialect: 'sqlite' | 'mysql') => [
   { name: '025-order-tags', class: orderTagsOf(dialect) },
   { name: '026-events', class: eventsOf(dialect) },
   { name: '027-complementary', class: complementaryOf(dialect) },
+  { name: '028-faults-and-submissions', class: faultsAndSubmissionsOf(dialect) },
 ]

@@ -7,7 +7,7 @@
  */
 
 import type { OrderHash, TradeId } from '#domain/ids.ts'
-import type { TradeStatus } from '#domain/trade.ts'
+import type { FaultySide, TradeStatus } from '#domain/trade.ts'
 import type { OrderChange, OrderRow, ProjectionBatch, TradeChange, TradeRow } from './rows.ts'
 
 /** State of a trade. `attempts` counts all submissions of a new trade, and the additional ones of a stored trade. */
@@ -16,6 +16,7 @@ type TradeState = {
   /** Empty if there is none, or no newer one than the stored. */
   readonly txHash: string
   readonly reason: string
+  readonly fault?: FaultySide
   readonly attempts: number
   readonly atMs: number
 }
@@ -67,6 +68,7 @@ function advance(before: TradeState | undefined, change: TradeChange): TradeStat
     status: change.status,
     txHash: change.txHash === '' ? (before?.txHash ?? '') : change.txHash,
     reason: change.reason,
+    ...(change.fault === undefined ? {} : { fault: change.fault }),
     attempts: (before?.attempts ?? 0) + (change.status === 'submitted' ? 1 : 0),
     atMs: change.atMs,
   }

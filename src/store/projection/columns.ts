@@ -9,7 +9,7 @@ import { parseTradeId } from '#domain/ids.ts'
 import { costCeil } from '#domain/money.ts'
 import type { PermitSignature } from '#domain/order.ts'
 import { expiresAtSec } from '#domain/order.ts'
-import type { TradeStatus } from '#domain/trade.ts'
+import type { FaultySide, TradeStatus } from '#domain/trade.ts'
 import type { CollapsedBatch } from './collapse.ts'
 import type { MarketRow, OrderChange, OrderRow } from './rows.ts'
 
@@ -154,6 +154,7 @@ export const TRADE_COLUMNS: Columns = {
   failed_at_ms: 'int',
   updated_at_ms: 'int',
   kind: 'text',
+  fault: 'text',
 }
 
 export function tradeValues(trade: CollapsedBatch['trades'][number], chainId: number): Value[] {
@@ -181,6 +182,7 @@ export function tradeValues(trade: CollapsedBatch['trades'][number], chainId: nu
     state.status === 'failed' ? state.atMs : null,
     state.atMs,
     trade.kind ?? null,
+    faultOrNull(state.fault),
   ]
 }
 
@@ -193,6 +195,7 @@ export const TRADE_CHANGE_COLUMNS: Columns = {
   attempts: 'int',
   failed_at_ms: 'int',
   updated_at_ms: 'int',
+  fault: 'text',
   market_id: 'hex',
   seq: 'int',
   fill_index: 'int',
@@ -208,6 +211,7 @@ export function tradeChangeValues(change: CollapsedBatch['tradeChanges'][number]
     change.attempts,
     change.status === 'failed' ? change.atMs : null,
     change.atMs,
+    faultOrNull(change.fault),
     marketId,
     sequence,
     fillIndex,
@@ -232,6 +236,10 @@ export function isPending(status: TradeStatus): boolean {
 /** Copied field by field, so that only the validated shape reaches the database. */
 function permitText({ nonce, value, deadline, v, r, s }: PermitSignature): string {
   return JSON.stringify({ nonce, value, deadline, v, r, s })
+}
+
+function faultOrNull(fault: FaultySide = 'none'): string | null {
+  return fault === 'none' ? null : fault
 }
 
 const REASON_LENGTH_MAX = 1_000

@@ -49,14 +49,15 @@ const UPDATE_TRADES = `update json_table(?, '$[*]' columns (
     attempts int path '$[4]',
     failed_at_ms bigint path '$[5]',
     updated_at_ms bigint path '$[6]',
-    market_id char(64) character set ascii path '$[7]',
-    seq bigint path '$[8]',
-    fill_index int path '$[9]'
+    fault varchar(16) character set ascii path '$[7]',
+    market_id char(64) character set ascii path '$[8]',
+    seq bigint path '$[9]',
+    fill_index int path '$[10]'
   )) as c straight_join trades as t
     on t.market_id = unhex(c.market_id) and t.seq = c.seq and t.fill_index = c.fill_index
   set t.status = c.status, t.pending = c.pending, t.tx_hash = coalesce(unhex(c.tx_hash), t.tx_hash),
     t.reason = c.reason, t.attempts = t.attempts + c.attempts, t.failed_at_ms = c.failed_at_ms,
-    t.updated_at_ms = c.updated_at_ms`
+    t.updated_at_ms = c.updated_at_ms, t.fault = c.fault`
 
 const SELECT_TRADES = `select t.market_id, t.seq, t.fill_index, t.chain_id, t.outcome, t.price_e6,
     t.cost_e6, t.matched_at_ms, t.status

@@ -8,7 +8,7 @@ import type { CloseReason, Market } from '#domain/market.ts'
 import type { OrderCloseReason } from '#domain/market-event.ts'
 import type { VerifiedOrder } from '#domain/order.ts'
 import type { EchoedTags } from '#domain/order-tags.ts'
-import type { Trade, TradeStatus } from '#domain/trade.ts'
+import type { FaultySide, Trade, TradeStatus } from '#domain/trade.ts'
 
 /** `market-closed`: the order was resting when its market closed. */
 export type OrderStatus = 'open' | Exclude<OrderCloseReason, 'taken'> | 'market-closed'
@@ -59,6 +59,8 @@ export type TradeChange = {
   readonly status: TradeStatus
   readonly txHash: string
   readonly reason: string
+  /** The side at fault of a failed trade. */
+  readonly fault?: FaultySide
   readonly atMs: number
 }
 

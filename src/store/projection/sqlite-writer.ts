@@ -94,7 +94,7 @@ function prepare(file: File): BulkWriter {
     ),
     updateTrades: update(
       `update trades set status = ?, pending = ?, tx_hash = coalesce(?, tx_hash), reason = ?,
-          attempts = attempts + ?, failed_at_ms = ?, updated_at_ms = ?
+          attempts = attempts + ?, failed_at_ms = ?, updated_at_ms = ?, fault = ?
         where market_id = ? and seq = ? and fill_index = ?`,
       TRADE_CHANGE_COLUMNS,
     ),

@@ -5,6 +5,7 @@
 
 import type { Address, TradeId } from '#domain/ids.ts'
 import { BUY } from '#domain/order.ts'
+import type { FaultySide } from '#domain/trade.ts'
 import type { TraderSpending } from '#domain/trader-spending.ts'
 import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
@@ -31,14 +32,12 @@ export type ChargesFilter = {
   readonly limit: number
 }
 
-/** Reasons of on-chain refusals after a good simulation, and the side at fault for each. */
-const AT_FAULT: Readonly<Record<string, readonly ('buyer' | 'seller')[]>> = {
-  InsufficientCollateral: ['buyer'],
-  InsufficientAllowance: ['buyer'],
-  SharesRefused: ['buyer'],
-  InsufficientShares: ['seller'],
-  SharesNotApproved: ['seller'],
-  BothUnfunded: ['buyer', 'seller'],
+/** The sides that a refusal on chain is charged to. The reason does not tell: either side of a mint pays, for example. */
+const AT_FAULT: Readonly<Record<FaultySide, readonly ('buyer' | 'seller')[]>> = {
+  buyer: ['buyer'],
+  seller: ['seller'],
+  both: ['buyer', 'seller'],
+  none: [],
 }
 
 type TransactionRead = {
@@ -61,7 +60,7 @@ type TradeRead = {
   status: string
   pending: number
   tx_hash: Uint8Array | null
-  reason: string | null
+  fault: FaultySide | null
   /** 1 if a later fill of the same match exists. */
   more: number
 }
@@ -104,7 +103,7 @@ async function tradesOf(database: Database, tradeIds: readonly TradeId[]): Promi
   return read(database, () =>
     sqlConnection(database).execute<TradeRead[]>(
       `select t.market_id, t.seq, t.fill_index, t.buyer, t.seller, t.taker_side, t.status, t.pending, t.tx_hash,
-          t.reason, exists (select 1 from trades n where n.market_id = t.market_id and n.seq = t.seq
+          t.fault, exists (select 1 from trades n where n.market_id = t.market_id and n.seq = t.seq
             and n.fill_index = t.fill_index + 1) as more
         from trades t
         where ${keys.map(() => '(t.market_id = ? and t.seq = ? and t.fill_index = ?)').join(' or ')}`,
@@ -134,7 +133,7 @@ function chargesOf(
     const sides = { buyer: hexOf(trade.buyer) as Address, seller: hexOf(trade.seller) as Address }
     const isRefusal =
       trade.status === 'failed' && trade.tx_hash !== null && hexOf(trade.tx_hash) === tx_hash
-    const atFault = isRefusal ? (AT_FAULT[trade.reason ?? ''] ?? []) : []
+    const atFault = isRefusal ? AT_FAULT[trade.fault ?? 'none'] : []
     for (const side of atFault) charge(sides[side], { failedGas: gasEach })
     if (atFault.length > 0) continue
     const takerPays = Number(trade.more) === 0

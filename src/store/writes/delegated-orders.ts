@@ -2,6 +2,9 @@
  * Records orders that delegates signed before their markets get them. So the sum of a delegate's open orders cannot
  * exceed the limit of the delegation, through any fronts and restarts: writes run one after another, and each sees the
  * earlier ones. An order counts in full until the projection has it, then with its rest.
+ *
+ * The same order may be submitted several times, also at once and with different options: one submission is refused, the
+ * other is placed, and the projection has neither yet. So a reservation counts its submissions and goes with the last.
  */
 
 import type { Address, OrderHash } from '#domain/ids.ts'
@@ -46,10 +49,7 @@ export async function reserveDelegated(
   return transact(database, async (transaction, connection) => {
     const sql = statements(database, connection, transaction)
     await forgetExpired(sql, Math.floor(nowMs / 1_000))
-    const known = await sql.all('select 1 from delegated_orders where order_hash = ?', [
-      bytesOf(orderHash),
-    ])
-    if (known.length > 0) return { reserved: true }
+    if (await isReserved(sql, order)) return { reserved: true }
     if (maxOpenNotional > 0) {
       const { openNotional, openOrders } = await openOf(sql, order)
       const isOver = openNotional + BigInt(costCeil(price, size)) > BigInt(maxOpenNotional)
@@ -74,7 +74,29 @@ export async function reserveDelegated(
   })
 }
 
-/** Deletes the reservation of an order that its market refused. An order that the projection has stays. */
+/** Counts another submission of a reserved order; false for an order without a reservation, or with a lost one. */
+async function isReserved(
+  sql: Statements,
+  { orderHash, nowMs, dryRun = false }: DelegatedOrder,
+): Promise<boolean> {
+  const hash = bytesOf(orderHash)
+  const [known] = await sql.all<{ status: string | null; reserved_at_ms: number | string }>(
+    `select o.status, d.reserved_at_ms from delegated_orders d
+      left join orders o on o.order_hash = d.order_hash where d.order_hash = ?`,
+    [hash],
+  )
+  if (known === undefined) return false
+  if (isLost(known, nowMs)) {
+    if (!dryRun) await forget(sql, [hash])
+    return false
+  }
+  if (dryRun) return true
+  const again = 'update delegated_orders set submissions = submissions + 1 where order_hash = ?'
+  await sql.run(again, [hash])
+  return true
+}
+
+/** Ends a submission that its market refused. An order that the projection has stays. Returns whether none is left. */
 export async function releaseDelegated(
   database: Database,
   { orderHash }: { readonly orderHash: OrderHash },
@@ -84,7 +106,10 @@ export async function releaseDelegated(
     const hash = bytesOf(orderHash)
     const placed = await sql.all('select 1 from orders where order_hash = ?', [hash])
     if (placed.length > 0) return false
-    return (await sql.run('delete from delegated_orders where order_hash = ?', [hash])) > 0
+    const less = 'update delegated_orders set submissions = submissions - 1 where order_hash = ?'
+    await sql.run(less, [hash])
+    const none = 'delete from delegated_orders where order_hash = ? and submissions <= 0'
+    return (await sql.run(none, [hash])) > 0
   })
 }
 
@@ -112,17 +137,24 @@ async function openOf(
   let openOrders = 0
   const ended: Buffer[] = []
   for (const row of rows) {
-    const isLost = row.status === null && Number(row.reserved_at_ms) < nowMs - LOST_AFTER_MS
+    const lost = isLost(row, nowMs)
     const isOver = row.status !== null && row.status !== 'open' && row.status !== 'filled'
     const mayReturn = Number(row.updated_at_ms) > nowMs - RETURNS_WITHIN_MS
-    if (isLost || isOver || (row.status === 'filled' && !mayReturn)) ended.push(row.order_hash)
-    if (isLost || (row.status !== null && row.status !== 'open')) continue
+    if (lost || isOver || (row.status === 'filled' && !mayReturn)) ended.push(row.order_hash)
+    if (lost || (row.status !== null && row.status !== 'open')) continue
     const left = Number(row.remaining_e6 ?? row.size_e6) as Shares
     openNotional += BigInt(costCeil(row.price_e6 as Price, left))
     openOrders++
   }
   await forget(sql, ended)
   return { openNotional, openOrders }
+}
+
+function isLost(
+  row: { readonly status: string | null; readonly reserved_at_ms: number | string },
+  nowMs: number,
+): boolean {
+  return row.status === null && Number(row.reserved_at_ms) < nowMs - LOST_AFTER_MS
 }
 
 async function forgetExpired(sql: Statements, nowSec: number): Promise<void> {

@@ -74,9 +74,9 @@ await onBothDatabases('what settlement transactions cost', (databases) => {
             })),
             {
               ...{ tradeId: e!, status: 'failed' as const, txHash: hash(1), ...ended },
-              reason: 'SharesRefused',
+              ...{ reason: 'SharesRefused', fault: 'buyer' as const },
             },
-          ] as never,
+          ],
         }),
       )
       const save = (row: TransactionRow) => saveTransaction(database, { row })
@@ -98,6 +98,30 @@ await onBothDatabases('what settlement transactions cost', (databases) => {
         page.map(({ nonce }) => nonce),
         [1],
       )
+    })
+  })
+
+  it('failed gas is charged to the side that the chain named, not to the other side of a mint', async () => {
+    await withStore(databases, async (database) => {
+      const trades = ['InsufficientCollateral', 'SharesRefused', 'InvalidSignature'].map(
+        (reason, at) => ({ ...trade(2 + at, 0, { buyer: ann, seller: eve }), reason }),
+      )
+      const orders = { buyOrderHash: id<OrderHash>('buy'), sellOrderHash: id<OrderHash>('sell') }
+      await project(
+        database,
+        batch(1, 2, {
+          orders: [orderRow(order('buy')), orderRow(order('sell', { trader: eve }))],
+          trades: trades.map(({ reason: _, ...each }) => ({ ...each, ...orders, kind: 'mint' })),
+        }),
+      )
+      const ended = { status: 'failed', txHash: hash(1), fault: 'seller', atMs: START_MS } as const
+      const tradeChanges = trades.map(({ tradeId, reason }) => ({ tradeId, reason, ...ended }))
+      await project(database, batch(2, 3, { tradeChanges }))
+      const reference = JSON.stringify(trades.map(({ tradeId }) => tradeId))
+      const row = transaction(1, { gasUsed: 600_000, reference })
+      await saveTransaction(database, { row })
+      const [first] = await settlementCharges(database, filter)
+      assert.deepEqual(first?.charges, [{ trader: eve, fills: 0, gas: 0, failedGas: 600_000 }])
     })
   })
 })

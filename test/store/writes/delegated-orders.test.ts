@@ -117,6 +117,26 @@ await onBothDatabases('orders of delegates', (databases) => {
     })
   })
 
+  it('an order keeps its reservation if one of two submissions is refused and the other placed', async () => {
+    await withStore(databases, async (database) => {
+      for (const name of ['a', 'b', 'c']) await reserveDelegated(database, delegated(name))
+      // The same order with an option that makes its market refuse it; the projection is behind.
+      assert.deepEqual(await reserveDelegated(database, delegated('a')), { reserved: true })
+      assert.equal(await releaseDelegated(database, { orderHash: id('a') }), false)
+      assert.equal((await reserveDelegated(database, delegated('d'))).reserved, false)
+      assert.equal(await releaseDelegated(database, { orderHash: id('a') }), true)
+      assert.deepEqual(await reserveDelegated(database, delegated('d')), { reserved: true })
+    })
+  })
+
+  it('a lost reservation is checked against the limit again when its order is submitted once more', async () => {
+    await withStore(databases, async (database) => {
+      await reserveDelegated(database, delegated('a'))
+      const later = { nowMs: START_MS + 600_001, maxOpenNotional: ONE - 1 }
+      assert.equal((await reserveDelegated(database, delegated('a', later))).reserved, false)
+    })
+  })
+
   it('a delegate with a limit of open notional has at most a thousand orders', async () => {
     await withStore(databases, async (database) => {
       const small = { size: 1 as Shares, maxOpenNotional: 1e9 }

@@ -147,15 +147,23 @@ describe('settlement of complete sets', () => {
   )
 
   it(
-    'settlement sends the permits of both sides of a mint',
-    inWorld(async (world) => {
-      const [first] = await permitsOf(6, 1)
-      const [second] = await permitsOf(7, 1)
-      await world.order({ by: 6, outcome: YES, price: 0.6, size: 1, permit: first! })
-      await world.order({ by: 7, outcome: NO, price: 0.4, size: 1, permit: second! })
-      await world.until('it is confirmed', world.allDecided)
-      assert.deepEqual(await world.statuses(), ['confirmed'])
-    }),
+    'settlement sends the permits of both sides of a mint, and both are used once it is in a block',
+    inWorld(
+      async (world) => {
+        const [first] = await permitsOf(6, 1)
+        const [second] = await permitsOf(7, 1)
+        const { flight } = world.state
+        await world.order({ by: 6, outcome: YES, price: 0.6, size: 1, permit: first! })
+        await world.order({ by: 7, outcome: NO, price: 0.4, size: 1, permit: second! })
+        const isMined = () => [...flight.batches.values()].some(({ mined }) => mined)
+        await world.until('it is in a block', isMined)
+        assert.equal(flight.usedPermits.size, 2)
+        await chain.mine(3)
+        await world.until('it is confirmed', world.allDecided)
+        assert.deepEqual(await world.statuses(), ['confirmed'])
+      },
+      { confirmations: 1 },
+    ),
   )
 
   it(
