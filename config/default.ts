@@ -182,7 +182,7 @@ export const defaults: Settings = {
     archiveDir: '',
     archiveMiBMax: 0,
   },
-  transparency: { mode: 'off', host: 'localhost', keys: [], intervalMs: 200 },
+  transparency: { mode: 'off', host: 'localhost', keys: [], intervalMs: 200, witnesses: [] },
   cluster: {
     roles: ['all'],
     node: '',

@@ -120,7 +120,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
     transparency: {
       file: 'test/crash/transparency-crash-run.ts',
       about:
-        'kills and takeovers under a witness: no checkpoint contradicts another [--log --database]',
+        'kills and takeovers under a witness: no checkpoint contradicts another [--takeovers --log --database]',
     },
     cluster: {
       file: 'test/crash/cluster-crash-run.ts',

@@ -15,6 +15,8 @@ export const DatabaseUrl = '^$|^mysql://|^sqlite:'
 export const MysqlUrl = '^$|^mysql://'
 /** A host with an optional port. It is part of the names of keys, which may have neither spaces nor a plus sign. */
 export const LogHost = '^[a-z0-9]([a-z0-9.-]{0,252})(:[0-9]{1,5})?$'
+/** The verifier key of a witness and its address. */
+export const WitnessAddress = '^[^+@\\s]+\\+[0-9a-f]{8}\\+[A-Za-z0-9+/=]+@https?://\\S+$'
 export const NodeName = '^[a-z0-9][a-z0-9-]{0,31}$'
 export const NodeNameOrNone = '^$|^[a-z0-9][a-z0-9-]{0,31}$'
 export const NatsUrl = '^$|^(nats|tls)://.+'
@@ -31,6 +33,7 @@ export const PATTERN_WORDS: Readonly<Record<string, string>> = {
   [DatabaseUrl]: 'must be empty, mysql://user:password@host:3306/name or sqlite:path',
   [MysqlUrl]: 'must be empty, or mysql://user:password@host:3306/name',
   [LogHost]: 'must be a host name in small letters such as example.com, without a scheme',
+  [WitnessAddress]: 'must be a verifier key, @ and an address: name+id+key@https://witness.example',
   [NodeName]: 'must be 1 to 32 small letters, digits or dashes, and begin with no dash',
   [NodeNameOrNone]: 'must be 1 to 32 small letters, digits or dashes, and begin with no dash',
   [NatsUrl]: 'must be empty, or an address that begins with nats:// or tls://',

@@ -1,7 +1,7 @@
 /** Settings of the public log. */
 
 import Type from 'typebox'
-import { Key, LogHost } from './patterns.ts'
+import { Key, LogHost, WitnessAddress } from './patterns.ts'
 
 export const transparency = Type.Object({
   mode: Type.Enum(['off', 'on'], {
@@ -31,5 +31,13 @@ export const transparency = Type.Object({
     maximum: 60_000,
     unit: 'ms',
     description: 'The shortest time between two checkpoints.',
+  }),
+  witnesses: Type.Array(Type.String({ pattern: WitnessAddress }), {
+    env: 'SIBYL_TRANSPARENCY_WITNESSES',
+    maxItems: 8,
+    description:
+      'Witnesses (C2SP tlog-witness) to which checkpoints are submitted, separated by commas: the verifier key, @, and the ' +
+      'address of each, such as witness.example/w1+1a2b3c4d+BAd…@https://witness.example. Their cosignatures are served ' +
+      'with the checkpoint.',
   }),
 })

@@ -36,6 +36,7 @@ import { hasRole, nodeSpecs, nodeWorkersAhead } from './node-specs.ts'
 import { type OpenChains, openChains, requireLocalChain } from './open-chains.ts'
 import { registerPlaceMeters } from './place-meters.ts'
 import { prepareDatabase } from './prepare-database.ts'
+import { requireWitnesses } from './require-witnesses.ts'
 import { simulatePrices } from './simulate-prices.ts'
 import { registerThreadMeters } from './thread-meters.ts'
 import { threadSpecs, workersAhead } from './thread-specs.ts'
@@ -56,6 +57,7 @@ export async function boot(stop: AbortController): Promise<void> {
   }
   requireComplete(settings)
   requireLocalChain(settings)
+  await requireWitnesses(settings)
   const log = makeLog(settings, 'main', process.stdout.isTTY === true)
   for (const warning of settingsWarnings(settings)) log.warn({}, warning)
   /** Closes the open parts; each is told whether the exchange has failed. */

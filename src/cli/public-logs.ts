@@ -19,12 +19,18 @@ export async function namedLogs(url: string, trusted: string | undefined): Promi
   if (logs.length === 0) throw new CommandError('this exchange does not publish its log')
   return logs.map(({ origin, path, partition, verifierKeys }) => ({
     ...{ origin, partition, get: getBelow(url + path) },
-    key: keyFor(origin, trusted?.split(',') ?? verifierKeys),
+    key: keyOf(origin, trusted?.split(',') ?? verifierKeys, verifierKeys),
   }))
 }
 
-function keyFor(origin: string, texts: readonly string[]): VerifierKey {
-  const keys = texts.map((text) => parseVerifierKey(text))
+/** Returns a trusted key of a log, if possible one that signs at present: during a rotation there are several. */
+function keyOf(
+  origin: string,
+  trusted: readonly string[],
+  signing: readonly string[],
+): VerifierKey {
+  const inUse = trusted.filter((text) => signing.includes(text))
+  const keys = [...inUse, ...trusted].map((text) => parseVerifierKey(text))
   const found = keys.find((key) => key?.name === origin)
   if (found !== undefined) return found
   throw new OptionError(`--key: no verifier key is of ${origin}`)

@@ -14,12 +14,17 @@ export type ClientTransparency = {
   /** Returns the public logs of the exchange; none if it does not publish its log. */
   logs(options?: CallOptions): Promise<PublicLog[]>
   /**
-   * Requests the proof of an order and verifies it: the entry, its inclusion and the signature of the checkpoint. Waits up
-   * to 5 s for the proof of a new order.
+   * Requests the proof of an order and verifies it: the entry, its inclusion, the signature of the checkpoint, and that
+   * the log still begins as in the proof before. Waits up to 5 s for the proof of a new order.
    */
   proveOrder(orderHash: string, options?: CallOptions): Promise<VerifiedProof>
   /** The same for the match of a trade. */
   proveTrade(tradeId: string, options?: CallOptions): Promise<VerifiedProof>
+}
+
+/** Returns the identity of a log without its partition. */
+function familyOf(origin: string): string {
+  return origin.slice(0, origin.lastIndexOf('/'))
 }
 
 const WAIT_MS = 5_000
@@ -34,14 +39,50 @@ export function createTransparency(
   logKeys: readonly string[] | undefined,
 ): ClientTransparency {
   const first = new Map<string, readonly string[]>()
+  /** The newest checkpoint of each log that was verified. */
+  const newest = new Map<string, { readonly size: number; readonly checkpoint: string }>()
 
   async function logs(call?: CallOptions): Promise<PublicLog[]> {
     const path = '/api/v1/transparency'
     const answer = await send<TransparencyAnswer>({ method: 'GET', path }, call)
+    // Logs of one exchange differ by their partition alone, and no name is given to another log later.
+    const [known] = first.keys()
     for (const { origin, verifierKeys } of answer.logs) {
+      if (logKeys === undefined && known !== undefined && familyOf(known) !== familyOf(origin)) {
+        throw new SibylError('INVALID_PROOF', `the log is ${origin} now; it was ${known}`)
+      }
       if (!first.has(origin)) first.set(origin, verifierKeys)
     }
     return [...answer.logs]
+  }
+
+  async function fileAt(path: string, call: CallOptions | undefined): Promise<Uint8Array> {
+    return (await send<FileAnswer>({ method: 'GET', path, answers: 'file' }, call)).bytes
+  }
+
+  /** Compares the checkpoint of a proof with the newest one before it. */
+  async function followed(
+    proven: VerifiedProof,
+    keys: readonly string[],
+    call: CallOptions | undefined,
+  ): Promise<VerifiedProof> {
+    const { origin, size, checkpoint } = proven
+    const before = newest.get(origin)
+    if (before !== undefined && before.checkpoint !== checkpoint) {
+      const { verifyGrowth } = await import('./verify-log.ts')
+      const path = (await logs(call)).find((log) => log.origin === origin)?.path
+      const get = async (file: string): Promise<Uint8Array | undefined> => {
+        try {
+          return await fileAt(`${path}/${file}`, call)
+        } catch (error) {
+          if (error instanceof SibylError && error.code === 'NOT_FOUND') return undefined
+          throw error
+        }
+      }
+      await verifyGrowth(before.checkpoint, checkpoint, { keys, get })
+    }
+    if (before === undefined || size > before.size) newest.set(origin, { size, checkpoint })
+    return proven
   }
 
   async function proofOf(kind: 'orders' | 'trades', id: string, call: CallOptions | undefined) {
@@ -49,8 +90,7 @@ export function createTransparency(
     const untilMs = Date.now() + WAIT_MS
     for (;;) {
       try {
-        const request = { method: 'GET', path, answers: 'file' } as const
-        return new TextDecoder().decode((await send<FileAnswer>(request, call)).bytes)
+        return new TextDecoder().decode(await fileAt(path, call))
       } catch (error) {
         const isLate = Date.now() > untilMs || call?.signal?.aborted === true
         if (!(error instanceof SibylError) || error.code !== 'NOT_FOUND' || isLate) throw error
@@ -70,7 +110,8 @@ export function createTransparency(
     ])
     if (logKeys === undefined) await logs(call)
     const keys = logKeys ?? [...first.values()].flat()
-    return verifyProof(text, { keys, ...(kind === 'orders' ? { orderHash: id } : { tradeId: id }) })
+    const named = kind === 'orders' ? { orderHash: id } : { tradeId: id }
+    return followed(verifyProof(text, { keys, ...named }), keys, call)
   }
 
   return {

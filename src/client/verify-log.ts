@@ -4,11 +4,18 @@
  */
 
 import { parseTradeId } from '#domain/ids.ts'
-import { parseCheckpoint } from '#transparency/checkpoint.ts'
+import { openCheckpoint, parseCheckpoint } from '#transparency/checkpoint.ts'
 import { findsMatch, findsOrder } from '#transparency/find-event.ts'
 import { parseInclusionText, verifyInclusionText } from '#transparency/inclusion-text.ts'
-import { parseVerifierKey, type VerifierKey } from '#transparency/note.ts'
+import {
+  keyFor,
+  type Note,
+  parseNote,
+  parseVerifierKey,
+  type VerifierKey,
+} from '#transparency/note.ts'
 import { openReceipt, type Receipt, receiptOrigin } from '#transparency/receipt.ts'
+import { type LogGet, proveConsistency } from '#transparency/remote-log.ts'
 import { SibylError } from './sibyl-error.ts'
 
 export type VerifiedProof = {
@@ -21,6 +28,8 @@ export type VerifiedProof = {
   readonly entry: string
   /** Names of the given witnesses that have cosigned the checkpoint. */
   readonly cosigners: readonly string[]
+  /** The signed checkpoint: whoever keeps it can find out later if the log was rewritten. */
+  readonly checkpoint: string
 }
 
 /** The order or trade that the proof must be about, and the trusted verifier keys (`name+id+key`). */
@@ -36,20 +45,21 @@ export type ProofTerms = ({ readonly orderHash: string } | { readonly tradeId: s
  */
 export function verifyProof(text: string, terms: ProofTerms): VerifiedProof {
   return checking('INVALID_PROOF', () => {
-    const origin = parseCheckpoint(parseInclusionText(text)?.checkpoint ?? '')?.head.origin
-    const key = keyOf(origin, terms.keys)
+    const checkpoint = parseInclusionText(text)?.checkpoint ?? ''
+    const opened = parseCheckpoint(checkpoint)
+    const key = keyOf(opened?.note, opened?.head.origin, terms.keys)
     const witnesses = (terms.witnesses ?? []).map(readKey)
     const { entry, index, head, cosigners } = verifyInclusionText(text, key, witnesses)
     if (!holds(terms)(entry)) throw new Error('the proof is of another entry')
     const read = new TextDecoder().decode(entry)
-    return { origin: head.origin, index, size: head.size, entry: read, cosigners }
+    return { origin: head.origin, index, size: head.size, entry: read, cosigners, checkpoint }
   })
 }
 
 /** Verifies the signature of a receipt and returns its promise. Throws `INVALID_RECEIPT`. */
 export function verifyReceipt(text: string, terms: Pick<ProofTerms, 'keys'>): Receipt {
   return checking('INVALID_RECEIPT', () =>
-    openReceipt(text, keyOf(receiptOrigin(text), terms.keys)),
+    openReceipt(text, keyOf(parseNote(text), receiptOrigin(text), terms.keys)),
   )
 }
 
@@ -66,9 +76,37 @@ function readKey(text: string): VerifierKey {
   return key
 }
 
-function keyOf(origin: string | undefined, keys: readonly string[]): VerifierKey {
+/**
+ * Throws `INVALID_PROOF` unless one of two checkpoints of a log is a start of the other. `get` reads the files of the log,
+ * which need not be trusted.
+ */
+export async function verifyGrowth(
+  one: string,
+  other: string,
+  { keys, get }: { readonly keys: readonly string[]; readonly get: LogGet },
+): Promise<void> {
+  try {
+    const [first, second] = [one, other].map((text) => {
+      const opened = parseCheckpoint(text)
+      return openCheckpoint(text, keyOf(opened?.note, opened?.head.origin, keys))
+    })
+    const [older, newer] =
+      first!.head.size <= second!.head.size ? [first!, second!] : [second!, first!]
+    const key = keyOf(newer.note, newer.head.origin, keys)
+    await proveConsistency({ get, key }, older, newer)
+  } catch (error) {
+    // A request that failed says nothing about the log.
+    throw error instanceof SibylError ? error : invalid('INVALID_PROOF', error)
+  }
+}
+
+function keyOf(
+  note: Note | undefined,
+  origin: string | undefined,
+  keys: readonly string[],
+): VerifierKey {
   if (origin === undefined) throw new Error('the text is malformed')
-  const found = keys.map(readKey).find(({ name }) => name === origin)
+  const found = keyFor(note, origin, keys.map(readKey))
   if (found === undefined) throw new Error(`no trusted key is of ${origin}`)
   return found
 }
@@ -77,8 +115,11 @@ function checking<Result>(code: string, check: () => Result): Result {
   try {
     return check()
   } catch (error) {
-    throw new SibylError(code, error instanceof Error ? error.message : String(error), {
-      cause: error,
-    })
+    throw invalid(code, error)
   }
+}
+
+function invalid(code: string, error: unknown): SibylError {
+  const message = error instanceof Error ? error.message : String(error)
+  return new SibylError(code, message, { cause: error })
 }

@@ -11,7 +11,7 @@
 import type { Address, MarketId, OrderHash, Sequence, TradeId, Uint64 } from './ids.ts'
 import type { CloseReason, Market } from './market.ts'
 import type { Price, Shares } from './money.ts'
-import type { Outcome, Side, VerifiedOrder } from './order.ts'
+import type { Outcome, Side, TimeInForce, VerifiedOrder } from './order.ts'
 import type { CancelCause, EchoedTags, OrderTags } from './order-tags.ts'
 import type { FaultySide, FillKind } from './trade.ts'
 
@@ -24,6 +24,15 @@ type Head<Type extends string> = {
 }
 
 type MarketOpened = Head<'MarketOpened'> & { readonly market: Market }
+
+/** Conditions under which a client placed an order. They are not signed; older logs lack them. */
+export type PlacementTerms = {
+  readonly timeInForce?: TimeInForce
+  /** The order's first event is not later, in Unix milliseconds. */
+  readonly bookByMs?: number
+  /** The order that left in the same step. */
+  readonly replaces?: OrderHash
+}
 
 /**
  * An order, or its remainder, starts to rest.
@@ -52,6 +61,8 @@ export type OrderRested = Head<'OrderRested'> & {
   readonly kept?: true
   /** The order's tags, if it has any. */
   readonly tags?: OrderTags
+  /** Only in the first event of an order. */
+  readonly terms?: PlacementTerms
 }
 
 export type Fill = {
@@ -76,6 +87,8 @@ export type OrdersMatched = Head<'OrdersMatched'> & {
   /** The session that the taker's remainder ends with. */
   readonly held?: string
   readonly takerTags?: OrderTags
+  /** Only in the first event of an order. */
+  readonly terms?: PlacementTerms
 }
 
 export const ORDER_CLOSE_REASONS = [

@@ -17,8 +17,9 @@ import type {
   OrderClosed,
   OrderRested,
   OrdersMatched,
+  PlacementTerms,
 } from '#domain/market-event.ts'
-import { BUY, type PermitSignature, type VerifiedOrder } from '#domain/order.ts'
+import { BUY, type PermitSignature, type TimeInForce, type VerifiedOrder } from '#domain/order.ts'
 import type { CancelCause, EchoedTags, OrderTags } from '#domain/order-tags.ts'
 import type { EventForm } from './event-log.ts'
 import type { JsonBytes } from './json-bytes.ts'
@@ -27,15 +28,18 @@ type Cell = string | number | PermitSignature | RestedTail | ClosedTail | Matche
 type Cells = readonly Cell[]
 
 /** The last cell of an event: rare properties of an order. */
-type RestedTail = { readonly tags: OrderTags }
+type RestedTail = LateTerms & { readonly tags?: OrderTags }
 type ClosedTail = { readonly tags?: EchoedTags; readonly cause?: CancelCause }
-type MatchedTail = {
+type MatchedTail = LateTerms & {
   readonly taker?: OrderTags
   /** By the index of the fill. */
   readonly makers?: readonly (readonly [index: number, tags: EchoedTags])[]
   /** Fills with makers of the other outcome; the taker's side shows whether they are mints or merges. */
   readonly others?: readonly number[]
 }
+
+/** The terms that few orders have; the time in force has a cell of its own. */
+type LateTerms = Omit<PlacementTerms, 'timeInForce'>
 
 /** Form before version 2. */
 type NamedRow = {
@@ -129,6 +133,8 @@ const USUAL = 0
 
 /** Number of cells before those of the event's kind. */
 const HEAD_CELLS = 3
+/** Cells of an order's fields that only the chain needs. */
+const SIGNED_CELLS = 5
 
 function writeRested(event: OrderRested, into: JsonBytes): void {
   const { order } = event
@@ -149,7 +155,46 @@ function writeRested(event: OrderRested, into: JsonBytes): void {
   // Only the first event of an order carries the signed fields.
   if (order !== undefined) writeSigned(order, into)
   else if (event.permit !== undefined) into.plain(event.permit)
-  if (event.tags !== undefined) into.value({ tags: event.tags } satisfies RestedTail)
+  const { tags, terms } = event
+  writeForce(terms, into)
+  if (tags === undefined && !hasLateTerms(terms)) return
+  const tail: RestedTail = { ...(tags === undefined ? {} : { tags }), ...lateTermsOf(terms) }
+  into.value(tail)
+}
+
+/** The time in force of a new order, in a cell behind its others. */
+const FORCES: readonly (TimeInForce | undefined)[] = [undefined, 'POST_ONLY', 'IOC', 'FOK']
+const FORCE_CELLS = 1
+
+function writeForce(terms: PlacementTerms | undefined, into: JsonBytes): void {
+  if (terms?.timeInForce !== undefined) into.number(FORCES.indexOf(terms.timeInForce))
+}
+
+function readForce(cell: Cell | undefined): TimeInForce {
+  const force = FORCES[cell as number]
+  assert(force !== undefined, `an order with the time in force ${cell}`)
+  return force
+}
+
+function hasLateTerms(terms: PlacementTerms | undefined): boolean {
+  return terms?.bookByMs !== undefined || terms?.replaces !== undefined
+}
+
+function lateTermsOf({ bookByMs, replaces }: LateTerms = {}): LateTerms {
+  return {
+    ...(bookByMs === undefined ? {} : { bookByMs }),
+    ...(replaces === undefined ? {} : { replaces }),
+  }
+}
+
+function termsOf(
+  force: TimeInForce | undefined,
+  tail: LateTerms | undefined,
+): { readonly terms?: PlacementTerms } {
+  if (force === undefined && !hasLateTerms(tail)) return {}
+  return {
+    terms: { ...(force === undefined ? {} : { timeInForce: force }), ...lateTermsOf(tail) },
+  }
 }
 
 const RESTED_CELLS = HEAD_CELLS + 13
@@ -183,9 +228,15 @@ function readRested(cells: Cells, marketId: MarketId): OrderRested {
   const { length } = cells
   const last = cells[length - 1]
   // A permit of an order is also the last cell. It is never the first or second cell after the common ones.
-  const isTagged = isObject(last) && length - RESTED_CELLS !== SIGNED_CELLS
-  const rested = readPlainRested(isTagged ? cells.slice(0, -1) : cells, marketId)
-  return isTagged ? { ...rested, tags: (last as RestedTail).tags } : rested
+  const hasTail = isObject(last) && length - RESTED_CELLS !== SIGNED_CELLS
+  const tail = hasTail ? (last as RestedTail) : undefined
+  const plain = hasTail ? cells.slice(0, -1) : cells
+  const hasForce = plain.length - RESTED_CELLS === SIGNED_CELLS + FORCE_CELLS
+  const force = hasForce ? readForce(plain.at(-1)) : undefined
+  const rested = readPlainRested(hasForce ? plain.slice(0, -1) : plain, marketId)
+  if (tail === undefined && force === undefined) return rested
+  const tags = tail?.tags === undefined ? {} : { tags: tail.tags }
+  return { ...rested, ...tags, ...termsOf(force, tail) }
 }
 
 function isObject(cell: Cell | undefined): boolean {
@@ -303,11 +354,12 @@ function writeMatched(event: OrdersMatched, into: JsonBytes): void {
     into.number(size)
     into.number(makerRemaining)
   }
+  writeForce(event.terms, into)
   const tail = tailOf(event)
   if (tail !== undefined) into.value(tail)
 }
 
-function tailOf({ takerTags, fills }: OrdersMatched): MatchedTail | undefined {
+function tailOf({ takerTags, fills, terms }: OrdersMatched): MatchedTail | undefined {
   const makers: [index: number, tags: EchoedTags][] = []
   const others: number[] = []
   for (let index = 0; index < fills.length; index++) {
@@ -315,11 +367,13 @@ function tailOf({ takerTags, fills }: OrdersMatched): MatchedTail | undefined {
     if (makerTags !== undefined) makers.push([index, makerTags])
     if (kind !== undefined) others.push(index)
   }
-  if (takerTags === undefined && makers.length === 0 && others.length === 0) return undefined
+  const isPlain = takerTags === undefined && makers.length === 0 && others.length === 0
+  if (isPlain && !hasLateTerms(terms)) return undefined
   return {
     ...(takerTags === undefined ? {} : { taker: takerTags }),
     ...(makers.length === 0 ? {} : { makers }),
     ...(others.length === 0 ? {} : { others }),
+    ...lateTermsOf(terms),
   }
 }
 
@@ -328,9 +382,10 @@ const FILL_CELLS = 5
 
 function readMatched(cells: Cells, marketId: MarketId): OrdersMatched {
   const last = cells.at(-1)
-  if (!isObject(last)) return readPlainMatched(cells, marketId)
-  const { taker, makers = [], others = [] } = last as MatchedTail
-  const matched = readPlainMatched(cells.slice(0, -1), marketId)
+  if (!isObject(last)) return readForcedMatched(cells, marketId)
+  const tail = last as MatchedTail
+  const { taker, makers = [], others = [] } = tail
+  const matched = readForcedMatched(cells.slice(0, -1), marketId)
   const fills = [...matched.fills]
   for (const [index, makerTags] of makers) {
     const fill = fills[index]
@@ -343,11 +398,26 @@ function readMatched(cells: Cells, marketId: MarketId): OrdersMatched {
     assert(fill !== undefined, 'a mint or merge is a fill')
     fills[index] = { ...fill, kind }
   }
-  return { ...matched, fills, ...(taker === undefined ? {} : { takerTags: taker }) }
+  return {
+    ...{ ...matched, fills },
+    ...(taker === undefined ? {} : { takerTags: taker }),
+    ...termsOf(matched.terms?.timeInForce, tail),
+  }
+}
+
+const FIRST_FILL = TAKER_CELLS + SIGNED_CELLS
+
+/** Reads a match without its tail, which may end with the taker's time in force. */
+function readForcedMatched(cells: Cells, marketId: MarketId): OrdersMatched {
+  if ((cells.length - FIRST_FILL) % FILL_CELLS !== FORCE_CELLS) {
+    return readPlainMatched(cells, marketId)
+  }
+  const terms = { timeInForce: readForce(cells.at(-1)) }
+  return { ...readPlainMatched(cells.slice(0, -1), marketId), terms }
 }
 
 function readPlainMatched(cells: Cells, marketId: MarketId): OrdersMatched {
-  const firstFill = TAKER_CELLS + SIGNED_CELLS
+  const firstFill = FIRST_FILL
   const { length } = cells
   assert((length - firstFill) % FILL_CELLS === 0 && length > firstFill, 'OrdersMatched')
   const fills: Fill[] = []
@@ -380,9 +450,6 @@ function readPlainMatched(cells: Cells, marketId: MarketId): OrdersMatched {
   } as OrdersMatched
   return cells[11] === USUAL ? matched : { ...matched, ...flagOf(cells[11], MATCHED_FLAGS) }
 }
-
-/** Cells of an order's fields that only the chain needs. */
-const SIGNED_CELLS = 5
 
 function writeSigned(order: VerifiedOrder, into: JsonBytes): void {
   const { makerFeeRecipient, permit } = order

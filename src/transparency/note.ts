@@ -118,6 +118,17 @@ export function signaturesBy({ signatures }: Note, key: VerifierKey): NoteSignat
   )
 }
 
+/** Returns the key of this name that has signed a note, or any of this name: during a rotation there are several. */
+export function keyFor(
+  note: Note | undefined,
+  name: string | undefined,
+  keys: readonly VerifierKey[],
+): VerifierKey | undefined {
+  const named = keys.filter((key) => key.name === name)
+  const signed = named.find((key) => note !== undefined && signaturesBy(note, key).length > 0)
+  return signed ?? named[0]
+}
+
 /** Returns whether the note is signed by the key, and no signature by it is wrong. */
 export function isSignedBy(note: Note, key: VerifierKey): boolean {
   const own = signaturesBy(note, key)

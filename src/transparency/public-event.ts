@@ -14,7 +14,8 @@ import {
 import type { CloseReason, Market } from '#domain/market.ts'
 import type { ExcusedSide, Fill, OrderCloseReason } from '#domain/market-event.ts'
 import type { Price, Shares } from '#domain/money.ts'
-import { BUY, type Order, type Outcome, type Side } from '#domain/order.ts'
+import { BUY, type Order, type Outcome, type Side, type TimeInForce } from '#domain/order.ts'
+import type { CancelCause } from '#domain/order-tags.ts'
 import type { FaultySide } from '#domain/trade.ts'
 import type { EntryHead } from './entry-head.ts'
 
@@ -23,6 +24,10 @@ export type PublicOrder = Order & {
   readonly orderHash: OrderHash
   readonly signatureHash: string
   readonly permitHash?: string
+  /** How the order was placed, if not as a plain limit order. Only in its first event; older logs lack it. */
+  readonly timeInForce?: TimeInForce
+  readonly bookByMs?: number
+  readonly replaces?: OrderHash
 }
 
 type Head<Type extends string> = {
@@ -70,7 +75,11 @@ export type PublicMatched = Head<'OrdersMatched'> & {
 
 export type PublicClosed = Head<'OrderClosed'> &
   OrderTerms &
-  Life & { readonly reason: OrderCloseReason }
+  Life & {
+    readonly reason: OrderCloseReason
+    /** Why the market cancelled an order that its trader did not cancel. */
+    readonly cause?: CancelCause
+  }
 
 export type PublicEvent =
   | (Head<'MarketOpened'> & { readonly market: Market })
@@ -178,9 +187,40 @@ const MATCHED_CELLS = 12
 const SIGNED_CELLS = 5
 const FILL_CELLS = 5
 
+/** The last cell of a list, if it is an object. */
+type Tail = {
+  readonly others?: readonly number[]
+  readonly cause?: CancelCause
+  readonly bookByMs?: number
+  readonly replaces?: OrderHash
+}
+
+function withoutTail(row: Cells): { readonly cells: Cells; readonly tail: Tail } {
+  const last = row.at(-1)
+  const hasTail = typeof last === 'object' && last !== null
+  return hasTail ? { cells: row.slice(0, -1), tail: last } : { cells: row, tail: {} }
+}
+
+const FORCES: readonly (TimeInForce | undefined)[] = [undefined, 'POST_ONLY', 'IOC', 'FOK']
+
+/** Reads how an order was placed; `force` is undefined if there is no such cell. */
+function placementIn(
+  force: unknown,
+  { bookByMs, replaces }: Tail,
+): Pick<PublicOrder, 'timeInForce' | 'bookByMs' | 'replaces'> {
+  const timeInForce = FORCES[force as number]
+  if (force !== undefined && timeInForce === undefined) {
+    throw new Error(`an order has the unknown time in force ${String(force)}`)
+  }
+  return {
+    ...(timeInForce === undefined ? {} : { timeInForce }),
+    ...(bookByMs === undefined ? {} : { bookByMs }),
+    ...(replaces === undefined ? {} : { replaces }),
+  }
+}
+
 function readRested(row: Cells, head: ReadHead): PublicRested {
-  // The last cell may be an object with the label and the group of the order.
-  const cells = typeof row.at(-1) === 'object' ? row.slice(0, -1) : row
+  const { cells, tail } = withoutTail(row)
   const terms = termsIn(cells)
   const rested: PublicRested = {
     ...{ type: 'OrderRested', ...head, ...terms },
@@ -191,19 +231,21 @@ function readRested(row: Cells, head: ReadHead): PublicRested {
     matches: cells[14] as number,
     ...(cells[15] === 1 || cells.length === RESTED_CELLS + 1 ? { returned: true } : {}),
   }
-  return cells.length === RESTED_CELLS + SIGNED_CELLS
-    ? { ...rested, order: orderIn(cells, RESTED_CELLS, { ...terms, marketId: head.marketId }) }
-    : rested
+  const forceAt = RESTED_CELLS + SIGNED_CELLS
+  if (cells.length < forceAt) return rested
+  const order = orderIn(cells, RESTED_CELLS, { ...terms, marketId: head.marketId })
+  return { ...rested, order: { ...order, ...placementIn(cells[forceAt], tail) } }
 }
 
-function readMatched(cells: Cells, head: ReadHead): PublicMatched {
+function readMatched(row: Cells, head: ReadHead): PublicMatched {
   const fills: Fill[] = []
-  const last = cells.at(-1)
-  const hasTail = typeof last === 'object' && last !== null
-  const others = new Set(hasTail ? (last as { others?: readonly number[] }).others : [])
+  const { cells, tail } = withoutTail(row)
+  const others = new Set(tail.others)
   const kind = cells[6] === BUY ? 'mint' : 'merge'
-  const end = hasTail ? cells.length - 1 : cells.length
-  for (let at = MATCHED_CELLS + SIGNED_CELLS; at < end; at += FILL_CELLS) {
+  const firstFill = MATCHED_CELLS + SIGNED_CELLS
+  const hasForce = (cells.length - firstFill) % FILL_CELLS === 1
+  const end = hasForce ? cells.length - 1 : cells.length
+  for (let at = firstFill; at < end; at += FILL_CELLS) {
     fills.push({
       ...(others.has(fills.length) ? { kind } : {}),
       makerHash: cells[at] as OrderHash,
@@ -213,15 +255,17 @@ function readMatched(cells: Cells, head: ReadHead): PublicMatched {
       makerRemaining: cells[at + 4] as number,
     })
   }
+  const taker = orderIn(cells, MATCHED_CELLS, { ...termsIn(cells), marketId: head.marketId })
   return {
     ...{ type: 'OrdersMatched', ...head, fills },
-    taker: orderIn(cells, MATCHED_CELLS, { ...termsIn(cells), marketId: head.marketId }),
+    taker: { ...taker, ...placementIn(hasForce ? cells[end] : undefined, tail) },
     takerRemaining: cells[10] as number,
     ...(cells[11] === 1 ? { known: true } : {}),
   }
 }
 
-function readClosed(cells: Cells, head: ReadHead): PublicClosed {
+function readClosed(row: Cells, head: ReadHead): PublicClosed {
+  const { cells, tail } = withoutTail(row)
   return {
     ...{ type: 'OrderClosed', ...head, ...termsIn(cells) },
     reason: cells[10] as OrderCloseReason,
@@ -229,6 +273,7 @@ function readClosed(cells: Cells, head: ReadHead): PublicClosed {
     expiresAtSec: cells[12] as number,
     placedAtMs: cells[13] as number,
     matches: cells[14] as number,
+    ...(tail.cause === undefined ? {} : { cause: tail.cause }),
   }
 }
 

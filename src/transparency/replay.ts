@@ -3,12 +3,12 @@
  * shares no code with the exchange's own books. It throws at the first difference, with the event's offset.
  */
 
-import type { MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import { tradeId } from '#domain/ids.ts'
 import { MAKERS_PER_ORDER_MAX } from '#domain/limits.ts'
 import type { Market } from '#domain/market.ts'
 import { ONE } from '#domain/money.ts'
-import { BUY, expiresAtSec, NO, type Outcome, SELL, YES } from '#domain/order.ts'
+import { BUY, expiresAtSec, NO, type Outcome, SELL, type TimeInForce, YES } from '#domain/order.ts'
 import type {
   OrderTerms,
   PublicClosed,
@@ -19,7 +19,11 @@ import type {
 } from './public-event.ts'
 import { ReplayBook, type ReplayOrder } from './replay-book.ts'
 
-type Known = ReplayOrder & { readonly outcome: Outcome; closed: string }
+type Known = ReplayOrder & {
+  readonly outcome: Outcome
+  readonly timeInForce: TimeInForce | undefined
+  closed: string
+}
 
 type FilledTrade = {
   readonly buyHash: OrderHash
@@ -46,6 +50,8 @@ type ReplayMarket = {
   readonly filled: Set<OrderHash>
   seq: number
   atMs: number
+  /** Traders with a fill at `atMs`: the protection of one of their groups may cancel its orders then. */
+  readonly filledTraders: Set<Address>
   /** Makers that left without a trade since the last other event; the next match must have removed them. */
   removed: number
   taking: Taking | undefined
@@ -83,6 +89,7 @@ export function makeReplay(seen: (order: PublicOrder, market: Market) => void): 
       check(market !== undefined, 'the market was never opened')
       check(event.seq === market!.seq + 1, `the event before has the number ${market!.seq}`)
       check(event.atMs >= market!.atMs, 'its time is before that of the event before')
+      if (event.atMs > market!.atMs) market!.filledTraders.clear()
       market!.seq = event.seq
       market!.atMs = event.atMs
       applyTo(market!, event, check, {
@@ -101,7 +108,7 @@ export function makeReplay(seen: (order: PublicOrder, market: Market) => void): 
 function newMarket(market: Market, atMs: number): ReplayMarket {
   return {
     ...{ market, books: [new ReplayBook(), new ReplayBook()], orders: new Map() },
-    ...{ trades: new Map(), returnable: new Map(), filled: new Set() },
+    ...{ trades: new Map(), returnable: new Map(), filled: new Set(), filledTraders: new Set() },
     ...{ seq: 1, atMs, removed: 0, taking: undefined, closed: false },
   }
 }
@@ -162,9 +169,19 @@ function introduce(market: ReplayMarket, order: PublicOrder, check: Check, noted
   check(!market.orders.has(order.orderHash), `order ${order.orderHash} was placed before`)
   check(!market.closed, 'the market is closed')
   const { orderHash, trader, side, outcome, price, size } = order
+  const { timeInForce, bookByMs, replaces } = order
   const expires = expiresAtSec(order.expiration)
+  check(
+    bookByMs === undefined || market.atMs <= bookByMs,
+    `the order was to be placed by ${bookByMs}, not at ${market.atMs}`,
+  )
+  const replaced = replaces === undefined ? undefined : market.orders.get(replaces)
+  if (replaced !== undefined) {
+    check(replaced.trader === trader, `it replaces order ${replaces} of another trader`)
+    check(!market.books[replaced.outcome].has(replaced), `order ${replaces}, now replaced, rests`)
+  }
   const known: Known = {
-    ...{ orderHash, trader, side, outcome, price, size, expiresAtSec: expires },
+    ...{ orderHash, trader, side, outcome, price, size, expiresAtSec: expires, timeInForce },
     ...{ remaining: size, closed: '', arrival: 0 },
   }
   market.orders.set(orderHash, known)
@@ -183,6 +200,7 @@ function applyMatched(
   const order = event.known
     ? knownOrder(market, taker, check)
     : introduce(market, taker, check, noted)
+  check(event.known || taker.timeInForce !== 'POST_ONLY', 'a post-only order matches on arrival')
   const matched = fills.reduce((sum, { size }) => sum + size, 0)
   let left = taking?.remaining ?? order.size
   let makers = taking?.makers ?? market.removed
@@ -207,6 +225,7 @@ function applyMatched(
     const size = Math.min(best.remaining, left)
     check(fill.size === size, `fill ${at}: its size must be ${size}, not ${fill.size}`)
     best.remaining -= size
+    market.filledTraders.add(best.trader).add(order.trader)
     left -= size
     makers++
     check(
@@ -261,6 +280,7 @@ function applyRested(market: ReplayMarket, event: PublicRested, check: Check, no
   const order = knownOrder(market, event, check)
   const book = market.books[order.outcome]
   check(!market.closed, 'the market is closed')
+  check(!isImmediate(order), `an order with the time in force ${order.timeInForce} rests`)
   if (event.order !== undefined) {
     check(remaining === order.size && added === remaining, 'a new order rests with its whole size')
   } else if (taking !== undefined) {
@@ -286,7 +306,12 @@ function applyRested(market: ReplayMarket, event: PublicRested, check: Check, no
 
 function applyClosed(market: ReplayMarket, event: PublicClosed, check: Check): void {
   const order = knownOrder(market, event, check)
-  const { reason, remaining, orderHash } = event
+  const { reason, remaining, orderHash, cause } = event
+  check(cause === undefined || reason === 'cancelled', `an order that is ${reason} has a cause`)
+  check(
+    cause !== 'protection' || market.filledTraders.has(event.trader),
+    'no fill of its trader has triggered the protection of a group',
+  )
   const book = market.books[order.outcome]
   const rests = book.has(order)
   check(remaining === (rests ? order.remaining : 0), `${order.remaining} of the order rest`)
@@ -298,6 +323,7 @@ function applyClosed(market: ReplayMarket, event: PublicClosed, check: Check): v
   if (taking?.orderHash === orderHash) {
     const isFilled = reason === 'filled' || reason === 'taken'
     check(isFilled === (taking.remaining === 0), `${taking.remaining} of the order remain`)
+    check(isFilled || order.timeInForce !== 'FOK', 'an order that must be filled whole is not')
     const maker = crossing(market, order)
     check(
       isFilled || maker === undefined || taking.makers >= MAKERS_PER_ORDER_MAX,
@@ -337,6 +363,11 @@ function useReturned(market: ReplayMarket, order: Known, size: number, check: Ch
   const returnable = market.returnable.get(order.orderHash) ?? 0
   check(size <= returnable, `failed trades returned ${returnable} to the order, not ${size}`)
   market.returnable.set(order.orderHash, returnable - size)
+}
+
+/** Returns whether no part of an order may rest. */
+function isImmediate({ timeInForce }: Known): boolean {
+  return timeInForce === 'IOC' || timeInForce === 'FOK'
 }
 
 /** Returns an order that is already in the log, with the same terms. */

@@ -45,6 +45,9 @@ export function addCheckpoint(witness: Witness, body: string): WitnessAnswer {
     return { status: 409, body: `${before?.size ?? 0}\n`, type: 'text/x.tlog.size' }
   }
   const oldRoot = before?.root ?? treeHasher.emptyRoot
+  if (oldSize === head.size && !sameBytes(oldRoot, head.root)) {
+    return plain(409, 'another root was cosigned for this size\n')
+  }
   const isEmptyRight = head.size > 0 || sameBytes(head.root, treeHasher.emptyRoot)
   const { size, root } = head
   if (!isEmptyRight || !verifyConsistency({ oldSize, oldRoot, size, root, proof })) {

@@ -1,32 +1,53 @@
-/** `npm run crash -- transparency --kills 100 --seed 7`: kills under a witness, as many as one likes. */
+/**
+ * `npm run crash -- transparency --kills 50 [--seed 7]`: kills an exchange under a witness. With `--takeovers`, and the
+ * addresses of two new databases, two nodes run, and the one that lives takes over after each kill.
+ */
 
 import { parseArgs } from 'node:util'
-import { crashUnderWitness } from './transparency-crash.ts'
+import { sharedBy } from '../support/cluster.ts'
+import { openNats } from '../support/nats.ts'
+import { crashTakeovers, crashUnderWitness } from './transparency-crash.ts'
 
 const { values } = parseArgs({
   options: {
-    kills: { type: 'string', default: '100' },
+    kills: { type: 'string', default: '50' },
     seed: { type: 'string' },
-    /** Two nodes that take over from each other: their log and their database on a server. */
-    log: { type: 'string' },
-    database: { type: 'string' },
+    takeovers: { type: 'boolean', default: false },
+    /** New databases on a server, for two nodes. */
+    log: { type: 'string', default: '' },
+    database: { type: 'string', default: '' },
   },
 })
 const seed = Number(values.seed ?? Date.now() % 1_000_000)
+const kills = Number(values.kills)
 process.stdout.write(`seed ${seed}\n`)
-const { log, database } = values
-const shared =
-  log === undefined || database === undefined
-    ? undefined
-    : { SIBYL_LOG_URL: log, SIBYL_DATABASE_URL: database }
 
-const report = await crashUnderWitness({
-  ...{ kills: Number(values.kills), seed },
-  environments: shared === undefined ? [{}] : [shared, shared],
-  onRound: ({ kills, accepted, cosigned }) => {
-    process.stdout.write(`kill ${kills}: ${accepted} accepted, ${cosigned} checkpoints cosigned\n`)
-  },
-})
+const onRound = (report: { kills: number; accepted: number; cosigned: number }): void => {
+  const { accepted, cosigned } = report
+  process.stdout.write(
+    `kill ${report.kills}: ${accepted} accepted, ${cosigned} checkpoints cosigned\n`,
+  )
+}
+
+async function takeovers() {
+  if (values.log === '' || values.database === '') {
+    throw new Error('--takeovers needs --log and --database, each mysql://…')
+  }
+  const nats = await openNats()
+  try {
+    const shared = {
+      ...sharedBy(nats, values.log, values.database),
+      SIBYL_CLUSTER_SILENCE_MS: '1500',
+    }
+    return await crashTakeovers({ kills, seed, shared, onRound })
+  } finally {
+    await nats.dispose()
+  }
+}
+
+const report = values.takeovers
+  ? await takeovers()
+  : await crashUnderWitness({ kills, seed, environments: [{}], onRound })
 process.stdout.write(
   `${report.kills} kills, ${report.accepted} orders accepted and proven, ${report.cosigned} checkpoints ` +
     `cosigned, none refused, ${report.signed} signed ones all a start of the log; ${report.entries} entries verified and replayed\n`,

@@ -1,7 +1,8 @@
 /**
  * Kills an exchange with a public log under orders, again and again, while a witness asks for checkpoints without a
  * pause. Half of the kills follow at once on a new checkpoint. No checkpoint may contradict an earlier one; in the end the
- * whole log is verified and replayed, every signed checkpoint is a start of it, and every accepted order is in it. With several environments the next process takes over from the one that was killed.
+ * whole log is verified and replayed, every signed checkpoint is a start of it, and every accepted order is in it.
+ * `crashUnderWitness` starts a process after each kill; in `crashTakeovers` a second node runs already and takes over.
  */
 
 import assert from 'node:assert/strict'
@@ -15,9 +16,10 @@ import { makeReplay } from '#transparency/replay.ts'
 import { TreeBuilder } from '#transparency/tree-builder.ts'
 import { treeHasher } from '#transparency/tree-hash.ts'
 import type { Witness } from '#transparency/witness.ts'
+import { openNode } from '../support/cluster.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Environment, type Exchange, openExchange } from '../support/exchange.ts'
-import { randomFrom } from '../support/random.ts'
+import { type Random, randomFrom } from '../support/random.ts'
 import { newWitnessSigner } from '../transparency/memory-log.ts'
 import { type Life, makeOrders } from './http-crash.ts'
 
@@ -72,7 +74,7 @@ export async function crashUnderWitness(options: {
       const checkpoints = witness.cosigned() + random.int(0, CHECKPOINTS_MAX)
       const isDue = (count: number) => count >= answers && witness.cosigned() >= checkpoints
       const atCheckpoint = random.chance(0.5)
-      const watched = { exchange, witness, seen }
+      const watched = { door: exchange, victim: exchange, witness, seen }
       accepted.push(...(await tradeUntilKilled(watched, orders, { isDue, atCheckpoint })))
       report.kills++
       report.accepted = accepted.length
@@ -82,7 +84,7 @@ export async function crashUnderWitness(options: {
       await options.whileDown?.(round, exchange)
     }
     assert.ok(exchange !== undefined)
-    report.entries = await verifyAll({ exchange, witness, seen }, accepted)
+    report.entries = await verifyAll({ door: exchange, witness, seen }, accepted)
     report.signed = seen.count()
     report.cosigned = witness.cosigned()
     return report
@@ -91,6 +93,86 @@ export async function crashUnderWitness(options: {
   } finally {
     for (const node of nodes) await node.dispose()
   }
+}
+
+/** Roles of the two nodes, of which one has everything but the front, and the other takes it over. */
+const NODE_ROLES = 'market,store,chain,prices'
+
+/**
+ * Kills the node that publishes the log while another one runs that takes over. A front that is never killed serves
+ * orders and checkpoints, so that the witness sees the log through every takeover.
+ */
+export async function crashTakeovers(options: {
+  readonly kills: number
+  readonly seed: number
+  /** NATS, log and database. */
+  readonly shared: Environment
+  readonly onRound?: (report: WitnessedReport) => void
+}): Promise<WitnessedReport> {
+  const random = randomFrom(options.seed)
+  const report: WitnessedReport = { kills: 0, accepted: 0, cosigned: 0, signed: 0, entries: 0 }
+  const shared = {
+    ...{ SIBYL_TRANSPARENCY: 'on', SIBYL_TRANSPARENCY_INTERVAL_MS: '100' },
+    ...{ SIBYL_CLUSTER_SILENCE_MS: '1500', ...options.shared },
+  }
+  const witness = newWitness()
+  const seen = makeSeen()
+  const accepted: Life[] = []
+  const nodes: Exchange[] = []
+  try {
+    for (const [name, roles] of [
+      ['a', NODE_ROLES],
+      ['b', NODE_ROLES],
+      ['front', 'front'],
+    ] as const) {
+      nodes.push(await openNode(shared, name, roles))
+    }
+    const door = nodes[2]!
+    for (let round = 0; round < options.kills; round++) {
+      const victim = nodes[round % 2]!
+      const orders = await makeOrders(random, ORDERS_MAX)
+      // The first order waits for the takeover, and for the publishing of its entry.
+      await eventually(() => submitTo(door, orders[0]!))
+      accepted.push(orders[0]!)
+      const answers = random.int(1, ANSWERS_MAX)
+      const checkpoints = witness.cosigned() + random.int(1, CHECKPOINTS_MAX)
+      const isDue = (count: number) => count >= answers && witness.cosigned() >= checkpoints
+      const watched = { door, victim, witness, seen }
+      const atCheckpoint = random.chance(0.5)
+      const plan = { isDue, atCheckpoint, afterKill: () => takenOver(door, random, accepted) }
+      accepted.push(...(await tradeUntilKilled(watched, orders.slice(1), plan)))
+      report.kills++
+      report.accepted = accepted.length
+      report.cosigned = witness.cosigned()
+      report.signed = seen.count()
+      options.onRound?.(report)
+      await victim.start()
+    }
+    report.entries = await verifyAll({ door, witness, seen }, accepted)
+    report.signed = seen.count()
+    report.cosigned = witness.cosigned()
+    return report
+  } catch (error) {
+    const said = nodes.map((node, at) => `== node ${at}\n${node.output()}`).join('\n')
+    throw new Error(`TEST_SEED=${options.seed}: ${error}\n${said}`, { cause: error })
+  } finally {
+    for (const node of nodes) await node.dispose()
+  }
+}
+
+async function submitTo(door: Exchange, { submission }: Life): Promise<void> {
+  await createClient({ url: door.url, retries: 0, timeoutMs: 20_000 }).orders.submit(submission)
+}
+
+/** Resolves when the other node has accepted an order and published it. */
+async function takenOver(door: Exchange, random: Random, accepted: Life[]): Promise<void> {
+  const [order] = await makeOrders(random, 1)
+  await eventually(() => submitTo(door, order!))
+  accepted.push(order!)
+  await eventually(async () => {
+    const { status } = await fetch(`${door.url}/api/v1/orders/${order!.orderHash}/proof`)
+    assert.equal(status, 200)
+  })
 }
 
 function newWitness(): Witness & { cosigned(): number } {
@@ -147,20 +229,42 @@ function makeSeen(): Seen {
   }
 }
 
-type Watched = { readonly exchange: Exchange; readonly witness: Witness; readonly seen: Seen }
+type Watched = {
+  /** Where orders go, and the log is read. */
+  readonly door: Exchange
+  readonly witness: Witness
+  readonly seen: Seen
+}
 
 async function tradeUntilKilled(
-  { exchange, witness, seen }: Watched,
+  { door, victim, witness, seen }: Watched & { readonly victim: Exchange },
   orders: readonly Life[],
   {
     isDue,
     atCheckpoint,
-  }: { readonly isDue: (accepted: number) => boolean; readonly atCheckpoint: boolean },
+    afterKill,
+  }: {
+    readonly isDue: (accepted: number) => boolean
+    readonly atCheckpoint: boolean
+    /** The witness goes on until this has resolved. */
+    readonly afterKill?: () => Promise<void>
+  },
 ): Promise<Life[]> {
-  const client = createClient({ url: exchange.url, retries: 0, timeoutMs: 120_000 })
+  const client = createClient({ url: door.url, retries: 0, timeoutMs: 120_000 })
   const accepted: Life[] = []
   let next = 0
   let killed: Promise<void> | undefined
+  let isOver = false
+
+  function kill(): void {
+    killed ??= victim
+      .kill('SIGKILL')
+      .then(afterKill)
+      .finally(() => {
+        isOver = true
+      })
+    if (afterKill === undefined) isOver = true
+  }
 
   async function lane(): Promise<void> {
     for (
@@ -171,7 +275,7 @@ async function tradeUntilKilled(
       try {
         await client.orders.submit(life.submission)
         accepted.push(life)
-        if (!atCheckpoint && isDue(accepted.length)) killed ??= exchange.kill('SIGKILL')
+        if (!atCheckpoint && isDue(accepted.length)) kill()
       } catch (error) {
         if (killed === undefined) throw error
       }
@@ -179,9 +283,9 @@ async function tradeUntilKilled(
   }
 
   async function watch(): Promise<void> {
-    while (killed === undefined) {
+    while (!isOver) {
       try {
-        await feed(exchange, witness)
+        await feed(door, witness)
       } catch (error) {
         // A refused or rewritten checkpoint is what is looked for; a request that a kill cut off is not.
         if (isContradiction(error)) throw error
@@ -193,15 +297,15 @@ async function tradeUntilKilled(
   /** Reads checkpoints without a pause, whether or not their tiles are there yet. */
   async function collect(): Promise<void> {
     const known = new Map<string, NamedLog>()
-    while (killed === undefined) {
+    while (!isOver) {
       try {
         if (known.size === 0) {
-          for (const log of await namedLogs(exchange.url, undefined)) known.set(log.origin, log)
+          for (const log of await namedLogs(door.url, undefined)) known.set(log.origin, log)
         }
         for (const log of known.values()) {
           const text = Buffer.from((await log.get('checkpoint')) ?? '').toString()
           const isNew = seen.add(openCheckpoint(text, log.key).head)
-          if (isNew && atCheckpoint && isDue(accepted.length)) killed ??= exchange.kill('SIGKILL')
+          if (isNew && atCheckpoint && isDue(accepted.length)) kill()
         }
       } catch (error) {
         if (isContradiction(error)) throw error
@@ -210,9 +314,7 @@ async function tradeUntilKilled(
     }
   }
 
-  const trading = Promise.all(Array.from({ length: LANES }, lane)).then(() => {
-    killed ??= exchange.kill('SIGKILL')
-  })
+  const trading = Promise.all(Array.from({ length: LANES }, lane)).then(kill)
   await Promise.all([watch(), collect(), trading])
   await killed
   return accepted
@@ -229,18 +331,18 @@ function isNotThere(error: unknown): boolean {
 
 /** Verifies and replays all logs; returns how many entries they have. */
 async function verifyAll(
-  { exchange, witness, seen }: Watched,
+  { door, witness, seen }: Watched,
   accepted: readonly Life[],
 ): Promise<number> {
   for (const { orderHash } of accepted) {
     await eventually(async () => {
-      const { status } = await fetch(`${exchange.url}/api/v1/orders/${orderHash}/proof`)
+      const { status } = await fetch(`${door.url}/api/v1/orders/${orderHash}/proof`)
       assert.equal(status, 200, `${orderHash} is not provable`)
     })
   }
-  await feed(exchange, witness)
+  await feed(door, witness)
   let entries = 0
-  for (const log of await namedLogs(exchange.url, undefined)) {
+  for (const log of await namedLogs(door.url, undefined)) {
     const read = makeEventReader()
     const replay = makeReplay(() => {})
     const builder = new TreeBuilder(treeHasher)

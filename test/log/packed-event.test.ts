@@ -48,6 +48,27 @@ test('mints and merges are read back unchanged, with the labels of their makers'
   assert.deepEqual(stored(market.events), market.events)
 })
 
+test('the terms of an order are read back from its first event, with and without other rare fields', () => {
+  const market = given()
+  const all: object[] = []
+  for (const timeInForce of [undefined, 'POST_ONLY', 'IOC', 'FOK'] as const) {
+    for (const more of [{}, { bookByMs: 9_000_000_000_000 }, { tags: { label: 'x' } }]) {
+      const name = `${timeInForce} ${JSON.stringify(more)}`
+      if (timeInForce === 'IOC' || timeInForce === 'FOK') {
+        market.place(sell('YES').at(0.4).size(1).named(`maker ${name}`))
+      }
+      const price = timeInForce === 'IOC' || timeInForce === 'FOK' ? 0.4 : 0.1
+      market.place(buy('YES').at(price).size(1).by('bob').named(name), timeInForce, more)
+      const { tags, ...late } = { tags: undefined, ...more }
+      const terms = timeInForce === undefined ? late : { timeInForce, ...late }
+      if (Object.keys(terms).length > 0) all.push(terms)
+    }
+  }
+  const found = market.events.flatMap((event) => ('terms' in event ? [event.terms] : []))
+  assert.deepEqual(found, all)
+  assert.deepEqual(stored(market.events), market.events)
+})
+
 test('the session of an order is read back, and an unknown flag is refused', () => {
   const market = given()
   const place = (order: OrderBuilder) =>

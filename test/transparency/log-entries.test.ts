@@ -9,6 +9,8 @@ import { JsonBytes } from '#log/json-bytes.ts'
 import { PACKED } from '#log/packed-event.ts'
 import { entriesOf, LEAF_BYTES_MAX, permitHash, signatureHash } from '#transparency/log-entries.ts'
 import { makeEventReader, readEntry } from '#transparency/public-event.ts'
+import { given, signed } from '../services/market/market-fixture.ts'
+import { buy, hashNamed, type OrderBuilder } from '../support/orders.ts'
 
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex')
 
@@ -71,6 +73,65 @@ test('the entries of known rows have known hashes, in every version', () => {
   assert.equal(
     hash.digest('hex'),
     '82e55a2a6053a45f848c20ee6e847cf824fc7c4698580c763b9ded09c8fca428',
+  )
+})
+
+test('labels, groups, protections and sessions are not in an entry, and other cells of the tail are', () => {
+  const secret = 'se-cret'
+  const market = given({ market: { matching: 'complementary' } })
+  const protection = { windowMs: 998, fillsMax: 997 }
+  const tags = { label: `${secret} 1`, group: `${secret}2`, protection }
+  const place = (order: OrderBuilder, more: object) =>
+    market.ask('PlaceOrder', { order: signed(order, market.marketId), ...more })
+  place(buy('NO').at(0.4).size(1).named('a'), { tags, session: `${secret}-3` })
+  place(buy('NO').at(0.4).size(1).named('b'), { session: `${secret}-4`, timeInForce: 'POST_ONLY' })
+  place(buy('NO').at(0.4).size(1).named('b'), { session: `${secret}-5` })
+  place(buy('NO').at(0.3).size(1).named('c'), { tags, bookByMs: 9_000_000_000_000 })
+  place(buy('YES').at(0.6).size(3).by('bob').named('t'), { tags, session: `${secret}-6` })
+  place(buy('NO').at(0.4).size(1).named('d'), { replaces: hashNamed('c'), session: secret })
+  const logged = market.events.map((event) => JSON.stringify(event)).join('\n')
+  assert.ok(logged.split(secret).length > 12, 'the log has them')
+  const [entry] = entriesOf(rowOf(market.events), sha256)
+  const text = Buffer.from(entry!).toString()
+  assert.doesNotMatch(text, /se-cret|99[78]|label|group/)
+  assert.doesNotMatch(text, /0x[0-9a-f]{130}/)
+  const events = makeEventReader()(entry!)
+  const orders = events.flatMap((event) =>
+    event.type === 'OrderRested'
+      ? (event.order ?? [])
+      : event.type === 'OrdersMatched'
+        ? event.taker
+        : [],
+  )
+  assert.deepEqual(
+    orders.map(({ timeInForce, bookByMs, replaces }) => [timeInForce, bookByMs, replaces]),
+    [
+      [undefined, undefined, undefined],
+      ['POST_ONLY', undefined, undefined],
+      [undefined, 9_000_000_000_000, undefined],
+      [undefined, undefined, undefined],
+      [undefined, undefined, hashNamed('c')],
+    ],
+  )
+  const causes = events.flatMap((event) => (event.type === 'OrderClosed' ? [event.cause] : []))
+  assert.ok(causes.includes('replaced'))
+  assert.ok(events.some((e) => e.type === 'OrdersMatched' && e.fills[0]?.kind === 'mint'))
+})
+
+test('a quotation mark in a label reveals no signature of the orders behind it', () => {
+  const market = given()
+  for (const label of ['"', '\\"', '}]', '{"nonce":', '",']) {
+    market.place(buy('YES').at(0.4).size(1).named(`l${label}`), undefined, { tags: { label } })
+    market.place(buy('YES').at(0.4).size(1).named(`n${label}`))
+  }
+  const [entry] = entriesOf(rowOf(market.events), sha256)
+  assert.doesNotMatch(Buffer.from(entry!).toString(), /0x[0-9a-f]{130}/)
+  const events = makeEventReader()(entry!)
+  assert.deepEqual(
+    events.map((event) => (event.type === 'OrderRested' ? event.order?.signatureHash : '')),
+    market.events.map((event) =>
+      event.type === 'OrderRested' ? signatureHash(event.order!.signature, sha256) : '',
+    ),
   )
 })
 

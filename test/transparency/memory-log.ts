@@ -25,8 +25,8 @@ export function newWitnessSigner(name = 'witness.example/w1') {
 export function makeMemoryLog(
   origin = 'example.com/log/1/p0',
   change: (path: string, bytes: Uint8Array) => Uint8Array = (_path, bytes) => bytes,
+  signer = makeNoteSigner(keyPairOf(newSeed()), origin),
 ) {
-  const signer = makeNoteSigner(keyPairOf(newSeed()), origin)
   const builder = new TreeBuilder(treeHasher)
   const entries: Uint8Array[] = []
   const tiles = new Map<string, Uint8Array>()

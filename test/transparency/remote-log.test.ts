@@ -111,6 +111,11 @@ test('a witness cosigns only a log that grows', async () => {
   assert.equal(kept.get(origin), older.note.text.length > 0 ? kept.get(origin) : '')
   assert.equal(parseCheckpoint(kept.get(origin)!)?.head.size, 5, 'what was refused is not kept')
   assert.equal(ask(5, proof).status, 200)
+  const sameSize = makeMemoryLog(origin)
+  sameSize.grow(...names(10), 'another')
+  const known = new Map([[origin, [sameSize.signer.key]]])
+  const other = addCheckpoint({ ...witness, logs: known }, `old 11\n\n${sameSize.checkpoint()}`)
+  assert.equal(other.status, 409, 'another root for the size that it has')
 
   const forked = makeMemoryLog(origin)
   const forkWitness = { ...witness, logs: new Map([[origin, [forked.signer.key]]]) }

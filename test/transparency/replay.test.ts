@@ -102,11 +102,109 @@ test('the replay finds a mint recorded as an ordinary fill, and an older order t
   assert.throws(() => replay(changed({ makerHash: hashNamed('b') })), /comes before/)
 })
 
+/** The events of a market after these steps, which the replay accepts; `change` may alter them. */
+function lifeWith(steps: (market: ReturnType<typeof given>) => void) {
+  const market = given()
+  steps(market)
+  const events = [...market.events]
+  assert.equal(replay(events).events, events.length)
+  return (change: (event: MarketEvent) => MarketEvent | MarketEvent[]): MarketEvent[] =>
+    events.flatMap(change).map((event, at) => ({ ...event, seq: at + 1 }))
+}
+
+const hasTerms = (event: MarketEvent) => 'terms' in event && event.terms !== undefined
+
+test('the terms of orders reach the replay: each kind is in the random lives', () => {
+  const forces = life.flatMap((event) => ('terms' in event ? [event.terms?.timeInForce] : []))
+  assert.deepEqual(new Set(forces), new Set(['POST_ONLY', 'IOC', 'FOK']))
+})
+
+test('an IOC order that rests is found, whole and with its rest', () => {
+  const rests = lifeWith((market) => market.place(buy('YES').at(0.4).size(2).named('a')))
+  const asIoc = (event: MarketEvent): MarketEvent =>
+    event.type === 'OrderRested' ? { ...event, terms: { timeInForce: 'IOC' } } : event
+  assert.throws(() => replay(rests(asIoc)), /time in force IOC rests/)
+
+  const partly = lifeWith((market) => {
+    market.place(sell('YES').at(0.4).size(1).named('a'))
+    market.place(buy('YES').at(0.4).size(2).by('bob').named('t'))
+  })
+  const takerAsIoc = (event: MarketEvent): MarketEvent =>
+    isMatch(event) ? { ...event, terms: { timeInForce: 'IOC' } } : event
+  assert.throws(() => replay(partly(takerAsIoc)), /time in force IOC rests/)
+})
+
+test('a FOK order that is filled in part is found', () => {
+  const partly = lifeWith((market) => {
+    market.place(sell('YES').at(0.4).size(1).named('a'))
+    market.place(buy('YES').at(0.4).size(2).by('bob').named('t'), 'IOC')
+  })
+  const asFok = (event: MarketEvent): MarketEvent =>
+    isMatch(event) ? { ...event, terms: { timeInForce: 'FOK' } } : event
+  assert.throws(() => replay(partly(asFok)), /must be filled whole/)
+})
+
+test('a post-only order that takes is found', () => {
+  const takes = lifeWith((market) => {
+    market.place(sell('YES').at(0.4).size(1).named('a'), 'POST_ONLY')
+    market.place(buy('YES').at(0.4).size(1).by('bob').named('t'))
+  })
+  const asPostOnly = (event: MarketEvent): MarketEvent =>
+    isMatch(event) ? { ...event, terms: { timeInForce: 'POST_ONLY' } } : event
+  assert.throws(() => replay(takes(asPostOnly)), /post-only order matches/)
+})
+
+test('an order after its bookByMs, and one whose predecessor rests or is of another trader, are found', () => {
+  const life = lifeWith((market) => {
+    market.place(buy('YES').at(0.4).size(1).named('old'))
+    const bookByMs = market.nowSec * 1_000 + 5
+    market.place(buy('YES').at(0.41).size(1).named('new'), 'POST_ONLY', {
+      ...{ replaces: hashNamed('old'), bookByMs },
+    })
+    market.place(buy('NO').at(0.2).size(1).by('bob').named('b'))
+  })
+  const late = (event: MarketEvent) =>
+    hasTerms(event) ? { ...event, terms: { bookByMs: event.atMs - 1 } } : event
+  assert.throws(() => replay(life(late)), /was to be placed by/)
+  const isOld = (event: MarketEvent) =>
+    event.type === 'OrderClosed' && event.orderHash === hashNamed('old')
+  assert.throws(() => replay(life((event) => (isOld(event) ? [] : event))), /now replaced, rests/)
+  const stranger = (event: MarketEvent): MarketEvent =>
+    event.type === 'OrderRested' && event.orderHash === hashNamed('b')
+      ? { ...event, terms: { replaces: hashNamed('old') } }
+      : event
+  assert.throws(() => replay(life(stranger)), /of another trader/)
+})
+
+test('the replay follows cancels by protection, and finds one without a fill', () => {
+  const tags = { group: 'g', protection: { windowMs: 1_000, fillsMax: 1 } }
+  const life = lifeWith((market) => {
+    for (const name of ['a', 'b', 'c']) {
+      market.place(sell('YES').at(0.4).size(1).named(name), undefined, { tags })
+    }
+    market.at(1)
+    market.place(buy('YES').at(0.4).size(2).by('bob').named('t'))
+  })
+  const isProtected = (event: MarketEvent) =>
+    event.type === 'OrderClosed' && event.cause === 'protection'
+  // The third order rests; the other two are filled and could return.
+  assert.equal(life((event) => (isProtected(event) ? event : [])).length, 3)
+  const later = (event: MarketEvent) =>
+    isProtected(event) ? { ...event, atMs: event.atMs + 1 } : event
+  assert.throws(() => replay(life(later)), /triggered the protection/)
+  const expired = (event: MarketEvent): MarketEvent =>
+    isProtected(event) ? ({ ...event, reason: 'unfunded' } as MarketEvent) : event
+  assert.throws(() => replay(life(expired)), /has a cause/)
+})
+
 test('the replay reads orders with labels and groups', () => {
   const label = { label: 'one' }
   const labelled = life.map((event): MarketEvent => {
     if (event.type === 'OrderRested') return { ...event, tags: label }
-    if (event.type === 'OrderClosed') return { ...event, tags: label, cause: 'replaced' }
+    if (event.type === 'OrderClosed') {
+      const cause = event.reason === 'cancelled' ? ({ cause: 'replaced' } as const) : {}
+      return { ...event, tags: label, ...cause }
+    }
     if (!isMatch(event)) return event
     const fills = event.fills.map((fill) => ({ ...fill, makerTags: label }))
     return { ...event, fills, takerTags: label }

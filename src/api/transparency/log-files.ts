@@ -10,7 +10,12 @@ import { TransparencyAnswer } from '#protocol/shapes/transparency.ts'
 import { encodeBundle } from '#transparency/entry-bundle.ts'
 import { parseTilePath, TILE_WIDTH, tileWidth } from '#transparency/tiles.ts'
 import { HASH_BYTES } from '#transparency/tree-hash.ts'
-import { type PublicLogSource, type PublishedTree, treeOf } from './public-log-source.ts'
+import {
+  newestCheckpoint,
+  type PublicLogSource,
+  type PublishedTree,
+  treeOf,
+} from './public-log-source.ts'
 
 const LOG_ID = '8f14e45f-ceea-467f-a1d5-91b2c1f0d3a7'
 const NEVER_CHANGES = 'public, max-age=31536000, immutable'
@@ -32,7 +37,7 @@ const partition = Type.String({
 })
 
 export function logFiles(source: PublicLogSource): AnswerRoute[] {
-  return [listLogs(source), checkpoint(source), ...tiles(source)]
+  return [listLogs(source), checkpoint(source), cosignedCheckpoint(source), ...tiles(source)]
 }
 
 function listLogs(source: PublicLogSource): AnswerRoute {
@@ -78,6 +83,9 @@ function listLogs(source: PublicLogSource): AnswerRoute {
         path: `/log/${tree.logId}/p${tree.partition}`,
         verifierKeys: [...source.keys(tree)],
         size: tree.publishedSize,
+        ...(source.witnesses.length === 0
+          ? {}
+          : { witnesses: [...source.witnesses], cosignedSize: tree.cosigned?.size ?? 0 }),
       }))
       return { status: 200, body: { logs } }
     },
@@ -93,7 +101,9 @@ function checkpoint(source: PublicLogSource): AnswerRoute {
     cost: 'read',
     tag: 'transparency',
     summary: 'The newest signed checkpoint of a log',
-    description: 'A signed note (C2SP tlog-checkpoint): origin, number of entries, root hash.',
+    description:
+      'A signed note (C2SP tlog-checkpoint): origin, number of entries, root hash. It has the cosignatures of witnesses ' +
+      'if they have signed this size already.',
     cacheControl: 'no-cache',
     revalidates: true,
     produces: TEXT,
@@ -103,7 +113,33 @@ function checkpoint(source: PublicLogSource): AnswerRoute {
     async handle({ path }) {
       const tree = await treeAt(source, path)
       if (tree === undefined) return reject('NOT_FOUND')
-      return { status: 200, raw: tree.checkpoint, contentType: TEXT }
+      return { status: 200, raw: newestCheckpoint(tree), contentType: TEXT }
+    },
+  })
+}
+
+function cosignedCheckpoint(source: PublicLogSource): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/log/{logId}/{partition}/cosigned-checkpoint',
+    operationId: 'getCosignedCheckpoint',
+    auth: 'public',
+    cost: 'read',
+    tag: 'transparency',
+    summary: 'The newest checkpoint of a log that a witness has cosigned',
+    description:
+      'Like `checkpoint`, and a few seconds older: it has the signature of at least one witness (C2SP tlog-cosignature). ' +
+      '`NOT_FOUND` if the exchange submits its checkpoints to no witness, or none has answered yet.',
+    cacheControl: 'no-cache',
+    revalidates: true,
+    produces: TEXT,
+    params: Type.Object({ logId, partition }, { additionalProperties: false }),
+    responses: { 200: Type.String() },
+    errors: ['NOT_FOUND'],
+    async handle({ path }) {
+      const tree = await treeAt(source, path)
+      if (tree?.cosigned === undefined) return reject('NOT_FOUND')
+      return { status: 200, raw: tree.cosigned.checkpoint, contentType: TEXT }
     },
   })
 }

@@ -13,6 +13,8 @@ export type PublishedTree = {
   readonly publishedSize: number
   /** Signed; empty before the first one. */
   readonly checkpoint: string
+  /** The newest checkpoint that a witness has cosigned. */
+  readonly cosigned?: { readonly size: number; readonly checkpoint: string }
 }
 
 export type PublicLogSource = {
@@ -22,12 +24,19 @@ export type PublicLogSource = {
   entries(partition: number, from: number, count: number): Promise<readonly Uint8Array[]>
   /** Returns the first leaf with events of this time or later. */
   leafAt(partition: number, atMs: number): Promise<number | undefined>
+  /** Verifier keys of the witnesses to which checkpoints are submitted. */
+  readonly witnesses: readonly string[]
   /** Returns the verifier keys of the log of a partition. */
   keys(tree: PublishedTree): readonly string[]
 }
 
 /** Leaves that are read at once. */
 const SEARCH_STEP = 16
+
+/** Returns the newest checkpoint, with the cosignatures that there are for it. */
+export function newestCheckpoint({ checkpoint, cosigned, publishedSize }: PublishedTree): string {
+  return cosigned?.size === publishedSize ? cosigned.checkpoint : checkpoint
+}
 
 export async function treeOf(
   source: PublicLogSource,
@@ -65,7 +74,10 @@ async function proofText(
   index: number,
   entry: Uint8Array,
 ): Promise<string> {
-  const { partition, publishedSize: size, checkpoint } = tree
+  const { partition, cosigned, publishedSize } = tree
+  // A proof that witnesses vouch for is worth more than one of the newest tree.
+  const isCosigned = cosigned !== undefined && index < cosigned.size
+  const { size, checkpoint } = isCosigned ? cosigned : { ...tree, size: publishedSize }
   const tiles = new Map<string, Promise<Uint8Array | undefined>>()
   const subtrees = subtreesOf(size, async ({ level, index: place, width }) => {
     const name = `${level}/${place}`

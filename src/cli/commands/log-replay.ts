@@ -3,10 +3,11 @@
 import { createHash } from 'node:crypto'
 import { recoverSigner } from '#client/recover-signer.ts'
 import { CommandError, OptionError } from '#devnet/command.ts'
-import { type OrderHash, toAddress } from '#domain/ids.ts'
+import { type Address, type OrderHash, toAddress } from '#domain/ids.ts'
 import { SIGNATURES_LISTED_MAX } from '#domain/limits.ts'
 import { orderHash } from '#domain/order-hash.ts'
 import type { SignaturesAnswer } from '#protocol/shapes/transparency.ts'
+import type { DelegateList } from '#protocol/shapes/users.ts'
 import { permitHash, signatureHash } from '#transparency/log-entries.ts'
 import { makeEventReader, type PublicOrder } from '#transparency/public-event.ts'
 import { readCheckpoint, verifyEntries } from '#transparency/remote-log.ts'
@@ -18,6 +19,8 @@ import { readerOf, urlOf } from '../connect.ts'
 import { type NamedLog, namedLogs } from '../public-logs.ts'
 import { showJson } from '../show.ts'
 
+type OrderOnChain = PublicOrder & { readonly chainId: number }
+
 const hexSha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 
 export const logReplay = command({
@@ -26,12 +29,15 @@ export const logReplay = command({
   about: 'verifies the public log and runs its matching again; names the first event that differs',
   more:
     'Every fill, price, remainder and return is compared with what the logged orders lead to. The hash of each order is\n' +
-    'computed from its terms, and the signers of orders that have ended are recovered, unless --no-signatures is given.',
+    'computed from its terms, and the signers of orders that have ended are recovered, unless --no-signatures is given.\n' +
+    'An order may be signed by a delegate of its trader, or by a rule of a contract account (EIP-1271): signers that are\n' +
+    'neither the trader nor a delegate are listed, and --strict makes them an error.',
   options: {
     key: {
       value: '<keys>',
       help: 'verifier keys that you trust, with commas; else those that the exchange names itself',
     },
+    strict: { help: 'ends with 1 if an order is signed by neither its trader nor a delegate' },
     'no-signatures': { help: 'recovers no signers, which takes a millisecond each' },
     ...READ_OPTIONS,
   },
@@ -45,22 +51,26 @@ export const logReplay = command({
       ]),
     )
     for (const log of await namedLogs(url, values.key)) {
-      const orders: PublicOrder[] = []
+      const orders: OrderOnChain[] = []
       const counts = await replayLog(log, (order, chainId) => {
         const domain = domains.get(chainId)
         if (domain === undefined) throw new OptionError(`the exchange names no chain ${chainId}`)
         if (orderHash(order, domain) !== order.orderHash) {
           throw new CommandError(`order ${order.orderHash}: its hash is not that of its terms`)
         }
-        if (!values['no-signatures']) orders.push(order)
+        if (!values['no-signatures']) orders.push({ ...order, chainId })
       })
-      const signers = await checkSigners(url, orders)
-      const facts = { origin: log.origin, ...counts, signers }
+      const { signers, others } = await checkSigners(url, orders, values.strict === true)
+      const facts = { origin: log.origin, ...counts, signers, others: others.length }
       io.out(
         values.json
           ? showJson(facts)
           : `ok  ${log.origin}  ${counts.events} events, ${counts.orders} orders, ${counts.fills} fills, ${signers} signers\n`,
       )
+      for (const other of others.slice(0, OTHERS_SHOWN_MAX)) io.err(`${other}\n`)
+      if (others.length > OTHERS_SHOWN_MAX) {
+        io.err(`and ${others.length - OTHERS_SHOWN_MAX} more\n`)
+      }
     }
     return 0
   },
@@ -83,11 +93,19 @@ async function replayLog(log: NamedLog, seen: (order: PublicOrder, chainId: numb
   return replay.counts
 }
 
-/** Recovers the signers of orders that have ended; returns how many there were. */
-async function checkSigners(url: string, orders: readonly PublicOrder[]): Promise<number> {
-  let checked = 0
+const OTHERS_SHOWN_MAX = 20
+
+/** Recovers the signers of orders that have ended. `others` names those that are neither trader nor delegate. */
+async function checkSigners(
+  url: string,
+  orders: readonly OrderOnChain[],
+  isStrict: boolean,
+): Promise<{ readonly signers: number; readonly others: readonly string[] }> {
+  let signers = 0
+  const others: string[] = []
+  const delegatesOf = makeDelegates(url)
   for (let from = 0; from < orders.length; from += SIGNATURES_LISTED_MAX) {
-    const part = new Map<string, PublicOrder>(
+    const part = new Map<string, OrderOnChain>(
       orders.slice(from, from + SIGNATURES_LISTED_MAX).map((order) => [order.orderHash, order]),
     )
     const asked = [...part.keys()].join(',')
@@ -97,17 +115,44 @@ async function checkSigners(url: string, orders: readonly PublicOrder[]): Promis
     for (const revealed of answer.orders) {
       const order = part.get(revealed.orderHash)
       if (order === undefined) continue
-      await checkSigner(order, revealed)
-      checked++
+      const signer = await signerOf(order, revealed)
+      signers++
+      if (signer === order.trader) continue
+      if (signer !== undefined && (await delegatesOf(order)).has(signer)) continue
+      const other = `order ${order.orderHash} of ${order.trader} is signed by ${signer ?? 'no key'}`
+      if (isStrict) throw new CommandError(other)
+      others.push(other)
     }
   }
-  return checked
+  return { signers, others }
 }
 
-async function checkSigner(
+/** Traders whose delegates are remembered at once. */
+const TRADERS_KEPT_MAX = 10_000
+
+/** Returns a function that lists the delegates of an order's trader, as the exchange knows them. */
+function makeDelegates(url: string): (order: OrderOnChain) => Promise<ReadonlySet<string>> {
+  const kept = new Map<string, ReadonlySet<string>>()
+  return async ({ trader, chainId }) => {
+    const name = `${trader} ${chainId}`
+    const known = kept.get(name)
+    if (known !== undefined) return known
+    const path = `/api/v1/users/${trader}/delegates?chain_id=${chainId}`
+    const response = await fetch(url + path)
+    if (!response.ok) throw new CommandError(`the exchange answers ${response.status}`)
+    const { delegates } = (await response.json()) as DelegateList
+    const found = new Set(delegates.map(({ delegate }) => delegate.toLowerCase()))
+    if (kept.size >= TRADERS_KEPT_MAX) kept.clear()
+    kept.set(name, found)
+    return found
+  }
+}
+
+/** Returns the key that signed an order; throws if its signature or permit is not the one that was logged. */
+async function signerOf(
   order: PublicOrder,
   { signature, permit }: SignaturesAnswer['orders'][number],
-): Promise<void> {
+): Promise<Address | undefined> {
   const named = `order ${order.orderHash as OrderHash}`
   if (signatureHash(signature, hexSha256) !== order.signatureHash) {
     throw new CommandError(`${named}: its signature is not the one that was logged`)
@@ -116,7 +161,5 @@ async function checkSigner(
   if (hash !== order.permitHash) {
     throw new CommandError(`${named}: its permit is not the one that was logged`)
   }
-  if ((await recoverSigner(order.orderHash, signature)) !== order.trader) {
-    throw new CommandError(`${named}: it was not signed by ${order.trader}`)
-  }
+  return recoverSigner(order.orderHash, signature)
 }

@@ -7,7 +7,13 @@ import { CommandError, OptionError, readInteger } from '#devnet/command.ts'
 import { parseCheckpoint } from '#transparency/checkpoint.ts'
 import { findsOrder } from '#transparency/find-event.ts'
 import { parseInclusionText, verifyInclusionText } from '#transparency/inclusion-text.ts'
-import { parseVerifierKey, type VerifierKey, verifierKeyText } from '#transparency/note.ts'
+import {
+  keyFor,
+  parseNote,
+  parseVerifierKey,
+  type VerifierKey,
+  verifierKeyText,
+} from '#transparency/note.ts'
 import { makeEventReader } from '#transparency/public-event.ts'
 import { openReceipt, receiptOrigin } from '#transparency/receipt.ts'
 import { proveConsistency, readCheckpoint, verifyEntries } from '#transparency/remote-log.ts'
@@ -76,10 +82,13 @@ async function verifyLog(
   const kept = folder === undefined ? undefined : join(folder, originFile(origin))
   const before = kept !== undefined && existsSync(kept) ? readFileSync(kept, 'utf8') : undefined
   const older = before === undefined ? undefined : parseCheckpoint(before)
-  if (older !== undefined && older.head.size <= size) await proveConsistency(log, older, checkpoint)
-  else if (older !== undefined) await proveConsistency(log, checkpoint, older)
-  if (size >= builder.size) await verifyEntries(log, checkpoint, builder, read)
-  if (kept !== undefined && size >= (older?.head.size ?? 0)) writeDurably(kept, checkpoint.text)
+  const seen = Math.max(builder.size, older?.head.size ?? 0)
+  if (size < seen) {
+    throw new CommandError(`${origin} shows ${size} entries, and ${seen} were seen before`)
+  }
+  if (older !== undefined) await proveConsistency(log, older, checkpoint)
+  await verifyEntries(log, checkpoint, builder, read)
+  if (kept !== undefined) writeDurably(kept, checkpoint.text)
   return size
 }
 
@@ -97,12 +106,13 @@ export const logProof = command({
   async run({ values, positionals: [named = ''], io }) {
     const isFile = existsSync(named)
     const text = isFile ? readFileSync(named, 'utf8') : await fetchProof(urlOf(values, io), named)
-    const origin = parseCheckpoint(parseInclusionText(text)?.checkpoint ?? '')?.head.origin
+    const opened = parseCheckpoint(parseInclusionText(text)?.checkpoint ?? '')
+    const origin = opened?.head.origin
     const keys =
       isFile || values.key !== undefined
         ? keysOf('key', values.key)
         : (await namedLogs(urlOf(values, io), undefined)).map(({ key }) => key)
-    const key = keys.find(({ name }) => name === origin)
+    const key = keyFor(opened?.note, origin, keys)
     if (key === undefined) throw new CommandError(`no trusted key is of ${origin ?? 'this proof'}`)
     const witnesses = keysOf('witness', values.witness)
     const { entry, index, head, cosigners } = verifyInclusionText(text, key, witnesses)
@@ -137,12 +147,13 @@ export const logReceipt = command({
       values.key === undefined
         ? (await namedLogs(url, undefined)).map(({ key }) => key)
         : keysOf('key', values.key)
-    const key = keys.find(({ name }) => name === origin)
+    const key = keyFor(parseNote(text), origin, keys)
     if (key === undefined)
       throw new CommandError(`no trusted key is of ${origin ?? 'this receipt'}`)
     const receipt = openReceipt(text, key)
     const proof = await fetchProof(url, receipt.orderHash)
-    const { entry, index } = verifyInclusionText(proof, key)
+    const { note } = parseCheckpoint(parseInclusionText(proof)?.checkpoint ?? '') ?? {}
+    const { entry, index } = verifyInclusionText(proof, keyFor(note, origin, keys) ?? key)
     if (!findsOrder(receipt.orderHash)(entry)) {
       throw new CommandError('the proof of the exchange is of another entry')
     }

@@ -1,10 +1,10 @@
 /** Serves a witness over HTTP, and passes it the checkpoints of an exchange that does not submit them itself. */
 
 import { createServer, type IncomingMessage, type Server } from 'node:http'
-import { toBase64 } from '#transparency/base64.ts'
 import { parseCheckpoint } from '#transparency/checkpoint.ts'
 import { proveConsistency, readCheckpoint } from '#transparency/remote-log.ts'
 import { addCheckpoint, type Witness } from '#transparency/witness.ts'
+import { addCheckpointBody } from '#transparency/witness-request.ts'
 import type { NamedLog } from '../public-logs.ts'
 import { originHash } from './witness-folder.ts'
 
@@ -68,8 +68,7 @@ export async function feedWitness(witness: Witness, log: NamedLog): Promise<numb
     return oldSize
   }
   const proof = known === undefined ? [] : await proveConsistency(log, known, newest)
-  const lines = [`old ${oldSize}`, ...proof.map(toBase64)]
-  const { status, body } = addCheckpoint(witness, `${lines.join('\n')}\n\n${newest.text}`)
+  const { status, body } = addCheckpoint(witness, addCheckpointBody(oldSize, proof, newest.text))
   if (status !== 200) throw new Error(`${log.origin}: the witness refuses ${size}: ${body.trim()}`)
   return size
 }

@@ -15,6 +15,7 @@ import { makeCheckpointSigners } from '#services/transparency/thread/checkpoint-
 import type { Query } from '#store/reads/queries.ts'
 import { verifierKeyText } from '#transparency/note.ts'
 import { receiptText } from '#transparency/receipt.ts'
+import { parseWitness } from '#transparency/witness-request.ts'
 
 /** Maximum age of a checkpoint, in addition to the interval at which checkpoints are made. */
 const TREES_KEPT_MS = 50
@@ -40,6 +41,10 @@ export function openTransparency(
     },
     entries: (partition, from, count) => query('publicEntries', { partition, from, count }),
     leafAt: (partition, atMs) => query('publicLeafAt', { partition, atMs }),
+    witnesses: settings.transparency.witnesses.flatMap((text) => {
+      const witness = parseWitness(text)
+      return witness === undefined ? [] : [verifierKeyText(witness.key)]
+    }),
     keys: ({ logId, partition }) =>
       signers.keys(originOf(settings, logId, partition)).map(verifierKeyText),
   }

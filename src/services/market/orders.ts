@@ -21,6 +21,7 @@ import type {
   OrderRested,
   OrdersMatched,
   PendingTrade,
+  PlacementTerms,
   TradeFailed,
 } from '#domain/market-event.ts'
 import type { Shares } from '#domain/money.ts'
@@ -150,7 +151,7 @@ export function withdraw(
  * Matches the quantity and rests the remainder; returns the number of makers it matched. Events are emitted in an order
  * that never crosses a book on replay: removals, fills, then the resting order. `first` is the original state of an
  * order that a failed trade brings back. The remainder of an IOC or FOK order is cancelled instead of resting. `held` is
- * the session that the order ends with; `tags` are those of a new order.
+ * the session that the order ends with; `tags` and `terms` are those of a new order.
  */
 export function admit(
   state: MarketState,
@@ -161,6 +162,7 @@ export function admit(
   atOnce = false,
   held?: string,
   tags?: OrderTags,
+  terms?: PlacementTerms,
 ): number {
   const { outcome } = order
   const taker = { trader: order.trader, side: order.side, price: order.price, size: quantity }
@@ -178,7 +180,7 @@ export function admit(
   closeAll(state, outcome, matched.selfTraded, 'self-trade', context, met)
   const matches = fills.length
   if (matches > 0) {
-    emitFills(state, order, quantity, first !== undefined, context, held, tags)
+    emitFills(state, order, quantity, first !== undefined, context, held, tags, terms)
   }
   if (limited && matches === 0 && first === undefined) return 0
 
@@ -208,6 +210,7 @@ export function admit(
       returned: first !== undefined,
       held: matches === 0 ? held : undefined,
       tags,
+      terms,
     })
   }
   return matches
@@ -249,6 +252,7 @@ function emitFills(
   context: MarketContext,
   held: string | undefined,
   tags: OrderTags | undefined,
+  terms: PlacementTerms | undefined,
 ): void {
   const list = matched.fills
   const isPair = isComplementary(state.market)
@@ -287,8 +291,9 @@ function emitFills(
       takerRemaining: left,
       fills,
     }
-    // Only the first event of an order contains its tags.
-    const event = tags === undefined || from > 0 ? plain : { ...plain, takerTags: tags }
+    // Only the first event of an order contains its tags and terms.
+    const tagged = tags === undefined || from > 0 ? plain : { ...plain, takerTags: tags }
+    const event = terms === undefined || from > 0 ? tagged : { ...tagged, terms }
     if (known || from > 0) emit(state, context, { ...event, known: true })
     else emit(state, context, held === undefined ? event : { ...event, held })
     for (let index = from; index < to; index++) {
@@ -314,6 +319,8 @@ export function emitRest(
     readonly kept?: boolean
     /** The tags of a new order; those of a known order are remembered. */
     readonly tags?: OrderTags | undefined
+    /** Those of a new order. */
+    readonly terms?: PlacementTerms | undefined
   },
 ): void {
   const event: { -readonly [Field in keyof OrderRested]: OrderRested[Field] } = {
@@ -333,8 +340,10 @@ export function emitRest(
     placedAtMs: resting.placedAtMs,
     matches: resting.matches,
   }
-  if (more.isNew && more.order !== undefined) event.order = more.order
-  else if (more.returned) {
+  if (more.isNew && more.order !== undefined) {
+    event.order = more.order
+    if (more.terms !== undefined) event.terms = more.terms
+  } else if (more.returned) {
     event.returned = true
     if (more.order?.permit !== undefined) event.permit = more.order.permit.nonce
   }

@@ -6,6 +6,7 @@
 
 import type { Address, OrderHash } from '#domain/ids.ts'
 import { GROUP_ORDERS_MAX, ORDERS_PER_TRADER_MAX } from '#domain/limits.ts'
+import type { PlacementTerms } from '#domain/market-event.ts'
 import type { Shares } from '#domain/money.ts'
 import { notionalFlaw, OUTCOMES, orderFlaws, type VerifiedOrder } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -132,12 +133,14 @@ function replaceFlaw(
 /** Matches and rests an order that has no flaw. */
 function enter(
   state: MarketState,
-  { order, timeInForce, session, tags }: PlacedOrder,
+  placed: PlacedOrder,
   context: MarketContext,
 ): OrderAccepted | Rejection {
+  const { order, timeInForce, session, tags } = placed
   const atOnce = timeInForce === 'IOC' || timeInForce === 'FOK'
   const held = atOnce ? undefined : session
-  const matches = admit(state, order, order.size, undefined, context, atOnce, held, tags)
+  const terms = termsOf(placed)
+  const matches = admit(state, order, order.size, undefined, context, atOnce, held, tags, terms)
   if (matches === 0 && matched.limited) {
     // No event of the order exists yet, so it can simply be refused.
     return reject(
@@ -152,6 +155,17 @@ function enter(
   const timestamp = secondsOf(context.nowMs)
   if (!atOnce) return { orderHash, status: 'accepted', matches, timestamp }
   return { orderHash, status: 'accepted', matches, timestamp, filled }
+}
+
+/** Returns the conditions that the order's first event states; undefined if it has none. */
+function termsOf({ timeInForce, bookByMs, replaces }: PlacedOrder): PlacementTerms | undefined {
+  if (timeInForce === undefined && bookByMs === undefined && replaces === undefined)
+    return undefined
+  const terms: { -readonly [Term in keyof PlacementTerms]: PlacementTerms[Term] } = {}
+  if (timeInForce !== undefined) terms.timeInForce = timeInForce
+  if (bookByMs !== undefined) terms.bookByMs = bookByMs
+  if (replaces !== undefined) terms.replaces = replaces
+  return terms
 }
 
 /** Returns why there is no room for another order of this trader; undefined if there is. */

@@ -3,6 +3,7 @@
 import { Counter, Gauge } from 'prom-client'
 import type { ThreadContext } from '#services/kit/kit.ts'
 import type { PublicLogEvent, PublicLogState } from './public-log.ts'
+import type { CosignerEvent } from './thread/cosigners.ts'
 
 export function publicLogMeters(
   { registry, log }: ThreadContext,
@@ -29,7 +30,22 @@ export function publicLogMeters(
       }
     },
   })
+  const cosignatures = new Counter({
+    name: 'sibyl_public_log_cosignatures_total',
+    help: 'Checkpoints that a witness cosigned, or did not, by result',
+    labelNames: ['witness', 'result'],
+    registers,
+  })
+  const failing = new Set<string>()
   return {
+    cosigned({ witness, why }: CosignerEvent): void {
+      cosignatures.inc({ witness, result: why === undefined ? 'cosigned' : 'failed' })
+      if (why === undefined) failing.delete(witness)
+      else if (!failing.has(witness)) {
+        failing.add(witness)
+        log.warn({ witness, why }, 'a witness does not cosign')
+      }
+    },
     segmentStored(): void {
       segments.inc()
     },

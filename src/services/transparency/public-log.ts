@@ -195,7 +195,9 @@ function treeOf(ports: PublicLogPorts, { stored, partition, tiles, throughMs }: 
     )
   }
   const { beginsAt, nextOffset } = stored
-  return { builder, beginsAt, nextOffset, throughMs, publishFrom: 0 }
+  // A tree that was never published may be one that is built anew, and was interrupted.
+  const publishFrom = stored.publishedSize === 0 ? ports.lastOffset(partition) : 0
+  return { builder, beginsAt, nextOffset, throughMs, publishFrom }
 }
 
 /** Adds new rows to the trees, up to a total number of events. */

@@ -20,6 +20,7 @@ import { askWrite } from '#store/writes/ask-write.ts'
 import type { HexSha256 } from '#transparency/log-entries.ts'
 import { lastTiles } from '#transparency/tree-builder.ts'
 import { makeTreeHasher, type Sha256 } from '#transparency/tree-hash.ts'
+import { type PostToWitness, parseWitness, postToWitness } from '#transparency/witness-request.ts'
 import { publicLogMeters } from './metrics.ts'
 import {
   type LoadedTree,
@@ -32,16 +33,24 @@ import {
 } from './public-log.ts'
 import { makeBookIndex } from './thread/book-index.ts'
 import { makeCheckpointSigners } from './thread/checkpoint-signers.ts'
+import { makeCosigners } from './thread/cosigners.ts'
 
 const ROLE = 'transparency'
 /** A hanging store must not stop the thread forever; the same growth is stored again after this time. */
 const WRITE_DEADLINE_MS = 30_000
 /** Minimum time between two segments of past books, so that catching up leaves time for checkpoints. */
 const BOOKS_EVERY_MS = 100
+/** Shortest time between two rounds of cosignatures. */
+const COSIGN_EVERY_MS = 1_000
 
-type TransparencyWorld = World & Pick<Adapters, 'openDatabase' | 'openLogReader' | 'makeReads'>
+type TransparencyWorld = World &
+  Pick<Adapters, 'openDatabase' | 'openLogReader' | 'makeReads'> & {
+    readonly postToWitness: PostToWitness
+  }
 
-const REAL: TransparencyWorld = { ...realWorld, openDatabase, openLogReader, makeReads }
+const REAL: TransparencyWorld = {
+  ...{ ...realWorld, openDatabase, openLogReader, makeReads, postToWitness },
+}
 
 const sha256: Sha256 = (bytes) => hash('sha256', bytes, 'buffer')
 const hexSha256: HexSha256 = (bytes) => hash('sha256', bytes, 'hex')
@@ -59,9 +68,13 @@ export function transparencyThread(data: ThreadData, world: TransparencyWorld = 
   let reader: (LogReader<MarketEvent> & RowReader) | undefined
   let state: PublicLogState | undefined
   let served: Served | undefined
-  /** The segment of past books that is being stored. */
-  let indexing: Promise<unknown> | undefined
   const meters = publicLogMeters(kit, () => state)
+  const indexing = oneAtATime((error) =>
+    meters.said({ type: 'fault', why: `past books: ${error}` }),
+  )
+  const cosigning = oneAtATime((error) =>
+    meters.said({ type: 'fault', why: `cosignatures: ${error}` }),
+  )
 
   const look = (): void => served?.hear('Tick', {}, 0, undefined)
 
@@ -94,19 +107,26 @@ export function transparencyThread(data: ThreadData, world: TransparencyWorld = 
       query: reads.query,
       store: (segment) => askWrite(store, 'storeBooks', segment, WRITE_DEADLINE_MS),
     })
-    kit.every(BOOKS_EVERY_MS, () => {
-      indexing ??= books
-        .step()
-        .then(
-          (stored) => stored && meters.segmentStored(),
-          (error: unknown) => meters.said({ type: 'fault', why: `past books: ${error}` }),
-        )
-        .finally(() => {
-          indexing = undefined
-        })
-    })
+    kit.every(
+      BOOKS_EVERY_MS,
+      indexing.start(async () => {
+        if (await books.step()) meters.segmentStored()
+      }),
+    )
+    if (settings.transparency.witnesses.length > 0) cosign()
     const [key] = signers.keys(originOf(settings, reader.id, 0))
     kit.log.info({ origin: key?.name, partitions: reader.partitions }, 'the log is public')
+  }
+
+  /** Collects cosignatures of the configured witnesses, beside the publishing of checkpoints. */
+  function cosign(): void {
+    const cosigners = makeCosigners({
+      witnesses: settings.transparency.witnesses.flatMap((text) => parseWitness(text) ?? []),
+      ...{ query: reads.query, post: world.postToWitness, nowMs: world.monotonicMs },
+      store: (checkpoints) => askWrite(store, 'storeCosigned', { checkpoints }, WRITE_DEADLINE_MS),
+      said: meters.cosigned,
+    })
+    kit.every(COSIGN_EVERY_MS, cosigning.start(cosigners.round))
   }
 
   return {
@@ -121,7 +141,8 @@ export function transparencyThread(data: ThreadData, world: TransparencyWorld = 
       kit.quiet()
       served?.hear('Leave', {}, 0, undefined)
       await served?.drained()
-      await indexing
+      await indexing.ended()
+      await cosigning.ended()
     },
     async stop() {
       kit.quiet()
@@ -131,6 +152,21 @@ export function transparencyThread(data: ThreadData, world: TransparencyWorld = 
       await reads.close()
       await leases.close()
     },
+  }
+}
+
+/** Runs work that is started again and again, never twice at a time. */
+function oneAtATime(onFailure: (error: unknown) => void) {
+  let underWay: Promise<void> | undefined
+  return {
+    start: (work: () => Promise<void>) => (): void => {
+      underWay ??= work()
+        .catch(onFailure)
+        .finally(() => {
+          underWay = undefined
+        })
+    },
+    ended: async (): Promise<void> => underWay,
   }
 }
 

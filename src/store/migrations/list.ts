@@ -11,6 +11,7 @@ import { orderTagsOf } from './025-order-tags.ts'
 import { eventsOf } from './026-events.ts'
 import { complementaryOf } from './027-complementary.ts'
 import { faultsAndSubmissionsOf } from './028-faults-and-submissions.ts'
+import { cosignedOf } from './029-cosigned.ts'
 
 export const migrationsOf = (dialect: 'sqlite' | 'mysql') => [
   { name: '018-baseline', class: baselineOf(dialect) },
@@ -24,4 +25,5 @@ export const migrationsOf = (dialect: 'sqlite' | 'mysql') => [
   { name: '026-events', class: eventsOf(dialect) },
   { name: '027-complementary', class: complementaryOf(dialect) },
   { name: '028-faults-and-submissions', class: faultsAndSubmissionsOf(dialect) },
+  { name: '029-cosigned', class: cosignedOf(dialect) },
 ]

@@ -24,7 +24,7 @@ import { answerOf, type StoreReply } from '../engine/reply.ts'
 import type { DelegatedOrder, DelegatedReserve } from './delegated-orders.ts'
 import type { PriceBatch, recordMarks } from './prices.ts'
 import type { storeBooks } from './public-books.ts'
-import type { growTrees, publishCheckpoints } from './public-log.ts'
+import type { growTrees, publishCheckpoints, storeCosigned } from './public-log.ts'
 import type { contestQuickMarket, noteQuickMarket, resolveQuickMarket } from './quick-markets.ts'
 import type { OpenedRelay, RelayChange } from './relays.ts'
 import type { SettlementNotes } from './settlement-notes.ts'
@@ -48,6 +48,7 @@ type Writes = {
   growTrees: { takes: Parameters<typeof growTrees>[1]; answers: boolean }
   storeBooks: { takes: Parameters<typeof storeBooks>[1]; answers: boolean }
   publishCheckpoints: { takes: Parameters<typeof publishCheckpoints>[1]; answers: boolean }
+  storeCosigned: { takes: Parameters<typeof storeCosigned>[1]; answers: boolean }
   noteQuickMarket: { takes: Parameters<typeof noteQuickMarket>[1]; answers: QuickMarket }
   setDeadman: { takes: DeadmanSwitch; answers: boolean }
   reserveDelegated: { takes: DelegatedOrder; answers: DelegatedReserve }

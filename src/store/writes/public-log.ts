@@ -177,6 +177,48 @@ export async function publishCheckpoints(
   })
 }
 
+/** A published checkpoint, and the signature lines of its witnesses. */
+export type CosignedCheckpoint = {
+  readonly partition: number
+  readonly size: number
+  readonly checkpoint: string
+  readonly lines: string
+}
+
+/** Stores cosigned checkpoints. Lines for the same size are added to those that are there; an older size is dropped. */
+export async function storeCosigned(
+  database: Database,
+  { checkpoints }: { readonly checkpoints: readonly CosignedCheckpoint[] },
+): Promise<boolean> {
+  return transact(database, async (transaction, connection) => {
+    const { all, run } = statements(database, connection, transaction)
+    for (const { partition, size, checkpoint, lines } of checkpoints) {
+      const [known] = await all<{ size: number | string; checkpoint: string }>(
+        'select size, checkpoint from public_cosigned where log_partition = ?',
+        [partition],
+      )
+      if (known !== undefined && Number(known.size) > size) continue
+      const others =
+        Number(known?.size) === size ? otherLines(known!.checkpoint, checkpoint + lines) : ''
+      await run('replace into public_cosigned (log_partition, size, checkpoint) values (?, ?, ?)', [
+        ...[partition, size, checkpoint + others + lines],
+      ])
+    }
+    return true
+  })
+}
+
+/** Returns the signature lines of a note by names that have not signed the other. */
+function otherLines(note: string, other: string): string {
+  const nameOf = (line: string) => line.split(' ')[1] ?? ''
+  const signed = (text: string) => text.split('\n').filter((line) => line.startsWith('— '))
+  const names = new Set(signed(other).map(nameOf))
+  return signed(note)
+    .filter((line) => !names.has(nameOf(line)))
+    .map((line) => `${line}\n`)
+    .join('')
+}
+
 export type PublicTree = {
   readonly partition: number
   readonly logId: string
@@ -187,25 +229,37 @@ export type PublicTree = {
   readonly publishedSize: number
   /** Signed; empty before the first one. */
   readonly checkpoint: string
+  /** The newest checkpoint that a witness has cosigned, of the published tree or an earlier one. */
+  readonly cosigned?: { readonly size: number; readonly checkpoint: string }
 }
 
 type TreeRow = Record<
   'log_partition' | 'begins_at' | 'next_offset' | 'size' | 'published_size',
   number | string
-> & { readonly log_id: string; readonly root: Buffer; readonly checkpoint: string }
+> & {
+  readonly log_id: string
+  readonly root: Buffer
+  readonly checkpoint: string
+  readonly cosigned_size: number | string | null
+  readonly cosigned: string | null
+}
 
 const TREE_COLUMNS =
-  'log_partition, log_id, begins_at, next_offset, size, root, published_size, checkpoint'
+  't.log_partition, t.log_id, t.begins_at, t.next_offset, t.size, t.root, t.published_size, t.checkpoint, ' +
+  'c.size as cosigned_size, c.checkpoint as cosigned'
+/** A tree that is built anew may be smaller than one that was cosigned. */
+const COSIGNED_JOIN =
+  'left join public_cosigned c on c.log_partition = t.log_partition and c.size <= t.published_size'
 
 /** Returns the trees of all partitions, or of one. */
 export async function publicTrees(
   database: Database,
   { partition }: { readonly partition?: number },
 ): Promise<PublicTree[]> {
-  const where = partition === undefined ? '' : ' where log_partition = ?'
+  const where = partition === undefined ? '' : ' where t.log_partition = ?'
   const rows = await rowsOf<TreeRow>(
     database,
-    `select ${TREE_COLUMNS} from public_trees${where} order by log_partition`,
+    `select ${TREE_COLUMNS} from public_trees t ${COSIGNED_JOIN}${where} order by t.log_partition`,
     partition === undefined ? [] : [partition],
   )
   return rows.map((row) => ({
@@ -217,6 +271,9 @@ export async function publicTrees(
     root: row.root,
     publishedSize: Number(row.published_size),
     checkpoint: row.checkpoint,
+    ...(row.cosigned === null
+      ? {}
+      : { cosigned: { size: Number(row.cosigned_size), checkpoint: row.cosigned } }),
   }))
 }
 

@@ -13,7 +13,7 @@ import { clearDeadman, setDeadman } from './deadman.ts'
 import { releaseDelegated, reserveDelegated } from './delegated-orders.ts'
 import { recordMarks, recordPrices } from './prices.ts'
 import { storeBooks } from './public-books.ts'
-import { growTrees, publishCheckpoints } from './public-log.ts'
+import { growTrees, publishCheckpoints, storeCosigned } from './public-log.ts'
 import {
   contestQuickMarket,
   noteQuickMarket,
@@ -43,6 +43,7 @@ const writers: {
   noteQuickMarket,
   growTrees,
   publishCheckpoints,
+  storeCosigned,
   storeBooks,
   setDeadman,
   clearDeadman,

@@ -1,0 +1,17 @@
+/** Checks the verifier keys of witnesses before anything starts. */
+
+import { SettingsError } from '#config/settings.ts'
+import type { Settings } from '#config/settings-schema.ts'
+
+/** Throws if a key of `SIBYL_TRANSPARENCY_WITNESSES` is not that of a witness. */
+export async function requireWitnesses({ transparency }: Settings): Promise<void> {
+  if (transparency.witnesses.length === 0) return
+  // Most exchanges have none, and need no library for signatures on this thread.
+  const { parseWitness } = await import('#transparency/witness-request.ts')
+  for (const witness of transparency.witnesses) {
+    if (parseWitness(witness) !== undefined) continue
+    throw new SettingsError(
+      `SIBYL_TRANSPARENCY_WITNESSES: ${witness} has no verifier key of a witness; sibyl log witness prints it`,
+    )
+  }
+}

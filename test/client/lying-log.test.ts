@@ -1,0 +1,114 @@
+/** A client finds out if the exchange shows it another log than before: another key, name, root or history. */
+
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { test } from 'node:test'
+import { createClient } from '#client/client.ts'
+import { parseCheckpoint } from '#transparency/checkpoint.ts'
+import { inclusionText } from '#transparency/inclusion-text.ts'
+import { inclusionProof } from '#transparency/merkle-proof.ts'
+import { verifierKeyText } from '#transparency/note.ts'
+import { subtreesOf, tilePath } from '#transparency/tiles.ts'
+import { makeMemoryLog } from '../transparency/memory-log.ts'
+
+const ORIGIN = 'example.com/log/1/p0'
+const ORDER = `0x${'ab'.repeat(32)}`
+const ENTRY = `{"v":1,"first":1,"count":1}\n["R","${ORDER}"]\n`
+
+type Log = ReturnType<typeof makeMemoryLog>
+
+function logOf(origin: string, ...entries: string[]): Log {
+  const log = makeMemoryLog(origin)
+  log.grow(ENTRY, ...entries)
+  return log
+}
+
+async function proofIn({ remote, checkpoint }: Log): Promise<string> {
+  const size = parseCheckpoint(checkpoint())!.head.size
+  const subtrees = subtreesOf(size, async (place) => (await remote.get(tilePath(place)))!)
+  const proof = await inclusionProof(0, size, subtrees)
+  const extra = Buffer.from(ENTRY)
+  return inclusionText({ extra, index: 0, proof, checkpoint: checkpoint() })
+}
+
+test('the SDK verifies that a log goes on as it began, whatever the server says', async (t) => {
+  let shown = logOf(ORIGIN, 'one', 'two')
+  let files = shown
+  const honest = shown
+  const server = createServer(async (request, response) => {
+    const { key } = shown.remote
+    const path = request.url ?? ''
+    if (path === '/api/v1/transparency') {
+      const log = { partition: 0, origin: key.name, path: '/log/1/p0', size: 1 }
+      response.setHeader('content-type', 'application/json')
+      response.end(JSON.stringify({ logs: [{ ...log, verifierKeys: [verifierKeyText(key)] }] }))
+      return
+    }
+    const file = path.startsWith('/log/1/p0/')
+      ? await files.remote.get(path.slice('/log/1/p0/'.length))
+      : await proofIn(shown)
+    response.statusCode = file === undefined ? 404 : 200
+    response.end(file ?? JSON.stringify({ error: 'not found', code: 'NOT_FOUND' }))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => server.close().closeAllConnections())
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const client = () => createClient({ url, retries: 0 })
+  const invalid = (message: RegExp) => ({ code: 'INVALID_PROOF', message })
+
+  const ann = client()
+  assert.equal((await ann.transparency.proveOrder(ORDER)).size, 3)
+  honest.grow('three')
+  assert.equal((await ann.transparency.proveOrder(ORDER)).size, 4)
+
+  const other = logOf(ORIGIN, 'one', 'two', 'three')
+  shown = other
+  await assert.rejects(ann.transparency.proveOrder(ORDER), invalid(/not signed by the key/))
+
+  shown = logOf('example.com/log/2/p0', 'one', 'two', 'three')
+  await assert.rejects(ann.transparency.proveOrder(ORDER), invalid(/it was example.com\/log\/1/))
+  const keys = [verifierKeyText(honest.signer.key)]
+  const pinned = createClient({ url, retries: 0, logKeys: keys })
+  await assert.rejects(pinned.transparency.proveOrder(ORDER), invalid(/no trusted key is of/))
+
+  // The exchange signs another history with its own key.
+  const forked = (entries: readonly string[]) => {
+    const log = makeMemoryLog(ORIGIN, undefined, honest.signer)
+    log.grow(ENTRY, ...entries)
+    return log
+  }
+  for (const entries of [
+    ['another', 'two', 'three'],
+    ['another', 'two', 'three', 'four', 'five'],
+    ['another'],
+  ]) {
+    shown = forked(entries)
+    files = shown
+    await assert.rejects(
+      ann.transparency.proveOrder(ORDER),
+      invalid(/was rewritten|has no tile/),
+      `${entries}`,
+    )
+  }
+  // An earlier checkpoint of the same history is no lie, but hidden entries are.
+  shown = forked(['one'])
+  files = shown
+  await assert.rejects(ann.transparency.proveOrder(ORDER), invalid(/has no tile/))
+  files = honest
+  assert.equal((await ann.transparency.proveOrder(ORDER)).size, 2)
+  shown = forked(['one', 'two', 'three', 'four'])
+  files = shown
+  assert.equal((await ann.transparency.proveOrder(ORDER)).size, 5)
+})
+
+test('during a rotation of keys a proof counts if any trusted key has signed it', async () => {
+  const { verifyProof } = await import('#client/verify-log.ts')
+  const log = logOf(ORIGIN)
+  const text = await proofIn(log)
+  const keys = [logOf(ORIGIN), log, logOf(ORIGIN)].map(({ signer }) => verifierKeyText(signer.key))
+  assert.equal(verifyProof(text, { keys, orderHash: ORDER }).size, 1)
+  assert.throws(() => verifyProof(text, { keys: [keys[0]!], orderHash: ORDER }), {
+    code: 'INVALID_PROOF',
+  })
+})

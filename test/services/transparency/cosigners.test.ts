@@ -1,0 +1,185 @@
+/** Cosignatures that the log collects from witnesses: real ones over HTTP, slow ones, dead ones and liars. */
+
+import assert from 'node:assert/strict'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { test } from 'node:test'
+import { serveWitness } from '#cli/witness/witness-server.ts'
+import { makeCosigners } from '#services/transparency/thread/cosigners.ts'
+import { closeDatabase } from '#store/engine/database.ts'
+import { openDatabase } from '#store/open-database.ts'
+import { makeReads } from '#store/reads/reads.ts'
+import {
+  growTrees,
+  publicTrees,
+  publishCheckpoints,
+  storeCosigned,
+} from '#store/writes/public-log.ts'
+import { cosign, cosignedAtSec } from '#transparency/cosignature.ts'
+import { keyPairOf, makeNoteSigner } from '#transparency/node-signer.ts'
+import { parseNote, type VerifierKey, verifierKeyText } from '#transparency/note.ts'
+import { TreeBuilder } from '#transparency/tree-builder.ts'
+import { treeHasher } from '#transparency/tree-hash.ts'
+import type { Witness } from '#transparency/witness.ts'
+import { parseWitness, postToWitness } from '#transparency/witness-request.ts'
+import { onBothDatabases } from '../../support/databases.ts'
+import { newWitnessSigner, signCheckpoint } from '../../transparency/memory-log.ts'
+
+const ORIGIN = 'example.com/log/1/p0'
+const NOW_SEC = 1_700_000_000
+
+async function listening(server: Server): Promise<string> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+function witnessOf(name: string, log: VerifierKey) {
+  const kept = new Map<string, string>()
+  const witness: Witness = {
+    logs: new Map([[ORIGIN, [log]]]),
+    signer: newWitnessSigner(name),
+    state: { read: (origin) => kept.get(origin), write: (origin, text) => kept.set(origin, text) },
+    nowSec: () => NOW_SEC,
+  }
+  return { witness, kept }
+}
+
+await onBothDatabases('cosignatures', ({ migrated, giveBack }) => {
+  test('checkpoints get the cosignatures of those witnesses that answer in time', async (t) => {
+    const url = await migrated()
+    const database = await openDatabase(url)
+    const reads = makeReads(url)
+    const signer = makeNoteSigner(keyPairOf(`0x${'5'.repeat(64)}`), ORIGIN)
+    const servers: Server[] = []
+    t.after(async () => {
+      for (const server of servers) server.close().closeAllConnections()
+      await reads.close()
+      await closeDatabase(database)
+      giveBack(url)
+    })
+    const addressed = async (server: Server, key: VerifierKey) => {
+      servers.push(server)
+      return parseWitness(`${verifierKeyText(key)}@${await listening(server)}/`)!
+    }
+    const answering = async (name: string, answer: RequestListener) => {
+      const { key } = newWitnessSigner(name)
+      return addressed(createServer(answer), key)
+    }
+
+    const builder = new TreeBuilder(treeHasher)
+    const publish = async (more: number): Promise<void> => {
+      const from = { size: builder.size }
+      const leaves = Array.from({ length: more }, (_, at) => {
+        const entry = Buffer.from(`entry ${from.size + at}`)
+        builder.append(treeHasher.leaf(entry))
+        return { first: from.size + at + 1, throughMs: 1, entry }
+      })
+      const to = { size: builder.size, root: builder.root(), nextOffset: builder.size + 1 }
+      const tree = { partition: 0, logId: '1', beginsAt: 1, from, to, leaves }
+      await growTrees(database, { trees: [{ ...tree, tiles: builder.takeChanged() }] })
+      const { size, root } = to
+      const checkpoint = signCheckpoint({ origin: ORIGIN, size, root }, signer)
+      await publishCheckpoints(database, {
+        checkpoints: [{ partition: 0, size, root, checkpoint }],
+      })
+    }
+
+    const one = witnessOf('witness.example/1', signer.key)
+    const two = witnessOf('witness.example/2', signer.key)
+    const asked = { silent: 0, lying: 0 }
+    const forger = newWitnessSigner('witness.example/forged')
+    const witnesses = [
+      await addressed(serveWitness(one.witness), one.witness.signer.key),
+      await addressed(serveWitness(two.witness), two.witness.signer.key),
+      // Never answers: the round ends without it.
+      await answering('witness.example/silent', () => {
+        asked.silent++
+      }),
+      // Signs with another key than its own.
+      await answering('witness.example/lying', (request, response) => {
+        asked.lying++
+        request.resume().on('end', () => response.end(cosign('another text\n', NOW_SEC, forger)))
+      }),
+      await answering('witness.example/endless', (_request, response) => {
+        response.write('— '.repeat(20_000))
+      }),
+      // Always names another size.
+      await answering('witness.example/conflict', (_request, response) => {
+        response.writeHead(409).end('1\n')
+      }),
+      await answering('witness.example/moved', (_request, response) => {
+        response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end()
+      }),
+    ]
+    let nowMs = 0
+    const said: string[] = []
+    const cosigners = makeCosigners({
+      ...{ witnesses, query: reads.query, nowMs: () => nowMs, post: postToWitness },
+      store: (checkpoints) => storeCosigned(database, { checkpoints }),
+      said: ({ witness, why }) => said.push(`${witness.split('/')[1]}: ${why ?? 'cosigned'}`),
+    })
+    const cosigned = async () => {
+      const [tree] = await publicTrees(database, {})
+      const note = parseNote(tree?.cosigned?.checkpoint ?? '')
+      const signers = [one, two].filter(
+        ({ witness }) => note !== undefined && cosignedAtSec(note, witness.signer.key) === NOW_SEC,
+      )
+      const lines = tree?.cosigned?.checkpoint.split('\n').length ?? 0
+      return { size: tree?.cosigned?.size, signers: signers.length, lines }
+    }
+
+    await cosigners.round()
+    assert.equal((await cosigned()).size, undefined, 'nothing is published yet')
+    await publish(3)
+    await cosigners.round()
+    const whole = { signers: 2, lines: 8 }
+    assert.deepEqual(await cosigned(), { size: 3, ...whole })
+    assert.deepEqual(said.filter((each) => /^[12]:/.test(each)).sort(), [
+      '1: cosigned',
+      '2: cosigned',
+    ])
+    for (const [name, why] of [
+      ['silent', /timeout/],
+      ['lying', /no cosignature of its key/],
+      ['endless', /more than 16384 bytes/],
+      ['conflict', /409: 1/],
+      ['moved', /fetch failed/],
+    ] as const) {
+      assert.match(said.find((each) => each.startsWith(name)) ?? '', why, name)
+    }
+
+    // Those that failed are left out for a while; the same size is not submitted again.
+    said.length = 0
+    await cosigners.round()
+    assert.deepEqual(said, [])
+    await publish(300)
+    await cosigners.round()
+    assert.deepEqual(await cosigned(), { size: 303, ...whole })
+    assert.equal(asked.silent, 1)
+
+    // A witness that was away adds its signature to the size that it finds, from the size that it knows.
+    two.kept.clear()
+    two.witness.state.write(ORIGIN, one.kept.get(ORIGIN)!)
+    const fresh = makeCosigners({
+      ...{
+        witnesses: [witnesses[1]!],
+        query: reads.query,
+        nowMs: () => nowMs,
+        post: postToWitness,
+      },
+      store: (checkpoints) => storeCosigned(database, { checkpoints }),
+      said: () => {},
+    })
+    await publish(5)
+    await fresh.round()
+    assert.deepEqual(await cosigned(), { size: 308, signers: 1, lines: 7 })
+    await cosigners.round()
+    assert.deepEqual(await cosigned(), { size: 308, ...whole })
+
+    // A failed witness is asked again later.
+    nowMs += 1_000
+    const before = asked.lying
+    await cosigners.round()
+    assert.equal(asked.lying, before + 1)
+  })
+})
