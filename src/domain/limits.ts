@@ -143,8 +143,9 @@ export const ARCHIVE_BYTES_MAX = 4 * 1024 * 1024
  * behind.
  */
 export const HISTORY_TAIL_LEAVES_MAX = 8_192
-/** Requests for past books and archive files that wait for their thread. */
+/** Past books and archive files that wait for their thread, and those of one address among them. */
 export const HISTORY_WAITING_MAX = 32
+export const HISTORY_PER_ADDRESS_MAX = 4
 
 /** Orders per task for the verify pool; more orders in the same tick become several tasks. */
 export const VERIFY_BATCH_MAX = 32

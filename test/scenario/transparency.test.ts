@@ -5,28 +5,39 @@ import { execFile, spawnSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { gunzipSync } from 'node:zlib'
+import { serveWitness } from '#cli/witness/witness-server.ts'
 import type { Orderbook } from '#client/answers.ts'
 import { createClient } from '#client/client.ts'
 import { LocalBook } from '#client/local-book.ts'
 import { verifyProof, verifyReceipt } from '#client/verify-log.ts'
 import { devnetKey } from '#devnet/accounts.ts'
 import { openCheckpoint } from '#transparency/checkpoint.ts'
+import { cosignedAtSec } from '#transparency/cosignature.ts'
 import { verifyInclusionText } from '#transparency/inclusion-text.ts'
-import { makeVerifierKey, parseVerifierKey, verifierKeyText } from '#transparency/note.ts'
+import {
+  makeVerifierKey,
+  parseNote,
+  parseVerifierKey,
+  type VerifierKey,
+  verifierKeyText,
+} from '#transparency/note.ts'
 import { makeEventReader, type PublicEvent } from '#transparency/public-event.ts'
 import { openReceipt } from '#transparency/receipt.ts'
 import { verifyEntries } from '#transparency/remote-log.ts'
 import { TreeBuilder } from '#transparency/tree-builder.ts'
 import { treeHasher } from '#transparency/tree-hash.ts'
+import type { Witness } from '#transparency/witness.ts'
 import { callSibyl } from '../cli/call-sibyl.ts'
 import { eventually } from '../support/eventually.ts'
 import { startExchange } from '../support/exchange.ts'
+import { newWitnessSigner } from '../transparency/memory-log.ts'
 
 const VERIFY_GO = new URL('../transparency/foreign/verify.go', import.meta.url)
 const run = promisify(execFile)
@@ -38,10 +49,44 @@ const GO_ENVIRONMENT = {
   GOCACHE: join(tmpdir(), 'sibyl-go-cache'),
 }
 
-type Logs = { logs: { origin: string; path: string; verifierKeys: string[]; size: number }[] }
+type Logs = {
+  logs: {
+    origin: string
+    path: string
+    verifierKeys: string[]
+    size: number
+    witnesses?: string[]
+    cosignedSize?: number
+  }[]
+}
 
-test('the log of a running exchange is public and verifiable', async (t) => {
-  const exchange = await startExchange(t, { environment: { SIBYL_TRANSPARENCY: 'on' } })
+/** A witness in memory, which learns the logs later. */
+function makeWitness() {
+  const kept = new Map<string, string>()
+  return {
+    logs: new Map<string, VerifierKey[]>(),
+    signer: newWitnessSigner(),
+    state: {
+      read: (origin: string) => kept.get(origin),
+      write: (origin: string, text: string) => void kept.set(origin, text),
+    },
+    nowSec: () => Math.floor(Date.now() / 1_000),
+  } satisfies Witness
+}
+
+test('the log of a running exchange is public', async (t) => {
+  const witness = makeWitness()
+  const witnessServer = serveWitness(witness)
+  await new Promise<void>((resolve) => witnessServer.listen(0, '127.0.0.1', resolve))
+  t.after(() => witnessServer.close().closeAllConnections())
+  const witnessKey = verifierKeyText(witness.signer.key)
+  const witnessUrl = `http://127.0.0.1:${(witnessServer.address() as AddressInfo).port}`
+  const exchange = await startExchange(t, {
+    environment: {
+      SIBYL_TRANSPARENCY: 'on',
+      SIBYL_TRANSPARENCY_WITNESSES: `${witnessKey}@${witnessUrl}`,
+    },
+  })
   const { url } = exchange
   const ann = createClient({ url, signer: devnetKey(10) })
   const bob = createClient({ url, signer: devnetKey(11) })
@@ -66,6 +111,13 @@ test('the log of a running exchange is public and verifiable', async (t) => {
   }
   const logsNow = async (): Promise<Logs['logs']> =>
     ((await (await fetch(`${url}/api/v1/transparency`)).json()) as Logs).logs
+
+  await eventually(async () => {
+    for (const { origin, verifierKeys } of await logsNow()) {
+      witness.logs.set(origin, [parseVerifierKey(verifierKeys[0] ?? '')!])
+    }
+    assert.ok(witness.logs.size > 0)
+  })
 
   await t.test('an order has an offline proof with its entry', async () => {
     for (const { orderHash } of [offer, bid]) {
@@ -244,7 +296,27 @@ test('the log of a running exchange is public and verifiable', async (t) => {
     await assert.rejects(pinned.transparency.proveOrder(orderHash), invalid)
   })
 
-  await t.test('the command shows a past book', async () => {
+  await t.test('the witness cosigns, and proofs have its signature', async () => {
+    const { orderHash } = offer
+    const keys = (await logsNow()).flatMap(({ verifierKeys }) => verifierKeys)
+    const terms = { keys, orderHash, witnesses: [witnessKey] }
+    const { origin } = await eventually(async () => {
+      const proof = verifyProof(await proofOf(`/api/v1/orders/${orderHash}/proof`), terms)
+      assert.deepEqual(proof.cosigners, [witness.signer.key.name])
+      return proof
+    })
+    const log = (await logsNow()).find((each) => each.origin === origin)
+    assert.deepEqual(log?.witnesses, [witnessKey])
+    assert.ok((log?.cosignedSize ?? 0) > 0)
+    const cosigned = Buffer.from(await bytesAt(`${log?.path}/cosigned-checkpoint`)).toString()
+    assert.ok(cosignedAtSec(parseNote(cosigned)!, witness.signer.key) !== undefined)
+    const saved = await callSibyl([
+      ...['log', 'proof', orderHash, '--url', url, '--witness', witnessKey],
+    ])
+    assert.deepEqual([saved.code, saved.err], [0, ''])
+  })
+
+  await t.test('the command shows a book as it was', async () => {
     const then = await ann.orderbook(market.id, 'YES')
     const later = await ann.orders.place({ ...terms, side: 'sell', size: '5', price: '0.66' })
     await proofOf(`/api/v1/orders/${later.orderHash}/proof`)
@@ -294,6 +366,12 @@ test('the log of a running exchange is public and verifiable', async (t) => {
       [`seq=${newest + 1_000}`, 400, 'seq'],
       ['seq=0', 400, 'seq'],
       ['at=yesterday', 400, 'at'],
+      ['at=-1', 400, 'at'],
+      ['at=1e400', 400, 'at'],
+      ['at=999999999999', 400, 'at'],
+      ['at=1.2345', 400, 'at'],
+      ['seq=-1', 400, 'seq'],
+      ['seq=9007199254740993', 400, 'seq'],
       ['at=1&seq=1', 400, 'at'],
       ['at=1', 404, undefined],
     ] as const) {
@@ -328,6 +406,24 @@ test('the log of a running exchange is public and verifiable', async (t) => {
     const path = `${url}/api/v1/archive/${market.id}`
     assert.equal((await fetch(`${path}/2020-01-01`)).status, 404)
     assert.equal((await fetch(`${path}/2020-13-01`)).status, 400)
+    assert.equal((await fetch(`${path}/2026-02-30`)).status, 400)
+    assert.equal((await fetch(`${path}/2099-01-01`)).status, 404)
+    const unknown = `0x${'7'.repeat(64)}`
+    assert.equal((await fetch(`${url}/api/v1/archive/${unknown}/${day}`)).status, 404)
+    assert.equal((await fetch(`${url}/api/v1/orderbook/${unknown}?at=1790000000`)).status, 404)
+    // A time in the future is the newest book.
+    const ahead = await fetch(`${url}/api/v1/orderbook/${market.id}?at=99999999999`)
+    assert.deepEqual([ahead.status, ((await ahead.json()) as Orderbook).seq], [200, newest])
+    // One address cannot fill the queue of the thread: the rest of its requests are refused at once.
+    const many = await Promise.all(
+      Array.from({ length: 12 }, async () => {
+        const response = await fetch(`${path}/${day}`)
+        await response.arrayBuffer()
+        return response.status
+      }),
+    )
+    assert.deepEqual(new Set(many), new Set([200, 429]))
+    assert.equal((await fetch(`${path}/${day}`)).status, 200)
     const { headers } = await fetch(`${path}/${day}`)
     assert.match(headers.get('repr-digest') ?? '', /^sha-256=:[A-Za-z0-9+/]{43}=:$/)
     assert.equal(headers.get('content-type'), 'application/gzip')

@@ -5,9 +5,10 @@
 
 import Type from 'typebox'
 import type { MarketId } from '#domain/ids.ts'
-import { ARCHIVE_BYTES_MAX } from '#domain/limits.ts'
+import { ARCHIVE_BYTES_MAX, HISTORY_PER_ADDRESS_MAX } from '#domain/limits.ts'
 import type { Outcome } from '#domain/order.ts'
-import { type Rejection, reject } from '#domain/rejection.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import { limitedRange } from '#http/client-ip.ts'
 import { type AnswerRoute, type RawReply, route } from '#http/route.ts'
 import { safeInteger } from '#http/schemas.ts'
 import type { MarketBoard } from '#live/market-board.ts'
@@ -15,7 +16,8 @@ import { marketIdParam } from '../orders/order-shapes.ts'
 
 /** A past book costs as many reads as this, because it reads up to one segment of the public log. */
 export const PAST_BOOK_WEIGHT = 50
-const ARCHIVE_WEIGHT = 100
+/** An archive file reads several segments and compresses 4 MiB of lines. */
+const ARCHIVE_WEIGHT = 250
 const ARCHIVE_DEADLINE_MS = 10_000
 const DAY_MS = 86_400_000
 const GZIP = 'application/gzip'
@@ -79,16 +81,51 @@ const BEHIND: Rejection = {
   retryAfterSec: 5,
 }
 
+const TOO_MANY: Rejection = {
+  ...reject(
+    'RATE_LIMITED',
+    undefined,
+    `at most ${HISTORY_PER_ADDRESS_MAX} past books and archive files at a time; wait for an answer`,
+  ),
+  retryAfterSec: 1,
+}
+
+/** Requests for history under way, by range of addresses; at most as many as may wait. */
+const underWay = new Map<string, number>()
+
+/** Runs a job of history unless the address has several already: one thread serves all addresses. */
+async function sharing<Answer>(
+  ip: string,
+  run: () => Promise<Answer>,
+): Promise<Answer | Rejection> {
+  const range = limitedRange(ip)
+  const count = underWay.get(range) ?? 0
+  if (count >= HISTORY_PER_ADDRESS_MAX) return TOO_MANY
+  underWay.set(range, count + 1)
+  try {
+    return await run()
+  } finally {
+    const left = (underWay.get(range) ?? 1) - 1
+    if (left === 0) underWay.delete(range)
+    else underWay.set(range, left)
+  }
+}
+
 /** Answers with a past book; `history` is undefined if the log is not public. */
 export async function pastBook(
-  ports: { readonly history: History | undefined; readonly board: MarketBoard },
+  ports: {
+    readonly history: History | undefined
+    readonly board: MarketBoard
+    readonly ip: string
+  },
   ask: Omit<PastBookAsk, 'partition'>,
 ): Promise<RawReply | Rejection> {
-  const { history, board } = ports
+  const { history, board, ip } = ports
   if (history === undefined) return NO_HISTORY
   const { marketId, until, outcome } = ask
   const shown = board.markets.get(marketId)
-  const read = await history.pastBook(ask)
+  const read = await sharing(ip, () => history.pastBook(ask))
+  if (isRejection(read)) return read
   switch (read.state) {
     case 'behind':
       return BEHIND
@@ -154,13 +191,17 @@ export function archive(history: History | undefined): AnswerRoute {
     ),
     responses: { 200: Type.String({ description: 'Bytes' }) },
     errors: ['NOT_FOUND', 'INVALID_FIELD'],
-    async handle({ path: { marketId, day }, query }) {
+    async handle({ path: { marketId, day }, query, ip }) {
       if (history === undefined) return NO_HISTORY
       const fromMs = Date.parse(`${day}T00:00:00Z`)
-      if (Number.isNaN(fromMs))
+      // `Date.parse` takes 30 February for the 2nd of March.
+      if (Number.isNaN(fromMs) || !new Date(fromMs).toISOString().startsWith(day)) {
         return reject('INVALID_FIELD', 'day', 'day must be a day of the calendar')
+      }
       const afterSeq = query.after ?? 0
-      const part = await history.archivePart({ marketId, fromMs, toMs: fromMs + DAY_MS, afterSeq })
+      const ask = { marketId, fromMs, toMs: fromMs + DAY_MS, afterSeq }
+      const part = await sharing(ip, () => history.archivePart(ask))
+      if (isRejection(part)) return part
       if (part.state === 'behind') return BEHIND
       if (part.state !== 'found') {
         return reject('NOT_FOUND', undefined, 'the market has no such events on this day')

@@ -104,7 +104,10 @@ export function orderbook(ports: {
         }
         const until = seq === undefined ? { atMs: Math.round(Number(at) * 1_000) } : { seq }
         const outcome = query.outcome === undefined ? undefined : OUTCOME_OF[query.outcome]
-        return pastBook({ history, board }, { marketId: path.marketId, until, outcome })
+        return pastBook(
+          { history, board, ip: request.ip },
+          { marketId: path.marketId, until, outcome },
+        )
       }
       const late = waiters.until(path.marketId, query.minSeq, request)
       if (late !== undefined) return late.then((rejection) => rejection ?? answer(path, query))

@@ -21,6 +21,7 @@ import type { PublicEvent } from '#transparency/public-event.ts'
 
 /** Leaves that are read at once: up to 4 MB. */
 const LEAVES_READ = 64
+const GZIP_LEVEL = 3
 
 type HistoryJobs = {
   pastBook(ask: PastBookAsk): Promise<StoreReply>
@@ -139,7 +140,8 @@ async function readArchivePart(query: Query, ask: ArchiveAsk): Promise<ArchivePa
   }
   const hasMore = !isOver && (!isEnd || segments.length === limit)
   if (lines.length === 0) return { state: 'empty' }
-  const file = gzipSync(lines.join(''))
+  // A higher level takes twice as long for a tenth of the size.
+  const file = gzipSync(lines.join(''), { level: GZIP_LEVEL })
   const sha256 = hash('sha256', file, 'hex')
   return { state: 'found', file, sha256, events: lines.length, lastSeq, hasMore }
 }
