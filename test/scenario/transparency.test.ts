@@ -74,7 +74,7 @@ function makeWitness() {
   } satisfies Witness
 }
 
-test('the log of a running exchange is public', async (t) => {
+test('the log of a running exchange is public and verifiable', async (t) => {
   const witness = makeWitness()
   const witnessServer = serveWitness(witness)
   await new Promise<void>((resolve) => witnessServer.listen(0, '127.0.0.1', resolve))
@@ -316,7 +316,7 @@ test('the log of a running exchange is public', async (t) => {
     assert.deepEqual([saved.code, saved.err], [0, ''])
   })
 
-  await t.test('the command shows a book as it was', async () => {
+  await t.test('the command shows a past book', async () => {
     const then = await ann.orderbook(market.id, 'YES')
     const later = await ann.orders.place({ ...terms, side: 'sell', size: '5', price: '0.66' })
     await proofOf(`/api/v1/orders/${later.orderHash}/proof`)
