@@ -15,11 +15,11 @@ function reasonOf(code: string, place: string): string {
     case 'EPERM':
       return `this user may not write in ${place}`
     case 'EROFS':
-      return `the disk of ${place} can only be read`
+      return `the disk of ${place} is read-only`
     case 'ENOSPC':
       return `the disk of ${place} is full`
     case 'ENOENT':
-      return `no folder can be made in ${place}`
+      return `no folder can be created in ${place}`
     case 'ENAMETOOLONG':
       return 'its name is too long'
     default:

@@ -20,7 +20,7 @@ export function requireComplete(settings: Settings): void {
     [
       'the production profile needs these settings before it starts:',
       ...gaps.map(({ setting, problem }) => `  ${setting}: ${problem}`),
-      '  To go without a chain, a key or an API key on purpose, list its setting in SIBYL_ALLOW_MISSING, separated by commas.',
+      '  To start without a chain, a key or an API key on purpose, list its setting in SIBYL_ALLOW_MISSING, separated by commas.',
     ].join('\n'),
   )
 }
@@ -120,7 +120,7 @@ function sharedKeys({ keys }: Settings): Gap[] {
     const owner = owners.get(key) ?? setting
     if (key !== '') owners.set(key, owner)
     if (owner === setting) return []
-    return [{ setting, problem: `holds the key of ${owner}; each needs a key of its own` }]
+    return [{ setting, problem: `is also the key of ${owner}; each needs its own key` }]
   })
 }
 

@@ -160,7 +160,7 @@ function checkTogether(settings: Settings): void {
   for (const proxy of front.trustedProxies) {
     const [address = '', bits = '0'] = proxy.split('/')
     if (isIP(address) === 0 || Number(bits) > (isIP(address) === 4 ? 32 : 128)) {
-      throw new SettingsError(`SIBYL_TRUSTED_PROXIES: ${proxy} is no address and no range`)
+      throw new SettingsError(`SIBYL_TRUSTED_PROXIES: ${proxy} must be an IP address or a range`)
     }
   }
   if (settings.chainRpc.length > 0 && settings.chains.length !== 1) {
@@ -177,7 +177,7 @@ function checkTogether(settings: Settings): void {
   for (const [market, partition] of Object.entries(markets.pins)) {
     if (!/^0x[0-9a-f]{64}$/.test(market)) {
       throw new SettingsError(
-        `SIBYL_MARKET_PINS: ${market} is no market id, 0x and 64 lower-case hexadecimal digits`,
+        `SIBYL_MARKET_PINS: ${market} must be a market id, 0x and 64 lower-case hexadecimal digits`,
       )
     }
     if (partition >= markets.partitions) {
@@ -255,7 +255,7 @@ function withKeyFiles(text: string, leaf: Leaf): string {
       return readFileSync(named, 'utf8').trim()
     } catch (error) {
       if (error instanceof SettingsError) throw error
-      throw new SettingsError(`${leaf.env}: it is neither a key (0x…) nor a file that can be read`)
+      throw new SettingsError(`${leaf.env}: must be a key (0x…) or a readable file`)
     }
   })
   return keys.join(',')

@@ -76,27 +76,27 @@ export const indexer = Type.Object({
     minimum: 50,
     maximum: 600_000,
     unit: 'ms',
-    description: 'How long one request of the indexer to a chain may take.',
+    description: 'Timeout of one request of the indexer to a chain.',
   }),
 })
 
 export const devnet = Type.Object({
   enabled: Type.Boolean({
     env: 'SIBYL_DEVNET',
-    description: 'Whether a local chain is started when no other one is named.',
+    description: 'Whether a local chain is started if the settings name no other.',
   }),
   port: Type.Integer({
     env: 'SIBYL_DEVNET_PORT',
     minimum: 0,
     maximum: 65_535,
-    description: 'The port of the local chain. 0 takes a free one.',
+    description: 'The port of the local chain. 0 picks a free one.',
   }),
   lingerSeconds: Type.Integer({
     env: 'SIBYL_DEVNET_LINGER_SECONDS',
     minimum: 0,
     maximum: 86_400,
     unit: 's',
-    description: 'How long the local chain waits for the next start when the exchange was killed.',
+    description: 'How long the local chain waits for the next start after the exchange was killed.',
   }),
   disputeSeconds: Type.Integer({
     env: 'SIBYL_DISPUTE_SECONDS',
@@ -130,22 +130,21 @@ export const keys = Type.Object({
     env: 'SIBYL_RESOLUTION_KEY',
     secret: true,
     pattern: Key,
-    description: 'The private key that settles resolutions when their time has come.',
+    description: 'The private key that settles resolutions after their dispute window.',
   }),
 })
 
 export const resolution = Type.Object({
   autoSettle: Type.Boolean({
     env: 'SIBYL_AUTO_SETTLE',
-    description:
-      'Whether resolutions are settled by the exchange as soon as they can be; needs a key.',
+    description: 'Whether the exchange settles resolutions as soon as possible; needs a key.',
   }),
   pollMs: Type.Integer({
     env: 'SIBYL_RESOLUTION_POLL_MS',
     minimum: 50,
     maximum: 3_600_000,
     unit: 'ms',
-    description: 'How often it is looked for resolutions to settle.',
+    description: 'Interval of checks for resolutions to settle.',
   }),
 })
 
@@ -162,7 +161,7 @@ export const relayer = Type.Object({
     minimum: 1,
     maximum: 100,
     unit: 'redemptions',
-    description: 'Redemptions of one batch.',
+    description: 'Maximum redemptions in one batch.',
   }),
   minHolding: Type.Integer({
     env: 'SIBYL_RELAYER_MIN_HOLDING',
@@ -170,7 +169,7 @@ export const relayer = Type.Object({
     maximum: 1_000_000_000_000_000,
     unit: '1e-6 stablecoin',
     description:
-      'What a wallet has to hold here, in stablecoin and outcome tokens, for a relayed approval or permit. 0 asks for nothing.',
+      'Minimum that a wallet must hold, in stablecoin and outcome tokens, for a relayed approval or permit. 0 means no minimum.',
   }),
   minRedemption: Type.Integer({
     env: 'SIBYL_RELAYER_MIN_REDEMPTION',
@@ -178,21 +177,21 @@ export const relayer = Type.Object({
     maximum: 1_000_000_000_000_000,
     unit: '1e-6 stablecoin',
     description:
-      'The smallest payout of a redemption that is relayed; set it above the cost of its gas. 0 is no minimum.',
+      'The minimum payout of a relayed redemption; set it above the cost of its gas. 0 means no minimum.',
   }),
   ownerPerMinute: Type.Integer({
     env: 'SIBYL_RELAYER_OWNER_PER_MINUTE',
     minimum: 1,
     maximum: 1_000_000,
     unit: 'operations/min',
-    description: 'Operations that are relayed for one owner, while limits are on.',
+    description: 'Relayed operations of one owner, while limits are on.',
   }),
   ownerBurst: Type.Integer({
     env: 'SIBYL_RELAYER_OWNER_BURST',
     minimum: 1,
     maximum: 1_000_000,
     unit: 'operations',
-    description: 'How many of them at once.',
+    description: 'Maximum burst of these operations.',
   }),
   newcomerGasPerDay: Type.Integer({
     env: 'SIBYL_RELAYER_NEWCOMER_GAS_PER_DAY',
@@ -254,35 +253,37 @@ export const relayer = Type.Object({
     minimum: 0,
     maximum: 1_000_000_000_000_000,
     unit: 'gwei',
-    description: 'A key with less is warned about.',
+    description: 'A key with less ether causes a warning.',
   }),
   balanceMinGwei: Type.Integer({
     env: 'SIBYL_RELAYER_BALANCE_MIN_GWEI',
     minimum: 0,
     maximum: 1_000_000_000_000_000,
     unit: 'gwei',
-    description: 'A key with less sends no more; without any key left operations are refused.',
+    description: 'A key with less ether is not used; if no key is left, operations are refused.',
   }),
   stuckAfterMs: Type.Integer({
     env: 'SIBYL_RELAYER_STUCK_AFTER_MS',
     minimum: 100,
     maximum: 3_600_000,
     unit: 'ms',
-    description: 'A key with a transaction that is in no block for this long is used last.',
+    description:
+      'If a transaction of a key is in no block for this long, other keys are used first.',
   }),
   rebroadcastMs: Type.Integer({
     env: 'SIBYL_RELAYER_REBROADCAST_MS',
     minimum: 10,
     maximum: 3_600_000,
     unit: 'ms',
-    description: 'How long a transaction is in no block before nodes are handed it again.',
+    description: 'Time after which a transaction that is in no block is sent to nodes again.',
   }),
   feeBumpMs: Type.Integer({
     env: 'SIBYL_RELAYER_FEE_BUMP_MS',
     minimum: 10,
     maximum: 3_600_000,
     unit: 'ms',
-    description: 'How long it is in no block before it is signed again with higher fees.',
+    description:
+      'Time after which a transaction that is in no block is signed again with higher fees.',
   }),
   pollMs: Type.Integer({
     env: 'SIBYL_RELAYER_POLL_MS',
@@ -303,7 +304,7 @@ export const relayer = Type.Object({
     minimum: 10,
     maximum: 3_600_000,
     unit: 'ms',
-    description: 'How often the balances of the keys are read.',
+    description: 'Interval of reading the balances of the keys.',
   }),
 })
 
@@ -317,7 +318,7 @@ export const settlement = Type.Object({
     minimum: 1,
     maximum: 500,
     unit: 'trades',
-    description: 'Trades of one transaction. 45 fit into 2^24 gas whatever traders do.',
+    description: 'Maximum trades in one transaction. 45 fit into 2^24 gas in every case.',
   }),
   batchWaitMs: Type.Integer({
     env: 'SIBYL_SETTLEMENT_BATCH_WAIT_MS',
@@ -331,7 +332,7 @@ export const settlement = Type.Object({
     minimum: 1,
     maximum: 64,
     unit: 'transactions',
-    description: 'Transactions that are sent and in no block yet.',
+    description: 'Maximum transactions that are sent and in no block yet.',
   }),
   pollMs: Type.Integer({
     env: 'SIBYL_SETTLEMENT_POLL_MS',
@@ -346,8 +347,8 @@ export const settlement = Type.Object({
     maximum: 604_800,
     unit: 's',
     description:
-      'When the oldest trade of a chain has waited longer, its markets take cancels only; 0 is ' +
-      "never. It must be below the settlement contract's grace.",
+      'When the oldest trade of a chain has waited longer, its markets accept cancels only; ' +
+      "0 means never. It must be below the settlement contract's grace.",
   }),
   tradeDeadlineSeconds: Type.Integer({
     env: 'SIBYL_SETTLEMENT_TRADE_DEADLINE_SECONDS',
@@ -372,7 +373,7 @@ export const settlement = Type.Object({
     minimum: 500_000,
     maximum: 1_000_000_000,
     unit: 'gas',
-    description: 'The most gas that one transaction may have.',
+    description: 'Maximum gas of one transaction.',
   }),
   bumpAfterMs: Type.Integer({
     env: 'SIBYL_SETTLEMENT_BUMP_AFTER_MS',
@@ -386,6 +387,6 @@ export const settlement = Type.Object({
     minimum: 1,
     maximum: 1_000_000,
     unit: 'gwei',
-    description: 'The highest fee per gas that is ever offered.',
+    description: 'Maximum fee per gas.',
   }),
 })

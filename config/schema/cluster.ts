@@ -11,14 +11,14 @@ export const cluster = Type.Object({
     minItems: 1,
     maxItems: 5,
     description:
-      'What this process does, separated by commas: front (sockets), market (books and the log), store ' +
+      'The roles of this process, separated by commas: front (sockets), market (books and the log), store ' +
       '(writes the database), chain (indexer, relayer, resolution, settlement), prices. all is one ' +
       'machine that needs no other.',
   }),
   node: Type.String({
     env: 'SIBYL_NODE',
     pattern: NodeNameOrNone,
-    description: 'The name of this node among those of its cluster; of use with roles only.',
+    description: 'The name of this node in its cluster; used only with roles.',
   }),
   name: Type.String({
     env: 'SIBYL_CLUSTER',
@@ -30,7 +30,7 @@ export const cluster = Type.Object({
     secret: true,
     pattern: NatsUrl,
     description:
-      'The servers over which nodes speak: nats://user:password@host:port,host:port, or tls://… for ' +
+      'The NATS servers that connect the nodes: nats://user:password@host:port,host:port, or tls://… for ' +
       'TLS. Needed with roles.',
   }),
   natsCreds: Type.String({
@@ -52,8 +52,8 @@ export const cluster = Type.Object({
     maximum: 60_000,
     unit: 'ms',
     description:
-      'A node that was not heard for so long is taken for dead, and others take what it served. More where ' +
-      'machines stand still for longer than that; the same at all nodes.',
+      'A node that sends nothing for this long counts as dead, and other nodes take its slots. ' +
+      'Raise it if machines may pause for longer; all nodes need the same value.',
   }),
   rebalanceMs: Type.Integer({
     env: 'SIBYL_CLUSTER_REBALANCE_MS',
@@ -61,8 +61,8 @@ export const cluster = Type.Object({
     maximum: 86_400_000,
     unit: 'ms',
     description:
-      'When a market node has been there for so long, the market threads that are its by the hash of their names ' +
-      'move to it, one after the other, without a refused order; 0: they stay where they are.',
+      'After a market node has been ready for this long, its share of the market threads moves to ' +
+      'it, one after the other, without a refused order; 0: they stay where they are.',
   }),
   dozeMs: Type.Integer({
     env: 'SIBYL_CLUSTER_DOZE_MS',
@@ -70,7 +70,7 @@ export const cluster = Type.Object({
     maximum: 86_400_000,
     unit: 'ms',
     description:
-      'A front of several machines stops to follow a partition that nobody on it has watched, read or traded in for ' +
-      'so long; 0: it follows all of them always.',
+      'In a cluster, a front stops following a partition that no client has watched, read or ' +
+      'traded in for this long; 0: it always follows all of them.',
   }),
 })

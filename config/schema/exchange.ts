@@ -24,8 +24,8 @@ export const data = Type.Object({
     maximum: 1_000_000,
     unit: 'MiB',
     description:
-      'With less room than this on the disk of the log, only cancels are taken; new orders get 503 ' +
-      'until there is more. Each market thread keeps a file of 4 MiB for the last need.',
+      'With less free space than this on the disk of the log, only cancels are accepted; new ' +
+      'orders get 503 until there is more. Each market thread keeps a reserve file of 4 MiB.',
   }),
 })
 
@@ -36,15 +36,14 @@ export const clock = Type.Object({
     maximum: 86_400,
     unit: 's',
     description:
-      'How far the machine’s clock may move at once; beyond that nothing expires by it until it is confirmed. 0 believes it always.',
+      'Maximum jump of the machine’s clock; after a larger one nothing expires by it until it is confirmed. 0 always accepts the clock.',
   }),
   confirmSeconds: Type.Integer({
     env: 'SIBYL_CLOCK_CONFIRM_SECONDS',
     minimum: 1,
     maximum: 86_400,
     unit: 's',
-    description:
-      'How long a clock that has jumped must go on evenly until it is believed by itself.',
+    description: 'How long a clock that has jumped must advance evenly before it is accepted.',
   }),
 })
 
@@ -123,7 +122,7 @@ export const markets = Type.Object({
 export const matching = Type.Object({
   selfTrade: Type.Enum(['allow', 'cancel-resting'], {
     env: 'SIBYL_SELF_TRADE',
-    description: 'What happens when an order meets one of the same trader.',
+    description: 'What happens if an order would match one of the same trader.',
   }),
 })
 
@@ -134,8 +133,8 @@ export const orders = Type.Object({
     maximum: 36_500,
     unit: 'days',
     description:
-      'How far ahead an order may end: so long a closed one must be remembered. Orders that were ' +
-      'accepted stay as they are.',
+      'Maximum time to the expiration of an order; a closed order is remembered for this long. ' +
+      'Accepted orders do not change.',
   }),
   cancelledPerHourMax: Type.Integer({
     env: 'SIBYL_ORDER_CANCELLED_PER_HOUR_MAX',
@@ -144,7 +143,7 @@ export const orders = Type.Object({
     unit: 'orders',
     description:
       'Orders that a trader may place and cancel without a fill in an hour, per market thread, while ' +
-      'limits are on; then new ones get 429, and cancels are taken as ever. 0 counts nothing.',
+      'limits are on; then new ones get 429, and cancels are still accepted. 0 means no limit.',
   }),
 })
 
@@ -162,7 +161,7 @@ export const verify = Type.Object({
 
 export const demoMarkets = Type.Boolean({
   env: 'SIBYL_DEMO_MARKETS',
-  description: 'Opens three markets to try things on, if there are none.',
+  description: 'Opens three demo markets if there are none.',
 })
 
 export const demoMarketsMore = Type.Integer({
@@ -170,7 +169,7 @@ export const demoMarketsMore = Type.Integer({
   minimum: 0,
   maximum: 10_000,
   unit: 'markets',
-  description: 'So many besides, for load tests of an exchange without a chain.',
+  description: 'Number of further demo markets, for load tests of an exchange without a chain.',
 })
 
 export const supervisor = Type.Object({
@@ -224,15 +223,15 @@ export const supervisor = Type.Object({
     maximum: 3_600_000,
     unit: 'ms',
     description:
-      'The longest pause of the threads that trading goes on without: indexer, relayer, ' +
-      'resolution, settlement, prices. They are started again for as long as the exchange runs.',
+      'The longest pause of the threads that trading does not need: indexer, relayer, ' +
+      'resolution, settlement, prices. They are restarted as long as the exchange runs.',
   }),
   restartsMax: Type.Integer({
     env: 'SIBYL_RESTARTS_MAX',
     minimum: 0,
     maximum: 1_000,
     unit: 'restarts',
-    description: 'Restarts of any other thread within the window before the exchange gives up.',
+    description: 'Maximum restarts of any other thread within the window; then the exchange stops.',
   }),
   restartWindowMs: Type.Integer({
     env: 'SIBYL_RESTART_WINDOW_MS',
@@ -246,7 +245,7 @@ export const supervisor = Type.Object({
 export const logging = Type.Object({
   level: Type.Enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], {
     env: 'SIBYL_LOG_LEVEL',
-    description: 'The least important messages to write.',
+    description: 'The lowest level of messages to write.',
   }),
   format: Type.Enum(['auto', 'json', 'pretty'], {
     env: 'SIBYL_LOG_FORMAT',
@@ -297,14 +296,16 @@ export const eventLog = Type.Object({
     maximum: 87_600,
     unit: 'hours',
     description:
-      'Time for which the event log keeps events that the database already has. A copy of the database that ' +
-      'is no older catches up at a start. 0 keeps only what markets need. Older events go to the archive.',
+      'Time for which the event log keeps events that the database already has. A copy of the ' +
+      'database that is not older catches up at a start. 0 keeps only the events that markets ' +
+      'need. Older events are archived.',
   }),
   archive: Type.Boolean({
     env: 'SIBYL_LOG_ARCHIVE',
     description:
-      'Keeps what leaves the event log, compressed, so that `npm run rebuild` can build the database ' +
-      'anew. Without it, a lost database is lost unless there is a copy of it within the retention.',
+      'Keeps events that leave the event log, compressed, so that `npm run rebuild` can rebuild ' +
+      'the database. Without it, a lost database can be restored only from a copy within the ' +
+      'retention.',
   }),
   archiveDir: Type.String({
     env: 'SIBYL_LOG_ARCHIVE_DIR',
@@ -316,7 +317,8 @@ export const eventLog = Type.Object({
     maximum: 1_000_000_000,
     unit: 'MiB',
     description:
-      'The oldest of the archive goes when all of it is larger than this; 0 keeps everything. With a ' +
-      'bound, a rebuild needs a copy of the database that reaches to where the archive begins.',
+      'The oldest segments of the archive are deleted when it is larger than this; 0 keeps ' +
+      'everything. With a limit, a rebuild needs a copy of the database that reaches the start ' +
+      'of the archive.',
   }),
 })

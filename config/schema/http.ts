@@ -13,7 +13,7 @@ export const front = Type.Object({
     env: 'SIBYL_PORT',
     minimum: 0,
     maximum: 65_535,
-    description: 'The port of HTTP and WebSocket. 0 takes a free one.',
+    description: 'The port of HTTP and WebSocket. 0 picks a free one.',
   }),
   adminHost: Type.String({
     env: 'SIBYL_ADMIN_HOST',
@@ -46,22 +46,21 @@ export const front = Type.Object({
     minimum: 0,
     maximum: 60_000,
     unit: 'ms',
-    description: 'How long sums that all clients are shown are kept before they are read again.',
+    description: 'How long sums that are the same for all clients are cached.',
   }),
   metricsCacheMs: Type.Integer({
     env: 'SIBYL_METRICS_CACHE_MS',
     minimum: 0,
     maximum: 60_000,
     unit: 'ms',
-    description:
-      'How long metrics are kept: however many ask, they are collected once in that time.',
+    description: 'How long metrics are cached: they are collected at most once in this time.',
   }),
   deadlineMs: Type.Integer({
     env: 'SIBYL_REQUEST_DEADLINE_MS',
     minimum: 100,
     maximum: 120_000,
     unit: 'ms',
-    description: 'A request that has no answer by then gets 503.',
+    description: 'A request without an answer after this time gets 503.',
   }),
   requestsInFlightMax: Type.Integer({
     env: 'SIBYL_REQUESTS_IN_FLIGHT_MAX',
@@ -84,7 +83,7 @@ export const front = Type.Object({
     unit: 'connections',
     description:
       'Connections of one IPv4 address or IPv6 /64 to all threads, while limits are on and the ' +
-      'system is Linux; found out within seconds. Then new ones get 429 and are closed.',
+      'system is Linux; detected within seconds. Then new ones get 429 and are closed.',
   }),
   trustedProxies: Type.Array(Type.String({ pattern: ProxyRange }), {
     env: 'SIBYL_TRUSTED_PROXIES',
@@ -111,7 +110,7 @@ export const auth = Type.Object({
   }),
   allowOpenWrites: Type.Boolean({
     env: 'SIBYL_ALLOW_OPEN_WRITES',
-    description: 'Permits a start without bearer tokens on an address that others can reach.',
+    description: 'Allows a start without bearer tokens on an address that others can reach.',
   }),
   singleUseNonce: Type.Boolean({
     env: 'SIBYL_SINGLE_USE_NONCE',
@@ -142,21 +141,21 @@ export const limits = Type.Object({
     minimum: 1_000,
     maximum: 100_000_000,
     unit: 'buckets',
-    description: 'IP ranges and keys that can be drawing at once, 48 bytes each.',
+    description: 'Maximum IP ranges and keys with a rate limit at once, 48 bytes each.',
   }),
   ipPerSecond: Type.Integer({
     env: 'SIBYL_LIMIT_IP_PER_SECOND',
     minimum: 1,
     maximum: 10_000_000,
     unit: 'units/s',
-    description: 'What an IPv4 address or an IPv6 /64 may spend per second.',
+    description: 'Units that an IPv4 address or an IPv6 /64 may spend per second.',
   }),
   ipBurst: Type.Integer({
     env: 'SIBYL_LIMIT_IP_BURST',
     minimum: 1,
     maximum: 100_000_000,
     unit: 'units',
-    description: 'What it may spend at once.',
+    description: 'Units that it may spend at once.',
   }),
   siteTimes: Type.Integer({
     env: 'SIBYL_LIMIT_SITE_TIMES',
@@ -171,14 +170,14 @@ export const limits = Type.Object({
     minimum: 1,
     maximum: 10_000_000,
     unit: 'units/s',
-    description: 'What an API key may spend per second.',
+    description: 'Units that an API key may spend per second.',
   }),
   keyBurst: Type.Integer({
     env: 'SIBYL_LIMIT_KEY_BURST',
     minimum: 1,
     maximum: 100_000_000,
     unit: 'units',
-    description: 'What it may spend at once.',
+    description: 'Units that it may spend at once.',
   }),
   readCost: Type.Integer({
     env: 'SIBYL_COST_READ',
@@ -208,14 +207,14 @@ export const limits = Type.Object({
     unit: 'orders/s',
     description:
       'Orders of an IPv4 address, an IPv6 /64 or an API key that are refused because their trader lacks ' +
-      'the funds or pauses; who sends more places nothing for a while.',
+      'the funds or pauses; a client that sends more can place no orders for a while.',
   }),
   unfundedBurst: Type.Integer({
     env: 'SIBYL_LIMIT_UNFUNDED_BURST',
     minimum: 1,
     maximum: 1_000_000,
     unit: 'orders',
-    description: 'How many of them may come at once.',
+    description: 'Maximum burst of these orders.',
   }),
   connectionCost: Type.Integer({
     env: 'SIBYL_COST_CONNECTION',
@@ -223,7 +222,7 @@ export const limits = Type.Object({
     maximum: 1_000_000,
     unit: 'units',
     description:
-      'The price of opening a connection. Connections have a bucket of their own, as large as that of requests.',
+      'The price of opening a connection. Connections have their own bucket, as large as that of requests.',
   }),
 })
 
@@ -247,14 +246,14 @@ export const sse = Type.Object({
     minimum: 100,
     maximum: 3_600_000,
     unit: 'ms',
-    description: 'A reader that takes nothing for so long is cut off.',
+    description: 'A reader that accepts nothing for this long is disconnected.',
   }),
   replayEvents: Type.Integer({
     env: 'SIBYL_SSE_REPLAY_EVENTS',
     minimum: 1,
     maximum: 100_000,
     unit: 'events',
-    description: 'Prices of one asset kept for readers that come back.',
+    description: 'Prices of one asset kept for readers that reconnect.',
   }),
 })
 
@@ -330,7 +329,7 @@ export const stream = Type.Object({
     minimum: 8,
     maximum: 960,
     unit: 's',
-    description: 'A WebSocket that answers no ping for so long is closed.',
+    description: 'A WebSocket that answers no ping for this long is closed.',
   }),
   bufferBytesMax: Type.Integer({
     env: 'SIBYL_STREAM_BUFFER_BYTES_MAX',
@@ -368,21 +367,21 @@ export const stream = Type.Object({
     minimum: 1,
     maximum: 600_000,
     unit: 'ms',
-    description: 'Clients are asked to come back within this time after a shutdown.',
+    description: 'Clients are asked to reconnect within this time after a shutdown.',
   }),
   replayMessages: Type.Integer({
     env: 'SIBYL_STREAM_REPLAY_MESSAGES',
     minimum: 0,
     maximum: 1_000_000,
     unit: 'messages',
-    description: 'Messages of one topic kept for clients that come back.',
+    description: 'Messages of one topic kept for clients that reconnect.',
   }),
   replayBytes: Type.Integer({
     env: 'SIBYL_STREAM_REPLAY_BYTES',
     minimum: 0,
     maximum: 1_073_741_824,
     unit: 'bytes',
-    description: '… and their bytes.',
+    description: 'Maximum bytes of these messages.',
   }),
   replayBytesTotal: Type.Integer({
     env: 'SIBYL_STREAM_REPLAY_BYTES_TOTAL',

@@ -23,7 +23,7 @@ export const risk = Type.Object({
     minimum: 0,
     maximum: 1_000_000_000_000,
     unit: 'millionths of the stablecoin',
-    description: 'The least that the price of an order times its size may be. 0 asks for nothing.',
+    description: 'Minimum of price times size of an order. 0 means no minimum.',
   }),
   cooldownSeconds: Type.Integer({
     env: 'SIBYL_RISK_COOLDOWN_SECONDS',
@@ -31,8 +31,8 @@ export const risk = Type.Object({
     maximum: 86_400,
     unit: 'seconds',
     description:
-      'How long a trader pauses after a trade that failed by his fault; twice as long after each ' +
-      'further one. 0 switches it off.',
+      'How long a trader pauses after a trade that failed by their fault; twice as long after ' +
+      'each further one. 0 turns it off.',
   }),
   cooldownSecondsMax: Type.Integer({
     env: 'SIBYL_RISK_COOLDOWN_SECONDS_MAX',

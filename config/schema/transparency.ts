@@ -8,7 +8,7 @@ export const transparency = Type.Object({
     env: 'SIBYL_TRANSPARENCY',
     description:
       'Whether the log of all markets is public: orders with their traders, cancels, fills and failures, in a form ' +
-      'that anybody can verify. Signatures stay hidden while an order is open.',
+      'that anyone can verify. Signatures stay hidden while an order is open.',
   }),
   host: Type.String({
     env: 'SIBYL_TRANSPARENCY_HOST',

@@ -39,11 +39,11 @@ const WORDS: Readonly<Record<string, (...args: readonly string[]) => string>> = 
     `the allowance of ${spender} is ${allowance}, but ${needed} are needed`,
   ERC20InsufficientBalance: (account, balance, needed) =>
     `the balance of ${account} is ${balance}, but ${needed} are needed`,
-  ERC2612ExpiredSignature: (deadline) => `the permit was good until ${deadline}`,
+  ERC2612ExpiredSignature: (deadline) => `the permit expired at ${deadline}`,
   ERC2612InvalidSigner: (signer, owner) =>
     `the permit was signed by ${signer}, not by ${owner}, or over other data`,
   EpochPending: (from) =>
-    `an earlier withdrawal of all orders takes effect at ${from}: until then there is no other`,
+    `an earlier withdrawal of all orders takes effect at ${from}: retry after that`,
   EnforcedPause: () => 'settlement is paused',
   ExpirationNotInFuture: (expiration) => `the expiration ${expiration} is not in the future`,
   InvalidAccountNonce: (account, nonce) => `the nonce of ${account} is ${nonce}`,
@@ -60,16 +60,16 @@ const WORDS: Readonly<Record<string, (...args: readonly string[]) => string>> = 
   NotTrader: (order) => `the order ${order} is another trader's`,
   OpenToOracle: () => 'the market is open to the oracle: prices cannot resolve it any more',
   OrderIndexOutOfRange: (fill) => `fill ${fill} names an order that is not in the batch`,
-  OutcomeNotAsserted: (outcome) => `${outcome === '0' ? 'YES' : 'NO'} is not what was proposed`,
+  OutcomeNotAsserted: (outcome) => `${outcome === '0' ? 'YES' : 'NO'} is not the proposed outcome`,
   OwnableUnauthorizedAccount: (account) => `${account} is not the owner`,
-  PermitExpired: (deadline) => `the signature was good until ${deadline}`,
-  PermitOutOfOrder: (permit) => `permit ${permit} does not stand in the order of its fill`,
+  PermitExpired: (deadline) => `the signature expired at ${deadline}`,
+  PermitOutOfOrder: (permit) => `permit ${permit} is not in the order of its fill`,
   PermitSignerMismatch: (signer, owner) =>
     `invalid signature: recovered ${signer}, expected ${owner}`,
   PriceZero: () => 'a price is zero',
   SafeERC20FailedOperation: () => 'the stablecoin refused the transfer',
   SharesMoveFailed: () => 'the shares could not be moved',
-  SignatureExpired: (deadline) => `the signature was good until ${deadline}`,
+  SignatureExpired: (deadline) => `the signature expired at ${deadline}`,
   SignerMismatch: (signer, expected) =>
     `invalid signature: recovered ${signer}, expected ${expected}`,
   StartTooFarAhead: (start) => `the start ${start} is too far ahead`,

@@ -20,16 +20,16 @@ export function apiFit(exchange: string | undefined, client: string = API_VERSIO
 
 function misfit(exchange: string | undefined, client: string): string {
   const made = `this client was made for API ${client}`
-  if (exchange === undefined) return `the exchange does not say which API it speaks; ${made}`
+  if (exchange === undefined) return `the exchange does not publish its API version; ${made}`
   const theirs = parseApiVersion(exchange)
   const ours = parseApiVersion(client)
   if (theirs === undefined || ours === undefined) {
-    return `the exchange speaks API ${exchange}, which is no version; ${made}`
+    return `the exchange speaks API ${exchange}, which is not a version; ${made}`
   }
   if (theirs.major !== ours.major) {
-    const remedy = theirs.major > ours.major ? 'a newer client is needed' : 'an older one is needed'
+    const remedy = theirs.major > ours.major ? 'a newer client is needed' : 'an older client is needed'
     return `the exchange speaks API ${exchange}; ${made}: ${remedy}`
   }
   if (theirs.minor >= ours.minor) return ''
-  return `the exchange speaks API ${exchange}; ${made}, and may ask for what is not there yet`
+  return `the exchange speaks API ${exchange}; ${made}, and may use routes that the exchange does not have yet`
 }

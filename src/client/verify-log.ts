@@ -50,7 +50,7 @@ export function verifyProof(text: string, terms: ProofTerms): VerifiedProof {
     const key = keyOf(opened?.note, opened?.head.origin, terms.keys)
     const witnesses = (terms.witnesses ?? []).map(readKey)
     const { entry, index, head, cosigners } = verifyInclusionText(text, key, witnesses)
-    if (!holds(terms)(entry)) throw new Error('the proof is of another entry')
+    if (!holds(terms)(entry)) throw new Error('the proof is for another entry')
     const read = new TextDecoder().decode(entry)
     return { origin: head.origin, index, size: head.size, entry: read, cosigners, checkpoint }
   })

@@ -49,7 +49,7 @@ const LET_GO_POLL_MS = 50
 const SILENCES_MAX = 4
 
 export async function openDevnet(options: DevnetOptions): Promise<Devnet> {
-  options.step?.('looking for the local chain of the start before')
+  options.step?.('looking for the local chain of the last start')
   const recorded = readChainRecord(options.dataDir)?.[options.chainId]
   if (recorded !== undefined && (await isFree(recorded, options.dataDir))) {
     return devnetOf(recorded, true, await leaseChain(recorded.url, options))
@@ -111,10 +111,10 @@ async function startDevnet(options: DevnetOptions): Promise<Devnet> {
   const { url, genesis } = await startChainProcess({ port, chainId, lingerMs, owner, logFile })
   const lease = await leaseChain(url, options)
   try {
-    options.step?.('putting the contracts on it')
+    options.step?.('deploying the contracts')
     const terms = { disputeSeconds: BigInt(options.disputeSeconds) }
     const deployment = await deployDevnet(url, devnetSettings(terms))
-    options.step?.('making markets, and giving the demo traders dollars and shares')
+    options.step?.('creating markets and funding the demo traders')
     await seedDevnet(url, deployment)
     const recorded = {
       genesis,

@@ -25,7 +25,7 @@ export class EventStreamReader {
     onError({ type }) {
       // Unknown fields are ignored, as the standard demands.
       if (type === 'max-buffer-size-exceeded') {
-        throw new RangeError('an event of the stream has no end')
+        throw new RangeError(`an event of the stream exceeds ${PENDING_CHARS_MAX} characters`)
       }
     },
   })

@@ -15,8 +15,8 @@ export function registerSseMeters(registry: Registry, hub: Pick<SseHub, 'figures
   })
   for (const [name, help, figure] of [
     ['sibyl_sse_events_total', 'Events of price streams, once for all their readers', 'published'],
-    ['sibyl_sse_skipped_total', 'Events that a slow reader was passed over with', 'skipped'],
-    ['sibyl_sse_cut_total', 'Readers that were cut off because they took nothing', 'cut'],
+    ['sibyl_sse_skipped_total', 'Events that slow readers skipped', 'skipped'],
+    ['sibyl_sse_cut_total', 'Readers that were disconnected because they accepted nothing', 'cut'],
   ] as const) {
     new Counter({
       name,

@@ -47,10 +47,14 @@ export function makeContractSignatures(ports: {
       return await work.run(() => ports.ask(question))
     } catch (error) {
       if (error instanceof PoolFull) {
-        return reject('OVERLOADED', undefined, 'too many contract accounts are being asked: retry')
+        return reject(
+          'OVERLOADED',
+          undefined,
+          'too many contract accounts are being queried: retry',
+        )
       }
       if (!(error instanceof Fault)) throw error
-      const detail = 'the trader’s contract cannot be asked for its signature now: retry'
+      const detail = 'the trader’s contract cannot be queried about the signature now: retry'
       return reject('CHAIN_UNAVAILABLE', 'signature', detail)
     }
   }
@@ -63,7 +67,7 @@ export function makeContractSignatures(ports: {
       if (known !== undefined) return known
       const retryAfterSec = ports.limit?.draw(asker, account) ?? 0
       if (retryAfterSec > 0) {
-        const detail = `too many signatures to ask contracts about: wait ${retryAfterSec} s, or use a delegate`
+        const detail = `too many signatures of contract accounts: wait ${retryAfterSec} s, or use a delegate`
         return Promise.resolve({ ...reject('RATE_LIMITED', 'signature', detail), retryAfterSec })
       }
       const answer = ask(question)

@@ -7,7 +7,10 @@ export function encodeBundle(entries: readonly Uint8Array[]): Uint8Array {
   const view = new DataView(bytes.buffer)
   let at = 0
   for (const entry of entries) {
-    if (entry.length > ENTRY_BYTES_MAX) throw new RangeError(`an entry of ${entry.length} bytes`)
+    if (entry.length > ENTRY_BYTES_MAX)
+      throw new RangeError(
+        `an entry must have at most ${ENTRY_BYTES_MAX} bytes, not ${entry.length}`,
+      )
     view.setUint16(at, entry.length)
     bytes.set(entry, at + 2)
     at += 2 + entry.length

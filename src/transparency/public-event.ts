@@ -106,7 +106,9 @@ export function readEntry(entry: Uint8Array): EntryText {
   const head = JSON.parse(headText) as EntryHead
   if (head.v !== 1) throw new Error(`an entry of version ${head.v}`)
   if (lines.pop() !== '' || lines.length !== head.count) {
-    throw new Error(`the entry at offset ${head.first} has ${lines.length} events`)
+    throw new Error(
+      `the entry at offset ${head.first} has ${lines.length} events, not ${head.count}`,
+    )
   }
   return { head, lines }
 }
@@ -126,13 +128,14 @@ export function makeEventReader(): (entry: Uint8Array) => PublicEvent[] {
     }
     let texts = lines
     if (head.pieces !== undefined) {
-      if (head.piece !== pieces.length + 1) throw new Error(`a piece of ${expected} is missing`)
+      if (head.piece !== pieces.length + 1)
+        throw new Error(`a piece of the event at offset ${expected} is missing`)
       pieces.push(lines[0]!)
       if (pieces.length < head.pieces) return []
       texts = [pieces.join('')]
       pieces = []
     } else if (pieces.length > 0) {
-      throw new Error(`a piece of ${expected} is missing`)
+      throw new Error(`a piece of the event at offset ${expected} is missing`)
     }
     expected += head.count
     return eventsIn(texts, head.first)

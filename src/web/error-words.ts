@@ -6,7 +6,7 @@ import { SibylError } from '#client/sibyl-error.ts'
 const WORDS: Readonly<Record<string, string>> = {
   NETWORK: 'The exchange cannot be reached. Check your connection.',
   TIMEOUT: 'The exchange did not answer in time.',
-  UNEXPECTED_ANSWER: 'The answer was not one of this exchange.',
+  UNEXPECTED_ANSWER: 'The answer did not come from this exchange.',
   OVERLOADED: 'The exchange is busy. Try again shortly.',
   RATE_LIMITED: 'Too many requests. Wait a moment.',
   SIGNATURE_REFUSED: 'You declined in the wallet.',

@@ -23,9 +23,9 @@ test('a client names the reason if it does not fit the exchange', () => {
     assert.equal(fit.fits, false)
     return fit.why
   }
-  assert.match(why('2.2'), /speaks API 2\.2.*made for API 2\.3.*not there yet/)
+  assert.match(why('2.2'), /speaks API 2\.2.*made for API 2\.3.*does not have yet/)
   assert.match(why('3.0'), /a newer client is needed/)
-  assert.match(why('1.9'), /an older one is needed/)
-  assert.match(why('two'), /no version/)
-  assert.match(why(), /does not say which API/)
+  assert.match(why('1.9'), /an older client is needed/)
+  assert.match(why('two'), /not a version/)
+  assert.match(why(), /does not publish its API version/)
 })

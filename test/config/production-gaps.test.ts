@@ -125,7 +125,7 @@ test('a key that two settings share is reported with both names, and is in no me
   assert.deepEqual(more, [])
   assert.deepEqual(gap, {
     setting: 'SIBYL_RELAYER_KEYS',
-    problem: 'holds the key of SIBYL_SETTLEMENT_KEY; each needs a key of its own',
+    problem: 'is also the key of SIBYL_SETTLEMENT_KEY; each needs its own key',
   })
 })
 

@@ -76,7 +76,7 @@ const WRONG: [string, Record<string, string>, RegExp][] = [
   [
     'a pin of no market',
     { SIBYL_MARKET_PINS: `{"0x${'0A'.repeat(32)}":1}` },
-    /^SIBYL_MARKET_PINS: 0x(0A){32} is no market id/,
+    /^SIBYL_MARKET_PINS: 0x(0A){32} must be a market id/,
   ],
   [
     'more market threads than partitions',
@@ -120,12 +120,12 @@ const WRONG: [string, Record<string, string>, RegExp][] = [
   [
     'a proxy that is no address',
     { SIBYL_TRUSTED_PROXIES: '10.0.0.1,10.0.0.300' },
-    /^SIBYL_TRUSTED_PROXIES: 10.0.0.300 is no address and no range$/,
+    /^SIBYL_TRUSTED_PROXIES: 10.0.0.300 must be an IP address or a range$/,
   ],
   [
     'a range that is too narrow for its address',
     { SIBYL_TRUSTED_PROXIES: '10.0.0.0/33' },
-    /^SIBYL_TRUSTED_PROXIES: 10.0.0.0\/33 is no address/,
+    /^SIBYL_TRUSTED_PROXIES: 10.0.0.0\/33 must be an IP address/,
   ],
   [
     'a burst that no batch fits into',

@@ -176,7 +176,8 @@ function tests(databases: TestDatabases): void {
       "INSERT INTO log_files (part, file, piece, body) VALUES (1, '3-db', 0, 'x')",
     )
     const interrupted = (sql: string) => {
-      if (sql.includes('INTO log_bases')) throw refused('ENDED', 'the thread of bases has ended')
+      if (sql.includes('INTO log_bases'))
+        throw refused('ENDED', 'the thread that uploads bases has ended')
     }
     for (const seq of range(1, 3)) {
       await append(first, seq)

@@ -16,7 +16,7 @@ const ROLE = 'settlement/31338'
 /** Longer than any test takes. */
 const LONG_MS = 600_000
 
-await onServerDatabase('a role that another node plays', ({ fresh }) => {
+await onServerDatabase('a role that another node has', ({ fresh }) => {
   it('a standby node takes over a lease and returns it, and every trade settles once', async (t) => {
     const url = await fresh()
     const database = await openDatabase(url)

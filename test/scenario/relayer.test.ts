@@ -297,7 +297,7 @@ test('traders without ether use the relayer', async (t) => {
     await eventually(async () => assert.deepEqual(await bids(), []))
     const soon = await refusal(ida.client.relayer.cancelAllBefore())
     assert.equal(soon.code, 'WOULD_REVERT')
-    assert.match(soon.message, /takes effect at [0-9]+: until then there is no other/)
+    assert.match(soon.message, /takes effect at [0-9]+: retry after that/)
     const less = await refusal(ida.client.relayer.cancelAllBefore({ nonce: 1n }))
     assert.deepEqual([less.code, less.field], ['WOULD_REVERT', 'nonce'])
     // What is signed from now on is above it.

@@ -153,7 +153,7 @@ test('evidence has a row for every source, and names the deciding one and the re
   const averaged = { ...evidence, average: { price: 1, observations: [] } }
   assert.match(evidenceWords(averaged), /^Decided by pyth by the mean of its last prices/)
   const other = { ...evidence, decidedBy: 'coinbase' }
-  assert.match(evidenceWords(other), /because pyth could not tell the price at the end\.$/)
+  assert.match(evidenceWords(other), /because pyth had no price at the end\.$/)
   assert.match(evidenceWords({ ...evidence, decidedBy: 'oracle' }), /the oracle decided\.$/)
   assert.equal(evidenceWords({ ...evidence, decidedBy: null }), 'It is not decided yet.')
   const contested = { ...evidence.quickMarket, verdict: 'contested' } as const

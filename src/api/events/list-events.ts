@@ -156,8 +156,8 @@ export function listEvents(ports: EventSources): AnswerRoute {
     tag: 'markets',
     summary: 'Events: groups of markets',
     description:
-      `Each event has its first ${EVENT_MARKETS_LISTED} markets, as in \`GET /api/v1/markets\`. A page looks at no ` +
-      `more than ${EVENTS_SCANNED_MAX} events. So a page of a filtered list may be short or empty and still have a ` +
+      `Each event has its first ${EVENT_MARKETS_LISTED} markets, as in \`GET /api/v1/markets\`. A ` +
+      `page scans at most ${EVENTS_SCANNED_MAX} events. So a page of a filtered list may be short or empty and still have a ` +
       '`nextCursor`: follow it until it is null. Volumes change between pages, so an event can appear twice or not ' +
       'at all in a list that is sorted by volume.',
     cacheControl: 'no-cache',

@@ -15,7 +15,7 @@ const walletSignature = () =>
   Type.String({
     maxLength: 200,
     description:
-      'personal_sign of the message, 65 bytes as hex; of the wallet’s key, or as the code of a contract account accepts (EIP-1271)',
+      'personal_sign of the message by the wallet’s key, 65 bytes as hex; for a contract account, a signature that its code accepts (EIP-1271)',
   })
 const closed = { additionalProperties: false } as const
 const EXAMPLE_ID = '7c9e6679-7425-40de-944b-e07fc1f90ae7'

@@ -162,7 +162,7 @@ export function archive(history: History | undefined): AnswerRoute {
     description:
       'A gzip file with one JSON object per line: each event of the market on that UTC day, as docs/transparency.md ' +
       `describes it. A file ends after ${ARCHIVE_BYTES_MAX / 1024 / 1024} MiB of lines, or earlier; then \`sibyl-next\` is ` +
-      'the value of `after` for the next one. Joined files are one gzip file. `repr-digest` has the SHA-256 of the ' +
+      'the value of `after` for the next one. Concatenated files are a valid gzip file. `repr-digest` has the SHA-256 of the ' +
       'file. Needs a public log.',
     cacheControl: 'public, max-age=60',
     revalidates: true,

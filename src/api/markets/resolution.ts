@@ -59,7 +59,7 @@ export function resolution(ports: {
     summary: 'Status of a market’s resolution',
     description:
       'Open, expired, asserted, disputed or resolved, as on the chain after the configured ' +
-      'confirmations. `assertion` is present while one stands: it disappears when the oracle finds it ' +
+      'confirmations. `assertion` is present while an assertion is open or has resolved the market. It disappears when the oracle finds it ' +
       'false or it is given up, and the market can then be proposed again. A quick market is resolved ' +
       'by price and has none.',
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),

@@ -39,7 +39,7 @@ export function getOrder(
     summary: 'An order, open or ended',
     description:
       'Read from the database, which follows the markets within about a tenth of a second: until then the answer ' +
-      'is `ORDER_NOT_FOUND` or an earlier state, as `seq` tells. `GET /api/v1/orders` is never behind.',
+      'is `ORDER_NOT_FOUND` or an earlier state, with a lower `seq`. `GET /api/v1/orders` is never behind.',
     cacheControl: 'no-cache',
     params: Type.Object({ hash: orderHashParam() }, { additionalProperties: false }),
     responses: { 200: StoredOrder },

@@ -30,9 +30,9 @@ export function placeOrder(service: OrderService, receipts?: Receipts): AnswerRo
     summary: 'Place a signed order',
     description:
       'Matches as much as possible at once; the rest stays in the book, unless `postOnly` or ' +
-      '`timeInForce` say otherwise. The market decides this in one step. A repetition of the same ' +
-      'signed order gets the first answer with `duplicate: true`. With `replaces` another ' +
-      'order of the trader leaves in the same step. With the header `x-server-timing`, ' +
+      '`timeInForce` say otherwise. The market decides this in one step. The same signed order ' +
+      'sent again gets the first answer with `duplicate: true`. With `replaces`, another order of ' +
+      'the trader is cancelled in the same step. With the header `x-server-timing`, ' +
       'the answer contains the time of each stage in `Server-Timing`. With `Accept-Receipt: 1`, it contains a ' +
       '`receipt` if the log of the exchange is public.',
     staged: true,

@@ -33,9 +33,9 @@ export function placeOrders(service: OrderService, receipts?: Receipts): AnswerR
     summary: `Place up to ${BATCH_ORDERS_MAX} signed orders`,
     description:
       'Orders are placed in the listed order, and the results are in the same order. One bad order ' +
-      'does not stop the others. Orders that replace others enter last: up to ' +
-      `${REPLACEMENTS_PER_STEP_MAX} of one market in one step, in which all replaced orders leave ` +
-      'before the first new one enters. With `Accept-Receipt: 1`, each accepted order has a `receipt` if the log of ' +
+      'does not stop the others. Orders that replace others are placed last: up to ' +
+      `${REPLACEMENTS_PER_STEP_MAX} of one market in one step, which first cancels all replaced ` +
+      'orders. With `Accept-Receipt: 1`, each accepted order has a `receipt` if the log of ' +
       'the exchange is public.',
     headers: [ACCEPT_RECEIPT],
     body: OrderBatch,

@@ -75,7 +75,7 @@ const REALISED =
   'shares received as a gift cost nothing. The cost of a part is rounded down to 0.000001, and the ' +
   'rounding difference stays in the cost of the rest: the profit always equals all money out of ' +
   'the market, less all money in, plus `totalInvested`. Trades count once they are settled on the ' +
-  'chain; a sync does not change the profit. Outside of the list, `realisedProfit` covers all ' +
+  'chain; a sync does not change the profit. `realisedProfit` outside of the list covers all ' +
   'markets of the chain, including those in which the user has no shares left.'
 
 export function getPosition({ positionJson }: PositionSources): AnswerRoute {
@@ -88,7 +88,7 @@ export function getPosition({ positionJson }: PositionSources): AnswerRoute {
     weight: 2,
     tag: 'positions',
     summary: 'Position of a user in a market',
-    description: `${ACCOUNTING} Where there is nothing, \`yesShares\` and \`noShares\` alone are 0.`,
+    description: `${ACCOUNTING} An empty position has only \`yesShares\` and \`noShares\`, both 0.`,
     cacheControl: 'no-cache',
     revalidates: true,
     params: Type.Object(
@@ -122,7 +122,7 @@ export function listPositions({ positionsPage }: PositionSources): AnswerRoute {
     weight: 2,
     tag: 'users',
     summary: 'Positions of a user on a chain',
-    description: `${ACCOUNTING} ${REALISED} In the order of market ids, up to ${POSITIONS_LISTED_MAX} at once.`,
+    description: `${ACCOUNTING} ${REALISED} Sorted by market id, up to ${POSITIONS_LISTED_MAX} at once.`,
     cacheControl: 'no-cache',
     revalidates: true,
     params: Type.Object({ address: address({ description: 'The user' }) }, closed),

@@ -142,7 +142,7 @@ function streamRoute({ board, hub }: PricePorts): Route {
     summary: 'Live prices of an asset',
     description:
       'Sends the latest price at once, then one event for each new price. `Last-Event-ID` replays ' +
-      'missed prices, as far as they are kept. Comments keep an idle connection alive. A slow reader ' +
+      'missed prices that are still kept. Comments keep an idle connection alive. A slow reader ' +
       'skips prices and gets the newest; a reader that accepts nothing is disconnected.',
     params: assetParams,
     headers: ['last-event-id'],

@@ -124,7 +124,7 @@ function historyRoute({ prices, list }: QuickMarketPorts): AnswerRoute {
     path: '/api/v1/quick-markets/{asset}/history',
     operationId: 'listQuickMarkets',
     summary: 'The newest quick markets of an asset',
-    description: `Up to ${QUICK_MARKETS_LISTED_MAX}, newest first, the one of this moment included; earlier ones with \`before\`.`,
+    description: `Up to ${QUICK_MARKETS_LISTED_MAX}, newest first, including the current one; earlier ones with \`before\`.`,
     params: assetParams,
     query: Type.Object(
       {
@@ -180,9 +180,9 @@ function evidenceRoute({ prices, find }: QuickMarketPorts): AnswerRoute {
     description:
       'Both observations with the providers’ own reports, and the comparison. `decidedBy` differs from ' +
       'the source of the strike only if that source had no price at the end; then both prices are from ' +
-      'the source that decided. `providers` has the reports of every source. If a majority of the ' +
-      'sources did not see the side of the end price, `average` decided. If the sources contradict ' +
-      'that by more than the bound, the market is `contested`, and `decidedBy` is null until the ' +
+      'the source that decided. `providers` has the reports of every source. If most sources did ' +
+      'not see the price move to the side of the end price, `average` decided. If the sources ' +
+      'contradict this average too, by more than the bound, the market is `contested`, and `decidedBy` is null until the ' +
       'optimistic oracle has decided, then `oracle`.',
     params: Type.Object(
       { ...assetParams.properties, id: safeInteger({ min: 1, description: 'The record' }) },

@@ -54,8 +54,8 @@ const ERRORS: readonly RejectionCode[] = [
 ]
 
 const IDEMPOTENT =
-  'The answer is sent when the transaction is broadcast. A repetition of the same signed request ' +
-  'gets the same transaction, and the chain sees one. A request that would change nothing on the ' +
+  'The answer is sent when the transaction is broadcast. The same signed request sent again gets ' +
+  'the same transaction, which is sent to the chain once. A request that would change nothing on the ' +
   'chain is not sent: its answer has the earlier transaction, or an empty hash if that is unknown.'
 
 const REVOCATION =
@@ -259,8 +259,8 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       summary: 'Appoint or revoke a key that signs orders of the owner',
       description:
         'The delegate signs orders and cancels of the owner until `until`, within the limits, and nothing else ' +
-        '(docs/smart-accounts.md). The owner signs `signatures.setDelegate` of `/api/v1/config`; a contract account ' +
-        'may sign as its code accepts. A revocation counts here from its block, in the contract after its delay.',
+        '(docs/smart-accounts.md). The owner signs `signatures.setDelegate` of `/api/v1/config`; a ' +
+        'contract account may use any signature that its code accepts. The exchange applies a revocation from its block on, the contract after its delay.',
       examples: { 'a bot': DELEGATION_EXAMPLE },
       read: setDelegateOf,
     }),

@@ -105,7 +105,7 @@ export const ProposeResolutionBody = Type.Object(
   {
     ...chain,
     ...marketAddress,
-    proposer: address('Who signs'),
+    proposer: address('The account that signs'),
     outcome: Type.Boolean({ description: 'true = YES, false = NO' }),
     ...permit,
     bondPermitDeadline: Type.Optional(
@@ -122,7 +122,7 @@ export const SettleMarketBody = Type.Object(
   {
     ...chain,
     ...marketAddress,
-    settler: address('Who signs'),
+    settler: address('The account that signs'),
     winningOutcome: oneOfTwo(0, 1, { description: '0 = YES, 1 = NO' }),
     ...permit,
   },

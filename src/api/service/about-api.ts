@@ -64,7 +64,7 @@ const TAGS: Readonly<Record<string, string>> = {
   stream:
     'Everything live over one WebSocket. Each message of a channel names the one before it; a checksum verifies each book.',
   transparency:
-    'The log of all markets in the form of a transparency log, with offline proofs: what was logged, and that it was not changed.',
+    'The log of all markets in the form of a transparency log, with offline proofs of what it contains, and that it was not changed.',
   operation: 'Configuration and health of the exchange.',
 }
 

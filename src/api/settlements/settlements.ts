@@ -179,7 +179,7 @@ export function listFailedTrades(ports: SettlementSources): AnswerRoute {
     description:
       'Newest first, in pages; `count` is the number of all. Nothing has moved on chain. The ' +
       'quantity of the side that was not at fault is back in its order; the open orders of the ' +
-      'side that was at fault have left that market.',
+      'side at fault in that market are cancelled.',
     cacheControl: 'no-cache',
     revalidates: true,
     query: pageQuery,
@@ -237,7 +237,7 @@ const Found = Type.Object(
     status: Type.String({ description: 'submitted, confirmed or failed' }),
     blockNumber: Type.Union([Type.Integer(), Type.Null()]),
     confirmations: Type.Integer({
-      description: 'Blocks from its own to the newest; 0 until it is confirmed',
+      description: 'Number of blocks from its own to the newest; 0 until it is confirmed',
     }),
     submittedAt: Type.Integer({ description: 'Unix seconds' }),
     confirmedAt: Type.Union([Type.Integer(), Type.Null()]),

@@ -160,7 +160,7 @@ function tiles(source: PublicLogSource): AnswerRoute[] {
       summary: 'A tile of hashes, or a bundle of entries, of a log',
       description:
         'As in C2SP tlog-tiles: `level` is 0 to 63, or `entries`; the index is three digits, with `x001/` before it ' +
-        'for each further thousand and `.p/17` behind it for a partial tile. It never changes.',
+        'for each further thousand and `.p/17` after it for a partial tile. It never changes.',
       cacheControl: NEVER_CHANGES,
       produces: BYTES,
       params: Type.Object(

@@ -56,7 +56,7 @@ export const logReplay = command({
         const domain = domains.get(chainId)
         if (domain === undefined) throw new OptionError(`the exchange names no chain ${chainId}`)
         if (orderHash(order, domain) !== order.orderHash) {
-          throw new CommandError(`order ${order.orderHash}: its hash is not that of its terms`)
+          throw new CommandError(`order ${order.orderHash}: its hash does not match its terms`)
         }
         if (!values['no-signatures']) orders.push({ ...order, chainId })
       })

@@ -120,7 +120,7 @@ export const logProof = command({
       if (!cosigners.includes(name)) throw new CommandError(`${name} has not cosigned`)
     }
     if (!isFile && !Buffer.from(entry).includes(named.split('-')[0] ?? '')) {
-      throw new CommandError('the proof is of another entry')
+      throw new CommandError('the proof is for another entry')
     }
     if (values.save !== undefined) writeDurably(values.save, text)
     const facts = { origin: head.origin, index, size: head.size, cosigners }

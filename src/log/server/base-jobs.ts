@@ -46,7 +46,7 @@ export function makeBaseJobs(data: BaseThreadData): BaseJobs {
       waiting.clear()
     }
     started.on('error', (error) => ended(error instanceof Error ? error.message : String(error)))
-    started.on('exit', () => ended('the thread of bases has ended'))
+    started.on('exit', () => ended('the thread that uploads bases has ended'))
     return started
   }
 

@@ -35,7 +35,7 @@ const EventPrices = Type.Object(
 
 export const Event = Type.Object(
   {
-    slug: Type.String({ description: 'Name in addresses; unique on its chain' }),
+    slug: Type.String({ description: 'Name in URLs; unique on its chain' }),
     title: Type.String(),
     category: Type.Enum([...CATEGORIES]),
     tags: Type.Array(Type.String()),
@@ -60,10 +60,12 @@ export const Event = Type.Object(
       }),
     ),
     marketCount: Type.Integer({ description: 'Number of its markets' }),
-    markets: Type.Array(Market, { description: 'Oldest first; lists show only the first ones' }),
+    markets: Type.Array(Market, {
+      description: 'Oldest first; a list of events has only the first markets of each',
+    }),
     prices: orNull(EventPrices, {
       description:
-        'Of an exclusive event; null for another one, and in lists that lack some of its markets',
+        'Prices of an exclusive event; null for any other, and in lists that lack some of its markets',
     }),
   },
   { title: 'Event' },
@@ -75,7 +77,9 @@ export const EventDetail = Type.Object(
   {
     ...Event.properties,
     volume24h: orNull(
-      Type.Integer({ description: 'Of the last 24 hours; null while the database is unavailable' }),
+      Type.Integer({
+        description: 'Volume of the last 24 hours; null while the database is unavailable',
+      }),
     ),
   },
   { title: 'EventDetail' },

@@ -43,7 +43,7 @@ export const growing = (words: readonly string[]) => typed(Type.Enum([...words])
 
 /** Two values: one of YES and one of NO. */
 export const ofBoth = <Schema extends TSchema>(schema: Schema, description: string) =>
-  pair(schema, `Of YES and of NO: ${description}`)
+  pair(schema, `YES first, then NO: ${description}`)
 
 export const pair = <Schema extends TSchema>(schema: Schema, description: string) =>
   typed(Type.Array(schema, { minItems: 2, maxItems: 2, description }), Type.Tuple([schema, schema]))

@@ -17,24 +17,24 @@ export const Ticker = Type.Object({
       '`same-outcome`: a buy matches sells of its outcome only. `complementary`: also buys of the other outcome, if ' +
       'both prices add up to a dollar or more, and sells match sells alike. It never changes',
   }),
-  bestBidPrices: ofBoth(Type.Integer(), 'the best bid; 0 if there is none'),
-  bestAskPrices: ofBoth(Type.Integer(), 'the best ask; 0 if there is none'),
+  bestBidPrices: ofBoth(Type.Integer(), 'the best bid, or 0 if there is none'),
+  bestAskPrices: ofBoth(Type.Integer(), 'the best ask, or 0 if there is none'),
   lastPrice: orNull(
     Type.Integer({
       description: `Price of the newest trade of either outcome; 0 if there is none, ${UNKNOWN}`,
     }),
   ),
   lastOutcome: orNull(outcome({ description: 'Outcome of lastPrice' })),
-  lastPrices: orNull(ofBoth(Type.Integer(), 'the last price; 0 if there is none')),
+  lastPrices: orNull(ofBoth(Type.Integer(), 'the last price, or 0 if there is none')),
   priceChanges24h: orNull(
     ofBoth(
       orNull(Type.Integer()),
-      'the last price less that of 24 hours ago, or less the first price where it was first ' +
-        'traded since; null where it never was',
+      'the last price minus that of 24 hours ago, or minus the first price if trading began ' +
+        'since; null without trades',
     ),
   ),
   volume24h: orNull(
-    Type.Integer({ description: `Of the last 24 hours, to the minute; ${UNKNOWN}` }),
+    Type.Integer({ description: `Volume of the last 24 hours, to the minute; ${UNKNOWN}` }),
   ),
   trades24h: orNull(Type.Integer()),
   totalVolume: orNull(Type.Integer({ description: `All-time volume; ${UNKNOWN}` })),
@@ -101,7 +101,8 @@ export const BookAnswer = Type.Object({
   seq: Type.Integer({ description: 'The market’s sequence number of this book' }),
   checksum: Type.Optional(
     Type.Integer({
-      description: 'With `seq` or `at` and an outcome: that of the stream at that moment',
+      description:
+        'With `seq` or `at` and an outcome: the checksum that the stream had at that moment',
     }),
   ),
 })
@@ -170,8 +171,8 @@ export const PlatformStats = Type.Object(
     activeMarkets: Type.Integer({ description: 'Markets that accept orders' }),
     resolvedMarkets: Type.Integer(),
     totalVolume: Type.Integer({ description: 'Stablecoin, 6 decimals' }),
-    volume24h: Type.Integer({ description: 'Of the last 24 hours, to the minute' }),
-    totalTrades: Type.Integer({ description: 'Matched trades without failed ones' }),
+    volume24h: Type.Integer({ description: 'Volume of the last 24 hours, to the minute' }),
+    totalTrades: Type.Integer({ description: 'Matched trades, except failed ones' }),
     trades24h: Type.Integer(),
     totalTraders: Type.Integer({ description: 'Addresses with at least one matched order' }),
     openOrders: Type.Integer(),

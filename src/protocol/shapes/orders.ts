@@ -10,8 +10,8 @@ export const pendingSize = () =>
 
 /** Tags that the client attached to the order. */
 export const tags = {
-  label: Type.Optional(Type.String({ description: 'As it was given with the order' })),
-  group: Type.Optional(Type.String({ description: 'As it was given with the order' })),
+  label: Type.Optional(Type.String({ description: 'Label that the client gave the order' })),
+  group: Type.Optional(Type.String({ description: 'Group that the client gave the order' })),
 }
 
 const seenFrom = {
@@ -108,7 +108,7 @@ export const CheckedOrder = Type.Object({
   signer: orNull(Type.Enum(['owner', 'delegate', 'contract']), {
     description:
       '`owner`: the key of the trader signed; `delegate`: a key that the trader appointed; `contract`: the code of ' +
-      'the trader’s account accepts the signature (EIP-1271). Null if the signature does not count',
+      'the trader’s account accepts the signature (EIP-1271). Null if the signature is not accepted',
   }),
   errors: Type.Array(ErrorShape, { description: 'Every error of the order' }),
 })

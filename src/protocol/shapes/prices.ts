@@ -39,7 +39,7 @@ export type PastPrice = Answer<typeof PastPrice>
 
 export const QuickMarket = Type.Object({
   id: Type.Integer(),
-  marketId: Type.String({ description: 'Where its orders go' }),
+  marketId: Type.String({ description: 'The market id, for its orders' }),
   asset: Type.String(),
   intervalMinutes: Type.Integer(),
   intervalSeconds: Type.Optional(Type.Integer()),
@@ -58,8 +58,8 @@ export const QuickMarket = Type.Object({
   verdict: Type.Optional(
     Type.Enum([...QUICK_VERDICTS], {
       description:
-        'Where the outcome comes from: `open`, there is none yet; `prices`; `contested`, the price sources ' +
-        'contradict each other, and the market waits for a proposal at the optimistic oracle; `oracle`, it ' +
+        'Origin of the outcome. `open`: there is none yet; `prices`; `contested`: the price sources ' +
+        'contradict each other, and the market waits for a proposal at the optimistic oracle; `oracle`: it ' +
         'was contested and the oracle decided',
     }),
   ),
@@ -74,7 +74,7 @@ export const PriceObservation = Type.Object(
     boundary: Type.Integer({ description: 'Unix seconds: the start or the end' }),
     price: Type.Integer({ description: 'USD, 8 decimals' }),
     timestamp: Type.Integer({ description: 'Unix milliseconds, by the provider’s clock' }),
-    receivedAt: Type.Integer({ description: 'Unix milliseconds, by ours' }),
+    receivedAt: Type.Integer({ description: 'Unix milliseconds, by the exchange’s clock' }),
     via: Type.Enum(['stream', 'latest', 'history'], {
       description: 'Pushed, requested, or from the provider’s history',
     }),

@@ -25,8 +25,8 @@ export const SyncedPosition = Type.Object(
     ...amounts,
     synced: Type.Literal(true),
     syncedAt: Type.Integer({ description: 'Unix seconds' }),
-    blockNumber: Type.Integer({ description: 'Block of the shares' }),
-    blockHash: Type.String({ description: 'Its hash' }),
+    blockNumber: Type.Integer({ description: 'Block at which the shares were read' }),
+    blockHash: Type.String({ description: 'Hash of that block' }),
   },
   { title: 'SyncedPosition' },
 )

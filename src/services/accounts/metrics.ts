@@ -38,7 +38,7 @@ export function accountsMeters(
         if (current !== undefined) this.set(value(statusOf(current, clock.nowMs())))
       },
     })
-  gauge('sibyl_accounts', 'Traders whose funds are in mind', ({ accounts }) => accounts)
+  gauge('sibyl_accounts', 'Traders whose funds are in memory', ({ accounts }) => accounts)
   gauge('sibyl_accounts_orders', 'Open orders with funds reserved', ({ orders }) => orders)
   gauge('sibyl_accounts_trades', 'Unsettled trades with funds reserved', ({ trades }) => trades)
   gauge('sibyl_accounts_promises', 'Orders on their way with funds reserved', (s) => s.promises)

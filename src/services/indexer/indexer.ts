@@ -144,7 +144,7 @@ export function newIndexer(
     failures: 0,
     pauseUntilMs: 0,
     reorgs: 0,
-    why: 'it has not been asked yet',
+    why: 'it has not been read yet',
   }
 }
 
@@ -210,7 +210,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
     if (indexed === undefined) return idle(state)
     if (reading.kind === 'reorg') return findAncestor(state, context)
     if (reading.kind === 'behind') {
-      return pause(state, 'the node does not have the blocks that it told of', context)
+      return pause(state, 'the node does not have the blocks that it reported', context)
     }
     if (reading.events.length > CHAIN_EVENTS_PER_RANGE_MAX && state.asked > 1) {
       state.span = state.asked >> 1
@@ -268,7 +268,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
     }
     // The chain returned to the earlier block meanwhile.
     if (ancestor.number === indexed.number)
-      return pause(state, 'the chain changes its mind', context)
+      return pause(state, 'the chain returned to the earlier block', context)
     const rewind = { chainId: state.chainId, from: indexed, to: ancestor, atMs: context.nowMs }
     context.pipe(
       state.store.rewind(rewind),

@@ -12,7 +12,7 @@ export function leaseMeters(
 ): void {
   new Gauge({
     name: 'sibyl_lease_held',
-    help: '1 while this node plays a role that one node at a time may play, 0 while it stands by for it',
+    help: '1 while this node has a role that one node at a time may have, 0 while it stands by',
     labelNames: ['role'],
     registers: [registry],
     collect() {
@@ -21,7 +21,7 @@ export function leaseMeters(
   })
   new Gauge({
     name: 'sibyl_lease_epoch',
-    help: 'How often a role that this node plays has changed hands',
+    help: 'How often a role of this node has moved between nodes',
     labelNames: ['role'],
     registers: [registry],
     collect() {
@@ -34,7 +34,7 @@ export function leaseMeters(
 
   new Gauge({
     name: 'sibyl_lease_age_seconds',
-    help: 'Time since a role that this node plays was last renewed; after 6 s another node can take it',
+    help: 'Time since the lease of a role of this node was renewed; after 6 s another node can take it',
     labelNames: ['role'],
     registers: [registry],
     collect() {

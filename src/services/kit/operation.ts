@@ -34,6 +34,6 @@ async function threadsOf(supervisor: RemoteSupervisor): Promise<Readiness> {
   })
   // The monotonic clock continues after a jump, so the exchange counts as ready.
   const jumped = hasClockJumped()
-  const why = jumped ? 'the clock of the machine has jumped and is not believed yet' : ''
+  const why = jumped ? 'the clock of the machine has jumped and is not accepted yet' : ''
   return { ...Object.fromEntries(checks), clock: { ok: !jumped, why, optional: true } }
 }

@@ -203,7 +203,7 @@ export class Directory {
     for (const { beat, heardAtMs } of [...this.#peers.values()]) {
       const silentMs = nowMs - heardAtMs
       if (silentMs < this.#silenceMs) continue
-      duties.push(...this.#forget(beat, `it was not heard for ${Math.round(silentMs)} ms`))
+      duties.push(...this.#forget(beat, `it sent nothing for ${Math.round(silentMs)} ms`))
     }
     duties.push(...this.#decide(nowMs))
     return [...duties, ...this.#moveOne(nowMs)]

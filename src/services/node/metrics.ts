@@ -12,7 +12,7 @@ export function bridgeMeters({ registry }: ThreadContext, bridge: () => Bridge |
   })
   new Gauge({
     ...{ name: 'sibyl_cluster_nodes', registers },
-    help: 'Nodes of the cluster that are heard here, this one among them',
+    help: 'Nodes of the cluster that this node receives beats from, including itself',
     collect() {
       this.set(bridge()?.nodes().length ?? 0)
     },
@@ -26,7 +26,7 @@ export function bridgeMeters({ registry }: ThreadContext, bridge: () => Bridge |
   })
   new Gauge({
     ...{ name: 'sibyl_cluster_slot_epoch', registers, labelNames: ['slot'] },
-    help: 'What this node serves, and under which epoch',
+    help: 'Slots that this node serves, by epoch',
     collect() {
       this.reset()
       for (const { slot, epoch } of bridge()?.nodes()[0]?.claims ?? []) this.set({ slot }, epoch)

@@ -55,8 +55,10 @@ export function settlementMeters(
     'Age of the oldest trade that has not settled, whatever it waits for',
     (state) => state.lag.oldestMs / 1_000,
   )
-  gauge('sibyl_settlement_behind', '1 while the markets of the chain take cancels only', (state) =>
-    state.lag.behind ? 1 : 0,
+  gauge(
+    'sibyl_settlement_behind',
+    '1 while the markets of the chain accept cancels only',
+    (state) => (state.lag.behind ? 1 : 0),
   )
   const batchTrades = histogram(
     'sibyl_settlement_batch_trades',

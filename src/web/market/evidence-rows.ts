@@ -45,7 +45,7 @@ export function evidenceWords({ decidedBy, average, quickMarket }: QuickMarketEv
   if (decidedBy === null) return 'It is not decided yet.'
   if (decidedBy === 'oracle') return 'The sources contradicted each other, and the oracle decided.'
   const own = decidedBy === quickMarket.priceSource
-  const why = own ? '' : `, because ${quickMarket.priceSource} could not tell the price at the end`
+  const why = own ? '' : `, because ${quickMarket.priceSource} had no price at the end`
   const mean =
     average === null ? '' : ' by the mean of its last prices, as the sources did not agree'
   return `Decided by ${decidedBy}${mean}${why}.`

@@ -39,7 +39,7 @@ const whenBack = new Set<() => void>()
 
 /** Returns the only stream of the page; it reconnects with its subscriptions by itself. */
 export function stream(): SibylStream {
-  if (opened === undefined) throw new Error('the stream is opened first')
+  if (opened === undefined) throw new Error('the stream is not open yet')
   return opened
 }
 

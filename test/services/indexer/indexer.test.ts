@@ -376,7 +376,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     })
   })
 
-  withOne('a provider that is down at the start is waited for', async () => {
+  withOne('the indexer waits for a provider that is down at the start', async () => {
     const database = await freshDatabase()
     const market = await world.createMarket()
     proxy.faults = { down: true }
@@ -390,7 +390,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
   })
 
   withOne(
-    'a provider that goes away, is slow, errs or lags is followed when it is itself again',
+    'the indexer follows a provider again after it was away, slow, failing or lagging',
     async () => {
       const database = await freshDatabase()
       const follower = follow({ database })
@@ -423,7 +423,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     },
   )
 
-  withOne('a node that lags loses nothing, and its old head is no reorg', async () => {
+  withOne('a lagging node loses no events, and its head is no reorg', async () => {
     const database = await freshDatabase()
     const follower = follow({ database })
     await world.createMarket()
@@ -439,7 +439,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     assert.equal(follower.state.reorgs, 0)
   })
 
-  withOne('a head without its logs is not believed', async () => {
+  withOne('a head without its logs is not accepted', async () => {
     const database = await freshDatabase()
     const follower = follow({ database })
     await caughtUp(follower)
@@ -454,7 +454,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     assert.deepEqual(await listed(database), [market.id])
   })
 
-  withOne('nor is it when the head is many blocks away', async () => {
+  withOne('a head without its logs is not accepted, even many blocks away', async () => {
     const database = await freshDatabase()
     const before = follow({ database })
     await caughtUp(before)
@@ -469,7 +469,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     assert.deepEqual(await listed(database), [market.id])
   })
 
-  withOne('a log that a node tells twice counts once', async () => {
+  withOne('a log that a node returns twice counts once', async () => {
     const database = await freshDatabase()
     const market = await busyMarket()
     proxy.twist = (method, _params, answer) =>
@@ -483,7 +483,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
   })
 
   withOne(
-    'two logs in one place are not believed, and neither are logs of other blocks',
+    'two logs with the same position, and logs of other blocks, are not accepted',
     async () => {
       const database = await freshDatabase()
       await busyMarket()
@@ -523,7 +523,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     },
   )
 
-  withOne('where one address has heads but no logs, the next one is asked', async (t) => {
+  withOne('if an address has heads but no logs, the next one is used', async (t) => {
     const other = await startRpcProxy(world.chain)
     t.after(() => other.close())
     const database = await freshDatabase()
@@ -759,7 +759,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
   })
 
   withOne(
-    'a block with more logs than a node gives is read from its receipts, after a pause',
+    'a block with more logs than a node returns is read from its receipts, after a pause',
     async () => {
       for (const unknown of [[], ['eth_getBlockReceipts']]) {
         const database = await freshDatabase()
@@ -787,7 +787,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     },
   )
 
-  withOne('a node that refuses even that is asked ever less often', async () => {
+  withOne('a node that refuses receipts too is queried less and less often', async () => {
     const database = await freshDatabase()
     await world.createMarket()
     const refused = ['eth_getLogs', 'eth_getBlockReceipts', 'eth_getTransactionReceipt']
@@ -804,7 +804,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     assert.equal((await listed(database)).length, 1)
   })
 
-  withOne('logs of strangers with the topics of markets are not even asked for', async () => {
+  withOne('logs of strangers with the topics of markets are not requested', async () => {
     const database = await freshDatabase()
     const follower = follow({ database })
     const market = await world.createMarket()

@@ -21,7 +21,7 @@ const cancel = (n: number, name: string, side: 0 | 1): Command => ({
 })
 
 inFolder(
-  'a trader who cancels too much without a fill waits, and others and cancels do not',
+  'a trader who cancels too much without a fill must wait, but other traders and cancels need not',
   async (dataDir) => {
     const host = startHost(dataDir, { partitions: 1, cancelQuota: new CancelQuota(3) })
     const order = (name: string, at = 0.2) => place(1, buy('YES').at(at).named(name))

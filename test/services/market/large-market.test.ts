@@ -64,7 +64,7 @@ test('a trader at fault with very many orders loses them in steps, and then the 
 })
 
 inFolder(
-  'what expires in one second expires over many batches, each order once',
+  'orders that expire in one second expire over many batches, each once',
   async (dataDir) => {
     const host = startHost(dataDir)
     const orders = 2 * EXPIRATIONS_MAX + 300
@@ -110,7 +110,7 @@ inFolder(
   },
 )
 
-inFolder('books that have lost their orders give their memory back', async (dataDir) => {
+inFolder('books that have lost their orders free their memory', async (dataDir) => {
   const host = startHost(dataDir)
   await host.run(open(1))
   const order = signed(buy('YES').at(0.1).by('ann').named('a'), marketId(1))

@@ -57,7 +57,7 @@ function assertCounted(host: Host): void {
 }
 
 for (const how of ['the log', 'a snapshot'] as const) {
-  inFolder(`a cancel of what is not settled survives a restart from ${how}`, async (dataDir) => {
+  inFolder(`a cancel of unsettled fills survives a restart from ${how}`, async (dataDir) => {
     let host = startHost(dataDir)
     const restart = async () => {
       if (how === 'a snapshot') await snapshot(host)
@@ -84,7 +84,7 @@ for (const how of ['the log', 'a snapshot'] as const) {
   })
 }
 
-inFolder('a cancel of all finds what was filled before a restart', async (dataDir) => {
+inFolder('a cancel of all finds orders filled before a restart', async (dataDir) => {
   let host = startHost(dataDir)
   await host.run(open(1), open(2), place(selling), place(buying))
   await snapshot(host)
@@ -106,7 +106,7 @@ inFolder('a cancel of all finds what was filled before a restart', async (dataDi
   await host.stop()
 })
 
-inFolder('counts never leak: not by a replay, a snapshot or a failed append', async (dataDir) => {
+inFolder('counts are right after a replay, a snapshot and a failed append', async (dataDir) => {
   const random = randomFrom(11)
   let host = startHost(dataDir, { partitions: 2 })
   const orders = new Map<string, VerifiedOrder>()
@@ -175,7 +175,7 @@ function reportsOf(event: OrdersMatched, orders: Map<string, VerifiedOrder>): Tr
   })
 }
 
-inFolder('pauses come back from the log, and are told and asked', async (dataDir) => {
+inFolder('pauses are restored from the log, sent and returned', async (dataDir) => {
   const terms = { firstMs: 10_000, maxMs: 60_000 }
   const risk = () => ({ minNotional: 0, pendingTradesMax: 1_000, pauses: new TraderPauses(terms) })
   let host = startHost(dataDir, { risk: risk() })

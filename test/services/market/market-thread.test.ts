@@ -71,7 +71,7 @@ function batches(seed: number, count: number, from = 0): Command[][] {
 
 const openAll = [open(1), open(2), open(3), open(4)]
 
-inFolder('what no market is there for is an answer', async (dataDir) => {
+inFolder('a command for an unknown market gets an answer', async (dataDir) => {
   const host = startHost(dataDir, { own: [0] })
   const notFound = { rejected: 'MARKET_NOT_FOUND' }
   const trade = failed(2, 1, signed(buy('YES')), signed(sell('YES')))
@@ -105,7 +105,7 @@ inFolder('what no market is there for is an answer', async (dataDir) => {
   await host.stop()
 })
 
-inFolder('open orders of a trader are asked in one market or in all', async (dataDir) => {
+inFolder('open orders of a trader are listed for one market or for all', async (dataDir) => {
   const host = startHost(dataDir)
   await host.run(...openAll, place(1, buy('YES').by('ann').named('a')))
   await host.run(place(2, sell('NO').by('ann').named('b')), place(2, buy('NO').at(0.1).named('c')))
@@ -121,7 +121,7 @@ inFolder('open orders of a trader are asked in one market or in all', async (dat
 })
 
 inFolder(
-  'open orders come page by page, the oldest first, whatever happens in between',
+  'open orders are listed page by page, oldest first, whatever changes in between',
   async (dataDir) => {
     const host = startHost(dataDir)
     await host.run(...openAll)
@@ -166,7 +166,7 @@ inFolder(
   },
 )
 
-inFolder('after a restart every market is what it was', async (dataDir) => {
+inFolder('after a restart every market has the same state', async (dataDir) => {
   let host = startHost(dataDir)
   await host.run(...openAll)
   let hashes = host.hashes()
@@ -182,7 +182,7 @@ inFolder('after a restart every market is what it was', async (dataDir) => {
   await host.stop()
 })
 
-inFolder('snapshots and truncation change nothing but what is replayed', async (dataDir) => {
+inFolder('snapshots and truncation change only what is replayed', async (dataDir) => {
   const options = { snapshotEvery: 100 }
   let host = startHost(dataDir, options)
   const untouched = startHost(`${dataDir}/other`)
@@ -216,7 +216,7 @@ inFolder('snapshots and truncation change nothing but what is replayed', async (
   await untouched.stop()
 })
 
-inFolder('nothing is truncated that the database does not have', async (dataDir) => {
+inFolder('events that the database does not have are not truncated', async (dataDir) => {
   const host = startHost(dataDir, { snapshotEvery: 100 })
   await host.run(...openAll)
   for (const batch of batches(9, 100)) await host.run(...batch)
@@ -236,7 +236,7 @@ for (const [step, code] of [
   ['forgetClosed', 'LOG_MERGE_FAILED'],
   ['beginSnapshot', 'LOG_SNAPSHOT_FAILED'],
 ] as const) {
-  inFolder(`a partition that fails to ${step} keeps no other from being cut`, async (dataDir) => {
+  inFolder(`others are truncated if a partition fails to ${step}`, async (dataDir) => {
     const failing = (log: EventLog<MarketEvent>) => {
       const work = log[step].bind(log) as (partition: number, ...args: unknown[]) => unknown
       log[step] = ((partition: number, ...args: unknown[]) => {
@@ -259,7 +259,7 @@ for (const [step, code] of [
   })
 }
 
-inFolder('what the database has stays in the log for as long as it should', async (dataDir) => {
+inFolder('events that the database has stay in the log for the retention time', async (dataDir) => {
   const options = { partitions: 1, snapshotEvery: 100, retention: new Retention(3_600_000) }
   const host = startHost(dataDir, options)
   const trade = async (from: number, to: number) => {
@@ -283,7 +283,7 @@ inFolder('what the database has stays in the log for as long as it should', asyn
   await host.stop()
 })
 
-inFolder('a quiet market does not keep the log from being truncated', async (dataDir) => {
+inFolder('a quiet market does not prevent the log from being truncated', async (dataDir) => {
   let host = startHost(dataDir, { partitions: 1, snapshotEvery: 100 })
   await host.run(open(1), open(2), place(1, buy('YES').at(0.1).named('quiet')))
   for (let n = 0; n < 500; n++) await host.run(place(2, buy('YES').at(0.1).named(`n${n}`)))
@@ -300,7 +300,7 @@ inFolder('a quiet market does not keep the log from being truncated', async (dat
   await host.stop()
 })
 
-inFolder('what was seen before a restart is answered from the first answer', async (dataDir) => {
+inFolder('an order from before a restart gets its first answer', async (dataDir) => {
   let host = startHost(dataDir)
   const filled = place(1, buy('YES').at(0.5).size(2).named('filled'))
   const cancelled = place(1, buy('NO').named('cancelled'))
@@ -327,7 +327,7 @@ inFolder('what was seen before a restart is answered from the first answer', asy
   await host.stop()
 })
 
-inFolder('within one batch an order is seen as soon as it has been handled', async (dataDir) => {
+inFolder('within one batch an order is known as soon as it has been handled', async (dataDir) => {
   const host = startHost(dataDir)
   const order = place(1, buy('YES').named('a'))
   const taker = place(1, sell('YES').at(0.5).size(1).named('t'))
@@ -339,7 +339,7 @@ inFolder('within one batch an order is seen as soon as it has been handled', asy
   await host.stop()
 })
 
-inFolder('what a node says that settled before another does is not heard', async (dataDir) => {
+inFolder('a settlement report of an earlier lease holder is rejected', async (dataDir) => {
   const host = startHost(dataDir)
   const buying = signed(buy('YES').at(0.5).size(1).by('ann').named('b'), marketId(1))
   const selling = signed(sell('YES').at(0.5).size(1).by('bob').named('s'), marketId(1))
@@ -363,7 +363,7 @@ inFolder('what a node says that settled before another does is not heard', async
   await host.stop()
 })
 
-inFolder('an order that a failed trade reopened is open after a restart too', async (dataDir) => {
+inFolder('an order that a failed trade reopened is also open after a restart', async (dataDir) => {
   let host = startHost(dataDir)
   const selling = signed(sell('YES').at(0.4).size(2).by('bob').named('s'), marketId(1))
   const buying = signed(buy('YES').at(0.4).size(2).by('ann').named('b'), marketId(1))
@@ -390,27 +390,24 @@ inFolder('an order that a failed trade reopened is open after a restart too', as
   await host.stop()
 })
 
-inFolder(
-  'closed, reopened and closed again in one batch ends as the last word',
-  async (dataDir) => {
-    const host = startHost(dataDir)
-    const selling = signed(sell('YES').at(0.4).size(2).by('bob').named('s'), marketId(1))
-    const buying = signed(buy('YES').at(0.4).size(2).by('ann').named('b'), marketId(1))
-    await host.run(
-      open(1),
-      { type: 'PlaceOrder', message: { order: selling } },
-      { type: 'PlaceOrder', message: { order: buying } },
-      failed(1, 3, buying, selling),
-      cancel(1, 's', 1),
-    )
-    const [s, b] = host.log.closedOrders(1, [selling.orderHash, buying.orderHash])
-    assert.deepEqual([s?.reason, b?.reason], ['cancelled', 'filled'])
-    await host.stop()
-  },
-)
+inFolder('an order that is closed, reopened and closed in one batch is closed', async (dataDir) => {
+  const host = startHost(dataDir)
+  const selling = signed(sell('YES').at(0.4).size(2).by('bob').named('s'), marketId(1))
+  const buying = signed(buy('YES').at(0.4).size(2).by('ann').named('b'), marketId(1))
+  await host.run(
+    open(1),
+    { type: 'PlaceOrder', message: { order: selling } },
+    { type: 'PlaceOrder', message: { order: buying } },
+    failed(1, 3, buying, selling),
+    cancel(1, 's', 1),
+  )
+  const [s, b] = host.log.closedOrders(1, [selling.orderHash, buying.orderHash])
+  assert.deepEqual([s?.reason, b?.reason], ['cancelled', 'filled'])
+  await host.stop()
+})
 
 inFolder(
-  'an append that fails is unknown; the log decides, resubmission is safe',
+  'a failed append gives an unknown outcome; the log decides, and sending again is safe',
   async (dataDir) => {
     const partitionBytesMax = 400_000
     const host = startHost(dataDir, { partitions: 1, partitionBytesMax })
@@ -448,7 +445,7 @@ inFolder(
   },
 )
 
-inFolder('a log that remembers as many orders as it can takes no new ones', async (dataDir) => {
+inFolder('a log with its maximum of remembered orders accepts no new ones', async (dataDir) => {
   const host = startHost(dataDir, { partitions: 1, closedOrdersMax: 2 })
   await host.run(open(1))
   await host.run(place(1, sell('YES').named('a')), place(1, buy('YES').named('b')))
@@ -460,7 +457,7 @@ inFolder('a log that remembers as many orders as it can takes no new ones', asyn
   await host.stop()
 })
 
-inFolder('what has expired is forgotten, and can still not be placed again', async (dataDir) => {
+inFolder('expired orders are forgotten, and still cannot be placed again', async (dataDir) => {
   let host = startHost(dataDir, { partitions: 1 })
   const order = place(
     1,
@@ -539,7 +536,7 @@ inFolder(
   },
 )
 
-inFolder('a market whose commands would go elsewhere stops the start', async (dataDir) => {
+inFolder('a market in the wrong partition stops the start', async (dataDir) => {
   const host = startHost(dataDir, { partitions: 2, own: [0, 1] })
   await host.run(open(1))
   await host.stop()
@@ -547,7 +544,7 @@ inFolder('a market whose commands would go elsewhere stops the start', async (da
   assert.throws(() => startHost(dataDir, pinned), /history in partition 1, .* partition 0/)
 })
 
-inFolder('a resolved market whose trades are settled is unloaded for good', async (dataDir) => {
+inFolder('a resolved market with settled trades is unloaded permanently', async (dataDir) => {
   const options = { partitions: 1, snapshotEvery: 2 }
   let host = startHost(dataDir, options)
   const selling = signed(sell('YES').named('a'), marketId(1))
@@ -585,7 +582,7 @@ inFolder('a resolved market whose trades are settled is unloaded for good', asyn
 })
 
 inFolder(
-  'a log that cannot be opened is waited for, one that is damaged is not',
+  'a log that cannot be opened is retried, and a damaged one is refused',
   async (dataDir) => {
     let fault: Fault | undefined
     const host = startHost(dataDir, {
@@ -621,7 +618,7 @@ inFolder(
   },
 )
 
-inFolder('a snapshot that cannot be written costs the market nothing', async (dataDir) => {
+inFolder('a snapshot that cannot be written does not affect the market', async (dataDir) => {
   const { snapshots } = partitionPaths(dataDir, 0)
   const host = startHost(dataDir, { partitions: 1, snapshotEvery: 5 })
   // Nothing can be created in what is no folder.

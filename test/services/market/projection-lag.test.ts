@@ -54,7 +54,7 @@ inFolder('a database that stays behind the log stops the orders of its partition
   await host.stop()
 })
 
-inFolder('a database that moves on, but too late, is behind too', async (dir) => {
+inFolder('a database that advances, but too late, counts as behind too', async (dir) => {
   const host = startHost(dir, { lagMsMax: LAG_MS_MAX, partitions: 1 })
   await host.run(open(1))
   // One event a minute; the database is always as many minutes behind.
@@ -74,7 +74,7 @@ inFolder('a database that moves on, but too late, is behind too', async (dir) =>
   await host.stop()
 })
 
-inFolder('what was not projected before a restart is as old as it is', async (dir) => {
+inFolder('events that were not projected before a restart keep their age', async (dir) => {
   const before = startHost(dir, { lagMsMax: LAG_MS_MAX, partitions: 1 })
   await before.run(open(1), place(1))
   await before.stop()
@@ -89,7 +89,7 @@ inFolder('what was not projected before a restart is as old as it is', async (di
   await host.stop()
 })
 
-inFolder('a store that never says anything counts from the start', async (dir) => {
+inFolder('if the store never reports, its lag counts from the start', async (dir) => {
   const host = startHost(dir, { lagMsMax: LAG_MS_MAX, partitions: 1 })
   await host.run(open(1), {
     type: 'PlaceOrder',
@@ -104,7 +104,7 @@ inFolder('a store that never says anything counts from the start', async (dir) =
   await host.stop()
 })
 
-inFolder('without a limit nobody is too late', async (dir) => {
+inFolder('without a limit no database counts as behind', async (dir) => {
   const host = startHost(dir, { partitions: 1 })
   await host.run(open(1), place(1))
   host.at(1_000 * HOURS)

@@ -19,7 +19,7 @@ const hold = (name: string, orders: readonly HeldOrders[], untilMs: number): Com
 })
 const codeOf = (answer: unknown) => (answer as { rejected?: string }).rejected
 
-inFolder('a hold refuses the orders that it names, until it ends or is lifted', async (dataDir) => {
+inFolder('a hold refuses its kinds of orders, until it is lifted', async (dataDir) => {
   const host = startHost(dataDir)
   await host.run(open(1), open(2, { chainId: CHAIN + 1 }))
   let number = 0
@@ -64,7 +64,7 @@ inFolder('a hold refuses the orders that it names, until it ends or is lifted', 
   await host.stop()
 })
 
-inFolder('a hold answers what open orders and unsettled trades need', async (dataDir) => {
+inFolder('a hold returns the needs of open orders and unsettled trades', async (dataDir) => {
   let host = startHost(dataDir)
   const needs = async () => {
     const [answer] = await host.run(hold('ann', ['buys'], host.nowMs + 1))
@@ -103,7 +103,7 @@ inFolder('a hold answers what open orders and unsettled trades need', async (dat
   await host.stop()
 })
 
-inFolder('more orders than are weighed count as more than any allowance', async (dataDir) => {
+inFolder('more orders than are scanned count as more than any allowance', async (dataDir) => {
   const host = startHost(dataDir)
   const orders = Array.from({ length: ORDERS_WEIGHED_MAX }, (_, at) =>
     place(signed(buy('YES').at(0.1).size(1).by('ann').named(`many${at}`), marketId(1))),
@@ -116,7 +116,7 @@ inFolder('more orders than are weighed count as more than any allowance', async 
   await host.stop()
 })
 
-inFolder('while a partition is away, what a trader needs is not known', async (dataDir) => {
+inFolder('while a partition is unavailable, the needs of a trader are unknown', async (dataDir) => {
   const host = startHost(dataDir)
   await host.run(open(1))
   host.thread.away.set(0, 'the file is away')

@@ -88,7 +88,7 @@ function flow(random: Random, trades: Map<TradeId, TradeReport>, index: number):
 }
 
 for (const seed of seedsOf(1, 2)) {
-  inFolder(`the index of traders is what a walk finds, seed ${seed}`, async (dataDir) => {
+  inFolder(`the index of traders equals a full scan, seed ${seed}`, async (dataDir) => {
     const random = randomFrom(seed)
     const trades = new Map<TradeId, TradeReport>()
     const orders = new Map<string, VerifiedOrder>()

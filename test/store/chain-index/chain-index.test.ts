@@ -89,7 +89,7 @@ const moved = (
   kind: MoveKind = 'transfer',
 ): Bare => ({ type: 'TokensMoved', part: 0, positionId: word(token), from, to, amount, kind })
 
-await onBothDatabases('what comes from the chain', ({ fresh }) => {
+await onBothDatabases('the chain index', ({ fresh }) => {
   let database: Database
   before(async () => {
     database = await openDatabase(await fresh())

@@ -38,7 +38,7 @@ const filter: ChargesFilter = {
   ...{ chainId: CHAIN, sender, above: -1, below: Number.MAX_SAFE_INTEGER, except: [], limit: 10 },
 }
 
-await onBothDatabases('what settlement transactions cost', (databases) => {
+await onBothDatabases('charges of settlement transactions', (databases) => {
   it('settlement gas is charged to used-up makers, to the taker for the last fill, and to the side at fault', async () => {
     await withStore(databases, async (database) => {
       const buying = order('buy')

@@ -19,7 +19,7 @@ async function insert(database: Database, table: string, name: string, value: Bu
 }
 let blocks = 0
 
-await onBothDatabases('what is withdrawn on chain', (databases) => {
+await onBothDatabases('withdrawals on chain', (databases) => {
   it('a trader’s withdrawals are the highest nonce and the single orders', async () => {
     await withStore(databases, async (database) => {
       for (const nonce of ['999', '18446744073709551615', '1000']) {

@@ -82,7 +82,7 @@ export async function orderIsProven(t: TestContext, stage: Stage): Promise<void>
   const orders = openOrders(page)
   const button = orders.getByRole('button', { name: /^Proof: Sell YES at 91\.0¢/ })
   await button.click()
-  await says(page, /is not in the tree|the proof is of another entry/)
+  await says(page, /is not in the tree|the proof is for another entry/)
   assert.equal(await orders.getByText('✓ Proven').count(), 0)
   await page.unroute('**/proof')
   await button.click()

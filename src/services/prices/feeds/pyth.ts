@@ -22,7 +22,7 @@ function makeParser(assets: ReadonlyMap<string, string>, { clock, troubled }: Fe
     // A value that is not text matches no asset.
     const asset = isRecord(entry) ? assets.get(entry.id as string) : undefined
     if (asset === undefined || !isRecord(entry) || !isRecord(entry.price)) {
-      troubled('garbage', 'a price of no feed that was asked for')
+      troubled('garbage', 'a price of a feed that was not requested')
       return undefined
     }
     const { price: mantissa, conf, expo, publish_time: publishTime } = entry.price
@@ -34,7 +34,10 @@ function makeParser(assets: ReadonlyMap<string, string>, { clock, troubled }: Fe
     // Price and confidence have the same exponent, so their ratio needs no scaling.
     const share = Number(conf) / Number(mantissa)
     if (share > PRICE_PROVIDERS.pyth.confidenceMax) {
-      troubled('unsure', `the price of ${asset} is sure to ${share} of it only`)
+      troubled(
+        'unsure',
+        `the confidence of the price of ${asset} is too low: ${share} of the price`,
+      )
       return undefined
     }
     const atMs = publishTime * 1_000
