@@ -27,7 +27,8 @@ function misfit(exchange: string | undefined, client: string): string {
     return `the exchange speaks API ${exchange}, which is not a version; ${made}`
   }
   if (theirs.major !== ours.major) {
-    const remedy = theirs.major > ours.major ? 'a newer client is needed' : 'an older client is needed'
+    const remedy =
+      theirs.major > ours.major ? 'a newer client is needed' : 'an older client is needed'
     return `the exchange speaks API ${exchange}; ${made}: ${remedy}`
   }
   if (theirs.minor >= ours.minor) return ''

@@ -88,7 +88,7 @@ export async function gasFlows(world: World): Promise<Flow[]> {
 
   return [
     { name: 'one taker sweeps fifty resting orders', trades: sweep },
-    { name: 'ten traders, orders that meet several', trades: mixed },
+    { name: 'ten traders, orders that match several', trades: mixed },
     { name: 'a hundred strangers, one trade each', trades: strangers },
     { name: 'one taker mints with fifty resting orders', trades: mintSweep },
     { name: 'a hundred strangers, one mint each', trades: mints },
