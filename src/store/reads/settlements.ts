@@ -5,10 +5,9 @@ import { BUY, type PermitSignature, type VerifiedOrder } from '#domain/order.ts'
 import type { TradeWithOrders } from '#domain/trade.ts'
 import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
-import { TradeEntity } from '../entities/trade.ts'
 import { tradeKey } from '../projection/columns.ts'
 import { type OrderRecord, ordersByHash } from './orders.ts'
-import { type TradeRecord, type TradeRowRead, tradeOfRow, tradeRecord } from './trades.ts'
+import { type TradeRecord, type TradeRowRead, tradeOfRow } from './trades.ts'
 
 /** Pending trades; `full` if there may be more. */
 export type PendingTrades = { readonly trades: readonly TradeWithOrders[]; readonly full: boolean }
@@ -61,17 +60,17 @@ export async function tradesWithOrders(
   { tradeIds }: { readonly tradeIds: readonly TradeId[] },
 ): Promise<TradeWithOrders[]> {
   if (tradeIds.length === 0) return []
-  const keys = tradeIds.map(tradeKey).map(({ marketId, sequence, fillIndex }) => ({
-    marketId,
-    seq: sequence,
-    fillIndex,
-  }))
-  const found = await read(database, (em) =>
-    em.find(TradeEntity, { $or: keys }, { disableIdentityMap: true }),
+  const keys = tradeIds.map(tradeKey)
+  const rows = await read(database, () =>
+    sqlConnection(database).execute<TradeRowRead[]>(
+      `select * from trades where ${keys.map(() => '(market_id = ? and seq = ? and fill_index = ?)').join(' or ')}`,
+      keys.flatMap(({ marketId, sequence, fillIndex }) => [bytesOf(marketId), sequence, fillIndex]),
+      'all',
+    ),
   )
   const places = new Map(tradeIds.map((id, place) => [id, place]))
   const placeOf = ({ tradeId: id }: TradeRecord): number => places.get(id) ?? 0
-  const trades = found.map(tradeRecord).sort((a, b) => placeOf(a) - placeOf(b))
+  const trades = rows.map(tradeOfRow).sort((a, b) => placeOf(a) - placeOf(b))
   return withOrders(database, trades)
 }
 

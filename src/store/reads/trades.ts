@@ -11,7 +11,6 @@ import type { FillKind, Trade, TradeStatus } from '#domain/trade.ts'
 import type { Database } from '../engine/database.ts'
 import { bytesOf, hexColumn, hexOf, hexOfDigits } from '../engine/hex.ts'
 import { rowsOf } from '../engine/prepared.ts'
-import type { TradeEntity } from '../entities/trade.ts'
 
 export type TradeRecord = Trade & {
   readonly chainId: number
@@ -68,6 +67,7 @@ type ListedRow = Pick<
   | 'taker_side'
   | 'matched_at_ms'
   | 'status'
+  | 'kind'
 > & { readonly bought: string; readonly sold: string; readonly tx: string | null }
 
 /** Returns trades of a market before a position, newest first, with only the fields that a list shows. */
@@ -78,7 +78,7 @@ export async function earlierTrades(
   const { marketId, limit, before } = filter
   const rows = await rowsOf<ListedRow>(
     database,
-    `select seq, fill_index, outcome, price_e6, size_e6, taker_side, matched_at_ms, status,
+    `select seq, fill_index, outcome, price_e6, size_e6, taker_side, matched_at_ms, status, kind,
         ${hexColumn('buyer')} as bought, ${hexColumn('seller')} as sold, ${hexColumn('tx_hash')} as tx
       from trades where market_id = ? ${BEFORE_PLACE} ${NEWEST_FIRST} limit ?`,
     [bytesOf(marketId), before.seq, before.seq, before.fillIndex, limit],
@@ -95,6 +95,7 @@ export async function earlierTrades(
     matchedAtMs: Number(row.matched_at_ms),
     status: row.status,
     txHash: hexOfDigits(row.tx),
+    ...(row.kind === null ? {} : { kind: row.kind }),
   }))
 }
 
@@ -300,32 +301,5 @@ export function tradeOfRow(row: TradeRowRead): TradeRecord {
     attempts: row.attempts,
     failedAtMs: row.failed_at_ms === null ? null : Number(row.failed_at_ms),
     updatedAtMs: Number(row.updated_at_ms),
-  }
-}
-
-export function tradeRecord(row: TradeEntity): TradeRecord {
-  return {
-    tradeId: tradeId(row.marketId, row.seq, row.fillIndex),
-    marketId: row.marketId,
-    seq: row.seq,
-    fillIndex: row.fillIndex,
-    outcome: row.outcome,
-    price: row.price,
-    size: row.size,
-    buyer: row.buyer,
-    seller: row.seller,
-    buyOrderHash: row.buyOrderHash,
-    sellOrderHash: row.sellOrderHash,
-    takerSide: row.takerSide,
-    matchedAtMs: row.matchedAtMs,
-    chainId: row.chainId,
-    cost: row.cost,
-    status: row.status,
-    txHash: row.txHash ?? '',
-    reason: row.reason ?? '',
-    attempts: row.attempts,
-    failedAtMs: row.failedAtMs ?? null,
-    updatedAtMs: row.updatedAtMs,
-    ...(row.kind == null ? {} : { kind: row.kind }),
   }
 }

@@ -102,6 +102,7 @@ await onBothDatabases('answers of the query pool', (databases) => {
   it('a page of earlier trades has the market’s rows before the given position', async () => {
     await withStore(databases, async (database, url) => {
       await seedTrades(database, { trades: 400, markets: 10, users: 7 })
+      await sqlConnection(database).execute("update trades set kind = 'mint' where seq % 2 = 0")
       const rows = await sqlConnection(database).execute<Trade[]>('select * from trades')
       const all = rows
         .filter((row) => hexOf(row.market_id as Buffer) === MARKET)
@@ -113,12 +114,14 @@ await onBothDatabases('answers of the query pool', (databases) => {
           buyer: checksumAddress(hexOf(row.buyer as Buffer) as Address),
           seller: checksumAddress(hexOf(row.seller as Buffer) as Address),
           outcome: row.outcome,
+          ...(row.kind === null ? {} : { kind: row.kind }),
           timestamp: Math.floor(Number(row.matched_at_ms) / 1_000),
           txHash: row.tx_hash === null ? '' : hexOf(row.tx_hash as Buffer),
           status: row.status,
           seq: Number(row.seq),
         }))
       assert.equal(all.length, 40)
+      assert.equal(all.filter(({ kind }) => kind === 'mint').length, 20)
       await withPages(url, async (write) => {
         const page = { list: 'trades', marketId: MARKET, limit: 15 } as const
         const before = (at: number) => ({ seq: all[at]!.seq, fillIndex: 0 })
