@@ -4,7 +4,7 @@ import type { ApiKey } from '#domain/api-key.ts'
 import type { TradeId } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { StoreReply } from '#store/engine/reply.ts'
-import type { WriteTask } from '#store/writes/ask-write.ts'
+import type { WriteTask } from '#store/writes/writes.ts'
 
 /** Messages to the fronts. */
 export type KeyFollowerProtocol = {

@@ -9,7 +9,7 @@ import { reject } from '#domain/rejection.ts'
 import type { WriteRequests } from '#protocol/projector.ts'
 import type { Behaviour, Context, Deferred } from '#runtime/actor.ts'
 import type { StoreReply } from '#store/engine/reply.ts'
-import type { WriteTask } from '#store/writes/ask-write.ts'
+import type { WriteTask } from '#store/writes/writes.ts'
 
 export type WriteQueueProtocol = WriteRequests & {
   Written: {

@@ -10,7 +10,7 @@ import { type Database, transact } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 import { type Statements, statements } from '../engine/statements.ts'
 
-export type ChainClaim = {
+type ChainClaim = {
   readonly chainId: number
   /** Addresses of the contracts as one string: a database follows one deployment. */
   readonly deployment: string

@@ -17,7 +17,7 @@ import { type Statements, statements } from '../engine/statements.ts'
 import { correct } from './position-fold.ts'
 import { overwritePosition, positionsOf } from './positions-write.ts'
 
-export type PositionSync = {
+type PositionSync = {
   readonly chainId: number
   readonly marketId: MarketId
   readonly holder: Address
@@ -31,7 +31,7 @@ export type PositionSync = {
 }
 
 /** The position shown from now on, and its block. */
-export type SyncedPosition = Amounts & { readonly blockNumber: number; readonly blockHash: string }
+type SyncedPosition = Amounts & { readonly blockNumber: number; readonly blockHash: string }
 
 type Amounts = {
   readonly yesShares: bigint

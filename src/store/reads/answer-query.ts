@@ -1,5 +1,6 @@
-/** Runs the named queries. */
+/** Runs the named queries. A new query is a row of the table; callers (`queries.ts`) have its types from here. */
 
+import type { Address, MarketId } from '#domain/ids.ts'
 import type { Database } from '../engine/database.ts'
 import type { StoreReply } from '../engine/reply.ts'
 import { storeFault } from '../engine/store-fault.ts'
@@ -52,7 +53,6 @@ import {
   positionsOfUser,
   realisedProfitOf,
 } from './positions.ts'
-import type { Queries, QueryName, QueryTask } from './queries.ts'
 import { settlementCharges } from './settlement-charges.ts'
 import { pendingTradesWithOrders, permitsOf, tradesWithOrders } from './settlements.ts'
 import { chainStats, marketStats } from './stats.ts'
@@ -66,18 +66,15 @@ import {
 import { tradesOfUser } from './user-trades.ts'
 import { withdrawers, withdrawnBy } from './withdrawn.ts'
 
-const answers: {
-  readonly [Name in QueryName]: (
-    database: Database,
-    args: Queries[Name]['takes'],
-  ) => Promise<Queries[Name]['answers']>
-} = {
-  apiKeyById: (database, { id }) => apiKeyById(database, id),
+const ANSWERS = {
+  apiKeyById: (database: Database, { id }: { id: string }) => apiKeyById(database, id),
   deadmanDue,
   orderState,
-  marketById: (database, { marketId }) => marketById(database, marketId),
-  oldestMarketOf: (database, { idStart }) => oldestMarketOf(database, idStart),
-  marketsByContract: (database, { contractAddress }) =>
+  marketById: (database: Database, { marketId }: { marketId: MarketId }) =>
+    marketById(database, marketId),
+  oldestMarketOf: (database: Database, { idStart }: { idStart: string }) =>
+    oldestMarketOf(database, idStart),
+  marketsByContract: (database: Database, { contractAddress }: { contractAddress: Address }) =>
     marketsByContract(database, contractAddress),
   listMarkets,
   recentTrades,
@@ -100,10 +97,11 @@ const answers: {
   quickMarketsOfAsset,
   quickMarketById,
   unfinishedQuickMarkets,
-  chainVersion,
+  chainVersion: (database: Database, _: object) => chainVersion(database),
   listChainMarkets,
-  chainMarketById: (database, { marketId }) => chainMarketById(database, marketId),
-  chainMarketsByContract: (database, { contractAddress }) =>
+  chainMarketById: (database: Database, { marketId }: { marketId: MarketId }) =>
+    chainMarketById(database, marketId),
+  chainMarketsByContract: (database: Database, { contractAddress }: { contractAddress: Address }) =>
     chainMarketsByContract(database, contractAddress),
   listEvents,
   eventsBySlug,
@@ -113,7 +111,8 @@ const answers: {
   openMarketContracts,
   followedTokens,
   marketsToReconcile,
-  assertionsOfMarket: (database, { marketId }) => assertionsOfMarket(database, marketId),
+  assertionsOfMarket: (database: Database, { marketId }: { marketId: MarketId }) =>
+    assertionsOfMarket(database, marketId),
   assertionsToSettle,
   marketsWithoutPayout,
   tokensHeldBy,
@@ -148,6 +147,21 @@ const answers: {
   publicBooksEnd,
   publicBookBefore,
   publicSegments,
+} satisfies Readonly<Record<string, (database: Database, args: never) => Promise<unknown>>>
+
+export type QueryName = keyof typeof ANSWERS
+
+export type Queries = {
+  [Name in QueryName]: {
+    takes: Parameters<(typeof ANSWERS)[Name]>[1]
+    answers: Awaited<ReturnType<(typeof ANSWERS)[Name]>>
+  }
+}
+
+/** Message to the pool. */
+export type QueryTask<Name extends QueryName = QueryName> = {
+  readonly query: Name
+  readonly args: Queries[Name]['takes']
 }
 
 /** Answers one task. Faults are returned, not thrown, because an error does not cross a thread intact. */
@@ -156,7 +170,7 @@ export async function answerQuery<Name extends QueryName>(
   { query, args }: QueryTask<Name>,
 ): Promise<StoreReply> {
   try {
-    return { ok: true, answer: await answers[query](await open(), args) }
+    return { ok: true, answer: await ANSWERS[query](await open(), args as never) }
   } catch (error) {
     return faultReply(error)
   }

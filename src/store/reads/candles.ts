@@ -9,7 +9,7 @@ import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { bytesOf } from '../engine/hex.ts'
 import { SPANS_SEC, sumOf } from '../projection/spans.ts'
 
-export type CandleRecord = {
+type CandleRecord = {
   readonly startSec: number
   readonly open: number
   readonly high: number
@@ -19,7 +19,7 @@ export type CandleRecord = {
   readonly trades: number
 }
 
-export type CandleFilter = {
+type CandleFilter = {
   readonly marketId: MarketId
   readonly outcome: Outcome
   /** A multiple of a stored span. */

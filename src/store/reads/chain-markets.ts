@@ -34,7 +34,7 @@ type QuickFacts = {
   readonly endSource: string | null
 }
 
-export type ChainMarketFilter = {
+type ChainMarketFilter = {
   readonly chainId?: number
   readonly category?: Category
   readonly resolved?: boolean
@@ -55,7 +55,7 @@ export type ChainMarketFilter = {
 
 type MarketStatus = 'open' | 'ended'
 
-export type AssertionRecord = {
+type AssertionRecord = {
   readonly id: string
   readonly marketId: MarketId
   readonly chainId: number

@@ -8,7 +8,7 @@ import { ClaimEntity } from '../entities/claim.ts'
 /** The last claim of a page. */
 export type ClaimPlace = { readonly atMs: number; readonly item: number; readonly key: RelayKey }
 
-export type ClaimFilter = {
+type ClaimFilter = {
   readonly status: ClaimStatus
   readonly limit: number
   /** Only claims after this one in the list, which are older. */

@@ -12,7 +12,7 @@ import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 import { type ChainMarketRecord, chainMarketsByIds } from './chain-markets.ts'
 
-export type EventRecord = EventInfo & {
+type EventRecord = EventInfo & {
   readonly chainId: number
   readonly hash: string
   /** Operator who signed it. */
@@ -46,7 +46,7 @@ export type EventFilter = {
   readonly status?: 'open' | 'ended'
 }
 
-export type EventPage = {
+type EventPage = {
   readonly events: readonly EventRecord[]
   /** Undefined on the last page. */
   readonly next: EventPlace | undefined
@@ -206,7 +206,7 @@ export async function eventsBySlug(
   return rows.map(eventRecord)
 }
 
-export type EventMarkets = {
+type EventMarkets = {
   readonly hash: string
   /** Number of its markets, including those that are not in `markets`. */
   readonly count: number
@@ -246,7 +246,7 @@ export async function marketsOfEvents(
   }))
 }
 
-export type MarketEventRecord = {
+type MarketEventRecord = {
   readonly marketId: MarketId
   readonly slug: string
   readonly title: string

@@ -10,7 +10,7 @@ import { bytesOf, hexOf } from '../engine/hex.ts'
 import { DAY_SEC, HOUR_SEC, MINUTE_SEC, sumOf } from '../projection/spans.ts'
 import { daySpans } from './stats.ts'
 
-export type MarketFiguresRecord = {
+type MarketFiguresRecord = {
   readonly marketId: MarketId
   readonly totalVolume: bigint
   readonly volume24h: bigint

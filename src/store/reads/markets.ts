@@ -7,7 +7,7 @@ import { bytesOf, hexOf } from '../engine/hex.ts'
 import { rowsOf } from '../engine/prepared.ts'
 import { MarketEntity } from '../entities/market.ts'
 
-export type MarketRecord = Market & {
+type MarketRecord = Market & {
   readonly openedAtMs: number
   /** Both null while the market is open. */
   readonly closeReason: CloseReason | null

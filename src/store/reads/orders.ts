@@ -66,7 +66,7 @@ export async function storedOrders(
 }
 
 /** State of an order without its signature. */
-export type OrderState = {
+type OrderState = {
   readonly orderHash: OrderHash
   readonly marketId: MarketId
   readonly chainId: number

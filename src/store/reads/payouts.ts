@@ -8,7 +8,7 @@ import type { Database } from '../engine/database.ts'
 import { bytesOf, hexColumn, hexOfDigits } from '../engine/hex.ts'
 import { rowsOf } from '../engine/prepared.ts'
 
-export type PayoutRecord = {
+type PayoutRecord = {
   readonly marketId: MarketId
   readonly marketQuestion: string
   readonly contractAddress: Address

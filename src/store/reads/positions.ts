@@ -7,7 +7,7 @@ import type { Database } from '../engine/database.ts'
 import { bytesOf, hexColumn, hexOf, hexOfDigits } from '../engine/hex.ts'
 import { rowsOf } from '../engine/prepared.ts'
 
-export type PositionRecord = {
+type PositionRecord = {
   readonly marketId: MarketId
   readonly yesShares: bigint
   readonly noShares: bigint
@@ -15,7 +15,7 @@ export type PositionRecord = {
   readonly noCost: bigint
 }
 
-export type UserPosition = PositionRecord & {
+type UserPosition = PositionRecord & {
   readonly realisedProfit: bigint
   readonly question: string
   readonly contractAddress: Address
@@ -25,7 +25,7 @@ export type UserPosition = PositionRecord & {
 
 type Holder = PositionRecord & { readonly holder: Address }
 
-export type MarketHolders = { readonly top: readonly Holder[]; readonly total: number }
+type MarketHolders = { readonly top: readonly Holder[]; readonly total: number }
 
 /** A market as named in a path: by its id, or by its contract's address. */
 type MarketName =

@@ -5,9 +5,9 @@ import { readTogether } from '../engine/prepared.ts'
 import type { StoreReply } from '../engine/reply.ts'
 import { closedFault } from '../engine/store-fault.ts'
 import { openDatabase } from '../open-database.ts'
-import { answerQuery } from './answer-query.ts'
+import { answerQuery, type QueryTask } from './answer-query.ts'
 import { type NeedsPage, type OpenNeedsOptions, openNeeds } from './open-needs.ts'
-import { askQuery, type Query, type QueryTask } from './queries.ts'
+import { askQuery, type Query } from './queries.ts'
 
 export type Reads = {
   readonly query: Query

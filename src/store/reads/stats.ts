@@ -10,7 +10,7 @@ import { bytesOf } from '../engine/hex.ts'
 import { DAY_SEC, HOUR_SEC, MINUTE_SEC, spanStartSec, sumOf } from '../projection/spans.ts'
 import { openInterestOf, openInterestOfChain } from './positions.ts'
 
-export type MarketStats = {
+type MarketStats = {
   readonly totalVolume: bigint
   readonly volume24h: bigint
   readonly totalTrades: number
@@ -24,7 +24,7 @@ export type MarketStats = {
   readonly openInterest: bigint
 }
 
-export type ChainStats = {
+type ChainStats = {
   readonly totalVolume: bigint
   readonly volume24h: bigint
   readonly totalTrades: number

@@ -15,7 +15,7 @@ import { type MarketTexts, textsOfMarkets } from './market-texts.ts'
 import { type TagsRow, tagsOf } from './order-tags.ts'
 import type { TradePlace, TradeRecord, TradeRowRead } from './trades.ts'
 
-export type UserTrades = {
+type UserTrades = {
   readonly trades: readonly UserTradeRecord[]
   /** Start of the next page; undefined at the end. */
   readonly next: TradePlace | undefined

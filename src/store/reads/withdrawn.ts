@@ -4,7 +4,7 @@ import type { Address, OrderHash, Uint64 } from '#domain/ids.ts'
 import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 
-export type Withdrawn = {
+type Withdrawn = {
   /** Orders with a lower nonce are void; '0' if the trader has voided none that way. */
   readonly beforeNonce: Uint64
   /** Single orders, at most the requested number. */

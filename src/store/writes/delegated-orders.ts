@@ -30,7 +30,7 @@ export type DelegatedOrder = {
 }
 
 /** Result of a reservation: granted, or the current sum of the open orders. */
-export type DelegatedReserve =
+type DelegatedReserve =
   | { readonly reserved: true }
   | { readonly reserved: false; readonly openNotional: bigint; readonly openOrders: number }
 

@@ -5,7 +5,8 @@
 
 import { Fault } from '#domain/fault.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
-import { askQuery, type QueryTask } from '../reads/queries.ts'
+import type { QueryTask } from '../reads/answer-query.ts'
+import { askQuery } from '../reads/queries.ts'
 import { askWrite, type WriteQueueRef } from './ask-write.ts'
 import type { JournalFilter } from './transactions.ts'
 

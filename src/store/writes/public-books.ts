@@ -10,7 +10,7 @@ import { rowsOf } from '../engine/prepared.ts'
 import { statements } from '../engine/statements.ts'
 
 /** A run of leaves, and a market's last event in it. */
-export type BookSegment = {
+type BookSegment = {
   readonly seq: number
   readonly throughMs: number
   readonly fromLeaf: number

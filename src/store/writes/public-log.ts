@@ -331,7 +331,7 @@ export async function publicThroughMs(
 }
 
 /** The partition of an event, and when it happened. */
-export type EventPlace = { readonly partition: number; readonly atMs: number }
+type EventPlace = { readonly partition: number; readonly atMs: number }
 
 /**
  * Returns the position from which to search for the first event of an order; undefined if the database does not have

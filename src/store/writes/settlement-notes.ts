@@ -9,7 +9,7 @@ import { type Database, read, sqlConnection, transact } from '../engine/database
 import { bytesOf, hexOf } from '../engine/hex.ts'
 import { tradeKey } from '../projection/columns.ts'
 
-export type SettlementNotes = {
+type SettlementNotes = {
   readonly chainId: number
   readonly notes: readonly TradeNote[]
   /** Trades that have ended. */

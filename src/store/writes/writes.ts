@@ -1,4 +1,10 @@
-/** Runs the named writes of the write queue, each by its function. */
+/**
+ * Runs the named writes of the write queue, each by its function. A new write is a row of the table; callers
+ * (`ask-write.ts`) have its types from here. Each write is one transaction.
+ *
+ * A caller may not receive the answer (a deadline, a restart), so every write must be repeatable: an upsert, or one
+ * that recognises its earlier result.
+ */
 
 import { Fault } from '#domain/fault.ts'
 import { claimChain } from '../chain-index/cursor.ts'
@@ -6,9 +12,9 @@ import { indexRange } from '../chain-index/index-range.ts'
 import { rewindChain } from '../chain-index/rewind-chain.ts'
 import { syncPosition } from '../chain-index/sync-position.ts'
 import { type Database, transact } from '../engine/database.ts'
+import type { Lease } from '../engine/fence.ts'
 import type { StoreReply } from '../engine/reply.ts'
 import { storeFault } from '../engine/store-fault.ts'
-import type { Answers, Takes, WriteName, WriteTask } from './ask-write.ts'
 import { clearDeadman, setDeadman } from './deadman.ts'
 import { releaseDelegated, reserveDelegated } from './delegated-orders.ts'
 import { recordMarks, recordPrices } from './prices.ts'
@@ -24,9 +30,7 @@ import { changeRelay, openRelay } from './relays.ts'
 import { noteTrades } from './settlement-notes.ts'
 import { saveTransaction } from './transactions.ts'
 
-const writers: {
-  readonly [Name in WriteName]: (database: Database, args: Takes<Name>) => Promise<Answers<Name>>
-} = {
+const WRITERS = {
   claimChain,
   indexRange,
   rewindChain,
@@ -51,10 +55,17 @@ const writers: {
   releaseDelegated,
 }
 
+export type WriteName = keyof typeof WRITERS
+export type Takes<Name extends WriteName> = Parameters<(typeof WRITERS)[Name]>[1]
+export type Answers<Name extends WriteName> = Awaited<ReturnType<(typeof WRITERS)[Name]>>
+
+/** Message to the write queue; with a lease if its role has one. */
+export type WriteTask = { readonly write: string; readonly args: object; readonly lease?: Lease }
+
 /** Runs one task. Faults are returned, not thrown, because an error does not cross a thread intact. */
 async function runWrite(database: Database, task: WriteTask): Promise<StoreReply> {
   const { write, args, lease } = task
-  const table: Record<string, (database: Database, args: never) => Promise<unknown>> = writers
+  const table: Record<string, (database: Database, args: never) => Promise<unknown>> = WRITERS
   try {
     const writer = table[write]
     if (writer === undefined) {

@@ -13,7 +13,7 @@ import {
   writeQueue,
 } from '#services/projector/write-queue.ts'
 import type { StoreReply } from '#store/engine/reply.ts'
-import type { WriteTask } from '#store/writes/ask-write.ts'
+import type { WriteTask } from '#store/writes/writes.ts'
 
 function open(
   run: (task: WriteTask) => Promise<StoreReply>,
