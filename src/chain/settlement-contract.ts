@@ -11,6 +11,7 @@ import {
   parseSignature,
 } from 'viem'
 import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
+import type { SettlementChainEvent } from '#domain/chain-event.ts'
 import {
   type Address,
   type MarketId,
@@ -88,51 +89,8 @@ export type SettlementPermit = {
   readonly permit: PermitSignature
 }
 
-type TradeSettled = Place & {
-  readonly type: 'TradeSettled'
-  /** The trade's id on chain. */
-  readonly tradeKey: string
-  readonly marketId: MarketId
-  readonly buyer: Address
-  readonly seller: Address
-  readonly buyHash: OrderHash
-  readonly sellHash: OrderHash
-  readonly outcome: Outcome
-  readonly price: number
-  readonly size: bigint
-  readonly cost: bigint
-}
-
-type TradeRejected = Place & {
-  readonly type: 'TradeRejected'
-  readonly tradeKey: string
-  readonly buyHash: OrderHash
-  readonly sellHash: OrderHash
-  readonly fault: FaultySide
-  readonly reason: SettlementReason
-}
-
-/** A trader cancelled an order on the chain. */
-type OrderWithdrawn = Place & {
-  readonly type: 'OrderWithdrawn'
-  readonly orderHash: OrderHash
-  readonly trader: Address
-  readonly effectiveAtSec: number
-}
-
-/** A trader cancelled all orders with a lower nonce on the chain. */
-type OrdersWithdrawn = Place & {
-  readonly type: 'OrdersWithdrawn'
-  readonly trader: Address
-  readonly beforeNonce: Uint64
-  readonly effectiveAtSec: number
-}
-
 type SettlementContractEvent =
-  | TradeSettled
-  | TradeRejected
-  | OrderWithdrawn
-  | OrdersWithdrawn
+  | (Place & SettlementChainEvent)
   | (Place & { readonly type: 'SettlementPaused' | 'SettlementResumed'; readonly by: Address })
   | (Place & {
       readonly type: 'SettlementOperatorSet'

@@ -18,7 +18,8 @@ export type BlockMark = {
   readonly atSec: number
 }
 
-type At = {
+/** Place of an event on the chain. */
+export type At = {
   readonly blockNumber: number
   readonly logIndex: number
   readonly txHash: string
@@ -147,45 +148,46 @@ export type TokensConverted = At & {
   readonly indexSets: readonly bigint[]
 }
 
-export type TradeOnChain = At & {
-  readonly type: 'TradeSettled'
-  /** Id of the trade on chain. */
-  readonly tradeKey: string
-  readonly marketId: MarketId
-  readonly buyer: Address
-  readonly seller: Address
-  readonly buyHash: OrderHash
-  readonly sellHash: OrderHash
-  readonly outcome: Outcome
-  readonly price: number
-  readonly size: bigint
-  readonly cost: bigint
-}
+/** Events of the settlement contract that the indexer records, without their place on the chain. */
+export type SettlementChainEvent =
+  | {
+      readonly type: 'TradeSettled'
+      /** Id of the trade on chain. */
+      readonly tradeKey: string
+      readonly marketId: MarketId
+      readonly buyer: Address
+      readonly seller: Address
+      readonly buyHash: OrderHash
+      readonly sellHash: OrderHash
+      readonly outcome: Outcome
+      readonly price: number
+      readonly size: bigint
+      readonly cost: bigint
+    }
+  | {
+      readonly type: 'TradeRejected'
+      readonly tradeKey: string
+      readonly buyHash: OrderHash
+      readonly sellHash: OrderHash
+      readonly fault: FaultySide
+      readonly reason: string
+    }
+  /** A trader withdrew an order on chain; earlier matches still settle for a while. */
+  | {
+      readonly type: 'OrderWithdrawn'
+      readonly orderHash: OrderHash
+      readonly trader: Address
+      readonly effectiveAtSec: number
+    }
+  /** A trader withdrew all orders with a lower nonce, including future ones. */
+  | {
+      readonly type: 'OrdersWithdrawn'
+      readonly trader: Address
+      readonly beforeNonce: Uint64
+      readonly effectiveAtSec: number
+    }
 
-type TradeRefused = At & {
-  readonly type: 'TradeRejected'
-  readonly tradeKey: string
-  readonly buyHash: OrderHash
-  readonly sellHash: OrderHash
-  readonly fault: FaultySide
-  readonly reason: string
-}
-
-/** A trader withdrew an order on chain; earlier matches still settle for a while. */
-type OrderWithdrawn = At & {
-  readonly type: 'OrderWithdrawn'
-  readonly orderHash: OrderHash
-  readonly trader: Address
-  readonly effectiveAtSec: number
-}
-
-/** A trader withdrew all orders with a lower nonce, including future ones. */
-type OrdersWithdrawn = At & {
-  readonly type: 'OrdersWithdrawn'
-  readonly trader: Address
-  readonly beforeNonce: Uint64
-  readonly effectiveAtSec: number
-}
+export type TradeOnChain = At & SettlementChainEvent & { readonly type: 'TradeSettled' }
 
 /** An account appointed a key that may sign its orders, changed its terms, or revoked it. */
 type DelegateSet = At & Delegation & { readonly type: 'DelegateSet' }
@@ -201,8 +203,5 @@ export type ChainEvent =
   | ConditionResolved
   | TokensMoved
   | TokensConverted
-  | TradeOnChain
-  | TradeRefused
-  | OrderWithdrawn
-  | OrdersWithdrawn
+  | (At & SettlementChainEvent)
   | DelegateSet

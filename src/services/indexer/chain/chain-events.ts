@@ -24,7 +24,7 @@ import { delegatesAbi } from '#contracts/artifacts/Delegates.abi.ts'
 import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
 import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
 import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
-import type { ChainEvent, MoveKind, SetAside } from '#domain/chain-event.ts'
+import type { At, ChainEvent, MoveKind, SetAside } from '#domain/chain-event.ts'
 import { readEventInfo } from '#domain/event-info.ts'
 import { type Address, type MarketId, ZERO_ADDRESS } from '#domain/ids.ts'
 import { MARKET_NAME_CHARS_MAX, MARKET_TEXT_CHARS_MAX } from '#domain/limits.ts'
@@ -215,13 +215,6 @@ async function meaningOf(
   return { read: READ.market, meaning: isOurs ? fromMarket(scene, log, atSec) : [] }
 }
 
-type At = {
-  readonly blockNumber: number
-  readonly logIndex: number
-  readonly txHash: string
-  readonly atSec: number
-}
-
 function atOf({ blockNumber, logIndex, txHash }: ChainLog, atSec: number): At {
   return { blockNumber, logIndex, txHash, atSec }
 }
@@ -357,18 +350,14 @@ function fromMarket({ markets }: Scene, log: ChainLog, atSec: number): Meaning {
 function fromSettlement(log: ChainLog, atSec: number): Meaning {
   const event = settlementEvent(log)
   if (event === undefined) return UNREADABLE
-  const at = atOf(log, atSec)
+  if (event.type === 'TradeSettled' && !isOutcome(event.outcome)) return noOutcome(event.outcome)
   switch (event.type) {
-    case 'TradeSettled': {
-      const { blockHash: _, ...told } = event
-      if (!isOutcome(event.outcome)) return noOutcome(event.outcome)
-      return [{ ...told, ...at }]
-    }
+    case 'TradeSettled':
     case 'TradeRejected':
     case 'OrderWithdrawn':
     case 'OrdersWithdrawn': {
       const { blockHash: _, ...told } = event
-      return [{ ...told, ...at }]
+      return [{ ...told, ...atOf(log, atSec) }]
     }
     default:
       return []
