@@ -1,6 +1,6 @@
 /** An order in the form of a request. */
 
-import type { Order } from '#domain/order.ts'
+import type { NamedTimeInForce, Order } from '#domain/order.ts'
 
 /** A stablecoin permit in the API's form; `v` may be 27 or 28, 0 or 1. */
 export type PermitInput = {
@@ -24,7 +24,7 @@ export type OrderOptions = {
    * `GTC`, the default: the unmatched rest stays in the book. `IOC`: the rest is cancelled, and `filled` of the answer
    * is the matched size. `FOK`: all of it at once, or nothing, with `ORDER_NOT_FILLED`.
    */
-  readonly timeInForce?: 'GTC' | 'IOC' | 'FOK'
+  readonly timeInForce?: NamedTimeInForce
   /** Unix milliseconds: an order that its market handles later is refused with `TOO_LATE`. */
   readonly bookByMs?: number
   /** Up to 32 printable characters, repeated in every answer and message about the order. It is public. */

@@ -13,7 +13,12 @@ import {
   SEQ_WAIT_SEC_MAX,
 } from '#domain/limits.ts'
 import { PRICE_MAX, PRICE_MIN, SIZE_MAX } from '#domain/money.ts'
-import type { OpenOrderPlace, Order, PermitSignature } from '#domain/order.ts'
+import {
+  type OpenOrderPlace,
+  type Order,
+  type PermitSignature,
+  TIMES_IN_FORCE,
+} from '#domain/order.ts'
 import { echoOf } from '#domain/order-tags.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import {
@@ -111,7 +116,7 @@ export const OrderSubmission = Type.Object(
       }),
     ),
     timeInForce: Type.Optional(
-      oneOf(['GTC', 'IOC', 'FOK'], {
+      oneOf(TIMES_IN_FORCE, {
         description:
           'Not signed. `GTC`, the default: the unmatched rest stays in the book. `IOC`: the unmatched rest ' +
           'is cancelled, and `filled` is the matched size. `FOK`: all of it at once, or nothing. If IOC ' +

@@ -2,6 +2,7 @@
 
 import type { OrderOptions } from '#client/order-submission.ts'
 import { CommandError, OptionError, readInteger } from '#devnet/command.ts'
+import { TIMES_IN_FORCE } from '#domain/order.ts'
 import type { PlacedOrder } from '#protocol/shapes/orders.ts'
 import { type Command, command, readWord, SIGN_OPTIONS } from '../command.ts'
 import { traderOf, traderReading } from '../connect.ts'
@@ -10,7 +11,6 @@ import { showAmount, showFacts, showJson } from '../show.ts'
 
 const TTL_SEC_MAX = 10 * 365 * 86_400
 const BOOK_WITHIN_MS_MAX = 86_400_000
-const TIMES_IN_FORCE = ['GTC', 'IOC', 'FOK'] as const
 
 export const orderBuy = placing('buy')
 export const orderSell = placing('sell')
