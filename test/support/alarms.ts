@@ -52,7 +52,7 @@ async function exportedBy(url: string): Promise<Map<string, string>> {
   mysqlLogWatch(kit)
   bridgeMeters(kit, () => undefined)
   logCopyMeters(kit)
-  leaseMeters(kit, new Map())
+  leaseMeters(kit, new Map(), 6_000)
   const texts = [await (await fetch(`${url}/metrics`)).text(), await registry.metrics()]
   const kinds = texts.join('\n').matchAll(/^# TYPE (\S+) (\S+)$/gm)
   return new Map([...kinds].map(([, name = '', kind = '']) => [name, kind]))

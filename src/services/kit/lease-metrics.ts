@@ -9,6 +9,7 @@ type MeteredRole = { readonly lease: Lease | undefined; readonly renewedAtMs: nu
 export function leaseMeters(
   { registry, monotonicMs }: Pick<ThreadContext, 'registry' | 'monotonicMs'>,
   roles: ReadonlyMap<string, MeteredRole>,
+  leaseMs: number,
 ): void {
   new Gauge({
     name: 'sibyl_lease_held',
@@ -34,7 +35,7 @@ export function leaseMeters(
 
   new Gauge({
     name: 'sibyl_lease_age_seconds',
-    help: 'Time since the lease of a role of this node was renewed; after 6 s another node can take it',
+    help: `Time since the lease of a role of this node was renewed; after ${leaseMs / 1_000} s another node can take it`,
     labelNames: ['role'],
     registers: [registry],
     collect() {

@@ -111,7 +111,7 @@ function sharedLeases(open: () => Promise<Database>, holder: string, kit: Thread
   const isAsking = () => !closed && [...roles.values()].some(({ asking }) => asking)
   const tellTaken = makeAnnouncements(kit, isAsking)
 
-  leaseMeters(kit, roles)
+  leaseMeters(kit, roles, LEASE_MS)
 
   const lose = (role: Role): void => (closed ? undefined : loseLease(role, log))
 
