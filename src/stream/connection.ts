@@ -1,6 +1,7 @@
 /** One client of the stream and its subscriptions, as plain data; only the hub changes it. */
 
 import type { WebSocket } from 'uWebSockets.js'
+import { randomUUID } from 'node:crypto'
 import { siteOf } from '#http/client-ip.ts'
 import type { Principal } from '#http/route.ts'
 import type { OrdersPage } from '#protocol/market-host.ts'
@@ -68,7 +69,37 @@ export type Connection = {
   windowAtMs: number
   /** True if its orders are cancelled when it ends. */
   cancelsOnDisconnect: boolean
-  readonly slot: number
+  /** Number of connections before it. */
+  readonly number: number
+}
+
+export function newConnection(
+  ip: string,
+  number: number,
+  nowMs: number,
+  { messagesBurst }: { readonly messagesBurst: number },
+): Connection {
+  return {
+    session: randomUUID(),
+    ip,
+    ws: undefined,
+    principal: undefined,
+    subs: new Map(),
+    waiting: new Set(),
+    lagSinceMs: undefined,
+    doomedAtMs: undefined,
+    settling: false,
+    frames: [],
+    subscribed: 0,
+    inFlight: 0,
+    tokens: messagesBurst,
+    tokensAtMs: nowMs,
+    malformed: 0,
+    excess: 0,
+    windowAtMs: nowMs,
+    cancelsOnDisconnect: false,
+    number,
+  }
 }
 
 /** Returns the ranges that a connection counts for: its address or /64, and its /48. */

@@ -4,7 +4,7 @@ import type { ChainFacts, ConfigFacts } from '#api/service/config.ts'
 import { DEVNET_CHAIN_ID } from '#config/devnet.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { contractsOf, quickChain, relayedChains, stablecoinOf } from '#config/thread-data.ts'
-import { MALFORMED_MAX, WINDOW_MS } from '#stream/hub.ts'
+import { MALFORMED_MAX, WINDOW_MS } from '#stream/frame-gate.ts'
 
 export function serviceFacts(
   settings: Settings,

@@ -1,0 +1,135 @@
+/**
+ * Frames of clients, from the socket to the request: their size, rate and price are checked before anything is read. A
+ * connection that keeps breaking the rules is closed.
+ */
+
+import { reject } from '#domain/rejection.ts'
+import type { Clock } from '#runtime/clock.ts'
+import type { Connection, Socket } from './connection.ts'
+import type { Delivery } from './delivery.ts'
+import { idOf, isMisread, type Request, readFrame } from './frames.ts'
+import { makeIntake } from './intake.ts'
+import { type Draw, frameWeight, MISFIT_WEIGHT } from './weights.ts'
+
+/** Close codes for clients that break the rules. */
+const CLOSE_MALFORMED = 4400
+const CLOSE_FLOOD = 4429
+const CLOSE_TOO_BIG = 1009
+
+/** Malformed frames within the window that end a connection. */
+export const MALFORMED_MAX = 100
+/** Frames above the rate within the window that end a connection, as a multiple of the rate per second. */
+const EXCESS_SECONDS = 10
+/**
+ * A frame that its address cannot pay for counts as this many frames, because the server still reads and answers it.
+ */
+const UNPAID_EXCESS = 5
+export const WINDOW_MS = 10_000
+
+type FrameGatePorts = {
+  readonly clock: Clock
+  readonly draw?: Draw | undefined
+  readonly settings: {
+    readonly messagesPerSecond: number
+    readonly messagesBurst: number
+    readonly payloadBytesMax: number
+  }
+}
+
+export function makeFrameGate(
+  { clock, draw, settings }: FrameGatePorts,
+  {
+    delivery,
+    act,
+    emptied,
+  }: {
+    readonly delivery: Pick<Delivery, 'answerError' | 'end'>
+    /** Carries out a request, and returns the units that it took. */
+    readonly act: (connection: Connection, request: Request) => number
+    /** Called when no frame of the connection waits any more. */
+    readonly emptied: (connection: Connection) => void
+  },
+) {
+  const { answerError, end } = delivery
+  const intake = makeIntake({ handle, emptied })
+
+  /** Returns whether the connection may send another frame now. */
+  function withinRate(connection: Connection, nowMs: number): boolean {
+    const { messagesPerSecond, messagesBurst } = settings
+    const elapsedSec = Math.max(0, nowMs - connection.tokensAtMs) / 1_000
+    connection.tokens = Math.min(messagesBurst, connection.tokens + elapsedSec * messagesPerSecond)
+    connection.tokensAtMs = nowMs
+    if (connection.tokens < 1) return false
+    connection.tokens--
+    return true
+  }
+
+  function heard(ws: Socket, message: ArrayBuffer, isBinary: boolean): void {
+    const { connection } = ws.getUserData()
+    if (connection.doomedAtMs !== undefined) return
+    const nowMs = clock.nowMs()
+    beginWindow(connection, nowMs)
+    if (message.byteLength > settings.payloadBytesMax) {
+      const detail = `a frame must be at most ${settings.payloadBytesMax} bytes`
+      answerError(connection, undefined, reject('BODY_TOO_LARGE', undefined, detail))
+      end(connection, CLOSE_TOO_BIG, 'the frame is too large')
+      return
+    }
+    if (!withinRate(connection, nowMs)) {
+      refuse(connection, message, 1)
+      return
+    }
+    const weight = frameWeight(message.byteLength)
+    if (draw?.({ cost: 'read', weight }, connection.ip, undefined) === false) {
+      refuse(connection, message, UNPAID_EXCESS * weight)
+      return
+    }
+    if (intake.take(connection, message, isBinary)) return
+    answerError(connection, idOf(message), reject('OVERLOADED'))
+  }
+
+  /** Refuses a frame above the rate limit; closes a connection that keeps sending them. */
+  function refuse(connection: Connection, message: ArrayBuffer, excess: number): void {
+    answerError(connection, idOf(message), reject('RATE_LIMITED'))
+    exceed(connection, excess)
+  }
+
+  function exceed(connection: Connection, frames: number): void {
+    connection.excess += frames
+    if (connection.excess > EXCESS_SECONDS * settings.messagesPerSecond) {
+      end(connection, CLOSE_FLOOD, 'too many messages')
+    }
+  }
+
+  /** Handles a frame that is paid for, and returns the units that it took. */
+  function handle(connection: Connection, message: ArrayBuffer, isBinary: boolean): number {
+    if (connection.ws === undefined || connection.doomedAtMs !== undefined) return 0
+    const units = frameWeight(message.byteLength)
+    const read = readFrame(message, isBinary)
+    if (!isMisread(read)) return units + act(connection, read)
+    const isPaid = draw?.(MISFIT_WEIGHT, connection.ip, undefined) !== false
+    answerError(connection, read.id, isPaid ? read.why() : reject('RATE_LIMITED'))
+    if (read.malformed && ++connection.malformed > MALFORMED_MAX) {
+      end(connection, CLOSE_MALFORMED, 'too many malformed frames')
+    }
+    return units + MISFIT_WEIGHT.weight
+  }
+
+  /** The library answers pings by itself; too many of them end the connection like frames. */
+  function pinged(ws: Socket): void {
+    const { connection } = ws.getUserData()
+    if (connection.doomedAtMs !== undefined) return
+    const nowMs = clock.nowMs()
+    beginWindow(connection, nowMs)
+    if (!withinRate(connection, nowMs)) exceed(connection, 1)
+  }
+
+  return { heard, pinged, forget: intake.forget }
+}
+
+function beginWindow(connection: Connection, nowMs: number): void {
+  if (nowMs - connection.windowAtMs < WINDOW_MS) return
+  connection.windowAtMs = nowMs
+  connection.malformed = 0
+  connection.excess = 0
+}

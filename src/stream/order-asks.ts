@@ -1,0 +1,76 @@
+/** Asks the market threads for the open orders of a trader, for the snapshot of a subscription: a bounded number at once. */
+
+import type { Address } from '#domain/ids.ts'
+import { OPEN_ORDERS_SNAPSHOT_MAX } from '#domain/limits.ts'
+import { isRejection } from '#domain/rejection.ts'
+import type { MarketGateway } from '#live/market-gateway.ts'
+import type { Clock } from '#runtime/clock.ts'
+import type { Connection, Subscription } from './connection.ts'
+
+/** Concurrent requests for open orders. */
+const ASKS_MAX = 32
+const ASK_AGAIN_MS = 250
+
+const isGone = ({ connection, feed }: Subscription): boolean =>
+  connection.subs.get(feed.topic.name)?.feed !== feed || connection.ws === undefined
+
+/** Returns the function that asks for the orders of a subscription, unless that is under way. */
+export function makeOrderAsks({
+  gateway,
+  clock,
+  deadlineMs,
+  pump,
+}: {
+  readonly gateway: Pick<MarketGateway, 'openOrdersPage'>
+  readonly clock: Clock
+  readonly deadlineMs: number
+  /** Serves the connection's waiting subscriptions, now that one has its orders. */
+  readonly pump: (connection: Connection) => void
+}): (sub: Subscription) => void {
+  const asks: Subscription[] = []
+  let asking = 0
+
+  function ask(sub: Subscription): void {
+    if (sub.asking) return
+    sub.asking = true
+    sub.taken = undefined
+    asks.push(sub)
+    askNext()
+  }
+
+  function askNext(): void {
+    while (asking < ASKS_MAX) {
+      const sub = asks.shift()
+      if (sub === undefined) return
+      if (isGone(sub) || sub.feed.kind !== 'orders') {
+        sub.asking = false
+        continue
+      }
+      asking++
+      void askOrders(sub, sub.feed.trader).finally(() => {
+        asking--
+        askNext()
+      })
+    }
+  }
+
+  async function askOrders(sub: Subscription, trader: Address) {
+    // From here on the topic keeps events, and the answer is not older than this.
+    const at = sub.feed.topic.last
+    const deadlineAtMs = clock.nowMs() + deadlineMs
+    const asked = { trader, limit: OPEN_ORDERS_SNAPSHOT_MAX }
+    const page = await gateway.openOrdersPage(asked, { deadlineAtMs })
+    sub.asking = false
+    if (isGone(sub)) return
+    if (isRejection(page)) {
+      clock.after(ASK_AGAIN_MS, () => {
+        if (!isGone(sub) && !sub.live) ask(sub)
+      })
+      return
+    }
+    sub.taken = { ...page, at }
+    pump(sub.connection)
+  }
+
+  return ask
+}

@@ -1,0 +1,91 @@
+/** Feeds of tickers: of all markets, of markets that a client chose, of the markets of an event. */
+
+import { createHash } from 'node:crypto'
+import type { MarketId } from '#domain/ids.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import type { MarketBoard } from '#live/market-board.ts'
+import type { EventMarkets, TickerFeed } from './feeds.ts'
+import type { TopicRegistry } from './topic-registry.ts'
+
+const eventTopic = ({ chainId, slug }: Omit<EventMarkets, 'marketIds'>): string =>
+  `ticker:event:${chainId}:${slug}`
+
+export type TickerFeeds<M> = ReturnType<typeof makeTickerFeeds<M>>
+
+export function makeTickerFeeds<M>({
+  registry,
+  board,
+}: {
+  readonly registry: TopicRegistry<M>
+  readonly board: () => MarketBoard
+}) {
+  let all: TickerFeed<M> | undefined
+  const named = new Map<string, TickerFeed<M>>()
+  const byMarket = new Map<MarketId, Set<TickerFeed<M>>>()
+
+  function make(name: string, marketIds: readonly MarketId[] | undefined): TickerFeed<M> {
+    const topic = registry.counted(name)
+    const times = { preparedAtMs: Number.NEGATIVE_INFINITY, preparing: false }
+    return registry.put({ kind: 'ticker', topic, marketIds, ...times, written: undefined })
+  }
+
+  function add(marketId: MarketId, feed: TickerFeed<M>): void {
+    byMarket.set(marketId, (byMarket.get(marketId) ?? new Set()).add(feed))
+  }
+
+  function namedFeed(name: string, marketIds: readonly MarketId[]): TickerFeed<M> {
+    const known = named.get(name)
+    if (known !== undefined) return known
+    const feed = make(name, marketIds)
+    named.set(name, feed)
+    for (const id of marketIds) add(id, feed)
+    return feed
+  }
+
+  return {
+    /** Returns the feed of these markets, or of all. */
+    some(marketIds: readonly MarketId[] | undefined): TickerFeed<M> | Rejection {
+      if (marketIds === undefined) {
+        all ??= make('ticker', undefined)
+        return all
+      }
+      const some: MarketId[] = []
+      for (const id of new Set(marketIds)) {
+        // Use the board's own string: the string of the request would be kept for each subscription.
+        const known = board().markets.get(id)?.market.id
+        if (known !== undefined) some.push(known)
+        else if (!board().isCurrent()) return reject('OVERLOADED')
+        else return reject('MARKET_NOT_FOUND', 'marketIds', `there is no market ${id}`)
+      }
+      some.sort()
+      const digest = createHash('sha256').update(some.join()).digest('hex').slice(0, 32)
+      return namedFeed(`ticker:${digest}`, some)
+    },
+    event: (event: EventMarkets) => namedFeed(eventTopic(event), event.marketIds),
+    /** Adds a market to the feed of its event. Returns false if there is none, or if it has the market. */
+    join(event: Omit<EventMarkets, 'marketIds'>, marketId: MarketId): boolean {
+      const feed = named.get(eventTopic(event))
+      if (feed?.marketIds === undefined || feed.marketIds.includes(marketId)) return false
+      feed.marketIds = [...feed.marketIds, marketId]
+      add(marketId, feed)
+      return true
+    },
+    has: (marketId: MarketId) => all !== undefined || byMarket.has(marketId),
+    /** Returns the feeds with a market. */
+    of(marketId: MarketId): readonly TickerFeed<M>[] {
+      const some = byMarket.get(marketId)
+      if (some === undefined) return all === undefined ? [] : [all]
+      return all === undefined ? [...some] : [all, ...some]
+    },
+    forget(feed: TickerFeed<M>): void {
+      if (feed === all) all = undefined
+      named.delete(feed.topic.name)
+      for (const id of feed.marketIds ?? []) {
+        const some = byMarket.get(id)
+        some?.delete(feed)
+        if (some?.size === 0) byMarket.delete(id)
+      }
+    },
+    areNone: () => all === undefined && byMarket.size === 0,
+  }
+}

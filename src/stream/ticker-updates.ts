@@ -1,0 +1,133 @@
+/** Sends changed tickers at intervals. A market that returned to its last sent state is not sent. */
+
+import type { MarketId } from '#domain/ids.ts'
+import { TICKERS_PER_MESSAGE_MAX } from '#domain/limits.ts'
+import type { MarketBoard } from '#live/market-board.ts'
+import type { FiguresBook } from '#live/market-figures.ts'
+import type { Clock } from '#runtime/clock.ts'
+import type { Feed, TickerFeed } from './feeds.ts'
+import type { TickerFeeds } from './ticker-feeds.ts'
+import type { TickerLines } from './ticker-lines.ts'
+import type { TopicRegistry } from './topic-registry.ts'
+
+/** Interval of messages. */
+export const TICKER_MS = 500
+
+/** Lines sent in one turn of the event loop, about 500 kB. */
+const LINES_PER_TURN = 2_000
+
+export type TickerPorts<M> = {
+  readonly registry: TopicRegistry<M>
+  readonly board: () => MarketBoard
+  readonly figures: FiguresBook
+  readonly clock: Clock
+  /** Called when a feed can be snapshotted again. */
+  readonly flushed: (feed: Feed<M>) => void
+}
+
+export function makeTickerUpdates<M>(
+  ports: TickerPorts<M>,
+  feeds: TickerFeeds<M>,
+  { lineOf, prepare }: TickerLines,
+) {
+  const { board, figures, clock } = ports
+  /** Markets that may differ from their last message, and those being checked. */
+  const changed = new Set<MarketId>()
+  let underway: readonly MarketId[] = []
+  /** Last sent state of each market, in a short form for comparison. */
+  const told = new Map<MarketId, string>()
+  /** Feeds with unsent messages: until these are sent, the state of their readers is unknown. */
+  const unsent = new Set<TickerFeed<M>>()
+  let ticking = false
+
+  function tick(): void {
+    if (ticking) return
+    ticking = true
+    clock.after(TICKER_MS, () => void flush())
+  }
+
+  /** Sends the markets that changed first; the others wait for the next interval. */
+  async function flush(): Promise<void> {
+    const some: MarketId[] = []
+    for (const marketId of changed) {
+      if (some.length === TICKERS_PER_MESSAGE_MAX) break
+      some.push(marketId)
+      changed.delete(marketId)
+    }
+    underway = some
+    await prepare(some)
+    underway = []
+    const entries = new Map<TickerFeed<M>, string[]>()
+    for (const marketId of some) {
+      // The database's figures may still change without further events.
+      if (figures.isUnsure(marketId)) changed.add(marketId)
+      const shown = board().markets.get(marketId)
+      if (shown === undefined) continue
+      const { text, brief } = lineOf(shown)
+      if (told.get(marketId) === brief) continue
+      told.set(marketId, brief)
+      for (const feed of feeds.of(marketId)) {
+        const list = entries.get(feed) ?? []
+        list.push(text)
+        entries.set(feed, list)
+      }
+    }
+    await sendLines(ports, entries, unsent)
+    ticking = false
+    if (changed.size > 0) tick()
+  }
+
+  return {
+    changed(marketId: MarketId): void {
+      changed.add(marketId)
+      tick()
+    },
+    /** Sends the market's line even if it has not changed. */
+    sendAgain(marketId: MarketId): void {
+      told.delete(marketId)
+      changed.add(marketId)
+      tick()
+    },
+    /** A reader got a newer state of the market than the last message has. If it changed, the next one must be sent. */
+    overtaken(marketId: MarketId): void {
+      if (changed.has(marketId) || underway.includes(marketId)) told.delete(marketId)
+    },
+    isUnsent: (feed: TickerFeed<M>): boolean => unsent.has(feed),
+    forgotten(marketId: MarketId): void {
+      told.delete(marketId)
+      changed.delete(marketId)
+    },
+    forget(feed: TickerFeed<M>): void {
+      unsent.delete(feed)
+      if (!feeds.areNone()) return
+      told.clear()
+      changed.clear()
+    },
+  }
+}
+
+/** Sends each feed its lines, a bounded number in each turn of the event loop. */
+async function sendLines<M>(
+  { registry, clock, flushed }: Pick<TickerPorts<M>, 'registry' | 'clock' | 'flushed'>,
+  entries: ReadonlyMap<TickerFeed<M>, readonly string[]>,
+  unsent: Set<TickerFeed<M>>,
+): Promise<void> {
+  for (const feed of entries.keys()) unsent.add(feed)
+  let lines = 0
+  for (const [feed, texts] of entries) {
+    if (lines > LINES_PER_TURN) {
+      await new Promise(setImmediate)
+      lines = 0
+    }
+    lines += texts.length
+    // Its last follower may have left meanwhile.
+    if (!unsent.delete(feed)) continue
+    const head = `{"type":"ticker","sub":"${feed.topic.name}","tickers":[${texts.join(',')}]`
+    registry.sayNext(
+      feed,
+      ({ cursor, prevCursor }) =>
+        `${head},"cursor":"${cursor}","prevCursor":"${prevCursor}","ts":${clock.nowMs()}}`,
+    )
+    flushed(feed)
+  }
+}
