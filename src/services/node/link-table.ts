@@ -1,0 +1,76 @@
+/** The links that have an end on this node, by the name in their frames and by the threads that they connect. */
+
+import type { MessagePort } from 'node:worker_threads'
+import type { BridgePorts } from './bridge-ports.ts'
+import type { Owner } from './directory.ts'
+import { linkName } from './frames.ts'
+import { Link } from './link.ts'
+
+const LINKS_MAX = 10_000
+/** Reason of a link whose peer refused it. */
+export const NOT_OPENED = 'it could not be opened'
+
+type Known = { readonly link: Link; readonly incarnation: string }
+
+export function makeLinkTable(
+  { line, log }: Pick<BridgePorts, 'line' | 'log'>,
+  subjectOf: (node: string) => string,
+) {
+  const links = new Map<string, Known>()
+  const ways = new Map<string, Link>()
+  let stopped = false
+
+  /** Adds a link with one end here; `way` is the pair of the thread here and its peer. */
+  function add(
+    id: Buffer,
+    way: string,
+    to: Pick<Owner, 'node' | 'incarnation'>,
+    port: MessagePort,
+  ): Link {
+    const name = linkName(id)
+    const link: Link = new Link(id, {
+      port,
+      payloadMax: line.payloadMax,
+      send: (frame) => {
+        if (line.isConnected) line.publish(subjectOf(to.node), frame)
+      },
+      ended(why) {
+        links.delete(name)
+        if (ways.get(way) === link) ways.delete(way)
+        // The owner has just changed; retried in a moment.
+        if (!stopped && why !== NOT_OPENED)
+          log.info({ way, node: to.node, why }, `the link ${way} has ended: ${why}`)
+      },
+    })
+    links.set(name, { link, incarnation: to.incarnation })
+    ways.get(way)?.end('it is made anew')
+    ways.set(way, link)
+    return link
+  }
+
+  function end(why: string, which: (known: Known) => boolean): void {
+    for (const known of [...links.values()]) if (which(known)) known.link.end(why)
+  }
+
+  return {
+    add,
+    end,
+    find: (name: string): Link | undefined => links.get(name)?.link,
+    /** Returns the incarnation of the node at the other end. */
+    peerOf(way: string): string | undefined {
+      const link = ways.get(way)
+      for (const known of links.values()) if (known.link === link) return known.incarnation
+      return undefined
+    },
+    /** Sends a mark over every link, and ends those that received none for this long. */
+    mark(silenceMs: number): void {
+      for (const { link } of [...links.values()]) link.mark(silenceMs)
+    },
+    size: () => links.size,
+    isFull: () => links.size >= LINKS_MAX,
+    stop(why: string): void {
+      stopped = true
+      end(why, () => true)
+    },
+  }
+}
