@@ -41,7 +41,7 @@ export const devnet: Profile = {
       stablecoin: { symbol: 'USDC', decimals: 6, domainName: 'USD Coin', domainVersion: '1' },
     },
   ],
-  // Everybody knows this key: it shows how a public log looks, and proves nothing.
+  // A public key pair: it shows how a public log looks, but its signatures prove nothing.
   transparency: { mode: 'on', keys: [`0x${'5eb1'.repeat(16)}`] },
   logging: { level: 'warn' },
 }

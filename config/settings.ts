@@ -58,7 +58,7 @@ export function loadSettings(
 ): Settings {
   const list = settingsList()
   const known = new Map(list.map((entry) => [entry.leaf.env, entry]))
-  // List all problems at once, so that the operator needs one more start and not one per problem.
+  // Lists all problems at once, so that the operator can fix them before the next start.
   const problems: string[] = []
   for (const name of Object.keys(env)) {
     const isOthers = name.startsWith('SIBYL_TEST_') || COMMAND_VARIABLES.has(name)
@@ -219,7 +219,7 @@ function checkNode(settings: Settings): void {
     ...(natsUrl === '' ? ['SIBYL_NATS_URL'] : []),
     ...(eventLog.url === '' ? ['SIBYL_LOG_URL'] : []),
     ...(database.url.startsWith('mysql:') ? [] : ['SIBYL_DATABASE_URL (mysql://…)']),
-    // Its default depends on the cores, which differ between machines.
+    // The default depends on the number of cores, which differs between machines.
     ...(markets.threads === 0 ? ['SIBYL_MARKET_THREADS'] : []),
   ]
   if (missing.length > 0) {

@@ -1,4 +1,4 @@
-/** Settings as `npm run settings` shows them: each value without secrets, and its source. */
+/** The output of `npm run settings`: each value without secrets, and its source. */
 
 import { hideUrlPath, hideUrlSecrets } from './hidden-urls.ts'
 import { environment, isKeySetting, PROFILES, settingsList, valueAt } from './settings.ts'

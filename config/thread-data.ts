@@ -74,7 +74,7 @@ export function archiveDirOf({ eventLog, data }: Settings): string {
   return eventLog.archiveDir === '' ? `${data.dir}/archive` : eventLog.archiveDir
 }
 
-/** Whether the log is public. */
+/** True if the log is public. */
 export function isPublic({ transparency }: Settings): boolean {
   return transparency.mode === 'on'
 }

@@ -15,7 +15,7 @@ const Chain = Type.Object(
     blockExplorer: Type.String(),
     /** Block of the deployment: the contracts have no events before it. */
     startBlock: Type.Integer({ minimum: 0 }),
-    /** Blocks on top of a block before its events count. */
+    /** Number of blocks on top of a block before its events count. */
     confirmations: Type.Integer({ minimum: 0, maximum: 1_000 }),
     contracts: Type.Object(
       {

@@ -23,7 +23,7 @@ type ProviderSchema = TObject<{
   names: TRecord<string, TString>
 }>
 
-/** Settings of a price provider, as its record describes them. */
+/** Settings of a price provider, derived from its record. */
 function providerSchema(source: PriceSource): ProviderSchema {
   const { socketUrl, needsApiKey, naming } = priceProvider(source)
   return Type.Object({
@@ -61,7 +61,7 @@ const eachProvider = <T>(value: (source: PriceSource) => T): Record<PriceSource,
 
 const providers = eachProvider(providerSchema)
 
-/** The settings of every provider where nothing else is set. */
+/** Default settings of every provider. */
 export const providerDefaults = eachProvider((source): ProviderSettings => {
   const { url, socketUrl, needsApiKey, names } = priceProvider(source)
   return {

@@ -42,7 +42,7 @@ function strip(text) {
 }
 
 /**
- * Writes it whole or not at all, and removes the text of an older source. If the folder cannot be written, the next
+ * Writes the text atomically, and removes the text of an older source. If the folder cannot be written, the next
  * start is slower, nothing else.
  * @param {string} kept
  * @param {string} text
