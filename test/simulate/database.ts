@@ -1,6 +1,6 @@
 /**
  * The database of a simulation: the real statements on SQLite in memory. A transaction is atomic; on its way to the
- * server and back it may be slow, fail before the commit, or fail after it. Each process has its own way.
+ * server and back it may be slow, fail before the commit, or fail after it. Each process has its own connection.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -91,7 +91,7 @@ type WayPorts = {
 
 const away = () => new Fault('STORE_AWAY', 'the database does not answer', { retryable: true })
 
-/** The way of one process to the database. */
+/** The connection of one process to the database. */
 export function wayToDatabase(ports: WayPorts) {
   const { scheduler, faults, life, tables } = ports
   const random: Random = randomFrom(Math.imul(ports.seed + 41, 0x297a2d39))

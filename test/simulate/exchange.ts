@@ -210,7 +210,7 @@ export class Exchange {
     const { faults, scheduler } = this.#world
     const owner = this.#owner
     const others = [...this.#running].filter((each) => each !== owner)
-    // A healed world has one owner and nothing that stands still.
+    // After healing there is one owner, and no process is paused.
     if (faults.healed) for (const { life } of this.#running) life.pausedUntilUs = 0
     if (faults.healed) for (const { life } of others) this.#end(life)
     if (faults.strikes('kill') && owner !== undefined) this.#end(owner.life)

@@ -389,7 +389,7 @@ export class Front implements Peer {
     }
   }
 
-  /** At the end, when nothing changes: compares what is shown with the log. */
+  /** At the end, when nothing changes: compares the displayed data with the log. */
   async compare(): Promise<void> {
     for (const { id, closed, seq } of this.#oracle.markets.values()) {
       if (closed === 'resolved') continue

@@ -1,5 +1,5 @@
 /**
- * Knows what must hold: compares every answer with the log at the time of the answer, and the log with the rules of
+ * Checks the invariants: compares every answer with the log at the time of the answer, and the log with the rules of
  * the market. An answer is wrong if no state of the log between its request and its arrival allows it.
  */
 
@@ -19,7 +19,7 @@ import { isUnanswered, type Unanswered } from '#runtime/channel.ts'
 import { digestOf, type KnownOrder, type KnownTrade, MarketModel, short } from './market-model.ts'
 import { type Scheduler, Violation } from './scheduler.ts'
 
-/** Rejections that say nothing about the order. */
+/** Rejections that give no verdict about the order. */
 const TRANSIENT = new Set(['OVERLOADED', 'OUTCOME_UNKNOWN', 'RATE_LIMITED'])
 
 /** All requests for one order. */

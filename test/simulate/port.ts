@@ -1,6 +1,6 @@
 /**
- * A simulated pair of message ports. Like real ones they keep the order of messages, clone them, and deliver what was
- * sent before a regular close. A cut loses what is on its way.
+ * A simulated pair of message ports. Like real ones they keep the order of messages, clone them, and deliver messages
+ * that were sent before a regular close. A cut loses messages in transit.
  */
 
 import type { MessagePort } from 'node:worker_threads'
@@ -48,7 +48,7 @@ class Port {
     for (const listener of this.#listeners.message) listener(message)
   }
 
-  /** The other end is gone; this end learns it after the delay, and after what was sent before. */
+  /** The other end is gone; this end is notified after the delay, and after the messages that were sent before. */
   end(delayUs: number): void {
     const { scheduler } = this.#link
     this.#lastUs = Math.max(this.#lastUs, scheduler.nowUs + delayUs)
@@ -60,7 +60,7 @@ class Port {
     scheduler.after(this.#lastUs - scheduler.nowUs, closed, this.life)
   }
 
-  /** Loses what is on its way. */
+  /** Loses the messages in transit. */
   cut(delayUs: number): void {
     if (!this.isOpen) return
     this.#link.scheduler.after(
@@ -74,7 +74,7 @@ class Port {
   }
 }
 
-/** Two processes and the way between them. */
+/** Two processes and the connection between them. */
 export class Link {
   readonly scheduler: Scheduler
   readonly #faults: Faults

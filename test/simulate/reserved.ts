@@ -9,7 +9,7 @@ import type { FundsView } from '#protocol/accounts.ts'
 import type { SimulatedChain } from './chain/chain.ts'
 import type { Oracle } from './oracle.ts'
 
-/** Returns what the trader needs by token: open orders and pending trades, as the log has them. */
+/** Returns the trader's needs by token, from the open orders and pending trades in the log. */
 function needsOf(
   oracle: Oracle,
   trader: Address,

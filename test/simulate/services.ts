@@ -27,7 +27,7 @@ import { eventsOf, type StoredPartition } from './stored-log.ts'
 export type ServiceWorld = SimulatedWorld & {
   readonly chain: SimulatedChain
   readonly tables: Tables
-  /** True if each request to the chain may meet another node. */
+  /** True if each request to the chain may reach another node. */
   readonly isBalanced: boolean
 }
 
@@ -80,7 +80,7 @@ export class Services {
   /** Links a service to the owner of the markets again. */
   relink: (peer: Peer) => void = () => {}
 
-  /** A name that is there twice has two machines; one of them at a time has the lease. */
+  /** A name that occurs twice has two machines; one of them at a time has the lease. */
   constructor(world: ServiceWorld, names: readonly ServiceName[]) {
     this.#world = world
     this.#random = randomFrom(Math.imul(world.seed + 53, 0x1b873593))
@@ -117,7 +117,7 @@ export class Services {
     })
   }
 
-  /** Ends a service for good. */
+  /** Ends a service permanently. */
   finish(name: ServiceName): void {
     for (const service of this.all) if (service.name === name) service.life.alive = false
   }
@@ -280,7 +280,7 @@ function servicesSettings(settings: Settings, node: number | undefined): Setting
   } as Settings
 }
 
-/** Reads the log beside its writer. A log in files has only what was not truncated. */
+/** Reads the log beside its writer. A log in files has only rows that were not truncated. */
 function logReaderOf(truth: readonly StoredPartition[]): LogReader<MarketEvent> {
   return {
     id: 'simulated',

@@ -37,7 +37,7 @@ export type SimulationOptions = {
   readonly kind?: SimulatedWorld['kind']
   /** Number of nodes that may own the markets; drawn from the seed if undefined. */
   readonly nodes?: number
-  /** Whether store and settlement are the real threads, on a simulated database and chain. */
+  /** True if store and settlement are the real threads, on a simulated database and chain. */
   readonly services?: boolean
   /** Faults, or kinds of faults, that do not strike. */
   readonly suppressed?: ReadonlySet<string>
@@ -63,7 +63,7 @@ export type SimulationResult = {
 /** Virtual time after the last fault, in which everything must recover. */
 const HEALING_US = 45_000_000
 const SETTLING_US = 30_000_000
-/** Longest time in which the chain decides every trade. */
+/** Maximum time in which the chain decides every trade. */
 const DECIDING_US = 300_000_000
 
 export async function simulate(options: SimulationOptions): Promise<SimulationResult> {
@@ -79,7 +79,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   // A rejection without a handler would end a real thread.
   const fail = (error: unknown) => scheduler.fail(error)
   process.on('unhandledRejection', fail)
-  // The error must not reach the thread, which would take it for a failed append.
+  // The error must not reach the thread, which would treat it as a failed append.
   function landed(partition: number, events: readonly MarketEvent[]): void {
     try {
       oracle.landed(partition, events)

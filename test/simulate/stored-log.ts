@@ -1,6 +1,6 @@
 /**
- * What survives a crash: the rows of each partition, and each node's copy of them with its snapshots. In a log in
- * files there is one copy. The rows are encoded and decoded by the code of the real log.
+ * Data that survives a crash: the rows of each partition, and each node's copy of them with its snapshots. With a log
+ * in files there is one copy. The code of the real log encodes and decodes the rows.
  */
 
 import assert from 'node:assert/strict'
@@ -51,12 +51,12 @@ export function eventsOf(row: StoredRow): MarketEvent[] {
 
 type Landed = (partition: number, events: readonly MarketEvent[]) => void
 
-/** The rows of a partition: the truth. Nothing is ever removed here, so an oracle can read them all. */
+/** The authoritative rows of a partition. They are never removed here, so an oracle can read them all. */
 export class StoredPartition {
   readonly partition: number
   readonly rows: StoredRow[] = []
   epoch = 0
-  /** The copy of a log in files: its only one, from which the writer removes old rows. */
+  /** The only copy of a log in files, from which the writer removes old rows. */
   file: PartitionCopy | undefined
   /** Called with the events of each row that becomes durable. */
   readonly #landed: Landed

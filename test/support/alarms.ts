@@ -44,7 +44,7 @@ function isExported(name: string, kinds: ReadonlyMap<string, string>): boolean {
   return kinds.has(name) || (histogram !== undefined && kinds.get(histogram) === 'histogram')
 }
 
-/** What a running exchange exports, and what a node of a cluster does beside that. */
+/** Metrics that a running exchange exports, and those that a cluster node adds. */
 async function exportedBy(url: string): Promise<Map<string, string>> {
   const registry = new Registry()
   const quiet = { warn: () => {}, error: () => {}, info: () => {}, debug: () => {} }

@@ -11,8 +11,8 @@ import { type Browser, type BrowserContextOptions, chromium, type Page } from 'p
 
 const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
 /**
- * The suggestions of the address bar: two pages that a new visitor's window loads before his own, for as
- * much time as that takes. A second flag of this name replaces the one of Playwright, whose names are below.
+ * Disables the suggestions of the address bar: they load two pages in a new visitor's window before the visitor's own
+ * page. A second flag of this name replaces that of Playwright, whose values are repeated below.
  */
 const ABSENT = [
   'WebUIOmniboxPopup',
@@ -41,7 +41,7 @@ const FLAGS = [
   '--disable-component-update',
   '--disable-sync',
 ]
-/** Nobody looks: a quarter of the points in each direction, and nothing moves for the eye. */
+/** No person looks at the screen: a quarter of the points in each direction, and no animations. */
 const CHEAP = { deviceScaleFactor: 0.25, reducedMotion: 'reduce' } as const
 /** As `eventually` has it: only a test that fails waits this long. */
 const TIMEOUT_MS = 120_000
@@ -64,13 +64,13 @@ export async function openBrowser(): Promise<Browser> {
 export type PageOptions = BrowserContextOptions & {
   /** A script that runs in the page before its own code does. */
   readonly before?: string
-  /** What the browser itself says of an answer that the test provokes. */
+  /** Messages of the browser itself about an answer that the test provokes. */
   readonly expected?: RegExp
 }
 
 /**
- * Opens pages, each as a visitor of its own. What a page has to complain about, errors of its code and
- * what its content security policy forbids, fails the test that it was opened in.
+ * Opens pages, each for a separate visitor. Errors of the page's code, and violations of its content security policy,
+ * fail the test that opened it.
  */
 export function createVisitors(browser: Browser) {
   return async function visit(t: TestContext, url: string, options: PageOptions = {}) {

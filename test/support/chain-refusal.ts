@@ -1,6 +1,6 @@
 /**
- * Why an exchange would not start with its chains, as the step of its start says it that opens them. A
- * whole start that fails there ends with the same words on one line: `scenario/chain-settings.test.ts`.
+ * Returns why an exchange does not start with its chains, from the step that opens them. A whole start that fails there
+ * ends with the same words on one line: `scenario/chain-settings.test.ts`.
  */
 
 import assert from 'node:assert/strict'

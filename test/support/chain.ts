@@ -115,10 +115,7 @@ export async function openTestChain(options: TestChainOptions = {}) {
         await chain.request('evm_setAutomine', [on])
       },
       snapshot: chain.snapshot,
-      /**
-       * Remembers this block, to come back later: what happens in between is undone, and other
-       * blocks take its place, `deeper` more of them than there were.
-       */
+      /** Remembers this block for a reorg: later blocks are undone, and replaced by as many and `deeper` more. */
       async fork(): Promise<(deeper?: number) => Promise<void>> {
         const id = await chain.request('evm_snapshot', [])
         const from = await height()

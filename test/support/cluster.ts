@@ -6,11 +6,11 @@ import { type NatsServer, startNats } from './nats.ts'
 
 export type TestCluster = {
   readonly nats: NatsServer
-  /** Starts a node with these roles, separated by commas, and what it has of its own. */
+  /** Starts a node with these roles, separated by commas, and its own settings. */
   readonly node: (name: string, roles: string, its?: Environment) => Promise<Exchange>
 }
 
-/** What a failure shows of a node. */
+/** Output of a node that is shown after a failure. */
 const OUTPUT_CHARS_MAX = 40_000
 
 /** Its nodes end with the test. */
@@ -47,7 +47,7 @@ export function sharedBy(nats: NatsServer, logUrl: string, databaseUrl: string):
     SIBYL_FRONT_THREADS: '1',
     // On a busy machine a node that lives may be silent for long.
     SIBYL_CLUSTER_SILENCE_MS: '5000',
-    // What a test has put somewhere stays there.
+    // A binding that the test has set stays as it is.
     SIBYL_CLUSTER_REBALANCE_MS: '0',
     SIBYL_LOG_LEVEL: 'info',
   }

@@ -26,7 +26,7 @@ export type TestDatabases = {
   readonly fresh: () => Promise<string>
   /** The address of a database that has its tables and no rows. */
   readonly migrated: () => Promise<string>
-  /** Tells that a test is done with a migrated database, and has not changed its tables: another may have it. */
+  /** Returns a migrated database that the test no longer needs, with unchanged tables: another test may use it. */
   readonly giveBack: (url: string) => void
 }
 

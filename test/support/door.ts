@@ -3,7 +3,7 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { after } from 'node:test'
 
-/** A door in front of the server that can be shut: what is open is cut, what comes is refused. */
+/** A proxy in front of the server that can be closed: open connections are cut, and new ones are refused. */
 export async function doorTo(target: URL): Promise<{
   readonly url: string
   /** Connections so far. */
@@ -21,7 +21,7 @@ export async function doorTo(target: URL): Promise<{
       for (const end of [socket, onward]) {
         sockets.add(end)
         end.on('close', () => sockets.delete(end))
-        // A cut in the middle of a transfer is what the door is for.
+        // A cut in the middle of a transfer is intended.
         end.on('error', () => {})
       }
       socket.pipe(onward).pipe(socket)

@@ -1,6 +1,6 @@
 /** Only a test that fails waits this long, however busy the machine is. */
 const TIMEOUT_MS = 120_000
-/** Asking again and again must not keep a busy machine from what is waited for. */
+/** Frequent attempts must not slow down the work that is awaited on a busy machine. */
 const PAUSE_MS_MAX = 100
 
 /**

@@ -1,6 +1,6 @@
 /**
- * A real exchange for tests: `node src/main.cjs` as a child process on a free port, with a data
- * folder of its own that is removed in the end. A test that fails shows what the child wrote.
+ * A real exchange for tests: `node src/main.cjs` as a child process on a free port, with its own data folder, which is
+ * removed at the end. A failing test shows the output of the child.
  */
 
 import assert from 'node:assert/strict'
@@ -17,7 +17,7 @@ import { IS_TEST, TEST_FLAGS } from './test-flags.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const OPEN = /is open \(\w+\) at (http:\/\/\S+)/
-/** What a node without sockets says: its name stands where the address would. */
+/** Output of a node without sockets: its name stands in place of the address. */
 const RUNS = /node (\S+) runs with/
 /** As `npm start` has it. */
 const USUAL_FLAGS = ['--import', './src/loader/hooks.js']
@@ -32,19 +32,19 @@ export type Exchange = {
   readonly dataDir: string
   /** The running child's process; 0 when none runs. */
   readonly pid: number
-  /** What the children have written so far, the end of it. */
+  /** The end of the children's output so far. */
   readonly output: () => string
-  /** What they have written to standard output only. */
+  /** Their standard output only. */
   readonly standardOutput: () => string
   /** Ends the child by a signal; done when it is gone. */
   readonly kill: (signal?: NodeJS.Signals) => Promise<void>
   /** Sends the child a signal that does not end it, such as one that pauses it. */
   readonly signal: (signal: NodeJS.Signals) => void
-  /** Stops it in good order, and asserts that it says so by its exit code. */
+  /** Stops it cleanly, and asserts its exit code. */
   readonly stop: () => Promise<void>
   /** Starts a child again on the same data folder; the one before must be gone. */
   readonly start: (environment?: Environment) => Promise<void>
-  /** Kills what runs and removes the folder. */
+  /** Kills the processes and removes the folder. */
   readonly dispose: () => Promise<void>
 }
 
@@ -60,7 +60,7 @@ export type ExchangeOptions = {
   readonly environment?: Environment
   /** Whether it has a local chain of its own, as `npm start` does, on a free port. */
   readonly devnet?: boolean
-  /** How much of what the children write is kept, from its end. */
+  /** Length of the output that is kept, from its end. */
   readonly outputCharsMax?: number
   /** Puts something into the data folder before the first start. */
   readonly prepare?: (dataDir: string) => Promise<void>
@@ -122,7 +122,7 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
         // them is a failure.
         SIBYL_REQUEST_DEADLINE_MS: '120000',
         SIBYL_STOP_TIMEOUT_MS: '120000',
-        // A test looks for what has just happened.
+        // Tests look for very recent changes.
         SIBYL_METRICS_CACHE_MS: '0',
         SIBYL_DEVNET_LINGER_SECONDS: '600',
         ...environment,
@@ -204,7 +204,7 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
   }
 }
 
-/** Starts an exchange that cannot start, and answers the line that says why. */
+/** Starts an exchange that cannot start, and returns the line with the reason. */
 export async function startRefusal(options: ExchangeOptions): Promise<string> {
   const error = await openExchange(options).then(
     async (exchange) => {

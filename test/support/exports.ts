@@ -1,4 +1,4 @@
-/** What the files of this repository export, and who uses it, read from their text. */
+/** Exports of the files of this repository and their uses, read from the text. */
 
 import { importsOf, sourceFiles, targetOf, textOf } from './imports.ts'
 

@@ -28,7 +28,7 @@ import { marketsToReconcile } from '#store/reads/chain-markets.ts'
 export type Follower = {
   readonly state: IndexerState
   readonly said: IndexerEvent[]
-  /** Ends it between two steps, as a kill would: what is under way is not waited for. */
+  /** Ends it between two steps, like a kill: work in progress is not awaited. */
   stop(): void
 }
 

@@ -1,6 +1,6 @@
 /** The help of a command of the tests. */
 
-/** Prints it and ends the process where somebody asks for it, before anything is run. */
+/** If help was requested, prints it and ends the process before anything runs. */
 export function endWithHelp(text: string): void {
   if (!process.argv.some((each) => each === '--help' || each === '-h')) return
   process.stdout.write(text)

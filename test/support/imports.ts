@@ -1,4 +1,4 @@
-/** Who imports whom in this repository, read from the text of the files. */
+/** Imports between the files of this repository, read from their text. */
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
@@ -59,7 +59,7 @@ export function targetOf(file: string, from: string): string {
 
 const loadedBy = new Map<string, readonly string[]>()
 
-/** What a file loads itself: read once, since most of the sources are reached by many tests. */
+/** Direct imports of a file, read once, because most sources are reached by many tests. */
 function loads(file: string): readonly string[] {
   const known = loadedBy.get(file)
   if (known !== undefined) return known

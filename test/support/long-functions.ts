@@ -21,7 +21,7 @@ export function longFunctions(file: string, text: string, linesMax: number): Lon
   return found
 }
 
-/** Its own name, or that of what it is assigned to; a function without one has that of the function around it. */
+/** Its own name, or the name that it is assigned to; otherwise the name of the enclosing function. */
 function nameOf(node: Node): string {
   if ('name' in node && node.name !== undefined) return (node.name as Node).getText()
   const { parent } = node

@@ -1,7 +1,6 @@
 /**
- * The power fails: of what a program has written, the disk has what it waited for, and of the rest any part, torn
- * anywhere. Every write of a program is recorded (`record-writes.c`), and the disk of any instant can be made of
- * the record.
+ * Simulates a power failure: the disk has everything that the program synced, and any part of the rest, torn anywhere.
+ * Every write of a program is recorded (`record-writes.c`), so that the disk at any instant can be rebuilt.
  */
 
 import assert from 'node:assert/strict'
@@ -17,7 +16,7 @@ const SECTOR = 512
 /** A write, a sync, one that failed, a truncation, a new name, a removal. */
 export type Op = { kind: 'w' | 's' | 'e' | 't' | 'r' | 'u'; path: string; at: number; data: Buffer }
 
-/** What a program writes below a folder while it runs to its end; undefined where that cannot be recorded. */
+/** Records the writes of a program below a folder until it ends; undefined if that is not possible here. */
 export function recordWrites(
   program: URL,
   args: readonly string[],
@@ -62,7 +61,7 @@ function readRecord(path: string): Op[] {
   return ops
 }
 
-/** A file as it is on the disk for certain, and what was done to it since. */
+/** The durable content of a file, and the operations on it since. */
 type DiskFile = { bytes: Buffer; pending: Op[]; isOwn: boolean }
 
 /** The files below a folder after these operations, with the power gone right behind the last. */
@@ -108,7 +107,7 @@ function lastSurvivingName(ops: readonly Op[], random: Random): number {
   return since.length === 0 ? ops.length : Math.max(synced, random.pick([synced, ...since]))
 }
 
-/** Applies what is pending, each operation that survives; the data of one that is torn in part. */
+/** Applies the pending operations that survive, and part of the data of a torn one. */
 function settle(file: DiskFile | undefined, survives: () => boolean, torn?: Random): void {
   if (file === undefined) return
   for (const { kind, at, data } of file.pending) {

@@ -1,7 +1,7 @@
 /**
- * Node's own code, compiled for the flags that tests give it. V8 takes nothing from a cache that was made
- * under other flags, and the one inside Node is made under none: without this, every process and thread of
- * a run would compile what it uses of Node anew, 50 ms each time. Made at the beginning of a run, in its folder.
+ * Node's own code, compiled with the flags of the tests. V8 rejects a code cache that was made under other flags, and
+ * Node's built-in cache is made under none. Without this, every process and thread of a run would compile its part of
+ * Node again, 50 ms each time. Made at the beginning of a run, in its folder.
  */
 
 import { spawnSync } from 'node:child_process'

@@ -1,6 +1,6 @@
 /**
- * Orders as a test wants to say them: `buy('YES').at(0.42).size(10).by('ann').named('a')`. Names
- * stand for traders and for hashes; prices and sizes are in whole units here and nowhere else.
+ * Short notation of orders in tests: `buy('YES').at(0.42).size(10).by('ann').named('a')`. Names stand for traders and
+ * for hashes; prices and sizes are in whole units here and nowhere else.
  */
 
 import type { RestingOrder } from '#book/order-record.ts'

@@ -61,7 +61,7 @@ export function dealt<Item>(random: Random, items: readonly Item[], count: numbe
   return all
 }
 
-/** Runs the body with one of these seeds, with `TEST_WHOLE=1` with each; what fails says with which. */
+/** Runs the body with one of these seeds, or with each if `TEST_WHOLE=1`; a failure names its seed. */
 export function withSeeds(seeds: readonly number[], body: (random: Random) => void): void {
   for (const seed of seedsOf(...seeds)) {
     try {

@@ -1,6 +1,6 @@
 /**
- * An exchange with a relayer on a real chain, and people without a wei: keys made on the spot, who
- * have stablecoin or outcome tokens and can do nothing on chain by themselves.
+ * An exchange with a relayer on a real chain, and people without ether: new keys that have stablecoin or outcome tokens
+ * and cannot send transactions.
  */
 
 import type { TestContext } from 'node:test'
@@ -18,13 +18,13 @@ export type Person = { readonly key: Hex; readonly address: Hex; readonly client
 export type Relayed = {
   readonly chain: TestChain
   readonly exchange: Exchange
-  /** With what the exchange was started. */
+  /** Settings that the exchange was started with. */
   readonly environment: Environment
   /** A new person, with so much stablecoin. */
   person(usdc?: bigint): Promise<Person>
   /** Another client of the same person, as after a restart of the exchange. */
   again(person: Person, options?: Pick<ClientOptions, 'retries'>): Client
-  /** A market whose outcome is settled: YES won, unless said otherwise. */
+  /** A market whose outcome is settled: YES by default. */
   resolvedMarket(winner?: 'YES' | 'NO'): Promise<Market>
   /** Gives a person outcome tokens of both kinds. */
   give(person: Person, market: Market, shares: { yes?: bigint; no?: bigint }): Promise<void>
@@ -78,7 +78,7 @@ async function prepare(chain: TestChain, options: RelayedOptions): Promise<Envir
     SIBYL_RELAYER_KEYS: chain.keys.relayer.join(','),
     SIBYL_RELAYER_POLL_MS: '50',
     SIBYL_RELAYER_MIN_HOLDING: String(UNIT),
-    // Below the client's patience: a chain that is away is to be told by the exchange.
+    // Shorter than the client's timeout, so that the exchange itself reports an unreachable chain.
     SIBYL_REQUEST_DEADLINE_MS: '10000',
     ...options.environment,
   }

@@ -1,6 +1,6 @@
 /**
- * What a tag of this repository promises, looked at in a folder: that what lies there is committed, has one
- * version everywhere, says what changed, and brings nothing along that is nobody's business.
+ * Checks in a folder the promises of a tag: everything is committed, has the same version, lists its changes, and
+ * contains no private files.
  */
 
 import { execFileSync, spawnSync } from 'node:child_process'
@@ -26,7 +26,7 @@ type Package = {
 
 const VERSION = /^(\d+)\.(\d+)\.(\d+)$/
 const SECTION = /^## (\S+)(?: \((\S+)\))?$/gm
-/** What belongs to one machine, or to nobody else. */
+/** Files that belong to one machine only. */
 const PRIVATE_FILES = /(^|\/)(\.env|data|secrets|node_modules)(\/|$)|\.(log|key|pem|sqlite|db)$/
 /** Put together here, so that this file is not one that has it. */
 const PRIVATE_WORDS = ['BEGIN', 'PRIVATE', 'KEY-----']
@@ -80,7 +80,7 @@ function versionTrouble(version: string, lockText: string): string {
 }
 
 function changelogTrouble(version: string, changelog: string): string {
-  // Of a version that is none enough was said.
+  // An invalid version was already reported.
   if (!VERSION.test(version)) return ''
   const sections = [...changelog.matchAll(SECTION)]
   const [first] = sections

@@ -6,7 +6,7 @@
 import { Agent, request } from 'node:http'
 
 export type RpcClient = {
-  /** Throws what the node says is wrong: an error with its `code` and `data`. */
+  /** Throws the node's error, with its `code` and `data`. */
   request(method: string, params: unknown[]): Promise<unknown>
 }
 

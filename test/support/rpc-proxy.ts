@@ -1,6 +1,6 @@
 /**
- * A JSON-RPC server over HTTP in front of a real chain, which does what providers do on a bad day:
- * goes away, is slow, answers errors, lags behind, refuses long ranges, loses transactions.
+ * A JSON-RPC server over HTTP in front of a real chain that behaves like a failing provider: it is unreachable, slow,
+ * answers errors, lags, refuses long ranges, or loses transactions.
  */
 
 import { once } from 'node:events'
@@ -17,12 +17,12 @@ export type RpcFaults = {
   down?: boolean
   /** Waits so long before each answer. */
   slowMs?: number
-  /** Answers this HTTP status; only so many times when `statusTimes` says so, which counts down. */
+  /** Answers this HTTP status; `statusTimes` times if set, which counts down. */
   status?: number
   statusTimes?: number
   /** Goes with `status`. */
   retryAfterSec?: number
-  /** Answers this error of JSON-RPC; `errorMethods` says to which methods, all when left out. */
+  /** Answers this JSON-RPC error to `errorMethods`, or to all methods by default. */
   error?: { code: number; message: string; data?: unknown }
   errorMethods?: readonly string[]
   /**
@@ -40,13 +40,13 @@ export type RpcFaults = {
   blooms?: 'zero' | 'full'
   /** Answers the hash of a transaction and loses it. */
   dropTransactions?: boolean
-  /** Tells another chain id. */
+  /** Reports another chain id. */
   chainId?: number
 }
 
 export type RpcProxy = {
   readonly url: string
-  /** What is wrong with it; change it at any time. */
+  /** Current faults; they may be changed at any time. */
   faults: RpcFaults
   /** Ranges of logs come from a node that knows only blocks up to this one; all else is new. */
   logsUpTo?: number | undefined
@@ -56,7 +56,7 @@ export type RpcProxy = {
   before?: ((method: string, params: unknown[]) => Promise<void> | void) | undefined
   /** The error that answers a request in the node's place; undefined lets it through. */
   refuse?: ((method: string, params: unknown[]) => RpcError | undefined) | undefined
-  /** What a node out of its mind answers in the place of this. */
+  /** Replaces the node's answer. */
   twist?: ((method: string, params: unknown[], answer: unknown) => unknown) | undefined
   close(): Promise<void>
 }
@@ -91,7 +91,7 @@ export async function startRpcProxy(behind: Behind, port = 0): Promise<RpcProxy>
       const result = await faulty(faults, method, params)
       return { ...head, result: (await proxy.twist?.(method, params, result)) ?? result }
     } catch (error) {
-      // What the node itself said is the cause of what viem made of it.
+      // The node's own error is the cause of viem's error.
       const { cause = error } = error as { cause?: unknown }
       const { code, message, data } = cause as { code?: number; message?: string; data?: unknown }
       return {
@@ -149,7 +149,7 @@ export async function startRpcProxy(behind: Behind, port = 0): Promise<RpcProxy>
         code: -32005,
       })
     }
-    // A node that is behind gives what it has and does not say that it lacks the rest.
+    // A node that is behind returns the logs that it has, without reporting that some are missing.
     return staleHead === undefined
       ? found
       : found.filter(({ blockNumber }) => Number(blockNumber) <= staleHead)

@@ -1,7 +1,6 @@
 /**
- * Runs test files, a few processes at a time and in the order in which they are given (`node --test` has
- * an order of its own), and tells what failed and what took long. A file has a process of its own, or one
- * with some others if all of them may share one.
+ * Runs test files, some processes at a time, in the given order (`node --test` has its own order), and reports failures
+ * and slow files. A file has its own process, or shares one with others if all of them allow it.
  */
 
 import { rmSync, writeFileSync } from 'node:fs'
@@ -31,18 +30,18 @@ const PROCESS_FLAGS = [
   '--invocation-count-for-osr=2000',
   '--liftoff-only',
 ]
-/** Of what these processes begin with. */
+/** Flags of these processes. */
 const NAME = 'tests'
 const UNTRACKED = new URL('./untracked.ts', import.meta.url).href
 const SEVERAL_FILES = new URL('./several-files.ts', import.meta.url).href
-/** As tests print it: in their names, their diagnostics and what they throw. */
+/** Output of tests: their names, diagnostics and errors. */
 const SEED = /(?:TEST_)?seed[ =]+\d+/gi
 
 export type Failure = {
   readonly file: string
   /** The test and before it those that it is part of. */
   readonly name: string
-  /** What its file printed to be run again with. */
+  /** Seed that the file printed, for running it again. */
   readonly seeds: readonly string[]
 }
 
@@ -157,7 +156,7 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
-  // Their process ended before them, whatever it said.
+  // The process ended before its tests, whatever it printed.
   for (const file of sharing) {
     process.stdout.write(`\n${file} did not come to its end\n`)
     failures.push({ file, name: 'did not come to its end', seeds: [] })
@@ -169,7 +168,7 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
 }
 
 type Entries = {
-  /** What is started, in this order. */
+  /** Processes to start, in this order. */
   readonly entries: readonly string[]
   /** The files of each entry that is several. */
   readonly together: ReadonlyMap<string, readonly string[]>

@@ -65,7 +65,7 @@ export async function makeSafe(
     sign,
     async execute(contract, functionName, args) {
       const data = encodeFunctionData({ abi: contract.abi, functionName, args })
-      // The owner needs no signature of its own transaction: v 1 says that the sender approves.
+      // The owner's own transaction needs no signature: v 1 means that the sender approves.
       const approved = `0x${key.address.slice(2).padStart(64, '0')}${'0'.repeat(64)}01` as Hex
       return chain.send(key, safe, 'execTransaction', [
         ...([contract.address, 0n, data, 0, 0n, 0n, 0n, ZERO, ZERO, approved] as const),

@@ -1,6 +1,6 @@
 /**
- * Which test files there are and what they need, as their imports say it: a file that reaches the
- * program that starts an exchange needs one. There is no list to keep.
+ * Lists the test files and their needs, which follow from their imports: a file that reaches the program which starts
+ * an exchange needs one. There is no list to maintain.
  */
 
 import { relative, resolve } from 'node:path'
@@ -18,7 +18,7 @@ export const NEEDS = [
 ] as const
 export type Need = (typeof NEEDS)[number]
 
-/** What says that a test file needs it: a file of ours, or a library with all its parts. */
+/** Imports that show a need: a file of ours, or a library with all its parts. */
 const SIGNS: Record<Exclude<Need, 'nothing'>, readonly string[]> = {
   // And an exchange, whose page it shows.
   browser: ['playwright-core'],
@@ -55,16 +55,13 @@ export function selectTests(asked: readonly string[], { fast = false } = {}): st
 }
 
 /**
- * What a test file does to its whole process: others beside it would notice, or be noticed. Settings of
- * the process that are only read, and files whose names end so, are nothing of the kind.
+ * Changes of global state by a test file, which would affect other files in the process. Reading process settings, and
+ * files whose names end so, do not count.
  */
 const PROCESS_WIDE =
   /\bprocess\.(?=\w)(?!ts\b|execPath\b|execArgv\b|platform\b|versions\b|env\b(?!\.\w+ \??\??=[^=]|\[))|\bdelete process\b|\bmock\b|\bglobalThis\b/
 
-/**
- * How many files share a process, by what they need: few enough that no core is without work in the
- * end, when the last of them take their time.
- */
+/** Number of files that share a process, by their needs: few enough that no core is idle at the end of a run. */
 const SHARING_MAX: Record<Need, number> = {
   browser: 1,
   exchange: 3,

@@ -1,6 +1,6 @@
 /**
- * An exchange that settles on a real chain of its own: the demo markets, the demo traders, and what
- * the chain says has settled.
+ * An exchange that settles on its own real chain: the demo markets, the demo traders, and the settled trades on the
+ * chain.
  */
 
 import assert from 'node:assert/strict'
@@ -39,7 +39,7 @@ export type SettledExchange = {
   keyOf(trade: Omit<Way, 'status' | 'txHash'>): string
   /** How often each trade settled, by the chain's id. */
   settledTimes(): Promise<Map<string, number>>
-  /** What a trader holds on chain: shares of the first market and stablecoin. */
+  /** Holdings of a trader on chain: shares of the first market and stablecoin. */
   holdings(account: number): Promise<{ yes: bigint; no: bigint; usdc: bigint }>
   dispose(): Promise<void>
 }
@@ -79,7 +79,7 @@ export async function openSettled(
     readonly rpcUrl?: (chain: TestChain) => Promise<string>
   } = {},
 ): Promise<SettledExchange> {
-  // Not the devnet's id, whose keys are public: only what has a key here is started.
+  // Not the devnet's id, whose keys are public: only services with a key here are started.
   const chain = await openTestChain({ seed: true, chainId: CHAIN_ID })
   try {
     const rpcUrl = (await options.rpcUrl?.(chain)) ?? chain.url

@@ -1,6 +1,6 @@
 /**
- * Runs several test files in this process, one after the other, each as a suite with the name of the
- * file: what they load is loaded once. `run-tests.ts` starts it for files that share a process.
+ * Runs several test files in this process, one after the other, each as a suite with the name of the file, so that
+ * common modules are loaded once. `run-tests.ts` starts it for files that share a process.
  */
 
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { followed } from './untracked.ts'
 
 export async function runFiles(files: readonly string[]): Promise<void> {
   let underWay = ''
-  // The runner cannot blame a test for what none of them caught, and so not a file either.
+  // The runner cannot assign an uncaught error to a test, and so not to a file.
   const tell = () => process.stderr.write(`this was not caught while ${underWay} ran:\n`)
   process.prependListener('unhandledRejection', tell)
   process.prependListener('uncaughtExceptionMonitor', tell)

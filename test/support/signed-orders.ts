@@ -30,11 +30,11 @@ let nonces = 0
 export type SigningOptions = {
   readonly trader?: TestTrader
   readonly domain?: OrderDomain
-  /** Who the order says it is from, where that is not who signs. */
+  /** Trader of the order, if it is not the signer. */
   readonly claims?: string
 }
 
-/** A buy of one YES at 0.50 for an hour, unless the fields say otherwise. */
+/** A buy of one YES at 0.50 for an hour by default. */
 export async function signedOrder(
   marketId: MarketId,
   fields: Partial<Record<keyof Order, number | string>> = {},

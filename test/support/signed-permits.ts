@@ -19,7 +19,7 @@ type PermitTerms = {
   readonly spender?: string
 }
 
-/** Without a limit, for longer than any order of the tests, unless the terms say otherwise. */
+/** By default without a limit, for longer than any order of the tests. */
 export async function signedPermit(
   trader: TestTrader,
   { nonce = 0n, value = 2n ** 256n - 1n, deadline = 2_000_000_000, spender }: PermitTerms = {},

@@ -1,7 +1,4 @@
-/**
- * Time that a test owns. It runs what is due in the order of its time, and within the same instant in
- * the order it was asked for.
- */
+/** Time controlled by a test. Due timers run by time, and at the same instant in the order of their creation. */
 
 import type { Clock } from '#runtime/clock.ts'
 

@@ -1,9 +1,8 @@
 /**
- * Flags of V8 for an exchange that a test starts. It does little more than start: V8 may make its code
- * faster only where it runs often, and begins with room for what a start makes: that is a fifth of what
- * a start takes. WebAssembly, here that of `fetch`, is not made faster at all. They come after the flags
- * of the test's own process, some of which they replace. A benchmark or a long run is of the exchange as
- * users start it, and has none of them.
+ * V8 flags for an exchange that a test starts. Such an exchange does little more than start: V8 optimises only code
+ * that runs often, and begins with enough memory for a start, which saves a fifth of the start time. WebAssembly, here
+ * that of `fetch`, is not optimised. They follow the flags of the test's own process and replace some of them.
+ * Benchmarks and long runs use none of them, like an exchange of a user.
  */
 
 import { tmpdir } from 'node:os'

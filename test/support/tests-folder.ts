@@ -1,8 +1,7 @@
 /**
- * Where tests have their files: in memory, where there is enough of it. What they write is synced all the
- * time, as an exchange must, and a third of the time of tests that do so is the disk's. What a killed
- * process has written is there in either place. `npm run test:whole` is on the disk, and so is everything
- * for who sets `TMPDIR`.
+ * Folder of test files: in memory if there is enough. Tests sync their files like an exchange does, and on a disk that
+ * takes a third of their time. Files of a killed process survive in both places. `npm run test:whole` uses the disk,
+ * and so does `TMPDIR`.
  */
 
 import { existsSync, mkdtempSync, readdirSync, rmSync, statfsSync } from 'node:fs'

@@ -1,11 +1,10 @@
 /**
- * Keeps the test runner from following every promise of a test file, which takes a third of the time of
- * files that work with promises. It does so only to know which test to blame for what nobody caught.
- * Without it such an error still fails its file, under the file's name. The runner still knows what
- * is part of which test: it is told here whenever a test or a suite begins. Only while a file is loaded
- * as a part of several (`several-files.ts`) is everything followed.
- *
- * Imported before a test file, by `run-tests.ts`. A runner that works otherwise is left as it is.
+ * Stops the test runner from tracking every promise of a test file, which takes a third of the time of files that use
+ * many promises. The runner does this only to assign uncaught errors to a test. Without it such an error still fails
+ * its file, under the file's name. The runner still knows which code belongs to which test, because it is notified here
+ * whenever a test or a suite begins. Everything is tracked only while a file is loaded as one of several
+ * (`several-files.ts`). `run-tests.ts` imports this before a test file. A runner that works differently is left
+ * unchanged.
  */
 
 import { AsyncResource, createHook } from 'node:async_hooks'
@@ -16,7 +15,7 @@ type Follow = (asyncId: number, type: string, trigger: number, resource: object)
 let follow: () => void = () => {}
 let unfollow: () => void = () => {}
 
-/** Lets the runner follow the promises of this work, so that it knows what is declared in it. */
+/** Lets the runner track the promises of this work, so that it knows the tests declared in it. */
 export async function followed(work: () => Promise<unknown>): Promise<void> {
   follow()
   try {
@@ -50,7 +49,7 @@ if (isMainThread) {
     followTests?.(this.asyncId(), '', 0, this)
     return runInAsyncScope.call(this, act as never, self, ...args) as never
   }
-  // It is for test files, not for what they start with the flags of their own.
+  // Only for test files, not for processes that they start with their own flags.
   const own = process.execArgv.findIndex((each) => each.endsWith('/untracked.ts'))
   if (own > 0) process.execArgv.splice(own - 1, 2)
 }

@@ -322,7 +322,7 @@ export type ChainAccounts = {
   readonly busy: Set<Account>
   /** Other accounts, the least recently used first. */
   readonly idle: Set<Account>
-  /** Accounts newer than the current step, which may not report them. */
+  /** Accounts created after the current step began; the step may not report their changes. */
   readonly unseen: Set<Account>
   readonly toRead: Set<Account>
   /** Accounts that an order waits for. */

@@ -52,7 +52,7 @@ async function recordAll<Row>(
   return refused
 }
 
-/** Writes prices over those of the same seconds, and deletes old ones. Returns how many the database refused. */
+/** Writes prices, replacing those of the same seconds, and deletes old ones. Returns how many the database refused. */
 export async function recordPrices(database: Database, batch: PriceBatch): Promise<number> {
   return recordAll(batch.prices, (prices) => writePrices(database, { ...batch, prices }))
 }

@@ -28,7 +28,7 @@ export type Transaction = {
   readonly tip: bigint
 }
 
-/** Something that a trader or the operator does on chain; mined again if a reorg removes it. */
+/** An action of a trader or the operator on chain; mined again if a reorg removes it. */
 export type Act = {
   readonly name: string
   /** Changes the funds; returns the logs. */
@@ -51,7 +51,7 @@ export type Block = {
   readonly baseFee: bigint
   readonly mined: readonly Mined[]
   readonly acts: readonly Act[]
-  /** Logs of acts, which belong to a transaction of their own. */
+  /** Logs of actions, which belong to a transaction of their own. */
   readonly actLogs: readonly ModelLog[]
   readonly wallets: ReadonlyMap<Address, Wallet>
   /** Transactions per sender. */
@@ -63,7 +63,7 @@ export type Node = { tip: Block; heldUntilUs: number }
 const GWEI = 1_000_000_000n
 const BASE_FEE = 10n * GWEI
 const BLANK_GAS = 21_000
-/** Share of the pool's transactions that a block takes. */
+/** Share of the pool's transactions that a block includes. */
 const TAKEN_SHARE = 0.9
 
 type ChainPorts = {
@@ -72,7 +72,7 @@ type ChainPorts = {
   readonly contracts: Contracts
   readonly seed: number
   readonly blockUs: number
-  /** Blocks on top of a transaction after which settlement takes it as final. */
+  /** Number of blocks on top of a transaction after which settlement treats it as final. */
   readonly confirmations: number
 }
 
@@ -86,7 +86,7 @@ export class SimulatedChain {
   readonly blocks: Block[] = []
   readonly #pool = new Map<Hex, Transaction>()
   #acts: Act[] = []
-  /** In which blocks, of any branch, a trade settled or a market was prepared. */
+  /** Blocks, of any branch, in which a trade settled or a market was prepared. */
   readonly #settledIn = new Map<string, Block[]>()
   readonly #filledIn = new Map<OrderHash, { readonly block: Block; readonly size: number }[]>()
   readonly #preparedIn = new Map<MarketId, Block[]>()
@@ -127,7 +127,7 @@ export class SimulatedChain {
     this.#acts.push(act)
   }
 
-  /** Adds a raw transaction to the pool; throws what a node answers. */
+  /** Adds a raw transaction to the pool; throws the node's error. */
   submit(raw: Hex, node: Node): Hex {
     const parsed = parseTransaction(raw)
     const hash = keccak256(raw)
@@ -166,7 +166,7 @@ export class SimulatedChain {
   isIn(block: Block, tip: Block): boolean {
     if (block.number > tip.number) return false
     let at: Block | undefined = tip
-    // Below the first block that both branches have, the chain's own list has them all.
+    // Below the first common block of both branches, the chain's own list has all blocks.
     while (at !== undefined && this.blocks[at.number] !== at) {
       if (at === block) return true
       at = at.parent

@@ -94,7 +94,7 @@ export type Funds = {
   isPrepared(marketId: MarketId): boolean
 }
 
-/** What the contract decided about one fill. */
+/** The contract's decision about one fill. */
 export type Verdict = {
   readonly tradeKey: string
   readonly tradeId: string
@@ -437,7 +437,7 @@ export class Contracts {
       balanceOf: wallet.dollars,
       allowance: wallet.allowance,
       nonces: wallet.permits,
-      // The stablecoin moves for everybody.
+      // True if the stablecoin moves for every account.
       transferFrom: 1n,
     }
     const value = values[functionName]

@@ -1,4 +1,7 @@
-/** People on the simulated chain: the maker of markets, and traders who fund, move and withdraw what they have. */
+/**
+ * People on the simulated chain: the creator of markets, and traders who fund their accounts, move funds and withdraw
+ * them.
+ */
 
 import { maxUint256 } from 'viem'
 import { needOf } from '#domain/funds.ts'
@@ -9,7 +12,7 @@ import type { Scheduler } from '../scheduler.ts'
 import type { SimulatedChain } from './chain.ts'
 import { type Funds, GRACE_SEC, type ModelLog, type Token } from './contracts.ts'
 
-/** Holds what traders have moved away. */
+/** Account that receives the funds that traders move away. */
 const ELSEWHERE = `0x${'ee'.repeat(20)}` as Address
 const DOLLARS = 1_000_000_000n
 const SHARES = 60_000_000n

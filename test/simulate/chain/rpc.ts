@@ -1,4 +1,7 @@
-/** The nodes of a simulated chain: JSON-RPC over the scheduler, with requests that fail, get lost, or meet old data. */
+/**
+ * The nodes of a simulated chain: JSON-RPC over the scheduler, with requests that fail, get lost, or reach a node with
+ * old data.
+ */
 
 import {
   createPublicClient,
@@ -26,7 +29,7 @@ type RpcPorts = {
   readonly faults: Faults
   readonly life: Life
   readonly seed: number
-  /** True if each request may meet another node. */
+  /** True if each request may reach another node. */
   readonly isBalanced: boolean
 }
 
