@@ -583,6 +583,55 @@ export const marketFactoryAbi = [
         "internalType": "uint64",
         "name": "expiration",
         "type": "uint64"
+      },
+      {
+        "internalType": "bytes",
+        "name": "metadata",
+        "type": "bytes"
+      },
+      {
+        "internalType": "bytes",
+        "name": "signature",
+        "type": "bytes"
+      }
+    ],
+    "name": "createComplementaryEventMarket",
+    "outputs": [
+      {
+        "internalType": "address",
+        "name": "market",
+        "type": "address"
+      },
+      {
+        "internalType": "bytes32",
+        "name": "marketId",
+        "type": "bytes32"
+      }
+    ],
+    "stateMutability": "nonpayable",
+    "type": "function"
+  },
+  {
+    "inputs": [
+      {
+        "internalType": "string",
+        "name": "question",
+        "type": "string"
+      },
+      {
+        "internalType": "string",
+        "name": "description",
+        "type": "string"
+      },
+      {
+        "internalType": "enum MarketFactory.Category",
+        "name": "category",
+        "type": "uint8"
+      },
+      {
+        "internalType": "uint64",
+        "name": "expiration",
+        "type": "uint64"
       }
     ],
     "name": "createComplementaryMarket",

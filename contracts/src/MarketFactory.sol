@@ -163,9 +163,20 @@ contract MarketFactory is EIP712, Ownable2Step {
         bytes calldata metadata,
         bytes calldata signature
     ) external returns (address market, bytes32 marketId) {
-        if (metadata.length == 0 || metadata.length > EVENT_BYTES_MAX) revert InvalidText();
-        (market, marketId) =
-            _createMarket(question, description, category, expiration, false);
+        (market, marketId) = _createMarket(question, description, category, expiration, false);
+        _joinEvent(market, marketId, metadata, signature);
+    }
+
+    /// `createEventMarket` of a complementary market.
+    function createComplementaryEventMarket(
+        string calldata question,
+        string calldata description,
+        Category category,
+        uint64 expiration,
+        bytes calldata metadata,
+        bytes calldata signature
+    ) external returns (address market, bytes32 marketId) {
+        (market, marketId) = _createMarket(question, description, category, expiration, true);
         _joinEvent(market, marketId, metadata, signature);
     }
 
@@ -381,6 +392,7 @@ contract MarketFactory is EIP712, Ownable2Step {
         bytes calldata metadata,
         bytes calldata signature
     ) private {
+        if (metadata.length == 0 || metadata.length > EVENT_BYTES_MAX) revert InvalidText();
         bytes32 eventHash = keccak256(metadata);
         bytes32 structHash = keccak256(abi.encode(EVENT_MARKET_TYPEHASH, market, eventHash));
         (address signer,,) = ECDSA.tryRecover(_hashTypedDataV4(structHash), signature);

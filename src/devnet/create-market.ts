@@ -13,6 +13,7 @@ import {
 } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import type { Client } from '#client/client.ts'
+import { SibylError } from '#client/sibyl-error.ts'
 import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
 import { type EventInfo, eventText } from '#domain/event-info.ts'
 import type { Matching } from '#domain/market.ts'
@@ -44,7 +45,6 @@ type MarketOrder = {
   readonly seconds: number
   /** Event that it belongs to, and the key of an operator of the factory. */
   readonly event?: { readonly info: EventInfo; readonly operatorKey: Hex }
-  /** Matching rule of a market without an event. */
   readonly matching?: Matching
 }
 
@@ -106,10 +106,8 @@ async function creationOf(
   { chain, event, matching }: MarketOrder,
   { words, address }: { readonly words: Words; readonly address: Hex },
 ) {
-  if (event === undefined && matching === 'complementary') {
-    return { functionName: 'createComplementaryMarket', args: words } as const
-  }
-  if (event === undefined) return { functionName: 'createMarket', args: words } as const
+  const rule = matching === 'complementary' ? 'Complementary' : ''
+  if (event === undefined) return { functionName: `create${rule}Market`, args: words } as const
   const metadata = toHex(eventText(event.info))
   const signature = await signEventMarket(privateKeyToAccount(event.operatorKey), {
     ...{
@@ -119,7 +117,8 @@ async function creationOf(
       metadata,
     },
   })
-  return { functionName: 'createEventMarket', args: [...words, metadata, signature] } as const
+  const args = [...words, metadata, signature] as const
+  return { functionName: `create${rule}EventMarket`, args } as const
 }
 
 /** The exchange learns about a market from the chain; then it has a book. */
@@ -127,10 +126,21 @@ async function untilListed(client: Client, id: Hex): Promise<void> {
   const giveUpMs = Date.now() + LISTED_MS
   for (;;) {
     const markets = await client.markets()
-    if (markets.some((market) => market.id === id)) return
+    if (markets.some((market) => market.id === id) && (await isKnown(client, id))) return
     if (Date.now() > giveUpMs) {
       throw new CommandError(`market ${id} is on the chain, but the exchange does not list it yet`)
     }
     await sleep(POLL_MS)
+  }
+}
+
+/** A front may list a market from the database before it has the market's book. */
+async function isKnown(client: Client, id: Hex): Promise<boolean> {
+  try {
+    await client.market(id)
+    return true
+  } catch (error) {
+    if (error instanceof SibylError && error.code === 'MARKET_NOT_FOUND') return false
+    throw error
   }
 }

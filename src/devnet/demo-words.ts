@@ -32,6 +32,8 @@ export const DEMO_WORDS: readonly {
 export const DEMO_EVENT: {
   readonly info: Omit<EventInfo, 'end'>
   readonly questions: readonly string[]
+  /** The question whose market is complementary. */
+  readonly complementary: string
   readonly description: string
   readonly days: number
 } = {
@@ -49,6 +51,7 @@ export const DEMO_EVENT: {
     'Does Chionis of Sparta win the foot race?',
     'Does Phanas of Pellene win the foot race?',
   ],
+  complementary: 'Does Phanas of Pellene win the foot race?',
   description: 'YES if the judges at Delphi declare this runner the only winner.',
   days: 45,
 }

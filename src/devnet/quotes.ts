@@ -54,7 +54,8 @@ export const OUTCOMES = ['YES', 'NO'] as const
 
 /**
  * Splits the old quotes into those to cancel before the rejected new quotes are placed again, and those to cancel
- * after. A rejected quote would have matched the other side of its outcome's book, so that side is cancelled first.
+ * after. A rejected quote would have matched the other side of its outcome's book, or in a complementary market the same
+ * side of the other outcome's book, so both are cancelled first.
  */
 export function cancelOrder<Old extends Pick<OpenOrder, 'side' | 'outcome'>>(
   old: readonly Old[],
@@ -63,7 +64,7 @@ export function cancelOrder<Old extends Pick<OpenOrder, 'side' | 'outcome'>>(
   const isMet = ({ side, outcome }: Old) =>
     refused.some(
       (quote) =>
-        quote.outcome === OUTCOMES[outcome] && quote.side === (side === 0 ? 'sell' : 'buy'),
+        (quote.outcome === OUTCOMES[outcome]) === (quote.side === (side === 0 ? 'sell' : 'buy')),
     )
   return { now: old.filter(isMet), later: old.filter((order) => !isMet(order)) }
 }

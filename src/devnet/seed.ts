@@ -1,7 +1,7 @@
 /**
- * Turns a fresh chain into a devnet: deploys everything, creates three demo markets and an event of three more, and
- * funds traders. Each step is one batch of transactions, so it takes a second in all. The result is only on the chain; the exchange indexes it like
- * any other chain.
+ * Turns a fresh chain into a devnet: deploys everything, creates three demo markets and an event of three more, one of
+ * them complementary, and funds traders. Each step is one batch of transactions, so it takes a second in all. The result
+ * is only on the chain; the exchange indexes it like any other chain.
  */
 
 import { type Account, decodeFunctionResult, encodeFunctionData, type Hex, toHex } from 'viem'
@@ -107,7 +107,10 @@ export async function seedDevnet(url: string, deployment: Deployment): Promise<D
     const signature = await signEventMarket(devnetAccount(OPERATOR), {
       ...{ chainId: Number(chainId), factory: factory.address, market: address, metadata },
     })
-    await sender.send(maker, factory, 'createEventMarket', [...runners[at]!, metadata, signature])
+    const terms = runners[at]!
+    const rule = terms[0] === DEMO_EVENT.complementary ? 'Complementary' : ''
+    const args = [...terms, metadata, signature] as const
+    await sender.send(maker, factory, `create${rule}EventMarket`, args)
   }
   for (const index of HOLDERS) {
     for (const { id } of race) await split(devnetAccount(index), id)

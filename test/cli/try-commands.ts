@@ -75,12 +75,15 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
   await t.test('events are created, extended, listed and shown', async () => {
     const about = ['--slug', 'who-wins', '--title', 'Who wins?', '--tags', 'a,b', '--exclusive']
     await succeed('event', 'create', ...about, 'Does Ann win?', 'Does Bob win?')
-    await succeed('event', 'add', 'who-wins', 'Does Cleo win?')
+    const rule = ['--matching', 'complementary']
+    await succeed('event', 'add', 'who-wins', ...rule, 'Does Cleo win?')
     const event = await json<EventDetail>('event', 'show', 'who-wins')
     const questions = ['Does Ann win?', 'Does Bob win?', 'Does Cleo win?']
     assert.deepEqual(
-      event.markets.map((market) => [market.question, market.event?.slug]),
-      questions.map((question) => [question, 'who-wins']),
+      event.markets.map((market) => [market.question, market.event?.slug, market.matching]),
+      questions.map((question, at) => [
+        ...[question, 'who-wins', at === 2 ? 'complementary' : 'same-outcome'],
+      ]),
     )
     assert.deepEqual([event.tags, event.exclusive, event.marketCount], [['a', 'b'], true, 3])
     const [first] = event.markets
@@ -94,6 +97,19 @@ export async function tryCommands(t: TestContext, exchange: Exchange): Promise<v
       return shown
     })
     assert.deepEqual([priced.prices?.yesSum, priced.prices?.gap], [350_000, 0])
+    // In the complementary market an offer for NO is an offer of YES, if implied levels are asked for.
+    const cleo = event.markets[2]!.id
+    await succeed('order', 'buy', cleo, 'NO', ...size, '--price', '0.60')
+    assert.deepEqual((await json<Orderbook>('book', cleo)).asks, [])
+    const { asks } = await json<Orderbook>('book', cleo, '--implied')
+    assert.deepEqual(asks, [{ price: 400_000, size: 10_000_000, implied: 10_000_000 }])
+    assert.match(
+      await succeed('book', cleo, '--implied'),
+      /SHARES +BID +ASK +SHARES +IMPLIED\n +0\.40 +10\.00 +10\.00\n/,
+    )
+    const watched = ['watch', 'book', cleo, '--count', '1']
+    assert.match(await succeed(...watched), /ask none\n$/)
+    assert.match(await succeed(...watched, '--implied'), /ask 0\.40 × 10\.00\n$/)
     await succeed('cancel', '--all', '--account', '10')
     const listed = await json<Event[]>('events', 'who wins', '--sort', 'newest')
     assert.deepEqual(

@@ -173,10 +173,15 @@ describe('a market of an event', () => {
     return { args, address, id }
   }
 
-  async function sign(market: Hex, metadata: Hex, signer = world.quickOperator): Promise<Hex> {
-    const { chain, factory } = world
+  async function sign(
+    market: Hex,
+    metadata: Hex,
+    signer = world.quickOperator,
+    place: { chainId?: number; factory?: Hex } = {},
+  ): Promise<Hex> {
+    const { chainId = world.chain.id, factory = world.factory.address } = place
     return signer.signTypedData({
-      domain: factoryDomain(chain.id, factory.address as string as Address),
+      domain: factoryDomain(chainId, factory as string as Address),
       types: EVENT_MARKET_TYPES,
       primaryType: 'EventMarket',
       message: { market, eventHash: keccak256(metadata) },
@@ -211,6 +216,21 @@ describe('a market of an event', () => {
     assert.equal(await read(factory, 'isMarket', [address]), true)
   })
 
+  test('is complementary if it is created so, for good and with the same signature', async () => {
+    const { maker, chain, factory, read } = world
+    const { args, address, id } = await prepare()
+    const signature = await sign(address, METADATA)
+    const call = [...args, METADATA, signature] as const
+    const receipt = await chain.send(maker, factory, 'createComplementaryEventMarket', call)
+    const names = eventsOf(receipt, factory).map(({ eventName }) => eventName)
+    assert.deepEqual(names, ['ComplementaryMarket', 'MarketCreated', 'EventMarketCreated'])
+    assert.equal(await read(factory, 'isComplementary', [address]), true)
+    assert.equal(await read(factory, 'eventOf', [address]), keccak256(METADATA))
+    const again = chain.send(maker, factory, 'createEventMarket', call)
+    await assertReverts(again, 'MarketExists', [address])
+    assert.deepEqual(await read(factory, 'predictMarket', [maker.address, ...args]), [address, id])
+  })
+
   test('a market of an event is refused if signed by a stranger, or for other metadata, or without a maker', async () => {
     const { maker, carol, chain, factory } = world
     const { args, address } = await prepare()
@@ -218,9 +238,21 @@ describe('a market of an event', () => {
       signature: Hex | Promise<Hex>,
       metadata: Hex = METADATA,
       from: World['ann'] = maker,
-    ) => chain.send(from, factory, 'createEventMarket', [...args, metadata, await signature])
+      name: 'createEventMarket' | 'createComplementaryEventMarket' = 'createEventMarket',
+    ) => chain.send(from, factory, name, [...args, metadata, await signature])
+    const other = 'createComplementaryEventMarket'
+    await assertReverts(
+      create(sign(address, METADATA, carol), METADATA, maker, other),
+      'NotOperator',
+    )
+    await assertReverts(create(sign(address, '0x'), '0x', maker, other), 'InvalidText')
     await assertReverts(create(sign(address, METADATA, carol)), 'NotOperator', [carol.address])
     await assertReverts(create(sign(factory.address, METADATA)), 'NotOperator')
+    const { quickOperator } = world
+    for (const place of [{ chainId: chain.id + 1 }, { factory: carol.address }]) {
+      const elsewhere = sign(address, METADATA, quickOperator, place)
+      await assertReverts(create(elsewhere), 'NotOperator')
+    }
     await assertReverts(create(sign(address, toHex('{}'))), 'NotOperator')
     await assertReverts(create('0x'), 'NotOperator')
     await assertReverts(create(sign(address, METADATA), METADATA, carol), 'NotMaker')

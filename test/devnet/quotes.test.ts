@@ -52,9 +52,10 @@ test('old quotes that block new ones are cancelled first, and only those', () =>
   ] as const
   const [bidYes, askYes, bidNo, askNo] = old
   assert.deepEqual(cancelOrder(old, []), { now: [], later: [...old] })
-  const refused = [
-    { side: 'buy', outcome: 'YES' },
-    { side: 'sell', outcome: 'NO' },
-  ] as const
-  assert.deepEqual(cancelOrder(old, refused), { now: [askYes, bidNo], later: [bidYes, askNo] })
+  // Of a complementary market a bid for YES meets bids for NO too, and an ask for NO asks for YES.
+  for (const refused of [
+    { side: 'buy', outcome: 'YES' } as const,
+    { side: 'sell', outcome: 'NO' } as const,
+  ])
+    assert.deepEqual(cancelOrder(old, [refused]), { now: [askYes, bidNo], later: [bidYes, askNo] })
 })

@@ -76,6 +76,11 @@ test('a devnet works from its start to its end', async (t) => {
       event.markets.map(({ question }) => question),
       DEMO_EVENT.questions,
     )
+    const complementary = event.markets.filter(({ matching }) => matching === 'complementary')
+    assert.deepEqual(
+      complementary.map(({ question }) => question),
+      [DEMO_EVENT.complementary],
+    )
     assert.equal(event.prices?.unpriced, DEMO_EVENT.questions.length)
     const named = demo.filter((market) => market.event?.slug === event.slug)
     assert.equal(named.length, DEMO_EVENT.questions.length)

@@ -35,15 +35,21 @@ export const book = command({
       io.out(showJson({ ...whole, outcome, bids, asks }, 2))
       return 0
     }
-    const cells = (level: Level | undefined): string[] =>
-      level === undefined ? ['', ''] : [showAmount(level.size), showAmount(level.price)]
+    const head = values.implied === true ? ['IMPLIED', 'SHARES', 'BID'] : ['SHARES', 'BID']
+    const cells = (level: Level | undefined): string[] => {
+      if (level === undefined) return head.map(() => '')
+      const { price, size, implied = 0n } = level
+      const own = [showAmount(size), showAmount(price)]
+      return values.implied === true ? [showAmount(implied), ...own] : own
+    }
     const rows = Array.from({ length: Math.max(bids.length, asks.length) }, (_, at) => [
       ...cells(bids[at]),
       ...cells(asks[at]).reverse(),
     ])
     const checksum = whole.checksum === undefined ? '' : `, checksum ${whole.checksum}`
     io.out(`${question} ${outcome}, seq ${whole.seq}${checksum}\n`)
-    io.out(rows.length === 0 ? 'no orders\n' : showTable(['SHARES', 'BID', 'ASK', 'SHARES'], rows))
+    const names = [...head, 'ASK', ...head.toReversed().slice(1)]
+    io.out(rows.length === 0 ? 'no orders\n' : showTable(names, rows))
     return 0
   },
 })

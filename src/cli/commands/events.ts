@@ -4,7 +4,7 @@ import { DEVNET_CHAIN_ID, devnetKey, MAKER, OPERATOR } from '#devnet/accounts.ts
 import { CommandError, OptionError, readInteger } from '#devnet/command.ts'
 import { createMarket } from '#devnet/create-market.ts'
 import { checkEventInfo, type EventInfo } from '#domain/event-info.ts'
-import { CATEGORIES } from '#domain/market.ts'
+import { CATEGORIES, MATCHINGS } from '#domain/market.ts'
 import type { Event, EventDetail } from '#protocol/shapes/events.ts'
 import { type CommandIo, command, READ_OPTIONS, readWord } from '../command.ts'
 import { chainFor, readerOf, readKeyFile } from '../connect.ts'
@@ -93,12 +93,13 @@ function eventText(event: EventDetail): string {
       ? {}
       : { 'YES prices': showAmount(prices.yesSum), gap: showAmount(prices.gap) }),
   })
-  const head = ['MARKET', 'YES BID', 'ASK', 'LAST', 'QUESTION']
+  const head = ['MARKET', 'YES BID', 'ASK', 'LAST', 'MATCHING', 'QUESTION']
   const rows = event.markets.map((market) => [
     showId(market.id),
     showPrice(market.bestBidPrices[0]),
     showPrice(market.bestAskPrices[0]),
     showPrice(market.lastPrices?.[0]),
+    market.matching,
     market.question,
   ])
   return `${facts}\n${showTable(head, rows)}`
@@ -106,6 +107,7 @@ function eventText(event: EventDetail): string {
 
 const CREATE_OPTIONS = {
   'market-description': { value: '<text>', help: 'how each market is decided', default: '' },
+  matching: { value: '<rule>', help: MATCHINGS.join(', '), default: 'same-outcome' },
   'key-file': { value: '<path>', help: "a file with the maker's key" },
   'operator-key-file': { value: '<path>', help: "a file with the key of the factory's operator" },
   rpc: { value: '<url>', help: "the way to the chain, if not the devnet's" },
@@ -169,10 +171,11 @@ export const eventAdd = command({
 })
 
 type CreateValues = {
-  readonly [Name in Exclude<keyof typeof CREATE_OPTIONS, 'json' | 'market-description'>]:
-    | string
-    | undefined
-} & { readonly json: boolean; readonly 'market-description': string }
+  readonly [Name in Exclude<
+    keyof typeof CREATE_OPTIONS,
+    'json' | 'market-description' | 'matching'
+  >]: string | undefined
+} & { readonly json: boolean; readonly 'market-description': string; readonly matching: string }
 
 async function createMarkets(
   info: EventInfo,
@@ -184,6 +187,7 @@ async function createMarkets(
   },
 ): Promise<void> {
   const { values, positionals, io } = call
+  const matching = readWord('--matching', values.matching, MATCHINGS)
   const client = readerOf(values, io)
   const { chain, rpcUrl } = await chainFor(client, values)
   const onDevnet = chain.chainId === DEVNET_CHAIN_ID
@@ -196,7 +200,7 @@ async function createMarkets(
   const created: { id: string; question: string }[] = []
   for (const question of positionals) {
     const { id } = await createMarket(client, {
-      ...{ chain, rpcUrl, seconds, key: keyOf('key-file', MAKER) },
+      ...{ chain, rpcUrl, seconds, matching, key: keyOf('key-file', MAKER) },
       terms: [question, values['market-description'], CATEGORIES.indexOf(info.category)],
       event: { info, operatorKey: keyOf('operator-key-file', OPERATOR) },
     })

@@ -28,14 +28,19 @@ export const watchBook = command({
   name: 'watch book',
   takes: '<market> [<YES|NO>]',
   about: 'follows the book of an outcome; every checksum is compared',
-  options: { count: COUNT_OPTION, ...READ_OPTIONS },
+  options: {
+    count: COUNT_OPTION,
+    implied: { help: 'adds what orders of the other outcome imply, in a complementary market' },
+    ...READ_OPTIONS,
+  },
   async run(call) {
     const [market = '', which = 'YES'] = call.positionals
     const outcome = readWord('the outcome', which, ['YES', 'NO'])
     const client = readerOf(call.values, call.io)
     const { id: marketId } = await findMarket(client, market)
+    const implied = call.values.implied ? { implied: true } : {}
     return follow<BookMessage, LocalBook>(call, client.stream(), {
-      start: (stream, heard) => stream.book({ marketId, outcome }, heard),
+      start: (stream, heard) => stream.book({ marketId, outcome, ...implied }, heard),
       show: ({ seq }, book) => {
         const best = (side: 'bids' | 'asks'): string => {
           const [level] = book[side](1)

@@ -4,6 +4,7 @@ import { AUTH_CHECKS } from './auth-checks.ts'
 import type { Check } from './check.ts'
 import { EVENT_CHECKS } from './event-checks.ts'
 import { MARKET_CHECKS } from './market-checks.ts'
+import { MATCHING_CHECKS } from './matching-checks.ts'
 import { Mismatch, Skipped } from './mismatch.ts'
 import { ORDER_CHECKS } from './order-checks.ts'
 import { PRICE_CHECKS } from './price-checks.ts'
@@ -26,6 +27,7 @@ const CHECKS: readonly Check[] = [
   ...SERVICE_CHECKS,
   ...MARKET_CHECKS,
   ...EVENT_CHECKS,
+  ...MATCHING_CHECKS,
   ...PRICE_CHECKS,
   ...ORDER_CHECKS,
   ...STREAM_CHECKS,
