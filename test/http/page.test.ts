@@ -18,13 +18,15 @@ before(async () => {
 })
 
 const MARKET_ID = `0x${'ab'.repeat(32)}`
-const preview: PagePreviews = async (name) =>
-  name === 'rain-abababababab'
-    ? { marketId: MARKET_ID, title: 'Rain "<b>&\'?', description: 'YES 63.0%, NO 37.0%.' }
-    : undefined
+const shown = { title: 'Rain "<b>&\'?', description: 'YES 63.0%, NO 37.0%.' }
+const previews: PagePreviews = {
+  market: async (name) =>
+    name === 'rain-abababababab' ? { target: MARKET_ID, ...shown } : undefined,
+  event: async (name) => (name === 'rain-cdcdcdcdcdcd' ? { target: 'rain', ...shown } : undefined),
+}
 
 const routes = (load = async () => files) =>
-  page({ load, reload: false, preview, connects: [NODE] })
+  page({ load, reload: false, previews, connects: [NODE] })
 
 /** As it comes over the wire, which `fetch` would unpack. */
 function get(
@@ -60,18 +62,24 @@ test('the page loads only listed files, and nothing in it is inline', async (t) 
   }
 })
 
-test('a share link has the title and the price of its market in its meta tags, as text', async (t) => {
+test('a share link has the title and the price of its market or event in its tags, as text', async (t) => {
   const { url } = await startTestFront(t, {}, { routes: routes() })
-  const answer = await fetch(`${url}/m/rain-abababababab`)
-  assert.equal(answer.status, 200)
-  assert.match(answer.headers.get('content-security-policy') ?? '', /script-src 'self'/)
-  const text = await answer.text()
-  assert.match(text, /<title>Rain &quot;&lt;b&gt;&amp;&#39;\?<\/title>/)
-  assert.match(text, /<meta property="og:title" content="Rain &quot;&lt;b&gt;&amp;&#39;\?">/)
-  assert.match(text, /<meta property="og:description" content="YES 63\.0%, NO 37\.0%\.">/)
-  assert.ok(text.includes(`<meta name="sibyl-market" content="${MARKET_ID}">`))
-  assert.equal(text.split('<title>').length, 2)
-  assert.equal((await fetch(`${url}/m/rain-000000000000`)).status, 404)
+  const targets = {
+    '/m/rain-abababababab': `<meta name="sibyl-market" content="${MARKET_ID}">`,
+    '/e/rain-cdcdcdcdcdcd': '<meta name="sibyl-event" content="rain">',
+  }
+  for (const [path, target] of Object.entries(targets)) {
+    const answer = await fetch(url + path)
+    assert.equal(answer.status, 200)
+    assert.match(answer.headers.get('content-security-policy') ?? '', /script-src 'self'/)
+    const text = await answer.text()
+    assert.match(text, /<title>Rain &quot;&lt;b&gt;&amp;&#39;\?<\/title>/)
+    assert.match(text, /<meta property="og:title" content="Rain &quot;&lt;b&gt;&amp;&#39;\?">/)
+    assert.match(text, /<meta property="og:description" content="YES 63\.0%, NO 37\.0%\.">/)
+    assert.ok(text.includes(target))
+    assert.equal(text.split('<title>').length, 2)
+    assert.equal((await fetch(`${url}${path.slice(0, -12)}000000000000`)).status, 404)
+  }
 })
 
 test('the content policy lets the page reach its own origin and the configured node, and nothing else', async (t) => {
@@ -160,6 +168,6 @@ test('a page that cannot be built is an error, and is built at the next visit', 
 
 test('there is no page if it is turned off', () => {
   const web = { enabled: false, reload: false }
-  assert.deepEqual(pageRoutes({ ...defaults, web }, {} as never, preview), [])
-  assert.equal(pageRoutes(defaults, {} as never, preview).length, 3)
+  assert.deepEqual(pageRoutes({ ...defaults, web }, {} as never, previews), [])
+  assert.equal(pageRoutes(defaults, {} as never, previews).length, 4)
 })

@@ -4,21 +4,26 @@ import { chanceOf } from '#domain/chance.ts'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId } from '#domain/ids.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
-import { shortIdOf } from '#domain/market-link.ts'
+import { ONE } from '#domain/money.ts'
 import { BUY, SELL, type Side } from '#domain/order.ts'
+import { shortIdOf } from '#domain/share-link.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { FiguresBook } from '#live/market-figures.ts'
 import type { StoredMarket } from '#live/market-finder.ts'
 
-type MarketPreview = {
-  readonly marketId: MarketId
+export type Preview = {
+  /** Id of the market, or slug of the event. */
+  readonly target: string
   readonly title: string
   readonly description: string
 }
 
-type PreviewPorts = {
+export type ChancePorts = {
   readonly board: MarketBoard
   readonly figures: Pick<FiguresBook, 'prepare' | 'of'>
+}
+
+type PreviewPorts = ChancePorts & {
   /** Returns the oldest market whose id begins with these hex digits. */
   readonly oldestMarket: (shortId: string) => Promise<StoredMarket | undefined>
 }
@@ -28,18 +33,18 @@ const CLOSED_WORDS: Readonly<Record<CloseReason, string>> = {
   resolved: 'The market is resolved.',
   withdrawn: 'The market was withdrawn.',
 }
-const TENTHS_OF_PERCENT = 1_000
+const TENTH_OF_PERCENT = 1_000
 
 /** Returns the preview of the market in the last part of a share link; undefined if there is none. */
 export function makeMarketPreview(ports: PreviewPorts) {
-  return async function preview(name: string): Promise<MarketPreview | undefined> {
+  return async function preview(name: string): Promise<Preview | undefined> {
     const shortId = shortIdOf(name)
     const found = shortId === undefined ? undefined : await find(ports, shortId)
     if (found === undefined) return undefined
     const { market, closed } = found
     await ports.figures.prepare([market.id])
     const words = closed === undefined ? chanceWords(ports, market.id) : CLOSED_WORDS[closed]
-    return { marketId: market.id, title: market.question, description: words }
+    return { target: market.id, title: market.question, description: words }
   }
 }
 
@@ -59,18 +64,33 @@ async function find(
   return { market: stored, closed: shown?.closed ?? stored.closeReason ?? undefined }
 }
 
-function chanceWords({ board, figures }: PreviewPorts, marketId: MarketId): string {
+/** Returns the chance of YES in millionths; undefined if the market has no price. */
+export function chanceInMarket(
+  { board, figures }: ChancePorts,
+  marketId: MarketId,
+): number | undefined {
   const books = board.markets.get(marketId)?.books
   const best = (side: Side): readonly [number, number] => [
     books?.[0].best(side) ?? 0,
     books?.[1].best(side) ?? 0,
   ]
-  const chance = chanceOf({
+  return chanceOf({
     bestBidPrices: best(BUY),
     bestAskPrices: best(SELL),
     lastPrices: figures.of(marketId)?.lastPrices ?? null,
   })
+}
+
+function chanceWords(ports: ChancePorts, marketId: MarketId): string {
+  const chance = chanceInMarket(ports, marketId)
   if (chance === undefined) return 'Not traded yet.'
-  const tenths = Math.floor(chance / TENTHS_OF_PERCENT)
-  return `YES ${Math.floor(tenths / 10)}.${tenths % 10}%, NO ${Math.floor((1_000 - tenths) / 10)}.${(1_000 - tenths) % 10}%.`
+  // In tenths of a percent, so that both add up to 100%.
+  const yes = chance - (chance % TENTH_OF_PERCENT)
+  return `YES ${percentText(yes)}, NO ${percentText(ONE - yes)}.`
+}
+
+/** Returns millionths as a percentage, rounded down to a tenth. */
+export function percentText(millionths: number): string {
+  const tenths = Math.floor(millionths / TENTH_OF_PERCENT)
+  return `${Math.floor(tenths / 10)}.${tenths % 10}%`
 }

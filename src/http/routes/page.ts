@@ -1,7 +1,7 @@
 /**
  * The trading page: one document at `/`, and its files under `/assets/`. File names change with their content, so a
- * browser requests only the document and caches the rest for ever. Under `/m/` the same document contains preview tags
- * of the shared market, for apps that show a link before it is opened.
+ * browser requests only the document and caches the rest for ever. Under `/m/` and `/e/` the same document contains
+ * preview tags of the shared market or event, for apps that show a link before it is opened.
  */
 
 import { promisify } from 'node:util'
@@ -24,18 +24,23 @@ export type PageFiles = {
   readonly assets: ReadonlyMap<string, PageFile>
 }
 
-/** Returns the preview of a share link from the part after `/m/`; undefined if there is no such market. */
-export type PagePreviews = (
-  name: string,
-) => Promise<
-  { readonly marketId: string; readonly title: string; readonly description: string } | undefined
->
+type PagePreview = {
+  /** Id of the market, or slug of the event, which the page shows. */
+  readonly target: string
+  readonly title: string
+  readonly description: string
+}
+
+/** Return the preview of a share link from the part after `/m/` or `/e/`; undefined if it leads nowhere. */
+export type PagePreviews = {
+  readonly [Kind in 'market' | 'event']: (name: string) => Promise<PagePreview | undefined>
+}
 
 type PageOptions = {
   readonly load: () => Promise<PageFiles>
   /** True if the page is built again at each visit. */
   readonly reload: boolean
-  readonly preview: PagePreviews
+  readonly previews: PagePreviews
   /** Further addresses that the page may connect to, such as the node of a local chain. */
   readonly connects: readonly string[]
 }
@@ -69,7 +74,7 @@ const GUARDS = {
 
 const unzip = promisify(gunzip)
 
-export function page({ load, reload, preview, connects }: PageOptions): AnswerRoute[] {
+export function page({ load, reload, previews, connects }: PageOptions): AnswerRoute[] {
   let files = lazily(load)
   const common = {
     method: 'GET',
@@ -80,6 +85,28 @@ export function page({ load, reload, preview, connects }: PageOptions): AnswerRo
     deadlineMs: DEADLINE_MS,
     responses: { 200: Type.String() },
   } as const
+  const shared = (path: `/${string}`, kind: keyof PagePreviews) =>
+    route({
+      ...common,
+      path,
+      summary: `The trading page at one ${kind}, by a link to share`,
+      produces: 'text/html',
+      cacheControl: 'no-cache',
+      revalidates: true,
+      contentSecurityPolicy: policyOf(connects),
+      params: Type.Object(
+        { name: Type.String({ maxLength: NAME_CHARS_MAX }) },
+        { additionalProperties: false },
+      ),
+      async handle({ path: { name } }) {
+        const { document } = await files()
+        const found = await previews[kind](name)
+        const plain = (await unzip(document.gzip)).toString()
+        const raw = found === undefined ? plain : withTags(plain, kind, found)
+        const status = found === undefined ? 404 : 200
+        return { status, contentType: document.type, raw, headers: GUARDS }
+      },
+    })
   return [
     route({
       ...common,
@@ -95,26 +122,8 @@ export function page({ load, reload, preview, connects }: PageOptions): AnswerRo
         return answer(document, headers['accept-encoding'] ?? '', GUARDS)
       },
     }),
-    route({
-      ...common,
-      path: '/m/{name}',
-      summary: 'The trading page at one market, by a link to share',
-      produces: 'text/html',
-      cacheControl: 'no-cache',
-      revalidates: true,
-      contentSecurityPolicy: policyOf(connects),
-      params: Type.Object(
-        { name: Type.String({ maxLength: NAME_CHARS_MAX }) },
-        { additionalProperties: false },
-      ),
-      async handle({ path }) {
-        const { document } = await files()
-        const found = await preview(path.name)
-        const raw = withTags((await unzip(document.gzip)).toString(), found)
-        const status = found === undefined ? 404 : 200
-        return { status, contentType: document.type, raw, headers: GUARDS }
-      },
-    }),
+    shared('/m/{name}', 'market'),
+    shared('/e/{name}', 'event'),
     route({
       ...common,
       path: '/assets/{name}',
@@ -135,14 +144,13 @@ export function page({ load, reload, preview, connects }: PageOptions): AnswerRo
   ]
 }
 
-/** Replaces the title of the document by that of the market, and adds the preview tags. */
-function withTags(document: string, found: Awaited<ReturnType<PagePreviews>>): string {
-  if (found === undefined) return document
+/** Replaces the title of the document by that of the market or event, and adds the preview tags. */
+function withTags(document: string, kind: keyof PagePreviews, found: PagePreview): string {
   const [before = '', rest = ''] = document.split('<title>', 2)
   const after = rest.slice(rest.indexOf('</title>') + '</title>'.length)
-  const { marketId, title, description } = found
+  const { target, title, description } = found
   const tags = [
-    ['name', 'sibyl-market', marketId],
+    ['name', `sibyl-${kind}`, target],
     ['name', 'description', description],
     ['property', 'og:type', 'website'],
     ['property', 'og:title', title],
@@ -160,7 +168,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-/** Escapes HTML: the creator of a market chooses its question. */
+/** Escapes HTML: the creator of a market or event chooses its texts. */
 function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (sign) => ENTITIES[sign] ?? '')
 }

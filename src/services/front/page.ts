@@ -10,7 +10,7 @@ import type { RemoteSupervisor } from '#runtime/thread.ts'
 export function pageRoutes(
   { web, chains }: Settings,
   supervisor: RemoteSupervisor,
-  preview: PagePreviews,
+  previews: PagePreviews,
 ): AnswerRoute[] {
   if (!web.enabled) return []
   // On the devnet the chain's own node signs for the demo traders.
@@ -20,7 +20,7 @@ export function pageRoutes(
   return page({
     load: async () => (await supervisor.made(PAGE)) as PageFiles,
     reload: web.reload,
-    preview,
+    previews,
     connects: nodes.map((url) => new URL(url).origin),
   })
 }

@@ -1,11 +1,12 @@
 /** A front thread: the HTTP server with its routes, and references to other threads. */
 
 import { readFile } from 'node:fs/promises'
+import { makeEventPreview } from '#api/events/event-preview.ts'
 import { registerApiKey, revokeApiKey } from '#api/keys/api-keys.ts'
 import { listDelegates } from '#api/keys/delegates.ts'
 import { makeKeyService } from '#api/keys/key-service.ts'
 import { archive } from '#api/markets/history.ts'
-import { makeMarketPreview } from '#api/markets/market-preview.ts'
+import { type ChancePorts, makeMarketPreview } from '#api/markets/market-preview.ts'
 import { orderbook } from '#api/markets/orderbook.ts'
 import { resolution } from '#api/markets/resolution.ts'
 import { cancelOrder } from '#api/orders/cancel-order.ts'
@@ -38,6 +39,7 @@ import { makeAuthenticator } from '#http/auth.ts'
 import { withDeprecations } from '#http/deprecation.ts'
 import { makeNonceLedger } from '#http/nonce-ledger.ts'
 import type { Route } from '#http/route.ts'
+import type { PagePreviews } from '#http/routes/page.ts'
 import type { Readiness } from '#http/routes/readyz.ts'
 import { type Front, startFront } from '#http/server.ts'
 import { makeSseHub } from '#http/sse.ts'
@@ -320,15 +322,29 @@ export function frontThread(data: ThreadData): Thread {
     ]
   }
 
-  function previews({ query }: FrontPools) {
-    return makeMarketPreview({
+  function previews({ query }: FrontPools): PagePreviews {
+    const chances: ChancePorts = {
       board,
       figures: {
         prepare: async (marketIds) => figures?.prepare(marketIds),
         of: (marketId) => figures?.of(marketId),
       },
-      oldestMarket: (idStart) => query('oldestMarketOf', { idStart }),
-    })
+    }
+    return {
+      market: makeMarketPreview({
+        ...chances,
+        oldestMarket: (idStart) => query('oldestMarketOf', { idStart }),
+      }),
+      event: makeEventPreview({
+        ...chances,
+        nowMs: systemClock.nowMs,
+        eventsBySlug: (slug) => query('eventsBySlug', { slug }),
+        marketsOfEvent: async ({ chainId, hash }, perEvent) => {
+          const [members] = await query('marketsOfEvents', { chainId, hashes: [hash], perEvent })
+          return members?.markets ?? []
+        },
+      }),
+    }
   }
 
   async function start(supervisor: RemoteSupervisor): Promise<void> {

@@ -3,12 +3,15 @@
 import { signal } from '@preact/signals'
 import { useEffect, useState } from 'preact/hooks'
 import { eventPrices } from '#domain/event-prices.ts'
+import { eventPath } from '#domain/share-link.ts'
 import type { EventDetail } from '#protocol/shapes/events.ts'
 import type { Market } from '#protocol/shapes/markets.ts'
 import { cents, NOTHING, shortMoney, timeLeft } from '../format.ts'
 import { columnsOf } from '../list/market-columns.tsx'
+import { ShareButton } from '../share-button.tsx'
 import { secondsUntil } from '../state/clock.ts'
 import { currentOf, readEvent } from '../state/events.ts'
+import { chain } from '../state/exchange.ts'
 import { markets } from '../state/markets.ts'
 import { marketsLink } from '../state/router.ts'
 import { Table } from '../table.tsx'
@@ -18,8 +21,9 @@ export function EventView({ slug }: { readonly slug: string }) {
   const [shown] = useState(() => signal<EventDetail | 'missing' | undefined>(undefined))
   // Reads the event again, because a new market may belong to it.
   const count = markets.value?.length
+  const chainId = chain.value?.chainId
   useEffect(() => {
-    readEvent(slug).then(
+    readEvent(slug, chainId).then(
       (event) => {
         shown.value = event
       },
@@ -27,7 +31,7 @@ export function EventView({ slug }: { readonly slug: string }) {
         if (shown.value === undefined) shown.value = 'missing'
       },
     )
-  }, [slug, count])
+  }, [slug, count, chainId])
   const event = shown.value
   useEffect(() => {
     if (typeof event === 'object') document.title = document.title.replace(/^Event/, event.title)
@@ -84,6 +88,7 @@ function Head({ event, rows }: { readonly event: EventDetail; readonly rows: rea
             {tag}
           </span>
         ))}
+        <ShareButton path={eventPath(event)} />
       </div>
       <dl class="market-figures num">
         {event.exclusive ? <ExclusiveFigures rows={rows} /> : null}

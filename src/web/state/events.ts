@@ -27,8 +27,9 @@ export async function readEvents(): Promise<void> {
   }
 }
 
-export function readEvent(slug: string): Promise<EventDetail> {
-  return reader.event(slug)
+/** Another chain of the exchange may have another event with the slug. */
+export function readEvent(slug: string, chainId: number | undefined): Promise<EventDetail> {
+  return reader.event(slug, chainId === undefined ? {} : { chainId })
 }
 
 /** Returns the market as the stream has it, if the page follows it. */

@@ -64,11 +64,15 @@ export function takeIntent(): TradeIntent | undefined {
   return at.intent
 }
 
-/** For a link like `/m/will-it-rain-3fa9c1d2e4b5`, the server adds the id of the market to the document. */
+/** For a link like `/m/will-it-rain-3fa9c1d2e4b5` or `/e/who-wins-…`, the server adds its target to the document. */
 function followShareLink(): void {
-  if (!location.pathname.startsWith('/m/')) return
-  const marketId = document.querySelector('meta[name="sibyl-market"]')?.getAttribute('content')
-  history.replaceState(null, '', `/${marketLink(marketId ?? 'unknown')}`)
+  const kind = /^\/([em])\//.exec(location.pathname)?.[1]
+  if (kind === undefined) return
+  const name = kind === 'e' ? 'sibyl-event' : 'sibyl-market'
+  const target = document.querySelector(`meta[name="${name}"]`)?.getAttribute('content')
+  // No slug has a capital letter: an unknown one shows that there is nothing.
+  const link = kind === 'e' ? eventLink(target ?? 'Unknown') : marketLink(target ?? 'unknown')
+  history.replaceState(null, '', `/${link}`)
 }
 
 export function followAddress(): void {

@@ -1,4 +1,7 @@
-/** Readable links: `/m/will-it-rain-in-delphi-3fa9c1d2e4b5`, words and the start of the market's id. */
+/**
+ * Readable links: `/m/will-it-rain-in-delphi-3fa9c1d2e4b5`, words and the start of the market's id, and
+ * `/e/who-wins-3fa9c1d2e4b5`, the slug of an event and the start of its hash.
+ */
 
 const SLUG_CHARS_MAX = 60
 /**
@@ -11,6 +14,20 @@ export function marketPath(market: { readonly id: string; readonly question: str
   const shortId = market.id.slice(2, 2 + SHORT_ID_CHARS).toLowerCase()
   const slug = slugOf(market.question)
   return `/m/${slug === '' ? '' : `${slug}-`}${shortId}`
+}
+
+/** Returns the link of an event. Its hash pins the metadata, so no other event can take over the link. */
+export function eventPath(event: { readonly slug: string; readonly hash: string }): string {
+  return `/e/${event.slug}-${event.hash.slice(2, 2 + SHORT_ID_CHARS)}`
+}
+
+/** Returns the slug and the start of the hash in the last part of such a link; undefined if there is none. */
+export function parseEventLink(
+  name: string,
+): { readonly slug: string; readonly hashStart: string } | undefined {
+  const start = shortIdOf(name)
+  if (start === undefined || name.length <= SHORT_ID_CHARS) return undefined
+  return { slug: name.slice(0, -SHORT_ID_CHARS - 1), hashStart: `0x${start}` }
 }
 
 /** Returns the start of the id in the last part of such a link; undefined if there is none. */

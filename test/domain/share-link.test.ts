@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { marketPath, shortIdOf } from '#domain/market-link.ts'
+import { eventPath, marketPath, parseEventLink, shortIdOf } from '#domain/share-link.ts'
 
 const id = `0x3FA9C1D2E4B5${'0'.repeat(52)}`
 
@@ -20,5 +20,18 @@ test('a link has the words of the question and the start of the id, and leads ba
 test('a text that is not a link to a market gives no id', () => {
   for (const name of ['', 'will-it-rain', '3fa9c1d2e4b', '3fa9c1d2e4b5-', 'x-3fa9c1d2e4bg']) {
     assert.equal(shortIdOf(name), undefined, name)
+  }
+})
+
+test('a link to an event has its slug and the start of its hash', () => {
+  const hash = `0x3fa9c1d2e4b5${'0'.repeat(52)}`
+  assert.equal(eventPath({ slug: 'who-wins', hash }), '/e/who-wins-3fa9c1d2e4b5')
+  assert.deepEqual(parseEventLink('who-wins-3fa9c1d2e4b5'), {
+    ...{ slug: 'who-wins', hashStart: '0x3fa9c1d2e4b5' },
+  })
+  // A slug may end with hex digits itself.
+  assert.equal(parseEventLink('a-abababababab-3fa9c1d2e4b5')?.slug, 'a-abababababab')
+  for (const name of ['', 'who-wins', '3fa9c1d2e4b5', '-3fa9c1d2e4b5', 'who-wins-3FA9C1D2E4B']) {
+    assert.equal(parseEventLink(name)?.slug || undefined, undefined, name)
   }
 })

@@ -1,0 +1,56 @@
+/** Preview of a share link to an event: its title and the probability of its first markets. */
+
+import { isEventSlug } from '#domain/event-info.ts'
+import type { MarketId } from '#domain/ids.ts'
+import { parseEventLink } from '#domain/share-link.ts'
+import {
+  type ChancePorts,
+  chanceInMarket,
+  type Preview,
+  percentText,
+} from '../markets/market-preview.ts'
+
+type PreviewedEvent = {
+  readonly slug: string
+  readonly chainId: number
+  readonly hash: string
+  readonly title: string
+  /** Unix seconds. */
+  readonly end: number
+}
+
+type EventPreviewPorts = ChancePorts & {
+  readonly eventsBySlug: (slug: string) => Promise<readonly PreviewedEvent[]>
+  readonly marketsOfEvent: (
+    event: PreviewedEvent,
+    limit: number,
+  ) => Promise<readonly { readonly id: MarketId; readonly question: string }[]>
+  readonly nowMs: () => number
+}
+
+/** Markets whose probability a preview has. */
+const MARKETS_SHOWN = 3
+
+/** Returns the preview of the event in the last part of a share link; undefined if there is none. */
+export function makeEventPreview(ports: EventPreviewPorts) {
+  return async function preview(name: string): Promise<Preview | undefined> {
+    const { slug, hashStart } = parseEventLink(name) ?? {}
+    if (slug === undefined || hashStart === undefined || !isEventSlug(slug)) return undefined
+    const found = await ports.eventsBySlug(slug)
+    // Another chain may have another event with this slug: the link means the one with this hash.
+    const event = found.find(({ hash }) => hash.startsWith(hashStart))
+    if (event === undefined) return undefined
+    return { target: slug, title: event.title, description: await wordsOf(ports, event) }
+  }
+}
+
+async function wordsOf(ports: EventPreviewPorts, event: PreviewedEvent): Promise<string> {
+  if (event.end * 1_000 <= ports.nowMs()) return 'The event has ended.'
+  const markets = await ports.marketsOfEvent(event, MARKETS_SHOWN)
+  await ports.figures.prepare(markets.map(({ id }) => id))
+  const lines = markets.map(({ id, question }) => {
+    const chance = chanceInMarket(ports, id)
+    return `${question} ${chance === undefined ? 'Not traded yet' : percentText(chance)}`
+  })
+  return lines.length === 0 ? 'It has no markets yet.' : `${lines.join('; ')}.`
+}
