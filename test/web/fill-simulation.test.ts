@@ -18,6 +18,7 @@ test('a simulated buy takes the cheapest levels first, up to the limit', () => {
     filled: 15_000_000,
     rest: 5_000_000,
     cost: 6_350_000n,
+    implied: 0,
     average: 423_334,
     worst: 430_000,
     slippage: 3_334,
@@ -31,6 +32,20 @@ test('a simulated sell takes the highest levels first, and the average is rounde
   assert.equal(fill.cost, 5_300_000n)
   assert.equal(fill.average, 407_692)
   assert.equal(fill.slippage, 2_308)
+})
+
+test('implied levels count, and a seller who merges gets the rest of the dollar, rounded down', () => {
+  const asks = [{ price: 600_000, size: 15_000_000n, implied: 10_000_000n }]
+  const bought = simulateFill({ side: 'buy', price: 610_000, size: 12_000_000 }, asks)
+  assert.deepEqual(
+    [bought.filled, bought.implied, bought.cost],
+    [12_000_000, 10_000_000, 7_200_000n],
+  )
+  // The other seller's 3 × 0.4 is rounded up to 2, so 1 is left; without a merge it is 1.8 rounded up.
+  const bids = [{ price: 600_000, size: 3n, implied: 3n }]
+  assert.equal(simulateFill({ side: 'sell', price: 500_000, size: 3 }, bids).cost, 1n)
+  const plain = [{ price: 600_000, size: 3n }]
+  assert.equal(simulateFill({ side: 'sell', price: 500_000, size: 3 }, plain).cost, 2n)
 })
 
 test('an amount buys as many shares as the book sells for it, up to the limit', () => {
@@ -70,7 +85,7 @@ test('a purchase by amount never costs more than the amount and a rounding unit 
 test('an order that matches nothing has no average', () => {
   const fill = simulateFill({ side: 'buy', price: 419_999, size: 1_000_000 }, ASKS)
   assert.deepEqual(fill, {
-    ...{ filled: 0, rest: 1_000_000, cost: 0n, slippage: 0 },
+    ...{ filled: 0, rest: 1_000_000, cost: 0n, implied: 0, slippage: 0 },
     ...{ average: undefined, worst: undefined },
   })
   assert.equal(costAtMost({ price: 419_999, size: 1_000_000 }, fill), 419_999n)

@@ -13,10 +13,11 @@ import {
   withTrades,
 } from '#web/market/candle-series.ts'
 import { chartWords } from '#web/market/chart-words.ts'
+import { ordersSeenFrom, withImplied } from '#web/market/implied-levels.ts'
 import { ladderRows } from '#web/market/ladder-rows.ts'
 import { quickStanding } from '#web/market/quick-standing.ts'
 import { deedOf, resolutionSteps } from '#web/market/resolution-steps.ts'
-import { applyTrades, joinTapes, ownSideOf, TAPE_MAX } from '#web/market/tape-merge.ts'
+import { applyTrades, joinTapes, ownLegOf, TAPE_MAX } from '#web/market/tape-merge.ts'
 
 test('a ladder sums from the best price, marks own orders, and uses one scale for both sides', () => {
   const { bids, asks } = ladderRows(
@@ -32,11 +33,50 @@ test('a ladder sums from the best price, marks own orders, and uses one scale fo
     ],
   )
   assert.deepEqual(bids, [
-    { price: 410_000, size: 10n, total: 10n, depth: 250, own: 0n },
-    { price: 400_000, size: 30n, total: 40n, depth: 1_000, own: 7n },
+    { price: 410_000, size: 10n, total: 10n, depth: 250, own: 0n, implied: 0n },
+    { price: 400_000, size: 30n, total: 40n, depth: 1_000, own: 7n, implied: 0n },
   ])
-  assert.deepEqual(asks, [{ price: 420_000, size: 20n, total: 20n, depth: 500, own: 0n }])
+  assert.deepEqual(asks, [
+    { price: 420_000, size: 20n, total: 20n, depth: 500, own: 0n, implied: 0n },
+  ])
   assert.deepEqual(ladderRows([], [], []), { bids: [], asks: [] })
+})
+
+test('levels of a complementary market have their implied part, and own orders of the other outcome are seen', () => {
+  const all = [
+    { price: 600_000, size: 15n },
+    { price: 610_000, size: 4n },
+    { price: 620_000, size: 1n },
+  ]
+  const own = [
+    { price: 600_000, size: 5n },
+    { price: 620_000, size: 2n },
+  ]
+  const levels = withImplied(all, own)
+  assert.deepEqual(
+    levels.map(({ implied }) => implied),
+    [10n, 4n, 0n],
+  )
+  const [first] = ladderRows([], levels, []).asks
+  assert.deepEqual([first?.size, first?.implied], [15n, 10n])
+  const orders = [
+    { side: 1, outcome: 0, price: 700_000, remainingSize: 1 },
+    { side: 0, outcome: 1, price: 400_000, remainingSize: 2 },
+  ] as const
+  assert.deepEqual(ordersSeenFrom(0, orders, false), [orders[0]])
+  assert.deepEqual(ordersSeenFrom(0, orders, true), [
+    orders[0],
+    { side: 1, outcome: 0, price: 600_000, remainingSize: 2 },
+  ])
+})
+
+test('the taker of a mint or merge trades the other outcome at the rest of the dollar', () => {
+  const mint = { buyer: '0xa', seller: '0xb', outcome: 1, price: 400_000, kind: 'mint' } as const
+  assert.deepEqual(ownLegOf(mint, '0xa'), { side: 'buy', outcome: 1, price: 400_000 })
+  assert.deepEqual(ownLegOf(mint, '0xb'), { side: 'buy', outcome: 0, price: 600_000 })
+  const merge = { ...mint, kind: 'merge' } as const
+  assert.deepEqual(ownLegOf(merge, '0xa'), { side: 'sell', outcome: 0, price: 600_000 })
+  assert.deepEqual(ownLegOf(merge, '0xb'), { side: 'sell', outcome: 1, price: 400_000 })
 })
 
 const trade = (seq: number, ts = seq) => ({
@@ -78,10 +118,11 @@ test('two lists of trades are merged newest first, with a limit, and the first l
 })
 
 test('own trades are found regardless of the case of the address', () => {
-  assert.equal(ownSideOf(trade(1), '0xaB'), 'buy')
-  assert.equal(ownSideOf(trade(1), '0xcd'), 'sell')
-  assert.equal(ownSideOf(trade(1), '0xef'), undefined)
-  assert.equal(ownSideOf(trade(1), undefined), undefined)
+  const leg = (address: string | undefined) => ownLegOf(trade(1), address)
+  assert.deepEqual(leg('0xaB'), { side: 'buy', outcome: 0, price: 1 })
+  assert.deepEqual(leg('0xcd'), { side: 'sell', outcome: 0, price: 1 })
+  assert.equal(leg('0xef'), undefined)
+  assert.equal(leg(undefined), undefined)
 })
 
 const candle = (timestamp: number, price: number) => ({

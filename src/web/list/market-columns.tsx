@@ -3,6 +3,7 @@
 import { chanceOf } from '#domain/chance.ts'
 import type { Market } from '#protocol/shapes/markets.ts'
 import { cents, NOTHING, percent, shortMoney, signedCents, timeLeft } from '../format.ts'
+import { MatchingBadge } from '../matching-badge.tsx'
 import { nowSec, secondsUntil } from '../state/clock.ts'
 import { eventLink, marketLink, route } from '../state/router.ts'
 import type { Column } from '../table.tsx'
@@ -90,6 +91,7 @@ function Name({ market }: { readonly market: Market }) {
       <span class="market-tags">
         <span class="badge">{CATEGORY_NAMES[market.category] ?? market.category}</span>
         <OfEvent market={market} />
+        <MatchingBadge market={market} />
         <State market={market} />
       </span>
     </>

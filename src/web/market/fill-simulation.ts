@@ -1,7 +1,7 @@
 /** Simulates an order against the current book: how much fills at once, at which cost and average. */
 
 import type { Level } from '#client/answers.ts'
-import { costCeil, isShares, ONE, type Price, type Shares } from '#domain/money.ts'
+import { costCeil, isShares, notionalFloor, ONE, type Price, type Shares } from '#domain/money.ts'
 
 type Meeting = {
   readonly side: 'buy' | 'sell'
@@ -15,8 +15,10 @@ export type Fill = {
   readonly filled: number
   /** The part that does not fill. */
   readonly rest: number
-  /** Cost for the buyer, each level rounded up like the exchange does. */
+  /** Cost for the buyer or proceeds of the seller, each level rounded like the exchange does. */
   readonly cost: bigint
+  /** Part of `filled` that may meet orders of the other outcome. */
+  readonly implied: number
   /** Average price of the filled part, rounded against the trader; undefined if nothing fills. */
   readonly average: number | undefined
   /** The last matched price. */
@@ -29,12 +31,16 @@ export type Fill = {
 export function simulateFill({ side, price, size }: Meeting, levels: Iterable<Level>): Fill {
   let rest = size
   let cost = 0n
+  let implied = 0
   let best: number | undefined
   let worst: number | undefined
   for (const level of levels) {
     if (rest <= 0 || (side === 'buy' ? level.price > price : level.price < price)) break
     const taken = level.size < BigInt(rest) ? Number(level.size) : rest
-    cost += BigInt(costCeil(level.price as Price, taken as Shares))
+    // In a merge the other seller's amount is rounded up, and so this one's down.
+    const rounded = side === 'sell' && level.implied ? notionalFloor : costCeil
+    cost += BigInt(rounded(level.price as Price, taken as Shares))
+    if (level.implied) implied += level.implied < BigInt(taken) ? Number(level.implied) : taken
     rest -= taken
     best ??= level.price
     worst = level.price
@@ -42,7 +48,7 @@ export function simulateFill({ side, price, size }: Meeting, levels: Iterable<Le
   const filled = size - rest
   const average = filled === 0 ? undefined : averageOf(cost, filled, side)
   const slippage = average === undefined || best === undefined ? 0 : Math.abs(average - best)
-  return { filled, rest, cost, average, worst, slippage }
+  return { filled, rest, cost, implied, average, worst, slippage }
 }
 
 /** Rounds up for a buyer and down for a seller, so that the result is never shown as better than it is. */

@@ -11,6 +11,8 @@ export type LadderRow = {
   readonly depth: number
   /** The part of it that belongs to the account's own orders. */
   readonly own: bigint
+  /** Part of it that orders of the other outcome imply. */
+  readonly implied: bigint
 }
 
 type Ladder = {
@@ -48,10 +50,10 @@ function rows(
   own: ReadonlyMap<number, bigint>,
 ): LadderRow[] {
   let total = 0n
-  return levels.map(({ price, size }) => {
+  return levels.map(({ price, size, implied = 0n }) => {
     total += size
     const depth = largest === 0n ? 0 : Number((total * FULL) / largest)
-    return { price, size, total, depth, own: own.get(price) ?? 0n }
+    return { price, size, total, depth, own: own.get(price) ?? 0n, implied }
   })
 }
 

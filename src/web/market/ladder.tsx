@@ -4,6 +4,7 @@ import { useMemo, useState } from 'preact/hooks'
 import { cents, decimal, NOTHING, percent, shares } from '../format.ts'
 import { demoTraders } from '../state/account.ts'
 import { ownOrders } from '../state/own-orders.ts'
+import { ordersSeenFrom } from './implied-levels.ts'
 import { type LadderRow, ladderRows } from './ladder-rows.ts'
 import type { MarketModel } from './market-model.ts'
 import { OutcomeSwitch } from './outcome-switch.tsx'
@@ -19,10 +20,12 @@ export function Ladder({ model, pick }: { readonly model: MarketModel; readonly 
   const frame = model.book.value
   const which = outcome === 'YES' ? 0 : 1
   const orders = ownOrders.value
-  const own = useMemo(
-    () => (orders ?? []).filter((one) => one.marketId === model.marketId && one.outcome === which),
-    [orders, model.marketId, which],
-  )
+  const other = outcome === 'YES' ? 'NO' : 'YES'
+  const hasImplied = model.isComplementary.value === true
+  const own = useMemo(() => {
+    const here = (orders ?? []).filter((one) => one.marketId === model.marketId)
+    return ordersSeenFrom(which, here, hasImplied)
+  }, [orders, model.marketId, which, hasImplied])
   const { bids, asks } = ladderRows(
     frame?.bids.slice(0, ROWS) ?? [],
     frame?.asks.slice(0, ROWS) ?? [],
@@ -34,6 +37,14 @@ export function Ladder({ model, pick }: { readonly model: MarketModel; readonly 
     <section class="panel ladder" aria-label={`Order book of ${outcome}`}>
       <div class="panel-head">
         <h2>Book</h2>
+        {hasImplied ? (
+          <span
+            class="badge ladder-implied"
+            title={`A bid for ${other} at 40¢ is an ask for ${outcome} at 60¢: both can be filled together`}
+          >
+            with orders of {other}
+          </span>
+        ) : null}
         <span class="space" />
         <OutcomeSwitch model={model} />
       </div>
@@ -64,12 +75,13 @@ export function Ladder({ model, pick }: { readonly model: MarketModel; readonly 
       >
         {Array.from({ length: ROWS }, (_, slot) => {
           const row = asks[ROWS - 1 - slot]
-          return <Row key={slot} kind="ask" {...propsOf(row)} tab={stop === slot} pick={pick} />
+          const tab = stop === slot
+          return <Row key={slot} kind="ask" {...propsOf(row)} {...{ tab, pick, other }} />
         })}
         <Spread bid={bids[0]?.price ?? 0} ask={asks[0]?.price ?? 0} isThere={frame !== undefined} />
         {Array.from({ length: ROWS }, (_, slot) => {
           const tab = stop === ROWS + slot
-          return <Row key={slot} kind="bid" {...propsOf(bids[slot])} tab={tab} pick={pick} />
+          return <Row key={slot} kind="bid" {...propsOf(bids[slot])} {...{ tab, pick, other }} />
         })}
       </div>
     </section>
@@ -78,7 +90,7 @@ export function Ladder({ model, pick }: { readonly model: MarketModel; readonly 
 
 /** Plain values, so that a row with unchanged numbers is not rendered again. */
 function propsOf(row: LadderRow | undefined) {
-  if (row === undefined) return { price: 0, size: 0n, total: 0n, depth: 0, own: 0n }
+  if (row === undefined) return { price: 0, size: 0n, total: 0n, depth: 0, own: 0n, implied: 0n }
   return row
 }
 
@@ -87,9 +99,11 @@ function Row(
     readonly kind: 'bid' | 'ask'
     readonly tab: boolean
     readonly pick: PickLevel
+    /** The outcome whose orders imply levels. */
+    readonly other: string
   },
 ) {
-  const { kind, price, size, total, depth, own, pick } = props
+  const { kind, price, size, total, depth, own, implied, pick, other } = props
   if (price === 0)
     return <button type="button" class="ladder-row" disabled tabIndex={-1} aria-hidden="true" />
   return (
@@ -105,7 +119,16 @@ function Row(
         {own === 0n ? null : <OwnMark own={own} />}
         {cents(price)}
       </span>
-      <span>{decimal(size, 2)}</span>
+      {implied === 0n ? (
+        <span>{decimal(size, 2)}</span>
+      ) : (
+        <span class="ladder-implied" title={`${shares(implied)} of it from orders of ${other}`}>
+          {decimal(size, 2)}
+          <span class="hidden-text">
+            , {shares(implied)} of it from orders of {other}
+          </span>
+        </span>
+      )}
       <span class="quiet">{decimal(total, 0)}</span>
     </button>
   )

@@ -1,8 +1,8 @@
 /** Head of the view: the question, the prices of both outcomes, and the market's status. */
 
 import { chanceOf } from '#domain/chance.ts'
-import { marketPath } from '#domain/market-link.ts'
 import { ONE } from '#domain/money.ts'
+import { marketPath } from '#domain/share-link.ts'
 import type { Market } from '#protocol/shapes/markets.ts'
 import {
   assetPrice,
@@ -13,9 +13,10 @@ import {
   signedCents,
   timeLeft,
 } from '../format.ts'
+import { MatchingBadge } from '../matching-badge.tsx'
+import { ShareButton } from '../share-button.tsx'
 import { secondsUntil } from '../state/clock.ts'
 import { eventLink, marketsLink } from '../state/router.ts'
-import { showToast } from '../state/toasts.ts'
 import { WatchButton } from '../watch-button.tsx'
 import type { MarketModel } from './market-model.ts'
 import type { QuickModel } from './quick-model.ts'
@@ -60,9 +61,8 @@ export function MarketHead(props: {
         <span class={`badge ${status === 'open' ? 'badge-up' : 'badge-warn'}`}>
           {STATUS_WORDS[status]}
         </span>
-        <button type="button" class="plain small" onClick={() => void share(market)}>
-          Share
-        </button>
+        <MatchingBadge market={market} />
+        <ShareButton path={marketPath(market)} />
       </div>
       <dl class="market-figures num">
         {status === 'open' ? (
@@ -88,17 +88,6 @@ export function MarketHead(props: {
       </dl>
     </header>
   )
-}
-
-async function share(market: Market): Promise<void> {
-  const link = `${location.origin}${marketPath(market)}`
-  try {
-    await navigator.clipboard.writeText(link)
-    showToast('news', `The link is copied: ${link}`)
-  } catch {
-    // Browsers allow this on secure origins only.
-    showToast('news', link)
-  }
 }
 
 /** An ended market shows no probability, but its winner or that it waits for one. */

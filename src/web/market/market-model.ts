@@ -13,10 +13,11 @@ import { cents, shares } from '../format.ts'
 import { account } from '../state/account.ts'
 import { chain, onReconnect, reader, stream } from '../state/exchange.ts'
 import { refreshFunds } from '../state/funds.ts'
-import { applyTickers } from '../state/markets.ts'
+import { applyTickers, marketOf } from '../state/markets.ts'
 import { showError, showToast } from '../state/toasts.ts'
+import { withImplied } from './implied-levels.ts'
 import { oncePerFrame } from './next-frame.ts'
-import { applyTrades, joinTapes, ownSideOf, type TapeTrade } from './tape-merge.ts'
+import { applyTrades, joinTapes, ownLegOf, type TapeTrade } from './tape-merge.ts'
 
 export type Outcome = 'YES' | 'NO'
 
@@ -26,7 +27,7 @@ type OwnPosition = Pick<UserPosition, 'yesShares' | 'noShares' | 'yesCost' | 'no
 const NO_POSITION: OwnPosition = { yesShares: 0, noShares: 0, yesCost: 0, noCost: 0 }
 
 type BookFrame = {
-  /** The best ones, best first. */
+  /** The best ones, best first; in a complementary market with those that the other outcome implies. */
   readonly bids: readonly Level[]
   readonly asks: readonly Level[]
 }
@@ -36,6 +37,8 @@ export type MarketModel = {
   /** Undefined until it is read, null if it does not exist. */
   readonly market: Signal<Market | null | undefined>
   readonly outcome: Signal<Outcome>
+  /** True if orders of one outcome match orders of the other; undefined until the market is read. */
+  readonly isComplementary: Signal<boolean | undefined>
   /** Book of the chosen outcome; undefined until it has arrived. */
   readonly book: Signal<BookFrame | undefined>
   /** All levels of one side, best first. */
@@ -67,7 +70,15 @@ export function createMarketModel(marketId: string): MarketModel {
   const tape = signal<readonly TapeTrade[]>([])
   const resolution = signal<ResolutionStatus | undefined>(undefined)
   const position = signal<OwnPosition | undefined>(undefined)
+  const isComplementary = computed(() => {
+    const matching = (market.value ?? marketOf(marketId))?.matching
+    // A market that does not exist has an empty book.
+    if (matching === undefined) return market.value === null ? false : undefined
+    return matching === 'complementary'
+  })
   let live: LocalBook | undefined
+  /** In a complementary market: the book of the outcome without implied levels. */
+  let plain: LocalBook | undefined
   let waiting: TradesMessage[] = []
 
   async function readFigures(): Promise<void> {
@@ -137,11 +148,11 @@ export function createMarketModel(marketId: string): MarketModel {
   function tell(message: TradesMessage): void {
     if (message.type !== 'trade.status') return
     const trade = tape.value.find(({ tradeId }) => tradeId === message.tradeId)
-    const own = trade === undefined ? undefined : ownSideOf(trade, account.value?.address)
+    const own = trade === undefined ? undefined : ownLegOf(trade, account.value?.address)
     if (trade === undefined || own === undefined) return
-    const what = `${own === 'buy' ? 'Bought' : 'Sold'} ${shares(trade.size)} ${
-      trade.outcome === 0 ? 'YES' : 'NO'
-    } at ${cents(trade.price)}`
+    const what = `${own.side === 'buy' ? 'Bought' : 'Sold'} ${shares(trade.size)} ${
+      own.outcome === 0 ? 'YES' : 'NO'
+    } at ${cents(own.price)}`
     if (message.status === 'confirmed') showToast('done', `${what}: confirmed on chain.`)
     if (message.status === 'failed') showToast('error', `${what}: failed. ${message.reason}`.trim())
     if (message.status === 'confirmed' || message.status === 'failed') {
@@ -159,27 +170,51 @@ export function createMarketModel(marketId: string): MarketModel {
     })
   })
 
+  /** Returns the levels of a side, the best ones or all; undefined until the book has arrived. */
+  function levelsOf(side: 'bids' | 'asks', count?: number): readonly Level[] | undefined {
+    const levels = live?.[side](count)
+    if (levels === undefined || !isComplementary.peek()) return levels
+    // The best levels of a part are among as many of the whole.
+    return plain === undefined ? undefined : withImplied(levels, plain[side](count))
+  }
+
   function followBook(): () => void {
     return effect(() => {
       const chosen = outcome.value
+      const implied = isComplementary.value
       live = undefined
+      plain = undefined
       book.value = undefined
+      if (implied === undefined) return
       const show = oncePerFrame(() => {
-        if (live === undefined) return
-        book.value = { bids: live.bids(LADDER_LEVELS), asks: live.asks(LADDER_LEVELS) }
+        const [bids, asks] = [levelsOf('bids', LADDER_LEVELS), levelsOf('asks', LADDER_LEVELS)]
+        if (bids !== undefined && asks !== undefined) book.value = { bids, asks }
       })
-      const subscription: BookSubscription = untracked(() =>
-        stream().book({ marketId, outcome: chosen }, (_, told) => {
-          live = told
+      const follow = (which: { implied?: true }, take: (told: LocalBook) => void) =>
+        stream().book({ marketId, outcome: chosen, ...which }, (_, told) => {
+          take(told)
           show.ask()
+        })
+      const subscriptions: readonly BookSubscription[] = untracked(() => [
+        follow(implied ? { implied } : {}, (told) => {
+          live = told
         }),
-      )
+        // The stream has sums; the implied part of each is the difference to the plain book.
+        ...(implied
+          ? [
+              follow({}, (told) => {
+                plain = told
+              }),
+            ]
+          : []),
+      ])
       // An ended market has no book.
-      subscription.ready.catch((error: unknown) => {
+      subscriptions[0]?.ready.catch((error: unknown) => {
         if (!isCalledOff(error)) book.value = { bids: [], asks: [] }
       })
+      subscriptions[1]?.ready.catch(() => undefined)
       return () => {
-        subscription.close()
+        for (const subscription of subscriptions) subscription.close()
         show.stop()
       }
     })
@@ -195,12 +230,13 @@ export function createMarketModel(marketId: string): MarketModel {
     marketId,
     market,
     outcome,
+    isComplementary,
     book,
     tape,
     resolution,
     position,
     refresh,
-    levels: (side) => live?.[side]() ?? [],
+    levels: (side) => levelsOf(side) ?? [],
     start() {
       isOver = false
       refresh()

@@ -1,5 +1,6 @@
 /** Trades of a market, from the initial list and the stream's messages. */
 
+import { ONE } from '#domain/money.ts'
 import type { TradesMessage } from '#protocol/shapes/stream.ts'
 
 export type TapeTrade = {
@@ -7,6 +8,8 @@ export type TapeTrade = {
   readonly price: number
   readonly size: number
   readonly outcome: 0 | 1
+  /** Set if both sides bought or both sold, in a complementary market; docs/matching.md. */
+  readonly kind?: 'mint' | 'merge' | undefined
   readonly buyer: string
   readonly seller: string
   /** Undefined if the list of past trades does not contain it. */
@@ -69,13 +72,32 @@ function placeOf({ tradeId }: TapeTrade): number {
   return Number(seq) * 10_000 + Number(fill)
 }
 
-/** Returns whether the account bought or sold in a trade. */
-export function ownSideOf(
-  { buyer, seller }: Pick<TapeTrade, 'buyer' | 'seller'>,
+type OwnLeg = {
+  readonly side: 'buy' | 'sell'
+  readonly outcome: 0 | 1
+  readonly price: number
+}
+
+/**
+ * Returns what the account bought or sold in a trade, and at which price. The taker of a mint or merge, its seller or its
+ * buyer, trades the other outcome on the same side as the maker.
+ */
+export function ownLegOf(
+  {
+    buyer,
+    seller,
+    outcome,
+    price,
+    kind,
+  }: Pick<TapeTrade, 'buyer' | 'seller' | 'outcome' | 'price' | 'kind'>,
   address: string | undefined,
-): 'buy' | 'sell' | undefined {
+): OwnLeg | undefined {
   const own = address?.toLowerCase()
   if (own === undefined) return undefined
-  if (buyer.toLowerCase() === own) return 'buy'
-  return seller.toLowerCase() === own ? 'sell' : undefined
+  const other = { outcome: outcome === 0 ? 1 : 0, price: ONE - price } as const
+  if (buyer.toLowerCase() === own) {
+    return kind === 'merge' ? { side: 'sell', ...other } : { side: 'buy', outcome, price }
+  }
+  if (seller.toLowerCase() !== own) return undefined
+  return kind === 'mint' ? { side: 'buy', ...other } : { side: 'sell', outcome, price }
 }

@@ -4,7 +4,7 @@ import { cents, decimal } from '../format.ts'
 import { account } from '../state/account.ts'
 import { type Column, Table } from '../table.tsx'
 import type { MarketModel } from './market-model.ts'
-import { ownSideOf, type TapeTrade } from './tape-merge.ts'
+import { ownLegOf, type TapeTrade } from './tape-merge.ts'
 import { TransactionLink } from './transaction-link.tsx'
 
 /** Rows that fit; the API has older ones. */
@@ -52,23 +52,37 @@ export function Tape({ model }: { readonly model: MarketModel }) {
         keyOf={({ tradeId }) => tradeId}
         empty="No trades yet."
         class="tape-table"
-        rowClass={(trade) => (ownSide(trade) === undefined ? '' : 'tape-own')}
+        rowClass={(trade) => (ownLeg(trade) === undefined ? '' : 'tape-own')}
       />
     </section>
   )
 }
 
-function ownSide(trade: TapeTrade): 'buy' | 'sell' | undefined {
-  return ownSideOf(trade, account.value?.address)
+function ownLeg(trade: TapeTrade) {
+  return ownLegOf(trade, account.value?.address)
 }
 
+const KIND_WORDS = {
+  mint: 'Both bought: their dollars were split into YES and NO',
+  merge: 'Both sold: their YES and NO were merged into dollars',
+} as const
+
 function Of({ trade }: { readonly trade: TapeTrade }) {
-  const own = ownSide(trade)
+  const own = ownLeg(trade)
+  const { kind } = trade
   return (
     <>
       {trade.outcome === 0 ? 'YES' : 'NO'}
+      {kind === undefined ? null : (
+        <span class="badge" title={KIND_WORDS[kind]}>
+          {kind}
+        </span>
+      )}
       {own === undefined ? null : (
-        <span class="hidden-text">{own === 'buy' ? ', you bought' : ', you sold'}</span>
+        <span class="hidden-text">
+          {own.side === 'buy' ? ', you bought ' : ', you sold '}
+          {own.outcome === 0 ? 'YES' : 'NO'}
+        </span>
       )}
     </>
   )

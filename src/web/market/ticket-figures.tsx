@@ -27,6 +27,11 @@ export function TicketFigures(props: {
             ? 'nothing'
             : `${shares(fill.filled)} shares`}
       </Figure>
+      {fill === undefined || fill.implied === 0 ? null : (
+        <Figure name={`With orders of ${props.model.outcome.value === 'YES' ? 'NO' : 'YES'}`}>
+          {`${shares(fill.implied)} shares`}
+        </Figure>
+      )}
       <Figure name="Average price">
         {fill?.average === undefined ? NOTHING : roundCents(fill.average)}
       </Figure>

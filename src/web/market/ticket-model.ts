@@ -94,8 +94,11 @@ export function createTicket(model: MarketModel): TicketModel {
   const priceRead = computed<Read>(() => {
     if (kind.value === 'limit') return readCents(price.value)
     if (worst.value !== undefined) return { value: worst.value }
-    const doing = side.value === 'buy' ? 'sells' : 'buys'
-    return { error: `No trader ${doing} ${model.outcome.value} now. Place a limit order instead.` }
+    const [doing, same] = side.value === 'buy' ? ['sells', 'buys'] : ['buys', 'sells']
+    const other = model.outcome.value === 'YES' ? 'NO' : 'YES'
+    const or = model.isComplementary.value ? ` or ${same} ${other}` : ''
+    const who = `No trader ${doing} ${model.outcome.value}${or} now.`
+    return { error: `${who} Place a limit order instead.` }
   })
   const meantPrice = computed(() => (kind.value === 'limit' ? meantCents(price.value) : undefined))
   const sizeRead = computed(() => readShares(size.value))

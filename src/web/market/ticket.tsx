@@ -1,6 +1,7 @@
 /** The ticket: side, outcome, price and size of an order, and its estimate. */
 
 import { useId } from 'preact/hooks'
+import { ONE } from '#domain/money.ts'
 import { cents, NOTHING } from '../format.ts'
 import type { MarketModel } from './market-model.ts'
 import { PriceField, SizeFields, SlippageField } from './ticket-fields.tsx'
@@ -92,10 +93,12 @@ function OutcomeChoice({ model, ticket }: Omit<Props, 'submitting'>) {
   const isBuy = ticket.side.value === 'buy'
   const priceOf = (one: 'YES' | 'NO') => {
     const listed = isBuy ? line?.bestAskPrices : line?.bestBidPrices
-    const live = isBuy ? frame?.asks[0]?.price : frame?.bids[0]?.price
-    return model.outcome.value === one && frame !== undefined
-      ? (live ?? 0)
-      : (listed?.[one === 'YES' ? 0 : 1] ?? 0)
+    if (frame === undefined) return listed?.[one === 'YES' ? 0 : 1] ?? 0
+    const [same, other] = isBuy ? [frame.asks, frame.bids] : [frame.bids, frame.asks]
+    if (model.outcome.value === one) return same[0]?.price ?? 0
+    if (!model.isComplementary.value) return listed?.[one === 'YES' ? 0 : 1] ?? 0
+    // With implied levels each book is the mirror image of the other.
+    return other[0] === undefined ? 0 : ONE - other[0].price
   }
   return (
     <fieldset class="ticket-outcomes">

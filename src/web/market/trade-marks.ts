@@ -2,7 +2,7 @@
 
 import { decimal } from '../format.ts'
 import type { Outcome } from './market-model.ts'
-import { ownSideOf, type TapeTrade } from './tape-merge.ts'
+import { ownLegOf, type TapeTrade } from './tape-merge.ts'
 
 export type TradeMark = {
   /** Index of the line that it is drawn on. */
@@ -34,15 +34,17 @@ export function tradeMarks(
 ): readonly TradeMark[] {
   const marks = new Map<string, TradeMark & { readonly size: number }>()
   for (const trade of tape.toReversed()) {
-    const kind = ownSideOf(trade, how.owner) ?? 'other'
-    const series = how.shown.indexOf(trade.outcome === 0 ? 'YES' : 'NO')
+    const own = ownLegOf(trade, how.owner)
+    const kind = own?.side ?? 'other'
+    const { outcome, price } = own ?? trade
+    const series = how.shown.indexOf(outcome === 0 ? 'YES' : 'NO')
     if (series === -1 || trade.status === 'failed' || (kind === 'other' && !how.hasOthers)) continue
     const tradeSec = Math.floor(trade.ts / 1_000)
     const sec = tradeSec - (tradeSec % how.intervalSec)
-    const key = `${series} ${sec} ${kind === 'other' ? trade.price : kind}`
+    const key = `${series} ${sec} ${kind === 'other' ? price : kind}`
     const size = trade.size + (marks.get(key)?.size ?? 0)
     const text = kind === 'other' ? '' : decimal(size, 0)
-    marks.set(key, { series, sec, kind, price: trade.price, text, size })
+    marks.set(key, { series, sec, kind, price, text, size })
   }
   const all = [...marks.values()]
   const named = all.filter(({ kind }) => kind !== 'other').length <= NAMED_MAX

@@ -37,8 +37,8 @@ export async function listInTheAddress(t: TestContext, stage: Stage): Promise<vo
 export async function eventWithItsMarkets(t: TestContext, stage: Stage): Promise<void> {
   const { title, slug } = DEMO_EVENT.info
   const maker = stage.client(10)
-  const { markets } = await maker.event(slug)
-  const page = await stage.visit(t, '')
+  const { markets, hash } = await maker.event(slug)
+  const page = await stage.visit(t, '', { expected: /status of 404/ })
   const card = page.getByRole('region', { name: 'Events' }).getByRole('article')
   await says(card, DEMO_EVENT.questions[0] ?? '')
   await card.getByRole('link', { name: title }).click()
@@ -57,6 +57,20 @@ export async function eventWithItsMarkets(t: TestContext, stage: Stage): Promise
   await page.getByRole('link', { name: DEMO_EVENT.questions[1]!, exact: true }).click()
   await page.getByRole('navigation', { name: 'Where you are' }).getByText(title).click()
   await page.getByRole('heading', { name: title }).waitFor()
+  // A link that is shared names the event, and no other event can take it over.
+  await page.getByRole('button', { name: 'Share' }).click()
+  const path = `/e/${slug}-${hash.slice(2, 14)}`
+  await says(page.getByRole('log'), new RegExp(`${path}$`))
+  const text = await (await fetch(stage.exchange.url + path)).text()
+  assert.ok(text.includes(`<meta property="og:title" content="${title}">`))
+  assert.match(
+    text,
+    /<meta property="og:description" content="Does Astylos of Croton win the foot race\? /,
+  )
+  await page.goto(stage.exchange.url + path)
+  await page.getByRole('heading', { name: title }).waitFor()
+  await page.goto(stage.exchange.url + path.replace(/[0-9a-f]{12}$/, '0'.repeat(12)))
+  await says(page, 'There is nothing at this address.')
 }
 
 export async function listIsReadOnce(t: TestContext, stage: Stage): Promise<void> {

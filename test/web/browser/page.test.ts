@@ -26,7 +26,7 @@ import {
   tradeOfTwo,
   walletThatRefuses,
 } from './trading-stories.ts'
-import { freshWallet } from './wallet-stories.ts'
+import { freshWallet, mintOfTwo } from './wallet-stories.ts'
 
 const skip = findBrowser() === undefined && !servicesRequired ? MISSING_BROWSER : false
 
@@ -46,6 +46,8 @@ test('the trading page works in a browser', { skip, concurrency: 2 }, async (t) 
     'a wallet that never answers does not lock the ticket': silentWallet,
     'a fresh wallet gets test money, splits and merges it, and trades': freshWallet,
     'the documentation page explains itself and executes its example': docsExecute,
+    'two wallets with dollars only trade by a mint, which the book and the ticket announce':
+      mintOfTwo,
     'a refusal by the wallet is shown as a sentence': walletThatRefuses,
     'the page verifies the proof of an order, and finds a false one': orderIsProven,
     'a refused order shows the reason': refusalSaysWhy,

@@ -85,14 +85,22 @@ export function ticketOf(page: Page): Locator {
 /** Writes an order into the ticket and sends it. */
 export async function sendOrder(
   page: Page,
-  order: { readonly side: 'Buy' | 'Sell'; readonly cents: string; readonly shares: string },
+  order: {
+    readonly side: 'Buy' | 'Sell'
+    /** YES if none is named. */
+    readonly outcome?: 'YES' | 'NO'
+    readonly cents: string
+    readonly shares: string
+  },
 ): Promise<void> {
+  const { side, outcome = 'YES' } = order
   const ticket = ticketOf(page)
   await ticket.getByRole('button', { name: 'Limit', exact: true }).click()
-  await ticket.getByRole('button', { name: order.side, exact: true }).click()
+  await ticket.getByRole('button', { name: side, exact: true }).click()
+  if (outcome === 'NO') await ticket.getByRole('button', { name: /^NO / }).click()
   await ticket.getByLabel('Limit price').fill(order.cents)
   await ticket.getByLabel('Shares').fill(order.shares)
-  await ticket.getByRole('button', { name: `${order.side} YES`, exact: true }).click()
+  await ticket.getByRole('button', { name: `${side} ${outcome}`, exact: true }).click()
 }
 
 /** Waits until something on the page says this. */

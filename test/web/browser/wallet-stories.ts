@@ -6,8 +6,9 @@ import type { Page } from 'playwright-core'
 import { createPublicClient, createWalletClient, http } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { hardhat } from 'viem/chains'
+import { DEMO_EVENT } from '#devnet/demo-words.ts'
 import { eventually } from '../../support/eventually.ts'
-import { type Stage, says, sendOrder } from './stage.ts'
+import { type Stage, says, sendOrder, ticketOf } from './stage.ts'
 
 type WalletWindow = {
   askWallet(method: string, params: readonly unknown[] | undefined): Promise<unknown>
@@ -51,15 +52,72 @@ async function connectFresh(page: Page, rpcUrl: string): Promise<void> {
   await page.getByRole('dialog').waitFor({ state: 'hidden' })
 }
 
-export async function freshWallet(t: TestContext, stage: Stage): Promise<void> {
-  const { quarter } = stage.markets
-  const page = await stage.visit(t, `#/m/${quarter.id}`, { before: `(${announceWallet})()` })
+/** Opens the market as a wallet with test dollars, and nothing else. */
+async function visitFresh(t: TestContext, stage: Stage, marketId: string): Promise<Page> {
+  const page = await stage.visit(t, `#/m/${marketId}`, { before: `(${announceWallet})()` })
   const { chains } = await stage.client(10).config()
   await connectFresh(page, chains[0]?.rpcUrl ?? '')
   const balance = page.getByRole('button', { name: /^\$/ })
   await says(balance, '$0.00')
   await page.getByRole('button', { name: 'Get $10,000 to test' }).click()
   await says(balance, '$10,000.00')
+  return page
+}
+
+export async function mintOfTwo(t: TestContext, stage: Stage): Promise<void> {
+  const { markets } = await stage.client(10).event(DEMO_EVENT.info.slug)
+  const market = markets.find(({ question }) => question === DEMO_EVENT.complementary)
+  assert.ok(market !== undefined)
+  const [ann, bob] = await Promise.all([
+    visitFresh(t, stage, market.id),
+    visitFresh(t, stage, market.id),
+  ])
+  await says(bob.getByRole('heading', { level: 1 }).locator('..'), 'Complementary')
+  const ticket = ticketOf(bob)
+  await ticket.getByLabel('Shares').fill('10')
+  await says(ticket, 'No trader sells YES or buys NO now. Place a limit order instead.')
+  await sendOrder(ann, { side: 'Buy', outcome: 'NO', cents: '40', shares: '12.5' })
+  await says(ann, 'Buy 12.50 NO at 40.0¢: the order is in the book.')
+  const book = (page: Page) => page.getByRole('region', { name: /^Order book of/ })
+  await book(ann)
+    .getByRole('button', { name: /^Bid with 12\.50 of your own at 40\.0¢ 12\.50/ })
+    .waitFor()
+  // The bid for NO at 40¢ is an ask for YES at 60¢, and marked as one.
+  await says(book(bob), 'with orders of NO')
+  await book(bob)
+    .getByRole('button', { name: /^Ask 60\.0¢ 12\.50 ?, 12\.50 of it from orders of NO/ })
+    .waitFor()
+  await ticket.getByLabel('Shares').fill('10')
+  await eventually(async () => {
+    const figures = await ticket.locator('dl').innerText()
+    assert.match(figures, /Fills at once\s+10\.00 shares/)
+    assert.match(figures, /With orders of NO\s+10\.00 shares/)
+    assert.match(figures, /Average price\s+60\.0¢/)
+    assert.match(figures, /Worst price\s+62\.0¢/)
+    assert.match(figures, /Cost\s+\$6\.00/)
+  })
+  await ticket.getByRole('button', { name: 'Buy YES', exact: true }).click()
+  await Promise.all([
+    says(ann, 'Bought 10.00 NO at 40.0¢: confirmed on chain.'),
+    says(bob, 'Bought 10.00 YES at 60.0¢: confirmed on chain.'),
+  ])
+  await says(ann.getByRole('button', { name: /^\$/ }), '$9,996.00')
+  await says(bob.getByRole('button', { name: /^\$/ }), '$9,994.00')
+  const position = (page: Page) => page.getByRole('region', { name: 'Your position' })
+  await says(position(ann).getByRole('row', { name: /^NO/ }), '10.00')
+  await says(position(bob).getByRole('row', { name: /^YES/ }), '10.00')
+  await says(bob.getByRole('region', { name: 'Trades' }), 'mint')
+  // Seen from NO, the rest of the bid is a bid like any other.
+  await book(bob).getByRole('button', { name: 'NO', exact: true }).click()
+  await book(bob)
+    .getByRole('button', { name: /^Bid 40\.0¢ 2\.50 \d$/ })
+    .waitFor()
+}
+
+export async function freshWallet(t: TestContext, stage: Stage): Promise<void> {
+  const { quarter } = stage.markets
+  const page = await visitFresh(t, stage, quarter.id)
+  const balance = page.getByRole('button', { name: /^\$/ })
   await says(page.getByRole('region', { name: 'Ticket' }), 'No fees')
 
   const position = page.getByRole('region', { name: 'Your position' })

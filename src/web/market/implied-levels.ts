@@ -1,0 +1,35 @@
+/** Levels of a book that orders of the other outcome imply, in a complementary market. */
+
+import type { Level } from '#client/answers.ts'
+import { ONE } from '#domain/money.ts'
+
+type PlacedOrder = {
+  readonly side: 0 | 1
+  readonly outcome: 0 | 1
+  readonly price: number
+  readonly remainingSize: number
+}
+
+/** Returns the levels with the implied part of each: the part that the outcome's own book does not have. */
+export function withImplied(levels: readonly Level[], own: readonly Level[]): readonly Level[] {
+  const sizes = new Map(own.map(({ price, size }) => [price, size]))
+  return levels.map(({ price, size }) => {
+    const rest = size - (sizes.get(price) ?? 0n)
+    // The two books may be one message apart.
+    return { price, size, implied: rest > 0n ? rest : 0n }
+  })
+}
+
+/** Returns the orders as they appear in the book of an outcome: those of the other one at the complementary price. */
+export function ordersSeenFrom(
+  outcome: 0 | 1,
+  orders: readonly PlacedOrder[],
+  isComplementary: boolean,
+): readonly PlacedOrder[] {
+  return orders.flatMap((order) => {
+    if (order.outcome === outcome) return [order]
+    if (!isComplementary) return []
+    const side = order.side === 0 ? 1 : 0
+    return [{ ...order, outcome, side, price: ONE - order.price }]
+  })
+}

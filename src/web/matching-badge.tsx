@@ -1,0 +1,15 @@
+/** Marks a market in which orders of one outcome match orders of the other. */
+
+import type { Market } from '#protocol/shapes/markets.ts'
+
+export function MatchingBadge({ market }: { readonly market: Pick<Market, 'matching'> }) {
+  if (market.matching !== 'complementary') return null
+  return (
+    <span
+      class="badge"
+      title="A buyer of YES also meets buyers of NO, and a seller of YES sellers of NO"
+    >
+      Complementary
+    </span>
+  )
+}
