@@ -6,6 +6,7 @@
 
 import type { ObservedVia } from './asset-price.ts'
 import type { Address, MarketId } from './ids.ts'
+import type { Matching } from './market.ts'
 import { NO, type Outcome, YES } from './order.ts'
 import type { PriceSource } from './price-providers.ts'
 
@@ -65,6 +66,8 @@ export type QuickTerms = {
   readonly intervalSec: number
   readonly strike: Mark
   readonly createdAtMs: number
+  /** Chosen when it is recorded; `same-outcome` if absent. Its book and its contract have the same rule. */
+  readonly matching?: Matching
 }
 
 export type QuickMarket = QuickTerms & {

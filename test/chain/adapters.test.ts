@@ -238,7 +238,6 @@ test('the lane opens a contested market to the oracle once, and recognises it as
   const rows = new Map<number, TransactionRow>()
   const lane = makeQuickMarketLane({
     ...{ client, contracts, clock: systemClock, policy: { confirmations: 0 } },
-    matching: 'same-outcome',
     own: { account: quickOperator, address: toAddress(quickOperator.address) },
     journal: {
       load: async () => ({ rows: [], lastNonce: -1 }),

@@ -2,6 +2,7 @@
 
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
 import type { Address, MarketId } from '#domain/ids.ts'
+import type { Matching } from '#domain/market.ts'
 import type { PriceSource } from '#domain/price-providers.ts'
 import type { QuickChainStage } from '#domain/quick-market.ts'
 import { HexType } from '../engine/hex.ts'
@@ -21,6 +22,8 @@ export const QuickMarketEntity = defineEntity({
     source: p.string().$type<PriceSource>().length(16),
     strike: p.text(),
     createdAtMs: p.bigint('number'),
+    /** Empty in rows of earlier versions, and for `same-outcome`. */
+    matching: p.string().$type<Matching>().length(16).nullable(),
     endPrice: p.bigint('number').fieldName('end_price_e8').nullable(),
     outcome: p.integer().$type<0 | 1>().nullable(),
     contested: p.text().nullable(),

@@ -12,6 +12,7 @@ import { eventsOf } from './026-events.ts'
 import { complementaryOf } from './027-complementary.ts'
 import { faultsAndSubmissionsOf } from './028-faults-and-submissions.ts'
 import { cosignedOf } from './029-cosigned.ts'
+import { quickMatchingOf } from './030-quick-matching.ts'
 
 export const migrationsOf = (dialect: 'sqlite' | 'mysql') => [
   { name: '018-baseline', class: baselineOf(dialect) },
@@ -26,4 +27,5 @@ export const migrationsOf = (dialect: 'sqlite' | 'mysql') => [
   { name: '027-complementary', class: complementaryOf(dialect) },
   { name: '028-faults-and-submissions', class: faultsAndSubmissionsOf(dialect) },
   { name: '029-cosigned', class: cosignedOf(dialect) },
+  { name: '030-quick-matching', class: quickMatchingOf(dialect) },
 ]

@@ -29,8 +29,8 @@ export async function openQuickMarket(database: Database, terms: QuickTerms): Pr
     if (found.length > 0) return
     await connection.execute(
       `insert into quick_markets (market_id, chain_id, contract_address, asset, start_at_sec,
-        interval_sec, start_price_e8, source, strike, created_at_ms, chain_stage, unfinished)
-        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 1)`,
+        interval_sec, start_price_e8, source, strike, created_at_ms, matching, chain_stage, unfinished)
+        values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 1)`,
       [
         bytesOf(terms.marketId),
         terms.chainId,
@@ -42,6 +42,7 @@ export async function openQuickMarket(database: Database, terms: QuickTerms): Pr
         terms.strike.source,
         JSON.stringify(terms.strike),
         terms.createdAtMs,
+        terms.matching ?? null,
       ],
       'run',
       transaction,
@@ -183,6 +184,7 @@ function quickMarketOf(row: QuickMarketEntity): QuickMarket {
     intervalSec: row.intervalSec,
     strike: JSON.parse(row.strike) as QuickTerms['strike'],
     createdAtMs: row.createdAtMs,
+    ...(typeof row.matching === 'string' ? { matching: row.matching } : {}),
     contested: resolutionIn(row.contested),
     resolution: resolutionIn(row.resolution),
     resolvedAtMs: row.resolvedAtMs ?? null,

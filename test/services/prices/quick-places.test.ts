@@ -35,10 +35,7 @@ function placesWith(ask: (type: string, message: object) => Promise<unknown>) {
   const marketOf = ((_marketId: MarketId) => ({ ask })) as unknown as Parameters<
     typeof makeQuickPlaces
   >[0]
-  return makeQuickPlaces(marketOf, {
-    maker: traderNamed('operator'),
-    matching: 'same-outcome',
-  })
+  return makeQuickPlaces(marketOf, traderNamed('operator'))
 }
 
 inFolder('a quick market is opened, opened again after a restart, and closed', async (dataDir) => {
@@ -50,6 +47,17 @@ inFolder('a quick market is opened, opened again after a restart, and closed', a
   await place(aQuickMarket())
   await close(aQuickMarket())
   assert.equal(host.thread.markets.get(marketId(1))?.state.closed, 'resolved')
+  await host.stop()
+})
+
+inFolder('the book of a quick market has the rule that was recorded with it', async (dataDir) => {
+  const host = startHost(dataDir)
+  const { place } = placesAt(host)
+  await place({ ...aQuickMarket(), matching: 'complementary' })
+  assert.equal(host.thread.markets.get(marketId(1))?.state.market.matching, 'complementary')
+  // A book that is open keeps its rule, whatever it is asked for.
+  await place(aQuickMarket())
+  assert.equal(host.thread.markets.get(marketId(1))?.state.market.matching, 'complementary')
   await host.stop()
 })
 

@@ -84,6 +84,20 @@ await onBothDatabases('Prices and quick markets', ({ fresh }) => {
     assert.equal(await quickMarketById(database, { id: id + 1_000 }), undefined)
   })
 
+  it('a quick market keeps the matching rule of the first time', async () => {
+    const opened = await openQuickMarket(database, termsOf(40, { matching: 'complementary' }))
+    assert.equal(opened.matching, 'complementary')
+    assert.deepEqual(await openQuickMarket(database, termsOf(40)), opened)
+    const plain = await openQuickMarket(database, termsOf(41))
+    assert.equal('matching' in plain, false)
+    const other = termsOf(41, { matching: 'complementary' })
+    assert.deepEqual(await openQuickMarket(database, other), plain)
+    for (const { chainId, marketId } of [opened, plain]) {
+      const note = { createTxHash: '', reportTxHash: '', onChain: 'reported' } as const
+      await noteQuickMarket(database, { chainId, marketId, ...note })
+    }
+  })
+
   it('a quick market is decided once, and stays unfinished until the chain has the outcome', async () => {
     const terms = termsOf(2)
     const { id } = await openQuickMarket(database, terms)

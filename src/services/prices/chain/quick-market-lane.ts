@@ -14,7 +14,6 @@ import { makeLane } from '#chain/sender/lane.ts'
 import type { Journal, SenderPolicy, SenderUpdate } from '#chain/sender/sender.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
-import type { Matching } from '#domain/market.ts'
 import { decidingPrice, endSecOf, type QuickMarket } from '#domain/quick-market.ts'
 import { evidenceText } from '#domain/quick-votes.ts'
 
@@ -43,8 +42,6 @@ type LaneOptions = {
   readonly journal: Journal
   readonly clock: { nowMs(): number; after(delayMs: number, action: () => void): () => void }
   readonly policy: Partial<SenderPolicy>
-  /** Matching rule of the markets that it creates. */
-  readonly matching: Matching
   readonly pollMs: number
   readonly idlePollMs: number
   readonly onTrouble: (where: 'rpc' | 'journal', error: unknown) => void
@@ -140,7 +137,7 @@ function makeAwaitedSends(
 }
 
 export function makeQuickMarketLane(options: LaneOptions): QuickMarketLane {
-  const { client, contracts, own, journal, clock, policy, matching, onTrouble } = options
+  const { client, contracts, own, journal, clock, policy, onTrouble } = options
   const { viem, chainId } = client
   const factory = marketFactory(client, contracts.marketFactory)
   const tokens = conditionalTokens(client, contracts.conditionalTokens, contracts.stablecoin)
@@ -157,6 +154,7 @@ export function makeQuickMarketLane(options: LaneOptions): QuickMarketLane {
       if (await factory.isMarket(contractAddress)) return ''
       const startPrice = BigInt(strike.price)
       const { source } = strike
+      const { matching = 'same-outcome' } = quickMarket
       const terms = { asset, startSec, intervalSec, startPrice, source, matching }
       return done('quick-create', marketId, factory.createQuickCall(terms))
     },

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import type { Observation } from '#domain/asset-price.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
+import type { Matching } from '#domain/market.ts'
 import type { Outcome } from '#domain/order.ts'
 import type { PriceSource } from '#domain/price-providers.ts'
 import type {
@@ -61,6 +62,8 @@ export type QuickMarketsOptions = {
   readonly sources: readonly PriceSource[]
   readonly intervalSec: number
   readonly chainId: number
+  /** Rule of markets that are recorded from now on. */
+  readonly matching: Matching
   /** An observation later than this after a boundary does not count for it. */
   readonly withinMs: number
   /** A source that was silent for longer than this before a boundary may have missed a price. */

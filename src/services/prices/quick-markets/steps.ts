@@ -53,7 +53,7 @@ function nextTerms(
   context: QuickContext,
 ): QuickTerms | undefined {
   const { options, ports } = state
-  const { intervalSec, chainId } = options
+  const { intervalSec, chainId, matching } = options
   const { asset, speaker } = known
   const startSec = boundaryAt(context.nowMs, intervalSec)
   if (known.recordedSec >= startSec || speaker === undefined) return undefined
@@ -64,7 +64,8 @@ function nextTerms(
   if (strike === undefined) return undefined
   const place = ports.predict({ asset, startSec, intervalSec })
   const fixed = { chainId, asset, startSec, intervalSec, strike }
-  return { ...place, ...fixed, createdAtMs: context.nowMs }
+  const rule = matching === 'complementary' ? { matching } : {}
+  return { ...place, ...fixed, createdAtMs: context.nowMs, ...rule }
 }
 
 /** Takes every step of a market that is possible now. */

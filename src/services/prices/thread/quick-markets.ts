@@ -78,7 +78,6 @@ export async function startQuickMarkets(ports: {
     journal: makeJournal(store, reads),
     clock,
     policy: { confirmations },
-    matching: quick.matching,
     pollMs: quick.pollMs,
     idlePollMs: IDLE_POLL_MS,
     onTrouble: (where, error) =>
@@ -99,7 +98,7 @@ export async function startQuickMarkets(ports: {
       note: (noted) => askWrite(store, 'noteQuickMarket', noted),
       recordMarks: async (batch) =>
         ports.rowsRefused('mark', await askWrite(store, 'recordMarks', batch)),
-      ...makeQuickPlaces(marketOf, { maker: own.address, matching: quick.matching }),
+      ...makeQuickPlaces(marketOf, own.address),
       create: lane.create,
       report: lane.report,
       openToOracle: lane.openToOracle,
@@ -146,6 +145,7 @@ function rulesOf({ feeds: rules, quick }: Settings, chainId: number): QuickMarke
     sources: PRICE_SOURCES.filter((source) => rules[source].url !== ''),
     intervalSec: quick.intervalSeconds,
     chainId,
+    matching: quick.matching,
     withinMs: quick.withinSeconds * 1_000,
     gapMs: GAP_MS,
     patienceMs: share(PATIENCE_MS, 2),

@@ -3,15 +3,12 @@
 import { quickDescription, quickQuestion } from '#chain/market-factory.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address } from '#domain/ids.ts'
-import type { Market, Matching } from '#domain/market.ts'
+import type { Market } from '#domain/market.ts'
 import { endSecOf, type QuickMarket } from '#domain/quick-market.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { isUnanswered, type Unanswered } from '#runtime/channel.ts'
 import type { Writers } from '#services/kit/kit.ts'
 import type { QuickMarketsPorts } from '../quick-markets/state.ts'
-
-/** Terms that all quick markets of an exchange share. */
-type Terms = { readonly maker: Address; readonly matching: Matching }
 
 /**
  * A thread refuses to open a market whose end is in the past: it was never opened there, or was unloaded. So such a
@@ -19,11 +16,11 @@ type Terms = { readonly maker: Address; readonly matching: Matching }
  */
 export function makeQuickPlaces(
   marketOf: Writers['marketOf'],
-  terms: Terms,
+  maker: Address,
 ): Pick<QuickMarketsPorts, 'place' | 'close'> {
   /** Returns false if the market has ended and is not loaded there. */
   async function place(quickMarket: QuickMarket): Promise<boolean> {
-    const market = marketFor(quickMarket, terms)
+    const market = marketFor(quickMarket, maker)
     const answer = await marketOf(market.id).ask('OpenMarket', { market })
     if (isRejection(answer) && answer.rejected === 'MARKET_CLOSED') return false
     done(answer)
@@ -51,8 +48,8 @@ function done(answer: unknown | Unanswered): void {
 }
 
 /** Returns the market with the texts of its contract. */
-function marketFor(quickMarket: QuickMarket, { maker, matching }: Terms): Market {
-  const { marketId, contractAddress, chainId, asset, startSec, strike } = quickMarket
+function marketFor(quickMarket: QuickMarket, maker: Address): Market {
+  const { marketId, contractAddress, chainId, asset, startSec, strike, matching } = quickMarket
   const endSec = endSecOf(quickMarket)
   const { source } = strike
   return {
@@ -71,6 +68,6 @@ function marketFor(quickMarket: QuickMarket, { maker, matching }: Terms): Market
     chainId,
     createdAt: Math.floor(quickMarket.createdAtMs / 1_000),
     quick: true,
-    ...(matching === 'complementary' ? { matching } : {}),
+    ...(matching === undefined ? {} : { matching }),
   }
 }

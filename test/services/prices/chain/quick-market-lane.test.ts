@@ -53,7 +53,6 @@ describe('the lane of quick markets', () => {
       },
       clock,
       policy: { confirmations: 0 },
-      matching: 'same-outcome',
       pollMs: POLL_MS,
       idlePollMs: POLL_MS,
       onTrouble: () => undefined,

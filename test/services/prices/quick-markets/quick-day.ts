@@ -148,6 +148,7 @@ export async function runDay(random: Random, database: Database, hours = 24): Pr
         sources: PRICE_SOURCES,
         intervalSec: INTERVAL_SEC,
         chainId: CHAIN_ID,
+        matching: 'same-outcome',
         withinMs: 60_000,
         gapMs: STEP_MS,
         patienceMs: 2_000,

@@ -29,6 +29,24 @@ test('the strike is the active source’s first price at the start, and the end 
   assert.ok(!calls.some((call) => call.startsWith('history')), 'nobody had to be asked')
 })
 
+test('a market that is recorded keeps its matching rule when the setting changes', async () => {
+  const { until, speaker, broken, rules, restart, market } = world()
+  restart({ matching: 'complementary' })
+  broken.add('create')
+  await speaker('pyth')
+  await until(1, { pyth: 100 })
+  assert.deepEqual(rules, ['book complementary'])
+  assert.equal(market()?.matching, 'complementary')
+  // The exchange starts with another setting before the market is on the chain.
+  restart({ matching: 'same-outcome' })
+  broken.delete('create')
+  await speaker('pyth')
+  await until(5, { pyth: 100 })
+  assert.deepEqual(rules, ['book complementary', 'book complementary', 'chain complementary'])
+  await until(905, { pyth: 100 })
+  assert.deepEqual(new Set(rules.slice(3)), new Set(['book same-outcome', 'chain same-outcome']))
+})
+
 test('a price just below the strike resolves to NO', async () => {
   const { until, speaker, market } = world()
   await speaker('coinbase')

@@ -24,6 +24,7 @@ export const OPTIONS: QuickMarketsOptions = {
   sources: PRICE_SOURCES,
   intervalSec: INTERVAL_SEC,
   chainId: 31_337,
+  matching: 'same-outcome',
   withinMs: 60_000,
   gapMs: 5_000,
   patienceMs: 2_000,
@@ -55,8 +56,10 @@ export type World = {
   pass(seconds: number): Promise<void>
   /** Speaks for every source each second until so many seconds after the start. */
   until(second: number, prices: Partial<Record<PriceSource, number>>): Promise<void>
-  /** Forgets what is in memory, and begins anew from what is recorded. */
-  restart(): void
+  /** Rules of the markets that were opened in books and on the chain, in order. */
+  readonly rules: string[]
+  /** Forgets what is in memory, and begins anew from what is recorded; with other settings if there are some. */
+  restart(changed?: Partial<QuickMarketsOptions>): void
   market(): QuickMarket | undefined
 }
 
@@ -70,6 +73,8 @@ export function world(beforeStartSec = 10): World {
   const calls: string[] = []
   const broken = new Set<string>()
   const unanswered = new Set<string>()
+  const rules: string[] = []
+  let options = OPTIONS
   const idOf = (startSec: number) => `0x${startSec.toString(16).padStart(64, '0')}` as MarketId
   const doing = async <T>(name: string, work: () => T): Promise<T> => {
     calls.push(name)
@@ -85,7 +90,7 @@ export function world(beforeStartSec = 10): World {
   }
   const begin = () => {
     const state = newQuickMarkets(
-      OPTIONS,
+      options,
       {
         predict: ({ startSec }) => ({
           marketId: idOf(startSec),
@@ -126,9 +131,14 @@ export function world(beforeStartSec = 10): World {
           }),
         note: ({ marketId, onChain }) => doing('note', () => change(marketId, { onChain })),
         recordMarks: async (batch) => void marks.push(...batch.marks),
-        place: () => doing('place', () => undefined),
+        place: ({ matching }) =>
+          doing('place', () => void rules.push(`book ${matching ?? 'same-outcome'}`)),
         close: () => doing('close', () => undefined),
-        create: () => doing('create', () => `0x${'11'.repeat(32)}`),
+        create: ({ matching }) =>
+          doing('create', () => {
+            rules.push(`chain ${matching ?? 'same-outcome'}`)
+            return `0x${'11'.repeat(32)}`
+          }),
         report: () => doing('report', () => `0x${'22'.repeat(32)}`),
         openToOracle: () => doing('open to oracle', () => `0x${'33'.repeat(32)}`),
         outcomeOnChain: ({ marketId }) => doing('ask oracle', () => oracle.get(marketId)),
@@ -166,7 +176,7 @@ export function world(beforeStartSec = 10): World {
     await settle()
   }
   return {
-    ...{ past, rows, oracle, events, calls, broken, unanswered, say, pass },
+    ...{ past, rows, oracle, events, calls, rules, broken, unanswered, say, pass },
     async speaker(source) {
       served.hear('SpeakerChanged', { asset: 'BTC', source }, 0, undefined)
       await settle()
@@ -177,7 +187,8 @@ export function world(beforeStartSec = 10): World {
         for (const [source, usd] of Object.entries(prices)) await say(source as PriceSource, usd)
       }
     },
-    restart() {
+    restart(changed = {}) {
+      options = { ...options, ...changed }
       served = begin()
     },
     market: () => rows.get(idOf(START_SEC)),
