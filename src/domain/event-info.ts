@@ -34,8 +34,12 @@ const IMAGE_HASH = /^0x[0-9a-f]{64}$/
 /** ASCII is excluded, so an emoji can contain neither markup nor words. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the range of ASCII starts with control characters
 const ASCII = /[\u0000-\u007f]/
-/** Control characters, and marks that change the direction of the text around them. */
-const UNSAFE = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/u
+/**
+ * Control characters, marks that change the direction of the text around them, and characters that are not seen: with
+ * these, two titles could look the same. The joiners of emoji and scripts are allowed.
+ */
+const UNSAFE =
+  /[\p{Cc}\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\u034f|[\u{e0000}-\u{e007f}]/u
 
 export function isEventSlug(text: string): boolean {
   return text.length <= SLUG_CHARS_MAX && NAME.test(text)

@@ -41,6 +41,8 @@ export type Channels<M> = BoardListener & {
   feedOf(wanted: Wanted): Feed<M> | Rejection
   /** Returns the feed of an event's tickers. */
   eventFeedOf(event: EventMarkets): Feed<M>
+  /** Returns the events whose tickers have followers. */
+  followedEvents(): readonly Omit<EventMarkets, 'marketIds'>[]
   /** Reports that a market has joined an event. */
   joinedEvent(event: Omit<EventMarkets, 'marketIds'>, marketId: MarketId): void
   join(feed: Feed<M>, member: M): void
@@ -90,6 +92,7 @@ export function makeChannels<M>(ports: ChannelPorts<M>): Channels<M> {
     quickMarket: assets.quickMarket,
     feedOf: (wanted) => feedOf(parts, board(), wanted),
     eventFeedOf: tickers.eventFeedOf,
+    followedEvents: tickers.followedEvents,
     joinedEvent: tickers.joinedEvent,
     join: registry.join,
     leave: registry.leave,

@@ -94,6 +94,8 @@ export type StreamHub = BoardListener & {
   ): void
   /** Adds a market to the tickers of its event. */
   joinedEvent: Channels<Subscription>['joinedEvent']
+  /** Reads the markets of followed events again, after messages about them were lost. */
+  eventsMissed(): Promise<void>
   /** Publishes changed funds of a trader on the `funds` channel. */
   fundsChanged(trader: Address, chainId: number): void
   /** Publishes a new price on the `price` channel of its asset (`BTC`); older ones are skipped. */
@@ -152,6 +154,17 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
     marketHappened: (marketId, event, facts, atMs) =>
       channels.happened(marketId, { event, facts, atMs }),
     joinedEvent: channels.joinedEvent,
+    /** One event at a time. If the database is away, the next subscriber of an event brings its markets. */
+    async eventsMissed() {
+      try {
+        for (const event of channels.followedEvents()) {
+          const found = await ports.eventMarkets(event)
+          for (const marketId of found?.marketIds ?? []) channels.joinedEvent(event, marketId)
+        }
+      } catch (error) {
+        ports.log.warn({ err: error }, 'the markets of followed events cannot be read')
+      }
+    },
     fundsChanged: channels.fundsChanged,
     missed: channels.missed,
     watched: channels.watched,

@@ -10,7 +10,7 @@
 import type { MarketId } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { EventMarkets, TickerFeed } from './feeds.ts'
-import { makeTickerFeeds } from './ticker-feeds.ts'
+import { type EventKey, makeTickerFeeds } from './ticker-feeds.ts'
 import { makeTickerLines } from './ticker-lines.ts'
 import { makeTickerUpdates, TICKER_MS, type TickerPorts } from './ticker-updates.ts'
 
@@ -22,8 +22,10 @@ type TickerChannel<M> = {
   feedOf(marketIds: readonly MarketId[] | undefined): TickerFeed<M> | Rejection
   /** Returns the feed of an event with these markets. */
   eventFeedOf(event: EventMarkets): TickerFeed<M>
+  /** Returns the events that have followers. */
+  followedEvents(): readonly EventKey[]
   /** Adds a market to the feed of its event, if it has followers. */
-  joinedEvent(event: Omit<EventMarkets, 'marketIds'>, marketId: MarketId): void
+  joinedEvent(event: EventKey, marketId: MarketId): void
   changed(marketId: MarketId): void
   /** Undefined until the figures of its markets are known. */
   snapshot(feed: TickerFeed<M>, reset: boolean): string | undefined
@@ -37,6 +39,11 @@ export function makeTickerChannel<M>(ports: TickerPorts<M>): TickerChannel<M> {
   const lines = makeTickerLines(ports)
   const { lineOf, newestOpen, prepare } = lines
   const updates = makeTickerUpdates(ports, feeds, lines)
+
+  function joinedEvent(event: EventKey, marketId: MarketId): void {
+    // Other readers may have its line already: it is sent again.
+    if (feeds.join(event, marketId)) updates.sendAgain(marketId)
+  }
 
   /** Requests the figures of the feed's markets, then serves waiting subscribers. */
   async function prepareFor(feed: TickerFeed<M>): Promise<void> {
@@ -65,11 +72,14 @@ export function makeTickerChannel<M>(ports: TickerPorts<M>): TickerChannel<M> {
 
   return {
     feedOf: feeds.some,
-    eventFeedOf: feeds.event,
-    joinedEvent(event, marketId) {
-      // Other readers may have its line already: it is sent again.
-      if (feeds.join(event, marketId)) updates.sendAgain(marketId)
+    eventFeedOf(event) {
+      const feed = feeds.event(event)
+      // The feed may be older than a market whose message was lost.
+      for (const marketId of event.marketIds) joinedEvent(event, marketId)
+      return feed
     },
+    followedEvents: feeds.events,
+    joinedEvent,
     changed(marketId) {
       if (feeds.has(marketId)) updates.changed(marketId)
     },

@@ -2,12 +2,15 @@
 
 import { createHash } from 'node:crypto'
 import type { MarketId } from '#domain/ids.ts'
+import { EVENT_MARKETS_MAX } from '#domain/limits.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { EventMarkets, TickerFeed } from './feeds.ts'
 import type { TopicRegistry } from './topic-registry.ts'
 
-const eventTopic = ({ chainId, slug }: Omit<EventMarkets, 'marketIds'>): string =>
+export type EventKey = Omit<EventMarkets, 'marketIds'>
+
+const eventTopic = ({ chainId, slug }: EventKey): string =>
   `ticker:event:${chainId}:${slug}`
 
 export type TickerFeeds<M> = ReturnType<typeof makeTickerFeeds<M>>
@@ -22,6 +25,7 @@ export function makeTickerFeeds<M>({
   let all: TickerFeed<M> | undefined
   const named = new Map<string, TickerFeed<M>>()
   const byMarket = new Map<MarketId, Set<TickerFeed<M>>>()
+  const events = new WeakMap<TickerFeed<M>, EventKey>()
 
   function make(name: string, marketIds: readonly MarketId[] | undefined): TickerFeed<M> {
     const topic = registry.counted(name)
@@ -61,11 +65,18 @@ export function makeTickerFeeds<M>({
       const digest = createHash('sha256').update(some.join()).digest('hex').slice(0, 32)
       return namedFeed(`ticker:${digest}`, some)
     },
-    event: (event: EventMarkets) => namedFeed(eventTopic(event), event.marketIds),
-    /** Adds a market to the feed of its event. Returns false if there is none, or if it has the market. */
-    join(event: Omit<EventMarkets, 'marketIds'>, marketId: MarketId): boolean {
+    event({ marketIds, ...event }: EventMarkets): TickerFeed<M> {
+      const feed = namedFeed(eventTopic(event), marketIds)
+      events.set(feed, event)
+      return feed
+    },
+    /** Returns the events that have a feed. */
+    events: () => [...named.values()].flatMap((feed) => events.get(feed) ?? []),
+    /** Adds a market to the feed of its event. Returns false if there is none, if it has the market, or if it is full. */
+    join(event: EventKey, marketId: MarketId): boolean {
       const feed = named.get(eventTopic(event))
       if (feed?.marketIds === undefined || feed.marketIds.includes(marketId)) return false
+      if (feed.marketIds.length >= EVENT_MARKETS_MAX) return false
       feed.marketIds = [...feed.marketIds, marketId]
       add(marketId, feed)
       return true

@@ -61,6 +61,11 @@ test('each wrong field of an event is named', () => {
     assert.match(why('slug', slug), /^slug must be 1 to 64/, String(slug))
   }
   const lines = ['', ' ', 'two\nlines', 'x'.repeat(201), 'turn \u202e round', '\ud800', null]
+  // Invisible characters and marks of direction: titles that look the same are the same.
+  for (const hidden of ['\u200b', '\u200e', '\u200f', '\u061c', '\u2060', '\ufeff', '\u00ad']) {
+    lines.push(`Who wins${hidden}?`)
+  }
+  lines.push(`Who wins\u{e0041}?`)
   for (const title of lines) assert.match(why('title', title), /^title must be one line/)
   assert.match(why('category', 'sport'), /^category must be one of defi/)
   for (const tags of ['a', ['A'], ['a', 'a'], Array.from('abcdefghi'), ['x'.repeat(33)], [1]]) {
@@ -71,6 +76,9 @@ test('each wrong field of an event is named', () => {
   }
   assert.match(why('description', 'x'.repeat(4_001)), /^description must be text/)
   assert.match(why('description', 'a\u0000b'), /^description must be text/)
+  assert.match(why('description', 'a\u200bb'), /^description must be text/)
+  assert.equal(why('title', '👩‍🚀 first?'), 'nothing')
+  assert.equal(why('title', '<script>alert(1)</script> & "quotes"'), 'nothing', 'it is only text')
   for (const end of [0, -1, 1.5, 2 ** 60, '1900000000', undefined]) {
     assert.match(why('end', end), /^end must be Unix seconds/, String(end))
   }

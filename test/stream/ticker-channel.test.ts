@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { MarketId } from '#domain/ids.ts'
-import { TICKERS_PER_MESSAGE_MAX } from '#domain/limits.ts'
+import { EVENT_MARKETS_MAX, TICKERS_PER_MESSAGE_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { makeBoard } from '#live/market-board.ts'
 import { makeFiguresBook, type StoredFigures } from '#live/market-figures.ts'
@@ -278,6 +278,29 @@ test('the tickers of an event start with its markets and continue with those tha
   const [opened] = await turn()
   assert.deepEqual(opened?.tickers.map(({ marketId }) => marketId).sort(), [2, 4].map(nth))
   assert.equal((await snapshot(feed)).count, 4)
+  // A market whose message was lost comes with the next subscriber; beyond the limit of an event there is none.
+  assert.equal(channel.eventFeedOf({ ...event, marketIds: [nth(5)] }), feed)
+  assert.deepEqual(channel.followedEvents(), [event])
+  for (let n = 6; n <= EVENT_MARKETS_MAX + 20; n++) channel.joinedEvent(event, nth(n))
+  assert.equal((await snapshot(feed)).count, EVENT_MARKETS_MAX)
+})
+
+test('markets that joined an event while messages were lost reach its followers', async (t) => {
+  const members = [marketIdOf(0)]
+  const stream = await startStream(t, {
+    markets: 2,
+    parts: { eventMarkets: async ({ slug }) => ({ slug, chainId: 5, marketIds: [...members] }) },
+  })
+  const client = await stream.connect()
+  await client.ask({ op: 'subscribe', channel: 'ticker', event: 'games' }, 'subscribed')
+  assert.equal((await client.next('ticker.snapshot')).count, 1)
+  members.push(marketIdOf(1))
+  await stream.hub.eventsMissed()
+  const { tickers } = (await client.next('ticker')) as unknown as Told
+  assert.deepEqual(
+    tickers.map(({ marketId }) => marketId),
+    [marketIdOf(1)],
+  )
 })
 
 test('a subscription to the tickers of an event names it, and an unknown one is refused', async (t) => {

@@ -273,6 +273,7 @@ export function linkFront(
         ports.delegates()?.reload(chainId)
         ports.contracts()?.advanced(chainId)
         ports.marketEvents()?.reset()
+        void hub()?.eventsMissed()
         const facts = { blockNumber: to.number }
         for (const id of reverted) hub()?.marketHappened(id, 'reverted', facts, to.atSec * 1_000)
       },
@@ -285,6 +286,7 @@ export function linkFront(
           ports.withdrawn()?.reload()
           ports.delegates()?.reload()
           ports.marketEvents()?.reset()
+          void hub()?.eventsMissed()
           hub()?.missed(['market', 'markets'])
         },
       }),
@@ -293,6 +295,7 @@ export function linkFront(
     ports.withdrawn()?.reload()
     ports.delegates()?.reload()
     ports.marketEvents()?.reset()
+    void hub()?.eventsMissed()
   }
 
   function followAccounts(peer: string, index: number, port: MessagePort): void {

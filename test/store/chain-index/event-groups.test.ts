@@ -235,5 +235,17 @@ await onBothDatabases('events', (databases) => {
         ['e0'],
       )
       assert.equal(second.next, undefined)
+      // A cursor that no page gave out is a place in the list like any other.
+      const last = { chainId: Number.MAX_SAFE_INTEGER, hash: `0x${'ff'.repeat(32)}` }
+      for (const [sort, value] of [
+        ['volume', '9999999999999999999'],
+        ['newest', '9999999999999999999'],
+        ['ending', '0'],
+        ['category', 'a'],
+      ] as const) {
+        const after = { value, ...last }
+        const { events } = await listEvents(database, { sort, nowSec: NOW, limit: 3, after })
+        assert.equal(events.length, 3, sort)
+      }
     }))
 })
