@@ -67,6 +67,8 @@ export type TestStream = {
 
 export type StreamOptions = {
   readonly markets?: number
+  /** Indexes of markets that are complementary. */
+  readonly complementary?: readonly number[]
   readonly settings?: Partial<StreamPorts['settings']>
   /** The orders of sessions in these markets. */
   readonly sessions?: MarketRules['sessions']
@@ -89,7 +91,10 @@ export async function startStream(
 ): Promise<TestStream> {
   const markets = Array.from({ length: options.markets ?? 1 }, (_, index) =>
     given({
-      market: { id: marketIdOf(index) },
+      market: {
+        id: marketIdOf(index),
+        ...(options.complementary?.includes(index) ? { matching: 'complementary' } : {}),
+      },
       ...(options.sessions === undefined ? {} : { sessions: options.sessions }),
     }),
   )

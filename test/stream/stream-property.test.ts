@@ -21,6 +21,8 @@ import { RawStreamClient } from './raw-stream-client.ts'
 import { type Frame, marketIdOf, startStream, type TestStream } from './stream-fixture.ts'
 
 const MARKETS = 3
+/** The last market is complementary. */
+const COMPLEMENTARY = MARKETS - 1
 const TRADERS = ['ann', 'bob', 'cat']
 
 /** The books after each event, kept by the rule that `market-event.ts` states and nothing else. */
@@ -43,25 +45,36 @@ class History {
       if (event.remaining > 0) change(event.outcome, event.side, event.price, -event.remaining)
     } else if (event.type === 'OrdersMatched') {
       const { outcome, side } = event.taker
-      for (const { price, size } of event.fills) change(outcome, 1 - side, price, -size)
+      // The maker of a mint or merge is on the same side of the other outcome.
+      for (const { price, size, kind } of event.fills) {
+        if (kind === undefined) change(outcome, 1 - side, price, -size)
+        else change(1 - outcome, side, price, -size)
+      }
     }
     for (const outcome of OUTCOMES) {
-      const key = `${marketId}:${outcome}`
-      const texts = this.#texts.get(key) ?? []
-      this.#texts.set(key, texts)
-      texts.push({ seq, text: this.#textOf(key) })
+      const sides = [BUY, SELL].map((side) => this.#side(marketId, outcome, side))
+      const others = [SELL, BUY].map((side) => this.#side(marketId, 1 - outcome, side))
+      this.#note(`${marketId}:${outcome}`, seq, bookText(sides[0]!, sides[1]!))
+      const implied = sides.map((levels, at) => [
+        ...withImplied(levels, marketId === marketIdOf(COMPLEMENTARY) ? others[at]! : []),
+      ])
+      this.#note(`${marketId}:${outcome}:implied`, seq, bookText(implied[0]!, implied[1]!))
     }
   }
 
-  #textOf(key: string): string {
-    const side = (which: number): [number, number][] => [
-      ...(this.#levels.get(`${key}:${which}`) ?? []),
-    ]
-    return bookText(side(BUY), side(SELL))
+  #side(marketId: string, outcome: number, side: number): [number, number][] {
+    return [...(this.#levels.get(`${marketId}:${outcome}:${side}`) ?? [])]
   }
 
-  at(marketId: string, outcome: number, seq: number): string {
-    const texts = this.#texts.get(`${marketId}:${outcome}`) ?? []
+  #note(key: string, seq: number, text: string): void {
+    const texts = this.#texts.get(key) ?? []
+    this.#texts.set(key, texts)
+    texts.push({ seq, text })
+  }
+
+  /** The book at a `seq`, with the levels that the other outcome implies if `implied` is true. */
+  at(marketId: string, outcome: number, implied: boolean, seq: number): string {
+    const texts = this.#texts.get(`${marketId}:${outcome}${implied ? ':implied' : ''}`) ?? []
     // One of thousands, and asked for with every frame: by halves.
     let low = 0
     let high = texts.length
@@ -72,6 +85,17 @@ class History {
     }
     return texts[low - 1]?.text ?? '|'
   }
+}
+
+/** Adds each level of the other outcome at one minus its price. */
+function withImplied(
+  own: readonly [number, number][],
+  other: readonly [number, number][],
+): Map<number, number> {
+  const sums = new Map(own)
+  for (const [price, size] of other)
+    sums.set(1_000_000 - price, (sums.get(1_000_000 - price) ?? 0) + size)
+  return sums
 }
 
 function bookText(bids: [number, number][], asks: [number, number][]): string {
@@ -228,7 +252,9 @@ class Client {
         outcome: number
         seq: number
       }
-      assert.equal(text, this.#history.at(marketId, outcome, seq), `${String(frame.sub)} at ${seq}`)
+      const implied = topic.request.implied === true
+      const expected = this.#history.at(marketId, outcome, implied, seq)
+      assert.equal(text, expected, `${String(frame.sub)} at ${seq}`)
       assert.equal(frame.checksum, checksumOf(text))
     } else if (frame.type === 'orders.snapshot') {
       for (const order of frame.orders as Frame[])
@@ -250,14 +276,13 @@ function keyOf(order: object): string {
 function someTopic(random: Random): [sub: string, request: Record<string, unknown>] {
   const marketId = marketIdOf(random.int(0, MARKETS - 1))
   const chance = random.next()
-  if (chance < 0.5) {
-    const outcome = random.int(0, 1)
-    return [`book:${marketId}:${outcome}`, { channel: 'book', marketId, outcome }]
-  }
   if (chance < 0.65) {
     const outcome = random.int(0, 1)
-    const request = { channel: 'book', marketId, outcome, mode: 'conflate', maxHz: 20 }
-    return [`book:${marketId}:${outcome}:20`, request]
+    const book = { channel: 'book', marketId, outcome }
+    const [pace, request] =
+      chance < 0.5 ? ['', book] : [':20', { ...book, mode: 'conflate', maxHz: 20 }]
+    const name = `book:${marketId}:${outcome}${pace}`
+    return random.chance(0.5) ? [name, request] : [`${name}:implied`, { ...request, implied: true }]
   }
   if (chance < 0.8) return [`trades:${marketId}`, { channel: 'trades', marketId }]
   if (chance < 0.95) {
@@ -272,6 +297,7 @@ const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 async function live(t: TestContext, random: Random): Promise<void> {
   const stream = await startStream(t, {
     markets: MARKETS,
+    complementary: [COMPLEMENTARY],
     settings: { replayMessages: 200, bufferBytesMax: 16_384 },
   })
   const history = new History()
@@ -337,7 +363,9 @@ async function live(t: TestContext, random: Random): Promise<void> {
         const { channel, marketId, outcome, trader } = topic.request as Record<string, string>
         if (channel === 'book') {
           const text = bookText([...topic.sides[0]], [...topic.sides[1]])
-          assert.equal(text, history.at(marketId!, Number(outcome), Number.POSITIVE_INFINITY), sub)
+          const implied = topic.request.implied === true
+          const last = Number.POSITIVE_INFINITY
+          assert.equal(text, history.at(marketId!, Number(outcome), implied, last), sub)
         } else if (channel === 'orders') {
           const address = toAddress(trader!)
           const { orders: open } = openOrdersIn(

@@ -8,8 +8,9 @@ import {
   STABLECOIN,
 } from '#domain/funds.ts'
 import type { MarketId, Sequence, TradeId, Uint64 } from '#domain/ids.ts'
+import type { Matching } from '#domain/market.ts'
 import type { Price, Shares } from '#domain/money.ts'
-import { BUY, type PermitSignature, SELL, YES } from '#domain/order.ts'
+import { BUY, NO, type PermitSignature, SELL, YES } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
 import type { FundsView, ReserveOrder } from '#protocol/accounts.ts'
 import { makeShadow } from '#services/accounts/shadow.ts'
@@ -28,14 +29,19 @@ import { modelChain } from './model-chain.ts'
 
 const CHAIN_ID = 31_337
 const YES_TOKEN = outcomeToken(MARKET_ID, YES)
+const NO_TOKEN = outcomeToken(MARKET_ID, NO)
 const units = (amount: number): bigint => BigInt(Math.round(amount * 1_000_000))
 
-type More = { readonly loaded?: Partial<LoadedAccounts>; readonly rules?: Partial<AccountsRules> }
+type More = {
+  readonly loaded?: Partial<LoadedAccounts>
+  readonly rules?: Partial<AccountsRules>
+  readonly matching?: Matching
+}
 
 /** One market, one chain, one partition; nothing has been loaded or asked yet. */
-function unstarted({ loaded = {}, rules = {} }: More = {}) {
+function unstarted({ loaded = {}, rules = {}, matching = 'same-outcome' }: More = {}) {
   const chain = modelChain(CHAIN_ID)
-  const market = given()
+  const market = given({ market: { matching } })
   const trades = new Map<TradeId, NeedsTrade>()
   const database: LoadedAccounts = {
     checkpoints: [{ partition: 0, offset: 0 }],
@@ -73,19 +79,25 @@ function unstarted({ loaded = {}, rules = {} }: More = {}) {
     /** Puts funds into a wallet, in units; they are there with the next block. */
     fund(
       name: string,
-      funds: { dollars?: number; allowed?: number; yes?: number; approved?: boolean },
+      funds: {
+        dollars?: number
+        allowed?: number
+        yes?: number
+        no?: number
+        approved?: boolean
+      },
     ) {
       const trader = traderNamed(name)
-      const { dollars, allowed, yes, approved } = funds
+      const { dollars, allowed, yes, no, approved } = funds
       if (dollars !== undefined) chain.change(trader, { balance: units(dollars) })
       if (allowed !== undefined) chain.change(trader, { allowance: units(allowed) })
       if (approved !== undefined) chain.change(trader, { isApproved: approved })
-      if (yes !== undefined) {
-        chain.hold(
-          trader,
-          YES_TOKEN,
-          units(yes) - (chain.wallet(trader).tokens.get(YES_TOKEN) ?? 0n),
-        )
+      for (const [token, held] of [
+        [YES_TOKEN, yes],
+        [NO_TOKEN, no],
+      ] as const) {
+        if (held === undefined) continue
+        chain.hold(trader, token, units(held) - (chain.wallet(trader).tokens.get(token) ?? 0n))
       }
     },
     feed(caughtUp = true) {
@@ -149,8 +161,8 @@ function unstarted({ loaded = {}, rules = {} }: More = {}) {
       market.ask('ReportTrade', { marketId: MARKET_ID, report })
       its.feed()
     },
-    /** Held, allowed, open, pending, free; of the stablecoin or of YES, in units. */
-    funds(name: string, token: 'stablecoin' | typeof YES_TOKEN = 'stablecoin'): string {
+    /** Held, allowed, open, pending, free; of the stablecoin or of an outcome, in units. */
+    funds(name: string, token: string = 'stablecoin'): string {
       const trader = traderNamed(name)
       const answer = actor.ask('Funds', {
         chainId: CHAIN_ID,
@@ -211,6 +223,41 @@ test('funds promised to one order are not granted to the next', () => {
       '4210000 are reserved for open orders and 0 for pending trades, so 3420000 are missing',
   )
   assert.equal(its.reserve(ann('c').size(1)), 'granted')
+})
+
+test('both sides of a mint stay reserved for what each of them pays', () => {
+  const its = started({ matching: 'complementary' })
+  for (const name of ['ann', 'bob']) its.fund(name, { dollars: 10, allowed: 10 })
+  its.step()
+  its.place(buy('YES').at(0.6).size(10).by('ann').named('a'))
+  assert.equal(its.funds('ann'), '10 held, 10 allowed, 6.01 open, 0 pending, 3.99 free')
+  its.place(buy('NO').at(0.45).size(10).by('bob').named('b'))
+  // The maker pays its price, the taker the rest of the dollar.
+  assert.equal(its.funds('ann'), '10 held, 10 allowed, 0 open, 6 pending, 4 free')
+  assert.equal(its.funds('bob'), '10 held, 10 allowed, 0 open, 4 pending, 6 free')
+  assert.match(
+    its.reserve(buy('NO').at(0.65).size(10).by('bob').named('c')),
+    /^INSUFFICIENT_FUNDS: .* 0 are reserved for open orders and 4000000 for pending trades/,
+  )
+  // If the taker, who counts as the seller, cannot pay, the maker's order and its need come back.
+  its.report('b', 'failed', 'seller')
+  assert.equal(its.funds('ann'), '10 held, 10 allowed, 6.01 open, 0 pending, 3.99 free')
+  assert.equal(its.funds('bob'), '10 held, 10 allowed, 0 open, 0 pending, 10 free')
+})
+
+test('both sides of a merge stay reserved for the shares that each of them delivers', () => {
+  const its = started({ matching: 'complementary' })
+  its.fund('ann', { yes: 10, approved: true })
+  its.fund('bob', { no: 12, approved: true })
+  its.step()
+  its.place(sell('YES').at(0.3).size(10).by('ann').named('a'))
+  its.place(sell('NO').at(0.5).size(10).by('bob').named('b'))
+  assert.match(its.funds('ann', YES_TOKEN), /^10 held, .* 0 open, 10 pending, 0 free$/)
+  assert.match(its.funds('bob', NO_TOKEN), /^12 held, .* 0 open, 10 pending, 2 free$/)
+  assert.match(
+    its.reserve(sell('NO').at(0.5).size(3).by('bob').named('c')),
+    /^INSUFFICIENT_FUNDS: .* 10000000 for pending trades, so 1000000 are missing/,
+  )
 })
 
 test('without an allowance a buy is refused, unless it has a permit', () => {

@@ -28,6 +28,7 @@ import { stateHashOf } from './state-hash.ts'
 /** With TEST_WHOLE=1: 20 runs of 50,000 operations. */
 const OPERATIONS = 50_000
 const SAMPLE = 20
+const GROUPS = ['one', 'two']
 const TRADERS = ['ann', 'bob', 'cat', 'dan', 'eve']
 
 type Flow = { readonly ticks: number; readonly sizeMax: number; readonly cancelsOwn: boolean }
@@ -46,9 +47,19 @@ class Pair {
   /** Orders whose filled quantity may return. */
   readonly #mayReturn = new Set<OrderHash>()
   readonly #trades: Trade[] = []
+  readonly #groups = new Map<OrderHash, string>()
   #nowMs = START_SEC * 1_000
   #count = 0
-  readonly counts = { mint: 0, merge: 0, ordinary: 0, refused: 0, returned: 0, own: 0 }
+  readonly counts = {
+    mint: 0,
+    merge: 0,
+    ordinary: 0,
+    refused: 0,
+    returned: 0,
+    own: 0,
+    group: 0,
+    deadman: 0,
+  }
 
   constructor(random: Random, flow: Flow) {
     this.#random = random
@@ -79,6 +90,7 @@ class Pair {
       else if (dice < 0.94) this.#settle()
       else if (dice < 0.98) this.#passTime()
       else if (dice < 0.981) this.#restore()
+      else if (dice < 0.987) this.#cancelMany()
       this.#compare(done % 500 === 0)
       this.#events.push(...this.#step)
       this.#step = []
@@ -110,6 +122,10 @@ class Pair {
     const { cancelsOwn } = this.#flow
     const placed: PlacedOrder = { order }
     if (random.chance(0.2)) placed.timeInForce = random.pick(['POST_ONLY', 'IOC', 'FOK'] as const)
+    if (random.chance(0.3)) {
+      placed.tags = { group: random.pick(GROUPS) }
+      this.#groups.set(order.orderHash, placed.tags.group!)
+    }
     const target = random.chance(0.15) ? this.#naive.resting.at(-1) : undefined
     const nowSec = this.#nowSec
     if (target !== undefined && Number(target.order.expiration) > nowSec) {
@@ -203,6 +219,35 @@ class Pair {
     }
     if (!isRejection(answer)) this.#mayReturn.delete(orderHash)
     this.#naive.remove(orderHash)
+  }
+
+  /** Cancels all orders of a trader in both books, as a dead-man switch does, or those of one group. */
+  #cancelMany(): void {
+    const random = this.#random
+    const { trader } = this.#order()
+    const group = random.chance(0.5) ? random.pick(GROUPS) : undefined
+    const where = group === undefined ? { cause: 'deadman' as const } : { group }
+    const message = { marketId: this.#opened.id, trader, ...where }
+    const answer = market.CancelOrders(this.#state, message, this.#context())
+    assert.ok(!isRejection(answer) && answer.more !== true)
+    const ended = new Set(answer.orderHashes)
+    for (const { order } of this.#naive.resting) {
+      const { orderHash } = order
+      if (order.trader !== trader) continue
+      if (group !== undefined && this.#groups.get(orderHash) !== group) continue
+      if (Number(order.expiration) > this.#nowSec) assert.ok(ended.delete(orderHash))
+      this.#naive.remove(orderHash)
+      this.#mayReturn.delete(orderHash)
+      this.counts[group === undefined ? 'deadman' : 'group']++
+    }
+    // The others are filled, with trades that may fail: they do not return.
+    for (const orderHash of ended) {
+      assert.ok(
+        this.#trades.some((one) => [one.buyOrderHash, one.sellOrderHash].includes(orderHash)),
+      )
+      assert.ok(group === undefined || this.#groups.get(orderHash) === group)
+      this.#mayReturn.delete(orderHash)
+    }
   }
 
   /** Confirms a trade, or fails it by the fault of one side or of none. */
