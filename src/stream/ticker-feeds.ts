@@ -10,8 +10,7 @@ import type { TopicRegistry } from './topic-registry.ts'
 
 export type EventKey = Omit<EventMarkets, 'marketIds'>
 
-const eventTopic = ({ chainId, slug }: EventKey): string =>
-  `ticker:event:${chainId}:${slug}`
+const eventTopic = ({ chainId, slug }: EventKey): string => `ticker:event:${chainId}:${slug}`
 
 export type TickerFeeds<M> = ReturnType<typeof makeTickerFeeds<M>>
 
