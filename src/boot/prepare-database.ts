@@ -46,7 +46,7 @@ export async function prepareDatabase(
 }
 
 async function prepareOnce(databaseUrl: string, settings: Settings, run: Run): Promise<string[]> {
-  const database = await openDatabase(databaseUrl, { patient: true })
+  const database = await openDatabase(databaseUrl, { silentMsMax: Number.POSITIVE_INFINITY })
   try {
     // In a cluster, nodes that write the database migrate it; the others wait for that.
     const writes = hasRole(settings, 'store')

@@ -52,7 +52,10 @@ await runCommand({
 async function look(exchangeUrl: string): Promise<void> {
   const settings = loadSettings()
   const url = databaseUrlOf(settings)
-  const database = await openDatabase(url, { readOnly: true, patient: true })
+  const database = await openDatabase(url, {
+    readOnly: true,
+    silentMsMax: Number.POSITIVE_INFINITY,
+  })
   try {
     say(`audit of ${describeDatabaseUrl(url)}`)
     const differences = await audit(database, settings, exchangeUrl)

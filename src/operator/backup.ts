@@ -90,7 +90,10 @@ function mark(dataDir: string, folder: string, madeAt: string, say: (line: strin
 
 /** Reads the checkpoints before the copy, so that the copy contains at least these events. */
 async function readCheckpoints(url: string): Promise<readonly number[]> {
-  const database = await openDatabase(url, { readOnly: true, patient: true })
+  const database = await openDatabase(url, {
+    readOnly: true,
+    silentMsMax: Number.POSITIVE_INFINITY,
+  })
   try {
     return (await checkpoints(database)).map(({ offset }) => offset)
   } finally {

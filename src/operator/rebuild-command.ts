@@ -36,7 +36,7 @@ await runCommand({
     const url = databaseUrlOf(settings)
     const reader = openLogReader(settings.data.dir, { form: PACKED })
     makeDatabaseFolder(url)
-    const database = await openDatabase(url, { patient: true })
+    const database = await openDatabase(url, { silentMsMax: Number.POSITIVE_INFINITY })
     try {
       say(`rebuilding ${describeDatabaseUrl(url)} from the log in ${settings.data.dir}`)
       await migrate(database)

@@ -94,7 +94,7 @@ async function refuseOtherVersion(folder: string, { database }: Manifest): Promi
 
 async function catchUp(places: Places, say: (line: string) => void): Promise<void> {
   const reader = openLogReader(places.dataDir, { form: PACKED })
-  const database = await openDatabase(places.databaseUrl, { patient: true })
+  const database = await openDatabase(places.databaseUrl, { silentMsMax: Number.POSITIVE_INFINITY })
   try {
     await migrate(database)
     const log = wholeLog(reader, openArchive(places.archiveDir, reader, { form: PACKED }))

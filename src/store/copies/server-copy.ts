@@ -176,7 +176,11 @@ async function onServer<Result>(
   readOnly: boolean,
   work: (connection: Connection) => Promise<Result>,
 ): Promise<Result> {
-  const database: Database = await openDatabase(url, { readOnly, connectionsMax: 1, patient: true })
+  const database: Database = await openDatabase(url, {
+    readOnly,
+    connectionsMax: 1,
+    silentMsMax: Number.POSITIVE_INFINITY,
+  })
   try {
     const driver: unknown = sqlConnection(database)
     const pool = await (driver as MySqlConnection).getNativeClient()

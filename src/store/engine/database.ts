@@ -54,8 +54,11 @@ export type DatabaseOptions = {
   readonly readOnly?: boolean
   /** Maximum number of connections to a MySQL server; SQLite always has one. */
   readonly connectionsMax?: number
-  /** For an operator's slow statements: a server is not abandoned because it is slow. */
-  readonly patient?: boolean
+  /**
+   * If there are several servers: maximum time without a byte of an answer; then connections go to the next. An
+   * operator's slow statements need `Infinity`.
+   */
+  readonly silentMsMax?: number
   /** Opens a thread that copies SQLite's write-ahead file back; for heavy writers. */
   readonly copier?: (path: string) => Copier
   /** Clock for the pauses after refused logins. */
@@ -65,7 +68,6 @@ export type DatabaseOptions = {
 /** Maximum wait of a SQLite writer for another, and of a MySQL connection for its server. */
 const PATIENCE_MS = 5_000
 
-/** If a server takes longer for a statement, and there are several, connections go to the next. */
 const SILENT_MS_MAX = 10_000
 
 /** Calls that may wait for a connection; further ones fail as unavailable. */
@@ -107,8 +109,7 @@ export async function openEntities(
   let orm: MikroORM<AbstractSqlDriver> | undefined
   try {
     // `init` would look for ORM extensions and load the one for migrations each time.
-    const silentMsMax = options.patient === true ? Number.POSITIVE_INFINITY : SILENT_MS_MAX
-    const servers = serversOf(address, silentMsMax)
+    const servers = serversOf(address, options.silentMsMax ?? SILENT_MS_MAX)
     const logins = makeLogins(options.nowMs)
     const given = await ormOptions(address, { readOnly, connectionsMax, servers, logins })
     orm = new MikroORM({ ...given, entities })
@@ -267,7 +268,7 @@ function dialer(
   }
   return ({ config }) => {
     config.host = servers.place.host
-    return logins.dial(() => servers.dial())
+    return logins.dial(() => servers.dial(config))
   }
 }
 
@@ -306,6 +307,9 @@ async function prepareConnections(
   ]
   pool.on('connection', (fresh) => {
     database.logins?.accepted()
+    // The driver's current command, which it publishes under no other name.
+    const { config } = fresh as unknown as { config: object }
+    database.servers?.loggedIn(config, () => '_command' in fresh && Boolean(fresh._command))
     // Runs first on the connection; if a statement fails, the connection must not be used.
     for (const statement of statements) {
       fresh.query(statement, (error: unknown) => {

@@ -10,25 +10,35 @@ import { connect, type Socket } from 'node:net'
 export type ServerPlace = { readonly host: string; readonly port: number }
 
 export type Servers = {
-  /** Opens a connection to the current server, for the driver. */
-  dial(): Socket
+  /** Opens a connection to the current server, for the driver. `owner` names it in `loggedIn`. */
+  dial(owner: object): Socket
+  /** `isAsking` returns whether a statement on this connection has no complete answer yet. */
+  loggedIn(owner: object, isAsking: () => boolean): void
   /** Abandons the current server: ends its connections, and opens new ones to the next. */
   leave(why: string): void
   /** Server of the next connection. */
   readonly place: ServerPlace
 }
 
-const LOOK_EVERY_MS = 1_000
-const monotonicMs = (): number => performance.now()
+/** Looks at a silent connection before its server is left. A pause of this process is one look, however long it is. */
+const LOOKS_MAX = 10
 
-type Line = { readonly at: number; askedAtMs: number | undefined }
+type Line = {
+  readonly at: number
+  isAsking: () => boolean
+  /** Received until the last look. */
+  bytes: number
+  silentLooks: number
+}
 
-/** `silentMsMax`: maximum time without an answer. A paused server sends nothing. */
+/** `silentMsMax`: maximum time without a byte of an answer. A paused server sends nothing, and may stop within one. */
 export function makeServers(
   places: readonly ServerPlace[],
   silentMsMax = Number.POSITIVE_INFINITY,
+  startTimer: (look: () => void, everyMs: number) => NodeJS.Timeout = setInterval,
 ): Servers {
   const lines = new Map<Socket, Line>()
+  const lineOf = new WeakMap<object, Line>()
   let at = 0
   let timer: NodeJS.Timeout | undefined
 
@@ -38,35 +48,30 @@ export function makeServers(
   }
 
   function look(): void {
-    const oldestMs = monotonicMs() - silentMsMax
-    for (const { at: asked, askedAtMs = Number.POSITIVE_INFINITY } of [...lines.values()]) {
-      if (askedAtMs < oldestMs) leave('the server did not answer in time', asked)
+    for (const [socket, line] of [...lines]) {
+      const isSilent = line.isAsking() && socket.bytesRead === line.bytes
+      line.bytes = socket.bytesRead
+      line.silentLooks = isSilent ? line.silentLooks + 1 : 0
+      if (line.silentLooks > LOOKS_MAX) leave('the server did not answer in time', line.at)
     }
   }
 
   return {
-    dial() {
+    dial(owner) {
       const { host, port } = places[at]!
       const socket = connect(port, host)
-      const line: Line = { at, askedAtMs: monotonicMs() }
-      let hasAnswered = false
+      const line: Line = { at, isAsking: () => true, bytes: 0, silentLooks: 0 }
       lines.set(socket, line)
+      lineOf.set(owner, line)
       if (timer === undefined && silentMsMax < Number.POSITIVE_INFINITY) {
-        timer = setInterval(look, LOOK_EVERY_MS).unref()
+        timer = startTimer(look, silentMsMax / LOOKS_MAX).unref()
       }
       socket.setNoDelay(true)
-      const write = socket.write.bind(socket) as (...given: unknown[]) => boolean
-      socket.write = (...given: unknown[]) => {
-        line.askedAtMs ??= monotonicMs()
-        return write(...given)
-      }
-      socket.on('data', () => {
-        hasAnswered = true
-        line.askedAtMs = undefined
-      })
       // Runs before the callers that wait for this connection fail and retry.
       const gone = (): void => {
-        if (lines.delete(socket) && !hasAnswered) leave('the server cannot be reached', line.at)
+        if (lines.delete(socket) && socket.bytesRead === 0) {
+          leave('the server cannot be reached', line.at)
+        }
       }
       socket.once('error', gone)
       socket.once('close', () => {
@@ -76,6 +81,10 @@ export function makeServers(
         timer = undefined
       })
       return socket
+    },
+    loggedIn(owner, isAsking) {
+      const line = lineOf.get(owner)
+      if (line !== undefined) line.isAsking = isAsking
     },
     leave: (why) => leave(why),
     get place() {

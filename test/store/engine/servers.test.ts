@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { closeDatabase, read, transact } from '#store/engine/database.ts'
 import { makeServers } from '#store/engine/servers.ts'
@@ -29,9 +29,9 @@ test('if a server cannot be reached the next one is used, and kept', async (t) =
   await once(away, 'close')
   const open = await listen(t, (socket) => socket.write('hello'))
   const servers = makeServers([placeOf(closed), placeOf(open)])
-  await assert.rejects(once(servers.dial(), 'connect'))
+  await assert.rejects(once(servers.dial({}), 'connect'))
   for (let times = 0; times < 2; times++) {
-    const socket = servers.dial()
+    const socket = servers.dial({})
     assert.equal(String(await once(socket, 'data')), 'hello')
     socket.destroy()
     await once(socket, 'close')
@@ -39,15 +39,95 @@ test('if a server cannot be reached the next one is used, and kept', async (t) =
   }
 })
 
-test('all connections to a server that accepts a query without answering are closed', async (t) => {
-  const mute = await listen(t, (socket) => socket.write('hello'))
-  const servers = makeServers([placeOf(mute), { host: '127.0.0.1', port: 1 }], 20)
-  const [asking, idle] = [servers.dial(), servers.dial()]
-  await Promise.all([once(asking, 'data'), once(idle, 'data')])
-  asking.write('a question')
+/** Servers whose connections are looked at by hand: after so many silent looks, a server is left. */
+const LOOKS_MAX = 10
+
+function lookedAt(t: TestContext, first: AddressInfo) {
+  let look = (): void => {}
+  const servers = makeServers([placeOf(first), { host: '127.0.0.1', port: 1 }], 1_000, (act) => {
+    look = act
+    return setInterval(() => {}, 60_000)
+  })
+  const dial = async (isAsking: () => boolean) => {
+    const owner = {}
+    const socket = servers.dial(owner)
+    t.after(() => socket.destroy())
+    await once(socket, 'data')
+    servers.loggedIn(owner, isAsking)
+    return socket
+  }
+  const looks = (times: number) => {
+    for (let time = 0; time < times; time++) look()
+  }
+  return { servers, dial, looks }
+}
+
+test('all connections to a server that stops within an answer are closed', async (t) => {
+  const mute = await listen(t, (socket) => socket.write('the begin of an answer'))
+  const { servers, dial, looks } = lookedAt(t, mute)
+  const [asking, idle] = [await dial(() => true), await dial(() => false)]
+  looks(1 + LOOKS_MAX)
+  assert.equal(servers.place.port, mute.port)
   const ends = [asking, idle].map((socket) => once(socket, 'error'))
+  looks(1)
   for (const [error] of await Promise.all(ends)) assert.match(String(error), /did not answer/)
   assert.equal(servers.place.port, 1)
+})
+
+test('connections with a long answer, and idle ones, are kept', async (t) => {
+  const slow = await listen(t, (socket) => {
+    socket.write('hello')
+    socket.on('data', (more) => socket.write(more))
+  })
+  const { servers, dial, looks } = lookedAt(t, slow)
+  const [asking, idle] = [await dial(() => true), await dial(() => false)]
+  for (let part = 0; part < 3; part++) {
+    looks(LOOKS_MAX)
+    asking.write('more')
+    await once(asking, 'data')
+  }
+  assert.deepEqual([asking.destroyed, idle.destroyed], [false, false])
+  assert.equal(servers.place.port, slow.port)
+})
+
+/** A proxy to the database server that forwards so much of each answer that is longer, and then nothing more. */
+async function stoppingProxy(t: TestContext, target: URL, bytesMax: number): Promise<AddressInfo> {
+  return await listen(t, (socket) => {
+    const onward = connect(Number(target.port || 3306), target.hostname)
+    t.after(() => onward.destroy())
+    for (const end of [socket, onward]) end.on('error', () => {})
+    let answered = 0
+    socket.on('data', (question) => {
+      answered = 0
+      onward.write(question)
+    })
+    onward.on('data', (answer) => {
+      const rest = Math.max(0, bytesMax - answered)
+      answered += answer.length
+      socket.write(answer.subarray(0, rest))
+    })
+  })
+}
+
+await onServerDatabase('several servers of which the first stops within an answer', ({ fresh }) => {
+  test('if a server stops within an answer, the read is repeated at the next one', async (t) => {
+    const target = new URL(await fresh())
+    const proxy = await stoppingProxy(t, target, 100_000)
+    const url = target.href.replace('@', `@127.0.0.1:${proxy.port},`)
+    const database = await openDatabase(url, { silentMsMax: 2_000 })
+    try {
+      const ask = (sql: string) => read(database, (em) => em.getConnection().execute(sql))
+      assert.deepEqual(await ask('select 7 as seven'), [{ seven: 7 }])
+      const rows = await ask(
+        'with recursive n(i) as (select 1 union all select i + 1 from n where i < 900) ' +
+          "select i, repeat('x', 1000) as text from n",
+      )
+      assert.equal(rows.length, 900)
+      assert.equal(database.servers?.place.port, Number(target.port || 3306))
+    } finally {
+      await closeDatabase(database)
+    }
+  })
 })
 
 await onServerDatabase('several servers of which the first is away', ({ fresh }) => {
