@@ -12,7 +12,7 @@ import { ipText, makeClientIp } from './client-ip.ts'
 import type { CompiledRoute } from './compiled-route.ts'
 import type { Cors } from './cors.ts'
 import type { Hooks, PipelineSettings } from './hooks.ts'
-import { newWriteStages, TIMING_HEADER } from './write-stages.ts'
+import { newWriteStages, TIMING_HEADER, type WriteStages } from './write-stages.ts'
 
 const NOTHING: Readonly<Record<string, never>> = Object.freeze({})
 const NO_PATH: readonly string[] = []
@@ -46,6 +46,17 @@ export function makeCallReader(options: {
       wallReadAtMs = steadyMs
     }
     return wallMs
+  }
+
+  /** Each header costs a call into native code, so it is read only if it has an effect. */
+  function stagesOf(
+    { staged, traced, method, path }: CompiledRoute['route'],
+    req: HttpRequest,
+  ): WriteStages | undefined {
+    if (staged !== true && (traced !== true || tracer === undefined)) return undefined
+    const span = tracer?.begin(`${method} ${path}`, req.getHeader('traceparent'))
+    if (staged !== true && span === undefined) return undefined
+    return newWriteStages(staged === true && req.getHeader(TIMING_HEADER) !== '', span)
   }
 
   return function begin(
@@ -99,14 +110,7 @@ export function makeCallReader(options: {
         headers,
         ip,
         principal: undefined,
-        // Read only if the route uses it: each header costs a call into native code.
-        stages:
-          route.staged === true
-            ? newWriteStages(
-                req.getHeader(TIMING_HEADER) !== '',
-                tracer?.begin(`${route.method} ${route.path}`, req.getHeader('traceparent')),
-              )
-            : undefined,
+        stages: stagesOf(route, req),
       },
       bytes: undefined,
       parseFromMs: 0,

@@ -117,7 +117,10 @@ export function makePipeline(options: {
     answered(call, status, ms) {
       logRequest(call, status, ms)
       const { stages, requestId } = call.request
-      stages?.span?.end({ 'http.response.status_code': status, 'sibyl.request.id': requestId })
+      stages?.span?.end(
+        { 'http.response.status_code': status, 'sibyl.request.id': requestId },
+        status >= 500,
+      )
     },
   })
   const { sendRejection } = sender

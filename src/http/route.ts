@@ -40,7 +40,7 @@ export type RouteRequest<Path = unknown, Query = unknown, Body = unknown> = Requ
   readonly ip: string
   /** Set on `token` routes, and on `write` routes if bearer authentication is enabled. */
   readonly principal: Principal | undefined
-  /** Set on routes that declared `staged`. */
+  /** Set on routes that declared `staged`, and on those with `traced` if the request is traced. */
   readonly stages: WriteStages | undefined
 }
 
@@ -109,6 +109,8 @@ type Described = {
   readonly readsIp?: boolean
   /** True if its stages are measured, and returned to clients that ask for them. */
   readonly staged?: boolean
+  /** True if it is traced without measured stages, such as a request with many orders. */
+  readonly traced?: boolean
   readonly deadlineMs?: number
   /** `Cache-Control` of its answers; `no-store` by default. */
   readonly cacheControl?: string

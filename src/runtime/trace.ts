@@ -11,7 +11,9 @@ export type OpenSpan = {
   readonly traceparent: string
   /** Adds a finished part of the request. */
   part(name: string, fromMs: number, toMs: number, attributes?: SpanAttributes): void
-  end(attributes: SpanAttributes): void
+  /** Starts a part that has parts of its own, such as one order of several. */
+  child(name: string): OpenSpan
+  end(attributes: SpanAttributes, failed?: boolean): void
 }
 
 export type Tracer = {

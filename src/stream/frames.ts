@@ -106,6 +106,15 @@ const receipt = Type.Optional(
   Type.Boolean({ description: 'True for a receipt in the answer, if the log is public' }),
 )
 
+/** A parent span as in the HTTP header of that name (W3C Trace Context). */
+const traceparent = Type.Optional(
+  Type.String({
+    maxLength: 55,
+    pattern: '^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$',
+    description: 'Parent span of the trace, like the HTTP header `traceparent`',
+  }),
+)
+
 const withOp = (op: string, fields: Record<string, TSchema>) =>
   Type.Object({ op: Type.Literal(op), id, ...fields }, closed)
 
@@ -116,12 +125,13 @@ export const OP_FRAMES = {
   auth: withOp('auth', {
     token: Type.String({ maxLength: 2_048, description: 'A bearer token, as for REST' }),
   }),
-  place: withOp('place', { ...OrderSubmission.properties, receipt }),
+  place: withOp('place', { ...OrderSubmission.properties, receipt, traceparent }),
   cancel: withOp('cancel', {
     orderHash: bytes32<OrderHash>({ description: 'The order' }),
     marketId: marketId(),
     side: Type.Optional(oneOf(['buy', 'sell'], { description: 'buy by default' })),
     receipt,
+    traceparent,
   }),
   cancelAll: withOp('cancelAll', {
     marketId: Type.Optional(marketId()),
@@ -132,12 +142,14 @@ export const OP_FRAMES = {
   ping: withOp('ping', {}),
 } as const satisfies Record<string, TSchema>
 
+type Traced = { readonly traceparent?: string }
+
 type Ops = {
   unsubscribe: { readonly sub: string }
   snapshot: { readonly sub: string }
   auth: { readonly token: string }
-  place: Static<typeof OrderSubmission> & { readonly receipt?: boolean }
-  cancel: {
+  place: Static<typeof OrderSubmission> & Traced & { readonly receipt?: boolean }
+  cancel: Traced & {
     readonly orderHash: OrderHash
     readonly marketId: MarketId
     readonly side?: 'buy' | 'sell'

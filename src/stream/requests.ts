@@ -2,6 +2,7 @@
 
 import { optionsOf } from '#api/orders/order-options.ts'
 import type { OrderService } from '#api/orders/order-service.ts'
+import { endOrderTrace } from '#api/orders/order-trace.ts'
 import type { OwnOrders } from '#api/orders/own-orders.ts'
 import { type Receipts, withReceipt } from '#api/transparency/receipts.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -11,9 +12,11 @@ import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Log } from '#http/hooks.ts'
 import { makeRepeatedErrors } from '#http/repeated-errors.ts'
 import type { Principal } from '#http/route.ts'
+import { newWriteStages, type WriteStages } from '#http/write-stages.ts'
 import type { MarketGateway, OrderContext } from '#live/market-gateway.ts'
 import type { OrderAccepted } from '#protocol/market.ts'
 import type { Clock } from '#runtime/clock.ts'
+import type { Tracer } from '#runtime/trace.ts'
 import type { Channels } from './channels.ts'
 import { type Connection, rangesOf, type Subscription } from './connection.ts'
 import type { ConnectionCount } from './connection-count.ts'
@@ -54,6 +57,8 @@ export type RequestPorts = {
   readonly held?: HeldSessions
   /** Signs receipts; undefined if the log is not public. */
   readonly receipts?: Receipts
+  /** Traces some of the orders and cancels. */
+  readonly tracer?: Tracer | undefined
   /** True if orders need an authenticated session. */
   readonly bearer: boolean
   /** Draws the cost of a request; returns false if nothing is left. */
@@ -154,10 +159,14 @@ export function makeRequests(
         })
         break
       case 'place':
-        write(connection, request, () => place(connection, request))
+        write(connection, request, () =>
+          traced(request, (stages) => place(connection, request, stages)),
+        )
         break
       case 'cancel':
-        write(connection, request, () => cancel(connection, request))
+        write(connection, request, () =>
+          traced(request, (stages) => cancel(connection, request, stages)),
+        )
         break
       case 'cancelAll':
         ownWrite(connection, request, async (principal, deadlineAtMs) => {
@@ -181,9 +190,28 @@ export function makeRequests(
     }
   }
 
+  /** Runs a write with its trace, if it is traced. */
+  function traced(
+    { op, traceparent = '' }: Asked<'place' | 'cancel'>,
+    work: (stages: WriteStages | undefined) => Promise<object>,
+  ): Promise<object> {
+    const span = ports.tracer?.begin(`stream ${op}`, traceparent)
+    if (span === undefined) return work(undefined)
+    const stages = newWriteStages(false, span)
+    const fromMs = performance.now()
+    let answer: object = reject('INTERNAL')
+    return work(stages)
+      .then((done) => {
+        answer = done
+        return done
+      })
+      .finally(() => endOrderTrace(stages, fromMs, answer))
+  }
+
   async function place(
     connection: Connection,
-    { op: _op, id: _id, receipt = false, ...submission }: Asked<'place'>,
+    { op: _op, id: _id, receipt = false, traceparent: _, ...submission }: Asked<'place'>,
+    stages: WriteStages | undefined,
   ): Promise<object> {
     const { order } = submission
     const context: OrderContext = {
@@ -191,6 +219,7 @@ export function makeRequests(
       ...optionsOf(submission),
       ip: connection.ip,
       principal: sessions.principalOf(connection),
+      stages,
     }
     const asked = connection.cancelsOnDisconnect
     // Signed orders are public once they settle. If another session could place one with cancel on disconnect, it could
@@ -226,6 +255,7 @@ export function makeRequests(
   async function cancel(
     connection: Connection,
     { marketId, orderHash, side, receipt: isWanted = false }: Asked<'cancel'>,
+    stages: WriteStages | undefined,
   ): Promise<object> {
     // Without bearer authentication a client may cancel any order, as with REST; with it, only its own.
     const trader = ports.bearer ? connection.principal?.address : undefined
@@ -236,7 +266,7 @@ export function makeRequests(
       ...(trader === undefined ? {} : { trader }),
     } as const
     const deadlineAtMs = clock.nowMs() + settings.deadlineMs
-    const cancelled = await gateway.cancel(wanted, { deadlineAtMs })
+    const cancelled = await gateway.cancel(wanted, { deadlineAtMs, stages })
     if (isRejection(cancelled)) return cancelled
     const { pendingSize, receipt } = withReceipt(cancelled, isWanted, ports.receipts)
     return {

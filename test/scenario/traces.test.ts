@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openCollector } from '../support/collector.ts'
+import { StreamClient } from '../stream/stream-fixture.ts'
+import { type CollectedSpan, openCollector } from '../support/collector.ts'
 import { eventually } from '../support/eventually.ts'
 import { openSettled, type Way } from '../support/settled.ts'
 
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736'
+const BATCH_ID = '5c0f92f3577b34da6a3ce929d0e0e473'
+const REPLACING_ID = '6c0f92f3577b34da6a3ce929d0e0e473'
+const STREAM_ID = '7c0f92f3577b34da6a3ce929d0e0e473'
 const CALLER = '00f067aa0ba902b7'
 
 test('one trace id leads from an HTTP request to the hash of the transaction that settles its trade', async (t) => {
@@ -79,4 +83,83 @@ test('one trace id leads from an HTTP request to the hash of the transaction tha
     assert.equal(new Set(others.map(({ traceId }) => traceId)).size, 1, 'the second is not sampled')
     assert.equal(others.filter(({ name }) => name === 'confirm').length, 1)
   })
+
+  const inTrace = (traceId: string) => collector.spans.filter((span) => span.traceId === traceId)
+  const partsOf = (parent: CollectedSpan | undefined) =>
+    inTrace(parent?.traceId ?? '')
+      .filter(({ parentSpanId }) => parentSpanId === parent?.spanId)
+      .map(({ name }) => name)
+      .sort()
+  const ENTERED = ['answer', 'commit', 'match', 'queue', 'reserve', 'verify']
+  const SETTLED = ['confirm', 'project', 'settle']
+
+  await t.test('a traced batch has one span for each of its orders', async () => {
+    const { orders } = s.clientOf(11)
+    await s.clientOf(10).orders.place(sell)
+    const [meets, rests] = [
+      await orders.sign({ ...terms, side: 'buy', size: '1' }),
+      await orders.sign({ ...terms, price: '0.1', side: 'buy', size: '10' }),
+    ]
+    const results = await placeBatch(s.exchange.url, BATCH_ID, [meets, rests, { order: {} }])
+    const [, resting] = results
+    await eventually(() => {
+      const [batch] = inTrace(BATCH_ID).filter(({ parentSpanId }) => parentSpanId === CALLER)
+      assert.equal(batch?.name, 'POST /api/v1/orders/batch')
+      assert.deepEqual(partsOf(batch), ['order', 'order', 'order', 'parse'])
+      const [met, rested, refused] = inTrace(BATCH_ID).filter(({ name }) => name === 'order')
+      assert.deepEqual(
+        [met, rested, refused].map((span) => span?.attributes['sibyl.result']),
+        ['accepted', 'accepted', 'MISSING_FIELD'],
+      )
+      assert.equal(rested?.attributes['sibyl.order.hash'], resting?.orderHash)
+      assert.deepEqual(partsOf(met), [...ENTERED, ...SETTLED].sort())
+      assert.deepEqual(partsOf(rested), ENTERED)
+      assert.deepEqual(partsOf(refused), [])
+    })
+    const next = await orders.sign({ ...terms, price: '0.11', side: 'buy', size: '10' })
+    await placeBatch(s.exchange.url, REPLACING_ID, [{ ...next, replaces: resting?.orderHash }])
+    await eventually(() => {
+      const [replaced] = inTrace(REPLACING_ID).filter(({ name }) => name === 'order')
+      assert.deepEqual(partsOf(replaced), ENTERED)
+    })
+  })
+
+  await t.test('orders and cancels over the stream are traced', async (subtest) => {
+    const traceparent = `00-${STREAM_ID}-${CALLER}-01`
+    const stream = await StreamClient.open(`${s.exchange.url.replace('http', 'ws')}/api/v1/stream`)
+    subtest.after(() => stream.close())
+    await s.clientOf(10).orders.place(sell)
+    const { orders } = s.clientOf(11)
+    const meets = await orders.sign({ ...terms, side: 'buy', size: '2' })
+    const { orderHash } = await stream.ask({ op: 'place', ...meets, traceparent }, 'placed')
+    const { marketId } = terms
+    await stream.ask({ op: 'cancel', orderHash, marketId, traceparent }, 'cancelled')
+    const bad = { op: 'cancel', orderHash, marketId, traceparent: 'mine' }
+    const refused = await stream.ask(bad, 'error')
+    assert.deepEqual([refused.code, refused.field], ['INVALID_FIELD', 'traceparent'])
+    await eventually(() => {
+      const roots = inTrace(STREAM_ID).filter(({ parentSpanId }) => parentSpanId === CALLER)
+      assert.deepEqual(
+        roots.map(({ name, attributes }) => [name, attributes['sibyl.result']]),
+        [
+          ['stream place', 'accepted'],
+          ['stream cancel', 'accepted'],
+        ],
+      )
+      assert.equal(roots[0]?.attributes['sibyl.order.hash'], orderHash)
+      assert.deepEqual(partsOf(roots[0]), [...ENTERED, ...SETTLED].sort())
+      assert.deepEqual(partsOf(roots[1]), ['answer', 'commit', 'match', 'queue'])
+    })
+  })
 })
+
+async function placeBatch(url: string, traceId: string, orders: readonly object[]) {
+  const answer = await fetch(`${url}/api/v1/orders/batch`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', traceparent: `00-${traceId}-${CALLER}-01` },
+    body: JSON.stringify({ orders }),
+  })
+  const text = await answer.text()
+  assert.equal(answer.status, 200, text)
+  return (JSON.parse(text) as { results: { orderHash?: string }[] }).results
+}

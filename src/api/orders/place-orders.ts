@@ -7,6 +7,7 @@ import type { VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import { errorBody, sentenceOf } from '#http/errors.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
+import { newWriteStages, type WriteStages } from '#http/write-stages.ts'
 import type { OrderContext } from '#live/market-gateway.ts'
 import type { EnteredOrder } from '#protocol/market.ts'
 import { ErrorShape, PlacedOrder } from '#protocol/shapes/orders.ts'
@@ -20,6 +21,7 @@ import { ACCEPTED_EXAMPLE, BATCH_EXAMPLE } from './order-examples.ts'
 import { withOptions } from './order-options.ts'
 import type { OrderService } from './order-service.ts'
 import { OrderBatch, ShownOrderBatch } from './order-shapes.ts'
+import { endOrderTrace, orderStages } from './order-trace.ts'
 import { submissionOf, submissionShape } from './submission-reader.ts'
 
 export function placeOrders(service: OrderService, receipts?: Receipts): AnswerRoute {
@@ -63,17 +65,21 @@ export function placeOrders(service: OrderService, receipts?: Receipts): AnswerR
         },
       },
     },
+    traced: true,
     times: ({ orders }) => orders.length,
     async handle(request) {
+      const begunMs = performance.now()
+      const traced = request.stages && request.body.orders.map(() => orderStages(request.stages))
       // All are verified before the first is placed, so that they are placed in the listed order.
       const verified = await Promise.all(
-        request.body.orders.map((item) =>
+        request.body.orders.map((item, at) =>
           submissionShape.fits(item)
-            ? service.verify(submissionOf(item), request)
+            ? service.verify(submissionOf(item), ownContext(request, traced?.[at]))
             : submissionShape.flaw(item),
         ),
       )
-      const answers = await enterEach(service, verified, request)
+      const answers = await enterEach(service, verified, request, traced)
+      for (const [at, answer] of answers.entries()) endOrderTrace(traced?.[at], begunMs, answer)
       const isWanted = wantsReceipt(request.headers)
       const results = answers.map((answer) =>
         isRejection(answer) ? errorOf(answer) : withReceipt(answer, isWanted, receipts),
@@ -81,6 +87,11 @@ export function placeOrders(service: OrderService, receipts?: Receipts): AnswerR
       return { status: 200, body: { results, count: results.length } }
     },
   })
+}
+
+/** Returns the context of one order, with its own span if the batch is traced. */
+function ownContext<T extends OrderContext>(request: T, stages: WriteStages | undefined): T {
+  return stages === undefined ? request : { ...request, stages }
 }
 
 type Entering = {
@@ -94,6 +105,7 @@ async function enterEach(
   service: OrderService,
   verified: readonly (VerifiedOrder | Rejection)[],
   request: OrderContext & { readonly body: { readonly orders: readonly unknown[] } },
+  traced: readonly (WriteStages | undefined)[] | undefined,
 ): Promise<(EnteredOrder | Rejection)[]> {
   const answers: (EnteredOrder | Rejection)[] = []
   const steps = new Map<MarketId, Entering[]>()
@@ -103,7 +115,8 @@ async function enterEach(
       answers[at] = order
       continue
     }
-    const context = withOptions(request, submissionOf(request.body.orders[at]))
+    const own = ownContext(request, traced?.[at])
+    const context = withOptions(own, submissionOf(request.body.orders[at]))
     if (context.replaces === undefined) {
       entering.push(
         service.enter(order, context).then((answer) => {
@@ -119,9 +132,15 @@ async function enterEach(
   for (const [marketId, step] of steps) {
     for (let from = 0; from < step.length; from += REPLACEMENTS_PER_STEP_MAX) {
       const some = step.slice(from, from + REPLACEMENTS_PER_STEP_MAX)
+      const stages = request.stages && newWriteStages(false, request.stages.span)
       entering.push(
-        service.enterAll(marketId, some, request).then((done) => {
-          for (const [index, { at }] of some.entries()) answers[at] = done[index] ?? INTERNAL
+        service.enterAll(marketId, some, ownContext(request, stages)).then((done) => {
+          for (const [index, { at, context }] of some.entries()) {
+            answers[at] = done[index] ?? INTERNAL
+            // One message for all: its stages are those of each order.
+            const { market, answerSentAtMs } = stages ?? {}
+            if (context.stages) Object.assign(context.stages, { market, answerSentAtMs })
+          }
         }),
       )
     }

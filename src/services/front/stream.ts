@@ -36,6 +36,7 @@ export function openStream(
     readonly use: StreamPorts['use']
     readonly eventMarkets: StreamPorts['eventMarkets']
     readonly receipts: NonNullable<StreamPorts['receipts']>
+    readonly tracer: StreamPorts['tracer']
     readonly publish: (topic: string, text: string) => void
     readonly log: Log
   },
@@ -85,6 +86,7 @@ export function openStream(
     use: ports.use,
     eventMarkets: ports.eventMarkets,
     receipts: ports.receipts,
+    tracer: ports.tracer,
     bearer: auth.bearer,
     draw,
     publish: ports.publish,

@@ -237,6 +237,7 @@ export function frontThread(data: ThreadData): Thread {
       use: links.use,
       eventMarkets: eventMarketsBy(query),
       receipts: transparency.receipts,
+      tracer: kit.tracer,
       publish: (topic, text) => void front?.publish(topic, text),
     })
     hub = opened.hub

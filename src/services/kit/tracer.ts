@@ -132,11 +132,15 @@ export function makeTracer(
     const parent = header === '' ? undefined : parseTraceparent(header)
     const isTurn = requests++ % every === 0
     if (!isTurn && !(parent?.isSampled === true && isAskedFor())) return undefined
-    const fromMs = world.wallMs()
     const traceId = parent?.traceId ?? random.bytes(16).toString('hex')
+    return open(spanName, SERVER, traceId, parent?.spanId)
+  }
+
+  function open(name: string, kind: number, traceId: string, parentSpanId?: string): OpenSpan {
+    const fromMs = world.wallMs()
     const own = {
-      ...{ traceId, spanId: spanId() },
-      ...(parent === undefined ? {} : { parentSpanId: parent.spanId }),
+      ...{ traceId, spanId: spanId(), name, kind },
+      ...(parentSpanId === undefined ? {} : { parentSpanId }),
     }
     const traceparent = traceparentOf(traceId, own.spanId)
     const { originMs } = world
@@ -145,10 +149,9 @@ export function makeTracer(
       part(part, from, to, attributes = {}) {
         add(traceparent, part, { fromMs: originMs + from, toMs: originMs + to, attributes })
       },
-      end(attributes) {
-        const failed = Number(attributes['http.response.status_code'] ?? 0) >= 500
-        const span = { fromMs, toMs: world.wallMs(), attributes, failed }
-        queue(otlpSpan({ ...own, name: spanName, kind: SERVER }, span))
+      child: (part) => open(part, INTERNAL, traceId, own.spanId),
+      end(attributes, failed = false) {
+        queue(otlpSpan(own, { fromMs, toMs: world.wallMs(), attributes, failed }))
       },
     }
   }

@@ -1,0 +1,30 @@
+/** Traces of orders that share a request: each order of a batch and of the stream has a span of its own. */
+
+import { isRejection, type Rejection } from '#domain/rejection.ts'
+import { ERRORS } from '#http/errors.ts'
+import { newWriteStages, traceMarket, type WriteStages } from '#http/write-stages.ts'
+
+/** Starts the span of one order of a traced request; undefined if the request is not traced. */
+export function orderStages(request: WriteStages | undefined): WriteStages | undefined {
+  const span = request?.span?.child('order')
+  return span === undefined ? undefined : newWriteStages(false, span)
+}
+
+/** Ends the span of an order with its answer; `fromMs` is the time at which the span began. */
+export function endOrderTrace(
+  stages: WriteStages | undefined,
+  fromMs: number,
+  answer: object | Rejection,
+): void {
+  if (stages?.span === undefined) return
+  traceMarket(stages, fromMs)
+  const isRefused = isRejection(answer)
+  const { orderHash } = answer as { readonly orderHash?: string }
+  stages.span.end(
+    {
+      'sibyl.result': isRefused ? answer.rejected : 'accepted',
+      ...(orderHash === undefined ? {} : { 'sibyl.order.hash': orderHash }),
+    },
+    isRefused && ERRORS[answer.rejected].status >= 500,
+  )
+}
