@@ -1,6 +1,6 @@
 /**
  * `npm test [-- files or folders]` runs every test, or those. `npm run test:fast` leaves out what needs
- * a browser, a chain, an exchange, another process or a database server. `npm run test:whole` does all of
+ * a browser, a chain, an exchange, a simulation, another process or a database server. `npm run test:whole` does all of
  * the sweeps that the others only sample.
  */
 
@@ -12,7 +12,7 @@ import { selectTests } from './support/select-tests.ts'
 endWithHelp(`Runs the tests.
 
   npm test [-- files or folders]   all of them, or those
-  npm run test:fast                what needs no chain, exchange, browser, other process or database server
+  npm run test:fast                what needs no chain, exchange, browser, simulation, other process or database server
   npm run test:whole               all of the sweeps that the others only sample
 `)
 const { values, positionals } = parseArgs({

@@ -15,6 +15,7 @@ test('the needs of a test file follow from its imports', () => {
   assert.equal(needOf('test/scenario/settlement.test.ts'), 'exchange')
   assert.equal(needOf('test/chain/sender/sender.test.ts'), 'chain')
   assert.equal(needOf('test/log/damage.test.ts'), 'process')
+  assert.equal(needOf('test/simulate/simulate.test.ts'), 'simulation')
   assert.equal(needOf('test/book/match.test.ts'), 'nothing')
   // A type needs nothing of the file that it is from.
   assert.equal(needOf('test/tidy.test.ts'), 'nothing')

@@ -1,4 +1,7 @@
-/** Runs every block of code and of commands of the README and of docs/, alone and beside the demo maker. */
+/**
+ * Runs every block of code and of commands of the README and of docs/ on a devnet, and again beside the demo maker
+ * if its result depends on the orders of others.
+ */
 
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
@@ -11,6 +14,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { createClient } from '#client/client.ts'
 import { DEMO_MAKER, devnetAccount } from '#devnet/accounts.ts'
+import { callSibyl } from '../cli/call-sibyl.ts'
 import { tryChain } from '../client/try-chain.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Exchange, startExchange } from '../support/exchange.ts'
@@ -48,6 +52,10 @@ const PRINTED: Readonly<Record<string, RegExp>> = {
   'docs/settlement.md: Without ether': /ether: 0n, stablecoin: 1\d{8}n/,
 }
 const MOVES_TIME = /devnet:warp/
+/** Places an order, or reads a book or trades: the maker's orders are part of the result. */
+const DEALS = /orders\.(place|submit)|orderbook|\.book\(|\.trades\(/
+/** Rounds of the maker: it quotes at once, and often enough that each block runs beside changing quotes. */
+const MAKER_SECONDS = 3
 
 /** Blocks of commands that need more than a devnet: another machine, a key, or a chain of others. */
 const NOT_RUN: Readonly<Record<string, string>> = {
@@ -91,16 +99,16 @@ test('the examples of the README and of the guides run as they are written', asy
       })
     }
   }
-  const others = async (how: string) => {
-    await t.test(`the curl example runs, ${how}`, (subtest) => runners.curl(subtest))
-    await t.test(`the command line example runs, ${how}`, () => runners.commands())
-  }
   await all(still, 'alone')
-  await others('alone')
+  await t.test('the curl example runs, alone', (subtest) => runners.curl(subtest))
+  await t.test('the command line example runs, alone', () => runners.commands())
 
   const stopMaker = await startMaker(t, exchange)
-  await all(still, 'beside the maker')
-  await others('beside the maker')
+  const deals = still.filter(({ code }) => DEALS.test(code))
+  assert.ok(deals.some(({ name }) => name === 'README.md: By the SDK'))
+  await all(deals, 'beside the maker')
+  await t.test('the curl example runs, beside the maker', (subtest) => runners.curl(subtest))
+  await t.test('the command line example runs, beside the maker', () => runners.commandsInProcess())
   await t.test('the examples run beside the maker', async () => {
     assert.match(await runners.example('first-trade.ts'), /bob met 1 order\n4 shares at/)
     assert.match(await runners.example('market-maker.ts'), /round 1: [12] quotes/)
@@ -112,7 +120,6 @@ test('the examples of the README and of the guides run as they are written', asy
   })
   await all(moving, 'beside the maker')
   await stopMaker()
-  await all(moving, 'alone')
   await t.test('the README’s trade still finds an open market', async () => {
     const trade = scripts.find(({ name }) => name === 'README.md: By the SDK')
     assert.match(await runners.script(trade?.code ?? ''), /bob met 1 order/)
@@ -142,6 +149,11 @@ function makeRunners({ url }: Exchange) {
     assert.ok(found !== undefined, wanted)
     return found.code
   }
+  // What runs until it is stopped is tried in the tests of the command line.
+  const commandLines = (): string[] => {
+    const lines = block(COMMANDS).trim().split('\n')
+    return lines.filter((each) => !each.includes('until Ctrl-C'))
+  }
   return {
     async script(code: string): Promise<string> {
       const line = ['--input-type=module-typescript', '-e', here(code)]
@@ -164,10 +176,16 @@ function makeRunners({ url }: Exchange) {
       assert.equal((JSON.parse(placed ?? '') as { status: string }).status, 'accepted')
     },
     async commands(): Promise<void> {
-      const lines = block(COMMANDS).trim().split('\n')
-      // What runs until it is stopped is tried in the tests of the command line.
-      for (const line of lines.filter((each) => !each.includes('until Ctrl-C'))) {
+      for (const line of commandLines()) {
         await run('sh', ['-e', '-c', line.replace('npx sibyl', 'node src/cli/sibyl.js')], options)
+      }
+    },
+    /** The same commands without a process for each: that they can be started was seen before. */
+    async commandsInProcess(): Promise<void> {
+      for (const line of commandLines()) {
+        const words = line.replace(/#.*/, '').trim().split(/ +/).slice(2)
+        const { code, out, err } = await callSibyl(words, { SIBYL_URL: url })
+        assert.equal(code, 0, `${line}: ${out}${err}`)
       }
     },
   }
@@ -175,7 +193,8 @@ function makeRunners({ url }: Exchange) {
 
 /** Starts the demo maker, waits until it quotes, and returns what stops it. */
 async function startMaker(t: TestContext, { url }: Exchange): Promise<() => Promise<void>> {
-  const line = ['--import', LOADER, 'src/cli/main.ts', 'maker', '--seconds', '1', '--url', url]
+  const terms = ['--seconds', String(MAKER_SECONDS), '--url', url]
+  const line = ['--import', LOADER, 'src/cli/main.ts', 'maker', ...terms]
   const maker = spawn(process.execPath, line, { cwd: ROOT, stdio: 'ignore' })
   const gone = new Promise<void>((resolve) => maker.once('exit', () => resolve()))
   const stop = async () => {

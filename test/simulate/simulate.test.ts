@@ -5,6 +5,7 @@ import { randomInt } from 'node:crypto'
 import { test } from 'node:test'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { EventLog } from '#log/event-log.ts'
+import { WHOLE } from '../support/sample.ts'
 import { newLife, Scheduler } from './scheduler.ts'
 import { shrink } from './shrink.ts'
 import { type SimulationOptions, simulate } from './simulation.ts'
@@ -34,6 +35,10 @@ test('a paused process runs its actions in the order in which they became due, e
   assert.deepEqual(acts, ['first', 'second', 'third'])
 })
 
+/** New seeds find what fixed ones cannot; fixed ones are those that a change is tried with first. */
+const FIXED_SEEDS = WHOLE ? 5 : 2
+const NEW_SEEDS = WHOLE ? 100 : 3
+
 for (const [kind, services] of [
   ['files', true],
   ['server', false],
@@ -44,20 +49,25 @@ for (const [kind, services] of [
     const first = await simulate(options)
     assert.deepEqual(await simulate(options), first)
     assert(first.faults.length > 0 && first.counts.accepted > 3, JSON.stringify(first.counts))
+    assert.equal(first.violation, undefined)
+    // The services change nothing about how a seed is drawn.
+    if (services) return
     const other = await simulate({ ...options, seed: 12 })
     assert.notEqual(other.trace.hash, first.trace.hash)
   })
 }
 
 test('every promise of the market thread holds under simulated faults', async () => {
-  for (let seed = 1; seed <= 5; seed++) await assertHolds({ seed, minutes: 1, services: false })
+  for (let seed = 1; seed <= FIXED_SEEDS; seed++) {
+    await assertHolds({ seed, minutes: 1, services: false })
+  }
 })
 
 test('every promise of projection, settlement and accounts holds under simulated faults', async () => {
-  for (let seed = 1; seed <= 4; seed++) await assertHolds({ seed, minutes: 1, services: true })
+  for (let seed = 1; seed <= FIXED_SEEDS; seed++) {
+    await assertHolds({ seed, minutes: 1, services: true })
+  }
 })
-
-const NEW_SEEDS = process.env.TEST_WHOLE === '1' ? 100 : 3
 
 test('every promise holds for new random seeds', async () => {
   for (let count = 0; count < NEW_SEEDS; count++)

@@ -10,6 +10,7 @@ import { ROOT, reachedFrom, sourceFiles, textOf } from './imports.ts'
 export const NEEDS = [
   'browser',
   'exchange',
+  'simulation',
   'chain',
   'process',
   'threads',
@@ -23,6 +24,8 @@ const SIGNS: Record<Exclude<Need, 'nothing'>, readonly string[]> = {
   // And an exchange, whose page it shows.
   browser: ['playwright-core'],
   exchange: ['test/support/exchange.ts'],
+  // A minute of computation in one process: it would be the last to end.
+  simulation: ['test/simulate/simulation.ts'],
   chain: ['hardhat', 'src/devnet/chain-process.ts', 'contracts/compile.ts'],
   process: ['node:child_process'],
   // The exchange's threads without its process.
@@ -65,6 +68,7 @@ const PROCESS_WIDE =
 const SHARING_MAX: Record<Need, number> = {
   browser: 1,
   exchange: 3,
+  simulation: 1,
   chain: 4,
   process: 3,
   threads: 2,
