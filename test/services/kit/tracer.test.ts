@@ -95,18 +95,24 @@ test('spans wait in a bounded queue, and a failing collector loses spans, not me
   state.status = 200
   const open = tracer?.begin('POST /x', parent)
   open?.part('verify', 5, 7)
-  open?.end({ 'http.response.status_code': 503 })
+  const child = open?.child('order')
+  child?.part('match', 6, 7)
+  child?.end({})
+  open?.end({ 'http.response.status_code': 503 }, true)
   await tick()
-  assert.equal((await counted()).sent, 2)
+  assert.equal((await counted()).sent, 4)
   const sent = JSON.parse(bodies.at(-1) ?? '') as {
     resourceSpans: { scopeSpans: { spans: Record<string, unknown>[] }[] }[]
   }
-  const [part, request] = sent.resourceSpans[0]?.scopeSpans[0]?.spans ?? []
+  const [part, match, order, request] = sent.resourceSpans[0]?.scopeSpans[0]?.spans ?? []
   assert.equal(part?.traceId, 'ab'.repeat(16))
   assert.equal(part.parentSpanId, request?.spanId)
   assert.deepEqual([part.startTimeUnixNano, part.endTimeUnixNano], ['5000000', '7000000'])
   assert.equal(request?.parentSpanId, 'cd'.repeat(8))
   assert.deepEqual(request.status, { code: 2 })
+  assert.equal(match?.parentSpanId, order?.spanId)
+  assert.deepEqual([order?.parentSpanId, order?.traceId], [request.spanId, part.traceId])
+  assert.deepEqual([match?.name, order?.name, order?.status], ['match', 'order', {}])
 
   tracer?.begin('POST /x', '')?.end({})
   await tick()
