@@ -2,7 +2,7 @@
 
 import { optionsOf } from '#api/orders/order-options.ts'
 import type { OrderService } from '#api/orders/order-service.ts'
-import { endOrderTrace } from '#api/orders/order-trace.ts'
+import { traced } from '#api/orders/order-trace.ts'
 import type { OwnOrders } from '#api/orders/own-orders.ts'
 import { type Receipts, withReceipt } from '#api/transparency/receipts.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -12,7 +12,7 @@ import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Log } from '#http/hooks.ts'
 import { makeRepeatedErrors } from '#http/repeated-errors.ts'
 import type { Principal } from '#http/route.ts'
-import { newWriteStages, type WriteStages } from '#http/write-stages.ts'
+import type { WriteStages } from '#http/write-stages.ts'
 import type { MarketGateway, OrderContext } from '#live/market-gateway.ts'
 import type { OrderAccepted } from '#protocol/market.ts'
 import type { Clock } from '#runtime/clock.ts'
@@ -160,12 +160,12 @@ export function makeRequests(
         break
       case 'place':
         write(connection, request, () =>
-          traced(request, (stages) => place(connection, request, stages)),
+          traced(ports.tracer, request, (stages) => place(connection, request, stages)),
         )
         break
       case 'cancel':
         write(connection, request, () =>
-          traced(request, (stages) => cancel(connection, request, stages)),
+          traced(ports.tracer, request, (stages) => cancel(connection, request, stages)),
         )
         break
       case 'cancelAll':
@@ -188,24 +188,6 @@ export function makeRequests(
         answer(connection, { type: 'pong', id, ts: clock.nowMs() })
         break
     }
-  }
-
-  /** Runs a write with its trace, if it is traced. */
-  function traced(
-    { op, traceparent = '' }: Asked<'place' | 'cancel'>,
-    work: (stages: WriteStages | undefined) => Promise<object>,
-  ): Promise<object> {
-    const span = ports.tracer?.begin(`stream ${op}`, traceparent)
-    if (span === undefined) return work(undefined)
-    const stages = newWriteStages(false, span)
-    const fromMs = performance.now()
-    let answer: object = reject('INTERNAL')
-    return work(stages)
-      .then((done) => {
-        answer = done
-        return done
-      })
-      .finally(() => endOrderTrace(stages, fromMs, answer))
   }
 
   async function place(

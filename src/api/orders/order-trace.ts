@@ -1,8 +1,9 @@
 /** Traces of orders that share a request: each order of a batch and of the stream has a span of its own. */
 
-import { isRejection, type Rejection } from '#domain/rejection.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import { ERRORS } from '#http/errors.ts'
 import { newWriteStages, traceMarket, type WriteStages } from '#http/write-stages.ts'
+import type { Tracer } from '#runtime/trace.ts'
 
 /** Starts the span of one order of a traced request; undefined if the request is not traced. */
 export function orderStages(request: WriteStages | undefined): WriteStages | undefined {
@@ -27,4 +28,23 @@ export function endOrderTrace(
     },
     isRefused && ERRORS[answer.rejected].status >= 500,
   )
+}
+
+/** Runs a request of the stream, with its span if it is traced. */
+export function traced(
+  tracer: Tracer | undefined,
+  { op, traceparent = '' }: { readonly op: string; readonly traceparent?: string },
+  work: (stages: WriteStages | undefined) => Promise<object>,
+): Promise<object> {
+  const span = tracer?.begin(`stream ${op}`, traceparent)
+  if (span === undefined) return work(undefined)
+  const stages = newWriteStages(false, span)
+  const fromMs = performance.now()
+  let answer: object = reject('INTERNAL')
+  return work(stages)
+    .then((done) => {
+      answer = done
+      return done
+    })
+    .finally(() => endOrderTrace(stages, fromMs, answer))
 }

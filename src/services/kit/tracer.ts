@@ -64,12 +64,7 @@ export function makeTracer(
   const { url, every } = settings.traces
   if (url === '') return undefined
   const { random, log } = kit
-  const counted = new Counter({
-    name: 'sibyl_trace_spans_total',
-    help: 'Spans of traces, by whether the collector accepted them',
-    labelNames: ['result'],
-    registers: [kit.registry],
-  })
+  const counted = spanCounter(kit.registry)
   const resource = {
     attributes: attributesOf({
       'service.name': settings.service.name,
@@ -157,6 +152,15 @@ export function makeTracer(
   }
 
   return { begin, add, nowMs: world.wallMs }
+}
+
+function spanCounter(registry: Registry): Counter<'result'> {
+  return new Counter({
+    name: 'sibyl_trace_spans_total',
+    help: 'Spans of traces, by whether the collector accepted them',
+    labelNames: ['result'],
+    registers: [registry],
+  })
 }
 
 function otlpSpan(
