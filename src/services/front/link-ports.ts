@@ -1,0 +1,49 @@
+/** Parts of a front that its links reach, and reports of lost messages. */
+
+import type { Log } from '#config/logging.ts'
+import type { Authenticator } from '#http/auth.ts'
+import type { ContractSignatures } from '#live/contract-signatures.ts'
+import type { Delegates } from '#live/delegates.ts'
+import type { MarketBoard } from '#live/market-board.ts'
+import type { MarketEvents } from '#live/market-events.ts'
+import type { PriceBoard } from '#live/price-board.ts'
+import type { WithdrawnOrders } from '#live/withdrawn-orders.ts'
+import type { Protocol } from '#runtime/actor.ts'
+import type { LinkMeters } from '#services/kit/link-metrics.ts'
+import type { HeldSessions } from '#stream/held-sessions.ts'
+import type { StreamHub } from '#stream/hub.ts'
+
+export type LinkPorts = {
+  readonly log: Pick<Log, 'warn'>
+  readonly meters: LinkMeters
+  readonly board: MarketBoard
+  readonly priceBoard: PriceBoard
+  readonly authenticator: Authenticator
+  readonly hub: () => StreamHub | undefined
+  readonly heldSessions: () => HeldSessions | undefined
+  readonly withdrawn: () => WithdrawnOrders | undefined
+  readonly delegates: () => Delegates | undefined
+  readonly contracts: () => ContractSignatures | undefined
+  readonly marketEvents: () => MarketEvents | undefined
+  /** Reports that idle markets are active now. */
+  readonly woken: () => void
+}
+
+/** One handler per kind of event. */
+export type Hearers<P extends Protocol> = { [K in keyof P]: (message: P[K]['takes']) => void }
+
+export type LossReports = ReturnType<typeof makeLossReports>
+
+export function makeLossReports({ meters, log }: Pick<LinkPorts, 'meters' | 'log'>) {
+  return {
+    /** Reports lost messages of this peer, which were not read in time. */
+    lost(peer: string): void {
+      meters.reloaded(peer)
+      log.warn(
+        { peer },
+        `messages of ${peer} were dropped because this thread was too slow; its data is reloaded`,
+      )
+    },
+    dropped: (peer: string) => () => meters.dropped(peer),
+  }
+}
