@@ -28,7 +28,12 @@ export function timeInForceFlawNow(
     filled += BigInt(total)
     if (filled >= size) break
   }
-  if (timeInForce === 'POST_ONLY') return first === 0 ? undefined : wouldMatch(first)
-  if (timeInForce === 'IOC' ? filled > 0n : filled >= size) return undefined
-  return notFilled(Number(filled), size)
+  switch (timeInForce) {
+    case 'POST_ONLY':
+      return first === 0 ? undefined : wouldMatch(first)
+    case 'IOC':
+      return filled > 0n ? undefined : notFilled(Number(filled), size)
+    case 'FOK':
+      return filled >= size ? undefined : notFilled(Number(filled), size)
+  }
 }

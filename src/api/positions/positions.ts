@@ -219,22 +219,25 @@ export function listHolders(
       },
     },
     handle({ path: { marketId } }) {
-      return ports.cache.read(`holders/${marketId}`, async () => {
-        const found = await ports.find(marketId)
-        if (isRejection(found)) return found
-        const { top, total } = await holders(marketId, HOLDERS_LISTED_MAX)
-        return {
-          marketId,
-          topHolders: top.map(({ holder, yesShares, noShares, yesCost, noCost }) => ({
-            address: checksumAddress(holder),
-            yesShares: exactInteger(yesShares),
-            noShares: exactInteger(noShares),
-            totalShares: exactInteger(yesShares + noShares),
-            totalInvested: exactInteger(yesCost + noCost),
-          })),
-          totalHolders: total,
-        }
-      })
+      return ports.cache.read(
+        `holders/${marketId}`,
+        async (): Promise<MarketHolders | Rejection> => {
+          const found = await ports.find(marketId)
+          if (isRejection(found)) return found
+          const { top, total } = await holders(marketId, HOLDERS_LISTED_MAX)
+          return {
+            marketId,
+            topHolders: top.map(({ holder, yesShares, noShares, yesCost, noCost }) => ({
+              address: checksumAddress(holder),
+              yesShares: exactInteger(yesShares),
+              noShares: exactInteger(noShares),
+              totalShares: exactInteger(yesShares + noShares),
+              totalInvested: exactInteger(yesCost + noCost),
+            })),
+            totalHolders: total,
+          }
+        },
+      )
     },
   })
 }

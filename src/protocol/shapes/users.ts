@@ -83,6 +83,7 @@ export const Holders = Type.Object({
 export type Holders = Answer<typeof Holders>
 
 export const MarketHolders = Type.Object({ marketId: Type.String(), ...Holders.properties })
+export type MarketHolders = Answer<typeof MarketHolders>
 
 const {
   tradeId,
