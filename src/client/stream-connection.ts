@@ -1,0 +1,330 @@
+/**
+ * One WebSocket that is kept open: it reconnects, restores its state, answers requests and carries the subscriptions.
+ * One state machine: every function changes the same few variables.
+ */
+
+import { backoff } from '#domain/backoff.ts'
+import { trimEnd } from '#domain/trim-end.ts'
+import { makeDeferred } from './deferred.ts'
+import { parseExactJson } from './exact-json.ts'
+import { isPassing, SibylError } from './sibyl-error.ts'
+import type { ChannelMessage, Position } from './stream-messages.ts'
+import type { StreamEvents, StreamOptions, StreamSocket, WebSocketClass } from './stream-types.ts'
+import { makeSubscriptions } from './subscriptions.ts'
+
+type Reply = {
+  readonly resolve: (message: Record<string, unknown>) => void
+  readonly reject: (error: SibylError) => void
+  readonly timer: ReturnType<typeof setTimeout>
+}
+
+/** The ready state of a socket that can send. */
+const OPEN = 1
+const BACKOFF_MS = 250
+const BACKOFF_MS_MAX = 10_000
+/** Pause before a temporarily refused request is repeated. */
+const AGAIN_MS = 1_000
+const TIMEOUT_MS = 15_000
+const CONNECT_TIMEOUT_MS = 5_000
+/** Close code of an exchange that is stopping. */
+const CLOSE_RESTART = 1012
+/** Number of missing heartbeats after which the connection is closed. */
+const SILENT_HEARTBEATS = 2.5
+
+/** Returns the class to connect with; Node before 22 has none of its own. */
+function socketClass(given: WebSocketClass | undefined): WebSocketClass {
+  const found = given ?? (globalThis.WebSocket as WebSocketClass | undefined)
+  if (found !== undefined) return found
+  const message =
+    "there is no WebSocket here: pass a WebSocket, such as that of 'ws', as stream({ WebSocket })"
+  throw new SibylError('MISSING_FIELD', message, { field: 'WebSocket' })
+}
+
+export function openConnection(options: StreamOptions) {
+  const { backoffMs = BACKOFF_MS, backoffMsMax = BACKOFF_MS_MAX } = options
+  const againMs = Math.min(backoffMsMax, AGAIN_MS)
+  const Socket = socketClass(options.WebSocket)
+  const url = `${trimEnd(options.url.replace(/^http/, 'ws'), '/')}/api/v1/stream`
+  const listeners = new Map<string, Set<(event: never) => void>>()
+  const replies = new Map<number, Reply>()
+  let socket: StreamSocket | undefined
+  let isOpen = false
+  /** True when the first steps of this connection are done: subscriptions may be requested. */
+  let isReady = false
+  /** True when the exchange is about to close: nothing new is sent on this connection. */
+  let isLeaving = false
+  let isOver = false
+  let ids = 0
+  let attempts = 0
+  let heartbeatMs = 0
+  /** True if each new connection cancels its orders when it ends. */
+  let cancelling = false
+  let reconnectInMs: number | undefined
+  let watchdog: ReturnType<typeof setTimeout> | undefined
+  let repeating: ReturnType<typeof setTimeout> | undefined
+  let opening = makeDeferred<void>()
+  // It may fail while no caller waits for it.
+  opening.promise.catch(() => undefined)
+  const subscriptions = makeSubscriptions({
+    ...{ say, emit },
+    nextId: () => ++ids,
+    mayAsk: () => isReady && socket?.readyState === OPEN,
+    pauseMs: againMs,
+  })
+
+  function emit<K extends keyof StreamEvents>(name: K, event: StreamEvents[K]): void {
+    for (const listener of listeners.get(name) ?? []) listener(event as never)
+  }
+
+  function connect(): void {
+    const ws = new Socket(url)
+    socket = ws
+    ws.addEventListener('message', ({ data }) => {
+      if (socket === ws && typeof data === 'string') heard(data)
+    })
+    ws.addEventListener('close', ({ code, reason }) => {
+      if (socket === ws) gone(code, reason)
+    })
+    // A close event with the reason follows.
+    ws.addEventListener('error', () => undefined)
+    watch(options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS)
+  }
+
+  function watch(ms: number): void {
+    clearTimeout(watchdog)
+    watchdog = setTimeout(() => {
+      emit('silent', { forMs: ms })
+      const ws = socket
+      gone(1006, 'silent')
+      ws?.close()
+    }, ms)
+  }
+
+  function gone(code: number, reason: string): void {
+    clearTimeout(watchdog)
+    clearTimeout(repeating)
+    socket = undefined
+    isReady = false
+    isLeaving = false
+    for (const [id, { reject, timer }] of replies) {
+      clearTimeout(timer)
+      replies.delete(id)
+      const details = { attempts: 1, outcomeUnknown: true }
+      reject(new SibylError('NETWORK', 'the connection broke before the answer', details))
+    }
+    subscriptions.lost()
+    awaitOpening()
+    if (isOver) {
+      emit('closed', { code, reason, reconnectInMs: undefined })
+      return
+    }
+    const most = backoff(backoffMs, backoffMsMax, attempts++)
+    // Random, so that clients that lost their connection together do not reconnect together.
+    const pauseMs = reconnectInMs ?? most * (0.5 + Math.random() / 2)
+    reconnectInMs = undefined
+    emit('closed', { code, reason, reconnectInMs: pauseMs })
+    watchdog = setTimeout(connect, pauseMs)
+  }
+
+  /** From now on requests wait for the next connection. */
+  function awaitOpening(): void {
+    if (isOpen) opening = makeDeferred<void>()
+    opening.promise.catch(() => undefined)
+    isOpen = false
+  }
+
+  /** Closes a connection that the exchange is about to close, once all its requests are answered. */
+  function leaveWhenQuiet(): void {
+    if (!isLeaving || replies.size > 0) return
+    const ws = socket
+    gone(CLOSE_RESTART, 'the service restarts')
+    ws?.close()
+  }
+
+  function say(frame: object): void {
+    socket?.send(JSON.stringify(frame))
+  }
+
+  function heard(text: string): void {
+    if (heartbeatMs > 0) watch(SILENT_HEARTBEATS * heartbeatMs)
+    const frame = parseExactJson(text) as Record<string, unknown>
+    switch (frame.type) {
+      case 'hello':
+        heartbeatMs = frame.heartbeatMs as number
+        watch(SILENT_HEARTBEATS * heartbeatMs)
+        attempts = 0
+        void welcome(frame.session as string)
+        break
+      case 'subscribed':
+        subscriptions.subscribed(frame as { id?: number; sub: string; seq: Position })
+        break
+      case 'heartbeat':
+        subscriptions.compare(frame.subs as Record<string, Position>)
+        emit('heartbeat', { ts: frame.ts as number })
+        break
+      case 'lag':
+        subscriptions.lagged(frame.sub as string)
+        emit('lag', { sub: frame.sub as string, dropped: frame.dropped as number })
+        break
+      case 'shutdown':
+        reconnectInMs = frame.reconnectInMs as number
+        emit('shutdown', { reconnectInMs })
+        isLeaving = true
+        awaitOpening()
+        leaveWhenQuiet()
+        break
+      case 'error':
+        refused(frame as { id?: number; code: string; error: string; field?: string })
+        break
+      default:
+        if (typeof frame.sub === 'string') {
+          subscriptions.follow(frame as unknown as ChannelMessage)
+        } else if (typeof frame.id === 'number') {
+          answered(frame.id)?.resolve(frame)
+          leaveWhenQuiet()
+        }
+    }
+  }
+
+  /**
+   * Restores the state of the last connection. The request that guards orders comes first, so that other requests
+   * cannot use up the connection's rate limit; subscriptions wait while it is temporarily refused. A stream that
+   * cancels its orders is not open before this connection agrees to it.
+   */
+  async function welcome(session: string): Promise<void> {
+    const ws = socket
+    const isHere = (): boolean => socket === ws && !isLeaving && !isOver
+    let isKnown = false
+    const prepare = async (): Promise<void> => {
+      if (!isKnown) await authenticate(isHere)
+      isKnown = true
+      if (cancelling && isHere()) await request('cancelOnDisconnect', { enabled: true })
+    }
+    for (let failures = 0; isHere(); failures++) {
+      const failure = await prepare().then(() => undefined, asFailure)
+      if (!isHere()) return
+      if (failure !== undefined) emit('error', { code: failure.code, error: failure.message })
+      const isBusy = failure !== undefined && isPassing(failure)
+      if (!isBusy) {
+        isReady = true
+        subscriptions.resume()
+      }
+      if (failure === undefined || !(isBusy || cancelling)) {
+        isOpen = true
+        opening.resolve()
+        emit('open', { session })
+        return
+      }
+      isKnown &&= isBusy
+      const ms = isBusy ? againMs : backoff(backoffMs, backoffMsMax, failures)
+      await new Promise<void>((resolve) => {
+        repeating = setTimeout(resolve, ms)
+      })
+    }
+  }
+
+  async function authenticate(isHere: () => boolean): Promise<void> {
+    const headers = await options.headers?.()
+    const bearer = Object.entries(headers ?? {}).find(
+      ([name]) => name.toLowerCase() === 'authorization',
+    )?.[1]
+    if (bearer === undefined || !isHere()) return
+    await request('auth', { token: bearer.replace(/^Bearer /, '') })
+  }
+
+  function refused(error: { id?: number; code: string; error: string; field?: string }): void {
+    const { id, code, error: sentence, field } = error
+    const details = { field, attempts: 1, outcomeUnknown: code === 'OUTCOME_UNKNOWN' }
+    const failure = new SibylError(code, sentence, details)
+    if (id !== undefined && subscriptions.refused(id, failure)) return
+    const reply = id === undefined ? undefined : answered(id)
+    if (reply !== undefined) {
+      reply.reject(failure)
+      leaveWhenQuiet()
+    } else emit('error', { code, error: sentence })
+  }
+
+  function answered(id: number): Reply | undefined {
+    const reply = replies.get(id)
+    replies.delete(id)
+    clearTimeout(reply?.timer)
+    return reply
+  }
+
+  function request(
+    op: string,
+    fields: object,
+    ms = options.timeoutMs ?? TIMEOUT_MS,
+  ): Promise<Record<string, unknown>> {
+    const id = ++ids
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        replies.delete(id)
+        leaveWhenQuiet()
+        const details = { attempts: 1, outcomeUnknown: true }
+        reject(new SibylError('TIMEOUT', `${op}: no answer arrived in time`, details))
+      }, ms)
+      replies.set(id, { resolve, reject, timer })
+      say({ op, ...fields, id })
+    })
+  }
+
+  async function ask(op: string, fields: object): Promise<Record<string, unknown>> {
+    if (isOver) throw new SibylError('ABORTED', `${op}: the stream is closed`)
+    const dueMs = performance.now() + (options.timeoutMs ?? TIMEOUT_MS)
+    while (!isOpen) await openedBy(dueMs, op)
+    return request(op, fields, dueMs - performance.now())
+  }
+
+  /** Waits for a connection. An order that could not be sent in time is never sent later. */
+  async function openedBy(dueMs: number, op: string): Promise<void> {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const late = new Promise<never>((_, reject) => {
+      const details = { attempts: 0, outcomeUnknown: false }
+      const error = new SibylError('NETWORK', `${op}: no connection was made in time`, details)
+      timer = setTimeout(() => reject(error), dueMs - performance.now())
+    })
+    try {
+      await Promise.race([opening.promise, late])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  connect()
+
+  return {
+    on<K extends keyof StreamEvents>(
+      event: K,
+      listener: (event: StreamEvents[K]) => void,
+    ): () => void {
+      const known = listeners.get(event) ?? new Set()
+      listeners.set(event, known)
+      known.add(listener as (event: never) => void)
+      return () => void known.delete(listener as (event: never) => void)
+    },
+    emit,
+    start: subscriptions.start,
+    ask,
+    isOpen: () => isOpen,
+    /** Decides whether each new connection cancels its orders when it ends. */
+    setCancelling(enabled: boolean): void {
+      cancelling = enabled
+    },
+    close(): void {
+      isOver = true
+      clearTimeout(watchdog)
+      clearTimeout(repeating)
+      opening.reject(new SibylError('ABORTED', 'the stream is closed'))
+      if (socket === undefined) emit('closed', { code: 1000, reason: '', reconnectInMs: undefined })
+      else socket.close()
+      subscriptions.close()
+    },
+  }
+}
+
+/** Returns why a connection could not be authenticated; includes errors in the caller's own functions. */
+function asFailure(error: unknown): SibylError {
+  if (error instanceof SibylError) return error
+  return new SibylError('UNAUTHORIZED_INVALID_TOKEN', String(error), { cause: error })
+}
