@@ -1,13 +1,19 @@
 /** Reads the events of one market from entries of the public log; Node only. */
 
 import type { MarketId } from '#domain/ids.ts'
-import { eventsIn, type PublicEvent, readEntry } from './public-event.ts'
+import { readEntry } from './public-event.ts'
+
+/** Reads the lines of an entry, whose first event has this offset. */
+type ReadLines<Event> = (lines: readonly string[], first: number) => Event[]
 
 /**
  * Reads the events of one market from consecutive entries, starting at any entry. Entries without the market are not
  * parsed: an entry names each of its markets at least once.
  */
-export function makeMarketReader(marketId: MarketId): (entry: Uint8Array) => PublicEvent[] {
+export function makeMarketReader<Event extends { readonly marketId: MarketId }>(
+  marketId: MarketId,
+  read: ReadLines<Event>,
+): (entry: Uint8Array) => Event[] {
   let pieces: string[] = []
   return (entry) => {
     const bytes = Buffer.from(entry.buffer, entry.byteOffset, entry.byteLength)
@@ -23,6 +29,6 @@ export function makeMarketReader(marketId: MarketId): (entry: Uint8Array) => Pub
       if (pieces.length !== head.pieces) return []
       texts = [pieces.join('')]
     }
-    return eventsIn(texts, head.first).filter((event) => event.marketId === marketId)
+    return read(texts, head.first).filter((event) => event.marketId === marketId)
   }
 }

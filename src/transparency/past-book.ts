@@ -3,13 +3,15 @@
  * as text at the end of each segment of the log, so that any past book needs the events of at most one more segment.
  */
 
-import { BUY, NO, OUTCOMES, type Outcome, SELL, type Side, YES } from '#domain/order.ts'
-import type { PublicEvent } from './public-event.ts'
+import { BUY, OUTCOMES, type Outcome, SELL, type Side } from '#domain/order.ts'
+import type { BookChange } from './book-change.ts'
 
 type Levels = Map<number, bigint>
 type PastLevel = readonly [price: number, total: bigint]
 
 const SIDES = [BUY, SELL] as const
+/** Numbers of one change of a level. */
+const CHANGE_NUMBERS = 4
 
 export class PastBook {
   /** Number of the last event that was applied. */
@@ -37,33 +39,14 @@ export class PastBook {
     return book
   }
 
-  apply(event: PublicEvent): void {
-    this.seq = event.seq
-    this.atMs = event.atMs
-    switch (event.type) {
-      case 'MarketOpened':
-        this.isWhole = true
-        break
-      case 'OrderRested':
-        this.#change(event.outcome, event.side, event.price, BigInt(event.added))
-        break
-      case 'OrdersMatched': {
-        const { outcome, side } = event.taker
-        const makers = side === BUY ? SELL : BUY
-        for (const { price, size, kind } of event.fills) {
-          // The maker of a mint or a merge is on the same side of the other outcome.
-          if (kind === undefined) this.#change(outcome, makers, price, -BigInt(size))
-          else this.#change(outcome === YES ? NO : YES, side, price, -BigInt(size))
-        }
-        break
-      }
-      case 'OrderClosed':
-        this.#change(event.outcome, event.side, event.price, -BigInt(event.remaining))
-        break
-      case 'MarketClosed':
-        for (const levels of this.#levels) levels.clear()
-        break
-      default:
+  apply({ seq, atMs, fact, levels }: BookChange): void {
+    this.seq = seq
+    this.atMs = atMs
+    if (fact === 'opened') this.isWhole = true
+    if (fact === 'closed') for (const side of this.#levels) side.clear()
+    for (let at = 0; at < levels.length; at += CHANGE_NUMBERS) {
+      const [outcome, side] = [levels[at] as Outcome, levels[at + 1] as Side]
+      this.#change(outcome, side, levels[at + 2]!, BigInt(levels[at + 3]!))
     }
   }
 

@@ -118,6 +118,15 @@ export function readEntry(entry: Uint8Array): EntryText {
  * cannot be read. Pieces of an event are kept until the last one.
  */
 export function makeEventReader(): (entry: Uint8Array) => PublicEvent[] {
+  const read = makeLineReader()
+  return (entry) => {
+    const { head, lines } = read(entry)
+    return eventsIn(lines, head.first)
+  }
+}
+
+/** Reads the lines of whole events in the same way. */
+export function makeLineReader(): (entry: Uint8Array) => EntryText {
   let expected: number | undefined
   let pieces: string[] = []
   return (entry) => {
@@ -131,14 +140,14 @@ export function makeEventReader(): (entry: Uint8Array) => PublicEvent[] {
       if (head.piece !== pieces.length + 1)
         throw new Error(`a piece of the event at offset ${expected} is missing`)
       pieces.push(lines[0]!)
-      if (pieces.length < head.pieces) return []
+      if (pieces.length < head.pieces) return { head, lines: [] }
       texts = [pieces.join('')]
       pieces = []
     } else if (pieces.length > 0) {
       throw new Error(`a piece of the event at offset ${expected} is missing`)
     }
     expected += head.count
-    return eventsIn(texts, head.first)
+    return { head, lines: texts }
   }
 }
 
@@ -188,11 +197,14 @@ function termsIn(cells: Cells): OrderTerms {
 const RESTED_CELLS = 16
 const MATCHED_CELLS = 12
 const SIGNED_CELLS = 5
-const FILL_CELLS = 5
+export const FIRST_FILL_CELL = MATCHED_CELLS + SIGNED_CELLS
+export const FILL_CELLS = 5
+
+/** Indices of fills that are mints or merges. */
+export type FillTail = { readonly others?: readonly number[] }
 
 /** The last cell of a list, if it is an object. */
-type Tail = {
-  readonly others?: readonly number[]
+type Tail = FillTail & {
   readonly cause?: CancelCause
   readonly bookByMs?: number
   readonly replaces?: OrderHash
@@ -245,7 +257,7 @@ function readMatched(row: Cells, head: ReadHead): PublicMatched {
   const { cells, tail } = withoutTail(row)
   const others = new Set(tail.others)
   const kind = cells[6] === BUY ? 'mint' : 'merge'
-  const firstFill = MATCHED_CELLS + SIGNED_CELLS
+  const firstFill = FIRST_FILL_CELL
   const hasForce = (cells.length - firstFill) % FILL_CELLS === 1
   const end = hasForce ? cells.length - 1 : cells.length
   for (let at = firstFill; at < end; at += FILL_CELLS) {

@@ -7,9 +7,10 @@ import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import type { MarketId } from '#domain/ids.ts'
 import type { Query } from '#store/reads/queries.ts'
 import type { StoredBook } from '#store/writes/public-books.ts'
+import { type BookChange, changesIn } from '#transparency/book-change.ts'
 import { makeSegmentCounter, SEGMENT_EVENTS, SEGMENT_LEAVES } from '#transparency/log-segment.ts'
 import { PastBook } from '#transparency/past-book.ts'
-import { makeEventReader, type PublicEvent, readEntry } from '#transparency/public-event.ts'
+import { makeLineReader, readEntry } from '#transparency/public-event.ts'
 
 /** Leaves that are read at once: up to 4 MB. */
 const LEAVES_READ = 64
@@ -21,7 +22,7 @@ type BookIndexPorts = {
   store(books: { partition: number; books: readonly StoredBook[] }): Promise<unknown>
 }
 
-type Place = { leaf: number; offset: number }
+type Place = { readonly leaf: number; readonly offset: number }
 
 type BookIndex = {
   /** Stores the next full segment of a partition, if there is one; returns whether there was. */
@@ -53,14 +54,16 @@ export function makeBookIndex({ query, store }: BookIndexPorts): BookIndex {
   }
 
   async function storeSegment(partition: number, from: Place): Promise<Place> {
-    const events: PublicEvent[] = []
-    const to = await readSegment(query, partition, from.leaf, events)
+    const { changes, end } = await readSegment(query, partition, from.leaf)
+    const to = end.leaf
     const changed = new Map<MarketId, PastBook>()
-    for (const event of events) {
-      const { marketId, seq } = event
-      const book = changed.get(marketId) ?? (await bookOf(marketId, seq))
-      changed.set(marketId, book)
-      book.apply(event)
+    for (const change of changes) {
+      let book = changed.get(change.marketId)
+      if (book === undefined) {
+        book = await bookOf(change.marketId, change.seq)
+        changed.set(change.marketId, book)
+      }
+      book.apply(change)
     }
     const books = [...changed].map(([marketId, book]) => ({
       ...{ marketId, seq: book.seq, throughMs: book.atMs, fromLeaf: from.leaf, toLeaf: to },
@@ -74,7 +77,7 @@ export function makeBookIndex({ query, store }: BookIndexPorts): BookIndex {
       if (kept.size <= BOOKS_KEPT_MAX) break
       kept.delete(marketId)
     }
-    return { leaf: to, offset: (events.at(-1)?.offset ?? from.offset) + 1 }
+    return end
   }
 
   return {
@@ -100,22 +103,23 @@ export function openBook({ seq, throughMs, levels }: Omit<StoredBook, 'marketId'
   return PastBook.of(seq, throughMs, text)
 }
 
-/** Reads the events of a full segment; returns the leaf after its last one. */
+/** Reads the changes of a full segment, and where the next one begins. */
 async function readSegment(
   query: Query,
   partition: number,
   from: number,
-  events: PublicEvent[],
-): Promise<number> {
+): Promise<{ readonly changes: readonly BookChange[]; readonly end: Place }> {
+  const changes: BookChange[] = []
   const isLast = makeSegmentCounter()
-  const read = makeEventReader()
+  const read = makeLineReader()
   for (let leaf = from; ; ) {
     const entries = await query('publicEntries', { partition, from: leaf, count: LEAVES_READ })
     if (entries.length === 0) throw new Error(`the public log has no leaf ${leaf}`)
     for (const entry of entries) {
       leaf++
-      events.push(...read(entry))
-      if (isLast(readEntry(entry).head)) return leaf
+      const { head, lines } = read(entry)
+      for (const change of changesIn(lines)) changes.push(change)
+      if (isLast(head)) return { changes, end: { leaf, offset: head.first + head.count } }
     }
   }
 }
