@@ -248,6 +248,30 @@ export const delegatesAbi = [
       },
       {
         "internalType": "address",
+        "name": "delegate",
+        "type": "address"
+      }
+    ],
+    "name": "isCurrent",
+    "outputs": [
+      {
+        "internalType": "bool",
+        "name": "",
+        "type": "bool"
+      }
+    ],
+    "stateMutability": "view",
+    "type": "function"
+  },
+  {
+    "inputs": [
+      {
+        "internalType": "address",
+        "name": "account",
+        "type": "address"
+      },
+      {
+        "internalType": "address",
         "name": "signer",
         "type": "address"
       },

@@ -382,13 +382,13 @@ export const settlementAbi = [
       },
       {
         "indexed": false,
-        "internalType": "enum Settlement.Fault",
+        "internalType": "enum Fault",
         "name": "fault",
         "type": "uint8"
       },
       {
         "indexed": false,
-        "internalType": "enum Settlement.Reason",
+        "internalType": "enum Reason",
         "name": "reason",
         "type": "uint8"
       }
@@ -666,7 +666,7 @@ export const settlementAbi = [
             "type": "address"
           }
         ],
-        "internalType": "struct Settlement.Order[]",
+        "internalType": "struct Order[]",
         "name": "orders",
         "type": "tuple[]"
       }
@@ -731,7 +731,7 @@ export const settlementAbi = [
             "type": "address"
           }
         ],
-        "internalType": "struct Settlement.Order[]",
+        "internalType": "struct Order[]",
         "name": "orders",
         "type": "tuple[]"
       },
@@ -956,7 +956,7 @@ export const settlementAbi = [
             "type": "uint256"
           }
         ],
-        "internalType": "struct Settlement.Execution",
+        "internalType": "struct Execution",
         "name": "e",
         "type": "tuple"
       }
@@ -1026,7 +1026,7 @@ export const settlementAbi = [
             "type": "uint256"
           }
         ],
-        "internalType": "struct Settlement.Execution",
+        "internalType": "struct Execution",
         "name": "e",
         "type": "tuple"
       },
@@ -1091,7 +1091,7 @@ export const settlementAbi = [
             "type": "address"
           }
         ],
-        "internalType": "struct Settlement.Order",
+        "internalType": "struct Order",
         "name": "order",
         "type": "tuple"
       }
@@ -1315,7 +1315,7 @@ export const settlementAbi = [
                 "type": "address"
               }
             ],
-            "internalType": "struct Settlement.Order",
+            "internalType": "struct Order",
             "name": "order",
             "type": "tuple"
           },
@@ -1330,7 +1330,7 @@ export const settlementAbi = [
             "type": "bytes32"
           }
         ],
-        "internalType": "struct Settlement.SignedOrder[]",
+        "internalType": "struct SignedOrder[]",
         "name": "orders",
         "type": "tuple[]"
       },
@@ -1367,7 +1367,7 @@ export const settlementAbi = [
             "type": "uint64"
           }
         ],
-        "internalType": "struct Settlement.Fill[]",
+        "internalType": "struct Fill[]",
         "name": "fills",
         "type": "tuple[]"
       },
@@ -1409,7 +1409,7 @@ export const settlementAbi = [
             "type": "bytes32"
           }
         ],
-        "internalType": "struct Settlement.Permit[]",
+        "internalType": "struct Permit[]",
         "name": "permits",
         "type": "tuple[]"
       }

@@ -35,9 +35,15 @@ contract Delegates is EIP712 {
     uint64 public immutable settlementGrace;
     uint64 public immutable cancelDelay;
 
+    struct Term {
+        /// Until when the exchange takes orders of the delegate, and the delegate cancels orders.
+        uint64 until;
+        /// Until when trades of orders that the delegate signed may settle.
+        uint64 settlesUntil;
+    }
+
     mapping(address account => uint256) public nonces;
-    /// Until when trades of orders that the delegate signed may settle.
-    mapping(address account => mapping(address delegate => uint64)) public settlesUntil;
+    mapping(address account => mapping(address delegate => Term)) private _terms;
 
     /// From `until` on the exchange takes no order of this delegate; at once if it is in the past,
     /// which revokes. Trades that were matched before settle until `settlesUntil`.
@@ -99,9 +105,20 @@ contract Delegates is EIP712 {
         bytes32 r,
         bytes32 vs
     ) external view returns (bool) {
-        if (signer != address(0) && block.timestamp <= settlesUntil[account][signer]) return true;
+        if (signer != address(0) && block.timestamp <= settlesUntil(account, signer)) return true;
         bytes32 s = vs & bytes32(uint256(type(int256).max));
         return _isAccepted(account, digest, uint8(uint256(vs) >> 255) + 27, r, s);
+    }
+
+    /// Whether the delegate's time has not ended and the account has not revoked it. From then on it
+    /// signs no cancellations: a stolen key could keep the account from trading for `cancelDelay`.
+    function isCurrent(address account, address delegate) external view returns (bool) {
+        return delegate != address(0) && block.timestamp < _terms[account][delegate].until;
+    }
+
+    /// Until when trades of orders that the delegate signed may settle.
+    function settlesUntil(address account, address delegate) public view returns (uint64) {
+        return _terms[account][delegate].settlesUntil;
     }
 
     function DOMAIN_SEPARATOR() external view returns (bytes32) {
@@ -117,13 +134,13 @@ contract Delegates is EIP712 {
         if (settles > type(uint64).max) settles = type(uint64).max;
         // An earlier end waits like a cancellation on chain, so that revoking is never a free
         // option against a match already made.
-        uint256 before = settlesUntil[account][delegate];
+        uint256 before = settlesUntil(account, delegate);
         if (settles < before) {
             uint256 soonest = block.timestamp + cancelDelay;
             if (soonest > before) soonest = before;
             if (settles < soonest) settles = soonest;
         }
-        settlesUntil[account][delegate] = uint64(settles);
+        _terms[account][delegate] = Term({until: until, settlesUntil: uint64(settles)});
         emit DelegateSet(
             account,
             delegate,

@@ -3,17 +3,30 @@ pragma solidity 0.8.37;
 
 import {Ownable, Ownable2Step} from "@openzeppelin/contracts/access/Ownable2Step.sol";
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
-import {IERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Permit.sol";
-import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 import {IERC1155} from "@openzeppelin/contracts/token/ERC1155/IERC1155.sol";
-import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
-import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
-import {MessageHashUtils} from "@openzeppelin/contracts/utils/cryptography/MessageHashUtils.sol";
-import {Pausable} from "@openzeppelin/contracts/utils/Pausable.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
-import {CTHelpers} from "./CTHelpers.sol";
-import {Delegates} from "./Delegates.sol";
+import {BoundedCalls} from "./BoundedCalls.sol";
+import {CompleteSets} from "./CompleteSets.sol";
 import {IConditionalTokens} from "./interfaces/IConditionalTokens.sol";
+import {SettlementFunds} from "./SettlementFunds.sol";
+import {
+    BUY,
+    Execution,
+    Fault,
+    Fill,
+    MERGE,
+    MINT,
+    ONE,
+    Order,
+    OUTCOMES,
+    Permit,
+    Reason,
+    SELL,
+    SignedOrder,
+    Standing,
+    TRADE
+} from "./SettlementTypes.sol";
+import {SignedOrders} from "./SignedOrders.sol";
 
 /// Settles matched trades between traders who signed orders, in batches, without ever holding their
 /// funds: the collateral goes from buyer to seller and the outcome tokens from seller to buyer in
@@ -37,80 +50,7 @@ import {IConditionalTokens} from "./interfaces/IConditionalTokens.sol";
 /// moves 2.20 of collateral from Ann to Bob and 4 YES from Bob to Ann. Ann's order has 6 left. Carol
 /// signs BUY 6 NO at 0.45: a mint of 6 at 0.60 takes 3.60 from Ann and 2.40 from Carol, splits them,
 /// and delivers 6 YES to Ann and 6 NO to Carol.
-contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient {
-    struct Order {
-        bytes32 marketId;
-        address trader;
-        uint8 side;
-        uint8 outcome;
-        uint64 price;
-        uint64 size;
-        uint64 nonce;
-        uint64 expiration;
-        address makerFeeRecipient;
-    }
-
-    /// The signature in the compact form of ERC-2098: `vs` is `s` with the parity of `v` on top.
-    struct SignedOrder {
-        Order order;
-        bytes32 r;
-        bytes32 vs;
-    }
-
-    /// `buy` and `sell` are indices into the batch's orders; `seq` and `fillIndex` are the
-    /// exchange's number of the trade within its market.
-    ///
-    /// A BUY of the other outcome at q may stand in for a SELL at 1 − q: then both are BUY, and the
-    /// fill is a mint. A SELL of the other outcome at q may stand in for a BUY at 1 − q: then both
-    /// are SELL, and the fill is a merge. `price` is that of the order that does not stand in.
-    struct Fill {
-        uint32 buy;
-        uint32 sell;
-        uint64 seq;
-        uint32 fillIndex;
-        uint64 price;
-        uint64 size;
-    }
-
-    /// An ERC-2612 permit of the collateral with this contract as the spender, tried just before
-    /// the fill with the index `fill`. A permit replaces the allowance that was there: when a batch
-    /// has two of one owner, the fills of the first come before the second.
-    struct Permit {
-        uint32 fill;
-        address owner;
-        uint256 value;
-        uint256 deadline;
-        uint8 v;
-        bytes32 r;
-        bytes32 s;
-    }
-
-    /// One slot per order. A trade has to be remembered so that it never settles twice, and a slot
-    /// of its own would be a fifth of its cost. So the first trade of an order is remembered in the
-    /// order's slot, which is written anyway: by the low 152 bits of its id, compared only with
-    /// trades of the same order. A trade that finds both its orders' places taken gets a slot.
-    struct OrderState {
-        uint64 filled;
-        /// When the trader's cancellation takes effect; zero if he has not cancelled.
-        uint40 cancelledFrom;
-        uint152 firstTrade;
-    }
-
-    /// Orders of a trader with a nonce below `nonce` are void; from `nextFrom` on, those below
-    /// `next` are. Both only ever rise.
-    struct Epoch {
-        uint64 nonce;
-        uint64 next;
-        uint40 nextFrom;
-    }
-
-    /// What an order is worth before its fills are looked at.
-    enum Standing {
-        Unsigned,
-        Good,
-        Void
-    }
-
+contract Settlement is Ownable2Step, SignedOrders, CompleteSets, ReentrancyGuardTransient {
     /// What is known of a batch: of each of its orders, and of each of its fills.
     struct Batch {
         bytes32[] hashes;
@@ -118,121 +58,19 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         bytes verdicts;
     }
 
-    /// What the call that moves the funds is handed: everything checked and computed.
-    struct Execution {
-        bytes32 tradeId;
-        bytes32 marketId;
-        bytes32 buyHash;
-        bytes32 sellHash;
-        address buyer;
-        address seller;
-        uint8 outcome;
-        uint64 price;
-        uint64 size;
-        uint256 cost;
-        uint256 positionId;
-    }
-
-    /// The side that could not perform; `None` when neither is to blame.
-    enum Fault {
-        None,
-        Buyer,
-        Seller,
-        Both
-    }
-
-    enum Reason {
-        None,
-        AlreadySettled,
-        WrongSide,
-        MarketMismatch,
-        OutcomeMismatch,
-        SizeZero,
-        PriceOutOfRange,
-        PriceAboveBuyLimit,
-        PriceBelowSellLimit,
-        InvalidSignature,
-        FeeRecipientNotZero,
-        OrderExpired,
-        OrderCancelled,
-        OrderOverfilled,
-        MarketUnknown,
-        InsufficientCollateral,
-        InsufficientAllowance,
-        InsufficientShares,
-        SharesNotApproved,
-        BothUnfunded,
-        CollateralRefused,
-        SharesRefused
-    }
-
-    uint8 private constant BUY = 0;
-    uint8 private constant SELL = 1;
-    uint8 private constant OUTCOMES = 2;
-    /// How a fill moves funds, see `Fill`. Not an enum, whose comparisons cost every fill 100 gas.
-    uint256 private constant TRADE = 0;
-    uint256 private constant MINT = 1;
-    uint256 private constant MERGE = 2;
-    uint256 private constant ONE = 1_000_000;
-
     /// Gas of one fill's own call, and inside it of each of the two transfers. The rest pays for
     /// the three storage slots a first fill writes. An honest fill needs about half of each.
     uint256 public constant FILL_GAS = 300_000;
-    uint256 private constant TRANSFER_GAS = 100_000;
-    uint256 private constant PERMIT_GAS = 100_000;
-    uint256 private constant VIEW_GAS = 30_000;
     /// What must be left before a fill: its own gas (the EVM keeps back one part in 64) and enough
     /// to find out and report why it failed.
     uint256 private constant GAS_BEFORE_FILL = (FILL_GAS * 64) / 63 + 150_000;
-    /// The same for a mint or a merge, which has four transfers, and a split or merge of its own
-    /// limit. Most of that limit is for markets whose token ids take long to find.
-    uint256 private constant SET_FILL_GAS = 750_000;
-    uint256 private constant SET_GAS = 250_000;
     uint256 private constant GAS_BEFORE_SET_FILL = (SET_FILL_GAS * 64) / 63 + 150_000;
 
-    /// What must be there for each order that its trader's key did not sign, beside the gas of all
-    /// fills: `Delegates.SIGNATURE_GAS` and the calls around it. It is demanded before the first
-    /// account is asked, so that no account can make a batch run short that was simulated.
-    uint256 private constant SIGNER_GAS = 130_000;
-
-    uint256 private constant CANCEL_DELAY_MAX = 7 days;
-
-    bytes32 public constant ORDER_TYPEHASH = keccak256(
-        "Order(bytes32 marketId,address trader,uint8 side,uint8 outcome,uint64 price,uint64 size,uint64 nonce,uint64 expiration,address makerFeeRecipient)"
-    );
-
-    /// There is no nonce in these two: a cancellation that is sent again changes nothing, and a row
-    /// of nonces would let one message that was lost hold up all later ones.
-    bytes32 public constant CANCEL_ORDERS_TYPEHASH =
-        keccak256("CancelOrders(address trader,bytes32[] orderHashes,uint256 deadline)");
-    bytes32 public constant CANCEL_ALL_BEFORE_TYPEHASH =
-        keccak256("CancelAllBefore(address trader,uint64 nonce,uint256 deadline)");
-
-    /// Traders fall into so many groups by their address. Fits into the slot of `_paused`.
-    uint256 private constant GROUPS = 88;
-    /// The groups that have a trader with an epoch, a bit each. An order whose trader is in another
-    /// group costs no look at the trader's epoch, which would be 2,100 gas.
-    uint88 private _groupsWithEpoch;
-
-    IERC20 public immutable collateral;
-    IConditionalTokens public immutable conditionalTokens;
-    /// How long after its expiration an order's trades may still settle: they were matched in time.
-    uint64 public immutable settlementGrace;
-    /// How long after a cancellation on chain an order's trades may still settle. It is longer than
-    /// the grace, so that cancelling is never a free option against a match already made.
-    uint64 public immutable cancelDelay;
-    /// Keys that accounts appointed. Made by the constructor, so its address follows from this one.
-    Delegates public immutable delegates;
-
     mapping(address account => bool) public isOperator;
-    mapping(bytes32 orderHash => OrderState) private _orders;
-    mapping(address trader => Epoch) private _epochs;
     /// Settled trades that are not the first of either of their orders.
     mapping(bytes32 tradeId => bool) private _settledLater;
 
     event OperatorSet(address indexed account, bool allowed);
-    event OrderCancelled(bytes32 indexed orderHash, address indexed trader, uint64 effectiveAt);
-    event AllOrdersCancelled(address indexed trader, uint64 beforeNonce, uint64 effectiveAt);
     event TradeSettled(
         bytes32 indexed tradeId,
         address indexed buyer,
@@ -254,30 +92,9 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     );
 
     error NotOperator(address account);
-    error NotTrader(bytes32 orderHash);
-    /// The deadline of a signed cancellation has passed.
-    error PermitExpired(uint256 deadline);
-    /// The signature is another account's, or over other data (another chain or contract).
-    error PermitSignerMismatch(address signer, address owner);
-    /// The trader's last `cancelAllBefore` has yet to take effect; until then there is no other.
-    error EpochPending(uint64 effectiveAt);
-    error OnlySelf();
     error OrderIndexOutOfRange(uint256 fill);
     error PermitOutOfOrder(uint256 permit);
-    error TooLittleGas(uint256 fill);
-    error InvalidConfiguration();
     error OwnershipNotRenounceable();
-    error CollateralMoveFailed();
-    error SharesMoveFailed();
-    /// The seller of a mint does not take the tokens.
-    error SellerSharesMoveFailed();
-    error ProbePassed();
-    error ProbeFailed();
-
-    modifier onlySelf() {
-        if (msg.sender != address(this)) revert OnlySelf();
-        _;
-    }
 
     constructor(
         IERC20 collateral_,
@@ -286,19 +103,12 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         address operator_,
         uint64 settlementGrace_,
         uint64 cancelDelay_
-    ) EIP712("SibylSettlement", "1") Ownable(owner_) {
-        if (
-            address(collateral_).code.length == 0 || address(conditionalTokens_).code.length == 0
-                || cancelDelay_ <= settlementGrace_ || cancelDelay_ > CANCEL_DELAY_MAX
-        ) revert InvalidConfiguration();
-        collateral = collateral_;
-        conditionalTokens = conditionalTokens_;
-        settlementGrace = settlementGrace_;
-        cancelDelay = cancelDelay_;
-        delegates = new Delegates(settlementGrace_, cancelDelay_);
+    )
+        Ownable(owner_)
+        SignedOrders(settlementGrace_, cancelDelay_)
+        SettlementFunds(collateral_, conditionalTokens_)
+    {
         _setOperator(operator_, true);
-        // For mints. The conditional tokens take collateral from nobody but their caller.
-        SafeERC20.forceApprove(collateral_, address(conditionalTokens_), type(uint256).max);
     }
 
     /// Settles what can be settled of `fills`, in order, and reports the rest. Permits stand in the
@@ -315,7 +125,12 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     ) external nonReentrant whenNotPaused returns (bytes memory verdicts) {
         if (!isOperator[msg.sender]) revert NotOperator(msg.sender);
         Batch memory batch;
-        (batch.hashes, batch.standings) = _hashAndRecover(orders, fills);
+        uint256 others;
+        (batch.hashes, batch.standings, others) = _hashAndRecover(orders);
+        if (others > 0) {
+            uint256 gasNeeded = others * SIGNER_GAS + _gasOf(orders, fills, permits.length);
+            _askDelegates(orders, batch.hashes, batch.standings, gasNeeded);
+        }
         verdicts = new bytes(fills.length);
         batch.verdicts = verdicts;
         uint256 permit = 0;
@@ -338,7 +153,7 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
 
         if (!_moveCollateral(e.buyer, e.seller, e.cost)) revert CollateralMoveFailed();
         // Last, because it may call the buyer: at that point he has paid.
-        (bool moved,,) = _call(
+        (bool moved,,) = BoundedCalls.call(
             address(conditionalTokens),
             TRANSFER_GAS,
             abi.encodeCall(
@@ -360,96 +175,11 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         );
     }
 
-    /// `executeFill` of a mint or a merge. A mint takes the cost from the buyer and the rest of
-    /// `size` from the seller, splits exactly that, and delivers one outcome to each. A merge takes
-    /// one outcome from each, merges them, and pays the cost to the seller and the rest to the buyer.
+    /// `executeFill` of a mint or a merge.
     function executeSets(Execution calldata e, bool isMint) external onlySelf {
         _record(e);
-        (address buyer, address seller, uint256 size) = (e.buyer, e.seller, e.size);
-        (uint256 id, uint256 otherId) = (e.positionId, _positionId(e.marketId, 1 - e.outcome));
-        uint256 held = _held();
-        if (isMint) {
-            if (
-                !_moveCollateral(buyer, address(this), e.cost)
-                    || !_moveCollateral(seller, address(this), size - e.cost)
-                    || !_callSets(IConditionalTokens.splitPosition.selector, e.marketId, size)
-                    || _held() < held
-            ) revert CollateralMoveFailed();
-            // Last, because they may call the two: at that point both have paid.
-            if (!_moveShares(address(this), buyer, id, size)) revert SharesMoveFailed();
-            if (!_moveShares(address(this), seller, otherId, size)) revert SellerSharesMoveFailed();
-        } else if (
-            !_moveShares(seller, address(this), id, size)
-                || !_moveShares(buyer, address(this), otherId, size)
-                || !_callSets(IConditionalTokens.mergePositions.selector, e.marketId, size)
-                || !_pay(seller, e.cost) || !_pay(buyer, size - e.cost) || _held() < held
-        ) revert CollateralMoveFailed();
+        _moveSets(e, isMint);
         _emitSettled(e);
-    }
-
-    /// Receives the outcome tokens of a mint or a merge, `onERC1155Received` and
-    /// `onERC1155BatchReceived` in one: both begin with the account that moves the tokens, and return
-    /// their own selector. Only this contract can move tokens to itself, so none strand here.
-    fallback() external {
-        if (
-            msg.sender != address(conditionalTokens)
-                || uint256(bytes32(msg.data[4:])) != uint160(address(this))
-        ) revert OnlySelf();
-        assembly ("memory-safe") {
-            mstore(0x00, and(calldataload(0x00), shl(224, 0xffffffff)))
-            return(0x00, 0x20)
-        }
-    }
-
-    /// Tells whether the collateral moves for `account` at all (a stablecoin may have blocked it),
-    /// by moving nothing from it to itself. Always reverts.
-    function probeCollateral(address account) external onlySelf {
-        if (_moveCollateral(account, account, 0)) revert ProbePassed();
-        revert ProbeFailed();
-    }
-
-    /// Withdraws the caller's orders. It takes effect after `cancelDelay`, so that trades that the
-    /// exchange has already matched still settle.
-    function cancelOrders(Order[] calldata orders) external {
-        _cancelOrders(msg.sender, orders);
-    }
-
-    /// `cancelOrders` for `trader`, by any caller with his or a delegate's signature of the orders'
-    /// hashes.
-    function cancelOrdersWithPermit(
-        address trader,
-        Order[] calldata orders,
-        uint256 deadline,
-        uint8 v,
-        bytes32 r,
-        bytes32 s
-    ) external {
-        bytes32 hashes = keccak256(abi.encodePacked(_cancelOrders(trader, orders)));
-        bytes32 structHash =
-            keccak256(abi.encode(CANCEL_ORDERS_TYPEHASH, trader, hashes, deadline));
-        _requireSigned(structHash, trader, true, deadline, v, r, s);
-    }
-
-    /// Withdraws every order of the caller whose nonce is below `nonce`, also those not shown yet,
-    /// with the same delay. Orders with a lower nonce that he signs later are void too.
-    function cancelAllBefore(uint64 nonce) external {
-        _cancelAllBefore(msg.sender, nonce);
-    }
-
-    /// `cancelAllBefore` for `trader`, by any caller with his signature. A delegate's does not do: it
-    /// could void every later order of the trader for good.
-    function cancelAllBeforeWithPermit(
-        address trader,
-        uint64 nonce,
-        uint256 deadline,
-        uint8 v,
-        bytes32 r,
-        bytes32 s
-    ) external {
-        bytes32 structHash =
-            keccak256(abi.encode(CANCEL_ALL_BEFORE_TYPEHASH, trader, nonce, deadline));
-        _requireSigned(structHash, trader, false, deadline, v, r, s);
-        _cancelAllBefore(trader, nonce);
     }
 
     function setOperator(address account, bool allowed) external onlyOwner {
@@ -469,11 +199,6 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     /// Without an owner a rogue operator could not be removed.
     function renounceOwnership() public view override onlyOwner {
         revert OwnershipNotRenounceable();
-    }
-
-    /// The EIP-712 digest that the trader signs: the order's identity.
-    function hashOrder(Order calldata order) public view returns (bytes32) {
-        return MessageHashUtils.toTypedDataHash(_domainSeparatorV4(), _structHash(order));
     }
 
     function tradeIdOf(
@@ -500,25 +225,6 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         );
     }
 
-    function orderState(bytes32 orderHash)
-        external
-        view
-        returns (uint64 filled, uint64 cancelledFrom)
-    {
-        OrderState memory state = _orders[orderHash];
-        return (state.filled, state.cancelledFrom);
-    }
-
-    /// Below which nonce a trader's orders are void, and from `nextFrom` on below which.
-    function epochOf(address trader)
-        external
-        view
-        returns (uint64 nonce, uint64 next, uint64 nextFrom)
-    {
-        Epoch memory epoch = _epochs[trader];
-        return (epoch.nonce, epoch.next, epoch.nextFrom);
-    }
-
     /// Whether a trade has settled. The hashes are those of its two orders.
     function isSettled(bytes32 tradeId, bytes32 buyHash, bytes32 sellHash)
         public
@@ -531,59 +237,6 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     /// What a fill costs: price × size, rounded up to the next unit of collateral.
     function costOf(uint64 price, uint64 size) public pure returns (uint256) {
         return (uint256(price) * size + ONE - 1) / ONE;
-    }
-
-    function DOMAIN_SEPARATOR() external view returns (bytes32) {
-        return _domainSeparatorV4();
-    }
-
-    function _cancelOrders(address trader, Order[] calldata orders)
-        private
-        returns (bytes32[] memory hashes)
-    {
-        uint40 effectiveAt = uint40(block.timestamp + cancelDelay);
-        hashes = new bytes32[](orders.length);
-        for (uint256 i = 0; i < orders.length; ++i) {
-            bytes32 orderHash = hashOrder(orders[i]);
-            hashes[i] = orderHash;
-            if (orders[i].trader != trader) revert NotTrader(orderHash);
-            OrderState storage state = _orders[orderHash];
-            if (state.cancelledFrom != 0) continue;
-            state.cancelledFrom = effectiveAt;
-            emit OrderCancelled(orderHash, trader, effectiveAt);
-        }
-    }
-
-    /// Does nothing when that much is void, or about to be: it cannot be used to put anything off.
-    function _cancelAllBefore(address trader, uint64 nonce) private {
-        Epoch memory epoch = _epochs[trader];
-        if (nonce <= epoch.next) return;
-        // One that waits would wait anew if it were replaced, and would lend its time to orders
-        // that may have been matched since if it were raised.
-        if (block.timestamp < epoch.nextFrom) revert EpochPending(epoch.nextFrom);
-        uint40 effectiveAt = uint40(block.timestamp + cancelDelay);
-        _epochs[trader] = Epoch({nonce: epoch.next, next: nonce, nextFrom: effectiveAt});
-        _groupsWithEpoch |= uint88(1 << _groupOf(trader));
-        emit AllOrdersCancelled(trader, nonce, effectiveAt);
-    }
-
-    function _requireSigned(
-        bytes32 structHash,
-        address trader,
-        bool byDelegate,
-        uint256 deadline,
-        uint8 v,
-        bytes32 r,
-        bytes32 s
-    ) private view {
-        if (block.timestamp > deadline) revert PermitExpired(deadline);
-        bytes32 digest = _hashTypedDataV4(structHash);
-        (address signer,,) = ECDSA.tryRecover(digest, v, r, s);
-        if (signer != address(0) && signer == trader) return;
-        bytes32 vs = s | bytes32(uint256(v == 28 ? 1 : 0) << 255);
-        if (!delegates.isSigner(trader, byDelegate ? signer : address(0), digest, r, vs)) {
-            revert PermitSignerMismatch(signer, trader);
-        }
     }
 
     function _settleFill(
@@ -636,12 +289,12 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         if (kind == TRADE) {
             if (gasleft() < GAS_BEFORE_FILL) revert TooLittleGas(index);
             (done,, word) =
-                _call(address(this), FILL_GAS, abi.encodeCall(this.executeFill, (e)));
+                BoundedCalls.call(address(this), FILL_GAS, abi.encodeCall(this.executeFill, (e)));
         } else {
             // Only so that it is known: the inner call asks for it.
             _positionId(e.marketId, 1 - e.outcome);
             if (gasleft() < GAS_BEFORE_SET_FILL) revert TooLittleGas(index);
-            (done,, word) = _call(
+            (done,, word) = BoundedCalls.call(
                 address(this),
                 SET_FILL_GAS,
                 abi.encodeCall(this.executeSets, (e, kind == MINT))
@@ -753,7 +406,7 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     {
         address tokens = address(conditionalTokens);
         if (
-            _read(tokens, abi.encodeCall(conditionalTokens.getOutcomeSlotCount, (e.marketId))) == 0
+            BoundedCalls.read(tokens, abi.encodeCall(conditionalTokens.getOutcomeSlotCount, (e.marketId))) == 0
         ) return (Fault.None, Reason.MarketUnknown);
 
         Reason buyer = kind == MERGE
@@ -780,162 +433,20 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         return (buyerRefused ? Fault.Buyer : Fault.Seller, Reason.CollateralRefused);
     }
 
-    function _collateralShortage(address account, uint256 amount) private view returns (Reason) {
-        address token = address(collateral);
-        if (_read(token, abi.encodeCall(IERC20.balanceOf, (account))) < amount) {
-            return Reason.InsufficientCollateral;
-        }
-        if (_read(token, abi.encodeCall(IERC20.allowance, (account, address(this)))) < amount) {
-            return Reason.InsufficientAllowance;
-        }
-        return Reason.None;
-    }
-
-    function _sharesShortage(address account, uint256 id, uint256 amount)
-        private
-        view
-        returns (Reason)
-    {
-        address token = address(conditionalTokens);
-        if (_read(token, abi.encodeCall(IERC1155.balanceOf, (account, id))) < amount) {
-            return Reason.InsufficientShares;
-        }
-        if (
-            _read(token, abi.encodeCall(IERC1155.isApprovedForAll, (account, address(this)))) == 0
-        ) return Reason.SharesNotApproved;
-        return Reason.None;
-    }
-
-    function _probe(address account) private returns (bool) {
-        (,, uint256 word) = _call(
-            address(this), TRANSFER_GAS + VIEW_GAS, abi.encodeCall(this.probeCollateral, (account))
-        );
-        return bytes4(bytes32(word)) == ProbePassed.selector;
-    }
-
-    function _hashAndRecover(SignedOrder[] calldata orders, Fill[] calldata fills)
-        private
-        view
-        returns (bytes32[] memory hashes, Standing[] memory standings)
-    {
-        bytes32 domainSeparator = _domainSeparatorV4();
-        hashes = new bytes32[](orders.length);
-        standings = new Standing[](orders.length);
-        uint256 groups = _groupsWithEpoch;
-        uint256 others = 0;
-        for (uint256 i = 0; i < orders.length; ++i) {
-            SignedOrder calldata o = orders[i];
-            bytes32 digest =
-                MessageHashUtils.toTypedDataHash(domainSeparator, _structHash(o.order));
-            (address signer,,) = ECDSA.tryRecover(digest, o.r, o.vs);
-            hashes[i] = digest;
-            if (signer == address(0) || signer != o.order.trader) ++others;
-            else standings[i] = _standing(o.order, groups);
-        }
-        if (others == 0) return (hashes, standings);
-        if (gasleft() < others * SIGNER_GAS + _gasOf(orders, fills)) revert TooLittleGas(0);
-        for (uint256 i = 0; i < orders.length; ++i) {
-            if (standings[i] != Standing.Unsigned) continue;
-            SignedOrder calldata o = orders[i];
-            (address signer,,) = ECDSA.tryRecover(hashes[i], o.r, o.vs);
-            if (delegates.isSigner(o.order.trader, signer, hashes[i], o.r, o.vs)) {
-                standings[i] = _standing(o.order, groups);
-            }
-        }
-    }
-
-    /// The gas of all fills of a batch, whatever their traders do.
-    function _gasOf(SignedOrder[] calldata orders, Fill[] calldata fills)
+    /// The gas of a batch's permits and fills, whatever their traders do.
+    function _gasOf(SignedOrder[] calldata orders, Fill[] calldata fills, uint256 permits)
         private
         pure
         returns (uint256 gas)
     {
-        gas = 150_000;
+        gas = 150_000 + permits * ((PERMIT_GAS * 64) / 63 + 5_000);
         for (uint256 i = 0; i < fills.length; ++i) {
+            if (fills[i].buy >= orders.length || fills[i].sell >= orders.length) {
+                revert OrderIndexOutOfRange(i);
+            }
             bool isSets = orders[fills[i].buy].order.side == orders[fills[i].sell].order.side;
             gas += (isSets ? SET_FILL_GAS : FILL_GAS) + 50_000;
         }
-    }
-
-    /// Of an order that is signed: whether its trader's epoch has voided it.
-    function _standing(Order calldata order, uint256 groups) private view returns (Standing) {
-        bool mayBeVoid = (groups >> _groupOf(order.trader)) & 1 != 0;
-        bool isVoid = mayBeVoid && order.nonce < _epochNow(order.trader);
-        return isVoid ? Standing.Void : Standing.Good;
-    }
-
-    /// The ERC-1155 id of an outcome of a market. It takes some thousand gas to compute and a batch
-    /// asks for few different ones, so the answer is kept until the end of the transaction.
-    function _positionId(bytes32 marketId, uint8 outcome) private returns (uint256 id) {
-        bytes32 slot = keccak256(abi.encode(marketId, outcome));
-        assembly ("memory-safe") {
-            id := tload(slot)
-        }
-        if (id != 0) return id;
-        id = CTHelpers.getPositionId(
-            collateral, CTHelpers.getCollectionId(bytes32(0), marketId, 1 << outcome)
-        );
-        assembly ("memory-safe") {
-            tstore(slot, id)
-        }
-    }
-
-    function _tryPermit(Permit calldata p) private {
-        _call(
-            address(collateral),
-            PERMIT_GAS,
-            abi.encodeCall(
-                IERC20Permit.permit, (p.owner, address(this), p.value, p.deadline, p.v, p.r, p.s)
-            )
-        );
-    }
-
-    function _moveCollateral(address from, address to, uint256 amount) private returns (bool) {
-        (bool success, uint256 length, uint256 word) = _call(
-            address(collateral),
-            TRANSFER_GAS,
-            abi.encodeCall(IERC20.transferFrom, (from, to, amount))
-        );
-        // Some tokens return nothing when they succeed; others return false when they fail.
-        return success && (length == 0 || (length >= 32 && word == 1));
-    }
-
-    function _pay(address to, uint256 amount) private returns (bool) {
-        (bool success, uint256 length, uint256 word) = _call(
-            address(collateral), TRANSFER_GAS, abi.encodeCall(IERC20.transfer, (to, amount))
-        );
-        return success && (length == 0 || (length >= 32 && word == 1));
-    }
-
-    function _moveShares(address from, address to, uint256 id, uint256 amount)
-        private
-        returns (bool success)
-    {
-        (success,,) = _call(
-            address(conditionalTokens),
-            TRANSFER_GAS,
-            abi.encodeCall(IERC1155.safeTransferFrom, (from, to, id, amount, ""))
-        );
-    }
-
-    /// Splits or merges `size` complete sets of the market.
-    function _callSets(bytes4 selector, bytes32 marketId, uint256 size)
-        private
-        returns (bool success)
-    {
-        uint256[] memory partition = new uint256[](OUTCOMES);
-        (partition[0], partition[1]) = (1, 2);
-        (success,,) = _call(
-            address(conditionalTokens),
-            SET_GAS,
-            abi.encodeWithSelector(selector, collateral, bytes32(0), marketId, partition, size)
-        );
-    }
-
-    /// The collateral that was sent here by mistake. No mint or merge may end with less of it: a
-    /// token that keeps a fee or moves less than it says would pay a trader from it.
-    function _held() private view returns (uint256) {
-        return _read(address(collateral), abi.encodeCall(IERC20.balanceOf, (address(this))));
     }
 
     function _emitSettled(Execution calldata e) private {
@@ -951,53 +462,6 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
             e.size,
             e.cost
         );
-    }
-
-    /// A call with a limit on its gas that copies at most one word of what it returns.
-    function _call(address target, uint256 gasLimit, bytes memory data)
-        private
-        returns (bool success, uint256 length, uint256 word)
-    {
-        assembly ("memory-safe") {
-            mstore(0x00, 0)
-            success := call(gasLimit, target, 0, add(data, 0x20), mload(data), 0x00, 0x20)
-            length := returndatasize()
-            word := mload(0x00)
-        }
-    }
-
-    /// A view with the same limits. What cannot be read counts as zero.
-    function _read(address target, bytes memory data) private view returns (uint256 word) {
-        bool success;
-        uint256 length;
-        assembly ("memory-safe") {
-            success := staticcall(VIEW_GAS, target, add(data, 0x20), mload(data), 0x00, 0x20)
-            length := returndatasize()
-            word := mload(0x00)
-        }
-        if (!success || length < 32) return 0;
-    }
-
-    function _structHash(Order calldata order) private pure returns (bytes32) {
-        return keccak256(abi.encode(ORDER_TYPEHASH, order));
-    }
-
-    function _isExpired(Order calldata order) private view returns (bool) {
-        return block.timestamp > uint256(order.expiration) + settlementGrace;
-    }
-
-    function _isCancelled(OrderState memory state) private view returns (bool) {
-        return state.cancelledFrom != 0 && block.timestamp >= state.cancelledFrom;
-    }
-
-    function _groupOf(address trader) private pure returns (uint256) {
-        return uint160(trader) % GROUPS;
-    }
-
-    /// The nonce below which the trader's orders are void at this time.
-    function _epochNow(address trader) private view returns (uint64) {
-        Epoch memory epoch = _epochs[trader];
-        return block.timestamp >= epoch.nextFrom ? epoch.next : epoch.nonce;
     }
 
     function _mark(bytes32 tradeId) private pure returns (uint152) {

@@ -51,18 +51,31 @@ export async function acceptsSignature(
     asking.signature.slice(130),
   ]
   const vs = BigInt(`0x${s}`) | (/^(01|1c)$/i.test(v) ? 1n << 255n : 0n)
-  const data = encodeFunctionData({
-    abi: delegatesAbi,
-    functionName: 'isSigner',
-    args: [
-      hexAddress(asking.account),
-      // For orders, delegates are not checked here: the exchange knows them and their limits from events.
-      hexAddress(asking.delegate ?? ZERO_ADDRESS),
-      asking.digest as Hex,
-      `0x${r}`,
-      `0x${vs.toString(16).padStart(64, '0')}`,
-    ],
-  })
+  const account = hexAddress(asking.account)
+  const ask = (functionName: 'isSigner' | 'isCurrent', data: Hex) =>
+    answerOf(client, settlement, functionName, data)
+  if (asking.delegate !== undefined) {
+    const args = [account, hexAddress(asking.delegate)] as const
+    const data = encodeFunctionData({ abi: delegatesAbi, functionName: 'isCurrent', args })
+    if (await ask('isCurrent', data)) return true
+  }
+  const args = [
+    account,
+    // Not as a delegate: the exchange knows delegates from events, with their limits.
+    hexAddress(ZERO_ADDRESS),
+    asking.digest as Hex,
+    `0x${r}` as Hex,
+    `0x${vs.toString(16).padStart(64, '0')}` as Hex,
+  ] as const
+  return ask('isSigner', encodeFunctionData({ abi: delegatesAbi, functionName: 'isSigner', args }))
+}
+
+async function answerOf(
+  client: ChainClient,
+  settlement: Address,
+  functionName: 'isSigner' | 'isCurrent',
+  data: Hex,
+): Promise<boolean> {
   const { data: returned } = await asked(
     client.viem.call({
       account: hexAddress(settlement),
@@ -73,7 +86,7 @@ export async function acceptsSignature(
   )
   // A settlement contract of an earlier version has no delegates.
   if (returned === undefined || returned === '0x') return false
-  return decodeFunctionResult({ abi: delegatesAbi, functionName: 'isSigner', data: returned })
+  return decodeFunctionResult({ abi: delegatesAbi, functionName, data: returned })
 }
 
 /** Returns the nonce of an account's next delegation by signature. */

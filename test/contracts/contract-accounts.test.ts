@@ -194,6 +194,19 @@ describe('a contract account', () => {
     assert.ok(receipt.gasUsed < 20n * 180_000n, `${receipt.gasUsed} gas`)
   })
 
+  test('a batch with contract accounts must have the gas of its permits too, which may burn it', async () => {
+    const { chain, owner, settlement, ann, usdcPermit } = world
+    const [orders, fills] = await batch()
+    const permit = await usdcPermit(ann, settlement.address, 1n)
+    const permits = Array.from({ length: 20 }, () => permit)
+    const send = (gas: bigint) =>
+      chain.send(owner, settlement, 'settle', [orders, fills, permits], { gas })
+    const withoutPermits = 2n * 350_000n + 130_000n + 150_000n
+    await assertReverts(send(withoutPermits + 20n * 60_000n), 'TooLittleGas')
+    const receipt = await send(withoutPermits + 20n * 120_000n)
+    assert.equal(world.verdicts(receipt).length, 2)
+  })
+
   test('a contract account that answers by block number or block maker is judged by the block of the transaction', async () => {
     const { chain, owner, settlement } = world
     const settleCall = await batch()

@@ -171,6 +171,21 @@ describe('a delegate', () => {
     )
   })
 
+  test('a revoked delegate cancels nothing, while its matched orders still settle', async () => {
+    const { ann, chain, settlement, relayer, signCancellation } = world
+    await appoint((await chain.now()) + DAY)
+    const [matched, own] = [await pair(bot), await pair(ann)]
+    const cancellation = await signCancellation(bot, [own[0].order], { trader: ann.address })
+    await appoint(0n)
+    await assertReverts(
+      chain.send(relayer, settlement, 'cancelOrdersWithPermit', cancellation),
+      'PermitSignerMismatch',
+      [bot.address, ann.address],
+    )
+    assert.equal(await outcomeOf(matched), 'settled')
+    assert.equal(await outcomeOf(own), 'settled')
+  })
+
   test('a delegate cannot settle an order that the account’s epoch has voided', async () => {
     const { ann, chain, settlement } = world
     await appoint((await chain.now()) + 30n * DAY)

@@ -18,5 +18,6 @@ test('random calls give the results of the model, to the last unit', async (t) =
   assert.ok(report.settled > report.fills * 0.2, `${report.settled} settled`)
   assert.ok(report.mints > report.settled * 0.05, `${report.mints} mints`)
   assert.ok(report.merges > report.settled * 0.02, `${report.merges} merges`)
+  assert.ok(report.signedByOthers > report.settled * 0.01, `${report.signedByOthers} by others`)
   assert.ok(Object.keys(report.rejected).length >= 8, Object.keys(report.rejected).join())
 })

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {IERC1271} from "@openzeppelin/contracts/interfaces/IERC1271.sol";
 import {IERC1155Receiver} from "@openzeppelin/contracts/token/ERC1155/IERC1155Receiver.sol";
 
 /// TEST ONLY. Code that a trader gives his own account (EIP-7702) to do harm when he is paid in
@@ -16,7 +17,14 @@ contract HostileReceiver {
         CallBack
     }
 
+    enum Signatures {
+        Refuse,
+        AcceptAll,
+        BurnGas
+    }
+
     Mode private _mode;
+    Signatures private _signatures;
     address private _target;
     bytes private _data;
 
@@ -26,6 +34,20 @@ contract HostileReceiver {
         _mode = mode;
         _target = target;
         _data = data;
+    }
+
+    function armSignatures(Signatures signatures) external {
+        _signatures = signatures;
+    }
+
+    /// A signature that the account's own key did not make (EIP-1271).
+    function isValidSignature(bytes32, bytes calldata) external view returns (bytes4) {
+        if (_signatures == Signatures.BurnGas) {
+            while (true) {}
+        }
+        return _signatures == Signatures.AcceptAll
+            ? IERC1271.isValidSignature.selector
+            : bytes4(0xffffffff);
     }
 
     function supportsInterface(bytes4) external pure returns (bool) {

@@ -1,9 +1,9 @@
 /**
  * Random calls against the model. Each fill of a batch is one call of the contract to itself and is
  * predicted and compared one by one: trades, mints and merges. Around them traders fund, spend, approve, revoke, cancel,
- * permit, split, merge and redeem, strangers try what they may not and bring the permits of others, and the
- * clock moves. Two traders have hostile code in their accounts, and the collateral turns hostile for a batch
- * now and then (`hostility.ts`).
+ * permit, split, merge and redeem, appoint each other's keys as delegates and revoke them, strangers try what they may not
+ * and bring the permits of others, and the clock moves. Two traders have hostile code in their accounts, which also answers
+ * for signatures of other keys (EIP-1271), and the collateral turns hostile for a batch now and then (`hostility.ts`).
  *
  * Checked after every transaction: what became of each fill, exactly, by the events and by what `settle` returned, and
  * for some of the batches that a simulation returned the same; that the settlement contract holds no more and no less
@@ -40,11 +40,13 @@ import {
   type Expected,
   holding,
   isCancelled,
+  isSigned,
   type KnownOrder,
   kindOf,
   type ModelFill,
   move,
   newModel,
+  setDelegate,
   settleInModel,
   UNLIMITED,
 } from './model.ts'
@@ -71,6 +73,8 @@ export type FuzzReport = {
   /** Of the settled fills. */
   mints: number
   merges: number
+  /** Settled fills with an order that its trader's key did not sign. */
+  signedByOthers: number
   rejected: Record<string, number>
   otherCalls: Record<string, number>
   transactions: number
@@ -103,7 +107,11 @@ const CHECK_EVERY = 40
 const SIMULATED = 0.1
 /** Where a batch is sent: the code there calls the settlement and logs what `settle` returned. */
 const REPEATER: Hex = `0x${'5e'.repeat(20)}`
-const GAS = numberToHex(16_777_216)
+const GAS_MAX = 16_777_216
+const GAS = numberToHex(GAS_MAX)
+/** The most gas that one more mint with two orders of other signers and a permit may need, and that of a batch alone. */
+const FILL_GAS_MAX = 1_300_000
+const BATCH_GAS = 500_000
 const UNKNOWN_MARKET = keccak256('0x')
 const { keccak256: nativeKeccak } = loadKeccak()
 const FIRST_DEPOSIT = 50_000n * UNIT
@@ -122,7 +130,7 @@ export async function fuzz(options: {
   const { checkEvery = CHECK_EVERY, simulated: share = SIMULATED } = options
   const random = seeded(options.seed)
   const world = await startWorld()
-  const { chain, settlement, collateral, conditionalTokens, multicall, owner } = world
+  const { chain, settlement, delegates, collateral, conditionalTokens, multicall, owner } = world
   const model = newModel({
     grace: SETTINGS.settlementGraceSeconds,
     cancelDelay: SETTINGS.cancelDelaySeconds,
@@ -135,6 +143,7 @@ export async function fuzz(options: {
     settled: 0,
     mints: 0,
     merges: 0,
+    signedByOthers: 0,
     rejected: {},
     otherCalls: {},
     transactions: 0,
@@ -331,8 +340,7 @@ export async function fuzz(options: {
       expiration: now + BigInt(60 + random.below(40_000)),
       makerFeeRecipient: random.chance(0.01) ? stranger.address : ZERO,
     }
-    const forged = random.chance(0.03)
-    const signer = forged ? random.pick(traders) : trader
+    const signer = random.chance(0.15) ? otherSigner(trader.address) : trader
     const { hash, signature } = signOrder(
       {
         marketId: order.marketId as MarketId,
@@ -347,13 +355,20 @@ export async function fuzz(options: {
       },
       keys.get(signer.address)!,
     )
-    const genuine = signer.address === trader.address
     return {
       order,
       hash: bytesToHex(hash),
-      genuine,
+      signer: signer.address,
       signed: { order, ...compact(signature as Hex) },
     }
+  }
+
+  /** Mostly a delegate of the account if there is one; else any trader, which is a forgery. */
+  function otherSigner(account: Hex): PrivateKeyAccount {
+    const appointed = traders.filter(
+      ({ address }) => amount(model.delegates, `${account} ${address}`) > now,
+    )
+    return random.pick(appointed.length > 0 && random.chance(0.8) ? appointed : traders)
   }
 
   /** Mostly everyday sizes, sometimes a single unit and sometimes far more than anybody has. */
@@ -465,6 +480,7 @@ export async function fuzz(options: {
         ({ order }) => order.expiration + model.grace + 1n,
         ({ hash }) => model.cancelledFrom.get(hash),
         ({ order }) => model.epochs.get(order.trader)?.from,
+        ({ order, signer }) => amount(model.delegates, `${order.trader} ${signer}`) + 1n,
       ])
       let next: bigint | undefined
       for (const known of pool) {
@@ -479,13 +495,13 @@ export async function fuzz(options: {
   async function settleBatch(): Promise<void> {
     // What can never settle again leaves most of the time, so that it is tried but does not pile
     // up.
-    const stale = ({ hash, order, genuine }: Signed) =>
-      !genuine ||
-      order.makerFeeRecipient !== ZERO ||
-      order.marketId === UNKNOWN_MARKET ||
-      amount(model.filled, hash) === order.size ||
-      order.expiration + model.grace < now ||
-      isCancelled(model, { order, hash, genuine }, now)
+    const stale = (known: Signed) =>
+      !isSigned(model, known, now) ||
+      known.order.makerFeeRecipient !== ZERO ||
+      known.order.marketId === UNKNOWN_MARKET ||
+      amount(model.filled, known.hash) === known.order.size ||
+      known.order.expiration + model.grace < now ||
+      isCancelled(model, known, now)
     pool = pool.filter((known) => !random.chance(stale(known) ? 0.7 : 0.03))
     for (let i = random.below(8); i > 0; i -= 1) pool.push(newOrder())
     while (pool.length < POOL_MIN) pool.push(newOrder())
@@ -496,7 +512,8 @@ export async function fuzz(options: {
     const permits: Permit[] = []
     const batch: ModelFill[] = []
     const expected: { tradeId: Hex; result: Expected }[] = []
-    for (let i = 1 + random.below(BATCH_MAX); i > 0; i -= 1) {
+    const limit = Math.floor((GAS_MAX - BATCH_GAS) / FILL_GAS_MAX)
+    for (let i = 1 + random.below(Math.min(BATCH_MAX, limit)); i > 0; i -= 1) {
       const fill = newFill()
       while (random.chance(0.03)) permits.push({ ...(await randomPermit()), fill: batch.length })
       if (used.length > 0 && random.chance(0.02)) {
@@ -543,6 +560,8 @@ export async function fuzz(options: {
         report.settled += 1
         if (kind === 'mint') report.mints += 1
         if (kind === 'merge') report.merges += 1
+        const orders = [batch[index]!.buy, batch[index]!.sell]
+        if (orders.some(({ order, signer }) => order.trader !== signer)) report.signedByOthers += 1
       } else {
         const name = `${result.reason} (${result.fault})`
         report.rejected[name] = (report.rejected[name] ?? 0) + 1
@@ -610,7 +629,7 @@ export async function fuzz(options: {
     const trader = random.pick(heals ? broken : traders).address
     const { id } = random.pick(markets)
     const value = BigInt(random.below(500_000_000))
-    const kind = heals ? (model.approved.has(trader) ? 3 : 5) : random.below(14)
+    const kind = heals ? (model.approved.has(trader) ? 3 : 5) : random.below(15)
     if (kind === 0) return deposit(trader, value)
     if (kind === 1) return split(trader, id, value)
     if (kind === 2) return merge(trader, id, value)
@@ -659,6 +678,8 @@ export async function fuzz(options: {
       await armed(hostility.rearm(random))
     } else if (kind === 13) {
       await bringPermit()
+    } else if (kind === 14) {
+      await appoint(trader)
     } else if (kind === 7) {
       const data = encodeFunctionData({
         abi: settlement.abi,
@@ -676,6 +697,20 @@ export async function fuzz(options: {
       })
       await call('inner call by a stranger', trader, settlement.address, data, false)
     }
+  }
+
+  /** A trader appoints the key of another one, changes its time, or revokes it. */
+  async function appoint(account: Hex, fixed?: bigint): Promise<void> {
+    const delegate = random.pick(traders).address
+    const until = fixed ?? (random.chance(0.3) ? 0n : now + BigInt(random.below(60_000)))
+    const data = encodeFunctionData({
+      abi: delegates.abi,
+      functionName: 'setDelegate',
+      args: [delegate, until, { maxOrderSize: 0n, maxOpenNotional: 0n, markets: [] }],
+    })
+    const isOther = delegate !== account
+    await call('setDelegate', account, delegates.address, data, isOther)
+    if (isOther) setDelegate(model, [account, delegate], until, now)
   }
 
   /** Mostly a little below the newest orders, sometimes above them, sometimes long gone. */
@@ -897,6 +932,7 @@ export async function fuzz(options: {
       await call('setApprovalForAll', address, conditionalTokens.address, data)
       model.approved.add(address)
     }
+    for (const { address } of traders) await appoint(address, now + 1_000_000n)
     let nextMarkets = 0
     let batches = 0
     while (report.calls < options.calls) {

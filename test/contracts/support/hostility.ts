@@ -30,6 +30,12 @@ const RECEIVER_MODES = [
   ['callBack', 6],
   ['callBack', 6],
 ] as const
+/** How the code answers for signatures that the account's key did not make. */
+const SIGNATURE_MODES = [
+  ['refuse', 0],
+  ['acceptAll', 1],
+  ['burnGas', 2],
+] as const
 const WILLING = new Set(['accept', 'callBack'])
 /** A token that burns gas would leave no room for a batch of 16 fills. */
 const TOKEN_MODES = [
@@ -101,10 +107,23 @@ export async function makeHostility(
     })
   const to = collateral.address
 
+  function rearmSignatures(random: Random, address: Hex): Arming {
+    const [name, mode] = random.pick(SIGNATURE_MODES)
+    if (name === 'acceptAll') model.credulous.add(address)
+    else model.credulous.delete(address)
+    const data = encodeFunctionData({
+      abi: hostileReceiverAbi,
+      functionName: 'armSignatures',
+      args: [mode],
+    })
+    return { name: `signatures: ${name}`, to: address, data }
+  }
+
   return {
     delegated: new Set(traders.map(({ address }) => address)),
     rearm(random) {
       const { address } = random.pick(traders)
+      if (random.chance(0.3)) return rearmSignatures(random, address)
       const [name, mode] = random.pick(RECEIVER_MODES)
       if (WILLING.has(name)) model.unwilling.delete(address)
       else model.unwilling.add(address)

@@ -11,8 +11,8 @@ export const UNLIMITED = 2n ** 256n - 1n
 export type KnownOrder = {
   readonly order: Order
   readonly hash: Hex
-  /** Whether the signature sent with it is the trader's own. */
-  readonly genuine: boolean
+  /** Whose key made the signature that is sent with it. */
+  readonly signer: Hex
 }
 export type ModelFill = {
   readonly buy: KnownOrder
@@ -54,7 +54,32 @@ export function newModel(settings: { grace: bigint; cancelDelay: bigint; tokens:
     feeReceiver: '0x' as Hex,
     /** Accounts whose own code refuses outcome tokens. */
     unwilling: new Set<Hex>(),
+    /** Accounts whose own code accepts every signature. */
+    credulous: new Set<Hex>(),
+    /** By `account delegate`: until when trades of its orders settle. */
+    delegates: new Map<string, bigint>(),
   }
+}
+
+/** Whether an order counts as signed: by its trader, a delegate in its time, or the code of the trader's account. */
+export function isSigned(model: Model, { order, signer }: KnownOrder, now: bigint): boolean {
+  const { trader } = order
+  if (signer === trader || model.credulous.has(trader)) return true
+  return now <= amount(model.delegates, `${trader} ${signer}`)
+}
+
+/** Appoints a delegate, or revokes it with 0: an earlier end waits like a cancellation. */
+export function setDelegate(
+  model: Model,
+  [account, delegate]: readonly [Hex, Hex],
+  until: bigint,
+  now: bigint,
+): void {
+  const pair = `${account} ${delegate}`
+  const before = amount(model.delegates, pair)
+  const end = until === 0n ? 0n : until + model.grace
+  const soonest = now + model.cancelDelay < before ? now + model.cancelDelay : before
+  model.delegates.set(pair, end < before && end < soonest ? soonest : end)
 }
 
 export const holding = (trader: Hex, marketId: Hex, outcome: number): string =>
@@ -89,7 +114,7 @@ export function settleInModel(model: Model, fill: ModelFill, tradeId: Hex, now: 
     return buyer || seller ? reject(reason, buyer, seller) : undefined
   }
   const bad =
-    failing('InvalidSignature', ({ genuine }) => !genuine) ??
+    failing('InvalidSignature', (known) => !isSigned(model, known, now)) ??
     failing('FeeRecipientNotZero', ({ order }) => order.makerFeeRecipient !== ZERO) ??
     failing('OrderExpired', ({ order }) => now > order.expiration + model.grace) ??
     failing('OrderCancelled', (known) => isCancelled(model, known, now)) ??

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {IERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Permit.sol";
+import {IERC1155} from "@openzeppelin/contracts/token/ERC1155/IERC1155.sol";
+import {BoundedCalls} from "./BoundedCalls.sol";
+import {CTHelpers} from "./CTHelpers.sol";
+import {IConditionalTokens} from "./interfaces/IConditionalTokens.sol";
+import {InvalidConfiguration, Permit, Reason} from "./SettlementTypes.sol";
+
+/// Moves collateral and outcome tokens of traders, each by a call with its own gas; tries permits;
+/// and finds out what a trader lacks after a movement has failed.
+abstract contract SettlementFunds {
+    uint256 internal constant TRANSFER_GAS = 100_000;
+    uint256 internal constant PERMIT_GAS = 100_000;
+    uint256 private constant PROBE_GAS = TRANSFER_GAS + 30_000;
+
+    IERC20 public immutable collateral;
+    IConditionalTokens public immutable conditionalTokens;
+
+    error OnlySelf();
+    error CollateralMoveFailed();
+    error SharesMoveFailed();
+    error ProbePassed();
+    error ProbeFailed();
+
+    modifier onlySelf() {
+        if (msg.sender != address(this)) revert OnlySelf();
+        _;
+    }
+
+    constructor(IERC20 collateral_, IConditionalTokens conditionalTokens_) {
+        if (address(collateral_).code.length == 0 || address(conditionalTokens_).code.length == 0) {
+            revert InvalidConfiguration();
+        }
+        collateral = collateral_;
+        conditionalTokens = conditionalTokens_;
+    }
+
+    /// Tells whether the collateral moves for `account` at all (a stablecoin may have blocked it),
+    /// by moving nothing from it to itself. Always reverts.
+    function probeCollateral(address account) external onlySelf {
+        if (_moveCollateral(account, account, 0)) revert ProbePassed();
+        revert ProbeFailed();
+    }
+
+    function _tryPermit(Permit calldata p) internal {
+        BoundedCalls.call(
+            address(collateral),
+            PERMIT_GAS,
+            abi.encodeCall(
+                IERC20Permit.permit, (p.owner, address(this), p.value, p.deadline, p.v, p.r, p.s)
+            )
+        );
+    }
+
+    function _moveCollateral(address from, address to, uint256 amount) internal returns (bool) {
+        (bool success, uint256 length, uint256 word) = BoundedCalls.call(
+            address(collateral),
+            TRANSFER_GAS,
+            abi.encodeCall(IERC20.transferFrom, (from, to, amount))
+        );
+        // Some tokens return nothing when they succeed; others return false when they fail.
+        return success && (length == 0 || (length >= 32 && word == 1));
+    }
+
+    function _moveShares(address from, address to, uint256 id, uint256 amount)
+        internal
+        returns (bool success)
+    {
+        (success,,) = BoundedCalls.call(
+            address(conditionalTokens),
+            TRANSFER_GAS,
+            abi.encodeCall(IERC1155.safeTransferFrom, (from, to, id, amount, ""))
+        );
+    }
+
+    function _collateralShortage(address account, uint256 amount) internal view returns (Reason) {
+        address token = address(collateral);
+        if (BoundedCalls.read(token, abi.encodeCall(IERC20.balanceOf, (account))) < amount) {
+            return Reason.InsufficientCollateral;
+        }
+        bytes memory allowance = abi.encodeCall(IERC20.allowance, (account, address(this)));
+        if (BoundedCalls.read(token, allowance) < amount) return Reason.InsufficientAllowance;
+        return Reason.None;
+    }
+
+    function _sharesShortage(address account, uint256 id, uint256 amount)
+        internal
+        view
+        returns (Reason)
+    {
+        address token = address(conditionalTokens);
+        if (BoundedCalls.read(token, abi.encodeCall(IERC1155.balanceOf, (account, id))) < amount) {
+            return Reason.InsufficientShares;
+        }
+        bytes memory approval = abi.encodeCall(IERC1155.isApprovedForAll, (account, address(this)));
+        if (BoundedCalls.read(token, approval) == 0) return Reason.SharesNotApproved;
+        return Reason.None;
+    }
+
+    function _probe(address account) internal returns (bool) {
+        (,, uint256 word) = BoundedCalls.call(
+            address(this), PROBE_GAS, abi.encodeCall(this.probeCollateral, (account))
+        );
+        return bytes4(bytes32(word)) == ProbePassed.selector;
+    }
+
+    /// The ERC-1155 id of an outcome of a market. It takes some thousand gas to compute and a batch
+    /// asks for few different ones, so the answer is kept until the end of the transaction.
+    function _positionId(bytes32 marketId, uint8 outcome) internal returns (uint256 id) {
+        bytes32 slot = keccak256(abi.encode(marketId, outcome));
+        assembly ("memory-safe") {
+            id := tload(slot)
+        }
+        if (id != 0) return id;
+        id = CTHelpers.getPositionId(
+            collateral, CTHelpers.getCollectionId(bytes32(0), marketId, 1 << outcome)
+        );
+        assembly ("memory-safe") {
+            tstore(slot, id)
+        }
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+/// What traders sign, what the operator sends, and what `Settlement` reports.
+
+struct Order {
+    bytes32 marketId;
+    address trader;
+    uint8 side;
+    uint8 outcome;
+    uint64 price;
+    uint64 size;
+    uint64 nonce;
+    uint64 expiration;
+    address makerFeeRecipient;
+}
+
+/// The signature in the compact form of ERC-2098: `vs` is `s` with the parity of `v` on top.
+struct SignedOrder {
+    Order order;
+    bytes32 r;
+    bytes32 vs;
+}
+
+/// `buy` and `sell` are indices into the batch's orders; `seq` and `fillIndex` are the exchange's
+/// number of the trade within its market.
+///
+/// A BUY of the other outcome at q may stand in for a SELL at 1 − q: then both are BUY, and the fill
+/// is a mint. A SELL of the other outcome at q may stand in for a BUY at 1 − q: then both are SELL,
+/// and the fill is a merge. `price` is that of the order that does not stand in.
+struct Fill {
+    uint32 buy;
+    uint32 sell;
+    uint64 seq;
+    uint32 fillIndex;
+    uint64 price;
+    uint64 size;
+}
+
+/// An ERC-2612 permit of the collateral with `Settlement` as the spender, tried just before the fill
+/// with the index `fill`. A permit replaces the allowance that was there: when a batch has two of
+/// one owner, the fills of the first come before the second.
+struct Permit {
+    uint32 fill;
+    address owner;
+    uint256 value;
+    uint256 deadline;
+    uint8 v;
+    bytes32 r;
+    bytes32 s;
+}
+
+/// What the call that moves the funds is handed: everything checked and computed.
+struct Execution {
+    bytes32 tradeId;
+    bytes32 marketId;
+    bytes32 buyHash;
+    bytes32 sellHash;
+    address buyer;
+    address seller;
+    uint8 outcome;
+    uint64 price;
+    uint64 size;
+    uint256 cost;
+    uint256 positionId;
+}
+
+/// What an order is worth before its fills are looked at.
+enum Standing {
+    Unsigned,
+    Good,
+    Void
+}
+
+/// The side that could not perform; `None` when neither is to blame.
+enum Fault {
+    None,
+    Buyer,
+    Seller,
+    Both
+}
+
+enum Reason {
+    None,
+    AlreadySettled,
+    WrongSide,
+    MarketMismatch,
+    OutcomeMismatch,
+    SizeZero,
+    PriceOutOfRange,
+    PriceAboveBuyLimit,
+    PriceBelowSellLimit,
+    InvalidSignature,
+    FeeRecipientNotZero,
+    OrderExpired,
+    OrderCancelled,
+    OrderOverfilled,
+    MarketUnknown,
+    InsufficientCollateral,
+    InsufficientAllowance,
+    InsufficientShares,
+    SharesNotApproved,
+    BothUnfunded,
+    CollateralRefused,
+    SharesRefused
+}
+
+/// A parameter of the constructor would break a promise of the contract.
+error InvalidConfiguration();
+
+uint8 constant BUY = 0;
+uint8 constant SELL = 1;
+uint8 constant OUTCOMES = 2;
+// How a fill moves funds, see `Fill`. Not an enum, whose comparisons cost every fill 100 gas.
+uint256 constant TRADE = 0;
+uint256 constant MINT = 1;
+uint256 constant MERGE = 2;
+uint256 constant ONE = 1_000_000;

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
+import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
+import {MessageHashUtils} from "@openzeppelin/contracts/utils/cryptography/MessageHashUtils.sol";
+import {Pausable} from "@openzeppelin/contracts/utils/Pausable.sol";
+import {Delegates} from "./Delegates.sol";
+import {InvalidConfiguration, Order, SignedOrder, Standing} from "./SettlementTypes.sol";
+
+/// Knows orders by their hash: who signed them, and whether their traders have cancelled them, one
+/// by one or all below a nonce (an epoch). It inherits `Pausable` for the slot of `_paused` only.
+abstract contract SignedOrders is EIP712, Pausable {
+    /// One slot per order. A trade has to be remembered so that it never settles twice, and a slot
+    /// of its own would be a fifth of its cost. So the first trade of an order is remembered in the
+    /// order's slot, which is written anyway: by the low 152 bits of its id, compared only with
+    /// trades of the same order. A trade that finds both its orders' places taken gets a slot.
+    struct OrderState {
+        uint64 filled;
+        /// When the trader's cancellation takes effect; zero if he has not cancelled.
+        uint40 cancelledFrom;
+        uint152 firstTrade;
+    }
+
+    /// Orders of a trader with a nonce below `nonce` are void; from `nextFrom` on, those below
+    /// `next` are. Both only ever rise.
+    struct Epoch {
+        uint64 nonce;
+        uint64 next;
+        uint40 nextFrom;
+    }
+
+    uint256 private constant CANCEL_DELAY_MAX = 7 days;
+
+    /// What must be there for each order that its trader's key did not sign, beside the gas of the
+    /// rest of a batch: `Delegates.SIGNATURE_GAS` and the calls around it. It is demanded before the
+    /// first account is asked, so that no account can make a batch run short that was simulated.
+    uint256 internal constant SIGNER_GAS = 130_000;
+
+    bytes32 public constant ORDER_TYPEHASH = keccak256(
+        "Order(bytes32 marketId,address trader,uint8 side,uint8 outcome,uint64 price,uint64 size,uint64 nonce,uint64 expiration,address makerFeeRecipient)"
+    );
+
+    /// There is no nonce in these two: a cancellation that is sent again changes nothing, and a row
+    /// of nonces would let one message that was lost hold up all later ones.
+    bytes32 public constant CANCEL_ORDERS_TYPEHASH =
+        keccak256("CancelOrders(address trader,bytes32[] orderHashes,uint256 deadline)");
+    bytes32 public constant CANCEL_ALL_BEFORE_TYPEHASH =
+        keccak256("CancelAllBefore(address trader,uint64 nonce,uint256 deadline)");
+
+    /// Traders fall into so many groups by their address. Fits into the slot of `_paused`.
+    uint256 private constant GROUPS = 88;
+    /// The groups that have a trader with an epoch, a bit each. An order whose trader is in another
+    /// group costs no look at the trader's epoch, which would be 2,100 gas.
+    uint88 private _groupsWithEpoch;
+
+    /// How long after its expiration an order's trades may still settle: they were matched in time.
+    uint64 public immutable settlementGrace;
+    /// How long after a cancellation on chain an order's trades may still settle. It is longer than
+    /// the grace, so that cancelling is never a free option against a match already made.
+    uint64 public immutable cancelDelay;
+    /// Keys that accounts appointed. Made by the constructor, so its address follows from this one.
+    Delegates public immutable delegates;
+
+    mapping(bytes32 orderHash => OrderState) internal _orders;
+    mapping(address trader => Epoch) private _epochs;
+
+    event OrderCancelled(bytes32 indexed orderHash, address indexed trader, uint64 effectiveAt);
+    event AllOrdersCancelled(address indexed trader, uint64 beforeNonce, uint64 effectiveAt);
+
+    error NotTrader(bytes32 orderHash);
+    /// The deadline of a signed cancellation has passed.
+    error PermitExpired(uint256 deadline);
+    /// The signature is another account's, or over other data (another chain or contract).
+    error PermitSignerMismatch(address signer, address owner);
+    /// The trader's last `cancelAllBefore` has yet to take effect; until then there is no other.
+    error EpochPending(uint64 effectiveAt);
+    error TooLittleGas(uint256 fill);
+
+    constructor(uint64 settlementGrace_, uint64 cancelDelay_) EIP712("SibylSettlement", "1") {
+        if (cancelDelay_ <= settlementGrace_ || cancelDelay_ > CANCEL_DELAY_MAX) {
+            revert InvalidConfiguration();
+        }
+        settlementGrace = settlementGrace_;
+        cancelDelay = cancelDelay_;
+        delegates = new Delegates(settlementGrace_, cancelDelay_);
+    }
+
+    /// Withdraws the caller's orders. It takes effect after `cancelDelay`, so that trades that the
+    /// exchange has already matched still settle.
+    function cancelOrders(Order[] calldata orders) external {
+        _cancelOrders(msg.sender, orders);
+    }
+
+    /// `cancelOrders` for `trader`, by any caller with his signature of the orders' hashes, or that of
+    /// a delegate who is not revoked.
+    function cancelOrdersWithPermit(
+        address trader,
+        Order[] calldata orders,
+        uint256 deadline,
+        uint8 v,
+        bytes32 r,
+        bytes32 s
+    ) external {
+        bytes32 hashes = keccak256(abi.encodePacked(_cancelOrders(trader, orders)));
+        bytes32 structHash =
+            keccak256(abi.encode(CANCEL_ORDERS_TYPEHASH, trader, hashes, deadline));
+        _requireSigned(structHash, trader, true, deadline, v, r, s);
+    }
+
+    /// Withdraws every order of the caller whose nonce is below `nonce`, also those not shown yet,
+    /// with the same delay. Orders with a lower nonce that he signs later are void too.
+    function cancelAllBefore(uint64 nonce) external {
+        _cancelAllBefore(msg.sender, nonce);
+    }
+
+    /// `cancelAllBefore` for `trader`, by any caller with his signature. A delegate's does not do: it
+    /// could void every later order of the trader for good.
+    function cancelAllBeforeWithPermit(
+        address trader,
+        uint64 nonce,
+        uint256 deadline,
+        uint8 v,
+        bytes32 r,
+        bytes32 s
+    ) external {
+        bytes32 structHash =
+            keccak256(abi.encode(CANCEL_ALL_BEFORE_TYPEHASH, trader, nonce, deadline));
+        _requireSigned(structHash, trader, false, deadline, v, r, s);
+        _cancelAllBefore(trader, nonce);
+    }
+
+    /// The EIP-712 digest that the trader signs: the order's identity.
+    function hashOrder(Order calldata order) public view returns (bytes32) {
+        return MessageHashUtils.toTypedDataHash(_domainSeparatorV4(), _structHash(order));
+    }
+
+    function orderState(bytes32 orderHash)
+        external
+        view
+        returns (uint64 filled, uint64 cancelledFrom)
+    {
+        OrderState memory state = _orders[orderHash];
+        return (state.filled, state.cancelledFrom);
+    }
+
+    /// Below which nonce a trader's orders are void, and from `nextFrom` on below which.
+    function epochOf(address trader)
+        external
+        view
+        returns (uint64 nonce, uint64 next, uint64 nextFrom)
+    {
+        Epoch memory epoch = _epochs[trader];
+        return (epoch.nonce, epoch.next, epoch.nextFrom);
+    }
+
+    function DOMAIN_SEPARATOR() external view returns (bytes32) {
+        return _domainSeparatorV4();
+    }
+
+    /// Hashes the orders and recovers their signers. An order that its trader's key did not sign is
+    /// `Unsigned` here; `others` counts these, and `_askDelegates` asks about them.
+    function _hashAndRecover(SignedOrder[] calldata orders)
+        internal
+        view
+        returns (bytes32[] memory hashes, Standing[] memory standings, uint256 others)
+    {
+        bytes32 domainSeparator = _domainSeparatorV4();
+        hashes = new bytes32[](orders.length);
+        standings = new Standing[](orders.length);
+        uint256 groups = _groupsWithEpoch;
+        for (uint256 i = 0; i < orders.length; ++i) {
+            SignedOrder calldata o = orders[i];
+            bytes32 digest =
+                MessageHashUtils.toTypedDataHash(domainSeparator, _structHash(o.order));
+            (address signer,,) = ECDSA.tryRecover(digest, o.r, o.vs);
+            hashes[i] = digest;
+            if (signer == address(0) || signer != o.order.trader) ++others;
+            else standings[i] = _standing(o.order, groups);
+        }
+    }
+
+    /// Asks `Delegates` about the orders that their traders' keys did not sign. `gasNeeded` is what
+    /// the batch needs from here on, whatever its traders do.
+    function _askDelegates(
+        SignedOrder[] calldata orders,
+        bytes32[] memory hashes,
+        Standing[] memory standings,
+        uint256 gasNeeded
+    ) internal view {
+        uint256 groups = _groupsWithEpoch;
+        if (gasleft() < gasNeeded) revert TooLittleGas(0);
+        for (uint256 i = 0; i < orders.length; ++i) {
+            if (standings[i] != Standing.Unsigned) continue;
+            SignedOrder calldata o = orders[i];
+            (address signer,,) = ECDSA.tryRecover(hashes[i], o.r, o.vs);
+            if (delegates.isSigner(o.order.trader, signer, hashes[i], o.r, o.vs)) {
+                standings[i] = _standing(o.order, groups);
+            }
+        }
+    }
+
+    function _isExpired(Order calldata order) internal view returns (bool) {
+        return block.timestamp > uint256(order.expiration) + settlementGrace;
+    }
+
+    function _isCancelled(OrderState memory state) internal view returns (bool) {
+        return state.cancelledFrom != 0 && block.timestamp >= state.cancelledFrom;
+    }
+
+    function _cancelOrders(address trader, Order[] calldata orders)
+        private
+        returns (bytes32[] memory hashes)
+    {
+        uint40 effectiveAt = uint40(block.timestamp + cancelDelay);
+        hashes = new bytes32[](orders.length);
+        for (uint256 i = 0; i < orders.length; ++i) {
+            bytes32 orderHash = hashOrder(orders[i]);
+            hashes[i] = orderHash;
+            if (orders[i].trader != trader) revert NotTrader(orderHash);
+            OrderState storage state = _orders[orderHash];
+            if (state.cancelledFrom != 0) continue;
+            state.cancelledFrom = effectiveAt;
+            emit OrderCancelled(orderHash, trader, effectiveAt);
+        }
+    }
+
+    /// Does nothing when that much is void, or about to be: it cannot be used to put anything off.
+    function _cancelAllBefore(address trader, uint64 nonce) private {
+        Epoch memory epoch = _epochs[trader];
+        if (nonce <= epoch.next) return;
+        // One that waits would wait anew if it were replaced, and would lend its time to orders
+        // that may have been matched since if it were raised.
+        if (block.timestamp < epoch.nextFrom) revert EpochPending(epoch.nextFrom);
+        uint40 effectiveAt = uint40(block.timestamp + cancelDelay);
+        _epochs[trader] = Epoch({nonce: epoch.next, next: nonce, nextFrom: effectiveAt});
+        _groupsWithEpoch |= uint88(1 << _groupOf(trader));
+        emit AllOrdersCancelled(trader, nonce, effectiveAt);
+    }
+
+    function _requireSigned(
+        bytes32 structHash,
+        address trader,
+        bool byDelegate,
+        uint256 deadline,
+        uint8 v,
+        bytes32 r,
+        bytes32 s
+    ) private view {
+        if (block.timestamp > deadline) revert PermitExpired(deadline);
+        bytes32 digest = _hashTypedDataV4(structHash);
+        (address signer,,) = ECDSA.tryRecover(digest, v, r, s);
+        if (signer != address(0) && signer == trader) return;
+        // A revoked key still settles what was matched, but cancels nothing any more.
+        if (byDelegate && delegates.isCurrent(trader, signer)) return;
+        bytes32 vs = s | bytes32(uint256(v == 28 ? 1 : 0) << 255);
+        if (!delegates.isSigner(trader, address(0), digest, r, vs)) {
+            revert PermitSignerMismatch(signer, trader);
+        }
+    }
+
+    /// Of an order that is signed: whether its trader's epoch has voided it.
+    function _standing(Order calldata order, uint256 groups) private view returns (Standing) {
+        bool mayBeVoid = (groups >> _groupOf(order.trader)) & 1 != 0;
+        bool isVoid = mayBeVoid && order.nonce < _epochNow(order.trader);
+        return isVoid ? Standing.Void : Standing.Good;
+    }
+
+    function _structHash(Order calldata order) private pure returns (bytes32) {
+        return keccak256(abi.encode(ORDER_TYPEHASH, order));
+    }
+
+    function _groupOf(address trader) private pure returns (uint256) {
+        return uint160(trader) % GROUPS;
+    }
+
+    /// The nonce below which the trader's orders are void at this time.
+    function _epochNow(address trader) private view returns (uint64) {
+        Epoch memory epoch = _epochs[trader];
+        return block.timestamp >= epoch.nextFrom ? epoch.next : epoch.nonce;
+    }
+}
