@@ -2,6 +2,7 @@
 
 import { batch, computed, effect, type Signal, signal, untracked } from '@preact/signals'
 import { costCeil, ONE, type Price, type Shares } from '#domain/money.ts'
+import type { NamedTimeInForce } from '#domain/order.ts'
 import type { TradeIntent } from '../state/router.ts'
 import {
   costAtMost,
@@ -25,7 +26,6 @@ import {
 type TicketSide = 'buy' | 'sell'
 /** A market order matches the current book within a slippage limit; its rest is cancelled. */
 export type TicketKind = 'market' | 'limit'
-export type TimeInForce = 'GTC' | 'IOC' | 'FOK'
 
 /** Estimate for the ticket; undefined while it is empty. */
 export type Estimate = {
@@ -49,7 +49,7 @@ export type TicketModel = {
   readonly size: Signal<string>
   readonly amount: Signal<string>
   readonly postOnly: Signal<boolean>
-  readonly timeInForce: Signal<TimeInForce>
+  readonly timeInForce: Signal<NamedTimeInForce>
   /** Error in the typed text; undefined if there is none. */
   readonly fault: Signal<string | undefined>
   readonly estimate: Signal<Estimate | undefined>
@@ -81,7 +81,7 @@ export function createTicket(model: MarketModel): TicketModel {
   const size = signal('')
   const amount = signal('')
   const postOnly = signal(false)
-  const timeInForce = signal<TimeInForce>('GTC')
+  const timeInForce = signal<NamedTimeInForce>('GTC')
   const best = bestOf(model)
   /** Increases a few times per second when the book has changed. */
   const pulse = signal(0)

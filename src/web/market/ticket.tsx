@@ -2,11 +2,12 @@
 
 import { useId } from 'preact/hooks'
 import { ONE } from '#domain/money.ts'
+import type { NamedTimeInForce } from '#domain/order.ts'
 import { cents, NOTHING } from '../format.ts'
 import type { MarketModel } from './market-model.ts'
 import { PriceField, SizeFields, SlippageField } from './ticket-fields.tsx'
 import { TicketFigures } from './ticket-figures.tsx'
-import type { TicketKind, TicketModel, TimeInForce } from './ticket-model.ts'
+import type { TicketKind, TicketModel } from './ticket-model.ts'
 import { TicketSend } from './ticket-send.tsx'
 import type { Submitting } from './ticket-submit.ts'
 
@@ -120,7 +121,7 @@ function OutcomeChoice({ model, ticket }: Omit<Props, 'submitting'>) {
   )
 }
 
-const TIMES: Readonly<Record<TimeInForce, string>> = {
+const TIMES: Readonly<Record<NamedTimeInForce, string>> = {
   GTC: 'Until cancelled',
   IOC: 'At once, cancel the rest (IOC)',
   FOK: 'At once and whole, or not at all (FOK)',
@@ -137,7 +138,7 @@ function Options({ ticket }: { readonly ticket: TicketModel }) {
         id={id}
         value={ticket.timeInForce.value}
         onChange={(event) => {
-          ticket.timeInForce.value = event.currentTarget.value as TimeInForce
+          ticket.timeInForce.value = event.currentTarget.value as NamedTimeInForce
           if (ticket.timeInForce.value !== 'GTC') ticket.postOnly.value = false
         }}
       >
