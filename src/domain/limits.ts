@@ -279,7 +279,7 @@ export const EVENTS_LISTED = 20
 export const EVENT_MARKETS_LISTED = 5
 
 /** Events that one page of a filtered list scans; its cursor continues after them. */
-export const EVENTS_SCANNED_MAX = 5_000
+export const EVENTS_SCANNED_MAX = 1_000
 
 /** Markets whose event a front remembers, and traded markets whose events wait for a new volume. */
 export const MARKET_EVENTS_KEPT_MAX = 100_000

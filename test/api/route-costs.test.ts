@@ -8,14 +8,18 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
+import { closeDatabase } from '#store/engine/database.ts'
+import { openDatabase } from '#store/open-database.ts'
 import { openDriver, type Request, writeRequest } from '../../loadtest/http-driver.ts'
 import { makeTrader, signOrders } from '../../loadtest/signed-orders.ts'
+import { fillEvents } from '../store/reads/many-events.ts'
 import { eventually } from '../support/eventually.ts'
 import { startExchange } from '../support/exchange.ts'
 
 const RATIO_MAX = 10
 const MARKETS = 1_000
 const LEVELS = 1_000
+const EVENTS = 1_500
 const ROUNDS = 3
 /** Each round takes at least so much processor time, unless it has that many requests by then. */
 const ROUND_NS = 15_000_000
@@ -159,6 +163,11 @@ test('no request takes more than ten times the median time per unit of its cost'
     placed = (JSON.parse(body) as { orderHash?: string }).orderHash ?? placed
   })
 
+  // Events with texts as long as they can be.
+  const database = await openDatabase(`sqlite:${exchange.dataDir}/sibyl.db`)
+  await fillEvents(database, EVENTS, 'lorem ipsum '.repeat(333))
+  await closeDatabase(database)
+
   const document = await read<{ paths: Record<string, object> }>('/openapi.json')
   const paths = Object.entries(document.paths).flatMap(([path, methods]) =>
     'get' in methods ? [path] : [],
@@ -180,7 +189,7 @@ test('no request takes more than ten times the median time per unit of its cost'
     ...{ marketId: market.id, marketAddress: market.contractAddress, asset: 'BTC' },
     ...{ address: trader.address, user: trader.address, owner: trader.address },
     ...{ hash, txHash: hash, id: '1', orderHash, tradeId: trade.tradeId },
-    ...{ logId, partition, level: '0', index: '000', slug: 'no-such-event' },
+    ...{ logId, partition, level: '0', index: '000', slug: 'e3' },
     day: new Date().toISOString().slice(0, 10),
   }
   const cases: Case[] = [
@@ -193,6 +202,10 @@ test('no request takes more than ten times the median time per unit of its cost'
     get('/docs/swagger-ui-bundle.js'),
     get('/docs/swagger-ui-bundle.js', { 'accept-encoding': 'gzip' }),
     get('/api/v1/markets?limit=1'),
+    get('/api/v1/events?search=lorem ipsux'.replace(' ', '%20')),
+    get('/api/v1/events?tag=nothing&limit=1'),
+    get('/api/v1/events?status=ended&sort=newest&limit=1'),
+    get('/api/v1/events?status=all&limit=50'),
     { name: 'POST /api/v1/orders', requests: (count) => signed(count).map(place) },
     {
       name: 'POST /api/v1/orders/batch of 20',

@@ -143,8 +143,12 @@ const ListQuery = Type.Object(
   { additionalProperties: false },
 )
 
-/** A filtered scan costs as much as this many reads. */
-const SCAN_WEIGHT = 4
+/** Reads that finding events and their markets costs as much as, and how many events of a list cost one read. */
+const LOOKUP_WEIGHT = 8
+const EVENTS_PER_READ = 5
+/** Reads that a page's scan costs as much as: of a search, which reads all texts, and of any other filter. */
+const SEARCH_WEIGHT = 60
+const SCAN_WEIGHT = 24
 
 export function listEvents(ports: EventSources): AnswerRoute {
   return route({
@@ -159,13 +163,18 @@ export function listEvents(ports: EventSources): AnswerRoute {
       `Each event has its first ${EVENT_MARKETS_LISTED} markets, as in \`GET /api/v1/markets\`. A ` +
       `page scans at most ${EVENTS_SCANNED_MAX} events. So a page of a filtered list may be short or empty and still have a ` +
       '`nextCursor`: follow it until it is null. Volumes change between pages, so an event can appear twice or not ' +
-      'at all in a list that is sorted by volume.',
+      'at all in a list that is sorted by volume. ' +
+      `A filter costs ${SCAN_WEIGHT} reads, and \`search\` ${SEARCH_WEIGHT}. \`status\` counts as a filter unless it is \`all\`.`,
     cacheControl: 'no-cache',
     revalidates: true,
-    weigh({ limit, category, tag, search }) {
-      const markets = pageOf(limit) * EVENT_MARKETS_LISTED
-      const isNarrowed = (category ?? tag ?? search) !== undefined
-      return Math.ceil(markets / MARKETS_PER_READ) + (isNarrowed ? SCAN_WEIGHT : 0)
+    weigh({ limit, category, tag, search, chain_id, status }) {
+      const events = pageOf(limit)
+      const markets = Math.ceil((events * EVENT_MARKETS_LISTED) / MARKETS_PER_READ)
+      const page = LOOKUP_WEIGHT + Math.ceil(events / EVENTS_PER_READ) + markets
+      if (search !== undefined) return page + SEARCH_WEIGHT
+      // Without a status, ended events are skipped.
+      const isWhole = status === 'all' && (category ?? tag ?? chain_id) === undefined
+      return page + (isWhole ? 0 : SCAN_WEIGHT)
     },
     query: ListQuery,
     responses: {
@@ -216,7 +225,7 @@ export function getEvent(ports: EventSources): AnswerRoute {
     operationId: 'getEvent',
     auth: 'public',
     cost: 'read',
-    weight: Math.ceil(EVENT_MARKETS_MAX / MARKETS_PER_READ),
+    weight: LOOKUP_WEIGHT + Math.ceil(EVENT_MARKETS_MAX / MARKETS_PER_READ),
     tag: 'markets',
     summary: 'One event with all of its markets',
     description: `An event has at most ${EVENT_MARKETS_MAX} markets.`,

@@ -6,7 +6,7 @@ import { bytesOf } from '#store/engine/hex.ts'
 import { CHAIN, NOW, person, word } from '../chain-index/chain-events.ts'
 
 /** The event with the number 0 is the oldest, and the only one with `needle` in its text. */
-export async function fillEvents(database: Database, count: number): Promise<void> {
+export async function fillEvents(database: Database, count: number, text = ''): Promise<void> {
   const rows = Array.from({ length: count }, (_, at) => at)
   for (let from = 0; from < count; from += 500) {
     const some = rows.slice(from, from + 500)
@@ -15,8 +15,13 @@ export async function fillEvents(database: Database, count: number): Promise<voi
         searched, ends_at_sec, exclusive, created_at_sec, volume_e6, block_number, log_index, tx_hash)
         values ${some.map(() => '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)').join(', ')}`,
       some.flatMap((at) => [
-        ...[CHAIN, bytesOf(word(at + 1)), `e${at}`, `Event ${at}`, '', 'general', ' a ', ''],
-        ...[bytesOf(person(2)), at === 0 ? 'the needle' : `event ${at}`, NOW + (at % 900), 1],
+        ...[CHAIN, bytesOf(word(at + 1)), `e${at}`, `Event ${at}`, text, 'general', ' a ', ''],
+        ...[
+          bytesOf(person(2)),
+          `${at === 0 ? 'the needle' : `event ${at}`} ${text}`,
+          NOW + (at % 900),
+          1,
+        ],
         ...[NOW + at, at % 10, 1, at, bytesOf(word(at + 1))],
       ]),
     )
