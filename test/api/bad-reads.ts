@@ -8,7 +8,7 @@ export type BadRead = readonly [path: string, status: number, code: string, fiel
 const NOT_HEX = `0x${'zz'.repeat(32)}`
 const NOBODY = `0x${'ef'.repeat(32)}`
 
-/** A path of one market: what any of them refuses in the same way. */
+/** A path with one market: requests that all of them refuse in the same way. */
 function badMarket(path: (market: string) => string, extra = ''): BadRead[] {
   const tail = extra === '' ? '' : `?${extra}`
   return [
@@ -129,7 +129,7 @@ export const BAD_READS: readonly BadRead[] = [
   ['/api/v1/platform', 404, 'NOT_FOUND'],
 ]
 
-/** What is unknown is not wrong: empty, zero, not found. */
+/** Unknown values are not errors: empty, zero, not found. */
 export const UNKNOWN_READS: readonly (readonly [path: string, answer: object])[] = [
   [`/api/v1/trades/${NOBODY}`, { marketId: NOBODY, trades: [], count: 0, nextBefore: null }],
   [`/api/v1/activity/${NOBODY}`, { marketId: NOBODY, activity: [], count: 0, nextBefore: null }],

@@ -249,7 +249,7 @@ describe('the API of an exchange', () => {
         : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
     })
     const text = await response.text()
-    // Without a chain and without price providers these two say so, and how.
+    // Without a chain and price providers, these two answer with that reason.
     if (path.endsWith('/sync')) {
       assert.equal(response.status, 503, text)
       assert.equal(JSON.parse(text).code, 'CHAIN_UNAVAILABLE')

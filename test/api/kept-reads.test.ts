@@ -1,4 +1,4 @@
-/** First pages that a front keeps as bytes: always what it would answer anew, and never too many. */
+/** First pages that a front caches as bytes: always equal to a new answer, and limited in size. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -132,7 +132,7 @@ function fixture() {
     project(count: number): void {
       for (const event of behind.splice(0, count)) stored.take(event)
     },
-    /** As after a restart of the front: what is known comes from the market's thread. */
+    /** As after a restart of the front: its state comes from the market's thread. */
     reload(): void {
       board.forget([market.id])
       const sides = { bids: [[], []], asks: [[[500_000, BigInt(ASKED)]], []] }
@@ -264,7 +264,7 @@ test('a market that no thread holds is read at most once per cache interval, and
   isCurrent = false
   assert.deepEqual([await asks(), await asks()], [1, 1])
   isCurrent = true
-  // It was opened, and is over and gone: what was read before it was there says nothing.
+  // It was opened and has ended: earlier reads no longer count.
   const head = { marketId: market.id, atMs: START_MS }
   board.follow([{ ...head, type: 'MarketOpened', seq: 1, market } as MarketEvent])
   assert.equal(await asks(), 0)

@@ -164,7 +164,7 @@ test('a list of markets waits until every thread has sent its markets', async ()
       pages: keepPages({ board, nowMs: systemClock.nowMs, keepMs: 0, pagesMax: 1 }),
     }).handle({ query: {}, headers: {} } as never)
   assert.equal(codeOf(await listed(boardOf({ whole: false, current: false }))), 'OVERLOADED')
-  // A thread that is being restarted has told them before.
+  // A thread that is being restarted has sent them before.
   assert.equal(codeOf(await listed(boardOf({ whole: true, current: false }))), undefined)
 })
 
@@ -373,7 +373,7 @@ test('an order is placed only after its funds are reserved', async () => {
   assert.equal(codeOf(await placed()), undefined)
   assert.deepEqual(said, ['reserved', 'placed'])
 
-  // What the market did not take is released, unless it is not known whether it took it.
+  // Funds of an order that the market refused are released, unless the outcome is unknown.
   for (const [code, released] of [
     ['MARKET_CLOSED', true],
     ['OVERLOADED', true],

@@ -28,7 +28,7 @@ type Document = {
   components: { schemas: Record<string, Json> }
 }
 
-/** Nothing is asked of what stands behind the routes: only what they declare is looked at. */
+/** Nothing behind the routes is called: only their declarations are read. */
 const behind = {} as never
 const CONTRACT = `0x${'5f'.repeat(20)}` as Address
 const facts: ConfigFacts = {

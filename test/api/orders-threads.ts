@@ -15,7 +15,7 @@ const markets = demoMarketIds()
 const dealt: typeof fetch = (input, init) =>
   fetch(input, { ...init, headers: { ...init?.headers, connection: 'close' } })
 
-/** For one that has the demo markets alone. Resolves with what has to be so at one with other threads too. */
+/** For an exchange with the demo markets only. Resolves with a check that must also hold with other thread counts. */
 export async function tradeOverThreads(exchange: Exchange): Promise<() => Promise<void>> {
   const client = createClient({ url: exchange.url, fetch: dealt })
   const listed: string[] = []

@@ -18,7 +18,7 @@ type Document = {
   components: { schemas: Record<string, Json> }
 }
 
-/** Nothing is asked of what stands behind the routes: only what they declare is looked at. */
+/** Nothing behind the routes is called: only their declarations are read. */
 const behind = {} as never
 const document = (await openapiDocument({ title: 'Sibyl', version: '1' }, [
   ...relayerOperations(behind),

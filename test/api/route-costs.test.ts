@@ -1,7 +1,7 @@
 /**
- * What requests pay is in proportion to what they cost: the processor time of an exchange per unit, request by
- * request. The time of the whole process is taken, all threads, so that work on another thread counts too; and
- * only the ratio to the median is compared, so that the speed of the machine does not.
+ * The price of a request is in proportion to its cost: the CPU time of an exchange per unit, request by request. The
+ * time of the whole process is measured, so that work on other threads counts too. Only the ratio to the median is
+ * compared, so that the speed of the machine does not matter.
  */
 
 import assert from 'node:assert/strict'
@@ -25,7 +25,7 @@ const ROUNDS = 3
 const ROUND_NS = 15_000_000
 const REQUESTS_MAX = 100
 
-/** What has no case: its answers do not end, or it is not there without feeds and chains. */
+/** Routes without a case: their answers do not end, or they do not exist without feeds and chains. */
 const WITHOUT_CASE: ReadonlySet<string> = new Set([
   '/api/v1/stream',
   '/api/v1/quick-markets/{asset}/price-stream',
@@ -214,7 +214,7 @@ test('no request takes more than ten times the median time per unit of its cost'
     send('POST', '/api/v1/orders/validate', JSON.stringify(signed(1)[0]), 'good'),
   ]
 
-  /** What is left of the bucket, by the answer of a request that costs one unit. */
+  /** Units left in the bucket, from the answer to a request that costs one unit. */
   const left = async () =>
     Number((await fetch(`${url}/api/v1/nothing`)).headers.get('ratelimit-remaining'))
   const run = async (requests: readonly Request[]) => {

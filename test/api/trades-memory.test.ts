@@ -137,7 +137,7 @@ test('an older row of the database does not overwrite a newer update of a trade 
   const { board, load, store, list } = fixture()
   load(9)
   board.follow([matchedAt(10), confirmedAt(11, 7)])
-  // The database is at 10: it has not heard of the confirmation, so it is asked again.
+  // The database is at 10: it lacks the confirmation, so it is read again.
   store(storedAt(7), storedAt(10))
   assert.equal((await list()).asked, 1)
   board.follow([matchedAt(12)])

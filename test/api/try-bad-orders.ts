@@ -1,4 +1,4 @@
-/** What is refused of an order, and how: for an exchange that has `BAD_ORDER_MARKETS`. */
+/** Refusals of orders, for an exchange that has `BAD_ORDER_MARKETS`. */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
@@ -291,7 +291,7 @@ const cases: Record<string, () => Case | Promise<Case>> = {
   }),
 }
 
-/** What is wrong before there is an order to speak of. */
+/** Errors before there is an order. */
 const wholeBodies: Record<string, Case> = {
   'no body': { status: 400, code: 'INVALID_JSON', body: '' },
   'half a body': { status: 400, code: 'INVALID_JSON', body: post(good).slice(0, 100) },

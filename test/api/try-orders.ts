@@ -63,7 +63,7 @@ export const ORDER_CHAINS = JSON.stringify([
   chainSettings(OTHER_CHAIN.chainId, 'main', OTHER_CHAIN.verifyingContract),
 ])
 
-/** Resolves with what has to be so after a restart and after a kill. */
+/** Resolves with a check that must hold after a restart and after a kill. */
 export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() => Promise<void>> {
   const client = createClient({ url: exchange.url, chainId: DEVNET.chainId })
   const { orders } = client
@@ -213,7 +213,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     assert.deepEqual(await orders.submit(short), { ...first, duplicate: true })
     const alike = await signedOrder(market, { ...buy, expiration }, by(ann))
     await assertRefused(orders.submit(alike), 400, 'EXPIRATION_TOO_SOON')
-    // Later tests compare what is open before and after a restart; it must not expire in between.
+    // Later tests compare the open orders before and after a restart, so it must not expire in between.
     await orders.cancel({ orderHash: first.orderHash, marketId: market })
   })
 
@@ -345,7 +345,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     assert.deepEqual([fok.placed.filled, ioc.placed.filled], [3, 1])
     assert.equal(none.error.code, 'ORDER_NOT_FILLED')
     assert.deepEqual(await orders.list({ trader: bob.address, market }), [])
-    // The same signed order is answered as it was, whatever it is sent with.
+    // The same signed order gets the same answer, whatever its options are.
     const again = await orders.submit({ ...fok.submission, postOnly: true, timeInForce: 'GTC' })
     assert.deepEqual([again.duplicate, again.filled], [true, 3])
     assert.equal((await orders.submit({ ...quiet, postOnly: true })).matches, 0)
@@ -623,7 +623,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     const after = createClient({ url: exchange.url })
     assert.deepEqual(await after.orders.list({ trader: ann.address }), known)
     assert.deepEqual(await after.orderbook(market), book)
-    // This front has heard of no trade; the database tells the same list.
+    // This front has seen no trade; the database returns the same list.
     assert.ok(traded !== undefined)
     const { market: busy, trades } = traded
     await eventually(async () => assert.deepEqual(await after.trades(busy), trades))

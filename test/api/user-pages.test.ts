@@ -1,4 +1,4 @@
-/** A user's pages are written by hand: they must be what the JSON of their parts would be. */
+/** A user's pages are written by hand: they must equal the JSON of their parts. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,4 +1,4 @@
-/** The book and the naive one are told the same million things, or some of them, and must stay the same. */
+/** The book and a naive one get the same million commands, or some of them, and must stay equal. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

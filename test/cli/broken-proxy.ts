@@ -1,4 +1,4 @@
-/** A server in front of an exchange that breaks the contract in the ways that it is told. */
+/** A server in front of an exchange that breaks the contract as the test defines. */
 
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'

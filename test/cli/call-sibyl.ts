@@ -1,4 +1,4 @@
-/** The command `sibyl` in this process: what it would print, and with what it would end. */
+/** Runs the command `sibyl` in this process; returns its output and exit code. */
 
 import { COMMANDS } from '#cli/commands.ts'
 import { runSibyl } from '#cli/run.ts'

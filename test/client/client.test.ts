@@ -26,7 +26,7 @@ type Said = {
 }
 type Heard = { method: string; path: string; headers: IncomingMessage['headers']; body: string }
 
-/** A server on a real socket that says what it is told, in this order; the last for ever. */
+/** A server on a real socket that sends the scripted answers in order; the last one forever. */
 async function scripted(t: TestContext, script: Said[], options: Partial<ClientOptions> = {}) {
   const heard: Heard[] = []
   const server = createServer((request, response) => {
@@ -105,7 +105,7 @@ test('a refusal is final, and has a typed error', async (t) => {
     [409, 'ORDER_CLOSED'],
     [422, 'INSUFFICIENT_FUNDS'],
     [429, 'RATE_LIMITED'],
-    // Nobody says that trying later helps.
+    // No header says that a retry helps.
     [503, 'SETTLEMENT_BEHIND'],
     [503, 'CHAIN_UNAVAILABLE'],
     [500, 'INTERNAL'],
@@ -128,7 +128,7 @@ test('when the client gives up, the error has the number of attempts and whether
     [[overloaded], 'OVERLOADED', false],
     [[unknown], 'OUTCOME_UNKNOWN', true],
     [[{ breaks: true }], 'NETWORK', true],
-    // The first attempt may have got through, whatever the later ones heard.
+    // The first attempt may have succeeded, whatever the later answers are.
     [[{ breaks: true }, overloaded], 'OVERLOADED', true],
     [[{ status: 504, text: '' }], 'UNEXPECTED_ANSWER', true],
     [[refusal('CHAIN_UNAVAILABLE')], 'CHAIN_UNAVAILABLE', false],
@@ -179,7 +179,7 @@ test('an unknown outcome is decided only by a refusal that has checked the order
 test('a request to a server that does not answer ends after the timeout', async (t) => {
   const { client, heard } = await scripted(t, [{ hangs: true }, {}], { timeoutMs: 100 })
   const order = await signedOrder(MARKET)
-  // The first attempt is out of time when the server has heard it, the second has all it needs.
+  // The first attempt times out when the server has received it; the second has enough time.
   const timeouts: number[] = []
   const timer = t.mock.method(AbortSignal, 'timeout', (ms: number) => {
     const attempt = new AbortController()

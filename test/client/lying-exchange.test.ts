@@ -1,4 +1,4 @@
-/** What the SDK signs when the exchange lies about contracts, amounts and time. */
+/** Signatures of the SDK when the exchange lies about contracts, amounts and time. */
 
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'

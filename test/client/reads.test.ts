@@ -1,4 +1,4 @@
-/** The reads of the SDK: lists to their last page, and what is asked for each. */
+/** The reads of the SDK: lists to their last page, and the request of each read. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -17,7 +17,7 @@ function refusal(code: string, status: number, retryAfterSec: number): Said {
   return { status, body: { error: 'no', code }, headers: { 'retry-after': String(retryAfterSec) } }
 }
 
-/** A client whose server says what it is told, in this order; the last for ever. */
+/** A client whose server sends the scripted answers in order; the last one forever. */
 function scripted(script: Said[], options: Partial<ClientOptions> = {}) {
   let sent = 0
   const answer = async () => {
@@ -31,7 +31,7 @@ function scripted(script: Said[], options: Partial<ClientOptions> = {}) {
   return { client: createClient(how), sent: () => sent }
 }
 
-/** Lets every pause pass at once, and tells how long each would have been. */
+/** Ends every pause at once, and records its length. */
 function pausesOf(t: TestContext): number[] {
   const pauses: number[] = []
   t.mock.method(globalThis, 'setTimeout', (pass: () => void, ms: number) => {

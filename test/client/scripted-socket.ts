@@ -1,6 +1,6 @@
 /**
- * A WebSocket without a network: the test says what the exchange says, and sees what the SDK sends. Like a real one it
- * throws when something is sent before it is open.
+ * A WebSocket without a network: the test sends the exchange's messages and sees those of the SDK. Like a real one it
+ * throws if something is sent before it is open.
  */
 
 import assert from 'node:assert/strict'
@@ -11,9 +11,9 @@ export type Sent = { readonly op: string; readonly id?: number } & Readonly<Reco
 
 export type ScriptedSocket = StreamSocket & {
   readonly sent: readonly Sent[]
-  /** What was sent with this op. */
+  /** Frames that were sent with this op. */
   asked(op: string): readonly Sent[]
-  /** Opens it, and says hello. */
+  /** Opens it, and sends hello. */
   greet(): void
   say(frame: object): void
   /** Answers a request with an error. */
@@ -21,7 +21,7 @@ export type ScriptedSocket = StreamSocket & {
   drop(): void
 }
 
-/** Sockets in the order in which the stream opened them; each hears `answer` for what is sent on it. */
+/** Sockets in the order in which the stream opened them; each receives `answer` for its sent frames. */
 export function scriptedSockets(answer: (socket: ScriptedSocket, sent: Sent) => void = () => {}): {
   readonly WebSocket: WebSocketClass
   readonly sockets: readonly ScriptedSocket[]
@@ -76,7 +76,7 @@ export function scriptedSockets(answer: (socket: ScriptedSocket, sent: Sent) => 
   return { WebSocket: Scripted, sockets }
 }
 
-/** A book of one bid, as a snapshot or as what changed since `prevSeq`. */
+/** A book of one bid, as a snapshot or as the change since `prevSeq`. */
 export function bookFrame(sub: string, seq: number, prevSeq?: number): object {
   const book = new LocalBook()
   const bids: [number, number][] = [[420_000, seq]]

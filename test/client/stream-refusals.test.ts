@@ -1,6 +1,6 @@
 /**
- * What the SDK's stream does when the exchange refuses something, or a connection breaks in between. The exchange is a
- * script and time is the test's.
+ * The SDK's stream when the exchange refuses a request, or a connection breaks. The exchange is a script, and the test
+ * controls the time.
  */
 
 import assert from 'node:assert/strict'
@@ -26,13 +26,13 @@ function openStream(
   return { stream, sockets, pass: () => t.mock.timers.tick(PAUSE_MS) }
 }
 
-/** Says hello, and lets the stream do what follows at once. */
+/** Sends hello, and lets the stream react. */
 async function greet(socket: ScriptedSocket | undefined): Promise<void> {
   socket?.greet()
   await turn()
 }
 
-/** Lets what was heard have its effect. */
+/** Lets the received messages take effect. */
 function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
@@ -125,7 +125,7 @@ test('a repair of an unknown subscription becomes a new subscription from the la
   assert.equal(book.seq, 4)
 })
 
-/** Answers what a session asks, as `refusal` says; tokens are numbered. */
+/** Answers the requests of a session, refused as `refusal` defines; tokens are numbered. */
 function sessionExchange(refusal: (socket: ScriptedSocket, sent: Sent) => string | undefined) {
   let tokens = 0
   return {

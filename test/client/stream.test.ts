@@ -84,7 +84,7 @@ function openStream(
   return { stream, news, names }
 }
 
-/** What the exchange's own book says. */
+/** The exchange's own book. */
 function truth(stream: TestStream): string {
   const book = stream.board.markets.get(M)!.books[0]
   return JSON.stringify([book.levels(BUY), book.levels(SELL)])

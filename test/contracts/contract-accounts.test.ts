@@ -1,6 +1,6 @@
 /**
- * Accounts that are contracts: a Safe, one of ours that is honest or hostile, and a key with code (EIP-7702). Whatever
- * `isValidSignature` does, only the account's own fill fails, and the gas that it can burn is bounded.
+ * Accounts that are contracts: a Safe, one of ours that is honest or hostile, and a key with code (EIP-7702). In every
+ * case only the account's own fill fails, and the gas that it can burn is limited.
  */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'

@@ -1,6 +1,6 @@
 /**
- * Traders with hostile code in their accounts (EIP-7702) and a hostile stablecoin: whatever they
- * do, only their own fill fails, and the gas they can burn is bounded.
+ * Traders with hostile code in their accounts (EIP-7702) and a hostile stablecoin: in every case only their own fill
+ * fails, and the gas that they can burn is limited.
  */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'

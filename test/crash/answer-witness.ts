@@ -1,7 +1,7 @@
 /**
- * Clients that place, list and cancel orders of their own through all fronts at once, while the cluster is hit, and keep
- * what they were answered: in the end no definite answer may be wrong (`answer-history.ts`). Nobody else trades at
- * their price, so that an order is open from its placing to its cancel.
+ * Clients that place, list and cancel their own orders through all fronts at once, while the cluster has faults, and
+ * record the answers: in the end no definite answer may be wrong (`answer-history.ts`). No other client trades at their
+ * price, so that an order is open from its placement to its cancel.
  */
 
 import assert from 'node:assert/strict'

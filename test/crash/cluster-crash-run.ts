@@ -1,6 +1,6 @@
 /**
- * `npm run crash -- cluster --kills 100 --seed 7 [--galera]`: what a cluster does when its nodes, its servers and the
- * links between them die, with figures. `npm run crash -- rolling`: every node is stopped and started, one by one.
+ * `npm run crash -- cluster --kills 100 --seed 7 [--galera]`: measures a cluster while its nodes, its servers and the
+ * links between them die. `npm run crash -- rolling`: every node is stopped and started, one by one.
  */
 
 import { parseArgs } from 'node:util'

@@ -1,7 +1,7 @@
 /**
- * Hits a cluster under load again and again and holds it to what it answered, as `http-crash.ts` does with one process:
- * nodes and servers are killed, paused, stopped, cut off. Through any front every accepted order is there, and none
- * is there twice; each trade has settled once, or is known to have failed; readers of the stream are never wrong.
+ * Hits a cluster under load again and again and checks its answers, as `http-crash.ts` does with one process: nodes and
+ * servers are killed, paused, stopped, cut off. Through any front every accepted order is there, and none is there
+ * twice; each trade has settled once, or is known to have failed; readers of the stream are never wrong.
  */
 
 import assert from 'node:assert/strict'

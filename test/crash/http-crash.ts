@@ -1,7 +1,7 @@
 /**
- * Kills a whole exchange under load over HTTP, again and again, and holds it to what it answered:
- * every accepted order is there and gets its first answer again, every order without an answer gets
- * exactly one place when it is sent again, and shares are conserved through all of it.
+ * Kills a whole exchange under load over HTTP, again and again, and checks its answers: every accepted order is there
+ * and gets its first answer again, every order without an answer gets exactly one place when it is sent again, and
+ * shares are conserved through all of it.
  */
 
 import assert from 'node:assert/strict'

@@ -1,7 +1,7 @@
 /**
- * Stops an exchange at random instants of its start and soon after, by the signals that people and
- * machines send, and looks at what is left: the exit code, processes, the port, files, and whether the
- * next start finds every order that was accepted.
+ * Stops an exchange at random instants of its start and soon after, by the signals that people and machines send, and
+ * checks the remains: the exit code, processes, the port, files, and whether the next start finds every order that was
+ * accepted.
  */
 
 import assert from 'node:assert/strict'

@@ -1,7 +1,6 @@
 /**
- * What a change of the API breaks for clients, one sentence for each thing: operations, parameters,
- * fields and values that are gone, and requests of yesterday that are refused today. What is only added
- * breaks nothing: answers may gain fields and values.
+ * Finds changes of the API that break clients, one sentence each: removed operations, parameters, fields and values,
+ * and earlier requests that are refused now. Additions break nothing: answers may gain fields and values.
  */
 
 export type Json = { readonly [key: string]: unknown }

@@ -1,6 +1,6 @@
 /**
- * The documents of the API as an exchange with the usual settings and no chain serves them: what
- * `docs/openapi.json` and `docs/asyncapi.json` have to be.
+ * The documents of the API as served by an exchange with the usual settings and no chain: the expected
+ * `docs/openapi.json` and `docs/asyncapi.json`.
  */
 
 import { join } from 'node:path'

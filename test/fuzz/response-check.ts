@@ -1,4 +1,4 @@
-/** Reads what a front has sent, byte by byte, and says what is not well formed in it. */
+/** Reads the bytes that a front has sent, and reports what is malformed. */
 
 export type Verdict = {
   /** Answers that are whole. */

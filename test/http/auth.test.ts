@@ -555,7 +555,7 @@ test('a key that the store has just registered, and an unknown key, need no quer
   authenticator.registered(other.key)
   assert.ok('keyId' in (await send(other)))
   assert.equal(asked(), 1)
-  // After a gap in what the store told, nothing of it is believed unasked.
+  // After missed messages of the store, every key is looked up again.
   clock.advance(1)
   authenticator.unheard()
   assert.deepEqual(await send(other), { rejected: 'UNAUTHORIZED_KEY_NOT_FOUND' })
@@ -608,7 +608,7 @@ test('a reusable token is not verified again, but its key and expiry are checked
   assert.equal(await refusal(`Bearer ${payload}.${forged}`), SIGNATURE[0])
   assert.equal(authenticator.remembered, 1)
 
-  // Under the same id another public key: what fitted the one before says nothing.
+  // Another public key under the same id: the earlier result does not apply.
   byId.set(live.key.id, { ...live.key, publicKey: other.key.publicKey })
   clock.advance(1_000)
   authenticator.revoked([live.key.id])

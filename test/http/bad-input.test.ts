@@ -275,7 +275,7 @@ test('bodies that are too large are refused, with and without Content-Length', a
   assert.equal((await postText(`${url}/orders`, fits)).status, 200)
   for (const bytes of [65_537, 1_000_000, 20_000_000]) {
     const response = await postText(`${url}/orders`, ' '.repeat(bytes)).catch(() => undefined)
-    // Beyond a bound the front hangs up on who still writes, and the answer may be lost on the way.
+    // Above a limit the front disconnects a client that still writes, and the answer may be lost.
     if (response === undefined) assert.equal(bytes, 20_000_000)
     else await assertError(response, 413, 'BODY_TOO_LARGE')
   }

@@ -18,7 +18,7 @@ export type TestFront = {
   readonly lines: LogLine[]
   /** Run at the end of the test, while the front still answers. */
   readonly beforeClose: (() => Promise<void>)[]
-  /** What the `/slow` route waits for. */
+  /** Promise that the `/slow` route waits for. */
   readonly finishSlow: () => void
   /** Resolves when a request has reached `/slow`. */
   readonly slowReached: Promise<void>

@@ -35,7 +35,7 @@ test('an address never spends more than burst and inflow, over any time and on a
     const settings: LimitSettings = { ...LIMITS, ...costs, ipPerSecond, ipBurst }
     const threads = Array.from({ length: 4 }, () => makeLimiter(settings, memory, () => nowMs))
     const drawn: { atMs: number; cost: number }[] = []
-    // A bucket as one would write it down, to say what must not be refused either.
+    // A simple model of a bucket, to check what must not be refused.
     let tokens = ipBurst
     let countedAtMs = nowMs
     for (let step = 0; step < 600; step++) {

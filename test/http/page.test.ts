@@ -149,7 +149,7 @@ test('the page has no use for a private key', () => {
     .map(([, { gzip }]) => gunzipSync(gzip).toString())
     .join()
   assert(script.includes('the page holds no private keys'))
-  // The curve of signatures is what most of the left out code is.
+  // Most of the left-out code is the signature curve.
   assert(!script.includes('fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141'))
 })
 

@@ -312,7 +312,7 @@ test('a request whose handler does not answer is answered at its deadline', asyn
   }
   assert.equal(front.inFlight(), 0)
   assert.equal(lines.filter(({ level }) => level === 'warn').length, 2)
-  // What the handler says after that reaches no client and does no harm.
+  // A later answer of the handler reaches no client and does no harm.
   finishSlow()
   assert.equal((await fetch(`${url}/healthz`)).status, 200)
 })

@@ -48,7 +48,7 @@ export function encode(value: unknown): string {
   return Buffer.from(text, 'utf8').toString('base64url')
 }
 
-/** Signs what the first segment encodes. */
+/** Signs the decoded first segment. */
 export function tokenOf(payload: unknown, privateKey: KeyObject): string {
   const segment = encode(payload)
   const signature = sign(null, Buffer.from(segment, 'base64url'), privateKey)

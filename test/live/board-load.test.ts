@@ -1,8 +1,8 @@
 /**
- * A front that stalls at random, behind real channels: the market end says what real markets do, and the
- * test carries its batches over when it likes. Whatever is lost, the market end never queues more than it
- * may, the board ends up as the markets are, nothing is missing without being told, and an answer never
- * comes before what it follows from. Partitions doze and are woken meanwhile, and the same holds for them.
+ * A front that stalls at random, behind real channels: the market end emits the events of real markets, and the test
+ * delivers its batches at any time. Whatever is lost, the market end never queues more than allowed, the board ends in
+ * the state of the markets, every loss is reported, and an answer never arrives before its events. Partitions become
+ * idle and active meanwhile, with the same rules.
  */
 
 import assert from 'node:assert/strict'
@@ -88,7 +88,7 @@ function startLink(random: Random, isOlder = false) {
   const readers = new MarketReaders<typeof far>(partitions, partitionOf)
   readers.add(far)
 
-  /** Something happens in a market, and is told. */
+  /** Changes a market and sends the event. */
   function step(index: number): void {
     const { marketId, events } = markets[index]!
     if (gone.has(marketId)) return
@@ -173,14 +173,14 @@ function startLink(random: Random, isOlder = false) {
     const marketId = idOf(index)
     const order = { marketId, orderHash: hashNamed('a'), side: BUY as Side }
     const answer = await gateway.cancel(order, { deadlineAtMs: systemClock.nowMs() + 600_000 })
-    // While the market end takes no more, the front says so itself.
+    // While the market end accepts no more, the front reports that itself.
     if (isRejection(answer)) return
     const { handledSeq, seq } = answer as unknown as { handledSeq: number; seq?: number }
     assert(seq !== undefined && seq >= handledSeq, `answered at ${handledSeq}, heard ${seq}`)
     assert((board.markets.get(marketId)?.seq ?? handledSeq) >= handledSeq)
   }
 
-  /** Somebody needs a partition: when it is woken, the board has all that had happened when it was first asked for. */
+  /** A client needs a partition: when it is active, the board has everything that had happened at the request. */
   async function wake(partition: number): Promise<void> {
     const dozing = load.dozing()
     const seqs = new Map(markets.map(({ marketId, state }) => [marketId, state.seq]))
@@ -264,7 +264,7 @@ for (const [seed, dozes] of seedsOf(1, 2, 3, 4).flatMap((seed) => [
     t.diagnostic(JSON.stringify(figures))
     assert.equal(figures.wakes > 5, dozes)
     assert(figures.lost > 1 && figures.dropped > figures.lost && figures.resets > 0)
-    // What it is told at most, and the answers to what it has asked.
+    // The maximum that it receives, and the answers to its requests.
     assert(figures.untaken < 2 * UNTAKEN_MAX, `${figures.untaken} bytes were queued`)
     assert(far.isOpen)
   })
@@ -295,7 +295,7 @@ test('a front with an idle partition only receives which of its markets open and
   const before = seqOf(0)
   const heard = figures.events
   for (let turn = 0; turn < 50; turn++) link.step(0)
-  // The other partition is followed as ever, and hears what is told after that.
+  // The other partition is still followed, and receives later events.
   const quiet = seqOf(1)
   while (seqOf(1) === quiet) link.step(1)
   await heardOf(1)
@@ -304,7 +304,7 @@ test('a front with an idle partition only receives which of its markets open and
   assert.equal(board.markets.get(busy)!.seq, before)
   assert.equal(load.dozing(), 1)
 
-  // Under load: what happens while it wakes is not lost.
+  // Under load: events during the activation are not lost.
   const waking = link.wake(partition)
   for (let turn = 0; turn < 50; turn++) {
     link.step(0)

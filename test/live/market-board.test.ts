@@ -1,4 +1,4 @@
-/** What a front keeps of markets that are over. */
+/** Data of ended markets that a front keeps. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -44,7 +44,7 @@ test('markets that their thread has removed leave the board, and the newest of t
   assert.equal(forgotten.length, count)
   assert(board.isGone(marketId(count)) && board.isGone(marketId(51)))
   assert(!board.isGone(marketId(50)))
-  // What was on its way is of no use any more, and no gap.
+  // Messages in transit are ignored, and do not count as a gap.
   assert(board.follow([closed(count, 4)]))
   assert.equal(board.markets.size, 0)
 })

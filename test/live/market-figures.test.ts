@@ -1,4 +1,4 @@
-/** What lists say that markets have traded: the database up to a trade, the board from there on. */
+/** Trading figures in lists: from the database up to a trade, and from the board after it. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -27,7 +27,7 @@ function stored(more: Partial<StoredFigures> = {}): StoredFigures {
   }
 }
 
-/** A market, a front that hears it, and a database that says what the test wants. */
+/** A market, a front that follows it, and a database controlled by the test. */
 function fixture(options: { readonly restarted: boolean }) {
   const market = given()
   const clock = simulatedClock(START_SEC * 1_000)
@@ -140,7 +140,7 @@ test('figures that are not on the board are read again until the database has ca
   const { market, clock, asked, database, trade, now } = fixture({ restarted: true })
   database.says = [stored()]
   await now()
-  // Loaded a moment ago: what came in between may not be in the database yet.
+  // Loaded a moment ago: later trades may not be in the database yet.
   clock.advance(999)
   await now()
   assert.equal(asked.length, 1)

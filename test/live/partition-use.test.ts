@@ -9,7 +9,7 @@ const DOZE_MS = 1_000
 const idOf = (partition: number) => `0x${partition.toString(16).padStart(64, '0')}` as MarketId
 const UNKNOWN = `0x${'f'.repeat(64)}` as MarketId
 
-/** Two threads with two partitions each, which wake when they are told to. */
+/** Two threads with two partitions each, which become active on request. */
 function start() {
   const dozing = new Set<number>()
   const waking = new Map<number, PromiseWithResolvers<void>>()
@@ -88,7 +88,7 @@ test('a partition that is not needed for long becomes idle again, and a watched 
   state.watched = [idOf(3)]
   assert.deepEqual(rest(1), [0, 2])
   assert.deepEqual(rest(DOZE_MS), [0, 1, 2])
-  // Who leaves may come back soon.
+  // A client that leaves may return soon.
   state.watched = []
   assert.deepEqual(rest(DOZE_MS - 1), [0, 1, 2])
   assert.deepEqual(rest(1), [0, 1, 2, 3])

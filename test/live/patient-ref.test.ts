@@ -11,7 +11,7 @@ const OPTIONS = { inFlightMax: 100, batchMax: 10, deadlineMs: 60_000 }
 const PATIENCE = { waitingMax: 2, deadlineMs: 60_000 }
 const MOVED = { unanswered: 'moved' }
 
-/** A place of the thread: the end for the reference, and what it has heard. */
+/** A location of the thread: the end for the reference, and its received messages. */
 function place(t: TestContext, answer: (value: number) => unknown) {
   const { port1, port2 } = new MessageChannel()
   const heard: number[] = []
@@ -36,13 +36,13 @@ test('a request waits for a thread that is away, and is retried if it was not ac
   assert.deepEqual(await early, { value: 1 })
   assert.deepEqual(await ref.ask('Ask', { value: 2 }), { value: 2 })
   const moved = ref.ask('Ask', { value: 3 })
-  // When this is answered, what it was told before has arrived.
+  // When this is answered, all earlier messages have arrived.
   await first.here.ask('Ask', { value: 2 })
   const second = place(t, (value) => ({ value: -value }))
   const held = ref.ask('Ask', { value: 4 })
   ref.replace(second.here)
   assert.deepEqual(await Promise.all([moved, held]), [{ value: -3 }, { value: -4 }])
-  // What comes after it has said that it moves is not even sent there.
+  // After the thread has announced its move, nothing more is sent to it.
   assert.deepEqual(first.heard, [1, 2, 3, 2])
   ref.moves()
   const third = place(t, (value) => ({ value }))

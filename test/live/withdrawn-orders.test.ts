@@ -44,7 +44,7 @@ function given({ tradersMax = 100 } = {}) {
     setAway(is: boolean) {
       away = is
     },
-    /** What was to be tried again later is tried now. */
+    /** Runs the planned retries now. */
     async again() {
       for (const then of later.splice(0)) then()
       await its.turn()

@@ -1,6 +1,6 @@
 /**
- * Stands between the load tester and a real exchange, and can lie for it: answer in its place, change
- * what it answers, or keep messages of the stream to itself.
+ * A proxy between the load tester and a real exchange that can falsify it: answer in its place, change its answers, or
+ * drop messages of the stream.
  */
 
 import { once } from 'node:events'

@@ -1,4 +1,4 @@
-/** What every event log does, whatever it keeps its events in: the same tests for each of them. */
+/** Properties of every event log, whatever its storage: the same tests for each of them. */
 
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'

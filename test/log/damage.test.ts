@@ -1,7 +1,7 @@
 /**
- * A writer is killed; then its files are cut at every byte of the last batch, and bits are flipped
- * wherever there are any. Each time the log opens with exactly the whole batches up to some point,
- * or refuses; and if the mark says that a batch was durable, it never opens without it.
+ * A writer is killed; then its files are cut at every byte of the last batch, and bits are flipped anywhere. Each time
+ * the log opens with exactly the whole batches up to some point, or refuses. If the mark shows that a batch was
+ * durable, the log never opens without it.
  */
 
 import assert from 'node:assert/strict'
@@ -58,7 +58,7 @@ function open(dir: string): EventLog<Noted> {
   })
 }
 
-/** `expected[k]` is what a log holds after k batches. */
+/** `expected[k]` is the content of a log after k batches. */
 async function contentAfterEachBatch(): Promise<string[]> {
   const log = open(join(folder, 'reference'))
   const contents = [contentOf(log, 0, flow)]
@@ -270,7 +270,7 @@ test('a lost block of the last batch is a torn end, and a lost block before it i
     assert.equal(await opened({ wal: withoutBlock(at), mark: noMark }), 'LOG_CORRUPT', `${at}`)
   }
   for (let at = ends[BATCHES - 3]!; at + 512 <= lastBegin; at += 512) {
-    // Where the commit itself cannot be read, the mark tells.
+    // If the commit itself cannot be read, the mark decides.
     const verdict = await opened({ wal: withoutBlock(at), mark: earlierMark })
     assert(verdict === 'LOG_CORRUPT' || verdict === 'LOG_LOST', `${at}: ${verdict}`)
   }

@@ -1,4 +1,4 @@
-/** A disk that is full: what is refused, what still works, and how it goes on, on a small real file system. */
+/** A full disk on a small real file system: what is refused, what still works, and how it recovers. */
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'

@@ -1,4 +1,4 @@
-/** Reads a partition from its beginning as it grows, and tells how much it saw and how many gaps. */
+/** Reads a partition from its beginning as it grows, and reports the number of events and gaps. */
 
 import { setImmediate } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'

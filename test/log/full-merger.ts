@@ -1,6 +1,6 @@
 /**
- * Makes a run, and says why it could not and how many files were left open. Its files may be no larger than its
- * parent allows: the system refuses what goes beyond.
+ * Makes a run, and prints why it failed and how many files were left open. The parent limits the size of its files: the
+ * system refuses larger ones.
  */
 
 import { readdirSync, writeSync } from 'node:fs'

@@ -1,6 +1,6 @@
 /**
- * Appends until it fails, says what was answered, opens the partition again and says what it holds.
- * Its files may be no larger than its parent allows: the system refuses what goes beyond.
+ * Appends until it fails, prints the answered events, opens the partition again and prints its content. The parent
+ * limits the size of its files: the system refuses larger ones.
  */
 
 import { writeSync } from 'node:fs'

@@ -1,6 +1,6 @@
 /**
- * Closes orders, ten with each append, while another thread makes runs of them; says the number of the last
- * that is durable, and kills itself after a while, wherever that thread is then.
+ * Closes orders, ten with each append, while another thread makes runs of them; prints the number of the last durable
+ * one, and kills itself after a while, at any point of that thread's work.
  */
 
 import { writeSync } from 'node:fs'

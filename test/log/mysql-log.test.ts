@@ -1,4 +1,4 @@
-/** The log in a database server: what every log does, and what only one with owners elsewhere does. */
+/** The log in a database server: the properties of every log, and those of a log with owners on other machines. */
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -429,10 +429,7 @@ function tests(databases: TestDatabases): void {
   })
 }
 
-/**
- * A way to the server that loses a request or an answer, brings a request late, or refuses connections, when it is
- * told to.
- */
+/** A proxy that loses a request or an answer, delays a request, or refuses connections, on demand. */
 async function cuttingProxy(url: string) {
   const { servers, user, database } = parseMysqlAddress(url)!
   let loses: 'request' | 'answer' | undefined

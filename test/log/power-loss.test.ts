@@ -1,6 +1,6 @@
 /**
- * The power fails at a random instant while a log is written: it must open from what the disk has then, with all
- * that was answered by then.
+ * The power fails at a random instant while a log is written: it must open from the content of the disk, with all
+ * events answered by then.
  */
 
 import assert from 'node:assert/strict'

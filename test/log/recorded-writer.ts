@@ -1,6 +1,6 @@
 /**
- * Writes a flow into a log with all that a market thread does beside it, while every write is recorded; after
- * each answer it says so into a file of the same folder, so that the record knows what was answered when.
+ * Writes a flow into a log with all other work of a market thread, while every write is recorded. After each answer it
+ * writes a mark into a file of the same folder, so that the record shows what was answered when.
  */
 
 import { openSync, writeSync } from 'node:fs'

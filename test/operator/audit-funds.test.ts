@@ -1,4 +1,4 @@
-/** What `npm run audit -- --url` takes for a difference, beside an exchange that works. */
+/** Differences that `npm run audit -- --url` reports beside a working exchange. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** What is packed for others works in an empty folder, at an exchange whose books are empty. */
+/** The packed packages work in an empty folder, with an exchange whose books are empty. */
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'

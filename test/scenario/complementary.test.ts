@@ -1,6 +1,6 @@
 /**
- * Wallets with dollars, and neither ether nor shares, trade with each other in a new complementary market: nobody has
- * split a set before. Then the market is resolved and they redeem. The numbers are computed by hand.
+ * Wallets with dollars, and neither ether nor shares, trade with each other in a new complementary market: no set has
+ * been split before. Then the market is resolved and they redeem. The numbers are computed by hand.
  */
 
 import assert from 'node:assert/strict'

@@ -1,4 +1,4 @@
-/** Two fronts on nodes of their own: each hears of the markets that somebody on it needs, and misses nothing then. */
+/** Two fronts on separate nodes: each receives the events of markets that its clients need, and misses none of them. */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
@@ -16,14 +16,14 @@ const BURST = 40
 
 export type Fronts = {
   readonly nats: NatsServer
-  /** By the names of their nodes. Nobody has asked the second for a book yet. */
+  /** By the names of their nodes. No client of the second has requested a book yet. */
   readonly names: readonly [busy: string, idle: string]
   readonly urls: readonly [busy: string, idle: string]
-  /** One that nobody else trades. */
+  /** A market that no other test trades in. */
   readonly marketId: string
 }
 
-/** A front hears nothing of a market that nobody on it needs, and all of it when somebody does. */
+/** A front receives no events of a market that no client needs, and all of them when one does. */
 export async function dozeAndWake(t: TestContext, fronts: Fronts): Promise<void> {
   const { nats, names, urls, marketId } = fronts
   const [busy, idle] = urls

@@ -1,4 +1,4 @@
-/** A trader who has used up what the exchange pays for the settlement of its trades, over HTTP and a kill. */
+/** A trader who has used up the exchange's budget for settling their trades, over HTTP and across a kill. */
 
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'

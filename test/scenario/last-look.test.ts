@@ -1,8 +1,8 @@
 /**
- * The relayer never pays for a last look, against the real chain: what a matched trade or an open order
- * needs stays, however little time lies between the match and the request to take it back. The settlement
- * contract is paused, so that a matched trade stays unsettled. It does not pay for orders that never
- * existed either, nor for redemptions that are not worth their gas.
+ * The relayer never pays for a last look, against the real chain: funds and approvals that a matched trade or an open
+ * order needs stay, however soon after the match the request to revoke them arrives. The settlement contract is paused,
+ * so that a matched trade stays unsettled. It does not pay for orders that never existed either, nor for redemptions
+ * that are not worth their gas.
  */
 
 import assert from 'node:assert/strict'

@@ -1,7 +1,7 @@
 /**
- * The whole life of a market, and what every read says after each step: created, traded, a trade
- * that the chain refuses, expired, settled, redeemed. The numbers are computed by hand. In the end
- * the audit finds nothing to complain about, asking the chain too.
+ * The whole life of a market, and every read after each step: created, traded, a trade that the chain refuses, expired,
+ * settled, redeemed. The numbers are computed by hand. In the end the audit, which also reads the chain, finds no
+ * difference.
  */
 
 import assert from 'node:assert/strict'

@@ -1,7 +1,7 @@
 /**
- * `POST /api/v1/positions/{marketId}/sync` on a real chain: whatever the indexer is doing, it answers what the
- * chain's newest block says, and nothing is counted twice when the indexer comes to that block. For
- * `chain-markets.test.ts`, whose exchange it asks.
+ * `POST /api/v1/positions/{marketId}/sync` on a real chain: whatever the indexer is doing, it returns the state of the
+ * chain's newest block, and nothing is counted twice when the indexer reaches that block. For `chain-markets.test.ts`,
+ * whose exchange it uses.
  */
 
 import assert from 'node:assert/strict'
@@ -82,7 +82,7 @@ function syncWords({ chain, proxy, exchange, marketId: id }: SyncPlace) {
   }
 }
 
-/** What Bob has to have before the exchange is asked. */
+/** Shares that Bob needs before the test. */
 export async function fundForSync({ chain, marketId }: Omit<SyncPlace, 'exchange' | 'proxy'>) {
   await chain.fund(chain.bob, { shares: BigInt(100 * UNIT), market: marketId })
 }

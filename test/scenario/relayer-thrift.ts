@@ -1,7 +1,7 @@
 /**
- * What the relayer does not pay for, against the real chain: what is so already, wallets that hold
- * nothing worth an approval, and taking back what a trade still needs. For `relayer.test.ts`, whose
- * exchange is started again in the end.
+ * Operations that the relayer does not pay for, against the real chain: those without effect, approvals of wallets that
+ * hold too little, and revocations that a trade still needs. For `relayer.test.ts`, whose exchange is restarted at the
+ * end.
  */
 
 import assert from 'node:assert/strict'

@@ -1,6 +1,6 @@
 /**
- * Eight operations by people who own no ether, against the real chain: what they signed is done, once,
- * and balances and approvals are what the chain says.
+ * Eight operations of people without ether, against the real chain: each signed operation is done once, and balances
+ * and approvals match the chain.
  */
 
 import assert from 'node:assert/strict'

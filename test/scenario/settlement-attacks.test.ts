@@ -1,6 +1,5 @@
 /**
- * Attacks on settlement by what lies in the database of an exchange that was killed, as one of before permits were
- * checked may have left it.
+ * Attacks on settlement through the database of a killed exchange, as a version without permit checks may have left it.
  */
 
 import assert from 'node:assert/strict'

@@ -1,6 +1,6 @@
 /**
- * Trading on one exchange that is stopped, killed and started with other settings in between: what each story
- * has left is there again. Each has markets and traders of its own.
+ * Trading on one exchange that is stopped, killed and restarted with other settings: the data of each story survives.
+ * Each has its own markets and traders.
  */
 
 import { type TestContext, test } from 'node:test'

@@ -1,4 +1,4 @@
-/** The public log of a running exchange: what it serves is a log as the standards have it, and one flipped bit is found. */
+/** The public log of a running exchange: it follows the standards, and one flipped bit is found. */
 
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'

@@ -23,7 +23,7 @@ async function documentOf(t: TestContext): Promise<Json> {
   return (await (await fetch(`${url}/asyncapi.json`)).json()) as Json
 }
 
-/** What a JSON pointer of the document leads to. */
+/** Resolves a JSON pointer of the document. */
 function resolve(document: Json, pointer: string): unknown {
   let at: unknown = document
   for (const step of pointer.replace(/^#\//, '').split('/')) at = (at as Json | undefined)?.[step]

@@ -16,7 +16,7 @@ test('a reader that applies the changes always has the best levels of a deep boo
     [...reader[side]].sort(([a], [b]) => (side === BUY ? b - a : a - b))
   let crossings = 0
   for (let step = 0; step < 4_000; step++) {
-    // The book grows beyond what is shown, then shrinks below it, and again.
+    // The book grows beyond the shown levels, then shrinks below them, and again.
     const grows = step % 2_000 < 1_300
     const side: Side = random.chance(0.5) ? BUY : SELL
     const prices = new Set<number>()
@@ -28,7 +28,7 @@ test('a reader that applies the changes always has the best levels of a deep boo
       else if (book.total(side, at) > 0) book.take(side, at, Number(book.total(side, at)))
       prices.add(at)
     }
-    // A conflated reader is told of several steps at once.
+    // A conflated reader receives several steps at once.
     const now = edgesOf(book)
     for (const [price, total] of shownChanges(book, side, prices, [edges[side], now[side]])) {
       if (total === 0) reader[side].delete(price)
@@ -36,7 +36,7 @@ test('a reader that applies the changes always has the best levels of a deep boo
     }
     if (now[side] !== edges[side]) crossings++
     edges = now
-    // What is wrong once stays wrong.
+    // An error is never corrected later.
     if (step % 20 === 0) assert.deepEqual(readerHas(side), bestOf(side), `step ${step}`)
   }
   assert(crossings > 100, `${crossings}`)

@@ -36,7 +36,7 @@ async function startDozing(t: TestContext) {
     doze() {
       dozes = true
     },
-    /** As a front does: the market is loaded, then whoever waits is served. */
+    /** Like a front: loads the market, then serves waiting subscriptions. */
     wake() {
       stream.load(true)
       dozes = false
@@ -52,7 +52,7 @@ test('the book of an idle market is sent once it is active, and continues withou
   place()
   client.say(BOOK)
   await eventually(() => assert.deepEqual(needed, [[M]]))
-  // Nothing is said that may be old, and the socket goes on.
+  // No message that may be stale is sent, and the socket stays open.
   assert.equal((await client.ask({ op: 'ping' })).type, 'pong')
   assert.deepEqual([...stream.hub.watched()], [M])
   place()
@@ -131,7 +131,7 @@ test('openings and closings of markets are sent without following the markets', 
   assert.equal(told.prevCursor, snapshot.cursor)
   assert.deepEqual(needed, [])
   assert.equal(stream.board.markets.get(M)?.books[0].levels(BUY).length, 0)
-  // To be loaded is no news for who hears of nothing else.
+  // A load is not sent to a client that follows only openings and closings.
   wake()
   assert.equal((await client.ask({ op: 'ping' })).type, 'pong')
 })

@@ -10,7 +10,7 @@ import { simulatedClock } from '../support/simulated-clock.ts'
 
 const trader = `0x${'ab'.repeat(20)}` as Address
 
-/** Lets every promise that is done be heard. */
+/** Runs the callbacks of all settled promises. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 function viewOf(held: number): FundsView {

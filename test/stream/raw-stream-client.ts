@@ -1,4 +1,4 @@
-/** A client of the stream that does what no honest client does: it stops reading, and vanishes. */
+/** A client of the stream that misbehaves: it stops reading, and disconnects silently. */
 
 import { WebSocket } from 'ws'
 import type { Frame } from './stream-fixture.ts'
@@ -33,7 +33,7 @@ export class RawStreamClient {
     this.#socket.resume()
   }
 
-  /** What is said before the connection is open is said then. */
+  /** Frames sent before the connection is open are sent once it is. */
   say(frame: object): void {
     const socket = this.#socket
     const send = (): void => socket.send(JSON.stringify(frame))

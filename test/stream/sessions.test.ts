@@ -9,7 +9,7 @@ import { eventually } from '../support/eventually.ts'
 import { traderNamed } from '../support/orders.ts'
 import { simulatedClock } from '../support/simulated-clock.ts'
 
-/** Sessions of keys that tokens name; what looking one up answers is the test's to say. */
+/** Sessions of keys that tokens name; the test controls the results of lookups. */
 function fixture() {
   const clock = simulatedClock(0)
   const ended: [keyId: string, code: string][] = []
@@ -67,7 +67,7 @@ test('a key that cannot be looked up is retried, and its sessions end when their
   clock.advance(1_000)
   await eventually(() => assert.deepEqual(asked, ['slow', 'lost', 'slow', 'lost']))
   assert.deepEqual(ended, [])
-  // Another silence gives no more time to who has not been confirmed since the first.
+  // Another lost connection gives no more time to a key that was not confirmed since the first.
   sessions.unheard()
   parts.confirm = () => new Promise(() => {})
   clock.advance(CONFIRM_MS_MAX - 1_000)

@@ -8,7 +8,7 @@ import { type Frame, marketIdOf, startStream, type TestStream } from './stream-f
 const M = marketIdOf(0)
 const BOOK = { op: 'subscribe', channel: 'book', marketId: M, outcome: 0 }
 
-/** A client that behaves is served, whatever the others do. */
+/** A well-behaved client is served, whatever the others do. */
 async function othersAreServed(stream: TestStream): Promise<void> {
   const client = await stream.connect()
   assert.equal((await client.ask(BOOK)).type, 'subscribed')
@@ -166,7 +166,7 @@ function pour(stream: TestStream, orders: number, from = 0): void {
   stream.flow()
 }
 
-/** Follows one book of a raw client, and says where a message does not follow the one before. */
+/** Follows one book of a raw client, and reports messages that do not follow the previous one. */
 function gapsOf(frames: readonly Frame[]): string[] {
   const gaps: string[] = []
   let last: unknown
@@ -297,7 +297,7 @@ test('every request draws from the limit of its address, and an authentication a
   client.say({ op: 'auth', token: 'no.token' })
   client.say({ op: 'ping' })
   await eventually(() => {
-    // Each frame is a read before it is parsed; what it asks for is drawn after that.
+    // Each frame costs a read before it is parsed; its request is charged afterwards.
     const last = ['read', 'write', 'read']
     assert.deepEqual(drawn, ['read', 'read', 'write', 'read', 'read', ...last])
     const limited = client.frames.filter(({ code }) => code === 'RATE_LIMITED')

@@ -65,7 +65,7 @@ test('a deep conflated book is encoded once per change, and its snapshots cost b
   // The frame, then the snapshot of 1,200 levels, of 250 for one unit.
   assert.deepEqual(weights.slice(0, 4), [1, 5, 1, 5])
   assert.equal(weights.length, 42)
-  // A second reader of the same state, and a start over, take what is kept.
+  // A second reader of the same state, and a restart, use the cached snapshot.
   const other = await stream.connect()
   await other.ask({ ...CONFLATED, since: 999_999_999 }, 'subscribed')
   assert.equal((await other.next('book.snapshot')).reset, true)

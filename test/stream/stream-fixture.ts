@@ -1,7 +1,6 @@
 /**
- * A real front with a stream whose markets live in the test: the real market actor says the events,
- * and the board and the hub hear them as they would from a market thread. And a client that keeps
- * every frame it got.
+ * A real front with a stream, whose markets run in the test: the real market actor emits events, which the board and
+ * the hub receive as from a market thread. Also a client that keeps every received frame.
  */
 
 import assert from 'node:assert/strict'
@@ -56,11 +55,11 @@ export type TestStream = {
   readonly url: string
   readonly lines: LogLine[]
   readonly markets: readonly Given[]
-  /** Tells the front what its markets have said since. */
+  /** Sends the front the new events of its markets. */
   flow(): void
-  /** Loses what the markets have said since, and loads them as they are now. */
+  /** Drops the new events of the markets, and loads their current state. */
   lose(): void
-  /** The same; `dozed` where nothing but their opening and closing was to be told. */
+  /** The same; `dozed` if only openings and closings were sent. */
   load(dozed: boolean): void
   connect(): Promise<StreamClient>
 }
@@ -77,7 +76,7 @@ export type StreamOptions = {
   }
   /** Whether the owner of a market, or of every market, is confirmed. */
   readonly isCurrent?: MarketBoard['isCurrent']
-  /** What the database says that markets have traded. */
+  /** Figures of the markets in the database. */
   readonly stored?: Parameters<typeof makeFiguresBook>[0]['stored']
 }
 

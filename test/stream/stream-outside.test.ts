@@ -1,4 +1,4 @@
-/** What enters the stream from outside of the markets' logs: the chain, prices, quick markets. */
+/** Stream messages from outside of the markets' logs: the chain, prices, quick markets. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -24,7 +24,7 @@ test('events of the chain and of the log of a market form one sequence', async (
   stream.flow()
   const proposal = { assertionId: '0xa', proposer: '0xb', proposedOutcome: true, bondAmount: '5' }
   stream.hub.marketHappened(M, 'proposed', proposal, 10)
-  // A source that was away and repeats where the market stands says nothing new.
+  // A source that was away and repeats the current state of the market adds nothing.
   stream.hub.marketHappened(M, 'proposed', { ...proposal }, 11)
   stream.hub.marketHappened(marketIdOf(1), 'proposed', {}, 11)
   stream.hub.marketHappened(M, 'disputed', { assertionId: '0xa' }, 12)

@@ -1,7 +1,7 @@
 /**
- * A random flow on several markets, and clients that subscribe, vanish, resume and stop reading at
- * random. Whatever happens, each book that a client holds is the server's at the `seq` it has
- * reached, each checksum fits, and nothing is missing without its being told or seen.
+ * A random flow on several markets, and clients that subscribe, vanish, resume and stop reading at random. In every
+ * run, each client's book equals the server's at the `seq` that it has reached, each checksum matches, and every
+ * missing message is reported or noticed.
  */
 
 import assert from 'node:assert/strict'
@@ -332,7 +332,7 @@ async function live(t: TestContext, random: Random): Promise<void> {
     if (random.chance(0.5)) await nextTurn()
   }
 
-  // Some stop reading for so long that what they are owed finds no room.
+  // Some stop reading for so long that their buffer overflows.
   const asleep = clients.slice(0, 3)
   for (const client of asleep) {
     if (client.isGone) await client.connect()

@@ -175,7 +175,7 @@ test('missed messages are replayed from memory, else a snapshot marks a reset', 
   const snapshot = await second.next()
   assert.deepEqual([snapshot.type, snapshot.reset, snapshot.seq], ['book.snapshot', true, 6])
   await second.ask({ op: 'unsubscribe', sub: `book:${M}:0` }, 'unsubscribed')
-  // Ahead of everything that has happened: a client that says so knew another history.
+  // A position ahead of all events: such a client knew another history.
   await second.ask({ ...BOOK, since: 7 })
   assert.equal((await second.next()).reset, true)
   const again = await second.ask({ op: 'snapshot', sub: `book:${M}:0` })
@@ -540,7 +540,7 @@ test('on shutdown requests in flight are answered before their client is closed'
   await asked.promise
   const done = stream.hub.shutdown()
   await busy.next('shutdown')
-  // Sent before it was heard, as far as the exchange can tell: answered too.
+  // The exchange cannot know that it was sent after the notice, so it is answered too.
   busy.say({ ...cancel, id: 2 })
   assert.equal((await quiet.ended()).code, 1012)
   assert.equal(busy.closed, undefined)

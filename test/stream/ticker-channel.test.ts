@@ -24,7 +24,7 @@ type Told = {
   readonly prevCursor?: string
 }
 
-/** Lets every promise that is done be heard. */
+/** Runs the callbacks of all settled promises. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 function fixture(stored: () => Promise<StoredFigures[]> = async () => []) {
@@ -119,7 +119,7 @@ test('a subscriber of all tickers gets the newest open markets at once, then cha
     [3, 7].map((n) => [nth(n), [50, 0]]),
   )
   assert.equal(news?.prevCursor, first.cursor)
-  // What changes no line of a list is not told, nor what is as it was told before.
+  // Changes that affect no line are not sent, nor lines equal to the last sent ones.
   rest(3, 49)
   rest(7, 60)
   take(7, 60)
@@ -175,7 +175,7 @@ test('a client that subscribes between a change and its message misses nothing',
   rest(1, 10)
   await turn()
   rest(1, 20)
-  // This snapshot shows 20. Then the market is as it was told before, and must be told again.
+  // This snapshot shows 20. Then the market returns to its last sent state, which must be sent again.
   assert.deepEqual(Reflect.get((await snapshot(all)).tickers[0] ?? {}, 'bestBidPrices'), [20, 0])
   take(1, 20)
   const [news] = await turn()
@@ -215,7 +215,7 @@ test('one ticker subscription over a socket serves a list, even while the databa
   const [market] = stream.markets
   const M = marketIdOf(0)
   market!.place(sell('YES').at(0.5).size(2).by('ann').named('a'))
-  // The front starts anew: what was traded before, it does not know.
+  // The front restarts, so it does not know earlier trades.
   stream.lose()
   const client = await stream.connect()
   client.say({ op: 'subscribe', channel: 'ticker', marketIds: [M.toUpperCase().replace('X', 'x')] })

@@ -1,4 +1,4 @@
-/** Entries of the public log: what they show, what they hide, how long rows are split, and that they never change. */
+/** Entries of the public log: what they contain and hide, how long rows are split, and that they never change. */
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'

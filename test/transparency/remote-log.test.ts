@@ -1,4 +1,4 @@
-/** A log that somebody else serves: one changed byte anywhere is found, and so is a history that was rewritten. */
+/** A log on another server: one changed byte anywhere is found, and so is a rewritten history. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

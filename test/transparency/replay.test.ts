@@ -1,4 +1,4 @@
-/** The replay of a public log: it agrees with the exchange's own matching, and finds what was changed. */
+/** The replay of a public log: it agrees with the exchange's own matching, and finds every change. */
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'

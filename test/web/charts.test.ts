@@ -1,4 +1,4 @@
-/** What the charts of a market draw and say: marks of trades, depth, an asset against its strike, and evidence. */
+/** The charts of a market and their descriptions: marks of trades, depth, an asset against its strike, and evidence. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,4 +1,4 @@
-/** What an order would meet: integers, rounded as the exchange rounds. */
+/** The simulated fill of an order: integers, rounded like the exchange does. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

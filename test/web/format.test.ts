@@ -1,4 +1,4 @@
-/** What the page writes for numbers, times and addresses. */
+/** Formats of numbers, times and addresses on the page. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,4 +1,4 @@
-/** What positions are worth. */
+/** The value of positions. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

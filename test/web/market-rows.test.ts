@@ -1,4 +1,4 @@
-/** Which markets the page lists, in which order, and how they change as the stream tells. */
+/** The listed markets, their order, and their updates from the stream. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

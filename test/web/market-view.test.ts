@@ -1,4 +1,4 @@
-/** What the view of a market is made of: its ladder, its tape, its candles, its steps and its end. */
+/** The parts of a market's view: ladder, tape, candles, resolution steps and result. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,4 +1,4 @@
-/** The account's open orders, as they follow from what the stream tells. */
+/** The account's open orders, updated from the stream. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

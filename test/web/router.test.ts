@@ -1,4 +1,4 @@
-/** What the address after `#` leads to. */
+/** The views for addresses after `#`. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,4 +1,4 @@
-/** The ticket: what is typed, the price that it begins with, and what a position is worth. */
+/** The ticket: typed text, the initial price, and the value of a position. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

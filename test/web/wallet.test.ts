@@ -1,4 +1,4 @@
-/** How the page asks wallets, and what it says when they refuse. */
+/** Requests of the page to wallets, and its messages when they refuse. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,6 +1,6 @@
 /**
- * A lane on a real chain that mines only when the test says so, through a line that the test can
- * cut, with a journal in memory that outlives the lane as a database outlives a process.
+ * A lane on a real chain that mines only on request of the test, through a connection that the test can cut, with a
+ * journal in memory that outlives the lane as a database outlives a process.
  */
 
 import { createPublicClient, custom, type Hex, type LocalAccount, type PublicClient } from 'viem'

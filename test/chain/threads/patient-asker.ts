@@ -1,4 +1,4 @@
-/** A thread that asks a chain which is away, with more patience than anybody has, until it is told to stop. */
+/** A thread that retries requests to an unreachable chain for a very long time, until it is stopped. */
 
 import assert from 'node:assert/strict'
 import { parentPort, workerData } from 'node:worker_threads'

@@ -1,6 +1,6 @@
 /**
- * What a fill costs in batches of 1, 10 and 50. The same fifty trades, from the same state, are
- * settled in batches of each size; the figure is all gas of all transactions over fifty.
+ * The cost of a fill in batches of 1, 10 and 50. The same fifty trades, from the same state, are settled in batches of
+ * each size; the figure is the gas of all transactions, divided by fifty.
  */
 import assert from 'node:assert/strict'
 import type { PrivateKeyAccount } from 'viem/accounts'

@@ -1,6 +1,6 @@
 /**
- * What the settlement contract should do, written a second time and as plainly as possible: numbers
- * in maps, one trade after the other. The fuzz test compares the chain with it.
+ * The expected behaviour of the settlement contract, written a second time and as simply as possible: numbers in maps,
+ * one trade after the other. The fuzz test compares the chain with it.
  */
 import type { Hex } from 'viem'
 import { costCeil, isPrice, isShares } from '#domain/money.ts'

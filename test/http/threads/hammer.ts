@@ -1,4 +1,4 @@
-/** A thread that hammers a table it shares with others, and tells what it was allowed. */
+/** A thread that uses a shared table as fast as possible, and reports its results. */
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { makeLimiter, steadyMs } from '#http/limits.ts'

@@ -1,4 +1,4 @@
-/** A thread that asks the echo without a pause and counts what it hears; metrics tell the counts. */
+/** A thread that sends requests to the echo without a pause and counts the answers; its metrics have the counts. */
 
 import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { makeRef } from '#runtime/ref.ts'

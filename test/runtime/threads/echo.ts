@@ -1,4 +1,4 @@
-/** A thread that answers what it is asked, and misbehaves as its data says. */
+/** A thread that answers requests, and misbehaves as its data defines. */
 
 import { spawnSync } from 'node:child_process'
 import { resourceLimits, threadId } from 'node:worker_threads'

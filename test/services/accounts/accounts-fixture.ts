@@ -1,6 +1,6 @@
 /**
- * Accounts without a thread, a chain or a database. What the actor asks of the outside is answered when the
- * test says so: the answer is made at once and delivered later, or it is lost or fails.
+ * Accounts without a thread, a chain or a database. The test decides when requests of the actor are answered: the
+ * answer is computed at once and delivered later, or it is lost or fails.
  */
 
 import type { Deferred, Message } from '#runtime/actor.ts'
@@ -98,11 +98,11 @@ export function driven(ports: AccountsPorts, rules: Partial<AccountsRules> = {})
       if (next === undefined) return
       hear('error' in next ? next.failed(next.error) : next.ok(next.made as never))
     },
-    /** Delivers everything, and what follows from it. */
+    /** Delivers everything, and everything that follows. */
     deliverAll() {
       while (work.length > 0) this.deliver()
     },
-    /** What a deferred or immediate answer has come to; undefined while it is waited for. */
+    /** Result of a deferred or immediate answer; undefined while it is pending. */
     answerOf(answer: unknown): unknown {
       if (typeof answer !== 'object' || answer === null || !('deferred' in answer)) return answer
       return answers.get(answer.deferred as number)

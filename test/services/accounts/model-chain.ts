@@ -1,6 +1,6 @@
 /**
- * A chain as accounts see it: blocks with everybody's funds and the trades they settled, which a reorg can
- * take back. It keeps what it has told, as the adapter of a real one does.
+ * A chain as accounts see it: blocks with the funds of all owners and the settled trades, which a reorg can remove. It
+ * records its reports, as the adapter of a real chain does.
  */
 
 import type {
@@ -42,7 +42,7 @@ const KEPT_BLOCKS = 64
 /** Steps that may be under way, and the one before them. */
 const KEPT_VIEWS = 8
 
-/** The chain as it was when a step told of it. */
+/** The chain at the time of a step. */
 export type ChainView = {
   readonly wallets: ReadonlyMap<Address, Wallet>
   readonly minedIn: ReadonlyMap<string, number>
@@ -56,7 +56,7 @@ export function modelChain(chainId: number) {
   let wallets = new Map<Address, Wallet>()
   let touched = new Set<Address>()
   let settled: Omit<SettledTrade, 'block'>[] = []
-  /** The newest block that a step has told, and where blocks were replaced since. */
+  /** The newest block that a step has reported, and the blocks that were replaced since. */
   let told = 0
   let rewound: number | undefined
   /** Every trade that is settled in the blocks that are there, by its key. */
@@ -71,7 +71,7 @@ export function modelChain(chainId: number) {
     chainId,
     minedIn,
     isAway: false,
-    /** As the step told it that ended with this block, whatever has become of the block since. */
+    /** The state that the step which ended with this block reported, whatever happened to the block since. */
     viewOf: ({ blockHash }: BlockPlace): ChainView => views.get(blockHash)!,
     /** A block that a question is about; it may be gone. */
     there(place: BlockPlace): BlockPlace {
@@ -110,7 +110,7 @@ export function modelChain(chainId: number) {
       touched = new Set()
       settled = []
     },
-    /** Takes so many blocks back, and what was to be in the next. */
+    /** Removes this many blocks, and the content of the next one. */
     reorg(depth: number) {
       forks++
       for (let left = Math.min(depth, blocks.length - 1); left > 0; left--) {
@@ -122,12 +122,12 @@ export function modelChain(chainId: number) {
       touched = new Set()
       settled = []
     },
-    /** The next step does not know what has happened since the last one. */
+    /** The next step does not know the changes since the last one. */
     loseTrack() {
       told = 0
       rewound = 0
     },
-    /** A reader that has just started: it has been told nothing. */
+    /** A reader that has just started: it has received nothing. */
     port(): FundsChain {
       told = 0
       rewound = undefined

@@ -1,6 +1,6 @@
 /**
- * What orders and trades come to, by the simplest means: everything that is open or pending is in a list,
- * and every question walks through it. It stands for the database, and for what accounts should know.
+ * The needs of orders and trades, computed in the simplest way: all open and pending items are in a list, and every
+ * query scans it. It stands for the database, and for the expected state of accounts.
  */
 
 import {
@@ -107,7 +107,7 @@ export function needBySpec(order: Pick<NeedsOrder, 'side' | 'price'>, remaining:
   return cost < BigInt(remaining) ? cost : BigInt(remaining)
 }
 
-/** What one fill of all of it would cost. */
+/** Cost if one fill takes everything. */
 export function leastBySpec(order: NeedsOrder): bigint {
   if (order.side !== BUY) return BigInt(order.remaining)
   return BigInt(costCeil(order.price, order.remaining))
@@ -117,7 +117,7 @@ export function tokenOf(order: Pick<NeedsOrder, 'side' | 'marketId' | 'outcome'>
   return order.side === BUY ? STABLECOIN : outcomeToken(order.marketId, order.outcome)
 }
 
-/** What a pending trade needs of an owner: of which token how much. */
+/** Needs of a pending trade for an owner: token and amount. */
 export function tradeNeeds(
   trade: NeedsTrade,
   owner: Address,

@@ -1,7 +1,7 @@
 /**
- * A small exchange around the accounts: real markets, a log in partitions, a database that lags behind it,
- * fronts whose orders are under way, a settlement that takes its time, two chains that can be reorganised,
- * and traders who move their funds. After each operation accounts are held to what the lists say.
+ * A small exchange around the accounts: real markets, a log in partitions, a database that lags behind it, fronts whose
+ * orders are under way, a settlement that takes its time, two chains that can be reorganised, and traders who move
+ * their funds. After each operation the accounts are compared with the lists.
  */
 
 import assert from 'node:assert/strict'
@@ -72,7 +72,7 @@ export type Counts = Record<
   number
 >
 
-/** `honest` traders never take out what they have in, and chains are never reorganised. */
+/** `honest` traders never withdraw funds that are in use, and chains have no reorgs. */
 export function world(random: Random, { honest }: { readonly honest: boolean }) {
   const orders = new Map<OrderHash, VerifiedOrder>()
   const orderOf = (hash: OrderHash): VerifiedOrder => orders.get(hash)!
@@ -108,12 +108,12 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   const placeOf = (marketId: MarketId): Place => places.find(({ id }) => id === marketId)!
   const chainOf = (marketId: MarketId): ModelChain => chains.get(placeOf(marketId).chainId)!
 
-  /** One entry per command that said something, as a batch of the log. */
+  /** One entry per command with events, like a batch of the log. */
   const log: MarketEvent[][][] = Array.from({ length: PARTITIONS }, () => [])
   const truth = modelNeeds(orderOf)
   const database = modelNeeds(orderOf)
   let fed = modelNeeds(orderOf)
-  /** Orders that are over, as far as the actor has been told since it started. */
+  /** Ended orders that the actor knows since its start. */
   const ended = new Set<OrderHash>()
   const keyOf = (trade: NeedsTrade): string => `key ${trade.tradeId}`
 
@@ -255,7 +255,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   }
   start()
 
-  /** What is sent to be cancelled or reported goes on without the accounts. */
+  /** Cancels and reports continue without the accounts. */
   function kill(): void {
     counts.kills++
     const quietMs = DEADLINE_MS + GRACE_MS
@@ -359,7 +359,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     settleAsked()
   }
 
-  /** Takes up answers to `Reserve` and holds them to what is there, as the chain has told it. */
+  /** Takes answers to `Reserve` and compares them with the state, according to the chain's reports. */
   function settleAsked(): void {
     for (const one of asked.splice(0)) {
       const answer = actor.answerOf(one.answer)
@@ -415,7 +415,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     return viewOf(chainId)?.wallets.get(trader) ?? EMPTY
   }
 
-  /** The chain as the actor has been told of it. */
+  /** The chain as reported to the actor. */
   function viewOf(chainId: number) {
     const { place: at } = actor.state.chains.get(chainId)!
     return at === undefined ? undefined : chains.get(chainId)!.viewOf(at)
@@ -500,7 +500,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     if (isNew && answer.filled !== undefined) {
       counts[answer.filled < order.size ? 'filled in part' : 'filled at once']++
     }
-    // The answer may be lost on its way, and then nobody releases.
+    // The answer may be lost, and then no release follows.
     if (isNew || random.chance(0.1)) return
     release(one.order.orderHash)
   }
@@ -511,7 +511,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     if (before !== undefined && --before.asked === 0) promised.delete(orderHash)
   }
 
-  /** Settlement: what can be settled is in the next block, the rest fails. */
+  /** Settlement: trades that can settle are in the next block, the others fail. */
   function settle(): void {
     const pending = [...truth.trades.values()].filter(
       (trade) =>
@@ -563,7 +563,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     return next === nonce
   }
 
-  /** What settlement has found out is told to the markets, later. */
+  /** Results of settlement are sent to the markets later. */
   function findOut(): void {
     for (const trade of truth.trades.values()) {
       if (reports.some((report) => report.trade.tradeId === trade.tradeId)) continue
@@ -687,7 +687,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     check()
   }
 
-  /** One answer of the outside, or all of them and what follows. */
+  /** Delivers one answer of the outside, or all of them with their effects. */
   function deliver(): void {
     let left = random.chance(0.5) ? Number.POSITIVE_INFINITY : 1
     for (; left > 0 && actor.work.length > 0; left--) {

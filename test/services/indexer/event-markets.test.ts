@@ -1,4 +1,4 @@
-/** Events from a real chain: what operators sign is shown; everything else is set aside and stops nothing. */
+/** Events from a real chain: signed events are shown; everything else is set aside and stops nothing. */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

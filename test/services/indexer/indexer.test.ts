@@ -1,7 +1,7 @@
 /**
- * The indexer on a real chain behind a provider with bad days, with a real database of either kind:
- * no market is lost, none is there twice, none that the chain does not have, and what is known in the
- * end is what somebody knows who reads the whole chain afresh.
+ * The indexer on a real chain behind a faulty provider, with a real database of either kind: no market is lost or
+ * duplicated, none exists that the chain does not have, and the final state equals that of a fresh read of the whole
+ * chain.
  */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, it, type TestContext } from 'node:test'
@@ -146,7 +146,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     for (const database of opened) await closeDatabase(database)
   })
 
-  /** What a database knows of the chain, in words that two databases can be compared by. */
+  /** The state of a database about the chain, as text that can be compared. */
   async function knowledge(database: Database): Promise<string[]> {
     const all: string[] = []
     for (const [table, order] of TABLES.slice(2)) {

@@ -1,6 +1,6 @@
 /**
- * Holds the log, the markets and the database to each other: what the events of the log come to,
- * naively, is what the markets hold open and what the rows say.
+ * Compares the log, the markets and the database: a naive evaluation of the log's events must equal the open orders of
+ * the markets and the rows.
  */
 
 import assert from 'node:assert/strict'
@@ -38,7 +38,7 @@ export function eventsOf(dataDir: string): { events: MarketEvent[]; offsets: num
   return { events, offsets }
 }
 
-/** What the events come to, one by one. An order or a trade that comes twice is told at once. */
+/** Evaluates the events one by one. A duplicate order or trade is reported at once. */
 export function expectedFrom(dataDir: string): Expected {
   const { events, offsets } = eventsOf(dataDir)
   const orders = new Map<string, OrderLine>()
@@ -77,7 +77,7 @@ export function expectedFrom(dataDir: string): Expected {
   return { orders, trades, offsets }
 }
 
-/** The markets hold open what the log says is open. */
+/** The open orders of the markets are those of the log. */
 export function assertOpen(expected: Expected, open: readonly OpenOrder[]): void {
   const held = new Map(open.map(({ orderHash, remaining }) => [orderHash as string, remaining]))
   assert.equal(held.size, open.length, 'an order is open twice')
@@ -118,7 +118,7 @@ async function withDatabase<T>(url: string, work: (database: Database) => Promis
   }
 }
 
-/** The database says what the log says, row by row. */
+/** The database equals the log, row by row. */
 export async function assertProjected(expected: Expected, databaseUrl: string): Promise<void> {
   const database = await openDatabase(databaseUrl, { readOnly: true })
   try {

@@ -1,6 +1,6 @@
 /**
- * One market without a thread or a log: commands in, answers and events out, a clock that the test
- * owns. Events are told as short lines and books as small tables, so that a test reads as a story.
+ * One market without a thread or a log: commands in, answers and events out, and a clock that the test controls. Events
+ * are printed as short lines and books as small tables, so that a test reads like a story.
  */
 
 import type { Address, MarketId, TradeId, Uint64 } from '#domain/ids.ts'
@@ -122,7 +122,7 @@ export function given(given_: Given = {}) {
     get nowMs() {
       return nowMs
     },
-    // Through JSON, as the log does it: what does not survive it would be lost.
+    // Through JSON, like in the log: values that do not survive it would be lost.
     emit: (event: MarketEvent) => void events.push(JSON.parse(JSON.stringify(event))),
   }
   const ask = <K extends keyof MarketProtocol>(
@@ -173,7 +173,7 @@ export function given(given_: Given = {}) {
     },
     /** The id of a fill of the newest match of this taker. */
     tradeOf: (taker: string, fill = 0): TradeId => tradeId(opened.id, matchOf(taker).seq, fill),
-    /** What the settlement would report of that fill. */
+    /** The report of settlement about that fill. */
     reportOf(taker: string, what: Partial<TradeReport>, fill = 0): TradeReport {
       const event = matchOf(taker)
       const { makerHash, size } = event.fills[fill]!
@@ -194,7 +194,7 @@ export function given(given_: Given = {}) {
         report: told.reportOf(taker, what, fill),
       })
     },
-    /** What was said since this was last asked. */
+    /** Events since the last call. */
     said(): string[] {
       const lines = events.slice(read).map(tell)
       read = events.length

@@ -1,6 +1,6 @@
 /**
- * A long random life of one market: orders, resubmissions, cancels, time, and what the chain makes of
- * its trades. It keeps what the market answered, so that a test can hold the market to it.
+ * A long random life of one market: orders, resubmissions, cancels, time, and results of its trades on the chain. It
+ * records the answers, so that a test can check the market against them.
  */
 
 import type { OrderHash } from '#domain/ids.ts'
@@ -25,7 +25,7 @@ export type Flow = {
   /** The time in force in which each of them was placed, where it had one. */
   readonly manners: Map<OrderHash, TimeInForce>
   readonly trades: Fill[]
-  /** Resubmissions and what they were answered. */
+  /** Resubmissions and their answers. */
   readonly repeats: { orderHash: OrderHash; answer: unknown; open: boolean; reason: string }[]
   step(): void
 }
@@ -94,7 +94,7 @@ export function randomFlow(market: Given, random: Random): Flow {
     const { orderHash } = order
     const open = market.state.books[order.outcome].find(orderHash) !== undefined
     const isKnown = flow.firstAnswers.has(orderHash)
-    // Whatever it is asked with now: what counts is what it was first answered.
+    // Whatever its options are now, its first answer counts.
     const answer = place(order, newManner())
     // The resubmission itself may be what finds it expired.
     follow(market.events.slice(read))

@@ -25,7 +25,7 @@ type NodeOptions = {
   readonly offers: string[]
   /** Its threads do not end before. */
   readonly gone?: Promise<void>
-  /** What a thread needs before it can begin. */
+  /** Requirements of a thread before it can start. */
   readonly copied?: Promise<void>
   /** Signs its messages with this key. */
   readonly key?: string
@@ -57,7 +57,7 @@ async function openNode(
       else plain.publish(subject, bytes)
     },
   }
-  /** What a thread that serves `store` here has heard, and who is linked to it. */
+  /** Messages that a thread which serves `store` here has received, and its links. */
   const heard: unknown[] = []
   const served: Serving[] = []
   const running = new Map<string, PromiseWithResolvers<string>>()
@@ -145,7 +145,7 @@ async function openNode(
     swallow: (frames: number) => {
       swallow = frames
     },
-    /** As a kill would: nothing is said any more. */
+    /** Like a kill: nothing is sent any more. */
     async vanish() {
       await plain.close()
     },
@@ -220,7 +220,7 @@ test('requests and messages cross NATS in order, with any content', {
     answers.map((answer) => !isUnanswered(answer) && answer.value),
     values,
   )
-  // An answer comes after all that was told before it.
+  // An answer arrives after all earlier messages.
   const [channel] = back.served
   for (let number = 0; number < 5_000; number++) channel!.tell('Told', { number })
   await front.front().ask('Echo', { value: 'now' })
@@ -410,7 +410,7 @@ test('nodes that sign their messages drop those of a client without the key', {
   const bytes = Buffer.from(JSON.stringify(forged))
   stranger.publish('test.beat', bytes)
   wrongKey.publish('test.beat', bytes)
-  // A signature is of one subject: what was signed for another one does not fit.
+  // A signature is for one subject: a message signed for another does not match.
   const captured: Uint8Array[] = []
   const noted = {
     ...stranger,

@@ -6,7 +6,7 @@ import { withSeeds } from '../../support/random.ts'
 const SILENCE_MS = 1_000
 const BEAT_MS = 300
 
-/** Nodes that hear each other's beats, by one clock; a cut node is heard by nobody, and hears nothing. */
+/** Nodes that receive each other's beats, by one clock; a cut node neither sends nor receives. */
 function world({ moveAfterMs = 0 } = {}) {
   const nodes = new Map<string, { directory: Directory; cut: boolean; dead: boolean }>()
   const duties: (Duty & { readonly at: string })[] = []
@@ -207,7 +207,7 @@ test('if two nodes claim a slot with one epoch, one of them releases it', () => 
   const w = world()
   const a = w.add('a', ['store'])
   const b = w.add('b', ['store'])
-  // Each hears itself only, as across a cut, and takes the slot; then the cut heals.
+  // Each receives only itself, as across a cut, and takes the slot; then the cut heals.
   for (const atMs of [0, 400, 800, 1_200]) {
     w.done('a', a.hear(a.beat(atMs), atMs))
     w.done('b', b.hear(b.beat(atMs), atMs))
@@ -381,7 +381,7 @@ test('while a slot is moving, or has no owner, no other slot moves', () => {
   w.pass(3 * SILENCE_MS)
   const c = w.add('c', SLOTS)
   c.warmed()
-  // It takes what is let go of, and is not ready yet.
+  // It takes released slots, and is not ready yet.
   c.serving = () => undefined
   w.pass(20 * SILENCE_MS)
   const releases = w.duties.filter(({ type }) => type === 'release')

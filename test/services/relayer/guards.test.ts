@@ -1,4 +1,4 @@
-/** What the relayer refuses to take from its owner's orders and trades, and how long it holds new ones. */
+/** Operations that the relayer refuses because of its owner's orders and trades, and the duration of holds. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,7 +1,7 @@
 /**
- * No free option: whether a matched trade settles does not depend on what one of its traders does later than two blocks
- * after the first look at it. Each random history is run twice against the real settlement and a model of the
- * chain: once as it is, and once with a later act of a trader, who suddenly has everything, or nothing.
+ * No free option: whether a matched trade settles does not depend on actions of its traders later than two blocks after
+ * the first check. Each random history is run twice against the real settlement and a model of the chain: once as it
+ * is, and once with a later act of a trader, who suddenly has everything, or nothing.
  *
  * A trade that is decided later than that (its transaction waits, the chain is away, a reorg removes its block, its trader
  * takes something away while it waits for older trades) is compared with an act after its decision. Before its decision
@@ -41,7 +41,7 @@ const anyTrade = fc.record({
 })
 const anyAct = fc.record({
   trader: anyTrader,
-  /** What the trader has from then on. */
+  /** Funds of the trader from then on. */
   dollars: fc.integer({ min: 0, max: 20 }),
   shares: fc.integer({ min: 0, max: 16 }),
   allowance: usually(100, 0, 2),
@@ -67,7 +67,7 @@ const anyHistory = fc.record({
 })
 type History = typeof anyHistory extends fc.Arbitrary<infer Value> ? Value : never
 
-/** An act of a trader, who has everything or nothing from then on. */
+/** An action of a trader, who has everything or nothing from then on. */
 type Later = {
   readonly block: number
   readonly trader: Address
@@ -119,7 +119,7 @@ async function run(history: History, later?: Later) {
   return { world, model, trades }
 }
 
-/** What is true of every trade, however long its transaction waited, whatever was taken away or removed by a reorg. */
+/** Properties of every trade, however long its transaction waited, with any withdrawals and reorgs. */
 function checkEnd(world: World, model: ModelChain, id: TradeId): void {
   const status = world.status(id)
   assert.match(status, /confirmed|failed/, `${id} is forgotten`)
@@ -170,7 +170,7 @@ it('a trader’s actions two blocks after the first check do not change whether 
       const decidedAt = model.decisionOf(id)
       const isEarly = decidedAt <= look.block + 2
       const isWant = look.refusal !== undefined && WANTS.has(look.refusal.reason)
-      // No older trade brings an allowance or an approval: what lacks one fails, whatever happens later.
+      // No older trade brings an allowance or an approval: a side that lacks one fails, whatever happens later.
       if (isWant) assert.equal(without, 'failed')
       // It lacks a balance that older trades bring. If it is sent after that, a block settles it without delay.
       const isAwaiting =

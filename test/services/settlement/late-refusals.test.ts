@@ -1,4 +1,4 @@
-/** Refusals that are older than the block with what was missing, and are heard after it. */
+/** Refusals that are older than the block with the missing balance, and arrive after it. */
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'

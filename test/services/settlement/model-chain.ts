@@ -1,6 +1,6 @@
 /**
- * What a chain knows of funds, for a `World`: dollars, shares of one outcome, allowances and approvals, with what the
- * contract says of trades one after the other. A reorg takes back what was settled; what traders did is mined again.
+ * A model of the funds on a chain, for a `World`: dollars, shares of one outcome, allowances and approvals, and the
+ * contract's verdicts on trades in sequence. A reorg removes settled trades; actions of traders are mined again.
  */
 
 import type { Address, TradeId } from '#domain/ids.ts'
@@ -14,10 +14,10 @@ export type Wallet = {
   readonly isApproved: boolean
 }
 
-/** The first time that settlement found out what would become of a trade. */
+/** The time when settlement first learned the verdict on a trade. */
 type Look = { readonly block: number; readonly refusal: Refusal | undefined; last: number }
 
-/** What the contract said of a trade, in a look or in a block. */
+/** The contract's verdict on a trade, in a check or in a block. */
 type Verdict = {
   readonly block: number
   readonly isLook: boolean
@@ -36,7 +36,7 @@ export class ModelChain {
   readonly looks = new Map<TradeId, Look>()
   /** The newest of each trade. */
   readonly verdicts = new Map<TradeId, Verdict>()
-  /** When settlement was first told of a block that refused a trade by the fault of a side. */
+  /** The time when settlement first received a block that refused a trade by the fault of a side. */
   readonly refusedAt = new Map<TradeId, number>()
   /** Trades of which a side could not pay for all its unsettled trades at some block. */
   readonly short = new Set<TradeId>()
@@ -85,7 +85,7 @@ export class ModelChain {
     this.set(trader, NOTHING)
   }
 
-  /** Removes what was mined in the last `depth` blocks. */
+  /** Removes the content of the last `depth` blocks. */
   reorg(depth: number): void {
     const removed = [...this.#seen].flatMap(([each, { mined, block }]) =>
       mined !== undefined && block >= this.block - depth ? [each] : [],
@@ -100,7 +100,7 @@ export class ModelChain {
     for (const step of kept) this.#do(step)
   }
 
-  /** After each block: what has been sent and told by now. */
+  /** After each block: everything that has been sent and reported by now. */
   note(): void {
     for (const { tradeIds, nonce } of this.#world.rows) {
       const mined = this.#world.mined.get(nonce)
@@ -116,7 +116,7 @@ export class ModelChain {
     this.noteShort()
   }
 
-  /** Compares what each trader has with what all their unsettled trades take. */
+  /** Compares the funds of each trader with the needs of all their unsettled trades. */
   noteShort(): void {
     const { trades, markets, settledBy } = this.#world
     const open = [...trades.keys()].filter(
@@ -142,7 +142,7 @@ export class ModelChain {
     }
   }
 
-  /** The block after which nothing may change what becomes of the trade. */
+  /** The block after which nothing may change the result of the trade. */
   decisionOf(id: TradeId): number {
     const refusedAt = this.refusedAt.get(id)
     if (refusedAt !== undefined) return refusedAt
@@ -166,7 +166,7 @@ export class ModelChain {
     return { buyer, seller, size, cost: costCeil(price, size) }
   }
 
-  /** What the contract would say of these, each after those before it that settle. */
+  /** The contract's verdicts on these trades, each after the settled ones before it. */
   #judge(ids: readonly TradeId[], isLook: boolean): ReadonlyMap<TradeId, Refusal> {
     const wallets = new Map(this.#wallets)
     const refusals = new Map<TradeId, Refusal>()
@@ -184,7 +184,7 @@ export class ModelChain {
     return refusals
   }
 
-  /** As the look at funds tells it: nothing of a side without an allowance or approval. */
+  /** As in the funds check: nothing for a side without an allowance or approval. */
   #holdings({ buyer, seller, cost }: Terms): NonNullable<Refusal['has']> {
     const [paying, selling] = [this.#of(buyer), this.#of(seller)]
     return {

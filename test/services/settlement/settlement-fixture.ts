@@ -1,11 +1,10 @@
 /**
- * Settlement without a chain, a database or a thread: the three are tables in memory that do what
- * the real ones do, as far as settlement can tell. The chain takes transactions in the order of
- * their nonces, settles a trade once, and can be reorganised; the lane's journal outlives a kill, and
- * what it knows of blocks does not; markets know how far each trade has come.
+ * Settlement without a chain, a database or a thread: these are tables in memory that behave like the real ones for
+ * settlement. The chain takes transactions in the order of their nonces, settles a trade once, and can be reorganised;
+ * the lane's journal outlives a kill, and what it knows of blocks does not; markets know how far each trade has come.
  *
- * What settlement asks is answered at once, or, after `byHand`, when the test says so: before it was
- * done, after, or never.
+ * Requests of settlement are answered at once or, after `byHand`, when the test decides: before the work was done,
+ * after it, or never.
  */
 
 import assert from 'node:assert/strict'
@@ -73,7 +72,7 @@ export type Call = {
   readonly port: Port
   /** It is done and answered. */
   run(): void
-  /** It is done now, and answered when the test says so. */
+  /** Done now, and answered when the test decides. */
   work(): () => void
   /** It is done, and the answer is lost on its way. */
   lose(): void
@@ -84,7 +83,7 @@ export type Call = {
 export type Refusal = {
   readonly reason: string
   readonly fault: FaultySide
-  /** What the sides have of what the trade takes: nothing where at fault, else plenty, unless it is said. */
+  /** Holdings of the sides in the token of the trade: nothing for a side at fault, otherwise plenty, unless given. */
   readonly has?: RefusedTrade['has']
 }
 
@@ -123,7 +122,7 @@ type Mined = {
   readonly verdicts: readonly TradeVerdict[]
 }
 
-/** What the lane of one life knows of a transaction; the journal does not. */
+/** Knowledge of a lane about a transaction, which the journal does not have. */
 type Followed = {
   block: number | undefined
   finished: boolean
@@ -151,9 +150,9 @@ export class World {
   readonly pool = new Set<number>()
   readonly settledBy = new Map<string, string>()
   readonly unknownMarkets = new Set<MarketId>()
-  /** What the contract says of a trade that is not settled; undefined settles it. */
+  /** The contract's verdict on a trade that is not settled; undefined settles it. */
   refuses: (tradeId: TradeId) => Refusal | undefined = () => undefined
-  /** What the contract says of these, one after the other, of those that it refuses; in a look or in a block. */
+  /** The contract's verdicts on these trades in sequence, for the refused ones; in a check or in a block. */
   verdicts: (ids: readonly TradeId[], isLook: boolean) => ReadonlyMap<TradeId, Refusal> = (ids) =>
     new Map(
       ids.flatMap((id) => {
@@ -161,19 +160,19 @@ export class World {
         return refusal === undefined ? [] : [[id, refusal] as const]
       }),
     )
-  /** Hears of each trade that settles, with the nonce of its transaction. */
+  /** Called with each trade that settles, and the nonce of its transaction. */
   settled: (tradeId: TradeId, nonce: number) => void = () => {}
-  /** Hears of the trades of each block that settlement is told of. */
+  /** Called with the trades of each block that settlement receives. */
   blockTold: (tradeIds: readonly TradeId[], verdicts: readonly TradeVerdict[]) => void = () => {}
   /** Why a call with these trades would revert as a whole. */
   reverts: (tradeIds: readonly TradeId[]) => { name: string; words: string } | undefined = () =>
     undefined
-  /** What a submission of these trades fails with. */
+  /** Error of a submission of these trades. */
   throws: (tradeIds: readonly TradeId[]) => unknown = () => undefined
-  /** Whether a simulation tells what will be refused; not when it changes until the block. */
+  /** True if a simulation predicts refusals; false if the state changes before the block. */
   foresees = true
   gasUsed = 100_000
-  /** Whether a block is made for whatever is sent. */
+  /** True if a block is mined for every sent transaction. */
   automine = true
   confirmations = 0
   unconfirmed = new Set<TradeId>()
@@ -186,21 +185,21 @@ export class World {
   // The markets and the database.
   readonly trades = new Map<TradeId, TradeWithOrders>()
   readonly markets = new Map<TradeId, Known>()
-  /** What the markets wrote down, one after the other. */
+  /** The log of the markets, in order. */
   readonly told: { tradeId: TradeId; status: TradeStatus; txHash: string; reason: string }[] = []
-  /** The fault that the market was told of each failed trade. */
+  /** The fault in the market's report of each failed trade. */
   readonly faults = new Map<TradeId, FaultySide>()
   readonly database = new Map<TradeId, Known>()
   /** Notes of settlement in the database. */
   readonly notes = new Map<TradeId, TradeNote>()
-  /** Whether the database hears of what markets say at once. */
+  /** True if the database gets the markets' events at once. */
   projecting = true
-  /** What a market says in the place of what it knows of a trade. */
+  /** Replaces the market's state of a trade. */
   knows: (tradeId: TradeId) => ReportAnswer | undefined = () => undefined
-  /** What a market says in the place of its answer to a report. */
+  /** Replaces the market's answer to a report. */
   answers: (report: TradeReport) => ReportAnswer | undefined = () => undefined
 
-  // What was asked.
+  // Requests so far.
   readonly asked = new Map<Port, number>()
   readonly submissions: TradeId[][] = []
   readonly permits: OrderHash[][] = []
@@ -222,8 +221,8 @@ export class World {
   }
 
   /**
-   * Nothing is left of it but the journal, the chain, the markets and the database. What it had asked
-   * may still have been done.
+   * Only the journal, the chain, the markets and the database remain. Its pending requests may still have been
+   * executed.
    */
   kill(isDone: (call: Call) => boolean = () => false): void {
     this.#life.over = true
@@ -286,7 +285,7 @@ export class World {
     return id
   }
 
-  /** The database hears everything that the markets have said, or what they have said of some trades. */
+  /** The database gets all events of the markets, or those of some trades. */
   project(isMeant: (known: Known) => boolean = () => true): void {
     for (const [id, known] of this.markets) if (isMeant(known)) this.database.set(id, { ...known })
   }
@@ -295,7 +294,7 @@ export class World {
     return this.markets.get(id)?.status ?? assert.fail(`nobody knows ${id}`)
   }
 
-  /** What a market wrote down of a trade, in order. */
+  /** The market's events of a trade, in order. */
   wayOf(id: TradeId): TradeStatus[] {
     return this.told.filter((each) => each.tradeId === id).map(({ status }) => status)
   }
@@ -321,7 +320,7 @@ export class World {
     this.#life.served.hear('Tick', {}, 0, undefined)
   }
 
-  /** The store says that it has written new trades, and all that follows from it happens. */
+  /** The store announces new trades, and everything that follows is run. */
   async written(): Promise<void> {
     this.#life.served.hear('TradesWritten', {}, 0, undefined)
     await this.#life.served.drained()
@@ -347,7 +346,7 @@ export class World {
     await turnOver()
   }
 
-  /** A block with what can be in it; answers how many transactions that were. */
+  /** Mines a block with the possible transactions; returns their number. */
   mine(): number {
     this.blocks++
     let taken = 0
@@ -360,7 +359,7 @@ export class World {
     return taken
   }
 
-  /** Blocks from that of the transaction on are gone, and no node remembers what was in them. */
+  /** Blocks from that of the transaction on are gone, and no node remembers their content. */
   reorg(nonce: number): void {
     for (const [each, { verdicts }] of this.mined) {
       if (each < nonce) continue
@@ -399,7 +398,7 @@ export class World {
       <Args extends readonly unknown[], T>(port: Port, work: (...args: Args) => T) =>
       (...args: Args): Promise<T> =>
         new Promise<T>((resolve, reject) => {
-          // A process that was killed hears no answers.
+          // A killed process receives no answers.
           const hear = (then: () => void) => life.over || then()
           const asked: Call = {
             port,
@@ -598,7 +597,7 @@ export class World {
     return [...updates, { ...named, type: 'finished', outcome, gasUsed: this.gasUsed, verdicts }]
   }
 
-  /** As a market does: it goes where the way of a trade allows, and says where it is. */
+  /** Like a market: a trade advances as its states allow, and the answer has the state. */
   #hear(report: TradeReport): ReportAnswer {
     const { tradeId: id, status, txHash, reason } = report
     const known = this.markets.get(id)
@@ -621,7 +620,7 @@ export class World {
   }
 }
 
-/** Everything that follows from what has happened happens. */
+/** Runs everything that follows from the events so far. */
 export async function turnOver(): Promise<void> {
   for (let turns = 0; turns < 4; turns++) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -1,4 +1,4 @@
-/** What settlement decides, driven without a chain: the outside is a table that the test answers from. */
+/** Decisions of settlement without a chain: the outside is a table in the test. */
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -26,7 +26,7 @@ function several(world: World, count: number): TradeId[] {
   return Array.from({ length: count }, () => world.trade())
 }
 
-/** Nothing is under way and nothing is left to tell. */
+/** Nothing is in flight, and all reports are sent. */
 function assertIdle(state: SettlementState): void {
   assert.deepEqual(
     [
@@ -213,7 +213,7 @@ describe('settlement: sending batches', () => {
     assert.deepEqual(world.submissions, [[id]])
     assert.equal(world.status(id), 'confirmed')
     assertIdle(world.state)
-    // A minute later nobody remembers. The contract does, and its market hears nothing new.
+    // A minute later the trade is forgotten. The contract still knows it, and its market gets no new report.
     await world.steps(60)
     assert.equal(world.submissions.length, 2)
     assert.equal(world.rows.length, 1, 'what has settled is not sent again')
@@ -551,7 +551,7 @@ describe('settlement: trades that fail', () => {
   it('a trade that settled before is confirmed with the transaction that settled it', async () => {
     const world = new World()
     const id = world.trade()
-    // Somebody has sent it, and the journal knows nothing of it.
+    // Another account has sent it, and the journal does not have it.
     world.settledBy.set(keyOf({ tradeId: id }), '0xother')
     await world.steps(4)
     assert.equal(world.status(id), 'confirmed')
@@ -670,7 +670,7 @@ describe('settlement: reports to markets', () => {
     world.refuses = () => POOR
     world.automine = false
     await world.step()
-    // A block that has gone confirmed it, and whoever saw that is dead.
+    // A removed block confirmed it, and the process that saw that is dead.
     world.markets.get(id)!.status = 'confirmed'
     world.mine()
     await world.steps(3)
@@ -894,7 +894,7 @@ describe('settlement: a reorg that removes a batch', () => {
     await world.steps(4)
     assert.deepEqual([world.status(good), world.status(bad)], ['confirmed', 'failed'])
     world.reorg(0)
-    // In this branch the buyer has funds: the same transaction would settle what has failed.
+    // In this branch the buyer has funds: the same transaction would settle the failed trade.
     world.refuses = () => undefined
     await world.steps(8)
     assert.deepEqual(world.abandoned, [0])
@@ -1249,7 +1249,7 @@ describe('settlement: outages', () => {
 const STORIES = 60
 const STORY_STEPS = 500
 const STORY_TRADES = 14
-/** Work whose answer can be lost after it was done; what a poll or a send says is never lost. */
+/** Work whose answer can be lost after it was done; the result of a poll or a send is never lost. */
 const MAY_BE_LOST: readonly Port[] = ['report', 'acknowledge', 'readPending', 'readTrades']
 const REFUSALS: readonly (Refusal | undefined)[] = [
   undefined,
@@ -1262,14 +1262,14 @@ const REFUSALS: readonly (Refusal | undefined)[] = [
 ]
 
 /**
- * A life of bad days: whatever is asked is answered late, in any order, or not at all; blocks come
- * and go, other trades can settle after a reorg than before it, and settlement is killed at any step.
+ * A life with faults: requests are answered late, in any order, or not at all; blocks are removed, other trades can
+ * settle after a reorg than before it, and settlement is killed at any step.
  */
 class Story {
   readonly world: World
   readonly random: Random
   readonly refusals = new Map<TradeId, Refusal | undefined>()
-  /** What made batches revert as a whole. */
+  /** Trades that made batches revert as a whole. */
   poison: TradeId | undefined
   kills = 0
   reorgs = 0
@@ -1335,7 +1335,7 @@ class Story {
     if (world.mined.size === 0) return
     world.reorg(random.int(0, world.mined.size - 1))
     this.reorgs++
-    // Somebody has money in this branch, and somebody has none.
+    // Some traders have funds in this branch, and some have none.
     for (const id of refusals.keys()) {
       if (random.chance(0.3)) refusals.set(id, random.pick(REFUSALS))
     }
@@ -1344,7 +1344,7 @@ class Story {
   #kill(): void {
     this.world.kill(() => this.random.chance(0.5))
     this.kills++
-    // Of what failed by a transaction, which a reorg may have brought back, the store has heard by then.
+    // By then the store has the trades that failed by a transaction, which a reorg may have brought back.
     this.world.project(({ attempts }) => attempts > 0)
   }
 
@@ -1363,7 +1363,7 @@ class Story {
     const isOpen = () =>
       world.state.trades.size + world.state.flight.batches.size > 0 ||
       [...world.markets.values()].some(({ status }) => !isDecided(status))
-    // What was set back waits for up to ten minutes.
+    // Retried trades wait for up to ten minutes.
     for (let steps = 0; steps < 200 && (steps < 10 || isOpen()); steps++) await world.step(15_000)
   }
 
@@ -1377,7 +1377,7 @@ class Story {
       const settledBy = world.settledBy.get(keyOf({ tradeId: id }))
       assert(isDecided(status), `${id} is ${status}: forgotten`)
       assert.equal(settledBy !== undefined, status === 'confirmed', `${id} is ${status}`)
-      // One that brought it on chain: after a reorg that nobody saw it may be another one's turn.
+      // The transaction that brought it on chain: after an unseen reorg it may be another one.
       const row = world.rows.find((each) => each.txHash === txHash)
       if (status === 'confirmed') assert(row?.tradeIds.includes(id), `${id} by ${txHash}`)
       const way = world.wayOf(id)

@@ -1,4 +1,4 @@
-/** What settlement waits for is logged, whoever is late. */
+/** The reason of a wait is logged, whichever part is late. */
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'

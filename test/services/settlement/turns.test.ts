@@ -1,4 +1,4 @@
-/** Traders take turns: who goes next, and that nobody waits for another one's thousands. */
+/** Traders take turns: the order of turns, and that no trader waits for the thousands of another. */
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
@@ -49,7 +49,7 @@ describe('settlement: turns of takers', () => {
   })
 })
 
-/** Every taker has at least as many of his trades in a batch as any other one, or all he has. */
+/** Every taker has at least as many trades in a batch as any other, or all of theirs. */
 function assertFair(chosen: readonly TradeToSettle[], waiting: readonly TradeToSettle[]): void {
   const of = (list: readonly TradeToSettle[], taker: Address) =>
     list.filter((trade) => takerOf(trade) === taker)

@@ -1,6 +1,4 @@
-/**
- * What came from the chain, on both databases: written once, undone exactly, found as readers need it.
- */
+/** The chain index on both databases: written once, undone exactly, and found as readers need it. */
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
 import type { BlockMark, ChainEvent, MoveKind } from '#domain/chain-event.ts'

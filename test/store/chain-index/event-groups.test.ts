@@ -1,4 +1,4 @@
-/** Events on both databases: who has a slug, what a reorg undoes, how lists are sorted, paged and bounded. */
+/** Events on both databases: ownership of slugs, effects of a reorg, and how lists are sorted, paged and limited. */
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import type { BlockMark } from '#domain/chain-event.ts'

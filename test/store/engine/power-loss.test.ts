@@ -1,6 +1,6 @@
 /**
- * The power fails at a random instant while the database is written: it must be whole on what the disk has then, with
- * all that was answered by then.
+ * The power fails at a random instant while the database is written: it must be intact from the content of the disk,
+ * with all writes answered by then.
  */
 
 import assert from 'node:assert/strict'

@@ -1,6 +1,6 @@
 /**
- * Writes to a database as the store does, while every write is recorded; after each answer it says so into a file of
- * the same folder, so that the record knows what was answered when.
+ * Writes to a database like the store, while every write is recorded. After each answer it writes a mark into a file of
+ * the same folder, so that the record shows what was answered when.
  */
 
 import { openSync, writeSync } from 'node:fs'

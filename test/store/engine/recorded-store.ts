@@ -1,4 +1,4 @@
-/** A store that writes some numbers, one after the other, and says into a file which of them it has answered. */
+/** A store that writes some numbers, one after the other, and records in a file which of them it has answered. */
 
 import { openSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Whatever an event of the log may hold is taken by the database: a row that is refused would stop its partition. */
+/** The database accepts every value that an event of the log may have: a refused row would stop its partition. */
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'

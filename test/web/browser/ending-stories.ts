@@ -26,7 +26,7 @@ export async function quickMarketEnds(t: TestContext, stage: Stage): Promise<voi
   const [marketId = ''] = /0x[0-9a-f]{64}/.exec(page.url()) ?? []
   const { expiration } = await reader.market(marketId)
   const { serverTime } = await reader.config({ fresh: true })
-  // Up to just before the end: the price at the end has to be heard.
+  // Just before the end, so that the price at the end is received.
   await stage.warp(Math.max(1, expiration - serverTime - HEARD_SEC))
   await says(page, 'Trading has ended.')
   assert.equal(await ticketOf(page).count(), 0)
@@ -85,7 +85,7 @@ export async function resolutionAndRedemption(t: TestContext, stage: Stage): Pro
   await says(activity.getByRole('row', { name: /Redeemed/ }), '+$100,000.00')
 }
 
-/** On a phone, profit and what can be redeemed are in sight. */
+/** On a phone, profit and redeemable shares are visible. */
 async function positionsAreCards(t: TestContext, stage: Stage): Promise<void> {
   const width = 390
   const page = await stage.visit(t, '#/portfolio', { viewport: { width, height: 844 } })

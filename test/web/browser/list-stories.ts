@@ -1,4 +1,4 @@
-/** Stories of the list: what it shows is in the address, what is watched stays, and links can be shared. */
+/** Stories of the list: its filter is in the URL, watched markets stay, and links can be shared. */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'

@@ -1,4 +1,4 @@
-/** Stories of how the page looks: on a phone, and to those who do not see it or see little. */
+/** Stories of the page's appearance: on a phone, and for people who see little or nothing. */
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -44,7 +44,7 @@ export async function phone(t: TestContext, stage: Stage): Promise<void> {
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** What axe finds that keeps people out. */
+/** Accessibility problems that axe finds. */
 async function barriers(page: Page, rule?: string): Promise<string[]> {
   const some = rule === undefined ? {} : { runOnly: { type: 'rule', values: [rule] } }
   const options = { resultTypes: ['violations'], ...some }
@@ -120,7 +120,7 @@ export async function keysAndExport(t: TestContext, stage: Stage): Promise<void>
   await pressed(/^Sell$/).waitFor()
   await page.keyboard.press('n')
   await pressed(/^NO/).waitFor()
-  // What is typed into a field stays there.
+  // Text typed into a field stays there.
   await ticketOf(page).getByLabel('Shares').focus()
   await page.keyboard.press('b')
   await pressed(/^Sell$/).waitFor()

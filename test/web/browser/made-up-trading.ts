@@ -1,4 +1,4 @@
-/** Some hours of trading, made up: what pictures of the page show. */
+/** Some hours of invented trading, for screenshots of the page. */
 
 import assert from 'node:assert/strict'
 import { type Client, createClient, type PlaceIntent } from '#client/client.ts'

@@ -1,4 +1,4 @@
-/** `npm run screenshots`: tells of itself before it loads what takes the pictures. */
+/** `npm run screenshots`: prints its help before it loads the code that takes the screenshots. */
 
 import { endWithHelp } from '../../support/help.ts'
 

@@ -1,4 +1,4 @@
-/** What the stories about the page share: one exchange with a local chain, one browser, and its visitors. */
+/** Common parts of the stories about the page: one exchange with a local chain, one browser, and its visitors. */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
@@ -13,7 +13,7 @@ import { type Exchange, startExchange } from '../../support/exchange.ts'
 import { warp } from '../../support/warp.ts'
 
 const ENVIRONMENT = {
-  // What the page is told of the time, and what the exchange looks for on the chain, a story waits for.
+  // A story waits for updates of the page's time and for the exchange's reads of the chain.
   SIBYL_STREAM_HEARTBEAT_MS: '1000',
   SIBYL_RESOLUTION_POLL_MS: '250',
   SIBYL_TRANSPARENCY: 'on',
@@ -23,9 +23,9 @@ export type Stage = {
   readonly exchange: Exchange
   /** The demo markets: of a month, a quarter and a week. */
   readonly markets: { readonly month: Market; readonly quarter: Market; readonly week: Market }
-  /** The same one each time: what it has written, it reads. */
+  /** The same visitor each time, with the same storage. */
   client(account: number): Client
-  /** A page of its own: `#/` and what follows. */
+  /** A separate page: `#/` and the rest of the address. */
   visit(t: TestContext, hash: string, options?: PageOptions): Promise<Page>
   /** The same exchange again, at the same address. */
   restart(whileGone: () => Promise<void>): Promise<void>
@@ -103,7 +103,7 @@ export async function sendOrder(
   await ticket.getByRole('button', { name: `${side} ${outcome}`, exact: true }).click()
 }
 
-/** Waits until something on the page says this. */
+/** Waits until the page shows this text. */
 export async function says(place: Page | Locator, words: string | RegExp): Promise<void> {
   await place.getByText(words).first().waitFor()
 }

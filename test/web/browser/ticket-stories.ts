@@ -1,4 +1,4 @@
-/** What the ticket understands, what a market order comes to, and what is asked before money is at stake. */
+/** Stories of the ticket: parsed input, the result of a market order, and confirmations before money is at risk. */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'

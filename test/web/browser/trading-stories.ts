@@ -1,4 +1,4 @@
-/** Stories of trading: a trade of two, a book of a thousand orders, a restart, and what is refused. */
+/** Stories of trading: a trade between two people, a book of a thousand orders, a restart, and refusals. */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
@@ -16,7 +16,7 @@ const BOB = 11
 const CROWD = [12, 13, 14, 15]
 const SIGNER = 16
 const CENT = 10_000
-/** What the browser says of requests while there is no exchange, or one that is not ready. */
+/** Messages of the browser about requests while the exchange is unreachable or not ready. */
 const GONE_OR_STARTING =
   /ERR_(CONNECTION_REFUSED|CONNECTION_RESET|EMPTY_RESPONSE|INCOMPLETE_CHUNKED_ENCODING)|status of 503/
 const LADDER_ROWS = 15
@@ -46,7 +46,7 @@ export async function tradeOfTwo(t: TestContext, stage: Stage): Promise<void> {
   await ann.getByRole('button', { name: /^Ask 40\.0¢ ?25\.00/ }).click()
   await ticketOf(ann).getByRole('button', { name: 'Buy YES', exact: true }).click()
 
-  // Both say so for some seconds only.
+  // Both show it for some seconds only.
   await Promise.all([
     says(ann, 'Bought 25.00 YES at 40.0¢: confirmed on chain.'),
     says(bob, 'Sold 25.00 YES at 40.0¢: confirmed on chain.'),
@@ -93,7 +93,7 @@ export async function orderIsProven(t: TestContext, stage: Stage): Promise<void>
   await says(page, 'Order cancelled.')
 }
 
-/** What the ladder would have to say, by the API. */
+/** The expected ladder, from the API. */
 async function bookWords(stage: Stage, outcome: 'YES' | 'NO'): Promise<string[]> {
   const { bids, asks } = await stage.client(ANN).orderbook(stage.markets.quarter.id, outcome)
   const words = (kind: string, levels: readonly { price: number; size: bigint }[]) => {

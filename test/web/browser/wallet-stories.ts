@@ -1,4 +1,4 @@
-/** Stories of a wallet that comes with nothing: its key is the test's, and signs what the page asks for. */
+/** Stories of an empty wallet: the test has its key and signs the page's requests. */
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'

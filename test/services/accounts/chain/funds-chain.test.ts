@@ -1,4 +1,7 @@
-/** What a real chain says of funds: whom a block touches, what it settles, and what owners have at it. */
+/**
+ * Funds according to a real chain: the owners whose funds a block changes, the trades that it settles, and the funds at
+ * it.
+ */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { PrivateKeyAccount } from 'viem/accounts'
@@ -357,7 +360,7 @@ test('a chain reports the owners whose funds changed', async (t) => {
         assert.deepEqual(touchedBy(given), [of(bob)], `${blooms} among ${others.length}`)
         const trade = await world.trade()
         assert.deepEqual((await funds.step(watched(...others))).settled, [trade])
-        // Too many logs for the node, and no filter that would help: everybody may be touched.
+        // Too many logs for the node, and no filter that would help: all owners may have changed.
         await world.pay(stranger, ann)
         proxy.faults = { blooms, resultsMax: 0 }
         const everybody = await funds.step(watched(...others))

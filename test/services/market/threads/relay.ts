@@ -1,6 +1,6 @@
 /**
- * Stands where a front stands: linked to the market threads, it passes on what it is told over a
- * broadcast channel, and tells what it hears and is answered, in that order.
+ * Takes the place of a front: linked to the market threads, it forwards messages from a broadcast channel, and reports
+ * received events and answers in order.
  */
 
 import { MARKET_FORMS } from '#protocol/market-forms.ts'

@@ -1,4 +1,4 @@
-/** Providers that answer what no provider should: nothing of it is a price, and nothing of it stops the others. */
+/** Providers with invalid answers: none of them is used as a price, and none stops the others. */
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -18,7 +18,7 @@ import { livePorts } from '../../../support/price-feeds.ts'
 
 const TIMING = { silenceMs: 60_000, pollMs: 50, backoffMs: 10, backoffMsMax: 40, requestMs: 60_000 }
 const PYTH_ID = 'ab'.repeat(32)
-/** What `String` cannot turn into a text. */
+/** A value that `String` cannot convert. */
 const NO_TEXT = { toString: 0, valueOf: 0 }
 
 const ticker = (fields: object = {}): string =>
@@ -37,7 +37,7 @@ const pythUpdate = (fields: object = {}, conf = '1', expo = -8): string => {
   return JSON.stringify({ parsed: [{ id: PYTH_ID, price, ...fields }] })
 }
 
-/** A provider that pushes these texts to whoever connects, and answers every request as it is told. */
+/** A provider that pushes these texts to every client, and sends the scripted answers. */
 async function provider(
   t: TestContext,
   how: {
@@ -65,7 +65,7 @@ async function provider(
   upgrader.on('connection', (socket, request) => {
     for (const text of how.pushes ?? []) socket.send(text)
     if (how.pushes !== undefined) return
-    // It hears nothing any more, not even a farewell.
+    // It reads nothing any more, not even a close frame.
     request.socket.removeAllListeners('data').resume()
   })
   server.listen(0, '127.0.0.1')

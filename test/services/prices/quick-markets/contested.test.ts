@@ -1,4 +1,4 @@
-/** Verdicts that the sources do not agree on: such a market goes to the oracle with what every source said. */
+/** Verdicts on which the sources disagree: such a market goes to the oracle with the reports of every source. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -9,7 +9,7 @@ import { type World, world } from './quick-world.ts'
 
 type Usd = Partial<Record<PriceSource, number>>
 
-/** Plays a market whose sources say one thing until the last minute and another from then on. */
+/** Plays a market whose sources report one price until the last minute and another from then on. */
 async function played(start: Usd, end: Usd): Promise<World> {
   const it = world()
   await it.speaker('pyth')
@@ -76,7 +76,7 @@ test('a contested market stays contested across kills, whatever the sources repo
     await it.speaker('pyth')
     await it.until(838, { pyth: 100, binance: 100, coinbase: 100 })
     await it.until(899, { pyth: 99.6, binance: 100.2, coinbase: 100.2 })
-    // What it does is done, and its answer lost: the exchange is killed right there.
+    // The step is done and its answer lost: the exchange is killed at this point.
     it.unanswered.add(step)
     await it.until(905, { pyth: 99.6, binance: 100.2, coinbase: 100.2 })
     it.oracle.set(it.market()!.marketId, YES)

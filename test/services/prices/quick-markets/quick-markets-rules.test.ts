@@ -1,4 +1,4 @@
-/** The rules of quick markets one by one, with an outside that does what the test says. */
+/** The rules of quick markets one by one; the test controls the outside. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -17,7 +17,7 @@ test('the strike is the active source’s first price at the start, and the end 
   await speaker('binance')
   await until(900, { pyth: 101, binance: 100.9 })
   const { source, start, end, outcome } = market()!.resolution!
-  // At the start price it is YES, whoever speaks by now.
+  // At the start price the outcome is YES, whichever source is active by now.
   assert.deepEqual([source, start.price, end.price, outcome], ['pyth', 101e8, 101e8, 0])
   await until(905, { pyth: 1, binance: 1 })
   assert.equal(market()?.onChain, 'reported')

@@ -1,4 +1,4 @@
-/** Quick markets with an outside that does what a test says: reports, histories, failures, restarts. */
+/** Quick markets with an outside that a test controls: reports, histories, failures, restarts. */
 
 import type { Observation } from '#domain/asset-price.ts'
 import { Fault } from '#domain/fault.ts'
@@ -39,16 +39,16 @@ export const OPTIONS: QuickMarketsOptions = {
 }
 
 export type World = {
-  /** What each history knows: by source and boundary, in USD. */
+  /** Prices of each history: by source and boundary, in USD. */
   readonly past: Map<string, number | 'away'>
   readonly rows: Map<MarketId, QuickMarket>
-  /** What the oracle has decided. */
+  /** Decisions of the oracle. */
   readonly oracle: Map<MarketId, Outcome>
   readonly events: QuickMarketsEvent[]
   readonly calls: string[]
-  /** What fails while it is in here. */
+  /** Steps that fail. */
   readonly broken: Set<string>
-  /** What is done while it is in here, without an answer. */
+  /** Steps that are done without an answer. */
   readonly unanswered: Set<string>
   say(source: PriceSource, usd: number, fields?: Partial<Observation>): Promise<void>
   speaker(source: PriceSource | undefined): Promise<void>
@@ -58,7 +58,7 @@ export type World = {
   until(second: number, prices: Partial<Record<PriceSource, number>>): Promise<void>
   /** Rules of the markets that were opened in books and on the chain, in order. */
   readonly rules: string[]
-  /** Forgets what is in memory, and begins anew from what is recorded; with other settings if there are some. */
+  /** Drops the memory, and starts over from the records; with other settings if given. */
   restart(changed?: Partial<QuickMarketsOptions>): void
   market(): QuickMarket | undefined
 }

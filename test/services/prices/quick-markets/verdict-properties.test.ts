@@ -1,4 +1,4 @@
-/** What holds for every verdict, whatever one source reports: the marks are drawn, the rule is the real one. */
+/** Properties of every verdict, for any reports of one source: the marks are random, the rule is the real one. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -17,7 +17,7 @@ const MINUTE = averagedSecs(END_SEC, OPTIONS.intervalSec)
 const BASE = 6_400_000_000_000
 const BOUND = OPTIONS.agreementBps
 
-/** What a source says at the start, in the last minute and at the end; undefined where it is silent. */
+/** Reports of a source at the start, in the last minute and at the end; undefined if it is silent. */
 type Said = {
   readonly start: number | undefined
   readonly minute: readonly (number | undefined)[]

@@ -1,8 +1,7 @@
 /**
- * Settlement from the match to the chain in one process: real markets on a real log, the real
- * projector and database, a real chain behind a line that has bad days. It moves only when the test
- * says so, and can be killed between any two of its steps: what is left then is what a process would
- * leave, the log, the database and the chain.
+ * Settlement from the match to the chain in one process: real markets on a real log, the real projector and database,
+ * and a real chain behind a faulty connection. It advances only on request of the test, and can be killed between any
+ * two steps: what remains is the log, the database and the chain, as after a kill of a process.
  */
 
 import assert from 'node:assert/strict'
@@ -89,7 +88,7 @@ export type WorldOptions = {
   readonly confirmations?: number
   /** How long an answer of the chain is waited for. */
   readonly timeoutMs?: number
-  /** What is asked of traders, and whose trades fail without being sent. */
+  /** Rules for traders, and traders whose trades fail without being sent. */
   readonly risk?: RiskRules
   readonly barred?: () => ReadonlySet<Address>
   /** Straight to the chain, without the line that can be cut. */
@@ -134,7 +133,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
   const contract = settlementContract(audit, address)
   let nowMs = Date.now()
   host.at(nowMs / 1_000 - START_SEC)
-  /** What is wrong with the database, as settlement sees it. */
+  /** Faults of the database, as seen by settlement. */
   const away: { database: boolean; journal: boolean; markets: boolean } = {
     database: false,
     journal: false,
@@ -171,7 +170,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
 
   let endLife: () => void = () => {}
   let ended: Promise<void>
-  /** What is reported in one turn is one batch, as on a market thread. */
+  /** Reports of one turn are one batch, as on a market thread. */
   const reports: { command: Command; answer: (answer: unknown) => void }[] = []
   let telling = Promise.resolve()
   function tellMarket<Answer>(command: Command): Promise<Answer> {
@@ -193,13 +192,13 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
   const url = options.direct === true ? chain.url : proxy.url
   let state: SettlementState
   let served: Served
-  /** A new process: only the log, the database and the chain are what they were. */
+  /** A new process: only the log, the database and the chain remain. */
   function boot(): void {
     const { timeoutMs } = options
     const patience = timeoutMs === undefined ? {} : { timeoutMs }
     const client = makeChainClient({ chainId, rpcUrls: [url], rounds: 2, pauseMs: 1, ...patience })
     const bootContract = settlementContract(client, address)
-    // A process that was killed does nothing any more, so what it still holds must not either.
+    // A killed process does nothing any more, so its open objects must not either.
     const life = { over: false }
     endLife()
     const killed = Promise.withResolvers<void>()
@@ -290,7 +289,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
         keyOf: (trade) => bootContract.tradeKeyOf(trade),
         report: (marketId, report) =>
           alive(async (): Promise<ReportAnswer> => {
-            // What a market knows of a trade, it has said before it was away.
+            // A market reports a known trade before it goes away.
             if (away.markets && report.status !== 'matched') return { unanswered: 'closed' }
             return tellMarket({ type: 'ReportTrade', message: { marketId, report } })
           }),
@@ -316,7 +315,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
     host.at(nowMs / 1_000 - START_SEC)
     await projected()
     served.hear('Tick', {}, 0, undefined)
-    // What a killed process waits for never comes.
+    // A killed process never receives its pending answers.
     await Promise.race([served.drained(), ended])
     await projected()
   }
@@ -428,7 +427,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
     },
     orderOf,
     place,
-    /** A seller and a buyer who meet: one trade. */
+    /** A seller and a buyer whose orders match: one trade. */
     async trade(
       wish: Partial<OrderWish> & { seller?: number; buyer?: number } = {},
     ): Promise<void> {

@@ -58,7 +58,7 @@ async function holdings(account: number | `0x${string}`): Promise<[bigint, bigin
   ]
 }
 
-/** Returns what an account has won by a story. */
+/** Returns the gain of an account in a story. */
 async function gains(account: number, story: () => Promise<unknown>): Promise<bigint[]> {
   const before = await holdings(account)
   await story()

@@ -1,4 +1,4 @@
-/** What one trader's fills may cost the operator in a day, from the match to the receipt and over a restart. */
+/** The operator's daily cost for one trader's fills, from the match to the receipt and across a restart. */
 
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
@@ -24,7 +24,7 @@ const traderOf = (index: number): Address => toAddress(devnetAccount(index).addr
 
 const NO_LIMITS = { fillsPerDay: 0, gasPerDay: 0, failedGasPerDay: 0, exempt: new Set<Address>() }
 
-/** A world with budgets, and the relay that tells its market thread what was spent. */
+/** A world with budgets, and the relay that sends the spending to its market thread. */
 async function withBudgets(
   some: Partial<SpendingLimits>,
   body: (
@@ -92,7 +92,7 @@ describe('the gas that a trader may cost the operator in a day', () => {
       const settled = (await world.statuses()).filter((status) => status === 'confirmed').length
       assert(settled <= 12 && settled >= 11, `${settled} fills settled`)
       assert.equal(fills, settled)
-      // Another process: only the database is what it was.
+      // Another process: only the database remains.
       restart()
       await relay().tick(world.nowMs)
       const fresh = new TraderBudgets({ ...NO_LIMITS, fillsPerDay: 12 }, 1)
@@ -167,7 +167,7 @@ describe('the gas that a trader may cost the operator in a day', () => {
       const [failed] = await world.trades()
       assert.deepEqual([failed?.status, failed?.reason], ['failed', 'InsufficientAllowance'])
       assert.notEqual(failed?.txHash, '')
-      // Matched before settlement has read what the failure cost.
+      // Matched before settlement has read the cost of the failure.
       await world.trade({ seller: 10, buyer: 13, price: 0.4 })
       await relay().tick(world.nowMs)
       assert.deepEqual([...relay().barred(chainId)], [traderOf(13)])

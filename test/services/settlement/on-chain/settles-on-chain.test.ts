@@ -225,7 +225,7 @@ describe('settlement', () => {
       await world.place({ by: 5, price: 0.4, permit: second! })
       await world.until('both are decided', world.allDecided)
       assert.deepEqual(await world.statuses(), ['failed', 'confirmed'])
-      // His first order is back in the book. Here it meets a pauper again, and the next one is later.
+      // The first order is back in the book. Here it matches an empty wallet again, and the next one is later.
       await world.place({ by: 4, side: SELL })
       await world.until('all are decided', world.allDecided)
       await world.place({ by: 10, side: SELL, price: 0.3 })
@@ -316,7 +316,7 @@ describe('settlement', () => {
       await world.until('the other is confirmed', async () => (await settled(world)) === 1)
       await world.until('it waits', () => world.state.markets.missing.size === 1)
       await chain.chain.send(maker, chain.factory, 'createMarket', [...words])
-      // Whoever sells has to have something to sell.
+      // A seller needs shares.
       await chain.fund(chain.chain.account(10), { shares: 1_000_000n, market: predicted[1] })
       await world.until('both are decided', world.allDecided)
       assert.equal(await settled(world), 2)
@@ -325,7 +325,7 @@ describe('settlement', () => {
   )
 })
 
-/** Whatever happens, in the end every trade has settled once, or failed for a reason of its own. */
+/** In every case each trade has settled once, or failed for its own reason, in the end. */
 describe('settlement survives', () => {
   it(
     'settlement survives a kill between signing and broadcasting',
@@ -351,7 +351,7 @@ describe('settlement survives', () => {
     inWorld(async (world) => {
       await world.trade()
       await chain.automine(false)
-      // The node has it, and before anybody hears so, let alone writes it down, all is over.
+      // The node has it, and the process ends before the answer is received or recorded.
       world.away.markets = true
       await world.until('it is sent', () => world.proxy.requests.has('eth_sendRawTransaction'))
       world.kill()
@@ -615,7 +615,7 @@ describe('settlement survives', () => {
       ] as const) {
         await world.trade({ seller, buyer })
       }
-      // The node refuses to simulate whatever has the order of trader 14 in it.
+      // The node refuses to simulate every batch with the order of trader 14.
       const poison = chain.chain.account(14).address.slice(2).toLowerCase()
       let refusals = 0
       world.proxy.refuse = (method, params) => {
@@ -726,7 +726,7 @@ describe('settlement survives', () => {
         world.proxy.faults = {}
         await world.until('it caught up', () => !world.state.lag.behind)
         assert.deepEqual(lags(), [true, false])
-        // What the market threads make of it.
+        // The reaction of the market threads.
         const { chainId } = chain.settings
         const resting = await world.place({ by: 14, price: 0.2 })
         const lag = (behind: boolean) =>

@@ -1,4 +1,7 @@
-/** A simulation has the terms of the transaction: what pays nothing for its gas tells nothing about one that does. */
+/**
+ * A simulation has the terms of the transaction: a call with a gas price of 0 proves nothing about a transaction that
+ * pays.
+ */
 
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
