@@ -137,7 +137,7 @@ class Pair {
     const rules = { nowSec: this.#nowSec, selfTrade, makersMax }
     const before = preview(this.#book, order, rules)
     const expected = this.#naive.match(order, rules)
-    // What a match would come to is what it comes to.
+    // The preview of a match equals its result.
     assert.equal(before.filled, order.size - expected.left)
     assert.equal(before.price, expected.fills[0]?.price ?? 0)
     const { fills, expired, selfTraded } = this.#result

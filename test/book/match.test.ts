@@ -8,7 +8,7 @@ import { buy, nameOf, type OrderBuilder, sell } from '../support/orders.ts'
 
 const NOW_SEC = 1_000
 
-/** Places orders one after the other, as a market does, and answers what the last one met. */
+/** Places orders one after the other, like a market, and returns the fills of the last one. */
 function place(book: Book, orders: readonly OrderBuilder[], rules: Partial<MatchRules> = {}) {
   const result = new MatchResult()
   for (const order of orders) {

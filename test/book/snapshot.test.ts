@@ -187,7 +187,7 @@ test('a snapshot that is not whole is refused', () => {
   assert.throws(() => Book.restore(chunks, { ordersMax: 4_999 }), /room/)
 })
 
-/** What lies on disks. A change of the words of a record changes the version too. */
+/** The format on disks. A change of a record's words changes the version too. */
 const VERSION_2 = `
   S8rPz2ZigAAWJEwsSCQAQeCCULIjg0BD2L89FU4g/v////87XNSRgJnR0OLnCKJKLt1yBMkxQtWA3AVjg+3Ky8PASQQgxP5iRw
   YFiP2MSPYzQu0HyzMwHHjjfwdEMzBD1cDcAANJ+UkYOJkABIEPm6McGQwg9jNBzVZMNZSAmQ2WR/I/zL/MUMwIxdj8n0IAQkyz

@@ -51,7 +51,7 @@ after(async () => {
   await world.chain.close()
 })
 
-/** Sends a call as whoever signs would, and answers the logs of its receipt. */
+/** Sends a call as the signer, and returns the logs of its receipt. */
 async function send(from: { address: string }, call: Call): Promise<ChainLog[]> {
   const { request, publicClient } = world.chain
   const hash = (await request('eth_sendTransaction', [

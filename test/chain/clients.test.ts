@@ -64,7 +64,7 @@ test('the next RPC address is used when the first is down, slow, failing or of a
     { chainId: 5 },
   ]) {
     first.faults = faults
-    // Patience is short only for who is slow, and then there are rounds enough for the other.
+    // The timeout is short only for the slow node, and there are enough rounds for the other.
     const more = 'slowMs' in faults ? { timeoutMs: 300, rounds: 10, pauseMs: 1 } : {}
     const { viem } = client([first.url, second.url], chain.id, more)
     assert.equal(await viem.getBlockNumber(), 0n, JSON.stringify(faults))

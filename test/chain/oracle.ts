@@ -22,7 +22,7 @@ export type OracleAssertion = {
   readonly assertedAtSec: number
   readonly windowEndsAtSec: number
   readonly settled: boolean
-  /** What the oracle found, once settled. */
+  /** The oracle's result, once settled. */
   readonly settlementResolution: boolean
   readonly bond: bigint
   /** The market that asked. */
@@ -95,7 +95,7 @@ export function oracle(client: ChainClient, address: Address): Oracle {
   }
 }
 
-/** The event that the oracle told in this log; undefined for any other. */
+/** The oracle's event in this log; undefined for any other. */
 export function oracleEvent(log: ChainLog): OracleEvent | undefined {
   const event = decoded(oracleAbi, log)
   if (event === undefined) return undefined

@@ -98,7 +98,7 @@ test('an answer that is too long, compressed or not, causes a request for a shor
     const fault = await faultOf(clientOf([url]).getLogs({ fromBlock: 1n, toBlock: 2_000n }))
     assert.equal(fault.code, 'CHAIN_RANGE_TOO_LARGE', fault.message)
   }
-  // What viem takes for too long by itself.
+  // An answer that viem itself treats as too long.
   const { url } = await startNode(t, (call, response) => {
     response.end(`${told(call, [])}${' '.repeat(11 * 1_048_576)}`)
   })

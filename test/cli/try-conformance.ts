@@ -21,10 +21,10 @@ type Report = {
 const TRADER = 13
 
 type Breach = {
-  /** Which requests it is about, and what becomes of their answers. */
+  /** The affected requests, and the change of their answers. */
   readonly on: RegExp
   readonly change: (answer: ProxiedAnswer) => ProxiedAnswer
-  /** The line that has to fail, and what it has to say. */
+  /** The line that has to fail, and its message. */
   readonly line: string
   readonly why: RegExp
 }

@@ -96,7 +96,7 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
       await gone
     }
     await eventually(async () => assert.deepEqual(await openOrders(12), []))
-    // Somebody else quotes now: it goes by that, and where its price would be met, it waits.
+    // Another maker quotes now: it follows that price, and waits if its own would match.
     const other = createClient({ url: exchange.url, signer: devnetKey(13) })
     const terms = { marketId: market.id, outcome: 'YES', size: '1', ttlSeconds: 3_600 } as const
     await other.orders.place({ ...terms, side: 'buy', price: '0.60' })

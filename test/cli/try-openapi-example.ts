@@ -22,7 +22,7 @@ export async function tryOpenapiExample({ url }: Exchange): Promise<void> {
   const exampleOf = async (path: string): Promise<Example> => {
     const document = (await (await fetch(`${url}/openapi.json`)).json()) as Document
     const { examples } = document.paths[path]!.post.requestBody.content['application/json']!
-    // What the page of the documentation shows, and sends when it is told to.
+    // The request that the documentation page shows, and sends on demand.
     return Object.values(examples)[0]!
   }
   const send = async (path: string, { value }: Example): Promise<Json> => {
@@ -44,7 +44,7 @@ export async function tryOpenapiExample({ url }: Exchange): Promise<void> {
   const placed = await send('/api/v1/orders', first)
   assert.equal(placed.status, 'accepted')
   assert.equal((await send('/api/v1/orders', first)).duplicate, true)
-  // Another who asks gets an order of his own.
+  // Another reader gets their own order.
   const second = await exampleOf('/api/v1/orders')
   const again = await send('/api/v1/orders', second)
   assert.equal(again.status, 'accepted')

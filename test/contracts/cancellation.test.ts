@@ -43,7 +43,7 @@ async function pair(nonce: bigint): Promise<[SignedOrder, SignedOrder]> {
   ]
 }
 
-/** What becomes of a trade of one share. */
+/** The result of a trade of one share. */
 async function outcomeOf([buy, sell]: readonly [SignedOrder, SignedOrder]): Promise<string> {
   const verdict = await world.trade(buy, sell, { size: UNIT })
   return verdict.settled ? 'settled' : `${verdict.reason} (${verdict.fault})`

@@ -85,7 +85,7 @@ async function holdings(trader: PrivateKeyAccount): Promise<[bigint, bigint, big
   ]
 }
 
-/** Returns what a trader has more than at the start of each test. */
+/** Returns a trader's gain since the start of each test. */
 async function gains(trader: PrivateKeyAccount): Promise<bigint[]> {
   return (await holdings(trader)).map((value) => value - STAKE)
 }
@@ -474,7 +474,7 @@ describe('tokens sent to the settlement contract by mistake', () => {
   test('collateral sent to the settlement contract by mistake stays there: no mint or merge is paid from it', async () => {
     const { chain, owner, collateral, conditionalTokens, settlement, settle } = world
     await chain.send(owner, collateral, 'mint', [settlement.address, STAKE])
-    // The token keeps a part of each transfer, so what arrives is less than what was asked for.
+    // The token keeps a part of each transfer, so less arrives than was requested.
     const hostile = await chain.deploy(owner, ours('test/HostileCollateral'), [])
     const code = await chain.publicClient.getCode({ address: hostile })
     assert.ok(code)

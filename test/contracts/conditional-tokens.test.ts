@@ -64,7 +64,7 @@ async function twins() {
     address: await chain.deploy(owner, original, []),
     abi: original.abi,
   }
-  // The original's own interface for both: what it can say, ours must say too.
+  // The original's own interface for both: ours must support all of it.
   const mine: Contract = { address: world.conditionalTokens.address, abi: original.abi }
   const free = await chain.deploy(owner, ours('test/FreeCollateral'), [])
 
@@ -85,7 +85,7 @@ async function twins() {
     mine,
     theirs,
     free,
-    /** Sends the call to both and asserts that the same happened; answers what. */
+    /** Sends the call to both and asserts the same result, which it returns. */
     async both(from: Account, name: string, args: unknown[]): Promise<Result> {
       const there = await run(from, theirs, name, args)
       const here = await run(from, mine, name, args)
@@ -224,7 +224,7 @@ describe('beside the original', () => {
       'TransferBatch',
       'PositionSplit',
     ])
-    // More than the allowance: both revert with what the token says.
+    // More than the allowance: both revert with the token's reason.
     const short = await both(ann, 'splitPosition', top([1n, 6n], 501n))
     assert.ok('reverted' in short)
     assert.deepEqual(await expectOk(ann, 'splitPosition', top([2n, 4n], 400n)), [

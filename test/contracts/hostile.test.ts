@@ -28,7 +28,7 @@ import {
 
 const STAKE = 1_000n * UNIT
 const PRICE = 500_000n
-/** No fill may cost the operator more than this, whatever its traders do. */
+/** No fill may cost the operator more than this, in any case. */
 const GAS_PER_BAD_FILL_MAX = 350_000n
 
 const MODES = {

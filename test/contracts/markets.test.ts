@@ -460,7 +460,7 @@ describe('a quick market', () => {
         args: { marketId: market.id, market: market.address, evidence },
       },
     ])
-    // It cannot be taken back, and the operator has no say any more.
+    // It cannot be undone, and the operator can no longer resolve it.
     await assertReverts(contest(market, evidence), 'OpenToOracle')
     await assertReverts(resolve(market, STRIKE, STRIKE), 'OpenToOracle')
     await fund(ann, { collateral: SETTINGS.bond })
@@ -507,7 +507,7 @@ describe('a quick market', () => {
     await chain.warpTo(opens)
     await chain.send(ann, market, 'propose', [false])
     const { id } = await read(market, 'assertion', [])
-    // Once the question is with the oracle, the operator has no say.
+    // Once the question is at the oracle, the operator can no longer resolve it.
     await assertReverts(resolve(market, STRIKE, STRIKE), 'AssertionActive', [id])
     await chain.warp(SETTINGS.disputeSeconds)
     await chain.send(ann, market, 'settle', [])

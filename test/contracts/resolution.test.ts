@@ -60,7 +60,7 @@ async function tradedAndExpired(): Promise<void> {
   await chain.warpTo(market.expiration)
 }
 
-/** `proposer` proposes by signature, and his bond is pulled by permit; the relayer pays the gas. */
+/** `proposer` proposes by signature, and the bond is pulled by permit; the relayer pays the gas. */
 async function propose(proposer: World['ann'], outcome: boolean, on: Market = market) {
   const { chain, relayer, signProposal, bondPermit } = world
   const proposal = await signProposal(proposer, on, outcome)
@@ -80,7 +80,7 @@ async function dispute(on: Market = market, by = world.carol, oracle: Contract =
   return world.chain.send(by, oracle, 'disputeAssertion', [id, by.address])
 }
 
-/** What UMA's voters would say, said by its mock. */
+/** The verdict of UMA's voters, given by its mock. */
 async function arbitrate(truth: boolean, on: Market = market, uma: Oracle = world) {
   const { chain, owner } = world
   const { id, assertionTime } = await assertion(on)
@@ -205,7 +205,7 @@ describe('a market’s life', () => {
     await assertBalances({ ann: STAKE - 40n * UNIT - BOND, carol: STAKE - BOND })
     assert.equal(await balance(oracle.address), 2n * BOND)
 
-    // The window passes without an answer: nobody can settle, nobody can propose.
+    // The window passes without an answer: no account can settle or propose.
     await chain.warp(WINDOW + 3n * 86_400n)
     await assert.rejects(settleBySignature(bob, YES))
     await assertReverts(propose(bob, false), 'AssertionActive', [id])
@@ -231,7 +231,7 @@ describe('a market’s life', () => {
     const { id: first } = await assertion()
     await arbitrate(false)
 
-    // Who signed for YES does not get it; and his failed attempt changes nothing.
+    // A signature for YES does not settle NO, and the failed attempt changes nothing.
     await assertReverts(settleBySignature(bob, YES), 'AssertionNotTrue', [first])
     assert.equal((await assertion()).id, first)
     const settled = await chain.send(relayer, market, 'settle', [])
@@ -587,7 +587,7 @@ describe('an assertion that cannot be settled', () => {
       eventsOf(receipt, stuck).map(({ eventName }) => eventName),
       ['ResolutionAbandoned', 'ResolutionProposed'],
     )
-    // Should the old one settle after all, nobody listens any more.
+    // If the old one settles after all, it has no effect.
     await chain.send(owner, token, 'setBlocked', [carol.address, false])
     const late = await chain.send(ann, uma.oracle, 'settleAssertion', [first])
     assert.deepEqual(eventsOf(late, stuck), [])

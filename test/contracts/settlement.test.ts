@@ -402,7 +402,7 @@ describe('a fill is rejected alone, with its reason and the side at fault:', () 
       const [first, second] = await settle([...bad, ...good] as SignedOrder[], fills)
       assert.ok(first && !first.settled)
       assert.deepEqual([first.fault, first.reason], [fault, reason])
-      // The other fill of the batch settles unless the same trader's funds are what is missing.
+      // The other fill of the batch settles, unless it lacks the same trader's funds.
       assert.equal(second?.settled, prepare === undefined)
       if (prepare !== undefined) {
         assert.equal(await balance(ann.address), annBefore)
@@ -484,7 +484,7 @@ describe('a fill is rejected alone, with its reason and the side at fault:', () 
     const late = await trade(buyOrder, sellOrder, { size: UNIT })
     assert.deepEqual(!late.settled && [late.fault, late.reason], ['Buyer', 'OrderCancelled'])
 
-    // Cancelling again neither moves the time nor says so again.
+    // Cancelling again neither changes the time nor emits another event.
     const again = await chain.send(ann, settlement, 'cancelOrders', [[buyOrder.order]])
     assert.deepEqual(eventsOf(again, settlement), [])
     assert.deepEqual(await read(settlement, 'orderState', [hash]), [UNIT, effectiveAt])

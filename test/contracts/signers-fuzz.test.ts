@@ -1,6 +1,7 @@
 /**
  * Random orders of key accounts and a contract account, signed by themselves, by delegates and by strangers, between
- * random appointments, revocations and leaps of time: a fill settles exactly if a plain model of the signers says so.
+ * random appointments, revocations and leaps of time: a fill settles exactly if a simple model of the signers accepts
+ * it.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

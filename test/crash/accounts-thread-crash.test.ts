@@ -105,7 +105,7 @@ test('an accounts thread that dies under load forgets no reservation and grants 
       )
     })
     assert(need <= Number(had[index]!.held), 'no more is open than there is')
-    // What is free is granted again, and no more than that.
+    // Free funds are granted again, and no more than that.
     const free = BigInt((await cashOf(client)).free) - 10_000n
     const order = (value: bigint) => ({
       ...{ marketId, outcome: 'YES' as const, side: 'buy' as const, ttlSeconds: 3_600 },

@@ -36,7 +36,7 @@ function after(state: State, { kind, outcome }: Answered): State | undefined {
 export function isRight(answers: readonly Answered[]): boolean {
   const tried = new Set<string>()
   const search = (left: readonly Answered[], state: State): boolean => {
-    // What is not known need not have happened.
+    // An unknown request need not have happened.
     if (left.every(({ outcome }) => outcome === 'unknown')) return true
     const key = `${state} ${left.map((each) => answers.indexOf(each)).join()}`
     if (tried.has(key)) return false

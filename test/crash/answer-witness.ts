@@ -18,16 +18,16 @@ import type { Pit } from './http-crash.ts'
 const TIMEOUT_MS = 30_000
 const PACE_MS = 50
 const SELL = 1
-/** Above what anybody else pays. */
+/** Above the price of all other traders. */
 const PRICE = 999_000
 
 /** Nothing was done. */
 const REFUSED = new Set(['OVERLOADED', 'SHUTTING_DOWN', 'UNAVAILABLE', 'EXCHANGE_UNAVAILABLE'])
-/** Nobody knows. */
+/** The outcome is unknown. */
 const UNKNOWN = new Set(['OUTCOME_UNKNOWN', 'NETWORK', 'TIMEOUT', 'UNEXPECTED_ANSWER'])
 
 export type Witness = {
-  /** Ends after what is under way; rejects with the first wrong answer. */
+  /** Ends after the requests in flight; rejects with the first wrong answer. */
   end(): Promise<void>
 }
 
@@ -45,7 +45,7 @@ export function startWitness(
 
   async function lane(marketId: MarketId): Promise<void> {
     const trader = traderNumbered(randomInt(1_000_000, 2 ** 47))
-    // One front for what is appended, the other mostly for what is not: an owner that was replaced learns it by an append.
+    // One front for writes, the other mostly for reads: a replaced owner learns it by an append.
     const first = randomInt(fronts.length)
     const other = (first + 1) % fronts.length
     while (!isOver) {
@@ -83,7 +83,7 @@ export function startWitness(
   }
 
   const ended = Promise.all(markets.map(lane))
-  // Whoever ends it hears of it.
+  // The caller that ends it gets the error.
   ended.catch(() => undefined)
   return {
     async end() {
@@ -93,7 +93,7 @@ export function startWitness(
   }
 }
 
-/** Keeps what a request is answered; one that did nothing for certain leaves nothing. */
+/** Records the answer to a request; one that certainly did nothing leaves nothing. */
 function noter(answers: Answered[], fronts: readonly string[]) {
   return async (kind: Answered['kind'], at: number, ask: () => Promise<Outcome>): Promise<void> => {
     const fromMs = performance.now()

@@ -30,16 +30,16 @@ if (missing !== undefined) {
   process.stderr.write(`it cannot run here: ${missing}\n`)
   process.exit(2)
 }
-// What it has started ends with it, also when it is stopped.
+// Everything that it started ends with it, also if it is stopped.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 const seed = Number(values.seed ?? Date.now() % 1_000_000)
 process.stdout.write(`seed ${seed}, ${values.galera ? 'a Galera of three' : 'one MariaDB'}\n`)
 
 const report = await crashCluster({
   ...{ rounds: Number(values.kills), seed, galera: values.galera, rolling: values.rolling },
-  // Where what is out of reach of a blow is measured, nothing else is to move.
+  // While the effects outside of a fault are measured, nothing else may move.
   rebalanceMs: Number(values['rebalance-ms'] ?? (values.rolling ? 5_000 : 0)),
-  // Who stops says so: there a silence is only a machine that is too busy.
+  // A stopping node announces it: a silence then only means a busy machine.
   silenceMs: Number(values['silence-ms'] ?? (values.rolling ? 5_000 : 1_000)),
   msMax: Number(values.minutes) * 60_000,
   events: values.events.split(',') as Event[],

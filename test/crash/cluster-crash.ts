@@ -37,11 +37,11 @@ export type ClusterReport = CrashReport & {
   readonly servedMs: Map<Event, number[]>
   /** For each market that the node did not have: the longest time without an accepted order after the blow. */
   readonly othersMs: Map<Event, number[]>
-  /** The same of all markets before the blow: what the load's own pace makes of it. */
+  /** The same of all markets before the fault: the effect of the load's own pace. */
   readonly calmMs: number[]
   readonly errors: Errors
   readonly stream: StreamMet
-  /** What clients were answered about orders of their own, of which nothing was wrong. */
+  /** Answers to clients about their own orders, none of which was wrong. */
   readonly witness: WitnessReport
   settled: { confirmed: number; failed: number; twice: number }
 }
@@ -62,7 +62,7 @@ type CrashOptions = {
   readonly onRound?: (round: number, what: string, report: ClusterReport) => void
 }
 
-/** What happens, whom it concerns, and how it is undone. */
+/** The fault, its target, and how it is undone. */
 type Blow = {
   readonly what: string
   /** The node whose market threads are concerned; all markets where it is undefined. */
@@ -71,7 +71,7 @@ type Blow = {
   readonly mend: () => Promise<void>
 }
 
-/** What a planned restart may show: an outcome that is asked for again, and a connection that is made anew. */
+/** Allowed effects of a planned restart: a retried outcome, and a reopened connection. */
 const HARMLESS = / (OUTCOME_UNKNOWN|NETWORK)$/
 
 /** Longer than a silence that makes a node count as gone. */
@@ -276,7 +276,7 @@ async function roundOf(
   await done
   await witness.end()
   await untilReady(scene)
-  // Whoever is asked: what was answered is there, once.
+  // Every front has each answered order once.
   await holdToAnswers(scene.nodes.get(random.pick(FRONTS))!, load.lives, report)
   return load.lives
 }

@@ -19,13 +19,13 @@ const LANES_PER_MARKET = 2
 const PACE_MS = [60, 200] as const
 const TIMEOUT_MS = 30_000
 
-/** What an order may meet while something is broken. */
+/** Errors that an order may get while something is broken. */
 const KNOWN = new Set([
   ...['NETWORK', 'UNEXPECTED_ANSWER', 'OUTCOME_UNKNOWN', 'OVERLOADED', 'TIMEOUT'],
   ...['SHUTTING_DOWN', 'UNAVAILABLE', 'EXCHANGE_UNAVAILABLE', 'MARKET_UNAVAILABLE'],
 ])
 
-/** What kind of error an order met, and in words where. */
+/** The kind of error of an order, and where it occurred. */
 type Met = { readonly kind: string; readonly why: string }
 
 type Accepted = { readonly sentAtMs: number; readonly atMs: number }
@@ -36,7 +36,7 @@ export type Load = {
   readonly lives: readonly Life[]
   /** Sends nothing for a while, or goes on. */
   rest(isResting: boolean): void
-  /** Ends the lanes after what they have under way. */
+  /** Ends the lanes after their requests in flight. */
   end(): Promise<void>
 }
 
@@ -47,7 +47,7 @@ type Door = {
   readonly isOpen: () => boolean
 }
 
-/** What orders met that were not accepted at once: how often, and how often the other front took it then. */
+/** Errors of orders that were not accepted at once: how often, and how often the other front accepted them. */
 export type Errors = Map<string, { met: number; healed: number; readonly first: string }>
 
 export type StreamMet = {
@@ -60,12 +60,12 @@ export type StreamMet = {
 
 export type Doors = {
   readonly all: readonly Door[]
-  /** When all is quiet, what was streamed is what the front answers. */
+  /** When all is quiet, the streamed books equal the front's answers. */
   compare(): Promise<void>
   close(): void
 }
 
-/** What clients have of each front: HTTP, and a stream that comes back by itself and keeps all books. */
+/** Connections to each front: HTTP, and a stream that reconnects and keeps all books. */
 export function openDoors({ nodes, pit }: Scene, met: StreamMet): Doors {
   const doors = FRONTS.map((name) => {
     const { url } = nodes.get(name)!
@@ -148,7 +148,7 @@ export function startLoad({ scene, doors, random, errors }: LoadOptions): Load {
     errors.set(kind, { met: met + 1, healed: healed + (isHealed ? 1 : 0), first })
   }
 
-  /** What it met; undefined where it was accepted. */
+  /** Its error; undefined if it was accepted. */
   async function submit(
     life: Life,
     how: { front: number; streamed: boolean },
@@ -173,7 +173,7 @@ export function startLoad({ scene, doors, random, errors }: LoadOptions): Load {
   const lanes = pit.markets.flatMap((marketId) =>
     Array.from({ length: LANES_PER_MARKET }, (_, number) => lane(marketId, number)),
   )
-  // Whoever ends the load hears of it.
+  // The caller that ends the load gets the error.
   const ended = Promise.all(lanes)
   ended.catch(() => undefined)
   return {

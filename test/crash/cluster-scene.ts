@@ -27,7 +27,7 @@ const NATS_SERVERS = 3
 /** Also of the market threads, and one market is in each. */
 const PARTITIONS = 3
 const REST = 'store,chain,prices'
-/** The nodes sign what they send each other. */
+/** The nodes sign their messages. */
 const KEY = `0x${randomBytes(32).toString('hex')}`
 
 /** In the order in which they are restarted one by one: fronts last. */
@@ -48,7 +48,7 @@ export type Scene = {
   readonly databaseUrl: string
   /** To the servers of this kind. */
   wires(node: string, kind: 'nats' | 'database'): Wires
-  /** Who serves it, as the nodes say. */
+  /** The serving node, according to the nodes. */
   ownerOf(slot: string): string | undefined
   /** Which market thread serves a market. */
   slotOf(marketId: MarketId): string
@@ -146,7 +146,7 @@ const traderOf = (index: number) => ({
   address: devnetAccount(index).address,
 })
 
-/** What the nodes say of themselves, by the line that they have among themselves. */
+/** Status of the nodes, from their own messages. */
 async function followBeats(url: string) {
   const claims = new Map<string, { node: string; epoch: number }>()
   const plain = await openNodeLine({

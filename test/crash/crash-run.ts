@@ -50,7 +50,7 @@ export type CrashOptions = {
   readonly kills: number
   readonly seed: number
   readonly killsPerFolder: number
-  /** The kind of each kill of a folder, in order; those that are not told are drawn. */
+  /** The kind of each kill of a folder, in order; the others are random. */
   readonly kinds?: readonly KillKind[]
   /** Whether the first folder is one with truncation. */
   readonly truncatesFirst?: boolean
@@ -151,7 +151,7 @@ async function crashFolder(
   }
 }
 
-/** What was never opened is not killed while it starts. */
+/** A folder that was never opened is not killed while it starts. */
 function drawKind(random: Random, opened: boolean): KillKind {
   if (opened && random.chance(0.15)) return 'starting'
   return random.chance(0.3) ? 'settled' : 'loaded'
@@ -271,7 +271,7 @@ async function resubmitted(
 
 type OrderRows = Map<OrderHash, { readonly status: string; readonly remaining: number }>
 
-/** The rows of all orders once those that are open are what the markets hold. */
+/** The rows of all orders, once the open ones equal those of the markets. */
 async function rowsOf(databaseUrl: string, held: readonly OpenOrder[]): Promise<OrderRows> {
   const database = await openDatabase(databaseUrl, { readOnly: true })
   try {

@@ -1,6 +1,6 @@
 /**
- * The process that is killed: the real market and store threads under the real supervisor. It is
- * driven over the process's own channel: what comes in is asked, and each answer goes out at once.
+ * The process that is killed: the real market and store threads under the real supervisor. It is driven over the
+ * process's own channel: each message is a request, and each answer is sent at once.
  */
 
 import type { Market } from '#domain/market.ts'

@@ -40,7 +40,7 @@ test('a disk that fails to sync loses no answered order', async (t) => {
   const report = newReport()
   const lives: Life[] = []
 
-  /** Places orders until the disk has failed, and some more; answers what was heard beside acceptance. */
+  /** Places orders until the disk has failed, and some more; returns the codes of the refusals. */
   async function placeBeyondFailure(end: string): Promise<Set<string>> {
     const heard = new Set<string>()
     const batch: Life[] = []

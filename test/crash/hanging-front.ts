@@ -1,4 +1,4 @@
-/** A front that hangs when it is asked how it is, as often as its test says. */
+/** A front that hangs at its health check, as often as its test defines. */
 
 import { runThreads, type Thread } from '#runtime/thread.ts'
 import { frontThread } from '#services/front/thread.ts'
@@ -12,7 +12,7 @@ runThreads({
     return {
       ...parts,
       health() {
-        // It waits for what never comes: its event loop does not turn any more.
+        // It waits forever: its event loop does not turn any more.
         if (hangs !== undefined && Atomics.sub(hangs, 0, 1) > 0) {
           Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
         }

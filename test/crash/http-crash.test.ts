@@ -4,7 +4,7 @@ import { crashOverHttp } from './http-crash.ts'
 
 const seed = Number(process.env.TEST_SEED ?? 20_260_401)
 
-/** The second finds what the first has left; `npm run crash -- http` has as many as one likes. */
+/** The second run finds the data of the first; `npm run crash -- http` runs any number. */
 const KILLS = 2
 
 test('an exchange that is killed under load keeps every answered order', async (t) => {

@@ -23,7 +23,7 @@ import { DEVNET, signedOrder, type TestTrader, traderNumbered } from '../support
 export type CrashReport = {
   kills: number
   accepted: number
-  /** Orders without an answer: the process died, or said that it does not know. */
+  /** Orders without an answer: the process died, or answered that the outcome is unknown. */
   unanswered: number
   /** Of those, how many were in the book already when they were sent again. */
   unansweredButIn: number
@@ -35,7 +35,7 @@ export type CrashReport = {
   recoveriesMs: number[]
 }
 
-/** What is known of one order. */
+/** The known state of one order. */
 export type Life = {
   readonly submission: OrderSubmission
   readonly orderHash: OrderHash
@@ -44,7 +44,7 @@ export type Life = {
   cancel: 'none' | 'cancelled' | 'closed' | 'unanswered'
 }
 
-/** Who trades what. */
+/** Traders and their trades. */
 export type Pit = {
   readonly traders: readonly TestTrader[]
   readonly markets: readonly MarketId[]
@@ -254,7 +254,7 @@ async function inLanes<Item>(
   await Promise.all(Array.from({ length: LANES }, lane))
 }
 
-/** In the end: the lists, the books and the database tell one story, and no share is lost in it. */
+/** In the end the lists, the books and the database agree, and no share is lost. */
 export async function settleAccounts(
   exchange: Pick<Exchange, 'url' | 'dataDir'>,
   lives: readonly Life[],

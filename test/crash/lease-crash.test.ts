@@ -58,7 +58,7 @@ await onServerDatabase('a role that changes hands', (databases) => {
     )
     await third.until(/^sent /, 10)
 
-    // Everything on the chain is what the journal has, and what was sent is there: each once.
+    // The chain and the journal have the same transactions, each once.
     const sender = toAddress(devnetAccount(OPERATOR).address)
     const sent = [first, second, third].flatMap((node) => node.hashes())
     await eventually(async () => {

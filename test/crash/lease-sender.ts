@@ -1,7 +1,7 @@
 /**
- * A node that plays one role: it sends transactions of one key as long as it has the lease, through the real
- * lane, journal and write queue's writes: `lease-sender.ts databaseUrl rpcUrl folder`. It prints what it does, a line
- * each: `stands by`, `holds`, `sent <nonce> <hash>`.
+ * A node with one role: it sends transactions of one key as long as it has the lease, through the real lane, journal
+ * and write queue's writes: `lease-sender.ts databaseUrl rpcUrl folder`. It prints one line per step: `stands by`,
+ * `holds`, `sent <nonce> <hash>`.
  */
 
 import { setTimeout as pause } from 'node:timers/promises'

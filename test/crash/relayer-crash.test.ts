@@ -32,7 +32,7 @@ test('the relayer survives faults of the chain and kills', async (t) => {
     return { owner, request: await owner.client.relayer.sign.ctfApproval() }
   }
 
-  /** Hears the first answer, whatever it is. */
+  /** Returns the first answer of any kind. */
   const impatient = (owner: Person) => relayed.again(owner, { retries: 0 })
 
   await t.test(

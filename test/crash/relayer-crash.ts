@@ -16,7 +16,7 @@ import { dealt, randomFrom } from '../support/random.ts'
 import { openRelayed, type Person, type Relayed } from '../support/relayed.ts'
 import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
 
-/** A request to the node, at which the exchange dies: before the node hears of it, or after. */
+/** A request to the node at which the exchange dies: before the node receives it, or after. */
 export type KillPoint = {
   readonly method: string
   readonly after: boolean
@@ -47,7 +47,7 @@ export type RelayCrashReport = {
   readonly operations: number
 }
 
-/** The relayer's keys. What is sent by one keeps nothing back that another sends. */
+/** The relayer's keys. Transactions of one key do not delay those of another. */
 const SENDERS = [RELAYER, 16, 17, 18] as const
 
 /** An exchange whose way to the chain is in the test's hands. */
@@ -134,7 +134,7 @@ export async function crashRelayerOnce(
   return { kills: 1, reached, transactions, operations: crowd.length }
 }
 
-/** Whether a request to the node has to do with the owner, as far as one can tell. */
+/** True if a request to the node concerns the owner, as far as its content shows. */
 function isAbout(params: unknown[], { address }: Person): boolean {
   const said = JSON.stringify(params).toLowerCase()
   // Neither a question for fees nor one for a receipt names an account.

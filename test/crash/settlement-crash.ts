@@ -78,7 +78,7 @@ export type CrashReport = {
   inTime: number
   /** Kills that found a transaction that was signed and not closed. */
   underWay: number
-  /** Trades that the markets have told of before they were killed. */
+  /** Trades that the markets reported before they were killed. */
   answered: number
   trades: number
   confirmed: number
@@ -229,7 +229,7 @@ async function killWhileTrading(scene: Scene, point: KillPoint | undefined): Pro
   let hits = random.int(1, 3)
   let armed = false
   proxy.before = (method) => {
-    // What was on its way when the exchange died is lost.
+    // Messages in transit are lost when the exchange dies.
     if (dead) throw new Error('the line was cut')
     if (armed) kill()
     else if (method === point?.method && --hits === 0) {
@@ -303,7 +303,7 @@ async function settleAll(scene: Scene): Promise<TradeRecord[]> {
   const pending = async () =>
     (await pendingTradesWithOrders(database, { chainId: CHAIN_ID, limit: 1 })).trades.length
   try {
-    // Nothing may come back once all is quiet: what is in the log is in the database soon.
+    // Once all is quiet nothing may return: the events of the log are in the database soon.
     for (let quiet = 0; quiet < 10; quiet = (await pending()) === 0 ? quiet + 1 : 0) {
       await pause(100)
     }

@@ -58,7 +58,7 @@ export async function stopAtRandomInstants(options: {
       const end = await exchange.exited
       const found = await traded
       const story = `${signal} after ${stopAfterMs} ms, ${devnet ? 'with' : 'without'} a chain`
-      // Node itself needs a moment before it can hear a signal; until then nothing has happened.
+      // Node itself needs a moment before it can receive a signal; until then nothing has happened.
       const began = exchange.output() !== '' || traces(dataDir) !== before
       if (began || end !== signal) assert.equal(end, 'code 0', `${story}:\n${exchange.output()}`)
       await assertNothingLeft(exchange, story)
@@ -119,7 +119,7 @@ async function startOn(dataDir: string, devnet: boolean): Promise<Started> {
   }
 }
 
-/** As soon as it opens: what was accepted before is there, and one more order is placed. */
+/** As soon as it opens: earlier accepted orders are there, and one more order is placed. */
 async function placeOrder(exchange: Started, accepted: readonly string[]): Promise<string[]> {
   let ended = false
   void exchange.exited.then(() => {
@@ -158,7 +158,7 @@ async function assertFound(dataDir: string, accepted: readonly string[]): Promis
   assert.equal(await exchange.exited, 'code 0', exchange.output())
 }
 
-/** What the files of a folder look like from outside. */
+/** The files of a folder, as seen from outside. */
 function traces(dataDir: string): string {
   const files = readdirSync(dataDir, { recursive: true, encoding: 'utf8' }).sort()
   return files.map((file) => `${file} ${statSync(join(dataDir, file)).mtimeMs}`).join()

@@ -287,7 +287,7 @@ async function tradeUntilKilled(
       try {
         await feed(door, witness)
       } catch (error) {
-        // A refused or rewritten checkpoint is what is looked for; a request that a kill cut off is not.
+        // Only a refused or rewritten checkpoint is a failure; a request that a kill interrupted is not.
         if (isContradiction(error)) throw error
         if (killed === undefined && !isNotThere(error)) throw error
       }

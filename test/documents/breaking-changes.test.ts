@@ -60,7 +60,7 @@ const document = {
   },
 }
 
-/** What changes where, as a path of keys and a new value; undefined removes. */
+/** A change: a path of keys and a new value; undefined removes. */
 function changed(way: string, value: unknown): Json {
   const copy = structuredClone(document) as unknown as Record<string, never>
   const steps = way.split('|')

@@ -27,7 +27,7 @@ export function brokenOperations(documents: Pair): string[] {
   return broken
 }
 
-/** Of the stream: what clients send are requests, what the exchange sends are answers. */
+/** For the stream: frames of clients are requests, frames of the exchange are answers. */
 export function brokenMessages(documents: Pair): string[] {
   const messagesOf = (document: Json) => objectOf(objectOf(document.components).messages)
   const broken: string[] = []
@@ -137,7 +137,7 @@ function compare(pair: Pair, where: Where): string[] {
     return compareChoices(choices.before ?? [before], choices.after ?? [after], inner)
   }
   const types = { before: typesOf(before), after: typesOf(after) }
-  // Whoever writes must still be understood; whoever reads must still understand.
+  // Requests must still be understood, and answers must still be readable.
   const [narrow, wide] =
     direction === 'request' ? [types.before, types.after] : [types.after, types.before]
   if (!isWithin(narrow, wide)) {
@@ -172,7 +172,7 @@ function compareChoices(before: readonly Json[], after: readonly Json[], where: 
       compare(isRequest ? { before: one, after: other } : { before: other, after: one }, where),
     )
     if (reasons.some((reason) => reason.length === 0)) continue
-    // The one at the same place is most likely what it was.
+    // The one at the same index is most likely the same.
     const likely = reasons[index] ?? reasons[0] ?? []
     broken.push(...(likely.length > 0 ? likely : [`${where.at}: a choice is gone`]))
   }
@@ -284,7 +284,7 @@ function entriesOf(value: unknown): [string, Json][] {
   return Object.entries(objectOf(value)).map(([name, one]) => [name, objectOf(one)])
 }
 
-/** Below these, keys are names that somebody chose. */
+/** Below these, keys are chosen names. */
 const NAMED = new Set(['properties', 'schemas', 'messages', 'paths', 'responses', 'content'])
 const WORDS = new Set(['description', 'summary', 'examples', 'example', 'title'])
 

@@ -6,7 +6,7 @@ const THEIRS = '/openapi-typescript/'
 const API = new URL('./typescript-api.ts', import.meta.url).href
 
 export async function typesOfOpenapi(document: object): Promise<string> {
-  // It asks for the TypeScript of before 7, which is not what is installed under that name.
+  // It requires TypeScript below 7, which is not the installed one.
   const hooks = registerHooks({
     resolve: (specifier, context, next) =>
       specifier === 'typescript' && context.parentURL?.includes(THEIRS)

@@ -17,7 +17,7 @@ import { documentPath, documentsOf, writtenDocument } from './served-documents.t
 
 const run = promisify(execFile)
 
-/** What the linter's recommended rules say and we do not follow, by rule and operation, and why. */
+/** Recommended rules of the linter that we do not follow, by rule and operation, with the reason. */
 const EXCEPTIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'operation-2xx-response': { openStream: 'a WebSocket is answered 101, and never 2xx' },
   'operation-4xx-response': Object.fromEntries(
@@ -54,7 +54,7 @@ const COMPARED = [
   ['asyncapi.json', brokenMessages],
 ] as const
 
-/** The server always asked for these; the document of the last release did not say so. */
+/** The server always required these; the document of the last release did not list them. */
 const CORRECTED: ReadonlySet<string> = new Set([
   'POST /api/v1/positions/{marketId}/sync: it needs a body now',
   'POST /api/v1/positions/{marketId}/sync: body.userAddress is required now',
@@ -83,7 +83,7 @@ export async function tryDocuments(t: TestContext, exchange: Exchange): Promise<
       const released = parseApiVersion((before.info as { version: string }).version)
       const now = parseApiVersion(API_VERSION)
       if (now?.major !== released?.major || (now?.minor ?? 0) > (released?.minor ?? 0)) continue
-      // An addition is what would be gone in the other direction.
+      // An addition is a removal in the opposite direction.
       assert.deepEqual(find({ before: contractOf(served[name]), after: before }), [])
     }
   })

@@ -48,7 +48,7 @@ type Honest = {
   readonly tokens: readonly [yes: Hex, no: Hex]
 }
 
-/** What honest logs add up to; hostile ones may lock collateral in a market too, as they say. */
+/** The sum of honest logs; hostile ones may lock collateral in a market too. */
 type Model = {
   readonly shares: Map<string, bigint>
   readonly locked: Map<MarketId, bigint>
@@ -209,7 +209,7 @@ class Flow {
     this.markets = markets
   }
 
-  /** After blocks were taken away: what is there is what the others say. */
+  /** After blocks were removed: the state equals that of the remaining blocks. */
   become(model: Model): void {
     this.model = model
   }
@@ -231,7 +231,7 @@ class Flow {
     return this.proposed(market)
   }
 
-  /** Any event, of anybody, with any values, whole or garbled. */
+  /** Any event, of any account, with any values, whole or garbled. */
   hostile(): Planned {
     const { random } = this
     const [abi, own] = random.pick([
@@ -317,7 +317,7 @@ class Flow {
     }
     if (type === 'address') {
       const { stablecoin, settlement } = contracts
-      // Never an honest holder: what he has is compared.
+      // Never an honest holder, whose balance is compared.
       const clean = random.pick([
         ZERO_ADDRESS,
         `0x${'f'.repeat(40)}`,

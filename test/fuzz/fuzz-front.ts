@@ -35,7 +35,7 @@ type World = {
   readonly key: ApiKeyPair
   readonly revoked: ApiKeyPair
   readonly market: string
-  /** Bodies that were good before somebody changed them. */
+  /** Valid bodies before they are changed. */
   readonly bodies: readonly string[]
   /** Tokens that were minted ahead, because minting takes longer than anything else here. */
   readonly tokens: string[]
@@ -512,7 +512,7 @@ async function run(): Promise<number> {
       SIBYL_FRONT_THREADS: '2',
       SIBYL_REQUEST_DEADLINE_MS: '2000',
       SIBYL_LOG_LEVEL: 'info',
-      // A thread that dies is not replaced, so that nobody overlooks it.
+      // A thread that dies is not replaced, so that it is noticed.
       SIBYL_RESTARTS_MAX: '0',
     },
     outputCharsMax: 10_000_000,
@@ -579,7 +579,7 @@ async function run(): Promise<number> {
     }
   }
 
-  /** Whoever behaves is served all the while. */
+  /** A well-behaved client is served all the time. */
   async function watcher(): Promise<void> {
     while (going()) {
       const headers = { authorization: `Bearer ${await mintToken(key, Date.now())}` }

@@ -11,7 +11,7 @@ export type Verdict = {
 const STATUS_LINE = /^HTTP\/1\.1 ([1-5]\d\d) [ -~]+$/
 const HEADER_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+): ?([\t -~\x80-\xff]*)$/
 const BODILESS = new Set([101, 204, 304])
-/** Streams have no length; they end when somebody leaves. */
+/** Streams have no length; they end when the client leaves. */
 const STREAM = 'text/event-stream'
 
 export function faultsOf(
@@ -75,7 +75,7 @@ function contentFaults(
   body: string,
 ): string[] {
   const faults: string[] = []
-  // What cannot be parsed as HTTP is answered by the library itself, unknown versions by 505.
+  // A request that cannot be parsed as HTTP is answered by the library itself, unknown versions by 505.
   if (status >= 500 && status !== 503 && (ours || status !== 505)) faults.push(`status ${status}`)
   if (!ours) return faults
   if (headers.get('x-content-type-options') !== 'nosniff') faults.push('no nosniff')

@@ -51,7 +51,7 @@ test('the load tester works with an exchange that has a chain', async (t) => {
     return ((await answer.json()) as { count: number }).count
   }
 
-  // It hears of its markets from the chain.
+  // It gets its markets from the chain.
   await eventually(async () => assert((await count('markets')) >= 3))
 
   await t.test('the load tester’s traders have funds, and every trade settles', async () => {

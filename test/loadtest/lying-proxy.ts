@@ -30,7 +30,7 @@ export async function startLyingProxy(upstream: string, lie: Lie) {
       return
     }
     const passed = request(
-      // What it changes has to be plain text.
+      // Changed answers have to be plain text.
       {
         hostname,
         port,
@@ -82,7 +82,7 @@ async function textOf(stream: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString()
 }
 
-/** Takes whole frames out of what the exchange sends; the first thing is the answer to the upgrade. */
+/** Takes whole frames out of the exchange's data; the first part is the answer to the upgrade. */
 function frameFilter(passes: (message: string) => boolean): (chunk: Buffer) => Buffer {
   let rest: Buffer = Buffer.alloc(0)
   let upgraded = false

@@ -31,7 +31,7 @@ test('a server that stalls increases the latency of every request that was due m
   const { url } = await serverOf(t, (answer) => {
     if (!stalled) return answer()
     if (held.push(answer) > 1) return
-    // From the first request on, so that the stall is as long for what was due first.
+    // From the first request on, so that the stall is equally long for the first due requests.
     setTimeout(() => {
       stalled = false
       for (const each of held) each()

@@ -1,4 +1,4 @@
-/** The bytes of closed orders: what comes back of them, and what is refused. */
+/** The bytes of closed orders: values that are read back, and values that are refused. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -159,7 +159,7 @@ function nextBatch(
   for (let times = all.length === 0 ? 0 : chance.int(0, 8); times > 0; times--) {
     const hash = chance.pick(all)
     const { order, isOpen } = known.get(hash)!
-    // What may be forgotten cannot come back.
+    // An order that may be forgotten cannot return.
     if (order.forgetAfterSec < nowSec) continue
     if (!isOpen && chance.chance(0.5)) reopenedHashes.add(hash)
     else if (!reopenedHashes.has(hash)) {
@@ -171,7 +171,7 @@ function nextBatch(
   return { closed: [...once.values()], reopenedHashes: [...reopenedHashes] }
 }
 
-/** All that must be known is; of what may be forgotten, it does not matter. */
+/** Every required order is known; for orders that may be forgotten, either answer is right. */
 function check(partition: Partition<Noted>, known: Known, nowSec: number): void {
   const hashes = [...known.keys()]
   const found = partition.closedOrders(hashes)
@@ -210,7 +210,7 @@ test('if not all filters fit in memory, those of the newest runs are kept', asyn
     names.push(runFiles().find((name) => !names.includes(name))!)
   }
   assert.equal(partition.closedRuns().filterBytes, 8_192)
-  // What is in memory is not read: damage on the disk goes unnoticed.
+  // Data in memory is not read again: damage on the disk goes unnoticed.
   for (const name of names) {
     const file = openSync(join(partitionPaths(dataDir, 0).runs, name), 'r+')
     writeSync(file, Buffer.alloc(4_096, 0x5a), 0, 4_096, 200 * 128)
@@ -332,7 +332,7 @@ test('a run requested after the thread has failed is written by the next thread'
   }
 })
 
-/** What a process of its own says that makes a run, with files of at most so many KiB. */
+/** Output of a separate process that makes a run, with files of at most this many KiB. */
 function mergedElsewhere(what: Pick<MergeJob, 'source'>, fileKiBMax: number) {
   const { runs: folder } = partitionPaths(dataDir, 0)
   const home = { logId: createLog(dataDir, 1).id, partition: 0 }
@@ -406,7 +406,7 @@ test('a damaged or missing run is refused, and left unchanged', async () => {
     assert.throws(() => partition.closedOrders(hashesOf(orders)), corrupt, `byte ${at}`)
     close(partition)
   }
-  // A filter that is not kept in memory is checked too: it must not say of a closed order that it is new.
+  // A filter that is not kept in memory is checked too: it must not report a closed order as new.
   flip(dataBytes + 5)
   partition = open({ tailMax: 400, filterBytesMax: 0 })
   assert.throws(() => partition.closedOrders(hashesOf(orders)), corrupt)
@@ -455,7 +455,7 @@ test('a log from before runs existed can be copied and opened with all of its or
   const db = new Database(partitionPaths(dataDir, 0).database)
   db.exec('DROP TABLE closed_runs')
   db.close()
-  // Who is careful copies it before the first start of a newer exchange.
+  // A careful operator copies it before the first start of a newer version.
   const copy = join(dataDir, 'copy')
   copyLog(dataDir, copy)
   const log = openSqliteLog<Noted>({ dataDir: copy, partitions: 1, own: [0] })

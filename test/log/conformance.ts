@@ -142,7 +142,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
   test('a closed order is found by its whole hash, before and after opening again', async () => {
     let log = await open()
     const orders = range(1, 300).map(() => closedOrder(random, market))
-    // The same first half, so that the index takes it for a seen one and the row must tell.
+    // The same first half, so that the index finds it and the row must decide.
     const twin = `${orders[5]!.orderHash.slice(0, 34)}${'0'.repeat(32)}` as OrderHash
     await log.append(0, { events: [note(1)], nowMs: NOW, closed: orders.slice(0, 200) })
     await log.append(0, { events: [note(2)], nowMs: NOW, closed: orders.slice(200) })
@@ -162,7 +162,7 @@ export function conformance(newPlace: () => Promise<LogPlace>): void {
     await log.append(0, { events: [note(2)], nowMs: NOW, reopened: hashes.slice(1) })
     assert.deepEqual(log.closedOrders(0, hashes), [orders[0], undefined, undefined])
     await log.append(0, { events: [note(3)], nowMs: NOW, closed: [again] })
-    // Closing what is closed replaces it; the row that held it alone goes.
+    // Closing a closed order replaces it; its earlier row is removed if it is empty.
     await log.append(0, { events: [note(4)], nowMs: NOW, closed: [{ ...again, matches: 10 }] })
     for (const reopen of [false, true]) {
       if (reopen) log = await reopened(log)

@@ -23,7 +23,7 @@ const market = marketNamed(randomFrom(9))
 const note = notes(market)
 const batch = (seq: number) => ({ events: [note(seq)], nowMs: NOW + seq })
 
-/** What is opened last is closed first, and the folders go when nothing is open in them. */
+/** Closed in reverse order, and folders are removed when nothing is open in them. */
 function disposer(t: TestContext) {
   const open: { close(): Promise<void> }[] = []
   const folders: string[] = []

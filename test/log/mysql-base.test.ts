@@ -113,7 +113,7 @@ function tests(databases: TestDatabases): void {
       await snapshot(first, 1)
       await append(first, 2)
       await base(first)
-      // Who follows has the older snapshot, and goes on with it when it takes over.
+      // A follower has the older snapshot, and continues with it when it takes over.
       const dataDir = folder()
       const follower = await openLogFollower({ url, dataDir, partitions: 1 })
       await follower.follow([0])

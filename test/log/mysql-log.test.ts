@@ -168,7 +168,7 @@ function tests(databases: TestDatabases): void {
     }
     const first = kept(await place.open({ own: [0, 1], watch }))
     await first.append(0, batch(1))
-    // Rows of its own that it has not been told of yet are no take-over.
+    // Its own rows that it has not been notified of yet are not a takeover.
     const [, own] = await Promise.all([first.append(0, batch(2)), first.takenOver?.()])
     assert.deepEqual(own, [])
     const second = kept(await place.open({ dataDir: folder() }))
@@ -448,13 +448,13 @@ async function cuttingProxy(url: string) {
     let losesAnswer = false
     const end = () => {
       client.destroy()
-      // What is late is still on its way to the server.
+      // The late statement is still on its way to the server.
       if (late?.behind !== behind) behind.destroy()
       open.delete(client)
     }
     open.add(client)
     client.on('data', (bytes) => {
-      // Only an append or a fence is lost, when it is executed: what is read has less to say.
+      // Only an append or a fence is lost, at its execution; reads matter less.
       const isAppend = bytes[4] === 0x17 && bytes.length > 60
       if (isAppend && loses !== undefined) {
         lost++
@@ -494,7 +494,7 @@ async function cuttingProxy(url: string) {
       loses = 'answer'
       isLast = true
     },
-    /** Brings the server what was held; resolves when it has answered. */
+    /** Delivers the held statement to the server; resolves when it has answered. */
     async deliver() {
       const { behind, bytes } = late!
       late = undefined

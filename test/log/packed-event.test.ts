@@ -107,7 +107,7 @@ test('events of several markets in one row are read back with their market', () 
   })
 })
 
-/** The same, as if another market had said it. */
+/** The same event of another market. */
 function inMarket(event: MarketEvent, marketId: MarketId): MarketEvent {
   if (event.type === 'OrdersMatched') {
     return { ...event, marketId, taker: { ...event.taker, marketId } }

@@ -271,7 +271,7 @@ test('a missing or damaged snapshot is refused if the log needs it, and ignored 
   writeFileSync(join(snapshots, `${market}-31`), bytes)
   assert.throws(() => open(), fault('LOG_CORRUPT'))
   rmSync(join(snapshots, `${market}-31`))
-  // What is set aside by hand is left alone.
+  // Files that were set aside by hand are left alone.
   writeFileSync(`${path}.aside`, bytes)
   writeFileSync(path, bytes)
   log = open()
@@ -332,7 +332,7 @@ test('a damaged snapshot that is not needed does not prevent opening', async () 
   const { snapshots } = partitionPaths(dataDir, 0)
   writeFileSync(join(snapshots, `${market}-9`), 'damaged')
   writeFileSync(join(snapshots, `${other}-9`), '')
-  // What cannot be removed: a folder.
+  // A folder, which cannot be removed.
   mkdirSync(join(snapshots, `${market}-8`))
   mkdirSync(join(snapshots, `${market}-8.1.new`))
   assert.equal(open().snapshots(0)[0]?.atOffset, 12)

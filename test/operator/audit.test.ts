@@ -25,7 +25,7 @@ import {
 } from '../store/chain-index/chain-events.ts'
 import { runAudit } from '../support/run-audit.ts'
 
-/** A provider, at whose address nothing is but behind a secret; all that anybody has there is this. */
+/** A provider that answers only behind a secret path. */
 async function startProvider(t: TestContext, shares: bigint): Promise<string> {
   const answers: Readonly<Record<string, string>> = {
     eth_chainId: `0x${CHAIN.toString(16)}`,
@@ -71,7 +71,7 @@ test('an audit works with a provider whose address has a secret in its path', as
   const contracts = Object.fromEntries(
     [...names, 'oracle'].map((name, at) => [name, person(at + 1)]),
   )
-  // A start of the exchange writes it down, without what may be secret; an audit may run elsewhere.
+  // A start of the exchange writes it down without secrets; an audit may run elsewhere.
   const record = join(dataDir, 'chain.json')
   for (const [shares, isRecorded, ends, tells] of [
     [5n, true, 0, /1 holders asked of chain 31337 at block 1.*no difference/s],

@@ -56,7 +56,7 @@ const placesOf = (dataDir: string, databaseUrl: string): Places => ({
   logUrl: '',
 })
 
-/** Runs a command of package.json as an operator would, beside what goes on here. */
+/** Runs a command of package.json like an operator, beside the work here. */
 function command(name: string, places: Places, ...args: string[]) {
   const { dataDir, databaseUrl } = places
   return execute(
@@ -78,7 +78,7 @@ function says(code: string, pattern: RegExp) {
   }
 }
 
-/** Whatever the log says up to these offsets, as markets that have replayed all of it. */
+/** The log up to these offsets, as markets that have replayed all of it. */
 async function replayed(dataDir: string, lasts: readonly number[]): Promise<Host> {
   const folder = newFolder()
   const whole = readWhole(dataDir)
@@ -281,7 +281,7 @@ await onBothDatabases('a backup', ({ fresh, dialect }) => {
 })
 
 await onBothDatabases('a backup that is not whole', ({ fresh, dialect }) => {
-  // What is checked does not depend on the database.
+  // The checks do not depend on the database.
   if (dialect === 'mysql') return
   it('an incomplete backup is refused, and the message names the file', async () => {
     const dataDir = newFolder()

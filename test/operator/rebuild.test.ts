@@ -94,14 +94,14 @@ await onBothDatabases('a database that is lost', ({ fresh }) => {
 })
 
 await onBothDatabases('a rebuild', ({ fresh, dialect }) => {
-  // What is checked does not depend on the database.
+  // The checks do not depend on the database.
   if (dialect === 'mysql') return
   it('a rebuild names missing and damaged files before it writes anything', async () => {
     const dataDir = newFolder()
     const host = startTrading(dataDir)
     const trading = newTrading(32)
     const [kept, lost] = [await fresh(), await fresh()]
-    // What one cut archives may be as much as two of them take away.
+    // One cut may archive as much as two of them remove.
     const archived = () => segments(dataDir, host.log.id, 1).length
     for (let round = 0; round < 3 || archived() < 3; round++) {
       await trading.trade(host, 40)
@@ -111,7 +111,7 @@ await onBothDatabases('a rebuild', ({ fresh, dialect }) => {
     }
     const log = readWhole(dataDir)
     const paths = segments(dataDir, log.id, 1)
-    // Each as a process of its own: what never changes is read once.
+    // Each in a separate process: unchanging files are read once.
     const into = async (url: string) => {
       const log = readWhole(dataDir)
       try {

@@ -1,4 +1,4 @@
-/** Syncs a folder, while it is recorded what is synced. */
+/** Syncs a folder while the syncs are recorded. */
 
 import { syncTree } from '#operator/sync-tree.ts'
 

@@ -47,7 +47,7 @@ export function startTrading(dataDir: string, more: HostOptions = {}): Host {
 
 export type Trading = {
   readonly stream: OrderStream
-  /** Some batches of orders, cancels and reports of what the chain made of trades. */
+  /** Some batches of orders, cancels and reports of trades on chain. */
   trade(host: Host, batches: number): Promise<void>
   /** Every order that was placed, with its answer. */
   readonly placed: Map<OrderHash, { readonly order: VerifiedOrder; readonly answer: unknown }>

@@ -26,7 +26,7 @@ type Manifest = {
   readonly exports: Readonly<Record<string, Entry | string>>
 }
 
-/** A folder of a stranger's: the package unpacked, what it depends on, and the examples of its README. */
+/** A stranger's folder: the package unpacked, its dependencies, and the examples of its README. */
 async function strangersFolder(t: TestContext) {
   const folder = await mkdtemp(join(tmpdir(), 'sibyl-stranger-'))
   t.after(() => rm(folder, { recursive: true, force: true }))
@@ -37,7 +37,7 @@ async function strangersFolder(t: TestContext) {
   const read = (name: string) => readFile(join(installed, name), 'utf8')
   const manifest = JSON.parse(await read('package.json')) as Manifest
   await mkdir(join(folder, 'node_modules/@types'))
-  // What it names, and beside it only what the examples are checked and tried with.
+  // Its dependencies, and only the tools with which the examples are checked.
   for (const name of [...Object.keys(manifest.dependencies), '@types/node', '@types/ws', 'ws']) {
     const link = join(folder, 'node_modules', name)
     await mkdir(join(link, '..'), { recursive: true })
@@ -123,7 +123,7 @@ async function isWhole({ files, read, manifest }: Folder): Promise<void> {
   }
 }
 
-/** What a new project begins with, as an ES module and as CommonJS. */
+/** The initial files of a new project, as an ES module and as CommonJS. */
 const QUICK = `import { createClient, type Config } from 'sibyl-client'
 const client = createClient({ url: 'http://127.0.0.1:8080' })
 export const config: Promise<Config> = client.config()
@@ -191,7 +191,7 @@ export async function tryClientPackage(t: TestContext, { url }: Exchange): Promi
       )
       const options = { module, moduleResolution, target: 'es2024', types: ['node'] }
       const strict = { strict: true, exactOptionalPropertyTypes: true, noEmit: true }
-      // The declarations of the package are checked, too, and not only what uses them: once, they are the same.
+      // The declarations of the package are checked too, and not only their uses; once, because they are the same.
       const skipLibCheck = module !== 'nodenext'
       await compiles(folder, { ...options, ...strict, skipLibCheck, files: [tries, ...examples] })
     })

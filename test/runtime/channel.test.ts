@@ -61,7 +61,7 @@ test('messages of one turn are sent in one batch, and more than a batch in sever
   const batches: number[] = []
   const all = new Promise<void>((resolve) => {
     port2.on('message', (batch: unknown[]) => {
-      // Three for each message; and what was sent and taken so far, and when.
+      // Three for each message; and the totals of sent and taken bytes, and the time.
       batches.push((batch.length - 3) / 3)
       if (batches.reduce((a, b) => a + b) === 150) resolve()
     })

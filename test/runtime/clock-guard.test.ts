@@ -98,7 +98,7 @@ test('a new block with the new time confirms a jump, and one with the old time c
   const { pass, jump, now, said, guard, wall } = guarded()
   jump(3_600_000)
   pass(5)
-  // The newest block is from before the jump: it says nothing.
+  // The newest block is from before the jump, so it proves nothing.
   guard.heard(START_MS)
   guard.heard(START_MS)
   assert.equal(now(), 5_000)
@@ -135,7 +135,7 @@ test('no second is skipped without confirmation, for any behaviour of the wall c
     pass(1)
     const isConfirmed = said.slice(known).some(({ type }) => type === 'confirmed')
     const moved = now() - before
-    // Within the bound it may be put right at once; beyond it, only by what was confirmed.
+    // Within the bound it may be corrected at once; beyond it, only after a confirmation.
     assert.ok(isConfirmed || Math.abs(moved) <= 2 * BOUND_MS + 2_000, `TEST_SEED=${seed}: ${moved}`)
     assert.ok(Number.isInteger(now()), `TEST_SEED=${seed}`)
     before = now()

@@ -9,7 +9,7 @@ type Sent = {
   readonly fail: (error: Error) => void
 }
 
-/** What was sent together, to be done when the test says so: each number comes back as its square. */
+/** Tasks that were sent together, finished when the test decides: each number returns its square. */
 function gathering(
   bounds: { underWayMax?: number; togetherMax?: number; waitingMax?: number } = {},
 ) {

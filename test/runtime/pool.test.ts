@@ -61,7 +61,7 @@ test('a pool reports the CPU time of its threads, also during long work', async 
   await pool.run({ number: 0, gate }, 'pass')
   const before = await pool.cpuSeconds()
   assert(before > 0)
-  // It waits there and hears nothing meanwhile.
+  // It is blocked there and receives nothing meanwhile.
   const work = pool.run({ number: 1, gate }, 'pass')
   assert((await pool.cpuSeconds()) >= before)
   Atomics.store(open, 0, 2)

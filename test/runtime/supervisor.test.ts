@@ -270,7 +270,7 @@ test('a thread that cannot be ended is reported and retried, while the others co
   assert.deepEqual(gaveUp, [])
   assert.equal(supervisor.health().bound?.ready, false)
   await eventually(() => assert(supervisor.health().echo?.ready))
-  // What held it is over: it finds that it was told to stop, ends, and is started again.
+  // It is no longer blocked: it receives the stop, ends, and is restarted.
   Atomics.store(waits, 0, 0)
   await rm(gate)
   await eventually(() => assert(lines.includes('bound is back')))

@@ -46,7 +46,7 @@ type Answer = {
   readonly front: string
 }
 
-/** One request on a connection of the agent's; the prefix of its id tells which thread answered. */
+/** One request on a connection of the agent; the prefix of its id shows which thread answered. */
 function send(
   agent: Agent,
   method: string,
@@ -55,7 +55,7 @@ function send(
   body?: string,
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    // Node frames the body of a DELETE by itself only when it is told its length.
+    // Node frames the body of a DELETE only if its length is given.
     const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
     const options = { method, agent, headers: { ...headers, ...length } }
     const sent = request(url, options, (response) => {

@@ -92,7 +92,7 @@ export async function openSession(t: TestContext, exchange: Exchange) {
   const { orderHash: plain } = await client().orders.submit(await sign('0.13'))
   const stays = [before.orderHash, freed.orderHash, plain].toSorted()
   assert.equal((await open()).length, stays.length + signed.length + 1)
-  // The release is told after its answer; it is in the log before the next answer of the market.
+  // The release is sent after its answer; it is in the log before the next answer of the market.
   await client()
     .orders.submit(await sign('0.14'))
     .then(({ orderHash }) => stays.push(orderHash))

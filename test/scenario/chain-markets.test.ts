@@ -118,7 +118,7 @@ test('an exchange lists the markets of its chain', async (t) => {
       proxy.faults = { down: true }
       await eventually(async () => {
         const ready = await get('/readyz')
-        // Trading needs no chain: the exchange is ready without one, and says what is away.
+        // Trading needs no chain: the exchange is ready without one, and reports what is unavailable.
         assert.equal(ready.status, 200)
         const { checks } = (await ready.json()) as {
           checks: Record<string, { ok: boolean; why: string; optional?: boolean }>
@@ -167,7 +167,7 @@ test('an exchange lists the markets of its chain', async (t) => {
     await lists([...before, gone.id])
     await replace(3)
     await eventually(async () => assert.deepEqual(await ids(), before))
-    // Its book is closed: the event after its opening has said so.
+    // Its book is closed, by the event after its opening.
     await eventually(async () => {
       const book = (await (await get(`/api/v1/orderbook/${gone.id}`)).json()) as { seq: number }
       assert.equal(book.seq, 2)
@@ -215,7 +215,7 @@ test('an exchange lists the markets of its chain', async (t) => {
   await t.test('an order that was withdrawn on chain before it was placed is refused', async () => {
     const signed = await chain.buy(chain.ann, first.id, { price: 400_000n, size: 6n })
     await chain.chain.send(chain.ann, chain.settlement, 'cancelOrders', [[signed.order]])
-    // The front hears of it with the block; an order that comes earlier leaves the book with it.
+    // The front gets it with the block; an order that arrives earlier leaves the book with it.
     await eventually(async () => {
       const { code } = (await (await send(signed)).json()) as { code?: string }
       assert.equal(code, 'ORDER_CLOSED')

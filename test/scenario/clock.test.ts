@@ -55,7 +55,7 @@ test('a clock that jumps by years closes no market and no order until it is acce
   assert.equal(await open(), before)
   assert.match(output(), /the clock has jumped/)
 
-  // It stays: after a while it is believed, and what has expired meanwhile is over.
+  // The clock stays: after a while it is accepted, and orders that expired meanwhile end.
   writeFileSync(file, String(1_000 * DAY_MS))
   await eventually(async () => assert.match(output(), /the new time of the clock is accepted/))
   await eventually(async () =>

@@ -39,9 +39,9 @@ await onServerDatabase('a cluster', ({ fresh }) => {
       SIBYL_RISK_FUNDS: 'reserve',
       SIBYL_TRACES_URL: collector.url,
       SIBYL_TRACES_EVERY: '1',
-      // What nobody needs for so long is loaded anew when somebody does.
+      // A partition that is unused for this long is loaded again when a client needs it.
       SIBYL_CLUSTER_DOZE_MS: '1000',
-      // Hardly anything flows in, so that what was spent can be counted.
+      // Hardly any refill, so that spent units can be counted.
       SIBYL_LIMITS: 'true',
       SIBYL_LIMIT_IP_BURST: '10000000',
       SIBYL_LIMIT_IP_PER_SECOND: '1',
@@ -104,14 +104,14 @@ await onServerDatabase('a cluster', ({ fresh }) => {
     const rested = await stream.next('book.delta')
     assert.equal(rested.prevSeq, snapshot.seq)
     assert.equal(rested.seq, sold.seq)
-    // The answer comes after what it follows from: the book at this front has the order.
+    // The answer arrives after its events: the book at this front has the order.
     assert.deepEqual(prices((await ann.orderbook(marketId, 'YES')).asks), [400_000])
     const bought = await bob.orders.place({ ...TERMS, marketId, side: 'buy', price: '0.5' })
     assert.equal(bought.matches, 1)
     assert.deepEqual(prices((await bob.orderbook(marketId, 'YES')).asks), [])
     const matched = await stream.next('book.delta')
     assert.equal(matched.prevSeq, rested.seq)
-    // A third machine writes the trade and brings it on chain; the market and both fronts hear of it.
+    // A third machine writes the trade and settles it on chain; the market and both fronts are notified.
     const settled = await eventually(async () => {
       const [trade] = await ann.trades(marketId)
       assert.equal(trade?.status, 'confirmed')
@@ -130,7 +130,7 @@ await onServerDatabase('a cluster', ({ fresh }) => {
       )
     })
 
-    // What an address spends at one front it has spent at the other too.
+    // Units spent by an address at one front are also spent at the other.
     const spare = await leftAt(other.url)
     for (let times = 0; times < 5; times++) await leftAt(front.url, 'POST', '/api/v1/api-keys')
     let looks = 0
@@ -182,13 +182,13 @@ await onServerDatabase('a cluster', ({ fresh }) => {
       await silent.isCancelled(other.url)
       ;[serving, standing] = [standing, serving]
     }
-    // The stream begins anew where it cannot know what it has missed; it is never wrong.
+    // The stream starts over if it cannot know the missed messages; it is never wrong.
     const anew = await stream.ask({ op: 'unsubscribe', sub: snapshot.sub }, 'unsubscribed')
     assert.equal(anew.sub, snapshot.sub)
     const { seq } = await stream.ask(BOOK, 'book.snapshot')
     assert.equal(seq, (await ann.orderbook(marketId, 'YES')).seq)
 
-    // Who watches the funds is killed. Another reads from the log what is reserved, and orders are taken again.
+    // The accounts node is killed. Another reads the reservations from the log, and orders are accepted again.
     const reserved = await reservedOf(ann)
     assert(reserved.length > 0)
     const successor = await cluster.node('rest-b', 'store,chain,prices', {
@@ -235,8 +235,8 @@ async function silentTrader(url: string, marketId: string) {
 }
 
 /**
- * Traders that place orders which rest, each at a price of its own, one after the other, until it ends. What
- * has failed is submitted again; where refusals are told, they are noted.
+ * Traders that place resting orders, each at its own price, one after the other, until it ends. Failed orders are sent
+ * again; refusals are recorded if requested.
  */
 function startFlow(
   clients: readonly Client[],
@@ -262,7 +262,7 @@ function startFlow(
       })
       longestMs = Math.max(longestMs, performance.now() - begunMs)
       accepted.push(price)
-      // It is there all the time, and leaves the machine to those who move.
+      // It runs all the time, and leaves the CPU to the moving nodes.
       await new Promise((resolve) => setTimeout(resolve, 25))
     }
   }
@@ -279,7 +279,7 @@ function startFlow(
   }
 }
 
-/** What this address may still spend at a front; reading costs 1 of it, asking for a key 100. */
+/** Units that this address may still spend at a front; reading costs 1, requesting a key 100. */
 async function leftAt(url: string, method = 'GET', path = '/api/v1/markets'): Promise<number> {
   const response = await fetch(`${url}${path}`, { method })
   await response.body?.cancel()
@@ -288,7 +288,7 @@ async function leftAt(url: string, method = 'GET', path = '/api/v1/markets'): Pr
   return Number(left)
 }
 
-/** What is reserved for the open orders of a trader, by token. */
+/** Reserved funds for the open orders of a trader, by token. */
 async function reservedOf(client: Client): Promise<string[]> {
   const { tokens } = await client.funds()
   return tokens
@@ -297,7 +297,7 @@ async function reservedOf(client: Client): Promise<string[]> {
     .toSorted()
 }
 
-/** Of each order one price: what is in the book is what was accepted. */
+/** Each order has its own price, so the book shows which orders were accepted. */
 let nextPrice = 500_000
 
 async function sameAt(

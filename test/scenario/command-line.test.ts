@@ -1,4 +1,4 @@
-/** The command `sibyl` and the examples on a devnet. One exchange serves all: its start is what takes long. */
+/** The command `sibyl` and the examples on a devnet. One exchange serves all, because its start takes longest. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -30,13 +30,13 @@ function command(name: string, ...args: string[]): Promise<{ stdout: string; std
   return execute(process.execPath, [...process.execArgv, ...line], { cwd: ROOT })
 }
 
-/** What a command that fails says. */
+/** Output of a failing command. */
 async function refusal(name: string, ...args: string[]): Promise<string> {
   const failed = await command(name, ...args).then(
     () => assert.fail('it went well'),
     (error: { code: number; stderr: string }) => error,
   )
-  // Whoever called it wrongly hears so by the code too.
+  // Wrong usage also has its own exit code.
   assert.equal(failed.code, failed.stderr.includes('is missing') ? 2 : 1)
   assert.match(failed.stderr, /^sibyl: [^\n]+\n$/)
   return failed.stderr

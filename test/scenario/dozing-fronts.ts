@@ -37,7 +37,7 @@ export async function dozeAndWake(t: TestContext, fronts: Fronts): Promise<void>
     for (let count = 0; count < BURST; count++) await place()
   }
 
-  // Nobody has been here for long.
+  // No client was here for long.
   await eventually(async () => assert.equal(await followedAt(idle), 0))
   const before = { busy: toldTo.busy(), idle: toldTo.idle() }
   const first = await place()
@@ -45,7 +45,7 @@ export async function dozeAndWake(t: TestContext, fronts: Fronts): Promise<void>
   await eventually(() => assert(toldTo.busy() > before.busy + BURST))
   assert.equal(toldTo.idle(), before.idle)
 
-  // What is read there is not older than what was answered before.
+  // Data read there is not older than earlier answers.
   const book = await bob.orderbook(marketId, 'YES')
   assert.equal(book.seq, first.seq! + BURST)
   assert.equal(book.asks.length, BURST + 1)
@@ -54,7 +54,7 @@ export async function dozeAndWake(t: TestContext, fronts: Fronts): Promise<void>
     await bob.orderbook(marketId, 'YES')
     assert.equal(await followedAt(idle), 1)
   })
-  // What a trader there is answered can soon be read at the other front.
+  // Writes of a trader there can soon be read at the other front.
   const bought = await bob.orders.place({ ...TERMS, side: 'buy', marketId, price: 500_000 })
   assert.equal(bought.matches, 1)
   assert(bought.seq! > book.seq)
@@ -102,7 +102,7 @@ async function countEvents(
   const counts: Record<string, number> = {}
   for (const node of nodes) {
     counts[node] = 0
-    /** Of each link, what has come of a batch. */
+    /** Received bytes of a batch, by link. */
     const pieces = new Map<string, Buffer[]>()
     line.subscribe(`sibyl.data.${node}`, (bytes) => {
       const { link, kind, body } = readFrame(bytes)!

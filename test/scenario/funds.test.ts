@@ -50,7 +50,7 @@ describe('an exchange that reserves funds', () => {
     ...{ marketId: s.marketId, outcome: 'YES' as const, ttlSeconds: 3_600 },
     ...{ side, size, price },
   })
-  /** On the test chain the SDK cannot know the node, so it is told. */
+  /** On the test chain the SDK cannot know the node, so it is given. */
   const onChain = (account: number) =>
     createClient({ url: s.exchange.url, signer: devnetKey(account), rpcUrl: s.chain.url }).chain
   const cashOf = (funds: Funds) => {
@@ -114,7 +114,7 @@ describe('an exchange that reserves funds', () => {
     assert.equal(last.status, 429)
     assert.match(last.message, /without enough funds: wait \d+ s/)
     assert(codes.get('INSUFFICIENT_FUNDS')! >= UNFUNDED_BURST)
-    // Whoever it is that uses the address; those that were under way together are owed.
+    // All clients of the address are counted; orders that were in flight together go into debt.
     const bob = from(BOB, crowded)
     await eventually(async () => {
       const many = Array.from({ length: 5 }, () => codeOf(sender.orders.place(terms('buy', '10'))))
@@ -200,7 +200,7 @@ describe('an exchange that reserves funds', () => {
     const kept = await bob.orders.place(terms('buy', '2', '0.25'))
     const lost = await bob.orders.place(terms('buy', '4', '0.25'))
     const { held } = cashOf(await bob.funds())
-    // What is left covers the older two orders, and not the newest.
+    // The rest covers the older two orders, but not the newest.
     const keep = 3_010_000n + 510_000n + 400_000n
     await onChain(BOB).transfer(devnetAccount(ANN).address, BigInt(held) - keep)
     await eventually(async () => {
@@ -247,7 +247,7 @@ describe('an exchange that reserves funds', () => {
     const first = await place(0n)
     const second = await place(1n)
     assert.deepEqual(await open(), [first.orderHash, second.orderHash])
-    // The trader used the nonce of the first for somebody else.
+    // The trader used the nonce of the first permit for another spender.
     await use(0n, owner.address)
     await eventually(async () => assert.deepEqual(await open(), [second.orderHash]))
     const reason = await eventually(async () => {
@@ -290,7 +290,7 @@ describe('an exchange that reserves funds', () => {
     const good = await runAudit(environment, ['--url', s.exchange.url])
     assert.equal(good.code, 0, good.said)
     assert.match(good.said, /reservations of [1-9]\d* traders asked of/)
-    // As if the exchange had kept reserved what an order needed that is not open any more.
+    // As if the exchange had kept the reservation of an order that is no longer open.
     const database = new Database(join(s.exchange.dataDir, 'sibyl.db'))
     const forget = database.prepare(
       `update orders set status = 'cancelled' where rowid =
@@ -323,7 +323,7 @@ describe('an exchange that reserves funds', () => {
         assert.equal(BigInt(cash.reservedForOrders), BigInt(before.reservedForOrders) + 60_000n)
         assert.equal(BigInt(cash.free), free)
       })
-      // Of what is left of all that Bob has, one order of it all and the units for fills is too much.
+      // One order for all of Bob's remaining funds is too much, because of the units for fills.
       const rest = terms('buy', String(Number(free) / 250_000), '0.25')
       assert.equal((await codeOf(bob.orders.place(rest))).code, 'INSUFFICIENT_FUNDS')
       await bob.orders.cancel({ ...placed, marketId: s.marketId })

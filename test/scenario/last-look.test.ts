@@ -128,7 +128,7 @@ test('the relayer does not help a trader to escape a match', async (t) => {
       assert.deepEqual(await refused(request), ['ORDERS_OPEN', 'value'])
     }
     assert.equal(await chain.read(collateral, 'nonces', [cem.address]), 0n)
-    // What covers the order may replace its permit.
+    // A permit that covers the order may replace its permit.
     assert.equal((await relay(own)).status, 200)
     await eventually(async () =>
       assert.equal(await chain.read(collateral, 'nonces', [cem.address]), 1n),

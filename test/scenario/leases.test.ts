@@ -87,7 +87,7 @@ await onServerDatabase('a role that another node has', ({ fresh }) => {
     await giveLeases(database, [{ role: ROLE, epoch: Number(row?.epoch) }])
     await settled(2)
     assert.deepEqual([...(await s.settledTimes()).values()], [1, 1])
-    // Whoever stops gives up what it holds: nobody has to wait for it.
+    // A node that stops releases its leases, so that others need not wait.
     await s.exchange.stop()
     assert('epoch' in (await takeLease(database, other)))
     assert('epoch' in (await takeLease(database, { ...other, role: 'projector/0' })))

@@ -71,7 +71,7 @@ test('every read is correct through the life of a market', async (t) => {
     await client(seller).orders.place({ ...terms, side: 'sell' } as never)
     await client(buyer).orders.place({ ...terms, side: 'buy' } as never)
   }
-  /** What a user has made, in all, and in the market while he has a position in it. */
+  /** Profit of a user, in total, and in the market while they have a position in it. */
   const realised = (of: { address: string }, profit: number, here: number[]) =>
     eventually(async () => {
       const body = await get(`/users/${of.address}/positions?chain_id=31337`)
@@ -224,7 +224,7 @@ test('every read is correct through the life of a market', async (t) => {
     await says(`/markets/${id}`, { status: 'expired', resolved: false, bestAskPrice: 0 })
     await says('/platform/stats', { activeMarkets: 0, resolvedMarkets: 0, openOrders: 0 })
     await says(`/resolution/${id}`, { expired: true, resolved: false })
-    // What was traded yesterday is no news any more.
+    // Trades of yesterday are no longer in the last 24 hours.
     await says(`/stats/${id}`, { totalVolume: 7.5 * USDC, volume24h: 0, lastPrice: 700_000 })
     await position(ann, [10, 4, 5, 3.5])
   })

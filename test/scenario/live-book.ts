@@ -130,7 +130,7 @@ export async function followBook(
     await assert.rejects(stream.cancel({ orderHash: placed.orderHash, marketId, side: 'buy' }), {
       code: 'ORDER_CLOSED',
     })
-    // The new process cannot know a cursor of the old one, and says so; books stand where they stood.
+    // The new process does not know a cursor of the old one, and reports that; books are unchanged.
     const resets = events.flatMap(([name, news]) =>
       name === 'reset' ? [(news as StreamEvents['reset']).sub.split(':')[0]] : [],
     )

@@ -1,6 +1,6 @@
 /**
- * An exchange in a folder like the one that `npm ci --omit=dev` makes: it starts without the packages of the local
- * chain, and says in one sentence that they are missing if it should start one.
+ * An exchange in a folder like that of `npm ci --omit=dev`: it starts without the packages of the local chain, and if
+ * it should start one, reports in one sentence that they are missing.
  */
 
 import assert from 'node:assert/strict'

@@ -103,7 +103,7 @@ test('a quick market is opened, traded, resolved and redeemed', async (t) => {
         winningOutcome: resolved.outcome,
       }),
     )
-    // Bob holds YES alone; when it has lost there is nothing to redeem for him.
+    // Bob has only YES; if it lost, there is nothing to redeem.
     for (const client of resolved.outcome === 0 ? [ann, bob] : [ann]) {
       assert.equal((await client.relayer.ctfRedemption({ market })).success, true)
     }

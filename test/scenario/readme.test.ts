@@ -40,7 +40,7 @@ function blocksOf(language: 'js' | 'ts' | 'sh'): Block[] {
   })
 }
 
-/** What each block of code prints. A block without an entry here fails. */
+/** Expected output of each block of code. A block without an entry here fails. */
 const PRINTED: Readonly<Record<string, RegExp>> = {
   'README.md: By the SDK': /bob met 1 order\n.*size: 4000000\b.*size: \d+n/s,
   'docs/sdk.md: Another signer': /status: 'accepted'/,
@@ -78,7 +78,7 @@ const NOT_RUN: Readonly<Record<string, string>> = {
 
 test('the examples of the README and of the guides run as they are written', async (t) => {
   const exchange = await startExchange(t, { devnet: true })
-  // It counts on what the demo traders begin with.
+  // It needs the initial funds of the demo traders.
   await t.test('the examples find the configuration and the chain', (subtest) =>
     tryChain(subtest, exchange),
   )
@@ -136,7 +136,7 @@ const COMMANDS = 'docs/command-line.md: The command line'
 
 function makeRunners({ url }: Exchange) {
   const here = (code: string): string => code.replaceAll('http://127.0.0.1:8080', url)
-  // As `npx node` would: the runtime of the project, whatever node runs npm. It loads quickly, as npm's scripts do.
+  // Like `npx node`: the runtime of the project, whichever node runs npm. It loads quickly, like npm's scripts.
   const env = {
     ...process.env,
     SIBYL_URL: url,
@@ -191,7 +191,7 @@ function makeRunners({ url }: Exchange) {
   }
 }
 
-/** Starts the demo maker, waits until it quotes, and returns what stops it. */
+/** Starts the demo maker, waits until it quotes, and returns a function that stops it. */
 async function startMaker(t: TestContext, { url }: Exchange): Promise<() => Promise<void>> {
   const terms = ['--seconds', String(MAKER_SECONDS), '--url', url]
   const line = ['--import', LOADER, 'src/cli/main.ts', 'maker', ...terms]

@@ -54,7 +54,7 @@ export async function payForNothing(t: TestContext, relayed: Relayed): Promise<v
         assert.equal((await approve(ann, true, 100)).tx_hash, approvals[0])
         assert.equal((await permit(ann, 5n * UNIT, 100)).tx_hash, permits[0])
       })
-      // A revocation of what was never approved is nothing either.
+      // Revoking an approval that was never given has no effect either.
       const bob = await person(UNIT)
       assert.deepEqual(await approve(bob, false, 0), { success: true, tx_hash: '' })
       assert.equal(await relayed.sent(), before + 2)
@@ -64,7 +64,7 @@ export async function payForNothing(t: TestContext, relayed: Relayed): Promise<v
   await t.test('a wallet with a millionth of a dollar is refused', async () => {
     const cem = await person(1n)
     const before = await relayed.sent()
-    // Begun one after the other: what fails before it is waited for would be an error of nobody's.
+    // Started one after the other: a promise that fails before it is awaited would be an unhandled error.
     for (const work of [() => approve(cem, true, 0), () => permit(cem, 5n, 0)]) {
       await assert.rejects(work(), (error) => {
         assert.ok(error instanceof SibylError)
@@ -133,7 +133,7 @@ export async function payForNothing(t: TestContext, relayed: Relayed): Promise<v
     assert.equal(await isApproved(seller), true)
     assert.equal(await allowance(buyer), 50n * UNIT)
 
-    // As much as the trade costs is enough, and what the trade does not need may go.
+    // The cost of the trade is enough, and everything beyond it may be withdrawn.
     await permit(buyer, 5n * UNIT, 1)
     await eventually(async () => assert.equal(await allowance(buyer), 5n * UNIT))
     await approve(buyer, true, 0)

@@ -121,7 +121,7 @@ test('traders without ether use the relayer', async (t) => {
       assert.ok(positions.every(({ yesShares, noShares }) => yesShares + noShares === 0))
     })
 
-    // What is redeemed is redeemed: nothing is sent, and the transaction that did it is told.
+    // A repeated redemption sends nothing, and the answer has the earlier transaction.
     const before = await relayed.sent()
     const twice = await cem.client.relayer.ctfRedemption({ market: place })
     assert.deepEqual(twice, { success: true, tx_hash: hash })
@@ -300,7 +300,7 @@ test('traders without ether use the relayer', async (t) => {
     assert.match(soon.message, /takes effect at [0-9]+: retry after that/)
     const less = await refusal(ida.client.relayer.cancelAllBefore({ nonce: 1n }))
     assert.deepEqual([less.code, less.field], ['WOULD_REVERT', 'nonce'])
-    // What is signed from now on is above it.
+    // Orders signed from now on have a higher nonce.
     await ida.client.orders.place({ ...terms, side: 'buy', size: '5' })
     assert.deepEqual(await bids(), [5])
     await assertPenniless(ida)

@@ -25,7 +25,7 @@ export const TTL = { ttlSeconds: 172_800 }
 export const ANN = devnetKey(10)
 const BOB = devnetKey(11)
 
-/** What the process can be killed after, in the order in which it happens. */
+/** Steps after which the process can be killed, in order. */
 export const STEPS = [
   'created',
   'traded',
@@ -43,7 +43,7 @@ export type Step = (typeof STEPS)[number]
 export type Place = {
   readonly chain: TestChain
   readonly exchange: Exchange
-  /** What it is started with after a kill; until the first kill another one may be in force. */
+  /** Settings after a kill; until the first kill others may be in force. */
   readonly environment: Environment
 }
 
@@ -70,9 +70,9 @@ type Life = {
   /** Clients of the exchange as it runs now. */
   ann(): Client
   bob(): Client
-  /** Waits until the endpoint says exactly this. */
+  /** Waits until the endpoint returns exactly this. */
   stands(expected: Omit<ResolutionStatus, 'marketId'>): Promise<void>
-  /** What stands at the oracle, in the words of the endpoint. */
+  /** The assertion at the oracle, in the endpoint's words. */
   assertion(
     proposer: string,
     yes: boolean,
@@ -83,7 +83,7 @@ type Life = {
   dispute(): Promise<void>
   /** UMA's voters decide, by its mock. */
   arbitrate(truth: boolean): Promise<void>
-  /** The stream has named who won, unless this life is one of kills. */
+  /** The stream has named the winner, unless this life has kills. */
   winnerTold(): Promise<void>
   /** After the step: the events that it brought, or the kill that may follow it. */
   after(step: Step, ...events: string[]): Promise<void>
@@ -100,7 +100,7 @@ async function begin(place: Place, killedAfter: readonly Step[]): Promise<Life> 
   const clientOf = (signer: typeof ANN) => createClient({ url: exchange.url, signer })
   const heard: MarketMessage[] = []
   let told = 0
-  // Who asks for a market before the indexer has opened it is told that there is none.
+  // Before the indexer has opened the market, a request gets 404.
   await eventually(async () => {
     const { status } = await fetch(`${exchange.url}/api/v1/markets/${market.id}`)
     assert.equal(status, 200)
@@ -176,8 +176,8 @@ async function begin(place: Place, killedAfter: readonly Step[]): Promise<Life> 
     },
     async after(step, ...events) {
       if (!kills) {
-        // `resolved` is told by the market's log, which ends with it, and by the chain, which says
-        // who won; whichever comes first.
+        // `resolved` is sent by the market's log, which ends with it, and by the chain, with the winner; in either
+        // order.
         const names = () => {
           const all = heard.slice(told).filter((message) => message.type === 'market')
           return [...new Set(all.map(({ event }) => event))]
@@ -260,7 +260,7 @@ async function live(life: Life): Promise<void> {
   await life.stands({ expired: true, resolved: false, assertion: disputed })
   await life.after('disputed', 'disputed')
 
-  // Found false, and told by an account that asks the oracle directly: the market is expired again.
+  // Found false, reported by an account that calls the oracle directly: the market is expired again.
   await life.arbitrate(false)
   await chain.chain.send(chain.carol, oracle, 'settleAssertion', [disputed.id as `0x${string}`])
   await life.stands({ expired: true, resolved: false })
@@ -282,13 +282,13 @@ async function live(life: Life): Promise<void> {
   })
   await life.after('disputed again', 'disputed')
 
-  // A dispute without an answer: settling is refused, and says why.
+  // A dispute without an answer: settling is refused with the reason.
   await chain.warp(BigInt(WINDOW) + 3n * 86_400n)
   const settlement = { market: { contractAddress: market.address }, winningOutcome: 'YES', ...TTL }
   const settle = () => life.bob().resolution.settle(settlement as never)
   await assert.rejects(settle, ({ status }: { status: number }) => status === 422)
 
-  // Settled by any account's signature, with what the oracle found.
+  // Settled by any account's signature, with the oracle's result.
   await life.arbitrate(true)
   await eventually(settle)
   const settled = await life.assertion(proposer, true, { disputed: true, settled: true })
@@ -300,7 +300,7 @@ async function live(life: Life): Promise<void> {
   })
   await life.after('resolved', 'resolved')
 
-  // Redeemed: each has what their tokens are worth.
+  // Redeemed: each trader has the value of their tokens.
   for (const [client, account, shares] of [
     [ann, chain.ann, 100n],
     [bob, chain.bob, 900n],

@@ -22,7 +22,7 @@ function stagesOf(response: Response): Map<string, number> {
   )
 }
 
-/** A write tells its stages when it is asked, and the metrics have them all. The exchange asks for tokens. */
+/** A write returns its stages on request, and the metrics have all of them. The exchange requires tokens. */
 export async function reportStages({ url }: Exchange): Promise<void> {
   const trader = traderNumbered(31)
   const order = (market: MarketId) => signedOrder(market, {}, { trader })
@@ -69,7 +69,7 @@ export async function reportStages({ url }: Exchange): Promise<void> {
     STAGES.filter((s) => !/parse|verify/.test(s)),
   )
 
-  // A refusal tells the stages that it went through.
+  // A refusal returns the stages that it passed.
   const twice = await write(path, 'DELETE', undefined, true)
   assert.equal(twice.status, 409)
   assert(stagesOf(twice).has('match'))

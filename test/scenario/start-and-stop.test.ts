@@ -25,7 +25,7 @@ import { TEST_FLAGS } from '../support/test-flags.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Runs the exchange until it ends by itself, and tells what it said. */
+/** Runs the exchange until it ends, and returns its output. */
 function runToEnd(
   environment: Record<string, string>,
   args: readonly string[] = [],
@@ -56,8 +56,8 @@ function runToEnd(
 }
 
 /**
- * Why an exchange would not start with its database, as the step of its start says it that prepares it: a whole
- * start that fails there ends with these words on one line, as with any others.
+ * Returns why an exchange does not start with its database, from the step that prepares it. A whole start that fails
+ * there ends with these words on one line.
  */
 function databaseRefusal(environment: Record<string, string>): Promise<string> {
   const settings = loadSettings({ SIBYL_DEVNET: 'false', ...environment })
@@ -68,7 +68,7 @@ function databaseRefusal(environment: Record<string, string>): Promise<string> {
   )
 }
 
-/** The steps of a start that a person is told of. */
+/** The steps of a start that are printed for a person. */
 function stepsIn(output: string): readonly string[] {
   return output.match(/(?<=^ +[0-9.]+ s {2}).*(?= …$)/gm) ?? []
 }

@@ -17,7 +17,7 @@ export const STREAM_LIMITS = {
   SIBYL_LIMITS: 'true',
 }
 
-/** Connections of two different fronts; a cursor tells in which one it was made. */
+/** Connections of two different fronts; a cursor shows in which one it was made. */
 async function oneAtEach(t: TestContext, url: string): Promise<[StreamClient, StreamClient]> {
   const byFront = new Map<string, StreamClient>()
   for (let attempt = 0; byFront.size < 2 && attempt < 50; attempt++) {
@@ -53,7 +53,7 @@ export async function changeFronts(
   const [one, other] = await oneAtEach(t, exchange.url)
   await one.ask(book, 'book.snapshot')
   const { cursor } = await one.ask(ORDERS, 'orders.snapshot')
-  // A client follows the book at the other front, so that it keeps what happens there, too.
+  // A client follows the book at the other front, so that it keeps the events there too.
   const watch = await other.ask(book, 'book.snapshot')
   await rest('0.10')
   const first = await one.next('book.delta')
@@ -70,7 +70,7 @@ export async function changeFronts(
   assert.equal(resumed.seq, first.seq)
   const replayed = [await other.next(), await other.next()]
   assert.deepEqual(replayed, told.slice(1), 'what followed, to the last byte')
-  // The book of the other outcome had no follower here: a new start, and it says so.
+  // The book of the other outcome had no subscriber here: a new start, which is marked.
   await rest('0.13')
   await other.next('book.delta')
   const unknown = { ...book, outcome: 1, since: 0 }

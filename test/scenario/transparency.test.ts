@@ -500,7 +500,7 @@ test('the log of a running exchange is public and verifiable', async (t) => {
   })
 })
 
-/** Says why Go cannot be asked; false if it can. */
+/** Returns why Go cannot be used; false if it can. */
 function missingGo(): string | false {
   const found = spawnSync('go', ['version'], { env: GO_ENVIRONMENT })
   if (found.status !== 0) return 'needs Go: apt install golang-go golang-golang-x-mod-dev'

@@ -12,7 +12,7 @@ const bob = traderNumbered(42)
 /** A level in whole units: [0.58, 5] is five shares at 58 cents. */
 type Row = readonly [price: number, size: number]
 
-/** Resolves with what has to be so after a restart too. */
+/** Resolves with a check that must also hold after a restart. */
 export async function twoTraders(
   exchange: Exchange,
   marketId: string,
@@ -89,7 +89,7 @@ export async function twoTraders(
     [[0.6, 11]],
   )
 
-  // Ann hits Bob's bid with more than it holds: 6 trade at his 0.45, 1 rests there.
+  // Ann hits Bob's bid with more than its size: 6 trade at 0.45, 1 rests there.
   const ann45 = await place(ann, 'sell', 'YES', '0.45', '7', 1)
   await assertBook(
     'YES',
@@ -119,7 +119,7 @@ export async function twoTraders(
   )
   assert.equal(await bestAsk(), 450_000)
 
-  // Ann withdraws what is left of her partly filled order: 3 of 10. The filled ones are gone.
+  // Ann withdraws the rest of her partly filled order: 3 of 10. The filled ones are gone.
   const annOrders = clientOf(ann.key).orders
   await annOrders.cancel({ orderHash: ann60a, marketId, side: 'sell' })
   for (const [orderHash, side] of [
@@ -133,7 +133,7 @@ export async function twoTraders(
     })
   }
 
-  // Bob sweeps: 1 at 0.45, 8 at 0.60, and 11 of his 20 stay as the best bid.
+  // Bob sweeps: 1 at 0.45, 8 at 0.60, and 11 of the 20 stay as the best bid.
   const bobSweeps = await place(bob, 'buy', 'YES', '0.60', '20', 2)
 
   const readBack = async () => {
@@ -183,7 +183,7 @@ export async function twoTraders(
     const paid = trades.reduce((sum, { price, size }) => sum + (price * size) / 1e6, 0)
     assert.deepEqual([shares, paid], [27_000_000, 15_050_000])
 
-    // The list says the same in a line, and so does the market by itself.
+    // The list has the same in a line, and so does the market itself.
     const line = {
       ...{ status: 'open', quick: false, bestAskPrice: 0 },
       ...{ bestBidPrices: [600_000, 290_000], bestAskPrices: [0, 300_000] },

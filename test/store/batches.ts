@@ -1,4 +1,4 @@
-/** Markets, orders, trades and batches as the tests of the store want to say them. */
+/** Short notation of markets, orders, trades and batches in the tests of the store. */
 
 import {
   type Address,

@@ -10,7 +10,7 @@ type Task = {
   readonly fail: () => void
 }
 
-/** A pool whose tasks end when the test says so, and a turn of the loop that ends likewise. */
+/** A pool whose tasks, and a loop whose turns, end when the test decides. */
 function createBench(
   settings: { workers?: number; batchMax?: number; heldMax?: number; deadlineMs?: number } = {},
 ) {

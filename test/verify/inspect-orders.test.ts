@@ -32,7 +32,7 @@ const engines = [
   makeOrderInspector([DOMAIN, OTHER_DOMAIN], await wasmRecovery(), portableKeccak),
 ]
 
-/** Both engines must say the same, word by word. */
+/** Both engines must return the same, word by word. */
 function inspect(signed: SignedOrder): OrderInspection {
   const [fast, fallback] = engines.map((inspectOrders) => inspectOrders([signed])[0]!)
   assert.deepEqual(fast, fallback)

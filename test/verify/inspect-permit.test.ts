@@ -51,7 +51,7 @@ async function permitOf(
 
 const hexOf = (address: Address) => address as string as `0x${string}`
 
-/** What both engines answer for the order with this permit. */
+/** Answers of both engines for the order with this permit. */
 function flawOf(signed: SignedOrder): string | undefined {
   const [fast, fallback] = engines.map((inspect) => inspect([signed])[0]!)
   assert.deepEqual(fast, fallback)

@@ -5,7 +5,7 @@ import { workerData } from 'node:worker_threads'
 import type { PackedOrders } from '#verify/packed-orders.ts'
 import { inspectPacked as inspect } from '../../workers/verify.ts'
 
-/** Removing the file tells which thread was asked: one dies, and only once. */
+/** Removing the file shows which thread got the task: one dies, and only once. */
 function mustDie(): boolean {
   try {
     rmSync((workerData as { deathNote: string }).deathNote)

@@ -45,7 +45,7 @@ test('packed orders get the same answers, word by word, as orders as objects', a
     const ask = makeOrderPacker({ memory, domains, run: async (packed) => inspectPacked(packed) })
     const expected = makeOrderInspector(domains, recovery, keccak)(orders)
     assert.deepEqual(await ask(orders), expected)
-    // The same place again, in another order: nothing is left of what lay there before.
+    // The same place again, with another order: nothing remains of the earlier content.
     assert.deepEqual(await ask(orders.toReversed()), expected.toReversed())
   }
 })

@@ -100,7 +100,7 @@ test('the system’s library refuses input of another length', (t) => {
 })
 
 test('a library that does not recover a known key is not used', async () => {
-  // A process of its own, in which every call says that it went well and writes nothing.
+  // A separate process, in which every call reports success and writes nothing.
   const script = `
     import { registerHooks } from 'node:module'
     const source = 'module.exports = { load: () => ({ func: () => () => 1 }) }'

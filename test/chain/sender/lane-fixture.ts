@@ -26,12 +26,12 @@ export type LaneFixture = {
   readonly rows: Map<number, TransactionRow>
   readonly sender: Address
   readonly target: Address & Hex
-  /** What happens on the line to the node. */
+  /** Requests on the connection to the node. */
   intercept: Interceptor | undefined
   /** Set to make the journal fail. */
   journalFault: Error | undefined
   nowMs: number
-  /** A new lane on the same key and journal: what the next process starts. */
+  /** A new lane with the same key and journal: the start of the next process. */
   lane(policy?: Partial<SenderPolicy>): TransactionSender
   mine(blocks?: number): Promise<void>
   setBaseFee(wei: bigint): Promise<void>

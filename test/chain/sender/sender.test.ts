@@ -37,7 +37,7 @@ describe('a lane', () => {
     f.intercept = ({ method }) =>
       method === 'eth_sendRawTransaction' ? Promise.reject(new Error('socket hang up')) : undefined
   }
-  /** What is in the node's pool of this key, by nonce. */
+  /** Transactions of this key in the node's pool, by nonce. */
   const pooled = async (): Promise<number> => {
     const block = (await f.chain.request('eth_getBlockByNumber', ['pending', false])) as {
       transactions: unknown[]
@@ -209,7 +209,7 @@ describe('a lane', () => {
     assert.equal(answered.length, 1)
     assert.equal(lane.open()[0]?.error, '', answered[0])
     await f.mine()
-    // A node that does not say so yet: the transaction is sent once more.
+    // A node that does not report it yet: the transaction is sent once more.
     f.intercept = ({ method }, through) =>
       method === 'eth_getTransactionCount'
         ? Promise.resolve('0x0')
@@ -232,7 +232,7 @@ describe('a lane', () => {
   it('after "replacement underpriced" the sender offers higher fees at once', async () => {
     const account = f.chain.account(5)
     const { baseFeePerGas } = await f.chain.publicClient.getBlock()
-    // Somebody used the key elsewhere, and pays three times as much.
+    // Another process used the key, and pays three times as much.
     await f.chain.wallet(account).sendTransaction({
       to: f.target,
       nonce: 0,
@@ -452,7 +452,7 @@ describe('a lane', () => {
     await send(lane, 'two')
     await f.mine()
     assert.deepEqual(await kinds(lane), ['mined'])
-    // The newest block is told by a node that is ahead, all else by one that is behind.
+    // The newest block comes from a node that is ahead, everything else from one that is behind.
     const behind: LaneFixture['intercept'] = ({ method, params }) => {
       const [which] = params as unknown[]
       if (method === 'eth_getTransactionReceipt') return Promise.resolve(null)

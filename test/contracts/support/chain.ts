@@ -76,7 +76,7 @@ export async function startChain(options: { chainId?: number } = {}): Promise<Ch
   return chainOver(id, custom(connection.provider, { retryCount: 0 }), () => connection.close())
 }
 
-/** The words of a test for a chain that is reached in whatever way. */
+/** The functions of a test for a chain, however it is reached. */
 export function chainOver(id: number, transport: Transport, close: () => Promise<void>): Chain {
   const definition: ChainDefinition = { ...hardhat, id }
   const quick = { chain: definition, transport, cacheTime: 0, pollingInterval: 20 }
@@ -90,7 +90,7 @@ export function chainOver(id: number, transport: Transport, close: () => Promise
     account: devnetAccount,
     wallet,
     async send(from, contract, functionName, args, options) {
-      // The simulation is what decodes a revert; the node signs for its own accounts.
+      // The simulation decodes a revert; the node signs for its own accounts.
       const call = {
         address: contract.address,
         abi: contract.abi as Abi,

@@ -101,11 +101,11 @@ const DELEGATED = 2
 const BATCH_MAX = 16
 const POOL_MIN = 60
 const MARKET_LIFE_CALLS = 8_000
-/** Batches between two looks at all state, unless the options say otherwise. */
+/** Batches between two checks of all state, by default. */
 const CHECK_EVERY = 40
-/** The share of batches that are simulated first, unless the options say otherwise: it costs as much as the batch. */
+/** The share of batches that are simulated first, by default: it costs as much as the batch. */
 const SIMULATED = 0.1
-/** Where a batch is sent: the code there calls the settlement and logs what `settle` returned. */
+/** Target of a batch: the code there calls the settlement and logs the result of `settle`. */
 const REPEATER: Hex = `0x${'5e'.repeat(20)}`
 const GAS_MAX = 16_777_216
 const GAS = numberToHex(GAS_MAX)
@@ -195,7 +195,7 @@ export async function fuzz(options: {
     return (await chain.request('eth_getTransactionReceipt', [hash])) as Rpc
   }
 
-  /** What a batch would come to in the next block. */
+  /** The result of a batch in the next block. */
   async function simulated(data: Hex): Promise<ReturnType<typeof refusalsOf>> {
     await chain.request('evm_setNextBlockTimestamp', [numberToHex(now)])
     const call = { from: owner.address, to: settlement.address, data, gas: GAS }
@@ -286,7 +286,7 @@ export async function fuzz(options: {
     past = []
   }
 
-  /** The oracle answers, everybody redeems by signature, and the tokens hold nothing any more. */
+  /** The oracle answers, all holders redeem by signature, and the tokens hold nothing any more. */
   async function closeMarkets(): Promise<void> {
     for (const { id, question } of markets) {
       const winner = random.below(2)
@@ -326,7 +326,7 @@ export async function fuzz(options: {
     const trader = random.pick(traders)
     nonce += 1n
     const unknown = random.chance(0.02)
-    // Those who cannot split have little to sell.
+    // Traders who cannot split have little to sell.
     const mostlyBuys = hostility.delegated.has(trader.address) && random.chance(0.8)
     const side = mostlyBuys ? 0 : random.below(2)
     const order: Order = {
@@ -686,7 +686,7 @@ export async function fuzz(options: {
         functionName: 'settle',
         args: [[], [], []],
       })
-      // Those with code are operators, so that what calls back meets the guard against re-entry.
+      // Accounts with code are operators, so that their callbacks reach the guard against re-entry.
       const mayCall = hostility.delegated.has(trader)
       await call('settle by a trader', trader, settlement.address, data, mayCall)
     } else {
@@ -954,7 +954,7 @@ export async function fuzz(options: {
   return report
 }
 
-/** Forwards its call to `target`; logs what that returned, or reverts with it. */
+/** Forwards its call to `target`; logs the returned data, or reverts with it. */
 function repeaterCode(target: Hex): Hex {
   return concat([
     '0x365f5f37', // calldatacopy(0, 0, calldatasize)

@@ -42,8 +42,8 @@ export async function gasFlows(world: World): Promise<Flow[]> {
     sweep.push({ buy: sweepTaker, sell: await sell(at(i), UNIT), size: UNIT, price })
   }
 
-  // Ten traders; each incoming order meets three to four resting ones, of which the last is left
-  // partly filled: what price-time priority gives for orders of similar size.
+  // Ten traders; each incoming order matches three to four resting ones, the last of them partly: the usual result of
+  // price-time priority for orders of similar size.
   const mixed: Trade[] = []
   let resting = await sell(at(1), 5n * UNIT)
   let restingLeft = 5n * UNIT
@@ -118,7 +118,7 @@ export async function measure(world: World, flow: Flow): Promise<GasRow> {
   return { flow: flow.name, gasPerFill, ratio: gasPerFill.at(-1)! / gasPerFill[0]! }
 }
 
-/** What the other operations cost, for those who pay gas for others. */
+/** The cost of the other operations, for accounts that pay gas for others. */
 export async function measureOperations(world: World): Promise<[string, bigint][]> {
   const { chain, ann, relayer, maker, quickOperator, owner } = world
   const { factory, settlement, conditionalTokens, collateral } = world
@@ -219,7 +219,7 @@ export async function measureOperations(world: World): Promise<[string, bigint][
   return rows
 }
 
-/** Each order once, fills by index: what the settlement actor sends. */
+/** Each order once, fills by index: the form that the settlement actor sends. */
 function pack(trades: Trade[], from: number): [SignedOrder[], Fill[]] {
   const orders = [...new Set(trades.flatMap(({ buy, sell }) => [buy, sell]))]
   const fills = trades.map(({ buy, sell, size, price }, index) => ({

@@ -14,7 +14,7 @@ import type { World } from './world.ts'
 
 type Random = ReturnType<typeof seeded>
 
-/** A call that arms something: to which contract, with what. */
+/** A call that arms something: the contract and its data. */
 export type Arming = { readonly name: string; readonly to: Hex; readonly data: Hex }
 
 /** By the numbers of the contracts. Accepting is there more than once, so that enough settles. */
@@ -81,7 +81,7 @@ export async function makeHostility(
   const code = await chain.publicClient.getCode({ address: token })
   assert.ok(code)
   await chain.setCode(collateral.address, code)
-  // Only the guard against re-entry keeps what calls back from settling.
+  // Only the guard against re-entry prevents the callback from settling.
   await chain.send(owner, settlement, 'setOperator', [collateral.address, true])
   for (const { address } of traders) {
     await chain.send(owner, settlement, 'setOperator', [address, true])

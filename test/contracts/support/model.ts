@@ -31,7 +31,7 @@ export type Model = ReturnType<typeof newModel>
 export function newModel(settings: { grace: bigint; cancelDelay: bigint; tokens: Hex }) {
   return {
     ...settings,
-    /** By holder; under `tokens` what the conditional tokens have locked. */
+    /** By holder; `tokens` has the amount that the conditional tokens have locked. */
     collateral: new Map<Hex, bigint>(),
     allowance: new Map<Hex, bigint>(),
     /** By `trader marketId outcome`. */
@@ -47,7 +47,7 @@ export function newModel(settings: { grace: bigint; cancelDelay: bigint; tokens:
     blocked: new Set<Hex>(),
     /** Whether the collateral refuses every transfer. */
     refusesAll: false,
-    /** The collateral keeps one part in this many of what a receiver gets; zero for nothing. */
+    /** The collateral keeps one part in this many of each transfer; zero for none. */
     feePart: 0n,
     /** Whether the conditional tokens do not understand the collateral: it returns nothing. */
     isMute: false,
@@ -87,7 +87,7 @@ export const holding = (trader: Hex, marketId: Hex, outcome: number): string =>
 
 export const amount = <K>(map: ReadonlyMap<K, bigint>, key: K): bigint => map.get(key) ?? 0n
 
-/** Settles the fill in the model if it should settle, and says what should be reported. */
+/** Settles the fill in the model if it should settle, and returns the expected report. */
 export function settleInModel(model: Model, fill: ModelFill, tradeId: Hex, now: bigint): Expected {
   const reject = (reason: Reason, buyer = false, seller = false): Expected => {
     const fault = buyer ? (seller ? 'Both' : 'Buyer') : seller ? 'Seller' : 'None'
@@ -125,7 +125,7 @@ export function settleInModel(model: Model, fill: ModelFill, tradeId: Hex, now: 
   const cost = costOf(price, size)
   const legs = legsOf(fill, kind, cost)
   const [buyer, seller] = legs
-  // A trader who mints with themself pays both parts.
+  // A trader who mints with themselves pays both parts.
   const isAlone = kind === 'mint' && buyer.trader === seller.trader
   const lacks = [
     shortage(model, marketId, buyer),
@@ -171,7 +171,7 @@ export function settleInModel(model: Model, fill: ModelFill, tradeId: Hex, now: 
 
 type Kind = 'trade' | 'mint' | 'merge'
 
-/** What one of the two brings and takes. */
+/** The tokens that one of the two delivers and receives. */
 type Leg = {
   readonly trader: Hex
   readonly size: bigint

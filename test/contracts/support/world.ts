@@ -54,7 +54,7 @@ export const YES = 0
 export const NO = 1
 
 export const FAULTS = ['None', 'Buyer', 'Seller', 'Both'] as const
-/** The exchange's own list, which these tests compare with what the contract says. */
+/** The exchange's own list, which these tests compare with the contract. */
 export const REASONS = SETTLEMENT_REASONS
 export type Fault = (typeof FAULTS)[number]
 export type Reason = (typeof REASONS)[number]
@@ -273,7 +273,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
   ): Promise<Verdict[]> =>
     verdicts(await chain.send(owner, settlement, 'settle', [orders, fills, permits]))
 
-  /** Settles one trade between two orders and answers what became of it. */
+  /** Settles one trade between two orders and returns the result. */
   const trade = async (
     buy: SignedOrder,
     sell: SignedOrder,
@@ -474,7 +474,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
     return [account.address, winningOutcome, deadline, v, r, s] as const
   }
 
-  /** A permit for the market's bond by whoever pays it. */
+  /** A permit for the market's bond by the account that pays it. */
   const bondPermit = async (payer: PrivateKeyAccount, market: Market) => {
     const permit = await usdcPermit(payer, market.address, await read(market, 'bond', []))
     const { deadline, v, r, s } = permit

@@ -1,4 +1,4 @@
-/** A thread of a pool whose tasks say their number once they are let through. */
+/** A thread of a pool whose tasks return their number once they are released. */
 
 export function pass({ number, gate }: { number: number; gate: SharedArrayBuffer }): number {
   const open = new Int32Array(gate)

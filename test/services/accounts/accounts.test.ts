@@ -484,7 +484,7 @@ test('a sale alone withdraws nothing: its match may not have been read yet', () 
     assert.equal(its.reserve(bid), 'granted')
     its.market.place(bid)
     its.settle('a')
-    // Two are left of what is offered. Whether there are two more is told by the chain.
+    // Two of the offered shares are left. The chain shows whether there are two more.
     if (isShort) its.fund('bob', { yes: 1 })
     its.step()
     assert.deepEqual(its.withdrawn(), [], 'six seem to be offered')
@@ -560,7 +560,7 @@ test('while the state of a trade removed by a reorg is unknown nothing is grante
   assert.equal(its.funds('ann'), '10 held, 10 allowed, 0 open, 1.6 pending, 8.4 free')
 })
 
-/** Ann, who has allowed nothing, has bought with a permit what bob offered. */
+/** Ann, who has no allowance, has bought Bob's offer with a permit. */
 function boughtWithPermit() {
   const its = started()
   its.fund('ann', { dollars: 10, allowed: 0 })
@@ -571,7 +571,7 @@ function boughtWithPermit() {
   assert.equal(its.reserve(bid, { permit: '0' as Uint64 }), 'granted')
   const permit = { nonce: '0', value: '9999999', deadline: '9', v: 27, r: '0x', s: '0x' } as never
   its.market.place(bid)
-  // The market has no builder for permits: what it said is said with one.
+  // The market's builder has no permits, so its events are changed to have one.e one.
   for (const [index, event] of its.market.events.entries()) {
     if (event.type !== 'OrdersMatched') continue
     its.market.events[index] = { ...event, taker: { ...event.taker, permit } }

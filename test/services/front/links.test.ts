@@ -24,7 +24,7 @@ test('all keys are looked up again when the link to the store ends and when a ne
       woken() {},
     },
   )
-  // Those who are asked know of it before those who ask.
+  // Threads that answer know it before threads that ask.
   const both = ['authenticator', 'sessions']
   const [first, second] = [new MessageChannel(), new MessageChannel()]
   links.connect('store', first.port1)

@@ -175,7 +175,7 @@ await onServerDatabase('tokens that several fronts take', (databases) => {
   })
 })
 
-/** A way to the server that loses the answer to a commit, and its connection, when it is told to. */
+/** A proxy that loses the answer to a commit, and its connection, on demand. */
 async function losingProxy(url: string) {
   const to = new URL(url)
   const at = new URL(url)

@@ -11,7 +11,7 @@ const due = (...numbers: number[]) => ({
   cancel: [],
 })
 
-/** An arranger whose market threads answer as the test says. */
+/** An arranger whose market threads answer as the test defines. */
 function arranging(answerOf: (n: number) => object) {
   const asked: number[] = []
   const ask = async (_type: string, { market }: { market: { id: string } }) => {

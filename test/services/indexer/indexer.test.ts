@@ -534,7 +534,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     const refused = await world.createMarket()
     await caughtUp(follower)
     proxy.faults = {}
-    // And the other way round, by what cannot be true.
+    // The same in the opposite case, by contradicting answers.
     other.logsUpTo = await height()
     const silent = await world.createMarket()
     await caughtUp(follower)
@@ -692,7 +692,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
       functionName: 'mergePositions',
       args: sets(UNIT),
     }).slice(2)
-    // Whoever calls it: it merges, and says that it takes the tokens.
+    // Called by any account: it merges, and accepts the tokens.
     const size = (merge.length / 2).toString(16).padStart(4, '0')
     const call = `5f5f61${size}5f5f73${conditionalTokens.address.slice(2)}5af150`
     const code = `61${size}6100355f39${call}63bc197c8160e01b5f5260205ff3`
@@ -748,7 +748,7 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     assert.equal(await all(), 530n * UNIT)
     await balancesAgree(database, early as string as MarketId, [ann, bob])
     assert.deepEqual((await auditPositions(database)).differences, [])
-    // The market is undone: what was split before is a stranger's again.
+    // The market is undone: earlier splits belong to a stranger's condition again.
     await back()
     await chain.send(bob, collateral, 'approve', [address, 1n])
     await mine(3)

@@ -1,4 +1,4 @@
-/** Orders that are placed and cancelled without a fill are counted; what a trader may do then. */
+/** Orders that are placed and cancelled without a fill are counted, and limit the trader. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

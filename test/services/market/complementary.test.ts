@@ -1,4 +1,4 @@
-/** Mints and merges, told as stories; `complementary-model.test.ts` has the random ones. */
+/** Mints and merges as stories; `complementary-model.test.ts` has the random ones. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -190,7 +190,7 @@ test('a returned buy of NO matches a buy of YES that arrived meanwhile', () => {
 
 test('a merge side that lacks only the shares of a failed mint is excused', () => {
   const market = complementary()
-  // Gus, who has no dollars, mints with Bob; Bob sells the YES shares he expects in a merge with Cat.
+  // Gus, who has no dollars, mints with Bob; Bob sells the expected YES shares in a merge with Cat.
   market.place(buy('NO').at(0.4).size(10).by('gus').named('g'))
   market.place(buy('YES').at(0.6).size(10).by('bob').named('b'))
   market.place(sell('NO').at(0.3).size(10).by('cat').named('c'))

@@ -36,7 +36,7 @@ export type RelayCall = {
   calls: { id: number; peer: string; type: keyof MarketThreadProtocol; message: unknown }[]
 }
 
-/** What a relay heard or was answered, in the order in which it came. */
+/** Events and answers that a relay received, in order. */
 export type Heard =
   | { readonly event: MarketEvent }
   | { readonly reloaded: MarketFollowerProtocol['MarketsReloaded']['takes'] }
@@ -54,7 +54,7 @@ export type ExchangeOptions = {
 
 type Start = (options?: ExchangeOptions) => Promise<Exchange>
 
-/** Runs the body of a test with a data folder; whatever it started is stopped, however it ends. */
+/** Runs the body of a test with a data folder; everything that it started is stopped, however it ends. */
 export async function withExchanges(
   body: (start: Start, dataDir: string) => Promise<void>,
 ): Promise<void> {
@@ -148,7 +148,7 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
     })),
   ]
   const quiet = () => {}
-  /** What the supervisor had to say, for a failure that a test did not mean to cause. */
+  /** Output of the supervisor, for an unexpected failure. */
   const noted: string[] = []
   const note = (_fields: object, line: string) => void noted.push(line)
   const gaveUp: string[] = []
@@ -231,7 +231,7 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
     threadOfMarket,
     linkedTimes: (thread: string) => linked.get(`${relays[0]} ${thread}`) ?? 0,
     untilLinked,
-    /** Asks the thread of a market, over the first relay; what cannot be answered is an answer. */
+    /** Sends a request to the thread of a market, over the first relay; a missing answer is a result. */
     async ask<K extends keyof MarketThreadProtocol>(
       marketId: MarketId,
       type: K,

@@ -9,8 +9,8 @@ const failedBy = (fault: TradeReport['fault']) => ({ status: 'failed', fault }) 
 const confirmed = { status: 'confirmed', txHash: '0x01' } as const
 
 /**
- * Gus, who has nothing, sells 10 to Bob; Bob resells `resold` of them to Cat and has a bid and an offer of
- * his own in the books.
+ * Gus, who has nothing, sells 10 to Bob; Bob resells `resold` of them to Cat and also has a bid and an offer in the
+ * books.
  */
 function resold(size = 10) {
   const market = given()

@@ -97,7 +97,7 @@ inFolder(
     assert.equal(host.thread.markets.get(marketId(4))?.state.closed, 'expired')
     await host.stop()
 
-    /** As the thread does it; answers how many events each batch said. */
+    /** Like the thread; returns the number of events of each batch. */
     async function expire(): Promise<number[]> {
       const counts: number[] = []
       for (;;) {

@@ -34,7 +34,7 @@ function heldIn(
 const rests = ({ books }: MarketState, orderHash: OrderHash) =>
   books.some((book) => book.locate(orderHash) >= 0)
 
-/** What there is of the market for one that reads the log. */
+/** The state of the market for a reader of the log. */
 function replayed(market: ReturnType<typeof given>): MarketState {
   const again = newMarket(market.state.market, market.state.rules, market.recall)
   for (const event of PACKED.read(packed(market.events))) apply(again, event)
@@ -56,7 +56,7 @@ test('the log always has the orders held by sessions that have not ended', () =>
       const isNew = !market.recall.closed.has(orderHash) && !rests(market.state, orderHash)
       const stays = timeInForce !== 'IOC' && timeInForce !== 'FOK'
       const answer = market.ask(type, { ...message, session: 's' })
-      // Of one that it knows, what rests is held from now on.
+      // If it knows the order, the resting part is held from now on.
       const counts = isNew ? stays && !isRejection(answer) : rests(market.state, orderHash)
       if (counts) wanted.add(orderHash)
       return answer
@@ -76,7 +76,7 @@ test('the log always has the orders held by sessions that have not ended', () =>
       if (step % READ_EVERY !== 0) continue
       market.state.held.rows(market.state)
       const now = new Set(heldIn(market))
-      // What a reorganisation brings back after it was settled, nobody has held since.
+      // An order that a reorg returns after it was settled has not been held since.
       const undone = new Set<OrderHash>()
       for (const event of market.events) {
         if (event.type !== 'TradeReverted' || event.trade === undefined) continue

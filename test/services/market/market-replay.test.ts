@@ -126,7 +126,7 @@ test('every resubmission gets the first answer', () => {
     for (const { orderHash, answer, open, reason } of flow.repeats) {
       const first = flow.firstAnswers.get(orderHash)
       if (first === undefined) continue
-      // What was to be filled at once ended with its answer, whatever was left of it.
+      // An order that had to be filled at once ended with its answer, whatever its remainder.
       const isFilled = reason === 'filled' || reason === 'taken' || 'filled' in first
       if (isFilled || (open && reason === '')) {
         assert.deepEqual(answer, { ...first, duplicate: true })

@@ -1,4 +1,4 @@
-/** What a market thread keeps of unsettled trades, through restarts, snapshots and failed appends. */
+/** Unsettled trades of a market thread through restarts, snapshots and failed appends. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -39,7 +39,7 @@ function report(what: Partial<TradeReport>, seq = 3): Command {
   return { type: 'ReportTrade', message: { marketId: marketId(1), report: { ...told, ...what } } }
 }
 
-/** Takes a snapshot of every market that said something. */
+/** Takes a snapshot of every market with events. */
 async function snapshot(host: Host): Promise<void> {
   for (const id of host.thread.markets.keys()) host.thread.due.add(id)
   await host.keepHouse()

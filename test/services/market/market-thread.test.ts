@@ -148,7 +148,7 @@ inFolder(
     const first = await ask(2)
     assert.deepEqual([first.orders, first.count], [whole.orders.slice(0, 2), 5])
     const last = first.orders.at(-1)!
-    // What the page ended with goes, and something new comes: the next page is what it would have been.
+    // The last order of the page leaves, and a new one is added: the next page is the same.
     const { marketId: where, side } = last as OpenOrderPlace & { marketId: MarketId; side: Side }
     await host.run(
       { type: 'CancelOrder', message: { marketId: where, orderHash: last.orderHash, side } },
@@ -276,7 +276,7 @@ inFolder('events that the database has stay in the log for the retention time', 
   host.at(3_599)
   assert.equal(await trade(200, 300), 1)
   host.at(3_601)
-  // The last of what could leave is one of those of an hour later.
+  // The last removable one is of an hour later.
   assert.equal(await trade(300, 301), 1)
   host.at(7_300)
   assert((await trade(301, 302)) > 200)
@@ -422,7 +422,7 @@ inFolder(
       } catch (error) {
         assert(error instanceof Fault && error.code === 'LOG_APPEND_FAILED')
         lost = command
-        // What it was before is what another is that was told the same.
+        // Its state equals that of another market with the same commands.
         const other = startHost(`${dataDir}/other`, { partitions: 1 })
         await other.run(open(1))
         for (const each of accepted) await other.run(each)
@@ -621,7 +621,7 @@ inFolder(
 inFolder('a snapshot that cannot be written does not affect the market', async (dataDir) => {
   const { snapshots } = partitionPaths(dataDir, 0)
   const host = startHost(dataDir, { partitions: 1, snapshotEvery: 5 })
-  // Nothing can be created in what is no folder.
+  // Nothing can be created below a path that is not a folder.
   rmSync(snapshots, { recursive: true })
   writeFileSync(snapshots, '')
   await host.run(open(1))
@@ -632,7 +632,7 @@ inFolder('a snapshot that cannot be written does not affect the market', async (
     await host.keepHouse()
   }
   await fill(0)
-  // Other work that succeeds does not hide it: the thread that tells of it looks only now and then.
+  // Other successful work does not hide the failure: the thread reports it only from time to time.
   host.tidy()
   await host.keepHouse()
   assert.match(takeTrouble(host.thread), /cannot write .*ENOTDIR/)

@@ -21,7 +21,7 @@ export type NaiveFill = {
   readonly maker: OrderHash
   readonly size: number
   readonly makerRemaining: number
-  /** What the maker pays or receives for one share. */
+  /** Amount that the maker pays or receives for one share. */
   readonly price: number
   readonly kind: 'mint' | 'merge' | undefined
 }

@@ -1,6 +1,6 @@
 /**
  * Book-by, labels, groups, replacements and dead-man switches among random operations on a real log, with kills: before
- * an append, after it, and between batches. What must hold is stated over answers and events alone.
+ * an append, after it, and between batches. The invariants use answers and events only.
  */
 
 import assert from 'node:assert/strict'
@@ -70,7 +70,7 @@ function makeModel(random: Random, dataDir: string) {
   const accepted: OrderHash[] = []
   /** Those that rest, according to the events. */
   const resting = new Set<OrderHash>()
-  /** What survives every kill: the due time of each trader's switch, as the database has it. */
+  /** Data that survives every kill: the due time of each trader's switch, as in the database. */
   const switches = new Map<Address, number>()
   /** Fills of each group that its protection counts, naively. */
   const fills = new Map<string, { protection: Protection | undefined; fills: [number, number][] }>()
@@ -79,7 +79,7 @@ function makeModel(random: Random, dataDir: string) {
   const restsAt = (id: MarketId, orderHash: OrderHash): boolean =>
     host.thread.markets.get(id)?.state.books.some((book) => book.locate(orderHash) >= 0) === true
 
-  /** Reads what the step told, and holds it against the promises. */
+  /** Reads the results of the step, and checks the promises. */
   function follow(events: readonly MarketEvent[]): void {
     const exceeded = new Set<string>()
     for (const event of events) {
@@ -176,7 +176,7 @@ function makeModel(random: Random, dataDir: string) {
     return placed
   }
 
-  /** Holds one answer against what is known; `wasOpen` is whether the order to be replaced rested before. */
+  /** Compares one answer with the known state; `wasOpen` is true if the order to be replaced rested before. */
   function judge(placed: PlacedOrder, answer: unknown, wasOpen: boolean): void {
     const { orderHash, marketId: id } = placed.order
     const known = orders.get(orderHash)!

@@ -16,7 +16,7 @@ const order = (name: string): HeldOrder => ({
 
 type Sent = { type: string; name: string; answer: (answer: unknown) => void }
 
-/** Sessions whose markets answer when the test says so. */
+/** Sessions whose markets answer when the test decides. */
 function fixture(orders: Record<string, readonly string[]>, isAway = () => false) {
   const index = new SessionIndex()
   for (const [session, names] of Object.entries(orders)) {

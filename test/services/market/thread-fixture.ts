@@ -105,7 +105,7 @@ export function startHost(dataDir: string, options: HostOptions = {}) {
     at(seconds: number) {
       nowMs = (START_SEC + seconds) * 1_000
     },
-    /** One batch: looked up, handled, made durable, answered. Throws what the append throws. */
+    /** One batch: looked up, handled, made durable, answered. Throws the error of the append. */
     async run(...batch: Command[]): Promise<unknown[]> {
       prepare(thread, batch)
       said = []

@@ -45,7 +45,7 @@ test('every reader receives events before the answers to their commands', () =>
     )
     assert.equal(halves.flat().length, 400)
     const known = hashesOf(eventsOf(dataDir).events)
-    // What the other's answers were told with may still be on its way.
+    // Messages before the other's answers may still be in transit.
     await eventually(() => {
       for (const story of exchange.heard.values()) {
         const told = story.flatMap((line) => ('event' in line ? [line.event] : []))

@@ -78,7 +78,7 @@ test('a fill-or-kill order is filled completely at once, or nothing happens', ()
   market.place(sell('YES').at(0.41).size(4).by('bob').named('own'))
   market.place(sell('YES').at(0.42).size(4).by('ann').named('c'))
   market.said()
-  // His own order is none that he could meet.
+  // The trader's own order does not count as a match.
   const taker = (size: number) => buy('YES').at(0.45).size(size).by('bob').named(`t${size}`)
   assert.deepEqual(market.place(taker(9), 'FOK'), {
     rejected: 'ORDER_NOT_FILLED',

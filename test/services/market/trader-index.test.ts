@@ -15,7 +15,7 @@ const TRADERS = Array.from({ length: 9 }, (_, n) => traderNamed(`t${n + 1}`))
 
 type Host = ReturnType<typeof startHost>
 
-/** The index holds exactly what a walk through every book finds, once what is closed has left it. */
+/** The index has exactly the orders that a scan of every book finds, once closed markets have left it. */
 async function assertIndexed(host: Host, nowSec: number): Promise<void> {
   const states = [...host.thread.markets.values()].map(({ state }) => state)
   for (const trader of TRADERS) {

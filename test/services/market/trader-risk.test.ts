@@ -1,4 +1,4 @@
-/** What is asked of traders whatever they hold: pauses, pending trades, and the least that an order is worth. */
+/** Rules for traders regardless of their funds: pauses, pending trades, and the minimum value of an order. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

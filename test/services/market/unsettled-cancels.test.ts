@@ -141,7 +141,7 @@ test('all orders of a trader are cancelled, including filled ones that could ret
   assert.deepEqual(market.book(), [])
 })
 
-/** Pending trades and what they come to, from nothing but the events. */
+/** Pending trades and their sums, from the events alone. */
 function pendingOf(market: ReturnType<typeof given>, flow: ReturnType<typeof randomFlow>) {
   const status = new Map<string, string>()
   for (const event of market.events) {

@@ -52,7 +52,7 @@ function actor(recorded: readonly PriceRecord[] = []) {
       nowMs += ms
       prices.Tick(state, {}, context)
     },
-    /** What was being written is written. */
+    /** The write in progress has ended. */
     written() {
       for (const end of ends.splice(0)) {
         if (end.type === 'PricesWritten') prices.PricesWritten(state, end.message, context)
@@ -95,7 +95,7 @@ test('published times never go back, whichever source is active', () => {
   for (let second = 0; second < 60; second++) {
     pass(1_000)
     say('binance', 100, { atMs: START_MS + second * 1_000 + 700 })
-    // Whole seconds, as pyth tells them; away in between.
+    // Whole seconds, as in reports of pyth; away in between.
     if (second < 10 || second > 30) say('pyth', 100.01 + second / 1_000)
   }
   const prices = published()

@@ -90,10 +90,10 @@ test('rows derived from the events agree with the market, however the events are
       assert(flow.firstAnswers.has(hash as never))
       if (status === 'open') assert.equal(remaining, open.get(hash))
       else {
-        // Readers see no difference between what was filled at once and what was filled later.
+        // For readers, an order filled at once equals one that was filled later.
         const said = ended.get(hash)
         assert.equal(status, said === 'taken' ? 'filled' : said)
-        // The rest of what was filled in part at once was cancelled, and is not what is answered.
+        // The rest of an order that was partly filled at once was cancelled, and is not part of the answer.
         const recalled = market.recall.closed.get(hash as never)?.reason
         if (recalled !== said) assert.deepEqual([recalled, said], ['taken', 'cancelled'])
       }

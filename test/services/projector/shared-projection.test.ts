@@ -42,7 +42,7 @@ async function startNode(url: string, holder: string, log: LogReader<MarketEvent
     select: () => ({ state }),
     clock: {
       nowMs: systemClock.nowMs,
-      // What is tried again later is not, once the database is closed.
+      // Planned retries do not run once the database is closed.
       after: (ms, act) => systemClock.after(ms, () => closed || act()),
     },
     mailboxMax: 1_000,
@@ -114,7 +114,7 @@ await onServerDatabase('projectors that share a database', ({ fresh }) => {
           for (const each of nodes) each.look()
           const [checkpoint] = await checkpoints(database)
           assert.equal(checkpoint?.offset, appended)
-          // Also who did not write it knows how far it is.
+          // A store that did not write it also knows the position.
           for (const { told } of nodes) assert.equal(told.at(-1), appended)
         })
         for (const { state } of nodes) assert.equal(state.refused, '')

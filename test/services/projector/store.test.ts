@@ -21,14 +21,14 @@ import { given } from '../market/market-fixture.ts'
 const away = new Fault('STORE_UNAVAILABLE', 'no server answers', { retryable: true })
 const foreign = new Fault('STORE_FOREIGN_LOG', 'another log', { retryable: false })
 
-/** A store on a log in memory and a database that does as the test says. */
+/** A store on a log in memory and a database that the test controls. */
 function following(
   count: number,
   failures: {
     claim?: Fault[]
     write?: Fault[]
     read?: Fault[]
-    /** What every write of a partition fails with. */
+    /** Error of every write of a partition. */
     refuse?: Readonly<Record<number, Fault>>
     /** Writes that are done, but not answered; as many events are appended before the next. */
     unanswered?: { more: number }[]
@@ -72,7 +72,7 @@ function following(
       const fault = failures.refuse?.[batch.partition] ?? failures.write?.shift()
       if (fault !== undefined) throw fault
       const silent = failures.unanswered?.shift()
-      // As the database does it: where it stands decides, not what the batch is called.
+      // Like the database: its position decides, not the name of the batch.
       if (batch.from === stands[batch.partition]) {
         stands[batch.partition] = batch.to
         written.push(batch)

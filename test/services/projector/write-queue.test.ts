@@ -1,4 +1,4 @@
-/** The write queue: one write after the other, each answered with what became of it, and a limit. */
+/** The write queue: one write after the other, each answered with its result, and a limit. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -113,7 +113,7 @@ test('after a restart, a revocation that was sent holds its owner until it ends'
 const STEPS = ['find', 'examine', 'hold', 'attempt', 'open', 'send'] as const
 const CHAIN = aMarket().chainId
 
-/** The owner sells to a bid that rests, or another trader buys what the owner offers. */
+/** The owner sells to a resting bid, or another trader buys the owner's offer. */
 const MATCHES = {
   'the owner’s own order': { rests: buy('YES').by('eve').named('rests'), comes: sell('YES') },
   'an order of the other side': { rests: sell('YES').by('ann').named('rests'), comes: buy('YES') },
@@ -227,7 +227,7 @@ test('an owner’s daily gas grows with settled trades, up to the maximum per ow
         break
       }
       world.tell(sent++, 'mined')
-      // What it really used is its limit here.
+      // The gas used is its limit here.
       for (const one of world.news) Object.assign(one, { gasUsed: 100_000 })
       await advance(100)
     }

@@ -63,9 +63,9 @@ export class World {
   verdict: Rejection | undefined
   /** The chain is as asked for already. */
   done: { doneBy?: string } = {}
-  /** What the operation would take from its owner's orders. */
+  /** The effect of the operation on its owner's orders. */
   guard: RelayGuard | undefined
-  /** What the owner's orders and trades need, as the market threads say it. */
+  /** The needs of the owner's orders and trades, as market threads return them. */
   needs: TraderNeeds | Rejection = NO_NEEDS
   /** Whose new orders are held, by operation. */
   readonly held = new Map<RelayKey, { owner: Address; orders: HeldOrders }>()
@@ -156,7 +156,7 @@ export class World {
     balances: async () => LANES.map((lane, at) => ({ lane, wei: this.balances[at] ?? '0' })),
   }
 
-  /** The chain has taken what was sent as this one. */
+  /** The chain has mined the transaction of this operation. */
   tell(nonce: number, type: 'mined' | 'finished', outcome: 'succeeded' | 'reverted' = 'succeeded') {
     const one = this.sent[nonce]
     assert.ok(one)

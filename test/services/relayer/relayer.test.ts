@@ -292,7 +292,7 @@ test('an operation without effect is answered with the earlier one, and nothing 
   for (let at = 0; at < 8; at++) {
     assert.deepEqual(await relay(approval('a', at)), { txHash: hashOf(7), status: 'confirmed' })
   }
-  // Nobody knows which transaction it was.
+  // The transaction is unknown.
   world.done = { doneBy: '' }
   assert.deepEqual(await relay(approval('a', 9)), { txHash: '', status: 'confirmed' })
   assert.deepEqual([world.sent.length, world.rows.size, state.underway.size], [0, 0, 0])
@@ -320,7 +320,7 @@ test('approvals that have used up their gas leave that of redemptions untouched,
   assert.equal(await next(redemption('a', 2)), 'pending')
   assert.equal(await next(redemption('a', 3)), 'pending')
   assert.equal(await next(redemption('a', 4)), 'pending')
-  // His own share of redemptions is limited too, apart from his approvals.
+  // The owner's own share for redemptions is limited too, separately from approvals.
   assert.equal(await next(redemption('a', 5)), 'RATE_LIMITED')
   assert.deepEqual(state.gasToday, { redemption: 180_000, other: 360_000 })
 })

@@ -85,7 +85,7 @@ async function tradeForAnHour(database: Database, random: Random): Promise<Trade
   return recentTrades(database, { marketId: market.marketId, limit: 1_000_000 })
 }
 
-/** What was confirmed settles, block by block, some blocks twice because they were undone. */
+/** Confirmed trades settle, block by block; some blocks twice, because they were undone. */
 async function settleOnChain(
   database: Database,
   trades: readonly TradeRecord[],

@@ -1,6 +1,6 @@
 /**
- * What happens on a chain, as the tests of positions want to say it. Market 7 has the id 0x0…07, the
- * contract 0x0…07, and the tokens 70 and 71.
+ * Short notation of events on a chain in the tests of positions. Market 7 has the id 0x0…07, the contract 0x0…07, and
+ * the tokens 70 and 71.
  */
 
 import type { BlockMark, ChainEvent, MoveKind } from '#domain/chain-event.ts'

@@ -60,7 +60,7 @@ await onBothDatabases('positions', ({ fresh }) => {
   })
   after(() => closeDatabase(database))
 
-  /** What went into markets and came out of them, block by block. */
+  /** Money into and out of markets, block by block. */
   const cash = new Map<number, { user: Address; id: MarketId; came: bigint }[]>()
   function cashOf(events: readonly Bare[]): { user: Address; id: MarketId; came: bigint }[] {
     return events.flatMap((event) => {
@@ -100,7 +100,7 @@ await onBothDatabases('positions', ({ fresh }) => {
   }
   const made = async (user: Address): Promise<number> =>
     Number(await realisedProfitOf(database, { user, chainId: CHAIN }))
-  /** The profit is what came out, less what went in, plus the cost of what is held: market by market. */
+  /** The profit of each market is the money out, minus the money in, plus the cost of the held shares. */
   async function assertProfits(why = ''): Promise<void> {
     for (const user of [ann, bob, eve]) {
       let all = 0n
@@ -157,7 +157,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual([await made(ann), await made(eve)], [0, 0], 'a present is a loss of its cost')
     await happen(...merge(1, bob, 401n))
     assert.deepEqual(await has(bob, 1), [0, 0, 600, 300])
-    // 401 − 201 − 200: a set is worth what it cost.
+    // 401 − 201 − 200: a set is worth its cost.
     assert.equal(await made(bob), 61)
     await assertProfits()
     assert.equal(await openInterestOf(database, { marketId: market(1) }), 600n)
@@ -249,7 +249,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual(await positionsOfUser(database, { user: bob, chainId: 1, limit: 9 }), [])
   })
 
-  /** The chain said this of Ann's position in the second market, at that block. */
+  /** A reading of Ann's position in the second market, at that block. */
   const sync = (yes: number, no: number, read = mark(at), holder: Address = ann, id = 2) =>
     syncPosition(database, {
       chainId: CHAIN,
@@ -272,7 +272,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual(await has(ann, 2), [10, 5, 60, 25])
     const [difference] = (await auditPositions(database)).differences
     assert.match(difference?.what ?? '', /^position of/)
-    // What the chain said of a block before is of no use: the indexer knows better.
+    // A reading of an earlier block is not used: the indexer is ahead.
     const known = await sync(1, 1, mark(at - 1))
     assert.deepEqual(
       [known.yesShares, known.noShares, known.blockNumber, known.blockHash],

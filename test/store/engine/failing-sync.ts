@@ -1,6 +1,6 @@
 /**
- * A thread whose disk fails once when a commit is to be made durable, and says of all others that they are; it tells
- * what it is told of two.
+ * A thread whose disk fails once during the sync of a commit and then reports success; it prints the results of two
+ * commits.
  */
 
 import { parentPort, workerData } from 'node:worker_threads'
@@ -16,7 +16,7 @@ const durable = {
   close: async () => {},
 }
 const writeAhead = keepWriteAhead(file, copier, undefined, durable)
-// It would stay for ever: nothing that it was told ends it.
+// It would never end on its own.
 setInterval(() => {}, 1_000)
 for (const table of ['more', 'most']) {
   file.exec(`create table ${table} (n integer)`)

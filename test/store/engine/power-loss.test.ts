@@ -34,7 +34,7 @@ function makeDatabase(t: TestContext) {
   return { scratch, folder, path, start }
 }
 
-/** What the disk has in the place of the folder: the memory that connections share is of no use to the next ones. */
+/** Content of the disk in place of the folder, without the shared memory of connections. */
 function layOut(folder: string, disk: ReturnType<typeof diskAfter>): void {
   rmSync(folder, { recursive: true })
   mkdirSync(folder)

@@ -1,4 +1,4 @@
-/** Statements that are prepared once find what the ORM's own way finds. */
+/** Prepared statements return the same as those of the ORM. */
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'

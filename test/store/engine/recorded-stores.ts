@@ -1,6 +1,6 @@
 /**
- * Two stores after one another on one database, while every write is recorded: the disk of the first fails in the
- * middle, and the second goes on from what is there. A reader is there all the time, as in an exchange.
+ * Two stores in succession on one database, while every write is recorded: the disk of the first fails in the middle,
+ * and the second continues from the remaining data. A reader is open all the time, as in an exchange.
  */
 
 import { once } from 'node:events'

@@ -56,7 +56,7 @@ test('another thread copies the write-ahead file back, and the file starts over 
   }
 })
 
-/** A copier whose copies end when they are told to. */
+/** A copier whose copies end on demand. */
 function slowCopier(): { copier: Copier; asked: () => number; end: () => Promise<void> } {
   const copies: PromiseWithResolvers<number>[] = []
   return {

@@ -165,7 +165,7 @@ await onServerDatabase('leases', (databases) => {
                 if (!('epoch' in answer)) continue
                 lease = { role, epoch: answer.epoch }
                 taken.push(answer.epoch)
-                // As a lane recovers: what earlier epochs have written is all there is of them.
+                // As in the recovery of a lane: only rows of earlier epochs exist.
                 seenBy.set(answer.epoch, new Set(await nonces(database)))
               } else if (random.chance(0.25)) {
                 // It may be lost by now and does not know: it goes on writing under it.

@@ -1,4 +1,4 @@
-/** The schema: made, upgraded, refused where another version wrote it, and what the entities say of it. */
+/** The schema: created, upgraded, refused if another version wrote it, and compared with the entities. */
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
@@ -81,7 +81,7 @@ await onBothDatabases('the schema', (databases) => {
           const name = fieldNames[0] ?? ''
           assert.equal(found.get(name), nullable, `${tableName}.${name} may be null`)
         }
-        // Rows that MySQL numbers, and what only its indexes need, are no concern of the ORM.
+        // Row numbers of MySQL, and columns that only its indexes need, are not part of the ORM.
         const own = dialect === 'mysql' ? ['row_no', 'permit_owner'] : []
         const known = new Set([...props.flatMap(({ fieldNames }) => fieldNames), ...own])
         assert.deepEqual(

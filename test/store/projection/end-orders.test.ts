@@ -45,7 +45,7 @@ await onBothDatabases('the orders of a closed market', (databases) => {
 
       assert.equal(await endOrders(database, change.marketId), true)
       assert.equal(await countOf(database, 'market-closed'), ORDERS_ENDED_MAX)
-      // The process ends here; the next one finds what is left.
+      // The process ends here; the next one finds the rest.
       const again = await openDatabase(url)
       try {
         const { marketIds } = await marketsToEnd(again, undefined)

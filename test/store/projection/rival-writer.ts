@@ -1,4 +1,4 @@
-/** A second writer on a thread of its own: projects the batches it is sent and says what it heard. */
+/** A second writer on its own thread: projects the batches that it receives and returns the results. */
 
 import { once } from 'node:events'
 import { parentPort, workerData } from 'node:worker_threads'

@@ -1,4 +1,4 @@
-/** What accounts start from: all that is open and pending, of one snapshot, in pages. */
+/** The initial data of accounts: everything open and pending, of one snapshot, in pages. */
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'

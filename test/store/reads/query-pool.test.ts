@@ -23,7 +23,7 @@ function queryPool(databaseUrl: string): Piscina {
   })
 }
 
-/** What is still open of the database: connections at the server, or descriptors of the file. */
+/** Open resources of the database: connections at the server, or descriptors of the file. */
 async function handlesOf(url: string): Promise<number> {
   const at = parseDatabaseUrl(url)
   if (at.dialect === 'mysql') {

@@ -133,7 +133,7 @@ await onBothDatabases('reads', (databases) => {
       assert.deepEqual(await of('ann', 31337, 100), ann)
       for (let limit = 1; limit < ann.length; limit++) {
         assert.deepEqual(await of('ann', 31337, limit), ann.slice(0, limit))
-        // Page by page it is the same list, whatever shares a millisecond.
+        // Page by page it is the same list, even if trades share a millisecond.
         const paged: string[] = []
         let before: TradePlace | undefined
         do {

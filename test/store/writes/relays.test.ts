@@ -230,7 +230,7 @@ await onBothDatabases('relays and claims', ({ fresh }) => {
   })
 })
 
-/** The claims of a user, whatever became of them. */
+/** The claims of a user, in any state. */
 async function claimsOfUser(database: Database, user: Address): Promise<ClaimRecord[]> {
   const found: ClaimRecord[] = []
   for (const status of ['pending', 'confirmed', 'failed'] as const) {

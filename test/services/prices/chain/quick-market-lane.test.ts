@@ -1,4 +1,4 @@
-/** The operator's lane of quick markets on a real chain, with a journal that is away when the test says so. */
+/** The operator's lane of quick markets on a real chain, with a journal that the test can make unavailable. */
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
@@ -12,7 +12,7 @@ import { type SimulatedClock, simulatedClock } from '../../../support/simulated-
 
 const POLL_MS = 1_000
 const AWAY = new Fault('STORE_AWAY', 'no database', { retryable: true })
-/** What an `eth_call` answers about a market that is not there yet. */
+/** The result of an `eth_call` for a market that does not exist yet. */
 const NO = `0x${'0'.repeat(64)}`
 
 describe('the lane of quick markets', () => {
@@ -78,7 +78,7 @@ describe('the lane of quick markets', () => {
       assert.ok(isSo())
     })
 
-  /** Until so many are in the journal and have reached the node too: what is saved first is sent after it. */
+  /** Waits until this many are in the journal and have reached the node: each is saved first and sent afterwards. */
   const sent = (count: number): Promise<void> =>
     eventually(async () => {
       assert.equal(f.rows.size, count)

@@ -8,7 +8,7 @@ const START_MS = 1_800_000_000_000
 
 function group(): {
   failover: Failover
-  /** A round of observations one second later: prices in USD, undefined says nothing. */
+  /** A round of observations one second later: prices in USD; undefined for no report. */
   round(prices: Partial<Record<PriceSource, number>>, seconds?: number): PriceSource | undefined
   say(source: PriceSource, usd: number, fields?: Partial<Observation>): string
   nowMs(): number
@@ -114,7 +114,7 @@ test('while no majority agrees, no price is published', () => {
   assert.equal(round({ pyth: 100, binance: 103 }, 100), undefined)
   // Not even when the other one falls silent: it may have been right.
   assert.equal(round({ pyth: 100 }, 100), undefined)
-  // A third one decides, and is heard itself if it agrees with somebody.
+  // A third source decides, and becomes active itself if it agrees with another.
   assert.equal(round({ pyth: 100, coinbase: 108 }, 30), undefined)
   assert.equal(round({ pyth: 100, coinbase: 100.2 }, 14), 'coinbase')
   assert.equal(round({ pyth: 100, coinbase: 100.2 }, 20), 'pyth')

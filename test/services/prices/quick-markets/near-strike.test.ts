@@ -51,7 +51,7 @@ test('a source with a constant difference to the others still sees the same side
   await until(899, { pyth: 101, binance: 101, coinbase: 101 })
   await until(900, { pyth: 99.75, binance: 100.25, coinbase: 100 })
   const { outcome, average, sources } = market()!.resolution!
-  // One that stands where it stood says neither up nor down.
+  // A source with an unchanged price votes for neither side.
   assert.deepEqual([outcome, average, sources?.length], [NO, undefined, 3])
 })
 
@@ -105,7 +105,7 @@ test('without reports of the last minute, a fallback decides in the end', async 
   assert.deepEqual([source, outcome, average?.price], ['binance', NO, 99.97e8])
 })
 
-/** What each source says at each second: steps of 1/128 dollar around the strike, exact as integers. */
+/** Reports of each source at each second: steps of 1/128 dollar around the strike, exact as integers. */
 function drawPaths(random: Random): Map<PriceSource, Map<number, number>> {
   const paths = new Map<PriceSource, Map<number, number>>()
   for (const source of PRICE_SOURCES) {
@@ -152,7 +152,7 @@ async function play(
   const lines = new Map<PriceSource, number>()
   for (let sec = -9; sec <= 1_000; sec++) {
     await pass(1)
-    // Most of what matters happens near the two boundaries.
+    // Most relevant reports are near the two boundaries.
     const isNear = (sec > 820 && sec < 930) || sec < 30
     if (isNear && trouble?.chance(0.04)) {
       restart()

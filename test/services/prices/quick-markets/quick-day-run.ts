@@ -21,7 +21,7 @@ try {
   for (let seed = Number(first); seed < Number(first) + Number(days); seed++) {
     const database = await openDatabase(`sqlite:${folder}/${seed}.db`)
     await migrate(database)
-    // What a crash of the machine would leave is another test's matter.
+    // The effects of a crash of the machine are covered by another test.
     await sqlConnection(database).execute('pragma synchronous = off')
     try {
       const day = await runDay(randomFrom(seed), database, Number(hours))

@@ -101,9 +101,9 @@ export async function runDay(random: Random, database: Database, hours = 24): Pr
   let faults = 0
   let published = 0
   let pending = 0
-  // Its own chance, so that what is asked how often does not change what happens when.
+  // Its own random numbers, so that the number of requests does not change the events.
   const luck = randomFrom(random.seed ^ 0x5eed)
-  /** Losing an answer or a request, sometimes, whatever it is for. */
+  /** Sometimes loses an answer or a request of any kind. */
   const unsure = async <T>(work: () => Promise<T>): Promise<T> => {
     pending++
     try {
@@ -266,7 +266,7 @@ export async function runDay(random: Random, database: Database, hours = 24): Pr
     }
   }
 
-  /** No wrong price leaves: whatever is published is within a percent of the path. */
+  /** No wrong price is published: each is within a percent of the path. */
   function checkNear(asset: string, price: number, source: PriceSource): void {
     const truth = simulator.tickAt(source, asset, clock.nowMs()).price
     if (Math.abs(price - truth) / truth < 0.012) return
@@ -285,7 +285,7 @@ export async function runDay(random: Random, database: Database, hours = 24): Pr
   let nextFaultMs = START_MS + random.int(30_000, 600_000)
   const faultEnds = new Map<PriceSource, number>()
   const endMs = START_MS + hours * HOUR_MS
-  // After the day a quiet hour, in which whatever is left comes to its end.
+  // After the day a quiet hour, in which everything left is finished.
   for (; clock.nowMs() < endMs + HOUR_MS; ) {
     const nowMs = clock.nowMs()
     const isQuiet = nowMs >= endMs
@@ -329,7 +329,7 @@ export async function runDay(random: Random, database: Database, hours = 24): Pr
 /** Intervals that cannot open because nothing runs until their end is near. */
 function noteMissed(clock: SimulatedClock, downUntilMs: number, missed: Set<string>): void {
   const startSec = Math.floor(clock.nowMs() / 1_000 / INTERVAL_SEC) * INTERVAL_SEC
-  // A start takes a moment until somebody speaks.
+  // After a start it takes a moment until a source is active.
   if (downUntilMs > (startSec + INTERVAL_SEC - 60 - 120) * 1_000) {
     for (const asset of ASSETS) missed.add(`${asset} ${startSec}`)
   }
@@ -339,7 +339,7 @@ function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** Whatever a day has to have been like. */
+/** Properties of every day. */
 export function assertDay(day: Day): void {
   const { endMs, markets, chain, simulator } = day
   assert.deepEqual(day.wrong, [], 'no wrong price leaves')
@@ -365,7 +365,7 @@ export function assertDay(day: Day): void {
         .filter((mark) => mark !== null)
       const averaged = resolution.average?.marks ?? []
       for (const mark of [strike, resolution.start, resolution.end, ...others, ...averaged]) {
-        // What is not exact says so, and is what its source reported later within the bound.
+        // An inexact mark is marked as such, and is a later report of its source within the bound.
         const atMs = mark.exact ? mark.boundarySec * 1_000 : mark.atMs
         const truth = simulator.tickAt(mark.source, asset, atMs)
         assert.equal(mark.price, truth.price, `${label}: ${JSON.stringify(mark)}`)

@@ -9,7 +9,7 @@ import { WHOLE } from '../../../support/sample.ts'
  * in the first within the hour, in the second late in the evening.
  */
 const KNOWN = [{ seed: '323641', hours: 2 }, ...(WHOLE ? [{ seed: '321828583', hours: 24 }] : [])]
-/** Of a day that nobody knows, the beginning; `npm run soak -- quick-days` has whole ones, as many as one likes. */
+/** The beginning of a random day; `npm run soak -- quick-days` runs any number of whole days. */
 const DRAWN = { seed: String(Math.floor(Math.random() * 2 ** 31)), hours: 3 }
 const given = process.env.TEST_SEED?.split(',').map((seed) => ({ seed, hours: 24 }))
 const RUN = fileURLToPath(new URL('./quick-day-run.ts', import.meta.url))
