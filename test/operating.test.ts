@@ -1,6 +1,6 @@
 /**
- * What an operator is given fits the exchange: alarms, settings, files and sections exist. That the metrics do is
- * asked of the exchange of `scenario/devnet.test.ts`.
+ * The files for operators fit the exchange: alarms, settings, files and sections exist. `scenario/devnet.test.ts`
+ * checks the metrics.
  */
 
 import assert from 'node:assert/strict'
@@ -222,7 +222,7 @@ test('the compose file is complete, and an exchange starts with its settings', (
   assert.match(textOf('Dockerfile'), new RegExp(`EXPOSE ${front.port} ${front.adminPort}\n`))
 })
 
-/** What is loaded only for a local chain: `requireDevnetPackages` runs before both. */
+/** Packages that are loaded only for a local chain: `requireDevnetPackages` runs before both. */
 const LOCAL_CHAIN = ['src/devnet/open-devnet.ts', 'src/devnet/chain-host.ts']
 
 /** The files and libraries that these files load, import, or start as a thread or a process. */
@@ -280,7 +280,7 @@ test('the Dockerfile and the systemd unit name files that exist', () => {
   )
   assert(copied.includes('src') && copied.includes('package-lock.json'))
   for (const path of copied) assert(existsSync(join(ROOT, path)), path)
-  // What is left out must not be what the image takes.
+  // The image must not need files that are left out.
   const ignored = textOf('.dockerignore').trim().split('\n')
   for (const path of copied) assert(!ignored.includes(path), path)
   const unit = textOf('config/deploy/sibyl.service')

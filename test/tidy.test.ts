@@ -1,4 +1,4 @@
-/** The house rules, as a test: who may import whom, where a library lives, how files are written. */
+/** The house rules as tests: imports between rooms, where each library is used, how files are written. */
 
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync } from 'node:fs'
@@ -12,7 +12,7 @@ import { longParameterLists } from './support/parameters.ts'
 /** Only these compose. */
 const COMPOSERS = new Set(['src', 'boot', 'operator', 'services/front'])
 
-/** What each room may import; `type:` marks rooms that only types may come from. */
+/** Rooms that each room may import; `type:` marks rooms that only types may come from. */
 const ROOMS: Record<string, readonly string[]> = {
   domain: [],
   runtime: [],
@@ -43,7 +43,7 @@ const SERVICE_IMPORTS = [
   ...['runtime', 'log', 'store', 'chain', 'verify'].map((room) => `type:${room}`),
 ]
 
-/** What the composing files of a service may import too: its thread, metrics and contract calls. */
+/** Further imports of the composing files of a service: its thread, metrics and contract calls. */
 const ADAPTERS = [
   'config',
   'contracts',
@@ -59,7 +59,7 @@ const ADAPTERS = [
 const COMPOSING =
   /^src\/services\/((kit|node)\/|\w+\/(([a-z-]+-)?(thread|metrics)\.ts|(thread|chain)\/))/
 
-/** The rooms where a library may be used; what is not listed may be used wherever it is needed. */
+/** The rooms where a library may be used; libraries that are not listed may be used anywhere. */
 const HOMES: Record<string, readonly string[]> = {
   viem: ['chain', 'devnet', 'client'],
   ccxt: ['ccxt'],
@@ -83,7 +83,7 @@ const HOMES: Record<string, readonly string[]> = {
   'lightweight-charts': ['web'],
 }
 
-/** Who reads the environment: one for the exchange, one for the command of its users. */
+/** Files that read the environment: one for the exchange, one for the command of its users. */
 const ENVIRONMENT = new Set(['config/settings.ts', 'config/command-environment.ts'])
 
 const WORKER_LINES_MAX = 15
@@ -93,7 +93,7 @@ const WORKERS_LINES = 200
 /** A function has at most so many parameters; one that needs more takes an object. */
 const PARAMETERS_MAX = 4
 
-/** Who may have more, by the room and the name of the function, and why. */
+/** Functions that may have more, by room and name, with the reason. */
 const MORE_PARAMETERS: Record<string, readonly string[]> = {
   'hot path: every order runs through it, and an object per call would be one more per order': [
     ...['withdraw', 'admit', 'emitFills', 'emitRest', 'close', 'closeOne', 'closeAll'].map(
@@ -326,7 +326,7 @@ const OWN_WORLD: Record<string, RegExp> = {
     /^src\/services\/(market\/thread\/market-log|node\/node-line|prices\/thread\/price-feeds)\.ts$/,
 }
 
-/** What reads time, draws chance or sets a timer; and what opens a connection, a file or a thread. */
+/** Code that reads time, draws random numbers or sets a timer; and code that opens a connection, a file or a thread. */
 const AMBIENT =
   /\b(Date\.now|new Date\(\)|Math\.random|performance\.now|hrtime|random(Bytes|UUID|Int)|set(Timeout|Interval|Immediate)|systemClock|node:timers)\b/
 const OPENING =

@@ -113,7 +113,7 @@ export function checkCandle([timestamp, open, high, low, close, volume]: OHLCV):
   assert.ok(volume! >= 0)
 }
 
-/** Asserts that `has` tells exactly which methods this exchange implements itself. */
+/** Asserts that `has` lists exactly the methods that this exchange implements itself. */
 export function checkHas(exchange: Sibyl, base: object): void {
   const own = new Set<string>()
   for (let at = Object.getPrototypeOf(exchange); at !== base; at = Object.getPrototypeOf(at)) {

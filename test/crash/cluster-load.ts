@@ -1,7 +1,7 @@
 /**
- * The load on a cluster while it is hit: for each market, lanes that place orders over HTTP and over the stream, on both
- * fronts, one after the other. What each order met is known; whoever finds its front gone goes to the other. And readers
- * that keep books by the stream of each front: they are told where they have missed something, and are never wrong.
+ * The load on a cluster during faults: for each market, lanes that place orders over HTTP and over the stream, on both
+ * fronts, one after the other. The result of each order is recorded; a lane that loses its front uses the other. Also
+ * readers that keep books from the stream of each front: every gap is reported to them, and they are never wrong.
  */
 
 import assert from 'node:assert/strict'

@@ -1,12 +1,10 @@
 /**
- * Kills the exchange with SIGKILL again and again under a seeded flow of orders, and counts what that
- * costs. After each restart: every answered command is there, none is there twice, the markets hold
- * open what the log says, and the database agrees with the markets. Where nothing was under way when
- * the kill came, the whole state of the markets, every queue of every book, is what it was before.
- *
- * Every few kills it begins with a new data folder. In every second folder snapshots and truncation
- * run all the time; there the log does not tell the whole story any more, and the database is held
- * to the answers and to the markets alone.
+ * Kills the exchange with SIGKILL again and again under a seeded flow of orders, and counts the effects. After each
+ * restart every answered command is there, none is duplicated, the open orders of the markets equal those of the log,
+ * and the database agrees with the markets. If nothing was in flight at the kill, the whole state of the markets, every
+ * queue of every book, is unchanged. Every few kills it starts with a new data folder. In every second folder snapshots
+ * and truncation run all the time; there the log is not complete, so the database is compared only with the answers and
+ * the markets.
  */
 
 import assert from 'node:assert/strict'

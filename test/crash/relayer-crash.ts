@@ -1,8 +1,7 @@
 /**
- * Kills the exchange at chosen moments of a relayed operation, starts it again, and sends the same
- * request until it is answered. Whatever happened, the chain has seen the operation once: the owner's
- * nonce at the contract is one, and one event says so. A kill per operation, or one kill for many of
- * them, each of which is held at another moment.
+ * Kills the exchange at chosen moments of a relayed operation, restarts it, and sends the same request until it is
+ * answered. In every case the chain has the operation once: the owner's nonce at the contract is one, and there is one
+ * event. There is a kill per operation, or one kill for many of them, each of which is held at another moment.
  */
 
 import assert from 'node:assert/strict'
@@ -115,8 +114,8 @@ export async function crashRelayerOnce(
     held.isHere = true
     await dead.promise
   }
-  // Those held at a question that names their owner hold up no other. The rest follow, the furthest first: what is held
-  // at a later moment asks nothing that an earlier one waits for.
+  // Requests that name their owner delay no other operation. The rest follow, the latest moment first: an operation
+  // held at a later moment sends no request that an earlier one waits for.
   const [early, late] = [crowd.slice(0, 2), crowd.slice(2).toReversed()]
   for (const one of [...early, ...late]) {
     underWay.push(one)
@@ -191,8 +190,8 @@ async function killedAt(
 }
 
 /**
- * As a client would, who hears that the chain does not answer: what is asked in the same moment as
- * something that is held goes out together with it, and is held, too.
+ * Like a client that gets an error because the chain does not answer: requests of the same moment as a held one are
+ * sent in its batch, and are held too.
  */
 async function submitUntilHeld(
   relayed: Relayed,

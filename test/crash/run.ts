@@ -1,6 +1,6 @@
 /**
- * `npm run crash -- exchange --kills 1000 [--seed 1]`: kills the exchange so many times and prints what was
- * answered, lost and duplicated. Exits with 1 when anything was.
+ * `npm run crash -- exchange --kills 1000 [--seed 1]`: kills the exchange this many times and prints the answered, lost
+ * and duplicated orders. Exits with 1 if any was lost or duplicated.
  *
  * `npm run crash -- resolution`: a market's whole life to its resolution, in which the exchange is
  * killed after every step.

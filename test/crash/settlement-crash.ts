@@ -1,9 +1,8 @@
 /**
- * Kills the exchange (SIGKILL) again and again while trades settle: at chosen instants of a
- * settlement, told by what it asks the chain, or at any. The process that is killed has the real
- * market, store and settlement threads under the real supervisor; orders come over its own channel.
- * In the end every trade that was matched has settled exactly once or failed, and every trader holds
- * on chain what their trades say.
+ * Kills the exchange (SIGKILL) again and again while trades settle: at chosen instants of a settlement, recognised by
+ * its requests to the chain, or at any instant. The killed process has the real market, store and settlement threads
+ * under the real supervisor; orders are sent over its own channel. In the end every matched trade has settled exactly
+ * once or failed, and the holdings of every trader on chain follow from their trades.
  */
 
 import assert from 'node:assert/strict'

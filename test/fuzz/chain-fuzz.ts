@@ -1,7 +1,7 @@
 /**
- * Logs of every event that the exchange reads, with values that no honest contract writes, among logs of an
- * honest flow, through the indexer into a database. The cursor always reaches the head, and what was honest
- * is counted to the last token.
+ * Logs of every event that the exchange reads, with values that no honest contract writes, among logs of an honest
+ * flow, through the indexer into a database. The cursor always reaches the head, and honest events are counted to the
+ * last token.
  */
 
 import assert from 'node:assert/strict'
@@ -311,7 +311,7 @@ class Flow {
     }
     if (type === 'string') return this.text()
     if (type === 'bytes32') {
-      // A market that a hostile log could end would have nothing more to say.
+      // A market that a hostile log could end would have no further events.
       const known = event === 'MarketResolved' ? undefined : market?.id
       return random.pick([ZERO_WORD, wordOf(MAX), random.hex(32), known ?? random.hex(32)])
     }

@@ -1,6 +1,6 @@
 /**
- * A node of a chain that exists only as logs: blocks hold what a test puts into them, however impossible.
- * It answers the requests of the chain reader, and nothing else.
+ * A node of a chain that consists of logs only: a test fills the blocks, with any content. It answers the requests of
+ * the chain reader, and nothing else.
  */
 
 import { type Hex, keccak256, stringToHex } from 'viem'

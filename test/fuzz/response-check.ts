@@ -1,4 +1,4 @@
-/** Reads the bytes that a front has sent, and reports what is malformed. */
+/** Reads the bytes that a front has sent, and reports malformed parts. */
 
 export type Verdict = {
   /** Answers that are whole. */

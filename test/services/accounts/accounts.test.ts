@@ -288,7 +288,7 @@ function withPermits() {
       assert.equal(its.reserve(ann(name), permitted(nonce)), 'granted')
       const before = its.market.events.length
       its.market.place(ann(name))
-      // The market has no builder for permits: what it said is said with one.
+      // The market's builder has no permits, so its events are changed to have one.
       for (const [at, event] of its.market.events.entries()) {
         if (at < before || event.type !== 'OrderRested' || event.order === undefined) continue
         const permit = { nonce: String(nonce) } as PermitSignature

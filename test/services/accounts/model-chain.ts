@@ -97,7 +97,7 @@ export function modelChain(chainId: number) {
     settle(trade: Omit<SettledTrade, 'block'>) {
       settled.push(trade)
     },
-    /** Whether a trade is settled, in a block or in what will be the next. */
+    /** True if a trade is settled, in a block or in the next one. */
     hasSettled: (tradeKey: string): boolean =>
       minedIn.has(tradeKey) || settled.some((trade) => trade.tradeKey === tradeKey),
     mine() {

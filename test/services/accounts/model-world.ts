@@ -486,7 +486,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
 
   function place(one: Asked): void {
     const { market } = placeOf(one.order.marketId)
-    // Whichever way it is placed, what is granted ends with what is not filled.
+    // In both cases the grant ends for the part that is not filled.
     const timeInForce = random.chance(0.4)
       ? random.pick(['POST_ONLY', 'IOC', 'IOC', 'FOK'] as const)
       : undefined
@@ -744,8 +744,8 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   }
 
   /**
-   * A trade is in the funds that the actor has not been told the match of: it cannot know what is short. One that was
-   * over and forgotten, and that a reorg has settled anew, looks the same until the logs are read to an end.
+   * The funds contain a trade whose match the actor has not read, so it cannot know the missing amount. The same holds
+   * for a forgotten trade that a reorg has settled again, until the logs are read to their end.
    */
   function hasUnreadMatch({ chain, trader, block }: Account): boolean {
     const minedIn = viewOf(chain.chainId)?.minedIn ?? new Map<string, number>()
@@ -801,7 +801,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     )
   }
 
-  /** Without what is named, the rest is covered; with any that was just named it would not be. */
+  /** Without the named orders, the rest is covered; with any newly named one it would not be. */
   function coveredBut(account: Account, justNamed: readonly OrderHash[]): void {
     const { chainId } = account.chain
     const mine = [...fed.open.values()].filter(
@@ -819,7 +819,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
       assert.deepEqual(uncoveredOf(judged), [], 'what is kept is covered')
     for (const order of mine) {
       if (!justNamed.includes(order.orderHash)) continue
-      // What was there when its turn came: all but those that were named before it.
+      // The orders at its turn: all except those that were named before it.
       const left = mine.filter(
         (one) =>
           !named.has(one.orderHash) ||

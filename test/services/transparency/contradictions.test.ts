@@ -63,7 +63,7 @@ function rowsOf(random: Random) {
 
 class Killed extends Error {}
 
-/** One life of the thread: its state is gone when it dies, at a random step of what it does. */
+/** One run of the thread: its state is lost when it dies, at a random step. */
 function incarnation(ports: PublicLogPorts) {
   const state = newPublicLog(ports)
   let pending: Promise<unknown> = Promise.resolve()
@@ -195,7 +195,7 @@ await onBothDatabases('contradictions of a public log', ({ migrated, giveBack, d
   // Which rules are kept, and in which lives a contradiction must be found.
   const cases: readonly (Rules & { readonly found: readonly Life[] })[] = [
     { pure: true, storedFirst: true, found: [] },
-    // The same rows lead to the same roots, whoever signs them and when: storing first is a second safeguard.
+    // The same rows give the same roots, for every signer at any time: storing first is a second safeguard.
     { pure: true, storedFirst: false, found: [] },
     // A tree that the database has is continued, so only the loss of the database shows it.
     { pure: false, storedFirst: true, found: ['lost database'] },
