@@ -44,7 +44,7 @@ test('the age of a price grows from the start, so an alarm fires if no price eve
   assert.deepEqual(await age(), [['BTC', 2]])
 })
 
-test('missing prices of all providers are reported once if it lasts, and not after a clock change', () => {
+test('a lasting absence of all prices is reported once, and a clock change is not reported', () => {
   const warnings: object[] = []
   const log = { warn: (fields: object) => warnings.push(fields), info: () => {}, debug: () => {} }
   let nowMs = 0

@@ -292,7 +292,7 @@ test('partitions are collected together, and enough events of all of them are wr
   )
 })
 
-test('a log of several partitions that cannot be read is not read more often for that', async () => {
+test('a log that cannot be read is not read more often if it has several partitions', async () => {
   const fault = new Fault('LOG_READ_FAILED', 'the disk is busy', { retryable: true })
   const { look, later, looks } = following(3, { read: Array<Fault>(300).fill(fault) }, 3)
   await look()

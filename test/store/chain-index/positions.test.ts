@@ -317,7 +317,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     await assertAudited()
   })
 
-  it('positions show a sync without shares, and one of a new position', async () => {
+  it('positions show a sync that finds no shares, and one that finds new ones', async () => {
     assert.deepEqual(await listed(bob), [
       [1, 1_001, 0, true],
       [2, 40, 0, true],
