@@ -20,13 +20,17 @@ function installForProduction(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-production-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
   for (const name of ['config', 'contracts', 'src', 'workers', 'package.json']) {
-    cpSync(join(ROOT, name), join(folder, name), { recursive: true })
+    cpSync(join(ROOT, name), join(folder, name), { recursive: true, preserveTimestamps: true })
   }
   const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as Lock
   for (const [path, { dev }] of Object.entries(lock.packages)) {
     if (dev === true || !/^node_modules\/(@[^/]+\/)?[^/]+$/.test(path)) continue
     mkdirSync(dirname(join(folder, path)), { recursive: true })
     symlinkSync(join(ROOT, path), join(folder, path))
+  }
+  // An installation prepares its modules; without them each start would load its libraries file by file.
+  for (const name of ['.package-lock.json', '.cache']) {
+    symlinkSync(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name))
   }
   return folder
 }
