@@ -14,8 +14,11 @@ import { shareProcesses } from './select-tests.ts'
 import { makeExchangesSnapshot } from './test-flags.ts'
 import { makeTestsFolder } from './tests-folder.ts'
 
-/** Two more than the cores: there are always some that wait for a disk, a block, a clock or a process. */
-const CONCURRENCY = availableParallelism() + 2
+/**
+ * More than the cores: a file with an exchange uses less than half of one, because it waits for a block, a clock, a disk
+ * or another process.
+ */
+const CONCURRENCY = availableParallelism() + 4
 const SLOWEST_SHOWN = 10
 /** A file, or several in one process, that takes longer hangs: a busy machine needs a tenth of it. */
 const TIMEOUT_MS = 20 * 60_000
