@@ -91,6 +91,7 @@ function flawOf(
 ): Rejection | undefined {
   const nowSec = secondsOf(context.nowMs)
   if (closedBy(state, nowSec, context)) return reject('MARKET_CLOSED')
+  const leaving = leavingOf(state, order.trader, replaced)
   if (bookByMs !== undefined && context.nowMs > bookByMs) {
     const detail = `it reached its market ${context.nowMs - bookByMs} ms after bookByMs`
     return reject('TOO_LATE', 'bookByMs', detail)
@@ -100,8 +101,8 @@ function flawOf(
     notionalFlaw(order, state.rules.risk?.minNotional ?? 0) ??
     (state.rules.behind?.has(state.market.chainId) ? reject('SETTLEMENT_BEHIND') : undefined) ??
     standingFlaw(state, order.trader, context.nowMs) ??
-    crowdedFor(state, order.trader, replaced) ??
-    groupFlaw(state, order.trader, tags?.group) ??
+    crowdedFor(state, order.trader, leaving.length) ??
+    groupFlaw(state, order.trader, tags?.group, leaving) ??
     (timeInForce === undefined
       ? undefined
       : timeInForceFlaw(state, order, timeInForce, { nowSec, replaced }))
@@ -168,14 +169,30 @@ function termsOf({ timeInForce, bookByMs, replaces }: PlacedOrder): PlacementTer
   return terms
 }
 
+const NONE: readonly OrderHash[] = []
+
+/** Returns the resting orders of the trader among those to be replaced. */
+function leavingOf(
+  { books }: MarketState,
+  trader: Address,
+  replaced: ReadonlySet<OrderHash> | undefined,
+): readonly OrderHash[] {
+  if (replaced === undefined) return NONE
+  return [...replaced].filter((orderHash) =>
+    books.some((book) => {
+      const slot = book.locate(orderHash)
+      return slot >= 0 && book.read(slot, orderHash).trader === trader
+    }),
+  )
+}
+
 /** Returns why there is no room for another order of this trader; undefined if there is. */
 function crowdedFor(
   { books, rules }: MarketState,
   trader: Address,
-  replaced: ReadonlySet<OrderHash> | undefined,
+  leaving: number,
 ): Rejection | undefined {
   const [yes, no] = books
-  const leaving = replaced?.size ?? 0
   const count = yes.count + no.count - leaving
   if (count >= rules.ordersMax) {
     return reject('OVERLOADED', undefined, 'the books of this market are full')
@@ -191,8 +208,11 @@ function groupFlaw(
   { tagged }: MarketState,
   trader: Address,
   group: string | undefined,
+  leaving: readonly OrderHash[],
 ): Rejection | undefined {
   if (group === undefined || tagged.countOf(trader, group) < GROUP_ORDERS_MAX) return undefined
+  const left = leaving.filter((orderHash) => tagged.of(orderHash)?.group === group).length
+  if (tagged.countOf(trader, group) - left < GROUP_ORDERS_MAX) return undefined
   const detail = `the group has ${GROUP_ORDERS_MAX} orders in this market`
   return reject('RATE_LIMITED', 'group', detail)
 }

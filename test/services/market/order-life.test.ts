@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { GROUP_ORDERS_MAX } from '#domain/limits.ts'
+import { GROUP_ORDERS_MAX, ORDERS_PER_TRADER_MAX } from '#domain/limits.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { PACKED } from '#log/packed-event.ts'
 import type { PlacedOrder } from '#protocol/market.ts'
@@ -216,4 +216,54 @@ test('a group has a limited number of orders, so that one step can cancel all of
   const one = place(market, order(GROUP_ORDERS_MAX), { tags: { group: 'g' } })
   assert.equal(codeOf(one), 'RATE_LIMITED')
   assert.equal(codeOf(place(market, order(GROUP_ORDERS_MAX), { tags: { group: 'h' } })), 'accepted')
+  // A replacement leaves the number as it was; one of an order of another group does not.
+  const replacing = (name: string, replaces: string) =>
+    codeOf(
+      place(market, buy('YES').at(0.1).size(1).by('ann').named(name), {
+        ...{ tags: { group: 'g' }, replaces: hashNamed(replaces) },
+      }),
+    )
+  assert.equal(replacing('more', `o${GROUP_ORDERS_MAX}`), 'RATE_LIMITED')
+  assert.ok(rests(market, `o${GROUP_ORDERS_MAX}`))
+  assert.equal(replacing('moved', 'o0'), 'accepted')
+})
+
+test('a replacement of an order that is not there does not raise the limit of open orders', () => {
+  const market = given()
+  const order = (at: number) => buy('YES').at(0.1).size(1).by('ann').named(`o${at}`)
+  for (let at = 0; at < ORDERS_PER_TRADER_MAX; at++) place(market, order(at))
+  const always = { replaces: hashNamed('never'), replaceMode: 'always' } as const
+  assert.equal(codeOf(place(market, order(ORDERS_PER_TRADER_MAX), always)), 'RATE_LIMITED')
+  const replacing = { replaces: hashNamed('o1') }
+  assert.equal(codeOf(place(market, order(ORDERS_PER_TRADER_MAX), replacing)), 'accepted')
+})
+
+test('an order cannot replace one of another market, and leaves it as it is', () => {
+  const [market, other] = [given(), given({ market: { id: `0x${'7'.repeat(64)}` as never } })]
+  place(other, buy('YES').at(0.4).size(5).by('ann').named('theirs'))
+  const before = market.hash()
+  const order = buy('YES').at(0.4).size(5).by('ann').named('mine')
+  const refused = place(market, order, { replaces: hashNamed('theirs') })
+  assert.deepEqual([codeOf(refused), market.hash()], ['ORDER_CLOSED', before])
+  const always = { replaces: hashNamed('theirs'), replaceMode: 'always' } as const
+  assert.equal(codeOf(place(market, order, always)), 'accepted')
+  assert.ok(rests(other, 'theirs') && rests(market, 'mine'))
+})
+
+test('groups that nothing can count again are forgotten, so a wallet cannot fill the memory', () => {
+  const market = given({ settled: false })
+  const groups = 2_000
+  for (let at = 0; at < groups; at++) {
+    const tags = { group: `g${at}`, protection: { windowMs: 60_000, fillsMax: 1_000 } }
+    place(market, sell('YES').at(0.5).size(1).by('ann').named(`s${at}`), { tags })
+    place(market, buy('YES').at(0.5).size(1).by('bob').named(`b${at}`), {
+      ...{ timeInForce: 'IOC', tags: { label: 'x', group: `t${at}` } },
+    })
+    // Fills count for a minute at most.
+    market.at(at)
+  }
+  holds(market)
+  // One fill a second: at most twice the groups of a minute are kept. Rows of an early time have them all.
+  const { length } = market.state.tagged.rows(market.state, START_SEC * 1_000)
+  assert.ok(length >= 58 && length <= 128, `${length} groups`)
 })
