@@ -1,6 +1,7 @@
 /**
  * Book-by, labels, groups, replacements and dead-man switches among random operations on a real log, with kills: before
- * an append, after it, and between batches. The invariants use answers and events only.
+ * an append, after it, and between batches. Trades are settled or fail, so quantity returns to the book. The invariants
+ * use answers and events only.
  */
 
 import assert from 'node:assert/strict'
@@ -10,14 +11,15 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { Fault } from '#domain/fault.ts'
-import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
-import type { MarketEvent } from '#domain/market-event.ts'
-import type { Price } from '#domain/money.ts'
+import { type Address, type MarketId, type OrderHash, tradeId } from '#domain/ids.ts'
+import type { MarketEvent, OrdersMatched } from '#domain/market-event.ts'
+import { isTakerBuyer } from '#domain/match-trades.ts'
+import type { Price, Shares } from '#domain/money.ts'
 import { OUTCOMES } from '#domain/order.ts'
 import type { Protection } from '#domain/order-tags.ts'
 import { isRejection } from '#domain/rejection.ts'
 import type { EventLog } from '#log/event-log.ts'
-import type { OrderAccepted, PlacedOrder } from '#protocol/market.ts'
+import type { OrderAccepted, PlacedOrder, TradeReport } from '#protocol/market.ts'
 import { buy, sell, traderNamed } from '../../support/orders.ts'
 import { type Random, randomFrom } from '../../support/random.ts'
 import { sampleOf, seedsOf } from '../../support/sample.ts'
@@ -30,6 +32,10 @@ const SAMPLE = 40
 const TRADERS = ['ann', 'bob', 'cat', 'dan']
 const GROUPS = ['a', 'b']
 const MARKETS = [marketId(1), marketId(2)]
+/** Orders to be replaced are mostly among the newest accepted ones: older ones are gone. */
+const RECENT = 200
+/** Unsettled trades above which settlement is reported more often than orders are placed. */
+const UNSETTLED_MANY = 300
 
 /** How the next append fails; a kill between batches fails none. */
 type Kill = 'before' | 'after' | undefined
@@ -74,7 +80,18 @@ function makeModel(random: Random, dataDir: string) {
   const switches = new Map<Address, number>()
   /** Fills of each group that its protection counts, naively. */
   const fills = new Map<string, { protection: Protection | undefined; fills: [number, number][] }>()
-  const counts = { kills: 0, late: 0, replaced: 0, protected: 0, fired: 0, repeated: 0 }
+  /** Trades without an end, the oldest first. */
+  const unsettled: { readonly marketId: MarketId; readonly report: TradeReport }[] = []
+  const counts = {
+    ...{ kills: 0, late: 0, replaced: 0, protected: 0, fired: 0, repeated: 0 },
+    ...{ settled: 0, returned: 0 },
+  }
+
+  const isOpenAt = (id: MarketId, orderHash: OrderHash): boolean =>
+    host.thread.markets.get(id)?.state.books.some((book) => {
+      const slot = book.locate(orderHash)
+      return slot >= 0 && book.read(slot, orderHash).expiresAtSec > Math.floor(nowMs / 1_000)
+    }) === true
 
   const restsAt = (id: MarketId, orderHash: OrderHash): boolean =>
     host.thread.markets.get(id)?.state.books.some((book) => book.locate(orderHash) >= 0) === true
@@ -87,6 +104,7 @@ function makeModel(random: Random, dataDir: string) {
         const known = orders.get(event.orderHash)
         assert.ok(known !== undefined && !known.gone, 'no order that is gone for good rests again')
         resting.add(event.orderHash)
+        if (event.returned) counts.returned++
         noteTags(known, event.marketId)
       } else if (event.type === 'OrderClosed') {
         const known = orders.get(event.orderHash)
@@ -95,6 +113,7 @@ function makeModel(random: Random, dataDir: string) {
       } else if (event.type === 'OrdersMatched') {
         const taker = orders.get(event.taker.orderHash)
         if (taker !== undefined) noteTags(taker, event.marketId)
+        noteTrades(event)
         for (const fill of event.fills) {
           for (const hash of [fill.makerHash, event.taker.orderHash]) {
             const key = keyOf(orders.get(hash), event.marketId)
@@ -112,6 +131,37 @@ function makeModel(random: Random, dataDir: string) {
         assert.ok(!isOfGroup || known.first === undefined, 'nothing protected survives')
       }
     }
+  }
+
+  function noteTrades(event: OrdersMatched): void {
+    const taker = orders.get(event.taker.orderHash)!.placed.order
+    for (const [index, fill] of event.fills.entries()) {
+      const maker = orders.get(fill.makerHash)!.placed.order
+      const [bought, sold] = isTakerBuyer(taker, fill) ? [taker, maker] : [maker, taker]
+      const report: TradeReport = {
+        ...{ tradeId: tradeId(event.marketId, event.seq, index), size: fill.size as Shares },
+        ...{ status: 'confirmed', txHash: '0xaa', reason: '', fault: 'none' },
+        ...{ buy: bought, sell: sold },
+      }
+      unsettled.push({ marketId: event.marketId, report })
+    }
+  }
+
+  /** Reports the end of the oldest trades. */
+  async function settleSome(): Promise<void> {
+    const ended = unsettled.splice(0, random.int(1, 8))
+    const batch: Command[] = ended.map(({ marketId: id, report }) => {
+      const failed = {
+        status: 'failed',
+        reason: 'InsufficientShares',
+        fault: random.pick(['buyer', 'seller', 'both', 'none'] as const),
+      } as const
+      const told = random.chance(0.3) ? { ...report, ...failed } : report
+      return { type: 'ReportTrade', message: { marketId: id, report: told } }
+    })
+    if (batch.length === 0) return
+    for (const answer of await run(batch)) assert.ok(!isRejection(answer), JSON.stringify(answer))
+    counts.settled += batch.length
   }
 
   function keyOf(known: Known | undefined, id: MarketId): string | undefined {
@@ -163,7 +213,12 @@ function makeModel(random: Random, dataDir: string) {
           : {}),
       }
     }
-    const target = random.chance(0.3) ? orders.get(random.pick(accepted)) : undefined
+    const recent = Math.max(0, accepted.length - RECENT)
+    const from = random.chance(0.9) ? recent : 0
+    const target =
+      random.chance(0.3) && accepted.length > 0
+        ? orders.get(accepted[random.int(from, accepted.length - 1)]!)
+        : undefined
     if (target !== undefined) {
       placed.replaces = target.placed.order.orderHash
       placed.order = { ...placed.order, marketId: target.placed.order.marketId }
@@ -244,7 +299,7 @@ function makeModel(random: Random, dataDir: string) {
       again ? orders.get(random.pick(accepted))!.placed : newOrder(),
     )
     const wasOpen = batch.map(({ order, replaces }) =>
-      replaces === undefined ? false : restsAt(order.marketId, replaces),
+      replaces === undefined ? false : isOpenAt(order.marketId, replaces),
     )
     const [first] = batch
     const isStep =
@@ -289,7 +344,9 @@ function makeModel(random: Random, dataDir: string) {
     host.at((nowMs - START_SEC * 1_000) / 1_000)
     if (random.chance(0.02)) kill = random.pick(['before', 'after'] as const)
     const what = random.next()
-    if (what < 0.8) await placeSome()
+    const placing = unsettled.length > UNSETTLED_MANY ? 0.3 : 0.6
+    if (what < placing) await placeSome()
+    else if (what < 0.8) await settleSome()
     else if (what < 0.86) {
       const trader = traderNamed(random.pick(TRADERS))
       const message = { marketId: random.pick(MARKETS), trader, group: random.pick(GROUPS) }
