@@ -129,6 +129,7 @@ async function startHub(): Promise<Server> {
     own: {
       cancelAll: async () => reject('MARKET_CLOSED'),
       deadman: async () => reject('MARKET_CLOSED'),
+      traderOf: async ({ address }) => address,
     },
     authenticator: {
       identify: async () => reject('UNAUTHORIZED_INVALID_TOKEN'),

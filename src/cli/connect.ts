@@ -31,6 +31,8 @@ type Trader = {
   readonly client: Client
   readonly signer: Hex
   readonly address: string
+  /** True if the client has an API key of the signer. */
+  readonly hasToken: boolean
 }
 
 const URL_DEFAULT = 'http://127.0.0.1:8080'
@@ -82,7 +84,8 @@ export async function traderOf(values: SignValues, io: CommandIo): Promise<Trade
   const { trader, options, needsToken, nowMs } = await identify(values, io)
   const kept = openKeyFolder(io).find(trader.url, await signerAddress(trader.signer))
   if (kept !== undefined) {
-    return { ...trader, client: createClient(withApiKey(options, kept, { nowMs })) }
+    const client = createClient(withApiKey(options, kept, { nowMs }))
+    return { ...trader, client, hasToken: true }
   }
   if (!needsToken) return trader
   throw new CommandError(
@@ -111,7 +114,8 @@ async function identify(
   const client = createClient(options)
   const address = account ?? (await signerAddress(signer))
   const nowMs = clockOf(serverTime)
-  return { trader: { url, client, signer, address }, options, needsToken: auth.bearer, nowMs }
+  const trader = { url, client, signer, address, hasToken: false }
+  return { trader, options, needsToken: auth.bearer, nowMs }
 }
 
 /** Returns a clock by the exchange's time: that of a devnet can be moved. */

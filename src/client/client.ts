@@ -43,7 +43,7 @@ import { createRelayer, type Relayer } from './relayer.ts'
 import { type ClientResolution, createResolution } from './resolution.ts'
 import { createSeenSeqs } from './seen-seqs.ts'
 import { SibylError, withSubmission } from './sibyl-error.ts'
-import { type OrderSigner, signerAddress, signOrder } from './sign-order.ts'
+import { delegatedAccount, type OrderSigner, signerAddress, signOrder } from './sign-order.ts'
 import { createStream } from './stream.ts'
 import type { SibylStream, StreamOptions } from './stream-types.ts'
 import { type ClientTransparency, createTransparency } from './transparency.ts'
@@ -120,7 +120,7 @@ export type Orders = {
       readonly orderHash: string
       readonly marketId: string
       readonly side?: 'buy' | 'sell'
-      /** Account of the order, if the token belongs to its delegate. */
+      /** Account of the order, if the token belongs to its delegate; by default that of a delegate's signer. */
       readonly trader?: string
     },
     options?: CallOptions,
@@ -132,7 +132,7 @@ export type Orders = {
   ): Promise<CancelledOrders>
   /**
    * Sets the dead-man switch of the client's API key: unless this is called again within `afterMs`, all orders of its
-   * address are cancelled. 0 turns it off.
+   * address are cancelled, or those of the account whose delegate's key signs. 0 turns it off.
    */
   deadman(afterMs: number, options?: CallOptions): Promise<DeadmanAnswer>
   /** Returns one order, open or ended, from the database, which lags behind the market by about a tenth of a second. */
@@ -377,6 +377,11 @@ export function createClient(options: ClientOptions): Client {
     return all
   }
 
+  /** The account that requests name as their trader, if a delegate's key signs. */
+  const acting = delegatedAccount(options.signer)
+  const deadmanOf = (afterMs: number) =>
+    acting === undefined ? { afterMs } : { afterMs, trader: acting }
+
   const trader = async (address: string | undefined): Promise<string> =>
     address ?? signerAddress(signer())
 
@@ -411,16 +416,16 @@ export function createClient(options: ClientOptions): Client {
       },
       validate: (body, call) =>
         send({ method: 'POST', path: '/api/v1/orders/validate', body }, call),
-      async cancel({ orderHash, marketId, side, trader: account }, call) {
+      async cancel({ orderHash, marketId, side, trader: account = acting }, call) {
         const asked = { path: orderPath(orderHash), query: { marketId, side, trader: account } }
         return seen.wrote(await send<CancelledOrder>({ method: 'DELETE', ...asked }, call))
       },
-      async cancelAll({ market, group, trader: account } = {}, call) {
+      async cancelAll({ market, group, trader: account = acting } = {}, call) {
         const asked = { path: '/api/v1/orders', query: { market, group, trader: account } }
         return seen.wrote(await send<CancelledOrders>({ method: 'DELETE', ...asked }, call))
       },
       deadman: (afterMs, call) =>
-        send({ method: 'POST', path: '/api/v1/orders/deadman', body: { afterMs } }, call),
+        send({ method: 'POST', path: '/api/v1/orders/deadman', body: deadmanOf(afterMs) }, call),
       get: (orderHash, call) => send({ method: 'GET', path: orderPath(orderHash) }, call),
       async list(filter = {}, call) {
         const query = { trader: await trader(filter.trader), market: filter.market }
@@ -475,7 +480,7 @@ export function createClient(options: ClientOptions): Client {
     stream(how) {
       const headers = options.streamHeaders ?? options.headers
       const { receipts = false, url } = options
-      return createStream({ ...how, url, headers, receipts })
+      return createStream({ ...how, url, headers, receipts, trader: acting })
     },
   }
 }

@@ -7,6 +7,7 @@ import type { AccountSigner } from './sign-order.ts'
 export function delegateSigner(account: string, privateKey: Hex): AccountSigner {
   return {
     address: account,
+    isDelegated: true,
     async signTypedData(typedData) {
       const { accountOf } = await import('./local-key.ts')
       return accountOf(privateKey).signTypedData(typedData)

@@ -38,6 +38,8 @@ export type OrderTypedData = {
 /** A viem local account, or any object with these two members. */
 export type AccountSigner = {
   readonly address: string
+  /** True if another key signs for the address: requests then name it as their trader. */
+  readonly isDelegated?: boolean
   readonly signTypedData: (typedData: OrderTypedData) => Promise<string>
 }
 
@@ -73,6 +75,12 @@ export async function signerAddress(signer: OrderSigner): Promise<string> {
     return accountOf(signer).address
   }
   return 'account' in signer ? signer.account.address : signer.address
+}
+
+/** Returns the account for which a delegate's key signs; undefined if the signer signs for itself. */
+export function delegatedAccount(signer: OrderSigner | undefined): string | undefined {
+  if (typeof signer !== 'object' || 'account' in signer) return undefined
+  return signer.isDelegated === true ? signer.address : undefined
 }
 
 export function orderTypedData(order: Order, domain: OrderDomain): OrderTypedData {

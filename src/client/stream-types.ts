@@ -27,6 +27,8 @@ export type StreamOptions = {
   readonly headers?: (() => HeaderLines | Promise<HeaderLines>) | undefined
   /** True to request receipts of orders and cancels. */
   readonly receipts?: boolean
+  /** The account that cancels and dead-man switches are for, if the token is of its delegate. */
+  readonly trader?: string | undefined
   /** Pause before the first attempt to reconnect; it doubles each time. */
   readonly backoffMs?: number
   readonly backoffMsMax?: number

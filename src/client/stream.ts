@@ -28,6 +28,7 @@ export function createStream(options: StreamOptions): SibylStream {
   const connection = openConnection(options)
   const { on, emit, start, ask, close } = connection
   const receipt = options.receipts === true ? { receipt: true } : {}
+  const acting = options.trader === undefined ? {} : { trader: options.trader }
 
   return {
     on,
@@ -84,16 +85,17 @@ export function createStream(options: StreamOptions): SibylStream {
       return placed as unknown as PlacedOrder
     },
     async cancel(order) {
-      const { type: _, id: __, ...cancelled } = await ask('cancel', { ...order, ...receipt })
+      const asked = { ...order, ...acting, ...receipt }
+      const { type: _, id: __, ...cancelled } = await ask('cancel', asked)
       return { status: 'cancelled', ...cancelled } as unknown as CancelledOrder
     },
     async cancelAll({ market, group } = {}) {
-      const where = { marketId: market, group }
+      const where = { marketId: market, group, ...acting }
       const { type: _, id: __, ...cancelled } = await ask('cancelAll', where)
       return cancelled as unknown as CancelledOrders
     },
     async deadman(afterMs) {
-      const { type: _, id: __, ...answer } = await ask('deadman', { afterMs })
+      const { type: _, id: __, ...answer } = await ask('deadman', { afterMs, ...acting })
       return answer as unknown as DeadmanAnswer
     },
     async cancelOnDisconnect(enabled) {

@@ -13,11 +13,16 @@ import { inTime } from '#runtime/in-time.ts'
 const AHEAD_MS = 60_000
 /** A database that does not answer must not delay the switches that are known. */
 const READ_MS_MAX = 2_000
+/** Switches that fire at once: cancels that take long must not delay those of other traders. */
+const FIRING_MAX = 256
 
 type DeadmanPorts = {
   /** Reads the switches that are due before a time. */
   readonly read: (asked: { beforeMs: number; limit: number }) => Promise<readonly DeadmanSwitch[]>
-  /** Cancels all orders of the switch's address; resolves with true if every cancel is confirmed. */
+  /**
+   * Cancels all orders of the switch's address, unless the switch is of a key that is no delegate any more. Resolves with
+   * true if nothing is left to cancel.
+   */
   readonly cancelAll: (fired: DeadmanSwitch) => Promise<boolean>
   /** Clears the switch if it was not renewed. */
   readonly clear: (fired: DeadmanSwitch) => Promise<unknown>
@@ -47,8 +52,10 @@ export function makeDeadmanWatch(ports: DeadmanPorts): DeadmanWatch {
     async turn() {
       if (isBusy) return
       isBusy = true
+      // A switch that was renewed in time has its new time in every read that began after it was due.
+      const readAtMs = ports.nowMs()
       try {
-        const beforeMs = ports.nowMs() + AHEAD_MS
+        const beforeMs = readAtMs + AHEAD_MS
         const read = await inTime(
           ports.read({ beforeMs, limit: DEADMAN_SWITCHES_MAX }),
           READ_MS_MAX,
@@ -59,10 +66,11 @@ export function makeDeadmanWatch(ports: DeadmanPorts): DeadmanWatch {
       } catch (error) {
         ports.failed(error)
       }
-      for (const one of [...known.values()]) {
-        if (one.dueAtMs > ports.nowMs()) continue
-        await fire(one).catch(ports.failed)
+      const due = [...known.values()].filter(({ dueAtMs }) => dueAtMs <= readAtMs).values()
+      const fireSome = async () => {
+        for (const one of due) await fire(one).catch(ports.failed)
       }
+      await Promise.all(Array.from({ length: FIRING_MAX }, fireSome))
       isBusy = false
     },
   }

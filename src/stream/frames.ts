@@ -1,6 +1,7 @@
 /** Client frames: the schemas that validate them, and their parser. */
 
 import Type, { type Static, type TSchema } from 'typebox'
+import { actingTrader } from '#api/orders/acting-for.ts'
 import { deadmanAfterMs } from '#api/orders/deadman.ts'
 import { groupName, OrderSubmission } from '#api/orders/order-shapes.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
@@ -130,14 +131,19 @@ export const OP_FRAMES = {
     orderHash: bytes32<OrderHash>({ description: 'The order' }),
     marketId: marketId(),
     side: Type.Optional(oneOf(['buy', 'sell'], { description: 'buy by default' })),
+    trader: Type.Optional(actingTrader()),
     receipt,
     traceparent,
   }),
   cancelAll: withOp('cancelAll', {
     marketId: Type.Optional(marketId()),
     group: Type.Optional(groupName()),
+    trader: Type.Optional(actingTrader()),
   }),
-  deadman: withOp('deadman', { afterMs: deadmanAfterMs() }),
+  deadman: withOp('deadman', {
+    afterMs: deadmanAfterMs(),
+    trader: Type.Optional(actingTrader()),
+  }),
   cancelOnDisconnect: withOp('cancelOnDisconnect', { enabled: Type.Boolean() }),
   ping: withOp('ping', {}),
 } as const satisfies Record<string, TSchema>
@@ -153,10 +159,11 @@ type Ops = {
     readonly orderHash: OrderHash
     readonly marketId: MarketId
     readonly side?: 'buy' | 'sell'
+    readonly trader?: Address
     readonly receipt?: boolean
   }
-  cancelAll: { readonly marketId?: MarketId; readonly group?: string }
-  deadman: { readonly afterMs: number }
+  cancelAll: { readonly marketId?: MarketId; readonly group?: string; readonly trader?: Address }
+  deadman: { readonly afterMs: number; readonly trader?: Address }
   cancelOnDisconnect: { readonly enabled: boolean }
   ping: object
 }

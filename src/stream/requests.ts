@@ -170,14 +170,14 @@ export function makeRequests(
         break
       case 'cancelAll':
         ownWrite(connection, request, async (principal, deadlineAtMs) => {
-          const { marketId: market, group } = request
-          const cancelled = await own.cancelAll(principal, { market, group }, deadlineAtMs)
+          const { marketId: market, group, trader } = request
+          const cancelled = await own.cancelAll(principal, { market, group, trader }, deadlineAtMs)
           return isRejection(cancelled) ? cancelled : { ...cancelled, type: 'cancelledAll' }
         })
         break
       case 'deadman':
         ownWrite(connection, request, async (principal, deadlineAtMs) => {
-          const set = await own.deadman(principal, request.afterMs, deadlineAtMs)
+          const set = await own.deadman(principal, request, deadlineAtMs)
           return isRejection(set) ? set : { ...set, type: 'deadman' }
         })
         break
@@ -236,11 +236,14 @@ export function makeRequests(
 
   async function cancel(
     connection: Connection,
-    { marketId, orderHash, side, receipt: isWanted = false }: Asked<'cancel'>,
+    { marketId, orderHash, side, trader: named, receipt: isWanted = false }: Asked<'cancel'>,
     stages: WriteStages | undefined,
   ): Promise<object> {
     // Without bearer authentication a client may cancel any order, as with REST; with it, only its own.
-    const trader = ports.bearer ? connection.principal?.address : undefined
+    const { principal } = connection
+    const trader =
+      ports.bearer && principal !== undefined ? await own.traderOf(principal, named) : named
+    if (trader !== undefined && isRejection(trader)) return trader
     const wanted = {
       marketId,
       orderHash,

@@ -10,6 +10,8 @@ function given(stored: DeadmanSwitch[]) {
     isAway: false,
     isRefusing: false,
     cancelled: [] as string[],
+    /** Called before each cancel. */
+    before: async (_address: string) => {},
     failures: 0,
   }
   const watch = makeDeadmanWatch({
@@ -18,6 +20,7 @@ function given(stored: DeadmanSwitch[]) {
       return stored.filter(({ dueAtMs }) => dueAtMs < beforeMs).slice(0, limit)
     },
     async cancelAll({ address }) {
+      await world.before(address)
       if (world.isRefusing) return false
       world.cancelled.push(address)
       return true
@@ -82,4 +85,29 @@ test('a dead-man switch whose cancels were not confirmed is retried', async () =
   world.isRefusing = false
   await watch.turn()
   assert.deepEqual([world.cancelled.length, stored.length], [1, 0])
+})
+
+test('a switch that became due while others fired is read again first, so a renewal counts', async () => {
+  const bob = { keyId: 'k2', address: traderNamed('bob'), dueAtMs: 1_003_000 }
+  const { world, watch, stored } = given([ann(1_000_000), bob])
+  world.before = async () => {
+    // Cancelling for ann takes so long that bob's switch is due. It is renewed before that.
+    world.nowMs = 1_004_000
+    stored[stored.findIndex(({ keyId }) => keyId === 'k2')] = { ...bob, dueAtMs: 1_050_000 }
+  }
+  await watch.turn()
+  await watch.turn()
+  assert.deepEqual(world.cancelled, [traderNamed('ann')])
+})
+
+test('a switch whose cancels take long does not delay those of other traders', async () => {
+  const bob = { keyId: 'k2', address: traderNamed('bob'), dueAtMs: 1_000_000 }
+  const { world, watch } = given([ann(999_000), bob])
+  const cancelledBob = Promise.withResolvers<void>()
+  world.before = async (address) => {
+    if (address === bob.address) cancelledBob.resolve()
+    else await cancelledBob.promise
+  }
+  await watch.turn()
+  assert.deepEqual(new Set(world.cancelled), new Set([bob.address, traderNamed('ann')]))
 })

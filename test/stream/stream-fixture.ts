@@ -127,6 +127,7 @@ export async function startStream(
     own: {
       cancelAll: async () => reject('MARKET_CLOSED'),
       deadman: async () => reject('MARKET_CLOSED'),
+      traderOf: async ({ address }) => address,
     },
     eventMarkets: async () => undefined,
     bearer: false,

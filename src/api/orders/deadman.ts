@@ -6,6 +6,7 @@ import { isRejection, reject } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { safeInteger } from '#http/schemas.ts'
 import { DeadmanAnswer } from '#protocol/shapes/orders.ts'
+import { actingTrader } from './acting-for.ts'
 import type { OwnOrders } from './own-orders.ts'
 
 export const deadmanAfterMs = () =>
@@ -26,9 +27,14 @@ export function deadman(own: OwnOrders): AnswerRoute {
     description:
       `Each API key has one switch. Unless the key sets it again within \`afterMs\` (${DEADMAN_MS_MIN} to ` +
       `${DEADMAN_MS_MAX}), all orders of its address are cancelled, in all markets, within about two seconds; then ` +
-      'the switch is off. 0 turns it off. It survives restarts of the exchange.',
-    body: Type.Object({ afterMs: deadmanAfterMs() }, { additionalProperties: false }),
+      'the switch is off. 0 turns it off. It survives restarts of the exchange. With `trader`, the key of a delegate ' +
+      'sets it for the orders of that account; it does not fire after the delegate was revoked.',
+    body: Type.Object(
+      { afterMs: deadmanAfterMs(), trader: Type.Optional(actingTrader()) },
+      { additionalProperties: false },
+    ),
     responses: { 200: DeadmanAnswer },
+    errors: ['NOT_ORDER_OWNER', 'OVERLOADED', 'OUTCOME_UNKNOWN'],
     examples: {
       body: { 'a minute': { value: { afterMs: 60_000 } }, off: { value: { afterMs: 0 } } },
       responses: {
@@ -40,7 +46,7 @@ export function deadman(own: OwnOrders): AnswerRoute {
     },
     async handle({ body, principal, deadlineAtMs }) {
       if (principal === undefined) return reject('UNAUTHORIZED_MISSING_HEADER')
-      const answer = await own.deadman(principal, body.afterMs, deadlineAtMs)
+      const answer = await own.deadman(principal, body, deadlineAtMs)
       return isRejection(answer) ? answer : { status: 200, body: answer }
     },
   })

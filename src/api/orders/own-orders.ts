@@ -19,6 +19,8 @@ export type DeadmanStore = {
 }
 
 export type OwnOrders = {
+  /** Returns the trader for whom the owner of a token acts. */
+  traderOf(principal: Principal, named: Address | undefined): Promise<Address | Rejection>
   /** Cancels open orders of the address, or of an account whose delegate it is: of one market or all, one group or all. */
   cancelAll(
     principal: Principal,
@@ -29,10 +31,10 @@ export type OwnOrders = {
     },
     deadlineAtMs: number,
   ): Promise<Static<typeof CancelledOrders> | Rejection>
-  /** Sets the dead-man switch of the key, or turns it off with 0. */
+  /** Sets the dead-man switch of the key, for its own address or an account whose delegate it is; 0 turns it off. */
   deadman(
     principal: Principal,
-    afterMs: number,
+    wanted: { readonly afterMs: number; readonly trader?: Address | undefined },
     deadlineAtMs: number,
   ): Promise<DeadmanAnswer | Rejection>
 }
@@ -45,9 +47,12 @@ export function makeOwnOrders(ports: {
   readonly nowMs: () => number
 }): OwnOrders {
   const { board, gateway, switches, mayAct, nowMs } = ports
+  const traderOf: OwnOrders['traderOf'] = (principal, named) => actingFor(principal, named, mayAct)
   return {
+    traderOf,
+
     async cancelAll(principal, { market, group, trader: named }, deadlineAtMs) {
-      const trader = await actingFor(principal, named, mayAct)
+      const trader = await traderOf(principal, named)
       if (isRejection(trader)) return trader
       if (market !== undefined && !board.markets.has(market) && !board.isGone(market)) {
         return reject('MARKET_NOT_FOUND', 'market')
@@ -63,7 +68,8 @@ export function makeOwnOrders(ports: {
       return { status: 'cancelled', ...rest, ...open, ...seen }
     },
 
-    async deadman({ keyId, address }, afterMs, deadlineAtMs) {
+    async deadman(principal, { afterMs, trader }, deadlineAtMs) {
+      const { keyId, address: own } = principal
       if (afterMs === 0) {
         return (await switches.clear(keyId, deadlineAtMs)) ?? { status: 'off' }
       }
@@ -71,8 +77,11 @@ export function makeOwnOrders(ports: {
         const detail = `afterMs must be 0, or ${DEADMAN_MS_MIN} to ${DEADMAN_MS_MAX}`
         return reject('INVALID_FIELD', 'afterMs', detail)
       }
+      const address = await traderOf(principal, trader)
+      if (isRejection(address)) return address
       const dueAtMs = Math.floor(nowMs()) + afterMs
-      const failed = await switches.set({ keyId, address, dueAtMs }, deadlineAtMs)
+      const delegate = address === own ? {} : { delegate: own }
+      const failed = await switches.set({ keyId, address, dueAtMs, ...delegate }, deadlineAtMs)
       return failed ?? { status: 'on', cancelsAtMs: dueAtMs }
     },
   }

@@ -3,7 +3,6 @@
 import { CommandError, readInteger } from '#devnet/command.ts'
 import { command, SIGN_OPTIONS } from '../command.ts'
 import { traderOf } from '../connect.ts'
-import { openKeyFolder } from '../key-folder.ts'
 import { showJson } from '../show.ts'
 
 const SECONDS_MAX = 86_400
@@ -16,8 +15,8 @@ export const deadman = command({
   options: SIGN_OPTIONS,
   async run({ values, positionals: [seconds = ''], io }) {
     const afterMs = 1_000 * readInteger('seconds', seconds, 0, SECONDS_MAX)
-    const { client, url, address } = await traderOf(values, io)
-    if (openKeyFolder(io).find(url, address) === undefined) {
+    const { client, hasToken } = await traderOf(values, io)
+    if (!hasToken) {
       throw new CommandError('a dead-man switch needs an API key: sibyl keys create')
     }
     const answer = await client.orders.deadman(afterMs)

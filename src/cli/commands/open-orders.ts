@@ -7,7 +7,6 @@ import type { OpenOrder } from '#protocol/shapes/orders.ts'
 import { command, SIGN_OPTIONS } from '../command.ts'
 import { traderOf, traderReading } from '../connect.ts'
 import { findMarket } from '../find-market.ts'
-import { openKeyFolder } from '../key-folder.ts'
 import { showAmount, showId, showJson, showTable, showTime } from '../show.ts'
 
 /** An order that ended meanwhile needs no cancel. */
@@ -48,9 +47,8 @@ export const cancel = command({
     }
     const { group } = values
     if (group !== undefined && !values.all) throw new OptionError('--group goes with --all')
-    const { client, url, address } = await traderOf(values, io)
+    const { client, hasToken } = await traderOf(values, io)
     const where = await inMarket(client, values.market)
-    const hasToken = openKeyFolder(io).find(url, address) !== undefined
     if (values.all && hasToken) {
       const { orderHashes, count } = await client.orders.cancelAll({
         ...where,

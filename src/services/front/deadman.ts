@@ -3,6 +3,7 @@
 import type { DeadmanStore } from '#api/orders/own-orders.ts'
 import { isRejection, reject } from '#domain/rejection.ts'
 import { makeDeadmanWatch } from '#live/deadman-watch.ts'
+import type { Delegates } from '#live/delegates.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { ThreadContext } from '#services/kit/kit.ts'
@@ -17,6 +18,7 @@ type DeadmanPorts = Pick<FrontPools, 'query'> &
   Pick<ThreadContext, 'log' | 'every'> & {
     readonly store: WriteQueueRef
     readonly gateway: Pick<MarketGateway, 'cancelAll'>
+    readonly mayAct: Delegates['mayAct']
     readonly clock: Clock
   }
 
@@ -24,7 +26,10 @@ export function openDeadman(ports: DeadmanPorts): DeadmanStore {
   const { store, gateway, clock, log } = ports
   const watch = makeDeadmanWatch({
     read: (asked) => ports.query('deadmanDue', asked),
-    async cancelAll({ address }) {
+    async cancelAll({ address, delegate }) {
+      const may = delegate === undefined || (await ports.mayAct(address, delegate))
+      // Revoking a delegate cancels its orders. It must not cancel the account's orders afterwards.
+      if (may !== true) return may === false
       const context = { deadlineAtMs: clock.nowMs() + CANCEL_MS_MAX }
       const cancelled = await gateway.cancelAll(address, { cause: 'deadman' }, context)
       return !isRejection(cancelled)

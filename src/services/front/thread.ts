@@ -216,7 +216,10 @@ export function frontThread(data: ThreadData): Thread {
     delegates = signing.delegates
     const { mayAct } = delegates
     contracts = signing.contracts
-    const switches = openDeadman({ store, query, gateway, clock, log, every: kit.every })
+    const switches = openDeadman({
+      ...{ store, query, gateway, mayAct, clock, log },
+      every: kit.every,
+    })
     const orders = makeOrderService({
       ...{ board, gateway, funds, verifier, clock, meter, withdrawn },
       signers: signing.signers,

@@ -13,6 +13,7 @@ import { complementaryOf } from './027-complementary.ts'
 import { faultsAndSubmissionsOf } from './028-faults-and-submissions.ts'
 import { cosignedOf } from './029-cosigned.ts'
 import { quickMatchingOf } from './030-quick-matching.ts'
+import { deadmanDelegatesOf } from './031-deadman-delegates.ts'
 
 export const migrationsOf = (dialect: 'sqlite' | 'mysql') => [
   { name: '018-baseline', class: baselineOf(dialect) },
@@ -28,4 +29,5 @@ export const migrationsOf = (dialect: 'sqlite' | 'mysql') => [
   { name: '028-faults-and-submissions', class: faultsAndSubmissionsOf(dialect) },
   { name: '029-cosigned', class: cosignedOf(dialect) },
   { name: '030-quick-matching', class: quickMatchingOf(dialect) },
+  { name: '031-deadman-delegates', class: deadmanDelegatesOf(dialect) },
 ]

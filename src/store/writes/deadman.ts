@@ -4,10 +4,17 @@ import type { DeadmanSwitch } from '#domain/deadman.ts'
 import type { Address } from '#domain/ids.ts'
 import { type Database, read, transact } from '../engine/database.ts'
 
+type Row = {
+  readonly key_id: string
+  readonly address: string
+  readonly delegate: string | null
+  readonly due_at_ms: number | string
+}
+
 /** Sets the key's switch, or renews it. */
 export async function setDeadman(
   database: Database,
-  { keyId, address, dueAtMs }: DeadmanSwitch,
+  { keyId, address, delegate, dueAtMs }: DeadmanSwitch,
 ): Promise<boolean> {
   return transact(database, async (transaction, connection) => {
     await connection.execute(
@@ -17,8 +24,8 @@ export async function setDeadman(
       transaction,
     )
     await connection.execute(
-      'insert into deadman_switches (key_id, address, due_at_ms) values (?, ?, ?)',
-      [keyId, address, dueAtMs],
+      'insert into deadman_switches (key_id, address, delegate, due_at_ms) values (?, ?, ?, ?)',
+      [keyId, address, delegate ?? null, dueAtMs],
       'run',
       transaction,
     )
@@ -49,8 +56,8 @@ export async function deadmanDue(
   { beforeMs, limit }: { readonly beforeMs: number; readonly limit: number },
 ): Promise<DeadmanSwitch[]> {
   const rows = await read(database, (em) =>
-    em.getConnection().execute<{ key_id: string; address: string; due_at_ms: number | string }[]>(
-      `select key_id, address, due_at_ms from deadman_switches where due_at_ms < ?
+    em.getConnection().execute<Row[]>(
+      `select key_id, address, delegate, due_at_ms from deadman_switches where due_at_ms < ?
           order by due_at_ms, key_id limit ${limit}`,
       [beforeMs],
     ),
@@ -58,6 +65,7 @@ export async function deadmanDue(
   return rows.map((row) => ({
     keyId: row.key_id,
     address: row.address as Address,
+    ...(row.delegate === null ? {} : { delegate: row.delegate as Address }),
     dueAtMs: Number(row.due_at_ms),
   }))
 }
