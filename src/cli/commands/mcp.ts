@@ -2,36 +2,48 @@
 
 import { randomBytes } from 'node:crypto'
 import { readAmount } from '#client/amount.ts'
-import { OptionError, readInteger } from '#devnet/command.ts'
+import type { Delegate } from '#client/delegates.ts'
+import { signerAddress } from '#client/sign-order.ts'
+import { CommandError, OptionError, readInteger } from '#devnet/command.ts'
 import { API_VERSION } from '#domain/api-version.ts'
 import { type CommandIo, command, URL_OPTION } from '../command.ts'
 import { readerOf, traderOf } from '../connect.ts'
 import { loadSdk } from '../mcp/sdk.ts'
-import { type CallLog, makeMcpServer, serveHttp } from '../mcp/server.ts'
+import {
+  type CallLog,
+  makeCaller,
+  makeMcpServer,
+  type ServerParts,
+  serveHttp,
+} from '../mcp/server.ts'
 import { readTools, type TradingLimits, tradeTools } from '../mcp/tools.ts'
+import { showAmount, showTime } from '../show.ts'
 
 const PORT_MAX = 65_535
 const TOKEN_BYTES = 24
+const MESSAGE_BYTES_MAX = 1_048_576
 
 export const mcp = command({
   name: 'mcp',
   takes: '',
   about: 'serves tools by the Model Context Protocol, over standard input and output or HTTP',
   more:
-    'Without --key-file it only reads. With it, orders are checked and not placed unless --live is given too, and ' +
-    'never above --max-size and --max-notional. Each call is one line of JSON on the standard error.',
+    'Without --key-file it only reads. With the key of a delegate of --for, orders are checked and not placed unless --live is\n' +
+    'given too. The exchange enforces the limits of the delegation, this command --max-size and --max-notional.\n' +
+    'Each call is one line of JSON on the standard error.',
   options: {
     url: URL_OPTION,
     'key-file': {
       value: '<path>',
-      help: "a file with the trader's private key; adds trading tools",
+      help: 'a file with the private key of a delegate; adds trading tools',
     },
-    'chain-id': { value: '<id>', help: 'which chain, where the exchange has several' },
+    for: { value: '<address>', help: 'the account that appointed the delegate' },
+    'chain-id': { value: '<id>', help: 'the chain, if the exchange has several' },
     live: { help: 'places and cancels orders; without it trading tools only check' },
     'max-size': { value: '<shares>', help: 'the largest order', default: '10' },
     'max-notional': {
       value: '<dollars>',
-      help: 'the most that all orders of this run may cost together',
+      help: 'the most that all orders of this run can lose together',
       default: '100',
     },
     http: { value: '<port>', help: 'serves streamable HTTP on 127.0.0.1; 0 chooses a port' },
@@ -46,13 +58,17 @@ export const mcp = command({
     }
     const sdk = await loadSdk()
     const trader =
-      file === undefined ? undefined : await traderOf({ ...values, account: undefined }, io)
+      file === undefined ? undefined : await delegateOf({ ...values, account: undefined }, io)
     const client = trader?.client ?? readerOf(values, io)
     const tools = [
       ...readTools(client, trader?.address),
       ...(trader === undefined ? [] : tradeTools(client, limits)),
     ]
-    const parts = { sdk, tools, log: callLog(io), version: API_VERSION }
+    const parts: ServerParts = {
+      ...{ sdk, tools, version: API_VERSION },
+      call: makeCaller(tools, callLog(io, trader?.signer)),
+      instructions: trader === undefined ? READS_ONLY : instructionsOf(trader, limits),
+    }
     if (values.http !== undefined) {
       const port = readInteger('http', values.http, 0, PORT_MAX)
       const token = randomBytes(TOKEN_BYTES).toString('hex')
@@ -67,13 +83,75 @@ export const mcp = command({
       process.stdin.once('end', resolve)
       io.signal.addEventListener('abort', () => resolve())
     })
-    await server.connect(new sdk.StdioServerTransport())
+    const bounds = { maxBufferSize: MESSAGE_BYTES_MAX }
+    await server.connect(new sdk.StdioServerTransport(process.stdin, process.stdout, bounds))
     await closed
     await server.close()
     return 0
   },
 })
 
-function callLog({ err }: CommandIo): CallLog {
-  return (line) => err(`${JSON.stringify({ at: new Date().toISOString(), ...line })}\n`)
+const READS_ONLY = 'Reads a prediction-market exchange. There is no key, so nothing can be traded.'
+const CREATE_OPTIONS = '--days 7 --max-size 100 --max-notional 500'
+
+type Delegated = Awaited<ReturnType<typeof traderOf>> & { readonly delegation: Delegate }
+
+/**
+ * Returns the trader of `--for` with the key of its delegate. The key of an account is refused: a program that a prompt
+ * can mislead must not hold it, and the exchange can limit only a delegate.
+ */
+async function delegateOf(
+  values: Parameters<typeof traderOf>[0],
+  io: CommandIo,
+): Promise<Delegated> {
+  if (values.for === undefined) {
+    throw new OptionError(
+      'sibyl mcp trades with the key of a delegate only. Make a new key, appoint it: sibyl delegate create ' +
+        `<address of the new key> ${CREATE_OPTIONS} --key-file <key of the account>; then give its file as ` +
+        '--key-file, and the account as --for',
+    )
+  }
+  const trader = await traderOf(values, io)
+  const own = await signerAddress(trader.signer)
+  const create = `sibyl delegate create ${own} ${CREATE_OPTIONS} --key-file <key of ${trader.address}>`
+  if (own.toLowerCase() === trader.address.toLowerCase()) {
+    throw new CommandError(
+      'the key is that of the account itself. Make a new key, and appoint it: ' +
+        create.replace(own, '<address of the new key>'),
+    )
+  }
+  const delegation = (await trader.client.delegates.list()).find(
+    ({ delegate, active }) => active && delegate.toLowerCase() === own.toLowerCase(),
+  )
+  if (delegation === undefined) {
+    throw new CommandError(`${own} is no delegate of ${trader.address}. Appoint it: ${create}`)
+  }
+  if (delegation.maxOrderSize === 0 || delegation.maxOpenNotional === 0) {
+    throw new CommandError(
+      `the delegation of ${own} must have --max-size and --max-notional. Change it: ${create}`,
+    )
+  }
+  return { ...trader, delegation }
+}
+
+function instructionsOf({ address, delegation }: Delegated, limits: TradingLimits): string {
+  const { until, maxOrderSize, maxOpenNotional, markets } = delegation
+  const { sizeMax, notionalMax, isLive } = limits
+  return [
+    `Trades for ${address} with the key of a delegate, until ${showTime(until)} UTC.`,
+    `The exchange refuses orders above ${showAmount(maxOrderSize)} shares, and open orders above ` +
+      `${showAmount(maxOpenNotional)} dollars together${markets.length === 0 ? '' : `, and all markets but ${markets.join(', ')}`}.`,
+    `This server refuses orders above ${showAmount(sizeMax)} shares, and orders that can lose more than ` +
+      `${showAmount(notionalMax)} dollars together.`,
+    isLive ? 'Orders are placed.' : 'It is a dry run: orders are checked and not placed.',
+  ].join(' ')
+}
+
+/** Logs calls. If the key itself comes as an argument, the log does not have it. */
+function callLog({ err }: CommandIo, key: string | undefined): CallLog {
+  const secret = key === undefined ? undefined : new RegExp(key.slice(2), 'gi')
+  return (line) => {
+    const text = JSON.stringify({ at: new Date().toISOString(), ...line })
+    err(`${secret === undefined ? text : text.replace(secret, '…')}\n`)
+  }
 }

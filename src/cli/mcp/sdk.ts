@@ -21,7 +21,11 @@ type McpServer = {
 
 export type McpSdk = {
   readonly Server: new (info: object, options: object) => McpServer
-  readonly StdioServerTransport: new () => Transport
+  readonly StdioServerTransport: new (
+    input: NodeJS.ReadableStream,
+    output: NodeJS.WritableStream,
+    options: object,
+  ) => Transport
   readonly StreamableHTTPServerTransport: new (options: object) => HttpTransport
   readonly ListToolsRequestSchema: unknown
   readonly CallToolRequestSchema: unknown

@@ -1,7 +1,7 @@
 /** The Model Context Protocol server: tools over standard input and output, or over HTTP on this machine alone. */
 
 import { timingSafeEqual } from 'node:crypto'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { SibylError } from '#client/sibyl-error.ts'
 import { showJson } from '../show.ts'
 import type { McpSdk } from './sdk.ts'
@@ -14,45 +14,80 @@ export type CallLog = (line: {
   readonly outcome: string
 }) => void
 
-type ServerParts = {
+type Args = Readonly<Record<string, unknown>>
+type Answer = {
+  readonly content: readonly { readonly type: 'text'; readonly text: string }[]
+  readonly isError?: boolean
+}
+
+export type ServerParts = {
   readonly sdk: McpSdk
   readonly tools: readonly Tool[]
-  readonly log: CallLog
+  /** Calls a tool; never rejects. */
+  readonly call: (name: string, args: Args) => Promise<Answer>
+  /** Shown to the model at the start: the account and its limits. */
+  readonly instructions: string
   readonly version: string
 }
 
 const BODY_BYTES_MAX = 65_536
+/** Calls under way, of all connections together. */
+const CALLS_MAX = 16
+const ANSWER_CHARS_MAX = 262_144
+const CONNECTIONS_MAX = 64
+/** A client that does not send its request in this time is cut off. */
+const REQUEST_MS_MAX = 10_000
+/** Characters of an argument or a name in the log, and the number of arguments. */
+const LOGGED_CHARS_MAX = 100
+const LOGGED_ARGS_MAX = 16
 
-export function makeMcpServer({ sdk, tools, log, version }: ServerParts) {
-  const server = new sdk.Server({ name: 'sibyl', version }, { capabilities: { tools: {} } })
-  server.setRequestHandler(sdk.ListToolsRequestSchema, async () => ({
-    tools: tools.map(({ run: _, ...shown }) => shown),
-  }))
-  server.setRequestHandler(
-    sdk.CallToolRequestSchema,
-    async ({
-      params,
-    }: {
-      params: { name: string; arguments?: Readonly<Record<string, unknown>> }
-    }) => {
-      const args = params.arguments ?? {}
-      const tool = tools.find(({ name }) => name === params.name)
-      const outcome = (said: string) => log({ tool: params.name, args, outcome: said })
-      try {
-        if (tool === undefined) throw new Refusal(`there is no tool ${params.name}`)
-        const flaw = argumentFlaw(tool, args)
-        if (flaw !== undefined) throw new Refusal(flaw)
-        const answer = await tool.run(args)
-        outcome('done')
-        return { content: [{ type: 'text', text: showJson(answer) }] }
-      } catch (error) {
-        const said = messageOf(error)
-        outcome(said)
-        return { content: [{ type: 'text', text: said }], isError: true }
-      }
-    },
+/** Returns the function that calls tools: it checks arguments, limits calls at once, and logs each call. */
+export function makeCaller(tools: readonly Tool[], log: CallLog): ServerParts['call'] {
+  let underWay = 0
+
+  async function answerOf(name: string, args: Args): Promise<string> {
+    const tool = tools.find((each) => each.name === name)
+    if (tool === undefined) throw new Refusal(`there is no tool ${shown(name)}`)
+    const flaw = argumentFlaw(tool, args)
+    if (flaw !== undefined) throw new Refusal(flaw)
+    const text = showJson(await tool.run(args))
+    if (text.length <= ANSWER_CHARS_MAX) return text
+    throw new Refusal(`the answer has more than ${ANSWER_CHARS_MAX} characters`)
+  }
+
+  return async (name, args) => {
+    const line = { tool: shown(name), args: loggedArgs(args) }
+    if (underWay >= CALLS_MAX) {
+      const said = `REFUSED: ${CALLS_MAX} calls are under way: retry when one has ended`
+      log({ ...line, outcome: said })
+      return { content: [{ type: 'text', text: said }], isError: true }
+    }
+    underWay++
+    try {
+      const text = await answerOf(name, args)
+      log({ ...line, outcome: 'done' })
+      return { content: [{ type: 'text', text }] }
+    } catch (error) {
+      const said = messageOf(error)
+      log({ ...line, outcome: said })
+      return { content: [{ type: 'text', text: said }], isError: true }
+    } finally {
+      underWay--
+    }
+  }
+}
+
+const shown = (text: string): string => text.slice(0, LOGGED_CHARS_MAX)
+
+/** Returns arguments as the log has them: short, and flat, whatever the model sent. */
+function loggedArgs(args: Args): object {
+  const entries = Object.entries(args).slice(0, LOGGED_ARGS_MAX)
+  return Object.fromEntries(
+    entries.map(([name, value]) => [
+      shown(name),
+      typeof value === 'object' ? 'an object' : shown(String(value)),
+    ]),
   )
-  return server
 }
 
 function messageOf(error: unknown): string {
@@ -62,7 +97,23 @@ function messageOf(error: unknown): string {
   return 'INTERNAL: the call failed'
 }
 
-/** Serves until the signal; returns the port. Requests need the token, and come from this machine. */
+export function makeMcpServer({ sdk, tools, call, instructions, version }: ServerParts) {
+  const server = new sdk.Server(
+    { name: 'sibyl', version },
+    { capabilities: { tools: {} }, instructions },
+  )
+  server.setRequestHandler(sdk.ListToolsRequestSchema, async () => ({
+    tools: tools.map(({ run: _, ...listed }) => listed),
+  }))
+  server.setRequestHandler(
+    sdk.CallToolRequestSchema,
+    async ({ params }: { params: { name: string; arguments?: Args } }) =>
+      call(params.name, params.arguments ?? {}),
+  )
+  return server
+}
+
+/** Serves until the signal; returns the port. Requests need the token, and must come from a program on this machine. */
 export async function serveHttp(
   parts: ServerParts,
   {
@@ -71,32 +122,45 @@ export async function serveHttp(
     signal,
   }: { readonly port: number; readonly token: string; readonly signal: AbortSignal },
 ): Promise<number> {
-  const http = createServer((request, response) => {
-    handle(parts, token, request, response).catch(() => response.destroy())
-  })
+  const http: Server = createServer(
+    { requestTimeout: REQUEST_MS_MAX, headersTimeout: REQUEST_MS_MAX },
+    (request, response) => {
+      handle(parts, { token, port: portOf(http) }, request, response).catch(() =>
+        response.destroy(),
+      )
+    },
+  )
+  http.maxConnections = CONNECTIONS_MAX
   await new Promise<void>((resolve, reject) => {
     http.once('error', reject)
     http.listen(port, '127.0.0.1', resolve)
   })
-  signal.addEventListener('abort', () => http.close())
+  signal.addEventListener('abort', () => {
+    http.close()
+    http.closeAllConnections()
+  })
+  return portOf(http)
+}
+
+function portOf(http: Server): number {
   const bound = http.address()
-  return typeof bound === 'object' && bound !== null ? bound.port : port
+  return typeof bound === 'object' && bound !== null ? bound.port : 0
 }
 
 async function handle(
   parts: ServerParts,
-  token: string,
+  { token, port }: { readonly token: string; readonly port: number },
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  // No browser page may reach the server, whatever host name it uses for this address.
-  if (request.headers.origin !== undefined || !isAuthorized(request.headers.authorization, token)) {
-    response.writeHead(401, { 'content-type': 'text/plain' }).end('a bearer token is required\n')
-    return
-  }
-  const body = await readJson(request)
-  if (request.method !== 'POST' || body === undefined) {
-    response.writeHead(request.method === 'POST' ? 400 : 405).end()
+  const refused = refusalOf(request, token, port)
+  const body = refused === undefined ? await readJson(request) : undefined
+  // A list of calls is not part of the protocol any more.
+  if (refused !== undefined || body === undefined || Array.isArray(body)) {
+    const [status, why] = refused ?? [400, 'the body must be one JSON object']
+    // What is left of the body is not read.
+    response.writeHead(status, { 'content-type': 'text/plain', connection: 'close' })
+    response.end(`${why}\n`)
     return
   }
   // Each request has its own server and transport, so no session is stored.
@@ -105,6 +169,23 @@ async function handle(
   response.on('close', () => void server.close())
   await server.connect(transport)
   await transport.handleRequest(request, response, body)
+}
+
+/** Returns why a request is refused before its body is read. */
+function refusalOf(
+  { method, headers }: IncomingMessage,
+  token: string,
+  port: number,
+): readonly [status: number, why: string] | undefined {
+  // A page of a browser can reach this address under a name of its own (DNS rebinding), but not with this Host.
+  if (![`127.0.0.1:${port}`, `localhost:${port}`].includes(headers.host ?? '')) {
+    return [403, `the Host must be 127.0.0.1:${port} or localhost:${port}`]
+  }
+  if (headers.origin !== undefined) return [403, 'pages of a browser are refused']
+  if (!isAuthorized(headers.authorization, token)) return [401, 'a bearer token is required']
+  if (method !== 'POST') return [405, 'the method must be POST']
+  const isLong = Number(headers['content-length'] ?? 0) > BODY_BYTES_MAX
+  return isLong ? [413, `the body must have at most ${BODY_BYTES_MAX} bytes`] : undefined
 }
 
 function isAuthorized(header: string | undefined, token: string): boolean {
