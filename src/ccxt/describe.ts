@@ -32,8 +32,8 @@ export const DESCRIPTION = {
   dex: true,
   pro: true,
   certified: false,
-  /** 50 requests per second; an exchange may allow more. */
-  rateLimit: 20,
+  /** 250 units per second, half of what an exchange allows by default: 250 reads or 50 orders (`weights.ts`). */
+  rateLimit: 4,
   has: {
     ...Object.fromEntries(METHODS.map((name) => [name, true])),
     ...Object.fromEntries(NOT_HERE.map((name) => [name, false])),

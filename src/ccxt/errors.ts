@@ -13,6 +13,7 @@ import {
   InvalidOrder,
   MarketClosed,
   NetworkError,
+  NotSupported,
   OperationFailed,
   OperationRejected,
   OrderImmediatelyFillable,
@@ -26,7 +27,7 @@ import { SibylError } from '#client/sibyl-error.ts'
 
 type ErrorClass = new (message: string) => BaseError
 
-const CLASSES: Readonly<Record<string, ErrorClass>> = {
+export const CLASSES: Readonly<Record<string, ErrorClass>> = {
   ABORTED: ExchangeClosedByUser,
   NETWORK: NetworkError,
   TIMEOUT: RequestTimeout,
@@ -39,6 +40,7 @@ const CLASSES: Readonly<Record<string, ErrorClass>> = {
   INVALID_SIGNATURE: AuthenticationError,
   NOT_ORDER_OWNER: PermissionDenied,
   NOT_KEY_OWNER: PermissionDenied,
+  DELEGATE_LIMIT: PermissionDenied,
   INSUFFICIENT_FUNDS: InsufficientFunds,
   INSUFFICIENT_ALLOWANCE: InsufficientFunds,
   MARKET_NOT_FOUND: BadSymbol,
@@ -68,6 +70,17 @@ const CLASSES: Readonly<Record<string, ErrorClass>> = {
   RELAYER_UNAVAILABLE: ExchangeNotAvailable,
   PART_UNAVAILABLE: ExchangeNotAvailable,
   SEQ_NOT_REACHED: OperationFailed,
+  ALLOWANCE_CHANGING: OperationRejected,
+  TRADES_PENDING: OperationRejected,
+  ORDERS_OPEN: OperationRejected,
+  WOULD_REVERT: OperationRejected,
+  NOT_FOUND: NotSupported,
+  METHOD_NOT_ALLOWED: NotSupported,
+  ASSET_NOT_FOUND: BadSymbol,
+  EVENT_NOT_FOUND: BadRequest,
+  INVALID_JSON: BadRequest,
+  BODY_TOO_LARGE: BadRequest,
+  UNSUPPORTED_MEDIA_TYPE: BadRequest,
   INTERNAL: ExchangeError,
 }
 

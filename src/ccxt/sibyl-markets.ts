@@ -22,6 +22,7 @@ import { decimal } from './decimal.ts'
 import { DESCRIPTION } from './describe.ts'
 import { asCcxtError } from './errors.ts'
 import { marketStructure } from './market-structure.ts'
+import { unitsOf } from './weights.ts'
 
 /** An outcome in the form of ccxt, resolved from a name or an id. */
 export type OutcomeRow = {
@@ -74,7 +75,9 @@ export class SibylMarkets extends PredictionExchange {
 
   /** Sends an SDK request at ccxt's rate, with the user's own `fetchImplementation` if there is one. */
   protected async sendPaced(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
-    if (this.enableRateLimit) await this.throttle(1)
+    if (this.enableRateLimit) {
+      await this.throttle(unitsOf(String(input), init?.method, init?.body))
+    }
     if (this.verbose) this.log('fetch', init?.method ?? 'GET', String(input), init?.body ?? '')
     const send: typeof fetch = this.fetchImplementation ?? globalThis.fetch
     const response = await send(input, init)

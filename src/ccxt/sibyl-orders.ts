@@ -6,6 +6,7 @@ import {
   type Dict,
   type Int,
   InvalidOrder,
+  NotSupported,
   type Num,
   OrderNotFillable,
   OrderNotFound,
@@ -53,6 +54,20 @@ const STATUSES: Readonly<Record<string, string>> = {
 /** The database lags behind the markets by about a tenth of a second. */
 const BEHIND_MS = 100
 const BEHIND_TRIES = 20
+
+/** Parameters that the SDK takes as they are. */
+const ORDER_PARAMS = [
+  ...['group', 'protection', 'bookByMs', 'replaces', 'replaceMode', 'permitSignature', 'nonce'],
+]
+
+/** Parameters of other exchanges: an order without them would be another one than the user means. */
+const NOT_SUPPORTED = [
+  ...['triggerPrice', 'stopPrice', 'stopLossPrice', 'takeProfitPrice', 'stopLoss', 'takeProfit'],
+  ...['reduceOnly', 'trailingAmount', 'trailingPercent', 'cost'],
+]
+
+const isPositive = (value: Num): value is number =>
+  Number.isFinite(Number(value)) && Number(value) > 0
 
 const WORST_PRICES = { buy: 0.999999, sell: 0.000001 } as const
 
@@ -136,13 +151,18 @@ export class SibylOrders extends SibylReads {
   ): Promise<PlaceIntent> {
     if (side !== 'buy' && side !== 'sell')
       throw new InvalidOrder(`${this.id} side must be buy or sell`)
-    if (!amount) throw new InvalidOrder(`${this.id} amount must be above zero`)
-    const { clientOrderId, ttlSeconds, expiration, timeInForce: given, postOnly, ...rest } = params
     const isMarket = type === 'market'
+    if (!isMarket && type !== 'limit')
+      throw new InvalidOrder(`${this.id} type must be limit or market`)
+    if (!isPositive(amount)) throw new InvalidOrder(`${this.id} amount must be above zero`)
+    const { clientOrderId, ttlSeconds, expiration, timeInForce: given, postOnly } = params
+    const unknown = NOT_SUPPORTED.find((name) => params[name])
+    if (unknown !== undefined) throw new NotSupported(`${this.id} has no orders with ${unknown}`)
     const force = isMarket ? (given ?? 'IOC') : given
     const limit = isMarket ? await this.marketPrice(outcome, side, price) : price
     if (limit === undefined)
       throw new ArgumentsRequired(`${this.id} a limit order requires a price`)
+    if (!isPositive(limit)) throw new InvalidOrder(`${this.id} price must be above zero`)
     const isPostOnly = postOnly === true || force === 'PO'
     return {
       ...{ marketId, side, outcome: label },
@@ -154,7 +174,12 @@ export class SibylOrders extends SibylReads {
       ...(clientOrderId === undefined ? {} : { label: clientOrderId }),
       ...(isPostOnly ? { postOnly: true } : {}),
       ...(force === undefined || force === 'PO' ? {} : { timeInForce: force }),
-      ...rest,
+      ...Object.fromEntries(
+        ORDER_PARAMS.filter((name) => params[name] !== undefined).map((name) => [
+          name,
+          params[name],
+        ]),
+      ),
     }
   }
 
@@ -183,7 +208,7 @@ export class SibylOrders extends SibylReads {
     const isImmediate = intent.timeInForce === 'IOC' || intent.timeInForce === 'FOK'
     if (matches > 0 && !isImmediate) return this.fetchOrder(orderHash, row.outcome)
     const done = isImmediate ? decimal(filled ?? 0) : '0'
-    const ended = done === intent.size ? 'closed' : 'canceled'
+    const ended = filled === size ? 'closed' : 'canceled'
     return this.safePredictionOrder({
       ...this.orderOfIntent(row, intent),
       id: orderHash,

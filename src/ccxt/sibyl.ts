@@ -13,12 +13,18 @@ import {
   type Strings,
 } from 'ccxt'
 import type { SibylStream, StreamSubscription } from '#client/stream-types.ts'
-import type { StreamOrder, StreamTicker } from '#protocol/shapes/stream.ts'
+import type { StreamOrder, StreamTicker, TradesMessage } from '#protocol/shapes/stream.ts'
 import { asCcxtError } from './errors.ts'
 import { type Feed, Feeds } from './feeds.ts'
 import { OUTCOMES } from './market-structure.ts'
+import { ownLeg } from './own-leg.ts'
 import type { OutcomeRow } from './sibyl-markets.ts'
 import { SibylOrders } from './sibyl-orders.ts'
+
+type StreamedTrade = Pick<
+  Extract<TradesMessage, { readonly type: 'trade' }>,
+  'tradeId' | 'price' | 'size' | 'buyer' | 'seller' | 'outcome' | 'kind' | 'takerSide'
+>
 
 /** Trades and orders that are recognised if a later snapshot repeats them. */
 const SEEN_MAX = 5_000
@@ -54,9 +60,8 @@ export class Sibyl extends SibylOrders {
     limit?: Int,
   ): Promise<PredictionTrade[]> {
     const row = await this.outcomeRow(outcome)
-    const isOf = (trade: PredictionTrade) => trade.outcomeId === row.outcomeId
     const trades = await this.follow<PredictionTrade>(`trades ${row.outcomeId}`, (feed) =>
-      this.tradesInto(feed, row, isOf),
+      this.tradesInto(feed, row, (raw) => this.parsePredictionTrade(raw, row)),
     )
     return this.filterBySinceLimit(trades, since, limit, 'timestamp', true)
   }
@@ -71,27 +76,24 @@ export class Sibyl extends SibylOrders {
       throw new ArgumentsRequired(`${this.id} watchMyTrades() requires an outcome`)
     const row = await this.outcomeRow(outcome)
     const me = (await this.trader()).toLowerCase()
-    const isMine = ({ outcomeId, info }: PredictionTrade) =>
-      outcomeId === row.outcomeId &&
-      [info.buyer, info.seller].some((one) => one.toLowerCase() === me)
     const trades = await this.follow<PredictionTrade>(`my trades ${row.outcomeId}`, (feed) =>
-      this.tradesInto(feed, row, isMine),
+      this.tradesInto(feed, row, (raw) => this.ownTrade(raw, row, me)),
     )
-    const own = trades.map((trade) => this.ownTrade(trade, me))
-    return this.filterBySinceLimit(own, since, limit, 'timestamp', true)
+    return this.filterBySinceLimit(trades, since, limit, 'timestamp', true)
   }
 
-  /** Returns a public trade from the signer's point of view, with the signer's side. */
-  protected ownTrade(trade: PredictionTrade, me: string): PredictionTrade {
-    const isBuyer = trade.info.buyer.toLowerCase() === me
-    const side = isBuyer ? 'buy' : 'sell'
-    return { ...trade, side, takerOrMaker: trade.side === side ? 'taker' : 'maker' }
+  /** Returns a public trade as the signer's own; undefined if it is of others. */
+  protected ownTrade(raw: StreamedTrade, row: OutcomeRow, me: string): PredictionTrade | undefined {
+    const isBuyer = raw.buyer.toLowerCase() === me
+    if (!isBuyer && raw.seller.toLowerCase() !== me) return undefined
+    const trade = this.parsePredictionTrade({ ...raw, ...ownLeg(raw, isBuyer) }, row)
+    return { ...trade, info: raw }
   }
 
   protected tradesInto(
     feed: Feed<PredictionTrade>,
     row: OutcomeRow,
-    isWanted: (trade: PredictionTrade) => boolean,
+    parse: (raw: StreamedTrade) => PredictionTrade | undefined,
   ): StreamSubscription {
     const seen = new Seen()
     let isFirst = true
@@ -100,8 +102,10 @@ export class Sibyl extends SibylOrders {
       const all = message.type === 'trade' ? [message] : message.trades
       const fresh = all.filter(({ tradeId }) => seen.add(tradeId))
       // The first snapshot is history; a later one contains the missed trades.
-      if (!isFirst)
-        feed.push(fresh.map((raw) => this.parsePredictionTrade(raw, row)).filter(isWanted))
+      if (!isFirst) {
+        const parsed = fresh.map(parse).filter((trade) => trade?.outcomeId === row.outcomeId)
+        feed.push(parsed as PredictionTrade[])
+      }
       isFirst = false
     })
   }

@@ -1,6 +1,7 @@
 /** The exchange as users of ccxt have it, on a running devnet: every method, and its structures. */
 
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import type { TestContext } from 'node:test'
 import {
   AuthenticationError,
@@ -8,16 +9,27 @@ import {
   BadSymbol,
   ExchangeClosedByUser,
   InvalidOrder,
+  NotSupported,
   OperationRejected,
   OrderImmediatelyFillable,
   OrderNotFillable,
   OrderNotFound,
+  PermissionDenied,
   PredictionExchange,
   type PredictionMarket,
+  type PredictionTrade,
 } from 'ccxt'
+import { CLASSES } from '#ccxt/errors.ts'
+import { ownLeg } from '#ccxt/own-leg.ts'
 import { Sibyl } from '#ccxt/sibyl.ts'
+import { READ_WEIGHTS, unitsOf } from '#ccxt/weights.ts'
 import { registerApiKey } from '#client/api-keys.ts'
+import { createClient } from '#client/client.ts'
+import { signerAddress } from '#client/sign-order.ts'
+import type { SibylStream } from '#client/stream-types.ts'
 import { devnetAccount, devnetKey } from '#devnet/accounts.ts'
+import { ERRORS } from '#http/errors.ts'
+import { callSibyl } from '../cli/call-sibyl.ts'
 import { eventually } from '../support/eventually.ts'
 import type { Exchange } from '../support/exchange.ts'
 import {
@@ -31,7 +43,40 @@ import {
   checkTrade,
 } from './structures.ts'
 
-const [MAKER, TAKER] = [16, 19]
+const [MAKER, TAKER, OWNER] = [16, 19, 17]
+/** Of a delegate of OWNER: a new key, without money. */
+const BOT_KEY = `0x${'cc'.repeat(32)}` as const
+
+/** True from then on until a book message was corrupted. */
+let isCorrupting = false
+
+/** A socket that changes a size in one message, as a faulty network or exchange would. */
+class CorruptingSocket extends WebSocket {
+  override addEventListener(type: string, listener: unknown): void {
+    const pass = listener as (event: unknown) => void
+    const isMessage = type === 'message'
+    super.addEventListener(type, (event) =>
+      pass(isMessage ? { data: corrupted(String((event as MessageEvent).data)) } : event),
+    )
+  }
+}
+
+function corrupted(text: string): string {
+  if (!isCorrupting || !text.includes('"type":"book.delta"')) return text
+  isCorrupting = false
+  const message = JSON.parse(text) as { bids: [number, number][] }
+  message.bids[0]![1] += 1
+  return JSON.stringify(message)
+}
+
+/** The exchange over corrupting sockets. */
+class Disturbed extends Sibyl {
+  readonly stream: SibylStream = this.sdk().stream({ WebSocket: CorruptingSocket as never })
+
+  override liveStream(): SibylStream {
+    return this.stream
+  }
+}
 
 export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> {
   const urls = { api: { rest: url } }
@@ -238,6 +283,143 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
       [other.id],
     )
   })
+
+  await t.test(
+    'ccxt: amounts and prices are exact to the millionth, and nonsense is refused',
+    async () => {
+      const priced = async (amount: number, price: number) => {
+        const { id, ...order } = await ann.createOrder(no, 'limit', 'buy', amount, price)
+        const [open] = await ann.sdk().orders.list({ market: market.id })
+        await ann.cancelOrder(id!)
+        return [order.amount, order.price, open?.size, open?.price]
+      }
+      assert.deepEqual(await priced(0.1 + 0.2, 0.1 + 0.2), [0.3, 0.3, 300_000, 300_000])
+      assert.deepEqual(await priced(1.005, 0.29), [1.005, 0.29, 1_005_000, 290_000])
+      // Finer amounts are cut off, finer prices rounded.
+      assert.deepEqual(await priced(4.1234567, 0.1234567), [4.123456, 0.123457, 4_123_456, 123_457])
+      assert.deepEqual(await priced(1, 0.000001), [1, 0.000001, 1_000_000, 1])
+      const nonsense: [number, number, object][] = [
+        ...[Number.NaN, -1, 1e-7, Number.POSITIVE_INFINITY].map((bad) => [bad, 0.5, {}] as never),
+        ...[Number.NaN, -0.5, 0, 1, 0.9999999, 1e-7].map((bad) => [1, bad, {}] as never),
+      ]
+      for (const [amount, price] of nonsense) {
+        await assert.rejects(ann.createOrder(no, 'limit', 'buy', amount, price), InvalidOrder)
+      }
+      await assert.rejects(ann.createOrder(no, 'stop', 'buy', 1, 0.5), InvalidOrder)
+      for (const params of [{ reduceOnly: true }, { triggerPrice: 0.4 }, { stopLossPrice: 0.4 }]) {
+        await assert.rejects(ann.createOrder(no, 'limit', 'buy', 1, 0.5, params), NotSupported)
+      }
+      assert.deepEqual(await ann.fetchOpenOrders(no), [])
+    },
+  )
+
+  await t.test('ccxt: every code of the exchange has a class, every read its weight', () => {
+    const general = ['INVALID_FIELD', 'MISSING_FIELD']
+    for (const code of Object.keys(ERRORS)) {
+      if (code.startsWith('UNAUTHORIZED_') || general.includes(code)) continue
+      assert.ok(CLASSES[code] !== undefined, `${code} has no class`)
+    }
+    const { paths } = JSON.parse(
+      readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8'),
+    ) as { paths: Record<string, { get?: { 'x-weight'?: number } }> }
+    for (const [path, { get }] of Object.entries(paths)) {
+      const pattern = path.replace(/\{[^}]*\}/g, '*')
+      if (pattern in READ_WEIGHTS) assert.equal(READ_WEIGHTS[pattern], get?.['x-weight'], path)
+      assert.equal(unitsOf(`${url}${pattern}?a=b`), READ_WEIGHTS[pattern] ?? 1)
+    }
+    assert.equal(unitsOf(`${url}/api/v1/users/0x1/activity`), 5)
+    assert.equal(unitsOf(`${url}/api/v1/orders`, 'POST', '{}'), 5)
+    assert.equal(unitsOf(`${url}/api/v1/orders/batch`, 'POST', '{"orders":[1,2,3]}'), 15)
+  })
+
+  await t.test('ccxt: both sides of a mint see their own leg', async () => {
+    const question = 'Does ccxt know a mint?'
+    const line = ['market', 'create', '--question', question, '--seconds', '86400']
+    const { code, err } = await callSibyl([...line, '--matching', 'complementary', '--url', url])
+    assert.equal(code, 0, err)
+    const [raw] = await eventually(async () => {
+      const found = await ann.sdk().markets({ status: 'open', search: question })
+      assert.equal(found.length, 1)
+      return found
+    })
+    const [yesId, noId] = [`${raw!.id}:YES`, `${raw!.id}:NO`]
+    const bid = await ann.createOrder(noId, 'limit', 'buy', 10, 0.4)
+    const [own, other] = [ann.watchMyTrades(noId), bob.watchMyTrades(yesId)]
+    await Promise.all([ann.watchTicker(noId), bob.watchTicker(yesId)])
+    await bob.createOrder(yesId, 'limit', 'buy', 10, 0.62)
+    const leg = ({ outcomeId, side, price, takerOrMaker, info }: PredictionTrade) => [
+      ...[outcomeId, side, price, takerOrMaker, info.kind],
+    ]
+    const made = [noId, 'buy', 0.4, 'maker', 'mint']
+    const taken = [yesId, 'buy', 0.6, 'taker', 'mint']
+    assert.deepEqual([leg((await own)[0]!), leg((await other)[0]!)], [made, taken])
+    await eventually(async () => {
+      const [mine] = await ann.fetchMyTrades(noId)
+      const [theirs] = await bob.fetchMyTrades(yesId)
+      assert.deepEqual([leg(mine!), leg(theirs!)], [made, taken])
+      assert.equal(mine?.order, bid.id)
+    })
+    // A merge: the maker sells its outcome, the taker the other one.
+    const merge = { kind: 'merge', outcome: 1, price: 300_000, takerSide: 0 } as const
+    const sold = { role: 'seller', outcome: 1, price: 300_000, takerSide: 0 }
+    assert.deepEqual(ownLeg(merge, false), sold)
+    assert.deepEqual(ownLeg(merge, true), { ...sold, outcome: 0, price: 700_000, takerSide: 1 })
+  })
+
+  await t.test('ccxt: a book that differs from its checksum is loaded again', async (subtest) => {
+    const carl = new Disturbed({ urls, enableRateLimit: false })
+    subtest.after(() => Promise.all([carl.close(), carl.stream.close()]))
+    const differences: number[] = []
+    carl.stream.on('checksum', ({ expected, got }) => differences.push(expected, got))
+    await carl.watchOrderBook(no)
+    isCorrupting = true
+    const { id } = await ann.createOrder(no, 'limit', 'buy', 7, 0.15)
+    const seen = await carl.watchOrderBook(no)
+    assert.equal(differences.length, 2)
+    assert.notEqual(differences[0], differences[1])
+    assert.deepEqual(seen.bids, (await ann.fetchOrderBook(no)).bids)
+    await ann.cancelOrder(id!)
+  })
+
+  await t.test(
+    'ccxt: the key of a delegate trades within its limits, and for its account',
+    async () => {
+      const owner = createClient({ url, signer: devnetKey(OWNER) })
+      const walletAddress = devnetAccount(OWNER).address
+      const delegate = await signerAddress(BOT_KEY)
+      const { serverTime } = await owner.config({ fresh: true })
+      const limits = { maxOrderSize: '20', maxOpenNotional: '5' }
+      await owner.delegates.create({ delegate, until: serverTime + 7 * 86_400, ...limits })
+      await eventually(async () => {
+        assert.ok((await owner.delegates.list()).some((one) => one.delegate === delegate))
+      })
+      const own = await registerApiKey({ url }, BOT_KEY, { name: 'bot' })
+      const bot = new Sibyl({
+        ...{ urls, enableRateLimit: false, privateKey: BOT_KEY, walletAddress },
+        ...{ apiKey: own.id, secret: own.privateKey },
+      })
+      const placed = await bot.createOrder(no, 'limit', 'buy', 20, 0.1)
+      await assert.rejects(bot.createOrder(no, 'limit', 'buy', 20.1, 0.1), PermissionDenied)
+      await assert.rejects(bot.createOrder(no, 'limit', 'buy', 20, 0.2), PermissionDenied)
+      const moved = await bot.editOrder(placed.id!, no, 'limit', 'buy', 20, 0.11)
+      assert.equal((await bot.cancelOrder(moved.id!)).status, 'canceled')
+      // The account's own order is cancelled with the delegate's, and by its dead-man switch.
+      const terms = { marketId: market.id, side: 'buy', outcome: 'NO', size: '5' } as const
+      const first = await owner.orders.place({ ...terms, price: '0.10', ttlSeconds: 600 })
+      await bot.createOrder(no, 'limit', 'buy', 3, 0.1)
+      const cancelled = await bot.cancelAllOrders(no)
+      assert.equal(cancelled.length, 2)
+      assert.ok(cancelled.some(({ id }) => id === first.orderHash))
+      const second = await owner.orders.place({ ...terms, price: '0.11', ttlSeconds: 600 })
+      await bot.cancelAllOrdersAfter(1_000)
+      await eventually(async () => {
+        assert.equal((await owner.orders.get(second.orderHash)).status, 'cancelled')
+      })
+      await owner.delegates.revoke(delegate)
+      await eventually(() => assert.rejects(bot.cancelAllOrdersAfter(1_000), PermissionDenied))
+      await assert.rejects(bot.createOrder(no, 'limit', 'buy', 3, 0.1), PermissionDenied)
+    },
+  )
 
   await t.test('ccxt: a key cannot sign for an account that did not appoint it', async () => {
     const privateKey = devnetKey(TAKER)
