@@ -323,8 +323,9 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
       readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8'),
     ) as { paths: Record<string, { get?: { 'x-weight'?: number } }> }
     for (const [path, { get }] of Object.entries(paths)) {
+      if (get === undefined) continue
       const pattern = path.replace(/\{[^}]*\}/g, '*')
-      if (pattern in READ_WEIGHTS) assert.equal(READ_WEIGHTS[pattern], get?.['x-weight'], path)
+      if (pattern in READ_WEIGHTS) assert.equal(READ_WEIGHTS[pattern], get['x-weight'], path)
       assert.equal(unitsOf(`${url}${pattern}?a=b`), READ_WEIGHTS[pattern] ?? 1)
     }
     assert.equal(unitsOf(`${url}/api/v1/users/0x1/activity`), 5)
@@ -417,7 +418,7 @@ export async function tryCcxt(t: TestContext, { url }: Exchange): Promise<void> 
       })
       await owner.delegates.revoke(delegate)
       await eventually(() => assert.rejects(bot.cancelAllOrdersAfter(1_000), PermissionDenied))
-      await assert.rejects(bot.createOrder(no, 'limit', 'buy', 3, 0.1), PermissionDenied)
+      await assert.rejects(bot.createOrder(no, 'limit', 'buy', 3, 0.1), AuthenticationError)
     },
   )
 
