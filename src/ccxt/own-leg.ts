@@ -3,7 +3,7 @@
 type Trade = {
   readonly kind?: 'mint' | 'merge'
   readonly outcome: number
-  /** Of the maker's outcome, in millionths. */
+  /** Price of the maker's outcome, in millionths. */
   readonly price: number
   /** 0 if the buyer was the taker, else 1. */
   readonly takerSide: number

@@ -66,7 +66,7 @@ export const mcp = command({
     ]
     const parts: ServerParts = {
       ...{ sdk, tools, version: API_VERSION },
-      call: makeCaller(tools, callLog(io, trader?.signer)),
+      call: makeCaller(tools, callLog(io), trader?.signer),
       instructions: trader === undefined ? READS_ONLY : instructionsOf(trader, limits),
     }
     if (values.http !== undefined) {
@@ -147,11 +147,6 @@ function instructionsOf({ address, delegation }: Delegated, limits: TradingLimit
   ].join(' ')
 }
 
-/** Logs calls. If the key itself comes as an argument, the log does not have it. */
-function callLog({ err }: CommandIo, key: string | undefined): CallLog {
-  const secret = key === undefined ? undefined : new RegExp(key.slice(2), 'gi')
-  return (line) => {
-    const text = JSON.stringify({ at: new Date().toISOString(), ...line })
-    err(`${secret === undefined ? text : text.replace(secret, '…')}\n`)
-  }
+function callLog({ err }: CommandIo): CallLog {
+  return (line) => err(`${JSON.stringify({ at: new Date().toISOString(), ...line })}\n`)
 }

@@ -41,13 +41,32 @@ const REQUEST_MS_MAX = 10_000
 const LOGGED_CHARS_MAX = 100
 const LOGGED_ARGS_MAX = 16
 
-/** Returns the function that calls tools: it checks arguments, limits calls at once, and logs each call. */
-export function makeCaller(tools: readonly Tool[], log: CallLog): ServerParts['call'] {
+/**
+ * Returns the function that calls tools: it checks arguments, limits calls at once, and logs each call. If the key comes
+ * as an argument, the log does not have it.
+ */
+export function makeCaller(
+  tools: readonly Tool[],
+  log: CallLog,
+  key: string | undefined,
+): ServerParts['call'] {
   let underWay = 0
+  const logged = (text: string) => shown(key === undefined ? text : withoutKey(text, key))
+
+  /** Returns arguments as the log has them: short, and flat, whatever the model sent. */
+  function loggedArgs(args: Args): object {
+    const entries = Object.entries(args).slice(0, LOGGED_ARGS_MAX)
+    return Object.fromEntries(
+      entries.map(([name, value]) => [
+        logged(name),
+        typeof value === 'object' ? 'an object' : logged(String(value)),
+      ]),
+    )
+  }
 
   async function answerOf(name: string, args: Args): Promise<string> {
     const tool = tools.find((each) => each.name === name)
-    if (tool === undefined) throw new Refusal(`there is no tool ${shown(name)}`)
+    if (tool === undefined) throw new Refusal(`there is no tool ${logged(name)}`)
     const flaw = argumentFlaw(tool, args)
     if (flaw !== undefined) throw new Refusal(flaw)
     const text = showJson(await tool.run(args))
@@ -56,7 +75,7 @@ export function makeCaller(tools: readonly Tool[], log: CallLog): ServerParts['c
   }
 
   return async (name, args) => {
-    const line = { tool: shown(name), args: loggedArgs(args) }
+    const line = { tool: logged(name), args: loggedArgs(args) }
     if (underWay >= CALLS_MAX) {
       const said = `REFUSED: ${CALLS_MAX} calls are under way: retry when one has ended`
       log({ ...line, outcome: said })
@@ -79,15 +98,19 @@ export function makeCaller(tools: readonly Tool[], log: CallLog): ServerParts['c
 
 const shown = (text: string): string => text.slice(0, LOGGED_CHARS_MAX)
 
-/** Returns arguments as the log has them: short, and flat, whatever the model sent. */
-function loggedArgs(args: Args): object {
-  const entries = Object.entries(args).slice(0, LOGGED_ARGS_MAX)
-  return Object.fromEntries(
-    entries.map(([name, value]) => [
-      shown(name),
-      typeof value === 'object' ? 'an object' : shown(String(value)),
-    ]),
-  )
+/** Returns printable text without the digits of the key, in either case. */
+function withoutKey(text: string, key: string): string {
+  const digits = key.slice(2).toLowerCase()
+  const plain = text.replace(/[^ -~]/g, '?')
+  const found = plain.toLowerCase().split(digits)
+  let from = 0
+  // Lower case has the same length: the text is ASCII.
+  const kept = found.map((part) => {
+    const same = plain.slice(from, from + part.length)
+    from += part.length + digits.length
+    return same
+  })
+  return kept.join('…')
 }
 
 function messageOf(error: unknown): string {
@@ -158,7 +181,7 @@ async function handle(
   // A list of calls is not part of the protocol any more.
   if (refused !== undefined || body === undefined || Array.isArray(body)) {
     const [status, why] = refused ?? [400, 'the body must be one JSON object']
-    // What is left of the body is not read.
+    // The rest of the body is not read.
     response.writeHead(status, { 'content-type': 'text/plain', connection: 'close' })
     response.end(`${why}\n`)
     return
