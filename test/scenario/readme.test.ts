@@ -67,6 +67,8 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   'docs/command-line.md: A devnet': 'runs in the tests of the command line; it moves time',
   'docs/command-line.md: Conformance': 'runs in the tests of the command line',
   'docs/command-line.md: The public log': 'needs files, keys and an order of the reader',
+  'docs/command-line.md: Tools for other programs: `sibyl mcp`':
+    'runs in the tests of the command line; it needs key files',
   'docs/cluster.md: Several machines': 'needs servers of NATS and a database',
   'docs/events.md: Events': 'runs in the tests of the command line',
   'docs/simulator.md: Simulator': 'runs in the tests of the simulator',
