@@ -3,8 +3,10 @@ import { test } from 'node:test'
 import type { DeadmanSwitch } from '#domain/deadman.ts'
 import { reject } from '#domain/rejection.ts'
 import { openDeadman } from '#services/front/deadman.ts'
-import type { WriteTask } from '#store/writes/ask-write.ts'
+import type { WriteQueueRef } from '#store/writes/ask-write.ts'
 import { traderNamed } from '../../support/orders.ts'
+
+type WriteTask = Parameters<WriteQueueRef['ask']>[1]
 
 test('the switch of a delegate fires while the account has it, and not after it was revoked', async () => {
   const account = traderNamed('ann')
