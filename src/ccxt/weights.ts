@@ -10,7 +10,7 @@ export const READ_WEIGHTS: Readonly<Record<string, number>> = {
   '/api/v1/users/*/orders': 2,
   '/api/v1/users/*/activity': 5,
   '/api/v1/users/*/positions': 2,
-  '/api/v1/events/*': 4,
+  '/api/v1/events/*': 12,
   '/api/v1/candles/*': 3,
   '/api/v1/holders/*': 2,
   '/api/v1/resolution/*': 5,

@@ -69,6 +69,7 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   'docs/command-line.md: The public log': 'needs files, keys and an order of the reader',
   'docs/command-line.md: Tools for other programs: `sibyl mcp`':
     'runs in the tests of the command line; it needs key files',
+  'docs/transparency.md: For witnesses': 'needs a key of the reader and runs until it is stopped',
   'docs/cluster.md: Several machines': 'needs servers of NATS and a database',
   'docs/events.md: Events': 'runs in the tests of the command line',
   'docs/simulator.md: Simulator': 'runs in the tests of the simulator',
