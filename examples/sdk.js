@@ -1,10 +1,12 @@
 /**
- * The SDK for scripts in this repository. An older Node cannot load a `.ts` file, but it loads this one, which prints
- * the reason.
+ * The SDK for scripts in this repository; elsewhere, take the package `sibyl-client`. An older Node cannot load a `.ts`
+ * file, but it loads this one, which prints the reason.
  */
 
 import '../src/loader/hooks.js'
 
 // Not static: these would be loaded before the line above has run.
 export const { createClient } = await import('#client/client.ts')
+export const { registerApiKey } = await import('#client/api-keys.ts')
+export const { withApiKey } = await import('#client/tokens.ts')
 export const { devnetKey } = await import('#devnet/accounts.ts')

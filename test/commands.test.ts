@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, extname, join } from 'node:path'
 import { test } from 'node:test'
@@ -97,11 +97,12 @@ test('a Node version other than 22 gets one line that explains it', async () => 
   assert.equal(extname(realpathSync(`${ROOT}src/main.ts`)), '.cjs')
   const other = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.20.2' } })`
   const pretend = `--import 'data:text/javascript,${encodeURIComponent(other).replaceAll("'", '%27')}'`
-  // The last one is what scripts after the README's example import.
+  const examples = readdirSync(`${ROOT}examples`).filter((name) => name.endsWith('.js'))
+  assert(examples.includes('first-trade.js'))
   for (const entry of [
     '--import ./src/loader/hooks.js src/main.ts',
     'src/main.ts',
-    'examples/sdk.js',
+    ...examples.map((name) => `examples/${name}`),
   ]) {
     scripts.pretended = `node ${pretend} ${entry}`
     const { code, out, err } = await run('pretended', '')

@@ -44,7 +44,7 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
   const openOrders = (account: number) =>
     reader.orders.list({ trader: devnetAccount(account).address })
   // The README's first trade runs `sdk.js`.
-  const tried = new Set(['README.md', 'connect.ts', 'python', 'sdk.js'])
+  const tried = new Set(['README.md', 'connect.js', 'python', 'sdk.js'])
 
   await t.test('the ccxt bot example runs', async () => {
     tried.add('ccxt-bot.ts')
@@ -59,8 +59,8 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
   })
 
   await t.test('the first-trade example runs', async () => {
-    tried.add('first-trade.ts')
-    const said = await node('first-trade.ts')
+    tried.add('first-trade.js')
+    const said = await node('first-trade.js')
     assert.match(said, /bob met 1 order\n4 shares at 0\.42\nann has 0 open orders\n$/)
     // Beside a maker the two still meet each other, between its quotes.
     const maker = createClient({ url: exchange.url, signer: devnetKey(13) })
@@ -69,7 +69,7 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
       await maker.orders.place({ ...terms, side: 'buy', price: '0.50' }),
       await maker.orders.place({ ...terms, side: 'sell', price: '0.60' }),
     ]
-    assert.match(await node('first-trade.ts'), /bob met 1 order\n4 shares at 0\.55\nann has 0 /)
+    assert.match(await node('first-trade.js'), /bob met 1 order\n4 shares at 0\.55\nann has 0 /)
     for (const [at, { orderHash }] of quotes.entries()) {
       const side = at === 0 ? 'buy' : 'sell'
       await maker.orders.cancel({ orderHash, marketId: market.id, side })
@@ -77,8 +77,8 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
   })
 
   await t.test('the maker example leaves no order behind when it is killed', async () => {
-    tried.add('market-maker.ts')
-    const maker = spawn(process.execPath, [...LOADER, 'examples/market-maker.ts'], {
+    tried.add('market-maker.js')
+    const maker = spawn(process.execPath, [...LOADER, 'examples/market-maker.js'], {
       cwd: ROOT,
       env,
     })
@@ -101,10 +101,10 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
     const other = createClient({ url: exchange.url, signer: devnetKey(13) })
     const terms = { marketId: market.id, outcome: 'YES', size: '1', ttlSeconds: 3_600 } as const
     await other.orders.place({ ...terms, side: 'buy', price: '0.60' })
-    assert.match(await node('market-maker.ts', { ROUNDS: '1' }), /round 1: 1 quotes around 0\.5\n/)
+    assert.match(await node('market-maker.js', { ROUNDS: '1' }), /round 1: 1 quotes around 0\.5\n/)
     await other.orders.place({ ...terms, side: 'sell', price: '0.70' })
     assert.match(
-      await node('market-maker.ts', { ROUNDS: '2' }),
+      await node('market-maker.js', { ROUNDS: '2' }),
       /round 1: .*\nround 2: 2 quotes around 0\.65\n/,
     )
     for (const { orderHash, side } of await openOrders(13)) {
@@ -115,8 +115,8 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
   })
 
   await t.test('the stream example checks every change of a book', async () => {
-    tried.add('stream-checksums.ts')
-    const follower = spawn(process.execPath, [...LOADER, 'examples/stream-checksums.ts'], {
+    tried.add('stream-checksums.js')
+    const follower = spawn(process.execPath, [...LOADER, 'examples/stream-checksums.js'], {
       ...{ cwd: ROOT, env: { ...env, CHANGES: '4' } },
     })
     let said = ''
@@ -177,8 +177,8 @@ export async function tryExamples(t: TestContext, exchange: Exchange): Promise<v
   })
 
   await t.test('the example of trading without ether runs', async () => {
-    tried.add('gasless-life.ts')
-    assert.match(await node('gasless-life.ts'), /50 YES\nfay has 105 dollars and 0 ether\n$/)
+    tried.add('gasless-life.js')
+    assert.match(await node('gasless-life.js'), /50 YES\nfay has 105 dollars and 0 ether\n$/)
   })
 
   assert.deepEqual(new Set(await readdir(join(ROOT, 'examples'))), tried, 'all were tried')

@@ -113,11 +113,11 @@ test('the examples of the README and of the guides run as they are written', asy
   await t.test('the curl example runs, beside the maker', (subtest) => runners.curl(subtest))
   await t.test('the command line example runs, beside the maker', () => runners.commandsInProcess())
   await t.test('the examples run beside the maker', async () => {
-    assert.match(await runners.example('first-trade.ts'), /bob met 1 order\n4 shares at/)
-    assert.match(await runners.example('market-maker.ts'), /round 1: [12] quotes/)
-    assert.match(await runners.example('stream-checksums.ts'), /book\.delta \d+: the checksum fits/)
+    assert.match(await runners.example('first-trade.js'), /bob met 1 order\n4 shares at/)
+    assert.match(await runners.example('market-maker.js'), /round 1: [12] quotes/)
+    assert.match(await runners.example('stream-checksums.js'), /book\.delta \d+: the checksum fits/)
     assert.match(
-      await runners.example('gasless-life.ts'),
+      await runners.example('gasless-life.js'),
       /fay has 1\d\d(\.\d+)? dollars and 0 ether/,
     )
   })

@@ -3,7 +3,7 @@
  * exchange, the exchange cancels what it had open. `ROUNDS=3` ends it after three rounds.
  */
 
-import { demoTraderWithKey } from './connect.ts'
+import { demoTraderWithKey } from './connect.js'
 
 const rounds = Number(process.env.ROUNDS ?? Number.POSITIVE_INFINITY)
 const maker = await demoTraderWithKey(12)
@@ -16,7 +16,8 @@ stream.on('closed', ({ reason }) => console.log('the connection is gone', reason
 // From now on: what is placed on this connection ends with it. It holds after a reconnect too.
 await stream.cancelOnDisconnect(true)
 
-let quoted: { orderHash: string; side: 'buy' | 'sell' }[] = []
+/** @type {{ orderHash: string; side: 'buy' | 'sell' }[]} */
+let quoted = []
 for (let round = 1; round <= rounds; round++) {
   for (const { orderHash, side } of quoted) {
     // One that was filled meanwhile is closed, and needs no cancel.
@@ -24,10 +25,12 @@ for (let round = 1; round <= rounds; round++) {
   }
   quoted = []
   const fair = await fairPrice()
-  for (const [side, price] of [
+  /** @type {['buy' | 'sell', number][]} */
+  const quotes = [
     ['buy', Math.max(1_000, fair - 20_000)],
     ['sell', Math.min(999_000, fair + 20_000)],
-  ] as const) {
+  ]
+  for (const [side, price] of quotes) {
     const order = await maker.orders.sign({
       ...{ marketId: id, outcome: 'YES', side, price, size: '25' },
       ttlSeconds: 120, // should everything else fail, it ends by itself
@@ -38,7 +41,8 @@ for (let round = 1; round <= rounds; round++) {
       quoted.push({ orderHash, side })
     } catch (error) {
       // The market has moved: this side is quoted in the next round. Anything else is a mistake of ours.
-      if ((error as { code?: string }).code !== 'POST_ONLY_WOULD_MATCH') throw error
+      const { code } = /** @type {{ code?: string }} */ (error)
+      if (code !== 'POST_ONLY_WOULD_MATCH') throw error
     }
   }
   console.log(`round ${round}: ${quoted.length} quotes around ${fair / 1e6}`)
@@ -46,8 +50,8 @@ for (let round = 1; round <= rounds; round++) {
 }
 stream.close()
 
-/** The middle of what others quote, in millionths; even odds where one side has nobody. */
-async function fairPrice(): Promise<number> {
+/** Returns the middle of the other quotes, in millionths, or one half if a side has none. */
+async function fairPrice() {
   const { bids, asks } = await maker.orderbook(id, 'YES')
   const [bid, ask] = [bids[0]?.price, asks[0]?.price]
   return bid === undefined || ask === undefined ? 500_000 : Math.round((bid + ask) / 2)

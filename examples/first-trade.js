@@ -1,6 +1,6 @@
 /** Two traders meet: one offers ten shares, the other takes four, and the rest is cancelled. */
 
-import { demoTrader } from './connect.ts'
+import { demoTrader } from './connect.js'
 
 const ann = demoTrader(10)
 const bob = demoTrader(11)
@@ -15,7 +15,12 @@ const [bid, ask] = [bids[0]?.price ?? 0, asks[0]?.price ?? 1_000_000]
 const price = bid < 420_000 && 420_000 < ask ? 420_000 : Math.round((bid + ask) / 2)
 
 // Numbers are millionths, as in the API; text is in shares and dollars: '10' or '0.42'.
-const terms = { marketId: market.id, outcome: 'NO', price, ttlSeconds: 3_600 } as const
+const terms = {
+  marketId: market.id,
+  outcome: /** @type {const} */ ('NO'),
+  price,
+  ttlSeconds: 3_600,
+}
 const offer = await ann.orders.place({ ...terms, side: 'sell', size: '10' })
 const { matches } = await bob.orders.place({ ...terms, side: 'buy', size: '4' })
 console.log(`bob met ${matches} order`)

@@ -1,27 +1,26 @@
 /**
- * The life of a market for somebody who never holds ether: she signs, and the exchange pays the gas. It
- * moves the clock of the devnet by some hours.
+ * The life of a market for a trader who never holds ether: the trader signs, and the exchange pays the gas. It moves the
+ * clock of the devnet by some hours.
  */
 
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import { connect, demoTrader, sibyl } from './connect.ts'
+import { connect, demoTrader, sibyl } from './connect.js'
 
 const account = privateKeyToAccount(generatePrivateKey())
 const fay = connect(account)
-const bob = demoTrader(11) // has ether: he sends her dollars, and sells shares
+const bob = demoTrader(11) // has ether: sends fay dollars, and sells shares
 
 const question = `Is this a life without ether? ${Date.now()}`
-const { id } = sibyl<{ id: string }>(
-  ...['market', 'create', '--question', question, '--seconds', '7200'],
-)
+/** @type {{ id: string }} */
+const { id } = sibyl('market', 'create', '--question', question, '--seconds', '7200')
 const market = await fay.market(id)
 await bob.chain.transfer(account.address, '100')
 await bob.chain.split(id, '50') // fifty dollars become fifty YES and fifty NO
 
-await fay.relayer.stablecoinPermit() // the exchange may take her dollars,
-await fay.relayer.ctfApproval() // and her shares when she sells some
+await fay.relayer.stablecoinPermit() // the exchange may take fay's dollars,
+await fay.relayer.ctfApproval() // and shares when fay sells some
 
-const terms = { marketId: id, outcome: 'YES', price: '0.90', size: '50' } as const
+const terms = { marketId: id, outcome: /** @type {const} */ ('YES'), price: '0.90', size: '50' }
 await bob.orders.place({ ...terms, side: 'sell', ttlSeconds: 3_600 })
 await fay.orders.place({ ...terms, side: 'buy', ttlSeconds: 3_600 }) // bob's, or cheaper ones
 await until(async () => (await fay.chain.balances({ marketId: id })).yes === 50_000_000n)
@@ -41,6 +40,7 @@ await until(async () => (await fay.chain.balances()).stablecoin > before)
 const { stablecoin, ether } = await fay.chain.balances()
 console.log(`fay has ${Number(stablecoin) / 1e6} dollars and ${ether} ether`)
 
-async function until(holds: () => Promise<boolean>): Promise<void> {
+/** @param {() => Promise<boolean>} holds */
+async function until(holds) {
   while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 200))
 }

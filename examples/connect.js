@@ -1,0 +1,50 @@
+/** Shared by the examples: the exchange's address, and its traders. */
+
+import { execFileSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { createClient, devnetKey, registerApiKey, withApiKey } from './sdk.js'
+
+/** @typedef {import('#client/client.ts').Client} Client */
+
+export const url = process.env.SIBYL_URL ?? 'http://127.0.0.1:8080'
+
+/**
+ * Any signer: a private key, a viem account, or an object with `address` and `signTypedData`.
+ * @param {NonNullable<import('#client/client.ts').ClientOptions['signer']>} signer
+ * @returns {Client}
+ */
+export function connect(signer) {
+  return createClient({ url, signer })
+}
+
+/**
+ * One of the devnet's traders, #10 to #19: they have dollars, shares and ether.
+ * @param {number} account
+ */
+export function demoTrader(account) {
+  return connect(devnetKey(account))
+}
+
+/**
+ * A demo trader with an API key, as cancel-on-disconnect and many exchanges require.
+ * @param {number} account
+ * @returns {Promise<Client>}
+ */
+export async function demoTraderWithKey(account) {
+  const signer = devnetKey(account)
+  const key = await registerApiKey({ url }, signer, { name: 'example' }) // keep it: shown once
+  // Tokens are dated by the exchange's clock, which on a devnet may have been moved.
+  const { serverTime } = await createClient({ url }).config()
+  const aheadMs = serverTime * 1_000 - Date.now()
+  return createClient(withApiKey({ url, signer }, key, { nowMs: () => Date.now() + aheadMs }))
+}
+
+/**
+ * Returns the output of `npx sibyl …`, read as JSON.
+ * @param {...string} args
+ */
+export function sibyl(...args) {
+  const entry = fileURLToPath(new URL('../src/cli/sibyl.js', import.meta.url))
+  const line = [entry, ...args, '--url', url, '--json']
+  return JSON.parse(execFileSync(process.execPath, line, { encoding: 'utf8' }))
+}
